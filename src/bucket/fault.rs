@@ -5,7 +5,6 @@ use object_store::Error;
 use super::error::BucketError;
 use super::url::{BucketUrl, StoreKind};
 
-/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Read,
@@ -24,9 +23,7 @@ pub(super) struct ErrorMapper {
     has_credentials: bool,
 }
 
-/// The details of a failed request.
 struct Failure {
-    /// The HTTP status of the response.
     status: Option<u16>,
     /// The error code in the response, such as `NoSuchBucket`.
     code: String,
@@ -44,7 +41,6 @@ impl ErrorMapper {
         BucketError::Refused(format!("{} cannot be used: {}; {}", self.url, Failure::of(error).text, self.variables()))
     }
 
-    /// Returns the error for a timeout.
     pub(super) fn timeout(&self, action: Action, name: &str) -> BucketError {
         BucketError::Unreachable(format!("{} did not {} `{name}` in time; check the network", self.url, action.verb()))
     }
@@ -59,7 +55,6 @@ impl ErrorMapper {
         matches!(error, Error::NotFound { .. }) && !Failure::of(error).is_of_the_bucket()
     }
 
-    /// Maps an error of a request.
     pub(super) fn map(&self, action: Action, name: &str, error: &Error) -> BucketError {
         let failure = Failure::of(error);
         let ErrorMapper { url, bucket, .. } = self;
@@ -114,7 +109,6 @@ impl ErrorMapper {
         BucketError::Refused(refused)
     }
 
-    /// Returns the variables that name the store's address.
     fn endpoint(&self) -> &'static str {
         match self.kind {
             StoreKind::S3 => "AWS_ENDPOINT_URL, AWS_REGION",
@@ -127,8 +121,8 @@ impl ErrorMapper {
     fn variables(&self) -> &'static str {
         match self.kind {
             StoreKind::S3 => {
-                "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and AWS_ENDPOINT_URL (an endpoint with http:// \
-                 needs AWS_ALLOW_HTTP=true)"
+                "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and AWS_ENDPOINT_URL (an endpoint with \
+                 http:// needs AWS_ALLOW_HTTP=true)"
             }
             StoreKind::Google => "check GOOGLE_APPLICATION_CREDENTIALS",
             StoreKind::Azure => "check AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",

@@ -25,7 +25,6 @@ const DRAFT_AGE_S: i64 = 86_400;
 /// The maximum number of attempts to write while other programs delete the folder.
 const TRIES: usize = 10;
 
-/// The root folder of a bucket.
 #[derive(Debug)]
 pub(super) struct Folder {
     root: PathBuf,
@@ -139,7 +138,6 @@ impl Folder {
         }
     }
 
-    /// Creates the folders between the root folder and an object.
     fn make_folders(&self, folder: &Path, mode: u32) -> io::Result<()> {
         if folder == self.root || folder.is_dir() {
             return Ok(());
@@ -210,7 +208,8 @@ impl Folder {
             Ok(_) => return Err(BucketError::Refused(format!("{shown} is a file; name a folder"))),
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Err(BucketError::Unreachable(format!(
-                    "there is no folder {shown}; check the path and whether its disk is mounted, or publish into it first"
+                    "there is no folder {shown}; check the path and whether its disk is mounted, or publish into it \
+                     first"
                 )));
             }
             Err(error) => return Err(self.failed("read", &self.root, &error)),

@@ -109,8 +109,8 @@ impl Bucket {
 
     fn unsuitable(&self, what: &str) -> BucketError {
         BucketError::Refused(format!(
-            "{} {what}: two publishers would overwrite each other's commits there; use a store that supports conditional puts \
-             (`If-None-Match: *`), such as Amazon S3, Google Cloud Storage, Azure or a folder",
+            "{} {what}: two publishers would overwrite each other's commits there; use a store that supports \
+             conditional puts (`If-None-Match: *`), such as Amazon S3, Google Cloud Storage, Azure or a folder",
             self.url()
         ))
     }

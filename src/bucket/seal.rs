@@ -55,8 +55,8 @@ impl SealKey {
         let others = found.mode() & 0o007;
         if others != 0 {
             return Err(format!(
-                "{shown} holds a seal key that every user of this machine may use (mode {:03o}); run `chmod o= {shown}`, \
-                 and make a new key if somebody may have read it",
+                "{shown} holds a seal key that every user of this machine may use (mode {:03o}); run `chmod o= \
+                 {shown}`, and make a new key if somebody may have read it",
                 found.mode() & 0o777
             ));
         }
@@ -106,8 +106,8 @@ pub(super) fn unseal(key: Option<&SealKey>, name: &str, stored: Vec<u8>) -> Resu
             Err(BucketError::Refused(format!("`{name}` is sealed; give the file of its key with --seal-key")))
         }
         (Some(_), None) => Err(damaged(
-            "it is not sealed, though --seal-key is given: it was written without a key, or by somebody who does not have the \
-             key; leave out --seal-key only if nothing in this bucket is sealed",
+            "it is not sealed, though --seal-key is given: it was written without a key, or by somebody who does not \
+             have the key; leave out --seal-key only if nothing in this bucket is sealed",
         )),
         (Some(SealKey(key)), Some(sealed)) => {
             Aes256Siv::new(key.into()).decrypt([name.as_bytes()], sealed).map_err(|_| {
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_comes_back() {
+    fn sealed_objects_round_trip() {
         for bytes in [&b""[..], b"x", &[7; 100_000]] {
             let sealed = seal(Some(&key(1)), "log/1", bytes).unwrap();
             assert_eq!(sealed, seal(Some(&key(1)), "log/1", bytes).unwrap(), "deterministic");
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is_taken() {
+    fn other_bytes_are_rejected() {
         let sealed = seal(Some(&key(1)), "log/1", b"what it says").unwrap();
         let refused =
             |key: Option<&SealKey>, name: &str, stored: &[u8]| unseal(key, name, stored.to_vec()).unwrap_err();

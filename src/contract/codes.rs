@@ -127,8 +127,8 @@ codes! {
         title: "A parameter is missing or has a wrong value",
         condition: "A required parameter is missing, a parameter is given twice or empty, its value has the wrong form \
                     or lies outside its range, or two parameters exclude each other (`since` and `updated_since`).",
-        remedy: "Read `detail`: it names the parameter and says what to send instead. Percent-encode values; the `+` of \
-                 a time offset is written `%2B`. Sending the same request again gives the same answer.",
+        remedy: "Read `detail`: it names the parameter and says what to send instead. Percent-encode values; the `+` \
+                 of a time offset is written `%2B`. Sending the same request again gives the same answer.",
         request: "GET /v1/conferences?year=1066",
         detail: "",
     }
@@ -136,8 +136,8 @@ codes! {
         status: StatusCode::BAD_REQUEST,
         scope: CodeScope::Every,
         title: "The endpoint does not take this parameter",
-        condition: "The query has a parameter that the endpoint does not know. Such a parameter is rejected, so that a misspelt \
-                    filter is noticed.",
+        condition: "The query has a parameter that the endpoint does not know. Such a parameter is rejected, so that \
+                    a misspelt filter is noticed.",
         remedy: "Correct or remove the parameter. `detail` lists all parameters that the endpoint takes, and the one \
                  that was probably meant.",
         request: "GET /v1/conferences?contry=Germany",
@@ -152,16 +152,16 @@ codes! {
         remedy: "Send `next_cursor` of the previous page unchanged, with the same filters; only `limit` may change. \
                  Otherwise leave `cursor` out and start at the first page.",
         request: "GET /v1/conferences?cursor=2",
-        detail: "The `cursor` was not issued by this service for this list. Send the `next_cursor` of the previous page \
-                 with the same filters, or leave it out to start anew.",
+        detail: "The `cursor` was not issued by this service for this list. Send the `next_cursor` of the previous \
+                 page with the same filters, or leave it out to start at the first page.",
     }
     InvalidSyncToken {
         status: StatusCode::BAD_REQUEST,
         scope: CodeScope::Named,
         title: "The sync token cannot be read",
         condition: "`since` is not a sync token of the service, or it is a token of the other dataset.",
-        remedy: "Send the `next_sync_token` of the last page that you applied, or the `X-Sync-Token` of the export that \
-                 you loaded, unchanged. If neither is left, load the export of the dataset again.",
+        remedy: "Send the `next_sync_token` of the last page that you applied, or the `X-Sync-Token` of the export \
+                 that you loaded, unchanged. If neither is left, load the export of the dataset again.",
         request: "GET /v1/conferences/changes?since=yesterday",
         detail: "The `since` value is not a sync token of `/conferences/changes`. Send a `next_sync_token` of this \
                  feed, or the `X-Sync-Token` of `/exports/conferences`.",
@@ -170,8 +170,8 @@ codes! {
         status: StatusCode::BAD_REQUEST,
         scope: CodeScope::Every,
         title: "The service cannot read the request",
-        condition: "The request is malformed or too large, has no valid `Host` header, or a `GET` or `HEAD` came with a \
-                    body. The status is 505 over HTTP/2, and 416 for a `Range` beyond the end of an export.",
+        condition: "The request is malformed or too large, has no valid `Host` header, or a `GET` or `HEAD` came with \
+                    a body. The status is 505 over HTTP/2, and 416 for a `Range` beyond the end of an export.",
         remedy: "Send a plain `GET` over HTTP/1.1 without a body. Check what client or proxy builds the request, and \
                  that the address and the headers are not oversized.",
         request: "GET /v1/conferences",
@@ -196,7 +196,7 @@ codes! {
         remedy: "Check that the whole key arrived: it starts with `mfk_` and has 42 characters, without quotes or \
                  blanks. Check that it belongs to this server. If it is lost, ask the operator for another one.",
         request: "GET /v1/conferences",
-        detail: "The API key is not recognised. Check that it was copied whole: `mfk_` and 38 characters.",
+        detail: "The API key is not recognised. Check that it was copied completely: `mfk_` and 38 characters.",
     }
     RevokedApiKey {
         status: StatusCode::UNAUTHORIZED,
@@ -215,13 +215,13 @@ codes! {
         condition: "The key was issued for a limited time, and that time is over.",
         remedy: "Ask the operator for a new key. Your sync tokens work with a new key of the same license.",
         request: "GET /v1/conferences",
-        detail: "The API key's time is over. Ask the operator for a new one.",
+        detail: "The API key has expired. Ask the operator for a new one.",
     }
     DatasetNotLicensed {
         status: StatusCode::FORBIDDEN,
         scope: CodeScope::Keyed,
         title: "The dataset is not in the license",
-        condition: "The key is valid, but its license does not contain the dataset that was asked for.",
+        condition: "The key is valid, but its license does not contain the requested dataset.",
         remedy: "Ask for the other dataset, or ask the operator to add this one to the license.",
         request: "GET /v1/journals",
         detail: "The license of this API key does not include the dataset `journals`. Ask the operator for a license \
@@ -235,8 +235,8 @@ codes! {
         remedy: "Send the request from an allowed address (mind proxies and changed exit addresses), or ask the \
                  operator to change the list.",
         request: "GET /v1/conferences",
-        detail: "The API key may not be used from the address 203.0.113.7. Use an address of the key's list, or ask the \
-                 operator to add this one.",
+        detail: "The API key may not be used from the address 203.0.113.7. Use an address of the key's list, or ask \
+                 the operator to add this one.",
     }
     RecordNotFound {
         status: StatusCode::NOT_FOUND,
@@ -244,8 +244,8 @@ codes! {
         title: "No record with this id",
         condition: "No record with the id is in the license. The answer is the same for a record that never \
                     existed, was removed, or is outside the license.",
-        remedy: "If you have a copy of the record, remove it. The change feed reports removals as tombstones, so a copy \
-                 that follows it needs no such requests.",
+        remedy: "If you have a copy of the record, remove it. The change feed reports removals as tombstones, so a \
+                 copy that follows it needs no such requests.",
         request: "GET /v1/conferences/4711",
         detail: "There is no record with this id in the dataset `conferences` of your license.",
     }
@@ -263,8 +263,8 @@ codes! {
         status: StatusCode::METHOD_NOT_ALLOWED,
         scope: CodeScope::Every,
         title: "The method is not GET or HEAD",
-        condition: "The endpoint exists, but the service is read-only. It answers `GET` and `HEAD`, as the header `Allow` \
-                    says.",
+        condition: "The endpoint exists, but the service is read-only. It answers `GET` and `HEAD`, as the header \
+                    `Allow` says.",
         remedy: "Send a `GET`, with the parameters in the query.",
         request: "POST /v1/conferences",
         detail: "Method POST is not supported: every operation is a GET (or HEAD).",
@@ -274,15 +274,15 @@ codes! {
         scope: CodeScope::Named,
         title: "The local copy must be loaded again",
         condition: "The scope of the license changed after the sync token was issued, the token belongs to another \
-                    license, or the service was restored to an earlier state of its data. The feed can no longer report all \
-                    changes since the token.",
+                    license, or the service was restored to an earlier state of its data. The feed can no longer \
+                    report all changes since the token.",
         remedy: "Load the export of the dataset, replace the local copy by it, and continue the change feed from the \
                  export's `X-Sync-Token`. Let your client do this automatically. Tokens do not expire with age. With \
                  `resync=diff`, a change of the license does not cause this error: the feed then reports the records \
                  that entered and left.",
         request: "GET /v1/conferences/changes?since=…",
         detail: "The sync token is from before a change of the license, or from a state of the data that no longer \
-                 exists. Load the export `/exports/conferences` anew and go on from its `X-Sync-Token`.",
+                 exists. Load the export `/exports/conferences` again and continue from its `X-Sync-Token`.",
     }
     RateLimited {
         status: StatusCode::TOO_MANY_REQUESTS,
@@ -300,8 +300,8 @@ codes! {
         scope: CodeScope::Every,
         title: "The service failed",
         condition: "The service failed. The request did not cause this, and no data changed.",
-        remedy: "Try again, with growing pauses. If it persists, report the `request_id` to the operator. The cause is in the \
-                 server's log under this id.",
+        remedy: "Try again, with growing pauses. If it persists, report the `request_id` to the operator. The cause \
+                 is in the server's log under this id.",
         request: "GET /v1/conferences",
         detail: "The server failed to answer this request. Try again later; if it persists, give the request id to the \
                  operator.",
@@ -310,10 +310,10 @@ codes! {
         status: StatusCode::SERVICE_UNAVAILABLE,
         scope: CodeScope::Every,
         title: "The service cannot answer at present",
-        condition: "The service is up, but it has no data, its data are too old, the sync token is newer than its data, or \
-                    it is about to stop.",
-        remedy: "Try again after as many seconds as `Retry-After` says, or in a minute without one, with growing pauses. \
-                 Sync tokens stay valid meanwhile.",
+        condition: "The service is up, but it has no data, its data are too old, the sync token is newer than its \
+                    data, or it is about to stop.",
+        remedy: "Try again after as many seconds as `Retry-After` says, or in a minute without one, with growing \
+                 pauses. Sync tokens stay valid.",
         request: "GET /v1/status",
         detail: "The data cannot be read at the moment. Try again in a minute.",
     }

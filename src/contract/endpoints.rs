@@ -33,23 +33,18 @@ pub struct Endpoint {
 }
 
 /// The content of an endpoint.
+#[allow(missing_docs, reason = "the names explain the other variants")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
     /// A page of records.
     List(Dataset),
-    /// One record.
     Record(Dataset),
     /// A page of a change feed.
     Changes(Dataset),
-    /// An export file.
     Export,
-    /// The reference list of therapy areas.
     TherapyAreas,
-    /// The reference list of tags.
     Tags,
-    /// The reference list of organizations.
     Organizations,
-    /// The service's status.
     Status,
     /// A page of the documentation, outside `/v1`.
     Docs,
@@ -116,16 +111,16 @@ const LIST: Endpoint = Endpoint {
 
 const CHANGES: Endpoint = Endpoint {
     description: "Every record that was added, changed or removed after the token: each once, in its current state, \
-                  oldest change first. For each entry, replace the local copy of this id by the entry, or delete it if \
-                  the entry is a tombstone. Apply the page, save `next_sync_token`, and call again at once while \
+                  oldest change first. For each entry, replace the local copy of this id by the entry, or delete it \
+                  if the entry is a tombstone. Apply the page, save `next_sync_token`, and call again at once while \
                   `has_more` is true.\n\nWith neither `since` nor `updated_since`, `data` is empty and \
                   `next_sync_token` marks the present moment. A record can occasionally be delivered twice. When an \
-                  organization or a tag changes, the records with it are delivered again.\n\nWith `resync=diff` the feed \
-                  continues after a change of the license, instead of answering 410. 410 then remains for tokens of \
-                  another license, and of a state of the data that no longer exists.\n\nWith `wait=30`, the answer waits up to \
-                  30 seconds for an entry. It may come early and empty if too many callers wait, so leave a second \
-                  between two empty pages. A change of the license, or the end of the key, is answered at once. \
-                  Without `since` and `updated_since` there is no waiting.",
+                  organization or a tag changes, the records with it are delivered again.\n\nWith `resync=diff` the \
+                  feed continues after a change of the license, instead of answering 410. 410 then remains for tokens \
+                  of another license, and of a state of the data that no longer exists.\n\nWith `wait=30`, the answer \
+                  waits up to 30 seconds for an entry. It may come early and empty if too many callers wait, so leave \
+                  a second between two empty pages. A change of the license, or the end of the key, is answered at \
+                  once. Without `since` and `updated_since` there is no waiting.",
     parameters: ChangesParameters::ALL,
     codes: &[InvalidSyncToken, ResyncRequired],
     ..PLAIN
@@ -137,7 +132,6 @@ const RECORD: Endpoint = Endpoint {
     ..PLAIN
 };
 
-/// The default values of an endpoint.
 const PLAIN: Endpoint = Endpoint {
     pattern: "",
     resource: Resource::Docs,
@@ -148,17 +142,14 @@ const PLAIN: Endpoint = Endpoint {
     codes: &[],
 };
 
-/// The documentation.
 pub(super) static DOCS: Endpoint = Endpoint { pattern: "/docs", ..PLAIN };
 
-/// The paths of the documentation.
 pub(super) const DOC_PATTERNS: [&str; 6] =
     ["/openapi.json", "/docs", "/docs/page.js", "/docs/follow.py", "/docs/errors", "/docs/errors/{code}"];
 
 /// The explorer, with its page and files.
 pub(super) static EXPLORER: Endpoint = Endpoint { pattern: "/", resource: Resource::Explorer, ..PLAIN };
 
-/// The paths of the explorer.
 pub(super) const EXPLORER_PATTERNS: [&str; 7] = [
     "/",
     "/explorer/{file}",
@@ -197,17 +188,18 @@ const ENDPOINTS: [Endpoint; 11] = [
         resource: Resource::Export,
         operation: "exportDataset",
         summary: "A whole dataset as one file",
-        description: "All visible records of the dataset as one file. `jsonl` is a gzip file of JSON Lines, one record per line in the form of the lists. `csv` is one flat table (UTF-8 with a byte-order mark, \
-                      `formats.oral` as the column `formats_oral`, list items separated by `; `, booleans `TRUE` or \
-                      `FALSE`), sent with `Content-Encoding: gzip`, which clients must accept.\n\nAfter loading the \
-                      file, continue the change feed with `since` set to the header `X-Sync-Token`.\n\nA \
-                      download that was interrupted can be resumed. The answer has a strong `ETag`. Send `Range` with the \
-                      missing bytes, and the ETag in `If-Range`. Every answer, also 206 and 304, has the `X-Sync-Token` \
-                      of the file.\n\nTwo headers verify a file or a copy (an \
-                      extension). `Repr-Digest` is the SHA-256 of the file as it is sent. `X-Records-Digest` is the \
-                      SHA-256 of its decompressed content. A client that stores each record's JSON unchanged can \
-                      compute the latter: over all records in the order of ids, each followed by a line feed. `HEAD` \
-                      returns both, and the sync token of that state, without the file.",
+        description: "All visible records of the dataset as one file. `jsonl` is a gzip file of JSON Lines, one \
+                      record per line in the form of the lists. `csv` is one flat table (UTF-8 with a byte-order \
+                      mark, `formats.oral` as the column `formats_oral`, list items separated by `; `, booleans \
+                      `TRUE` or `FALSE`), sent with `Content-Encoding: gzip`, which clients must accept.\n\nAfter \
+                      loading the file, continue the change feed with `since` set to the header `X-Sync-Token`.\n\nA \
+                      download that was interrupted can be resumed. The answer has a strong `ETag`. Send `Range` with \
+                      the missing bytes, and the ETag in `If-Range`. Every answer, also 206 and 304, has the \
+                      `X-Sync-Token` of the file.\n\nTwo headers verify a file or a copy (an extension). \
+                      `Repr-Digest` is the SHA-256 of the file as it is sent. `X-Records-Digest` is the SHA-256 of \
+                      its decompressed content. A client that stores each record's JSON unchanged can compute the \
+                      latter: over all records in the order of ids, each followed by a line feed. `HEAD` returns \
+                      both, and the sync token of that state, without the file.",
         parameters: ExportParameters::ALL,
         ..PLAIN
     },
@@ -263,8 +255,8 @@ const ENDPOINTS: [Endpoint; 11] = [
         resource: Resource::Status,
         operation: "getStatus",
         summary: "Whether the service is up, and how large and recent the datasets are",
-        description: "Needs no key, and does not count as a request of a key. The counts are those of the whole service, not of \
-                      a license.",
+        description: "Needs no key, and does not count as a request of a key. The counts are those of the whole \
+                      service, not of a license.",
         ..PLAIN
     },
 ];

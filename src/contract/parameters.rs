@@ -68,14 +68,13 @@ pub(super) fn typed<T: DeserializeOwned>(value: Value) -> Result<T, BadRequest> 
 }
 
 /// The location of a parameter.
+#[allow(missing_docs, reason = "the names explain the other variants")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum ParameterLocation {
     /// The path, as `{name}` in the endpoint's pattern.
     Path,
-    /// The query.
     Query,
-    /// The headers.
     Header,
 }
 
@@ -91,6 +90,7 @@ pub enum WhenAbsent {
 }
 
 /// The values that a parameter allows.
+#[allow(missing_docs, reason = "the names explain the other variants")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParameterForm {
     /// The id of a record.
@@ -99,7 +99,6 @@ pub enum ParameterForm {
     Whole(u64, u64),
     /// A number from 0.
     Number,
-    /// A text.
     Text,
     /// A text with a number of characters (Unicode scalar values) in this range, inclusive.
     Length(usize, usize),
@@ -107,11 +106,9 @@ pub enum ParameterForm {
     Cursor,
     /// A sync token, checked like a cursor.
     SyncToken,
-    /// A date.
     Date,
     /// A date or a date-time.
     Time,
-    /// One of these texts.
     Choice(&'static [&'static str]),
     /// A list of entity tags, or `*` (RFC 9110, section 13.1.2).
     ETags,
@@ -226,9 +223,9 @@ parameters! {
             "The `next_cursor` of the previous page, opaque. Use it with the same filters; `limit` may change";
         updated_since: Option<Timestamp>, "UpdatedSince", ParameterForm::Time, WhenAbsent::Optional,
             "Only records that were added, changed or entered the license at this date or time or later; UTC if no \
-             offset is given. Only the change feed reports removals. Send the start time of your previous run, minus two \
-             minutes, because a change has the time at which its writing began. Do not send the largest `updated_at` that \
-             you have: it does not change when a record enters the license";
+             offset is given. Only the change feed reports removals. Send the start time of your previous run, minus \
+             two minutes, because a change has the time at which its writing began. Do not send the largest \
+             `updated_at` that you have: it does not change when a record enters the license";
         q: Option<String>, "Q", ParameterForm::Length(2, 100), WhenAbsent::Optional,
             "Text found anywhere in the {searched}, ignoring case and diacritics";
         ..filters, "The filters by fields, by their names";
@@ -244,11 +241,12 @@ parameters! {
              together with `since`";
         limit: u16, "ChangesLimit", ParameterForm::Whole(1, 1000), WhenAbsent::Default("500"), "Entries per page";
         wait: u16, "WaitSeconds", ParameterForm::Whole(0, 60), WhenAbsent::Default("0"),
-            "Seconds that the answer may wait for an entry. It counts as one request. An extension: clients need not use it";
+            "Seconds that the answer may wait for an entry. It counts as one request. An extension: clients need not \
+             use it";
         resync: Option<Resync>, "Resync", ParameterForm::Choice(&["diff"]), WhenAbsent::Optional,
-            "With `diff`, a token from before a change of the license continues: records that entered, changed or left since \
-             then come as entries and tombstones, and the next token belongs to the present license. Without it, such a \
-             token gets 410. An extension: clients need not use it";
+            "With `diff`, a token from before a change of the license continues: records that entered, changed or \
+             left since then come as entries and tombstones, and the next token belongs to the present license. \
+             Without it, such a token gets 410. An extension: clients need not use it";
     }
 
     /// The parameters of exports.
@@ -293,7 +291,6 @@ impl ListParameters {
     }
 }
 
-/// Converts a name such as `start_date_from` into `StartDateFrom`.
 fn camel_case(name: &str) -> String {
     let word = |word: &str| word[..1].to_uppercase() + &word[1..];
     name.split('_').map(word).collect()
@@ -351,6 +348,6 @@ pub static IF_RANGE: Parameter = Parameter {
     location: ParameterLocation::Header,
     form: ParameterForm::ETags,
     absent: WhenAbsent::Optional,
-    note: "The ETag of the bytes that you have already. If the file has changed since, `Range` is ignored, and the answer is \
-           200 with the whole new file",
+    note: "The ETag of the bytes that you have already. If the file has changed since, `Range` is ignored, and the \
+           answer is 200 with the whole new file",
 };

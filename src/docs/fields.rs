@@ -35,8 +35,8 @@ pub fn record_fields<F: Fields>() -> Vec<FieldDoc> {
         type_name: "timestamp",
         schema: json!({"$ref": "#/components/schemas/Timestamp"}),
         nullable: false,
-        note: "When the record, or one of its organizations or tags, last changed. It does not change when a record enters \
-               a license, so a cursor over it misses such records: follow the change feed instead",
+        note: "When the record, or one of its organizations or tags, last changed. It does not change when a record \
+               enters a license, so a cursor over it misses such records: follow the change feed instead",
     });
     fields
 }

@@ -76,7 +76,7 @@ fn extended() -> Contract {
 }
 
 #[test]
-fn what_is_declared_is_taken() {
+fn declared_parameters_are_accepted() {
     let contract = extended();
     let parse = |target: &str| {
         let (path, query) = target.split_once('?').unwrap();
@@ -97,7 +97,7 @@ fn what_is_declared_is_taken() {
 }
 
 #[test]
-fn what_is_declared_is_documented() {
+fn declared_parameters_are_documented() {
     let contract = extended();
     let document: Value = serde_json::from_str(&text(&contract, "/openapi.json")).unwrap();
     let language = &document["components"]["parameters"]["Language"];
@@ -127,7 +127,7 @@ fn what_is_declared_is_documented() {
         let (page, without) = (text(&contract, path), find_page(&CONTRACT, path, PUBLIC_URL));
         assert!(page.contains(piece), "{piece} is missing in {path}: {page}");
         let without = without.map(|page| String::from_utf8(page.body).unwrap()).unwrap_or_default();
-        assert!(!without.contains(piece), "{piece} stands in {path} anyway");
+        assert!(!without.contains(piece), "{piece} is in {path} anyway");
     }
 }
 
@@ -164,7 +164,7 @@ fn parameters_and_their_types_fit() {
 }
 
 #[test]
-fn addresses_in_the_guide_are_taken() {
+fn addresses_in_the_guide_are_valid() {
     let page = text(&CONTRACT, "/docs").replace("&amp;", "&").replace("&#39;", "'");
     let base_url = format!("{PUBLIC_URL}/v1");
     let mut count = 0;

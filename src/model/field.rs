@@ -118,9 +118,9 @@ impl FieldUses {
 pub struct JsonNode {
     /// The key.
     pub key: &'static str,
-    /// The meaning of what it holds.
+    /// The meaning of the value.
     pub note: String,
-    /// What it holds.
+    /// The value.
     pub content: NodeContent,
 }
 

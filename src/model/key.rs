@@ -23,9 +23,6 @@ pub struct NotAKey;
 
 impl ApiKey {
     /// Returns a new random key.
-    ///
-    /// # Errors
-    /// If the operating system returns no random bytes.
     pub fn generate() -> Result<ApiKey, getrandom::Error> {
         let random = random_base62(RANDOM_CHARS)?;
         let checksum = checksum(&random);
@@ -145,9 +142,6 @@ impl KeyRecord {
 }
 
 /// Returns a new public id for a key. It is short and not secret.
-///
-/// # Errors
-/// If the operating system returns no random bytes.
 pub fn new_key_id() -> Result<String, getrandom::Error> {
     Ok(format!("key_{}", random_base62(10)?))
 }

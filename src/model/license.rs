@@ -81,11 +81,10 @@ impl Scope {
 }
 
 /// A set of a scope, with its values.
+#[allow(missing_docs, reason = "the names explain the variants")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleSet<'a> {
-    /// A set of texts.
     Texts(&'a BTreeSet<String>),
-    /// A set of years.
     Years(&'a BTreeSet<u16>),
 }
 
@@ -108,15 +107,13 @@ impl RuleSet<'_> {
 }
 
 /// The sets that a scope can have.
+#[allow(missing_docs, reason = "the names explain the variants")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum Rule {
-    /// The set of therapy areas.
     #[strum(to_string = "therapy areas")]
     TherapyAreas,
-    /// The set of countries.
     Countries,
-    /// The set of years.
     Years,
 }
 

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_steers_is_escaped() {
+    fn control_characters_are_escaped() {
         let cases = [
             ("Ann's key: Zürich, 日本, שלום\u{200f}!", "Ann's key: Zürich, 日本, שלום\u{200f}!"),
             ("a\x1b[31m\nb", "a\\u{1b}[31m\\nb"),

@@ -104,7 +104,7 @@ fn shown<F: RecordFields + std::fmt::Debug>(row: &Curated<F>) -> String {
     text
 }
 
-/// Files hold the JSON. A difference here means that `medfeed upgrade` renders all records anew.
+/// Files hold the JSON. A difference here means that `medfeed upgrade` renders all records again.
 #[test]
 fn rows_keep_their_text() {
     let shown = shown(&conference()) + &shown(&journal());

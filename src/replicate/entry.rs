@@ -9,16 +9,15 @@ use crate::model::{CommitInfo, DatabaseId, Head, RowDigest, Timestamp};
 const MARK: &str = "medfeed log 1";
 
 /// The header of an entry. A replica that applied the entry is at `seq`, `lineage` and `digest`.
+#[allow(missing_docs, reason = "the names explain the other fields")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EntryHeader {
-    /// The database.
     pub id: DatabaseId,
     /// The entry's number in the log, from 1.
     pub slot: u64,
     /// The hash of the previous entry. Zeros in the first entry, and in a state that starts the log over after missing
     /// entries.
     pub parent: Hash,
-    /// The format of the rows.
     pub schema: u32,
     /// The publisher: user, machine and the random name of its file.
     pub who: String,
@@ -26,11 +25,8 @@ pub struct EntryHeader {
     pub at: Timestamp,
     /// The commits, each based on the one before it. Empty if the entry is a whole state.
     pub commits: Vec<CommitInfo>,
-    /// The last seq after the entry.
     pub seq: u64,
-    /// The lineage of the last commit.
     pub lineage: [u8; 16],
-    /// The digest of all rows after the entry.
     pub digest: RowDigest,
     /// The parts of the whole state, if the entry is one.
     pub state: Option<Vec<PartRef>>,
@@ -150,7 +146,6 @@ mod tests {
     use super::*;
     use crate::replicate::layout;
 
-    /// An entry of commits with these changes.
     fn header(slot: u64, changes: &[Vec<u8>]) -> EntryHeader {
         let mut base = Head { seq: slot * 100, lineage: [9; 16] };
         let commits: Vec<CommitInfo> = (1..)
@@ -201,7 +196,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn entries_come_back((slot, changes) in some_changes()) {
+        fn entries_round_trip((slot, changes) in some_changes()) {
             let header = header(slot, &changes);
             let (bytes, hash) = encoded(&header, &changes);
             prop_assert_eq!(&encoded(&header, &changes).0, &bytes, "the same bytes each time");
@@ -214,7 +209,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_else_is_taken((slot, changes) in some_changes(), at in any::<prop::sample::Index>(), bit in 0..8_u8) {
+        fn other_bytes_are_rejected((slot, changes) in some_changes(), at in any::<prop::sample::Index>(), bit in 0..8_u8) {
             let (bytes, _) = encoded(&header(slot, &changes), &changes);
             let at = at.index(bytes.len());
             let mut flipped = bytes.clone();

@@ -58,7 +58,6 @@ impl MalformedObject {
     }
 }
 
-/// Fails unless an object is of the slot and database of its name.
 pub(super) fn check_identity(found: (u64, DatabaseId), slot: u64, id: DatabaseId) -> Result<(), Misplaced> {
     match found {
         (_, other) if other != id => Err(Misplaced::Database(other)),
@@ -102,7 +101,6 @@ pub(super) fn decode<'a, T: Serialize + DeserializeOwned>(
     Ok((read, payload, hash))
 }
 
-/// Whether an object has this mark with another format number.
 pub(super) fn is_of_other_format(mark: &str, bytes: &[u8]) -> bool {
     let kind = mark.trim_end_matches(|c: char| c.is_ascii_digit());
     let is_of_kind =
@@ -119,7 +117,6 @@ fn other_mark(mark: &str, bytes: &[u8]) -> MalformedObject {
     })
 }
 
-/// Deflates texts into one zlib stream.
 pub(super) fn deflate(texts: &[&[u8]]) -> Result<Vec<u8>, MalformedObject> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::new(LEVEL));
     texts

@@ -21,7 +21,6 @@ pub const REPLICAS: &str = "replicas";
 /// The publisher's heartbeat.
 pub const ALIVE: &str = "alive";
 
-/// The number of digits of a slot.
 const SLOT_DIGITS: usize = 20;
 /// The minimum number of digits of a part's index.
 const INDEX_DIGITS: usize = 5;
@@ -80,9 +79,6 @@ pub fn parse_part(name: &str) -> Option<PartName<'_>> {
 }
 
 /// Returns 16 random hex digits for [`PartName::random`].
-///
-/// # Errors
-/// If the operating system returns no random bytes.
 pub fn new_random() -> Result<String, getrandom::Error> {
     let mut random = [0; RANDOM_DIGITS / 2];
     getrandom::fill(&mut random)?;
@@ -116,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_not_ours() {
+    fn other_names_are_rejected() {
         for name in [
             "",
             "log",

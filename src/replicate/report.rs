@@ -10,31 +10,26 @@ const REPLICA_MARK: &str = "medfeed replica 1";
 
 /// A heartbeat: the end of the log, as its publisher knows it. A follower takes an empty slot for the end of the log
 /// only if the heartbeat agrees.
+#[allow(missing_docs, reason = "the names explain the other fields")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heartbeat {
-    /// The database.
     pub id: DatabaseId,
-    /// The last slot.
     pub slot: u64,
-    /// The hash of that entry.
     pub hash: Hash,
     /// The last seq of the database at that time; at least the last seq in the log.
     pub seq: u64,
     /// The time of writing, by the publisher's clock. It always grows, even if the clock is set back. So an old
     /// heartbeat that is put back is recognized.
     pub at: Timestamp,
-    /// The publisher: user and machine.
     pub who: String,
 }
 
 /// A replica's report.
+#[allow(missing_docs, reason = "the names explain the other fields")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplicaReport {
-    /// The database.
     pub id: DatabaseId,
-    /// The last slot that it applied.
     pub slot: u64,
-    /// The last seq that it serves.
     pub seq: u64,
     /// The time of writing, by the replica's clock.
     pub at: Timestamp,
@@ -78,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reports_come_back_and_nothing_else_is_taken() {
+    fn reports_round_trip_and_other_bytes_are_rejected() {
         let alive = Heartbeat {
             id: DatabaseId([1; 16]),
             slot: 42,

@@ -21,25 +21,20 @@ pub struct PartRef {
 }
 
 /// The manifest of a state: it names the parts.
+#[allow(missing_docs, reason = "the names explain the other fields")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The database.
     pub id: DatabaseId,
     /// The slot after which the state is.
     pub slot: u64,
     /// The hash of the log entry in that slot.
     pub entry_hash: Hash,
-    /// The format of the rows.
     pub schema: u32,
-    /// The last seq.
     pub seq: u64,
-    /// The lineage of the last commit.
     pub lineage: [u8; 16],
-    /// The digest of all rows.
     pub digest: RowDigest,
     /// The time of writing, by the publisher's clock.
     pub at: Timestamp,
-    /// The parts, in order.
     pub parts: Vec<PartRef>,
 }
 
@@ -140,7 +135,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn states_come_back(texts in some_texts(), slot in 1..5_u64) {
+        fn states_round_trip(texts in some_texts(), slot in 1..5_u64) {
             let (manifest, stored) = manifest(slot, &texts);
             let (bytes, hash) = manifest.encode().unwrap();
             let read = Manifest::decode(&bytes).map_err(|error| TestCaseError::fail(error.to_string()))?;
@@ -154,7 +149,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_else_is_taken(texts in some_texts(), at in any::<prop::sample::Index>(), bit in 0..8_u8) {
+        fn other_bytes_are_rejected(texts in some_texts(), at in any::<prop::sample::Index>(), bit in 0..8_u8) {
             let (manifest, stored) = manifest(2, &texts);
             let (bytes, _) = manifest.encode().unwrap();
             let wrong = |bytes: &[u8]| {

@@ -15,7 +15,7 @@ use crate::model::{
 use crate::store::StoreError;
 use crate::store::file::open::Writer;
 use crate::store::format::codec::{
-    CLOCK_TOLERANCE_S, CommitRow, RecordRow, TableCounts, expect_count, unseal, unseal_commit,
+    CLOCK_TOLERANCE_S, RecordRow, StoredCommit, TableCounts, expect_count, unseal, unseal_commit,
 };
 use crate::store::format::digest::digest_of;
 use crate::store::format::feed::{FeedEntry, FeedHead};
@@ -51,7 +51,7 @@ pub struct CheckReport {
     /// Notes that are no damage.
     pub warnings: Vec<String>,
     pub damages: u64,
-    /// At most [`MAX_LISTED`].
+    /// The first ones. `damages` counts all.
     pub findings: Vec<CheckFinding>,
 }
 
@@ -221,7 +221,7 @@ fn check_commits(transaction: &ReadTransaction, report: &mut CheckReport) -> Com
                 last.seq = seq;
                 continue;
             };
-            let CommitRow { time, first_seq, records, counts, lineage, .. } = row;
+            let StoredCommit { time, first_seq, records, counts, lineage, .. } = row;
             report.expect(first_seq == last.seq + 1, "commits", || {
                 format!("the commit {first_seq}..={seq} does not follow seq {}", last.seq)
             });

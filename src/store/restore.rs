@@ -23,7 +23,7 @@ use crate::store::file::open::{Writer, new_draft};
 use crate::store::file::publish::{OriginIdentity, put_history_entry, remove_local_rows};
 use crate::store::file::published_note::PublishedNote;
 use crate::store::file::replace::{copy_owner, discard_damage_at_close, io_error, persist};
-use crate::store::format::codec::{CommitRow, seal, unseal, unseal_commit};
+use crate::store::format::codec::{StoredCommit, seal, unseal, unseal_commit};
 use crate::store::format::rows::load_rows;
 use crate::store::format::tables;
 use crate::store::panics::guard;
@@ -303,7 +303,7 @@ fn compare(
 /// Gives all commits new lineages, so that the sync tokens of the replaced history get 410.
 fn renew_lineages(tx: &WriteTx) -> Result<(), StoreError> {
     let mut commits = tx.open(tables::COMMITS)?;
-    let mut renewed: Vec<(u64, CommitRow)> = Vec::new();
+    let mut renewed: Vec<(u64, StoredCommit)> = Vec::new();
     for entry in commits.iter()? {
         let (seq, bytes) = entry?;
         let mut row = unseal_commit(seq.value(), bytes.value())?;

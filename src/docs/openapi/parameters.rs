@@ -10,7 +10,6 @@ use crate::contract::{Contract, Parameter, ParameterForm, WhenAbsent};
 pub const TIME_PATTERN: &str =
     "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?([Zz]|[+-][0-9]{2}(:?[0-9]{2})?)?)?$";
 
-/// Returns the document's parameters.
 pub fn all(contract: &Contract) -> Value {
     let declared = contract.endpoints.iter().flat_map(|endpoint| endpoint.all_parameters());
     object(declared.map(|parameter| (parameter.component, described(parameter))))

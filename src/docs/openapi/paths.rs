@@ -7,7 +7,6 @@ use super::values::{component, object};
 use crate::contract::{Contract, Endpoint, Resource};
 use crate::docs::samples::Samples;
 
-/// Returns the path items, by path below the base address.
 pub fn all(contract: &Contract) -> Value {
     let samples = Samples::new();
     object(contract.endpoints.iter().map(|endpoint| (endpoint.path(), path_item(contract, endpoint, samples.as_ref()))))

@@ -13,7 +13,6 @@ use crate::model::Dataset;
 /// The headers of every response. Their component names are their own names.
 const EVERY: [&str; 4] = ["X-Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"];
 
-/// Returns the document's headers.
 pub fn headers() -> Value {
     object([
         ("X-Request-Id", header("Identifies the request; always chosen by the server", string())),
@@ -33,8 +32,8 @@ pub fn headers() -> Value {
         (
             "X-Records-Digest",
             digest(
-                "SHA-256 of the decompressed content: the JSON lines, or the CSV. It verifies a copy that stores each record's \
-                 JSON unchanged: hash the records in the order of ids, each followed by a line feed",
+                "SHA-256 of the decompressed content: the JSON lines, or the CSV. It verifies a copy that stores each \
+                 record's JSON unchanged: hash the records in the order of ids, each followed by a line feed",
             ),
         ),
         ("Content-Disposition", header("A name for the file, with the dataset and the date", string())),
@@ -72,7 +71,6 @@ pub fn response_name(status: StatusCode) -> String {
     status.canonical_reason().unwrap_or("Error").replace(' ', "")
 }
 
-/// Returns an example body for every error code.
 pub fn examples(contract: &Contract, public_url: &str) -> Value {
     object(contract.codes.iter().map(|info| {
         (info.name, json!({"summary": info.title, "value": examples::problem(contract, info, public_url)}))
@@ -87,7 +85,6 @@ pub fn names(dataset: Dataset) -> (&'static str, &'static str) {
     }
 }
 
-/// Returns the response of status 200.
 pub fn ok(resource: Resource, samples: Option<&Samples>) -> Value {
     let (description, schema) = match resource {
         Resource::List(dataset) => ("A page of records", format!("{}Page", names(dataset).1)),

@@ -8,7 +8,6 @@ use crate::model::field::{JsonNode, NodeContent};
 use crate::model::{ConferenceFields, Dataset, DateStatus, Fields, Id, JournalFields, OrganizationFields, TagFields};
 use crate::token::{CURSOR_CHARS, SYNC_TOKEN_CHARS};
 
-/// Returns the document's schemas.
 pub fn all() -> Value {
     let mut schemas = vec![
         ("Id", id()),

@@ -2,12 +2,10 @@
 
 use serde_json::{Value, json};
 
-/// Builds an object of members.
 pub fn object<K: Into<String>>(members: impl IntoIterator<Item = (K, Value)>) -> Value {
     Value::Object(members.into_iter().map(|(key, value)| (key.into(), value)).collect())
 }
 
-/// Builds a reference to a component.
 pub fn component(section: &str, name: &str) -> Value {
     json!({"$ref": format!("#/components/{section}/{name}")})
 }

@@ -6,13 +6,11 @@ use crate::docs::fields::{FieldDoc, status_date, status_meaning};
 use crate::docs::samples::{Samples, indented};
 use crate::model::DateStatus;
 
-/// Builds the table of a row's fields.
 pub fn fields(fields: &[FieldDoc]) -> String {
     let rows = fields.iter().map(|field| [code(field.name), escape(&field.type_text()), inline(field.note)]);
     table(["Field", "Type", "Notes"], rows)
 }
 
-/// Builds the table of date confidence values.
 pub fn date_confidence(statuses: &[DateStatus]) -> String {
     let rows = statuses
         .iter()
@@ -68,7 +66,6 @@ fn parameter(parameter: &Parameter) -> [String; 4] {
     [name, parameter.location.to_string(), values, inline(parameter.note)]
 }
 
-/// Builds a block of code.
 pub fn listing(text: &str) -> String {
     format!("<pre><code>{}</code></pre>\n", escape(text))
 }

@@ -22,7 +22,7 @@ fn nothing_is_loaded_but_the_one_script() {
         assert_eq!(scripts.len(), 1, "{page}");
         let path = scripts[0].strip_prefix(" src=\"").and_then(|rest| rest.strip_suffix("docs/page.js\" defer"));
         assert!(path.unwrap().split("../").all(|rest| rest.is_empty() || rest == "./"), "{}", scripts[0]);
-        assert!(page.contains(" defer></script>"), "nothing stands within the element");
+        assert!(page.contains(" defer></script>"), "the element is empty");
         let page = page.replacen("<script src=", "", 1);
         for forbidden in [
             "<script",
@@ -131,7 +131,7 @@ fn every_field_parameter_and_code_is_on_the_reference_page() {
 }
 
 #[test]
-fn what_the_operator_gives_is_escaped() {
+fn operator_settings_are_escaped() {
     for page in all("https://\"><script>alert('x')</script>") {
         assert!(!page.contains("<script>"), "{page}");
     }

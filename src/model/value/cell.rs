@@ -5,13 +5,11 @@ use std::borrow::Cow;
 /// The separator of list items within a cell.
 const ITEM_SEPARATOR: &str = "; ";
 
-/// Joins the items of a list into a cell.
 pub(super) fn join_items<'a>(items: &[impl AsRef<str>]) -> Cow<'a, str> {
     let items: Vec<&str> = items.iter().map(AsRef::as_ref).collect();
     guard_formula(Cow::Owned(items.join(ITEM_SEPARATOR)))
 }
 
-/// Splits a cell into the items of a list.
 pub(super) fn split_items(cell: &str) -> Result<std::str::Split<'_, &'static str>, String> {
     let items = unguard_formula(cell).split(ITEM_SEPARATOR);
     if items.clone().any(str::is_empty) {
@@ -30,7 +28,6 @@ pub(super) fn guard_formula(text: Cow<'_, str>) -> Cow<'_, str> {
     if looks_like_formula(&text) { Cow::Owned(format!("'{text}")) } else { text }
 }
 
-/// Removes the `'` that `guard_formula` added.
 pub(super) fn unguard_formula(cell: &str) -> &str {
     match cell.strip_prefix('\'') {
         Some(rest) if looks_like_formula(rest) => rest,

@@ -5,11 +5,10 @@ use std::fmt::{self, Display};
 use std::io::Write;
 
 /// A JSON value.
+#[allow(missing_docs, reason = "the names explain the other variants")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Json<'a> {
-    /// `null`.
     Null,
-    /// `true` or `false`.
     Flag(bool),
     /// A nonnegative number without fraction and exponent.
     Whole(u64),
@@ -17,11 +16,8 @@ pub enum Json<'a> {
     Negative(i64),
     /// A number with a fraction or an exponent, or too large for an integer.
     Fraction(f64),
-    /// A text.
     Text(Cow<'a, str>),
-    /// A list.
     List(Vec<Json<'a>>),
-    /// An object.
     Object(JsonMembers<'a>),
 }
 
@@ -101,7 +97,6 @@ impl Display for Json<'_> {
     }
 }
 
-/// Appends a JSON list.
 pub(super) fn push_list<T>(out: &mut Vec<u8>, items: &[T], mut push_item: impl FnMut(&mut Vec<u8>, &T)) {
     out.push(b'[');
     for (index, item) in items.iter().enumerate() {

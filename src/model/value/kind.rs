@@ -6,12 +6,11 @@ use super::json::{Json, JsonType};
 use crate::model::id::Id;
 
 /// The two kinds of rows that records link to.
+#[allow(missing_docs, reason = "the names explain the variants")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum ReferenceKind {
-    /// An organization.
     Organization,
-    /// A tag.
     Tag,
 }
 
@@ -49,11 +48,10 @@ impl LinkTexts for () {
 }
 
 /// A kind of field value. Code that depends on the kind matches all variants.
+#[allow(missing_docs, reason = "the names explain the other variants")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueKind {
-    /// Any text.
     Text,
-    /// A list of texts.
     Texts,
     /// A whole number from 0 to 2^53-1.
     Integer,
@@ -61,9 +59,7 @@ pub enum ValueKind {
     Number,
     /// A year, 1900 to 2100.
     Year,
-    /// A day.
     Date,
-    /// True or false.
     Flag,
     /// One of these words.
     Choice(&'static [&'static str]),

@@ -10,11 +10,9 @@ const MAX_SEQS: usize = 1000;
 /// been in progress when the token came. The publisher writes the second one only after the first.
 const CHANGES: u64 = 2;
 
-/// The seqs of tokens ahead of the replica.
 #[derive(Debug, Default)]
 pub(super) struct AheadTokens {
     seqs: BTreeMap<u64, AheadSeq>,
-    /// The number of changes of the heartbeat so far.
     changes: u64,
 }
 
@@ -55,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seq_is_lost_once_two_later_signs_of_life_do_not_reach_it() {
+    fn a_seq_is_lost_after_two_later_heartbeats_below_it() {
         /// The seq in a heartbeat, whether it is newer, and whether seq 10 counts as lost after it.
         type HeartbeatStep = (u64, bool, bool);
         let cases: [&[HeartbeatStep]; 6] = [

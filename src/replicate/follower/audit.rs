@@ -11,6 +11,7 @@ use crate::replicate::layout;
 use crate::store::file::replace::BackupReport;
 
 /// The result of an audit.
+#[allow(missing_docs, reason = "the names explain the other fields")]
 #[derive(Clone, Debug)]
 pub struct Audit {
     /// The slots of the states, oldest first.
@@ -19,11 +20,8 @@ pub struct Audit {
     pub entries: u64,
     /// The missing slots where the log was started over. Points in time within them cannot be restored.
     pub given_up: Vec<RangeInclusive<u64>>,
-    /// The last slot.
     pub slot: u64,
-    /// The last seq.
     pub seq: u64,
-    /// The result of the full check.
     pub result: BackupReport,
 }
 

@@ -9,75 +9,50 @@ use crate::store::StoreError;
 use crate::store::replication::ApplyError;
 
 /// An error of a replica. The message says what to do.
+#[allow(missing_docs, reason = "the messages explain variants and fields")]
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
     /// The bucket cannot be used.
     #[error(transparent)]
     Bucket(BucketError),
-    /// An object is not the one that belongs at its name.
     #[error("object `{name}` cannot be used: {detail}")]
-    Object {
-        /// The object's name below the bucket's prefix.
-        name: String,
-        /// The problem.
-        detail: String,
-    },
+    Object { name: String, detail: String },
     /// The log does not continue the replica's state.
     #[error("the log does not continue from this replica's position: {0}")]
     Diverged(String),
-    /// The rows differ from the origin's.
     #[error("the rows are not those of the origin: {0}")]
     Digest(String),
-    /// The log belongs to another database.
     #[error(
-        "the bucket holds database {found}, but the file is a replica of {expected}; name the bucket that it follows, or another file with --db"
+        "the bucket holds database {found}, but the file is a replica of {expected}; name the bucket that it follows, \
+         or another file with --db"
     )]
-    OtherDatabase {
-        /// The database that the replica follows.
-        expected: DatabaseId,
-        /// The database in the bucket.
-        found: DatabaseId,
-    },
-    /// The format of the log is unknown to this program.
+    OtherDatabase { expected: DatabaseId, found: DatabaseId },
     #[error(
         "the origin runs another version of medfeed (format {found}, here {known}); use the origin's version here too"
     )]
-    Schema {
-        /// The format of the log.
-        found: u32,
-        /// The format of this program.
-        known: u32,
-    },
-    /// The format of the log is older than this program's.
+    Schema { found: u32, known: u32 },
     #[error(
-        "the origin runs an older version of medfeed (format {found}, here {known}); upgrade it first: `medfeed upgrade` there, \
-         then `medfeed publish`. Until then its replicas need the older version"
+        "the origin runs an older version of medfeed (format {found}, here {known}); upgrade it first: `medfeed \
+         upgrade` there, then `medfeed publish`. Until then its replicas need the older version"
     )]
-    OlderSchema {
-        /// The format of the log.
-        found: u32,
-        /// The format of this program.
-        known: u32,
-    },
-    /// The records have other fields than in this program.
+    OlderSchema { found: u32, known: u32 },
     #[error(
         "the origin runs another version of medfeed, whose records have other fields; use the origin's version here too"
     )]
     OtherFields,
-    /// The bucket is empty.
     #[error(
-        "nothing is published at {0}; run `medfeed publish {word}` where the database is, and check that URL and seal key are the same",
+        "nothing is published at {0}; run `medfeed publish {word}` where the database is, and check that URL and seal \
+         key are the same",
         word = ShellWord(.0)
     )]
     Nothing(String),
-    /// An entry is missing, though later ones exist or are named.
     #[error(
-        "{} is missing from the log, which continues to slot {later}: objects were deleted, or the bucket was restored from a \
-         copy. Put them back; or publish a whole state at the origin: `medfeed publish URL --start-over`",
+        "{} is missing from the log, which continues to slot {later}: objects were deleted, or the bucket was \
+         restored from a copy. Put them back; or publish a whole state at the origin: `medfeed publish URL \
+         --start-over`",
         missing_slots(*.slot, *.later)
     )]
     Missing {
-        /// The first slot that is missing.
         slot: u64,
         /// A later slot, known from its entry or from the heartbeat.
         later: u64,
@@ -88,48 +63,26 @@ pub enum FollowError {
     /// A whole state failed to load a moment ago.
     #[error("{0}")]
     Paused(String),
-    /// All states are newer than the requested time.
     #[error("no state is that old; the oldest is of {oldest}")]
-    TooEarly {
-        /// The time of the oldest state's last commit.
-        oldest: Timestamp,
-    },
-    /// The log ends before the replica's state.
+    TooEarly { oldest: Timestamp },
     #[error(
-        "the log ends at slot {slot}, seq {end}, before seq {here} of this replica, which never goes back: the bucket lost \
-         entries. If the origin still exists, start `medfeed publish` there, and do what it says. If it is lost too, this file is \
-         the newest copy: keep it, and make it the origin with `medfeed promote URL --start-over`"
+        "the log ends at slot {slot}, seq {end}, before seq {here} of this replica, which never goes back: the bucket \
+         lost entries. If the origin still exists, start `medfeed publish` there, and do what it says. If it is lost \
+         too, this file is the newest copy: keep it, and make it the origin with `medfeed promote URL --start-over`"
     )]
-    Behind {
-        /// The last slot of the log.
-        slot: u64,
-        /// The last seq of the log.
-        end: u64,
-        /// The last seq of the replica.
-        here: u64,
-    },
-    /// Another replica was promoted in the meantime.
+    Behind { slot: u64, end: u64, here: u64 },
     #[error(
         "another replica was made the origin at {at}, by {who} ({what}), and this one follows it; publish and write \
          there. If that one is lost too, run this command again"
     )]
-    TakenOver {
-        /// The user and machine that promoted it.
-        who: String,
-        /// The promotion's description in the history.
-        what: String,
-        /// The time of the promotion, by that machine's clock.
-        at: Timestamp,
-    },
-    /// Other publishers were first in all attempts.
+    TakenOver { who: String, what: String, at: Timestamp },
     #[error(
-        "other publishers kept writing to the bucket, so the promotion failed; stop `medfeed publish` at the old origin if you can, and run this command again"
+        "other publishers kept writing to the bucket, so the promotion failed; stop `medfeed publish` at the old \
+         origin if you can, and run this command again"
     )]
     Overtaken,
-    /// Another process follows with this file.
     #[error("another process updates this file; stop it first")]
     Followed,
-    /// It is unknown whether the bucket took the entry of the promotion.
     #[error(
         "{0}; so it is unknown whether this replica took over; the old origin may be fenced. Run this command again"
     )]

@@ -37,7 +37,6 @@ pub enum EndRule {
     Partial,
 }
 
-/// Why no further entry was applied.
 enum StopReason {
     /// There is no further entry.
     End,
@@ -48,15 +47,13 @@ enum StopReason {
 }
 
 /// A loaded state that has caught up. Its file has no name yet.
+#[allow(missing_docs, reason = "the names explain the other fields")]
 #[derive(Debug)]
 pub struct LoadedState {
-    /// The file.
     pub draft: LoadedDraft,
     /// Its position in the log.
     pub mark: ReplicaMark,
-    /// Its last commit.
     pub head: Head,
-    /// The format of its rows.
     pub schema: u32,
     /// Why it may not be the newest state, with [`EndRule::Partial`].
     pub doubt: Option<String>,
@@ -68,17 +65,14 @@ impl LoadedState {
     }
 }
 
-/// Returns the position of a mark.
 pub(super) fn position_of(mark: &ReplicaMark) -> LogPosition {
     LogPosition { id: mark.id, slot: mark.slot, hash: mark.hash }
 }
 
-/// Returns the mark of a file at a position.
 pub(super) fn mark_at(url: String, position: LogPosition, digest: crate::model::RowDigest) -> ReplicaMark {
     ReplicaMark { url, id: position.id, slot: position.slot, hash: position.hash, digest }
 }
 
-/// Returns the commits of an entry with their changes.
 pub(super) fn commits_of(entry: &LogEntry) -> Vec<CommitChanges<'_>> {
     entry.header.commits.iter().copied().zip(entry.changes.iter().map(AsRef::as_ref)).collect()
 }
@@ -181,7 +175,6 @@ impl StateLoader<'_> {
         }
     }
 
-    /// Whether the log ends after the loaded state; false if there is a new entry.
     fn is_end(&self, loaded: &mut LoadedState) -> Result<bool, FollowError> {
         let found = match self.log.end_after(loaded.position()) {
             // The entry was read a moment ago, and is gone.
@@ -217,7 +210,6 @@ impl StateLoader<'_> {
         Ok(LoadedState { draft, mark, head: state.head, schema: state.schema, doubt: None })
     }
 
-    /// Applies the entries after a loaded state.
     fn catch_up(&self, loaded: &mut LoadedState, at_least: u64) -> Result<StopReason, FollowError> {
         loop {
             if !(self.keep_going)() {

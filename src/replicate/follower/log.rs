@@ -13,7 +13,6 @@ use crate::replicate::report::Heartbeat;
 use crate::replicate::state::{Manifest, PartRef, decode_part};
 use crate::store::replication::{OLDEST, SCHEMA};
 
-/// The number of parts of a state that are fetched at a time.
 const FETCHERS: usize = 4;
 
 /// A callback for the encoded changes of a part.
@@ -26,13 +25,11 @@ pub struct LogReader {
 }
 
 /// A position in a log, after an entry.
+#[allow(missing_docs, reason = "the names explain the fields")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogPosition {
-    /// The log's database.
     pub id: DatabaseId,
-    /// The entry's slot.
     pub slot: u64,
-    /// The entry's hash.
     pub hash: Hash,
 }
 
@@ -51,7 +48,6 @@ impl LogPosition {
     }
 }
 
-/// Fails for a format that this program cannot read.
 fn check_schema(found: u32) -> Result<(), FollowError> {
     if (OLDEST..=SCHEMA).contains(&found) { Ok(()) } else { Err(FollowError::Schema { found, known: SCHEMA }) }
 }
@@ -95,17 +91,13 @@ impl HeartbeatRelation {
 }
 
 /// A whole state in the log.
+#[allow(missing_docs, reason = "the names explain the fields")]
 #[derive(Clone, Debug)]
 pub struct WholeState {
-    /// The position of the state.
     pub position: LogPosition,
-    /// Its last commit.
     pub head: Head,
-    /// The digest of its rows.
     pub digest: RowDigest,
-    /// The format of its rows.
     pub schema: u32,
-    /// The parts with its rows.
     pub parts: Vec<PartRef>,
 }
 
@@ -187,7 +179,6 @@ impl LogReader {
         found.map_err(|detail| FollowError::Unconfirmed(detail, position.slot))
     }
 
-    /// Lists the slots of all entries after a slot, ascending.
     pub(super) fn slots_after(&self, slot: u64) -> Result<Vec<u64>, FollowError> {
         let listed = self.bucket.list(layout::LOG, Some(&layout::log(slot)))?;
         Ok(listed.iter().filter_map(|object| layout::log_slot(&object.name)).collect())

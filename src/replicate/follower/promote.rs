@@ -27,13 +27,11 @@ pub struct Promoted {
     pub head: Head,
 }
 
-/// Returns the note of a database whose last entry is at `position`.
 fn note_of(url: String, position: LogPosition, head: Head) -> PublishedNote {
     let (LogPosition { id, slot, hash }, Head { seq, lineage }) = (position, head);
     PublishedNote { url, id, slot, seq, lineage, hash, fenced: None, fenced_at: None, probed_at: None }
 }
 
-/// The outcome of creating the entry.
 enum CreateOutcome {
     Ours,
     Others,

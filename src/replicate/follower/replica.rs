@@ -28,7 +28,6 @@ const REPAIR_EVERY: Duration = Duration::from_secs(60);
 const STATE_SEARCH_EVERY: Duration = Duration::from_secs(5);
 /// The pause after a failed load. It doubles with each further failure.
 const FIRST_LOAD_PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause after a failed load.
 const MAX_LOAD_PAUSE: Duration = Duration::from_secs(60);
 /// How long a standby waits for the other process to apply an entry.
 const APPLY_TIMEOUT: Duration = Duration::from_secs(1);
@@ -50,13 +49,11 @@ pub struct Replica {
     status: Arc<ReplicaStatus>,
     /// Whether the entries after the mark are known to lead to the newest state.
     is_path_verified: bool,
-    /// The time of that verification.
     path_verified_at: Duration,
     /// When the bucket last responded to a read of the next slot.
     read_at: Duration,
     /// Whether the log was listed since the verification. A list shows entries after a missing one.
     is_log_listed: bool,
-    /// The latest heartbeat.
     alive: Option<Heartbeat>,
     /// When the heartbeat last agreed with the end of the log.
     confirmed_at: Option<Duration>,
@@ -67,7 +64,6 @@ pub struct Replica {
     last_applied: Option<(u64, String)>,
 }
 
-/// A failed load of a whole state, and the time of the next attempt.
 #[derive(Debug)]
 struct FailedLoad {
     until: Duration,
@@ -169,12 +165,10 @@ impl Replica {
         &self.path
     }
 
-    /// Returns the file's position in the log.
     pub(super) fn mark(&self) -> &ReplicaMark {
         &self.mark
     }
 
-    /// Returns the last commit.
     pub(super) fn head(&self) -> Head {
         self.head
     }
@@ -192,7 +186,6 @@ impl Replica {
         self.writer.ok_or(FollowError::Followed)
     }
 
-    /// Applies all entries in the log.
     pub(super) fn catch_up(&mut self, keep_going: &dyn Fn() -> bool) -> Result<(), FollowError> {
         self.advance_or_reload(keep_going)
     }
@@ -345,7 +338,6 @@ impl Replica {
         self.status.retract_end(self.confirmed_at);
     }
 
-    /// Reads the heartbeat and compares it with the file's position.
     fn check_heartbeat(&mut self) -> Result<EndCheck, FollowError> {
         let position = position_of(&self.mark);
         if !self.is_log_listed {
@@ -509,7 +501,6 @@ impl Replica {
         Ok(())
     }
 
-    /// Replaces the file by a loaded state.
     fn replace_by(&mut self, loaded: LoadedState) -> Result<(), FollowError> {
         let LoadedState { draft, mark, head, .. } = loaded;
         if head.seq < self.head.seq {
@@ -545,7 +536,6 @@ fn may_recover(error: &FollowError) -> bool {
     is_of_disk || is_of_bucket || error.is_of_log() || matches!(error, FollowError::Paused(_))
 }
 
-/// A replica's file, opened.
 struct OpenedReplica {
     /// `None` if the file can only be read.
     writer: Option<ReplicaWriter>,
@@ -571,7 +561,6 @@ fn open(path: &Path) -> Result<OpenedReplica, StoreError> {
     Ok(OpenedReplica { writer: None, is_followed, mark, head: head.head() })
 }
 
-/// Returns the writer of a replica's file; opens it if needed.
 fn open_writer<'w>(writer: &'w mut Option<ReplicaWriter>, path: &Path) -> Result<&'w mut ReplicaWriter, StoreError> {
     match writer {
         Some(writer) => Ok(writer),

@@ -62,11 +62,10 @@ impl Display for Unfit {
 }
 
 /// The work of a replica since its start.
+#[allow(missing_docs, reason = "the names explain the other fields")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplicaProgress {
-    /// The last slot that it applied.
     pub slot: u64,
-    /// The last seq after it.
     pub seq: u64,
     /// The entries that it applied one by one.
     pub applied: u64,
@@ -76,7 +75,6 @@ pub struct ReplicaProgress {
     pub digest_failures: u64,
     /// How often an object of the bucket could not be used.
     pub unusable_objects: u64,
-    /// The present error.
     pub error: Option<String>,
 }
 
@@ -193,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_old_is_told() {
+    fn a_stale_or_silent_replica_is_unfit() {
         let minute = Duration::from_secs(60);
         let status = ReplicaStatus::new(FollowLimits::new(minute, Some(2 * minute)));
         assert_eq!(status.unfit(), Some(Unfit::Unseen));

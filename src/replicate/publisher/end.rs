@@ -14,7 +14,6 @@ use crate::replicate::state::{Manifest, PartRef};
 /// How often the newest state is looked up again while another publisher deletes objects.
 const TRIES: usize = 5;
 
-/// The last entry of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LastEntry {
     pub slot: u64,
@@ -29,7 +28,6 @@ impl LastEntry {
     }
 }
 
-/// The end of the log, and the newest state.
 #[derive(Clone, Debug)]
 pub(super) struct FoundLog {
     pub header: EntryHeader,
@@ -63,12 +61,10 @@ impl FoundLog {
     }
 }
 
-/// Returns the error for an object that cannot be used.
 pub(super) fn unusable(bucket: &Bucket, name: &str, detail: impl ToString) -> PublishError {
     PublishError::Object { url: bucket.url().to_string(), name: name.to_owned(), detail: detail.to_string() }
 }
 
-/// Returns the error for an entry that cannot be decoded.
 pub(super) fn unusable_entry(bucket: &Bucket, name: &str, error: impl Display) -> PublishError {
     let detail = format!("{error}. Find out who wrote it. Put back the right entry, or delete it if there is none");
     unusable(bucket, name, detail)
@@ -79,7 +75,6 @@ fn lost(bucket: &Bucket, name: &str) -> PublishError {
     PublishError::Missing { url: bucket.url().to_string(), name: name.to_owned() }
 }
 
-/// Reads an entry, if there is one.
 pub(super) fn read_entry(
     bucket: &Bucket,
     retry: &mut Retry,
@@ -94,7 +89,6 @@ pub(super) fn read_entry(
     Ok(Some((read.header, read.hash)))
 }
 
-/// Reads a manifest, if there is one.
 pub(super) fn read_manifest(bucket: &Bucket, retry: &mut Retry, slot: u64) -> Result<Option<Manifest>, PublishError> {
     let name = layout::state(slot);
     let Some(found) = retry.run(|| bucket.get(&name))? else { return Ok(None) };
@@ -196,7 +190,6 @@ pub(super) fn last_listed(bucket: &Bucket, retry: &mut Retry) -> Result<u64, Pub
 pub(super) struct StateObjects {
     /// The slot after which the state is.
     pub slot: u64,
-    /// The names of its parts.
     parts: Vec<String>,
 }
 
@@ -205,7 +198,6 @@ impl StateObjects {
         StateObjects { slot, parts: parts.iter().map(|part| part.name.clone()).collect() }
     }
 
-    /// Lists the parts in the bucket.
     fn list(&self, bucket: &Bucket, retry: &mut Retry) -> Result<Vec<ListedObject>, PublishError> {
         let Some((folder, _)) = self.parts.first().and_then(|part| part.rsplit_once('/')) else {
             return Ok(Vec::new());
@@ -213,7 +205,6 @@ impl StateObjects {
         Ok(retry.run(|| bucket.list(folder, None))?)
     }
 
-    /// Returns the first part that the bucket does not list.
     pub fn lost_part(&self, bucket: &Bucket, retry: &mut Retry) -> Result<Option<String>, PublishError> {
         Ok(self.lost_of(&self.list(bucket, retry)?))
     }

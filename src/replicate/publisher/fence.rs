@@ -48,7 +48,6 @@ impl Publisher {
         Ok(())
     }
 
-    /// Records the end of the log in the shared status.
     pub(super) fn note_end(&self) {
         let log_end = self.end.map(|end| PublishedEnd { id: self.id, slot: end.slot, head: end.head });
         self.status.note(|progress| progress.log_end = log_end);
@@ -116,7 +115,6 @@ impl Publisher {
         }
     }
 
-    /// Returns the error for a database that does not contain the end of the log.
     pub(super) fn diverged(
         &self,
         view: &OriginView,
@@ -138,7 +136,6 @@ impl Publisher {
     }
 }
 
-/// Describes the publisher that took over, and when.
 pub(super) fn describe_takeover(header: &EntryHeader) -> String {
     format!("{} published slot {} at {}", user_part(&header.who), header.slot, header.at)
 }

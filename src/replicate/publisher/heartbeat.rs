@@ -118,8 +118,8 @@ impl Publisher {
         }
         let Some(lost) = lost else { return Ok(()) };
         tracing::error!(
-            "`{lost}` was published from here and is gone: the bucket lost objects, and new replicas cannot start. Publishing a \
-             whole state now; find out what deletes objects in {}",
+            "`{lost}` was published from here and is gone: the bucket lost objects, and new replicas cannot start. \
+             Publishing a whole state now; find out what deletes objects in {}",
             self.bucket.url()
         );
         self.wanted_state = Some(if has_end && is_slot_free { WantedState::NextToLog } else { WantedState::Entry });

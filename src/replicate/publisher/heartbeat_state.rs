@@ -5,18 +5,15 @@ use std::time::{Duration, Instant};
 use crate::model::Timestamp;
 use crate::model::time::now;
 
-/// The heartbeats that were written.
 #[derive(Debug, Default)]
 pub(super) struct HeartbeatState {
     /// When another publisher was last looked for.
     pub checked_at: Option<Instant>,
     /// When the last heartbeat was due.
     pub written_at: Option<Instant>,
-    /// The slot in the last heartbeat.
     pub slot: Option<u64>,
     /// The time in the last heartbeat of this or an earlier publisher.
     at: Timestamp,
-    /// The number of heartbeats written.
     pub count: u32,
 }
 
@@ -30,12 +27,10 @@ pub(super) enum WantedState {
 }
 
 impl HeartbeatState {
-    /// Makes the next heartbeat later than a known one.
     pub fn follow(&mut self, at: Timestamp) {
         self.at = self.at.max(at);
     }
 
-    /// Makes the next heartbeat due at once.
     pub fn make_due(&mut self) {
         self.written_at = None;
     }
@@ -45,7 +40,6 @@ impl HeartbeatState {
         now().max(self.at.plus_s(1))
     }
 
-    /// Records a heartbeat that was written.
     pub fn wrote(&mut self, slot: u64, at: Timestamp) {
         (self.slot, self.at, self.count) = (Some(slot), at, self.count.wrapping_add(1));
     }

@@ -14,9 +14,7 @@ use super::error::PublishError;
 use crate::model::time::now;
 use crate::store::file::links::resolve;
 
-/// The length of the random name, in bytes.
 const NAME_BYTES: usize = 8;
-/// The maximum number of bytes to read from the file.
 const MAX_BYTES: u64 = 1000;
 
 /// The lock of a database's publisher. Dropping it, or the end of the process, releases the lock.
@@ -91,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_at_a_time_by_the_same_name() {
+    fn the_lock_is_exclusive_and_keeps_its_name() {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("feed.redb");
         let first = PublisherLock::take(&database).unwrap();

@@ -45,7 +45,6 @@ use crate::bucket::Bucket;
 use crate::model::{DatabaseId, Timestamp};
 use crate::store::{CommitPoint, Follower, StoreError};
 
-/// The interval of polls for new commits.
 const POLL_EVERY: Duration = Duration::from_millis(100);
 /// How long a single round retries while the bucket cannot be reached.
 const ONCE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -85,13 +84,11 @@ impl PublishSettings {
 }
 
 /// The result of a single round.
+#[allow(missing_docs, reason = "the names explain the fields")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Round {
-    /// The last slot of the log.
     pub slot: u64,
-    /// The last seq in it.
     pub seq: u64,
-    /// The number of entries written.
     pub entries: u64,
 }
 
@@ -104,24 +101,20 @@ pub struct Publisher {
     follower: Follower,
     status: Arc<PublisherStatus>,
     retry: Retry,
-    /// Failures of local files: the database or the note of what is published.
+    /// Failures of the database file and of the note.
     local: FailureReporter,
     id: DatabaseId,
     who: String,
     /// The end of the log; `None` before the first entry.
     end: Option<LastEntry>,
     growth: Growth,
-    /// When the newest state was written.
     state_at: Timestamp,
-    /// The newest state; `None` while none is known.
     newest_state: Option<StateObjects>,
     /// A state that must go out because the bucket lost objects.
     wanted_state: Option<WantedState>,
     /// The state that is being written next to the log.
     state_thread: Option<StateThread>,
-    /// The number of entries written by this publisher.
     entries: u64,
-    /// The time of the last one.
     entry_at: Option<Instant>,
     /// The last commit after which nothing was pending.
     seen: Option<CommitPoint>,
@@ -189,7 +182,6 @@ impl Publisher {
         Ok(is_done)
     }
 
-    /// Returns the publisher's user and machine, without the random name.
     fn user_part(&self) -> &str {
         user_part(&self.who)
     }

@@ -19,7 +19,6 @@ const PART_BYTES: usize = 8 << 20;
 /// The number of parts that are compressed and sent at a time. Replicas read as many at a time.
 const AT_ONCE: usize = 4;
 
-/// The parts of a state in the bucket.
 pub(super) struct StateParts {
     pub parts: Vec<PartRef>,
     pub digest: RowDigest,
@@ -84,7 +83,6 @@ pub(super) fn put_parts(
     Ok(StateParts { parts: stored.into_iter().map(|(_, (part, _))| part).collect(), digest, bytes })
 }
 
-/// Takes the next part; `None` after the last one.
 fn next<T>(queue: &Mutex<Receiver<T>>) -> Option<T> {
     lock(queue).recv().ok()
 }

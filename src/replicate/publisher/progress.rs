@@ -11,22 +11,20 @@ use crate::model::{DatabaseId, Head};
 pub struct PublisherStatus(Mutex<SharedProgress>);
 
 /// The end of the log, as its publisher knows it.
+#[allow(missing_docs, reason = "the names explain the fields")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublishedEnd {
-    /// The database.
     pub id: DatabaseId,
-    /// The last slot.
     pub slot: u64,
-    /// The last commit in it.
     pub head: Head,
 }
 
 /// The work of a publisher since its start.
+#[allow(missing_docs, reason = "the names explain the other fields")]
 #[derive(Clone, Debug, Default)]
 pub struct PublisherProgress {
     /// The end of the log; `None` while it is unknown, or if there is no log.
     pub log_end: Option<PublishedEnd>,
-    /// The number of entries written.
     pub entries: u64,
     /// The number of whole states written, as entries and next to the log.
     pub states: u64,
@@ -45,7 +43,6 @@ struct SharedProgress {
     failing: usize,
     /// The time since when at least one of them has been failing.
     since: Option<Instant>,
-    /// The last failure.
     error: String,
 }
 
@@ -139,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failing_lasts_until_no_reporter_fails() {
+    fn a_failure_lasts_until_no_reporter_fails() {
         let status = Arc::new(PublisherStatus::default());
         let (mut one, mut other) = (FailureReporter::new(&status), FailureReporter::new(&status));
         let message = || status.failure(Duration::ZERO);

@@ -11,7 +11,6 @@ use crate::transport::backoff::Backoff;
 /// Short pauses: a replica that reaches the bucket again should not wait long for the publisher.
 const BACKOFF: Backoff = Backoff { first: Duration::from_millis(100), longest: Duration::from_secs(3) };
 
-/// The outcome of a create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CreateOutcome {
     /// The object holds our bytes.
@@ -36,7 +35,6 @@ impl Retry {
         Retry { until, retries_refusals: false, failures: FailureReporter::new(status) }
     }
 
-    /// Returns the same policy for another thread.
     pub fn for_thread(&self) -> Retry {
         Retry { retries_refusals: self.retries_refusals, ..Retry::new(self.until, self.failures.status()) }
     }
@@ -91,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_pass_is_tried_again() {
+    fn temporary_errors_are_retried() {
         type Answers = Vec<Result<u8, BucketError>>;
         let away = || Err(BucketError::Unreachable("away".to_owned()));
         let refused = || Err(BucketError::Refused("no".to_owned()));
@@ -110,13 +108,13 @@ mod tests {
             let failures = answers.iter().filter(|answer| answer.is_err()).count();
             let mut answers = answers.into_iter();
             assert_eq!(retry.run(|| answers.next().unwrap()), expected);
-            assert_eq!(status.failing_for().is_some(), expected == refused(), "told that it passed");
+            assert_eq!(status.failing_for().is_some(), expected == refused(), "the status shows that it passed");
             assert_eq!(status.progress().failures, u64::try_from(failures).unwrap());
         }
     }
 
     #[test]
-    fn patience_ends() {
+    fn retries_end_in_time() {
         let mut retry = Retry::new(Some(Instant::now()), &Arc::default());
         let mut asked = 0;
         let answer: Result<(), _> = retry.run(|| {

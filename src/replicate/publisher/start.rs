@@ -25,7 +25,6 @@ const NO_ID: DatabaseId = DatabaseId([0; 16]);
 /// How long a test of the store remains valid, in seconds.
 const PROBED_FOR_S: i64 = 86_400;
 
-/// The log as it was read at the start.
 enum LogAtStart {
     Nothing,
     Whole(Box<FoundLog>),
@@ -134,8 +133,9 @@ impl Publisher {
         tracing::info!("publishing {} to {}, {position}", self.path.display(), self.bucket.url());
         if !self.bucket.is_sealed() {
             tracing::warn!(
-                "{} is not sealed: anybody with read access can read all records and the secret of sync tokens, and anybody with \
-                 write access can create API keys; seal it with --seal-key, or restrict access to trusted users",
+                "{} is not sealed: anybody with read access can read all records and the secret of sync tokens, and \
+                 anybody with write access can create API keys; seal it with --seal-key, or restrict access to \
+                 trusted users",
                 self.bucket.url()
             );
         }
@@ -148,7 +148,8 @@ impl Publisher {
                 self.put_manifest_of(&found.header, found.hash)?;
             } else if found.manifest.is_none() || found.lost_part.is_some() {
                 tracing::error!(
-                    "{}: {} is missing, so no replica can start; publishing a whole state now. Find out what deletes objects",
+                    "{}: {} is missing, so no replica can start; publishing a whole state now. Find out what deletes \
+                     objects",
                     self.bucket.url(),
                     found.lost_part.as_deref().unwrap_or("the newest state")
                 );
@@ -279,7 +280,8 @@ impl Publisher {
     ) -> Result<(), PublishError> {
         if self.settings.start_over {
             tracing::warn!(
-                "starting over: a whole state of {} follows slot {}, which it does not contain; commits that only the log has are dropped",
+                "starting over: a whole state of {} follows slot {}, which it does not contain; commits that only the \
+                 log has are dropped",
                 self.path.display(),
                 found.header.slot
             );
@@ -314,7 +316,6 @@ fn read_heartbeat(bucket: &Bucket, retry: &mut Retry) -> Result<Option<Heartbeat
     }
 }
 
-/// Fails if the log belongs to another database.
 fn check_id(bucket: &Bucket, found: &FoundLog, own: Option<DatabaseId>) -> Result<(), PublishError> {
     if own == Some(found.header.id) { Ok(()) } else { Err(other_database(bucket, found.header.id, own)) }
 }

@@ -22,7 +22,6 @@ use crate::replicate::state::Manifest;
 use crate::store::StoreError;
 use crate::store::replication::{OriginView, SCHEMA};
 
-/// A state that is being written.
 #[derive(Debug)]
 pub(super) struct StateThread {
     /// The size of the log since the previous state, when this one began.
@@ -30,17 +29,14 @@ pub(super) struct StateThread {
     thread: JoinHandle<Result<StoredState, PublishError>>,
 }
 
-/// A state that was written.
 #[derive(Clone, Debug)]
 pub(super) struct StoredState {
-    /// When its manifest was written.
     pub at: Timestamp,
     /// The size of its parts in the store, in bytes.
     pub bytes: u64,
     pub objects: StateObjects,
 }
 
-/// The input of the thread.
 pub(super) struct StateJob {
     pub bucket: Arc<Bucket>,
     pub retry: Retry,

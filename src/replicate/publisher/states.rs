@@ -105,7 +105,6 @@ impl Publisher {
         done.map_or(Ok(()), |state_thread| self.finish_state(state_thread))
     }
 
-    /// Waits for the state thread, if there is one.
     pub(super) fn await_state(&mut self) -> Result<(), PublishError> {
         self.state_thread.take().map_or(Ok(()), |state_thread| self.finish_state(state_thread))
     }

@@ -17,10 +17,10 @@ use crate::replicate::report::{Heartbeat, ReplicaReport};
 use crate::store::replication::{Pending, PublishedNote};
 use crate::store::{CommitPoint, Follower, StoreError};
 
-/// The maximum number of states in a status.
 const STATES: usize = 5;
 
 /// The content of a bucket, and the commits of this database that it lacks.
+#[allow(missing_docs, reason = "the names explain the other fields")]
 #[derive(Clone, Debug)]
 pub struct PublicationStatus {
     /// The end of the log; `None` if nothing was published.
@@ -33,26 +33,22 @@ pub struct PublicationStatus {
     pub waiting: Option<Waiting>,
     /// The publisher that took over from this database.
     pub fenced: Option<String>,
-    /// The replicas' reports, by name.
     pub replicas: Vec<(String, ReplicaReport)>,
     /// Heartbeats and reports that cannot be used, and why. They are ignored.
     pub unusable: Vec<String>,
 }
 
 /// The end of the log.
+#[allow(missing_docs, reason = "the names explain the other fields")]
 #[derive(Clone, Debug)]
 pub struct EndStatus {
-    /// The log's database.
     pub id: DatabaseId,
-    /// The last slot.
     pub slot: u64,
-    /// The last seq.
     pub seq: u64,
     /// When the last entry was published, by the publisher's clock.
     pub at: Timestamp,
     /// Its publisher: user and machine.
     pub who: String,
-    /// The entries since the newest state.
     pub entries_since_state: u64,
 }
 

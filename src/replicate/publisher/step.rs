@@ -20,7 +20,6 @@ use crate::store::replication::{OriginView, Pending};
 /// The maximum size of the changes in one entry, in bytes. A larger commit gets an entry of its own.
 const ENTRY_BYTES: u64 = 64 << 20;
 
-/// The content of the next entry.
 enum NextEntry {
     Nothing,
     /// Commits with their changes.
@@ -75,8 +74,8 @@ impl Publisher {
         let read = read_waiting(view, end.head);
         if let Some(damage) = read.as_ref().err().and_then(StoreError::outbox_damage) {
             tracing::error!(
-                "the pending changes in {} are damaged ({damage}); publishing a whole state instead. Run `medfeed check`: there may \
-                 be more damage",
+                "the pending changes in {} are damaged ({damage}); publishing a whole state instead. Run `medfeed \
+                 check`: there may be more damage",
                 self.path.display()
             );
             return Ok(NextEntry::State);
@@ -147,7 +146,6 @@ impl Publisher {
     }
 }
 
-/// Reads the changes after the end of the log.
 fn read_waiting(view: &OriginView, end: Head) -> Result<NextEntry, StoreError> {
     Ok(match view.pending_after(end.seq, ENTRY_BYTES)? {
         Pending::Commits(commits) if commits.first().is_some_and(|first| first.base == end) => {

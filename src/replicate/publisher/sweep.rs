@@ -62,7 +62,6 @@ struct NamedParts {
 }
 
 impl NamedParts {
-    /// Whether the manifest of a slot names a part.
     fn is_named(&mut self, bucket: &Bucket, retry: &mut Retry, part: &str, slot: u64) -> Result<bool, PublishError> {
         if self.slot != Some(slot) {
             let manifest = read_manifest(bucket, retry, slot)?;

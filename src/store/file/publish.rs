@@ -8,7 +8,7 @@ use crate::store::StoreError;
 use crate::store::file::open::Writer;
 use crate::store::file::published_note::{PublishedNote, note_path};
 use crate::store::file::writer_note::current_user;
-use crate::store::format::codec::{CommitRow, seal};
+use crate::store::format::codec::{StoredCommit, seal};
 use crate::store::format::digest::digest_of;
 use crate::store::format::publish::{StoredDigest, database_id, stored_digest};
 use crate::store::format::tables;
@@ -126,12 +126,12 @@ pub(in crate::store) fn put_seq_jump(
     seq: u64,
     committed: Timestamp,
     what: &str,
-) -> Result<CommitRow, StoreError> {
+) -> Result<StoredCommit, StoreError> {
     put_empty_commit(tx, committed, what, |base| base.max(seq).saturating_add(JUMP_SEQS))
 }
 
 /// Adds an empty commit of one seq, as an entry of the history.
-pub(in crate::store) fn put_history_entry(tx: &WriteTx, what: &str) -> Result<CommitRow, StoreError> {
+pub(in crate::store) fn put_history_entry(tx: &WriteTx, what: &str) -> Result<StoredCommit, StoreError> {
     put_empty_commit(tx, Timestamp::EPOCH, what, |base| base + 1)
 }
 
@@ -141,13 +141,13 @@ fn put_empty_commit(
     committed: Timestamp,
     what: &str,
     last_seq: impl FnOnce(u64) -> u64,
-) -> Result<CommitRow, StoreError> {
+) -> Result<StoredCommit, StoreError> {
     let mut commits = tx.open(tables::COMMITS)?;
     let last = last_commit(&*commits)?.map(|(_, row)| row);
     let mut lineage = [0_u8; 16];
     getrandom::fill(&mut lineage)?;
     let base = last.as_ref().map_or(0, |row| row.last_seq);
-    let row = CommitRow {
+    let row = StoredCommit {
         time: last.as_ref().map_or(Timestamp::EPOCH, |row| row.time).max(committed).max(now()),
         lineage,
         first_seq: base + 1,

@@ -23,7 +23,7 @@ pub const CLOCK_TOLERANCE_S: i64 = 120;
 /// A row of `commits`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::store) struct CommitRow {
+pub(in crate::store) struct StoredCommit {
     /// The time when the transaction began; never before the time of an earlier commit.
     pub time: Timestamp,
     /// A random value. It distinguishes commits with the same seq in different histories.
@@ -54,8 +54,8 @@ pub(in crate::store) struct TableCounts {
 }
 
 /// Decodes a row of `commits`, and compares its seqs with its key.
-pub(in crate::store) fn unseal_commit(key: u64, bytes: &[u8]) -> Result<CommitRow, StoreError> {
-    let row: CommitRow = unseal("commits", bytes)?;
+pub(in crate::store) fn unseal_commit(key: u64, bytes: &[u8]) -> Result<StoredCommit, StoreError> {
+    let row: StoredCommit = unseal("commits", bytes)?;
     if row.last_seq != key || !(1..=row.last_seq).contains(&row.first_seq) {
         let detail = format!("the row of seq {key} is of {}..={}", row.first_seq, row.last_seq);
         return Err(StoreError::damaged("commits", detail));

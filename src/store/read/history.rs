@@ -6,7 +6,7 @@ use redb::ReadableTable;
 
 use crate::model::{Dataset, Id, RecordFields, Timestamp};
 use crate::store::StoreError;
-use crate::store::format::codec::{CommitRow, unseal_commit};
+use crate::store::format::codec::{StoredCommit, unseal_commit};
 use crate::store::format::feed::FeedEntry;
 use crate::store::format::rows::read_id;
 use crate::store::format::tables;
@@ -95,6 +95,6 @@ impl Snapshot {
 }
 
 pub(in crate::store) fn entry_of(key: u64, bytes: &[u8]) -> Result<CommitEntry, StoreError> {
-    let CommitRow { time, first_seq, last_seq: seq, who, what, .. } = unseal_commit(key, bytes)?;
+    let StoredCommit { time, first_seq, last_seq: seq, who, what, .. } = unseal_commit(key, bytes)?;
     Ok(CommitEntry { first_seq, seq, time, who, what })
 }

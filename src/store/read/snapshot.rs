@@ -10,7 +10,7 @@ use crate::model::{
     Timestamp,
 };
 use crate::store::StoreError;
-use crate::store::format::codec::{CommitRow, RecordRow, TableCounts, expect_count, unseal, unseal_commit};
+use crate::store::format::codec::{RecordRow, StoredCommit, TableCounts, expect_count, unseal, unseal_commit};
 use crate::store::format::feed::{FeedEntry, FeedHead};
 use crate::store::format::names::{ContentState, NamesTables, RecordsState};
 use crate::store::format::rows::{find_record, for_each_record, load_references};
@@ -45,7 +45,7 @@ impl CommitPoint {
 /// The number of records of a dataset, and the time of its last change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "described above")]
-pub struct DatasetState {
+pub struct DatasetTotals {
     pub records: u64,
     pub last_change_at: Option<Timestamp>,
 }
@@ -60,7 +60,7 @@ struct LicenseWithWitnesses {
 /// One committed state. It is cheap to share. redb keeps the pages of this state until it is dropped.
 pub struct Snapshot {
     commit: CommitPoint,
-    datasets: PerDataset<DatasetState>,
+    datasets: PerDataset<DatasetTotals>,
     /// The last seq of the last commit that changed organizations or tags.
     references_seq: u64,
     secret: [u8; 32],
@@ -207,7 +207,7 @@ impl Snapshot {
     }
 
     /// The state of a dataset, for `/v1/status`.
-    pub fn dataset_state(&self, dataset: Dataset) -> DatasetState {
+    pub fn dataset_state(&self, dataset: Dataset) -> DatasetTotals {
         self.datasets[dataset]
     }
 
@@ -499,7 +499,7 @@ impl Snapshot {
 
 pub(in crate::store) fn last_commit(
     commits: &impl ReadableTable<u64, &'static [u8]>,
-) -> Result<Option<(CommitPoint, CommitRow)>, StoreError> {
+) -> Result<Option<(CommitPoint, StoredCommit)>, StoreError> {
     match commits.last()? {
         None => Ok(None),
         Some((seq, bytes)) => {
@@ -509,6 +509,6 @@ pub(in crate::store) fn last_commit(
     }
 }
 
-fn dataset_states(row: &CommitRow) -> PerDataset<DatasetState> {
-    PerDataset::of(|dataset| DatasetState { records: row.records[dataset], last_change_at: row.changed_at[dataset] })
+fn dataset_states(row: &StoredCommit) -> PerDataset<DatasetTotals> {
+    PerDataset::of(|dataset| DatasetTotals { records: row.records[dataset], last_change_at: row.changed_at[dataset] })
 }

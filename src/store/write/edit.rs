@@ -8,7 +8,7 @@ use crate::model::time::now;
 use crate::model::{Curated, Dataset, Id, License, PerDataset, RecordFields, ReferenceKind, References, Timestamp};
 use crate::store::file::open::Writer;
 use crate::store::file::writer_note::current_user;
-use crate::store::format::codec::{CommitRow, RecordRow, TableCounts, seal};
+use crate::store::format::codec::{RecordRow, StoredCommit, TableCounts, seal};
 use crate::store::format::names::{ContentState, NamesState, records_named, words_of};
 use crate::store::format::rows::{
     find_linked, find_record, for_each_record, load_record_ids, load_references, load_rows,
@@ -127,7 +127,7 @@ impl Edit<'_> {
         }
         let mut lineage = [0_u8; 16];
         getrandom::fill(&mut lineage)?;
-        let row = CommitRow {
+        let row = StoredCommit {
             time: self.time,
             lineage,
             first_seq: self.first_seq,

@@ -7,7 +7,7 @@ use crate::store::StoreError;
 use crate::store::file::open::Writer;
 use crate::store::file::publish::store_digest;
 use crate::store::file::published_note::PublishedNote;
-use crate::store::format::codec::{CommitRow, hash, seal, unseal_commit};
+use crate::store::format::codec::{StoredCommit, hash, seal, unseal_commit};
 use crate::store::format::digest::digest_of;
 use crate::store::format::outbox::{OutboxHeader, PART_BYTES, last_header, next_header};
 use crate::store::format::publish::{StoredDigest, database_id, stored_digest};
@@ -59,7 +59,7 @@ impl CommitPublication {
     }
 
     /// Writes the digest and the recorded changes. Must be the last write of the transaction.
-    pub fn finish(self, tx: &mut WriteTx, row: &CommitRow) -> Result<(), StoreError> {
+    pub fn finish(self, tx: &mut WriteTx, row: &StoredCommit) -> Result<(), StoreError> {
         let Some(recorder) = tx.set_recorder(None) else { return Ok(()) };
         let digest = recorder.digest();
         let stored = StoredDigest { head: Head { seq: row.last_seq, lineage: row.lineage }, digest };
@@ -81,7 +81,7 @@ impl CommitPublication {
     fn update_outbox(
         &self,
         tx: &WriteTx,
-        row: &CommitRow,
+        row: &StoredCommit,
         digest: RowDigest,
         changes: Option<&[u8]>,
     ) -> Result<bool, StoreError> {
@@ -105,7 +105,7 @@ impl CommitPublication {
     }
 
     /// Appends the changes to the outbox. Returns whether it is within its limits.
-    fn append(&self, tx: &WriteTx, row: &CommitRow, digest: RowDigest, changes: &[u8]) -> Result<bool, StoreError> {
+    fn append(&self, tx: &WriteTx, row: &StoredCommit, digest: RowDigest, changes: &[u8]) -> Result<bool, StoreError> {
         let bytes = u64::try_from(changes.len()).unwrap_or(u64::MAX);
         let mut outbox = tx.open(tables::OUTBOX)?;
         let written = last_header(&*outbox)?.map_or(0, |last| last.written).saturating_add(bytes);
