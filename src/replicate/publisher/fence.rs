@@ -58,18 +58,22 @@ impl Publisher {
         self.fenced(describe_takeover(header))
     }
 
-    /// Notes next to the database that another publisher took over, so that no command writes to this file any more.
-    /// Returns the error.
+    /// Fences this publisher; returns the error.
     pub(super) fn fenced(&mut self, by: String) -> PublishError {
-        self.status.note(|progress| progress.fenced = Some(by.clone()));
+        self.note_takeover(&by);
+        let alone = self.follower.origin().and_then(|view| self.commits_alone(&view)).unwrap_or_default();
+        PublishError::Fenced { path: self.path.clone(), url: self.bucket.url().to_string(), by, alone }
+    }
+
+    /// Notes next to the database that another publisher took over, so that no command writes to this file any more.
+    pub(super) fn note_takeover(&mut self, by: &str) {
+        self.status.note(|progress| progress.fenced = Some(by.to_owned()));
         let own = PublishedNote::read(&self.path).ok().flatten();
         let own = own.filter(|note| note.id == self.id && note.url == self.bucket.url().to_string());
         let own = own.unwrap_or_else(|| self.present_note());
         // Keep the last entry from here, and the time when the other publisher was first noticed.
         let fenced_at = own.fenced_at.or(Some(now()));
-        self.write_note(&PublishedNote { fenced: Some(by.clone()), fenced_at, ..own });
-        let alone = self.follower.origin().and_then(|view| self.commits_alone(&view)).unwrap_or_default();
-        PublishError::Fenced { path: self.path.clone(), url: self.bucket.url().to_string(), by, alone }
+        self.write_note(&PublishedNote { fenced: Some(by.to_owned()), fenced_at, ..own });
     }
 
     /// Describes the commits that only this file contains; empty if the end of the log is unknown.

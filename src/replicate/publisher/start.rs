@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use super::end::{FoundLog, Growth, LastEntry, StateObjects, last_listed, read_end, read_entry, read_manifest};
 use super::error::PublishError;
+use super::fence::describe_takeover;
 use super::heartbeat_state::{HeartbeatState, WantedState};
 use super::lock::PublisherLock;
 use super::progress::{FailureReporter, PublisherStatus};
@@ -301,7 +302,7 @@ impl Publisher {
         }
         if !is_own {
             // A copy that never published: another publisher continued, or this copy is old.
-            drop(self.fenced_by(&found.header));
+            self.note_takeover(&describe_takeover(&found.header));
         }
         Err(self.diverged(view, &found.header, is_own)?)
     }
