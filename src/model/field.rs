@@ -58,7 +58,7 @@ pub struct FieldFilter {
     pub name: String,
     /// The field's index in [`FieldTable::fields`].
     pub field: usize,
-    /// How values are compared with the parameter.
+    /// The comparison of values with the parameter.
     pub compare: Compare,
     /// Its meaning, in Markdown. Backticks are the only markup.
     pub note: &'static str,

@@ -78,7 +78,7 @@ pub struct KeyRecord {
     pub label: Option<String>,
     /// The license of the key.
     pub license: LicenseId,
-    /// That license's name, kept because the license can be removed.
+    /// The name of that license, kept because the license can be removed.
     pub license_name: String,
     /// The time of creation.
     pub created_at: Timestamp,
