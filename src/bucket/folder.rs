@@ -1,6 +1,6 @@
 //! A bucket in a folder. Each object is a file, written and synced under another name before it gets its own.
 //!
-//! A new folder is private to its owner. Files and folders in it have the permissions of the outermost folder. So an
+//! A new folder is private to its owner. Files and folders in it have the permissions of the root folder. So an
 //! operator who creates that folder decides who can read the bucket.
 
 use std::fs::{self, DirBuilder, File, Metadata, Permissions};
@@ -16,7 +16,7 @@ use super::object::{BucketObject, Created, ListedObject, OBJECT_BYTES};
 use crate::model::Timestamp;
 use crate::model::time::now;
 
-/// The prefix of drafts: files in the outermost folder that have no object name yet.
+/// The prefix of drafts: files in the root folder that have no object name yet.
 const DRAFT: &str = ".draft-";
 
 /// The age in seconds at which a draft is certainly abandoned.

@@ -28,21 +28,21 @@ impl Route {
 impl Contract {
     /// Finds the endpoint of an undecoded path.
     pub fn route(&self, path: &str) -> Option<Route> {
-        let found = self.endpoints.iter().find_map(|endpoint| Some((endpoint, fit(endpoint.pattern, path)?)));
-        let page = || DOC_PATTERNS.iter().find_map(|pattern| Some((&DOCS, fit(pattern, path)?)));
-        let explorer = || EXPLORER_PATTERNS.iter().find_map(|pattern| Some((&EXPLORER, fit(pattern, path)?)));
+        let found = self.endpoints.iter().find_map(|endpoint| Some((endpoint, match_pattern(endpoint.pattern, path)?)));
+        let page = || DOC_PATTERNS.iter().find_map(|pattern| Some((&DOCS, match_pattern(pattern, path)?)));
+        let explorer = || EXPLORER_PATTERNS.iter().find_map(|pattern| Some((&EXPLORER, match_pattern(pattern, path)?)));
         found.or_else(page).or_else(explorer).map(|(endpoint, value)| Route { endpoint, value })
     }
 }
 
 /// Matches a path with a pattern; returns the value of `{name}`.
-fn fit(pattern: &str, path: &str) -> Option<String> {
+fn match_pattern(pattern: &str, path: &str) -> Option<String> {
     let mut value = String::new();
     let mut segments = path.split('/');
     for expected in pattern.split('/') {
         let segment = percent_decode(segments.next()?, false)?;
         match placeholder(expected) {
-            Some(name) if is_taken(name, &segment) => value = segment.into_owned(),
+            Some(name) if can_be_value(name, &segment) => value = segment.into_owned(),
             None if segment == expected => {}
             _ => return None,
         }
@@ -52,7 +52,7 @@ fn fit(pattern: &str, path: &str) -> Option<String> {
 
 /// Whether a segment can be the value of `{name}`. If not, the path has no endpoint. Other invalid values are rejected
 /// by the endpoint.
-fn is_taken(name: &str, segment: &str) -> bool {
+fn can_be_value(name: &str, segment: &str) -> bool {
     if name == ID.name {
         let digits = segment.strip_prefix('-').unwrap_or(segment);
         !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())

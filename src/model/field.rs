@@ -52,13 +52,13 @@ pub struct FieldUses {
 }
 
 /// A list parameter that filters by a field.
+#[allow(missing_docs, reason = "the names explain the other fields")]
 #[derive(Debug)]
 pub struct FieldFilter {
-    /// The parameter's name.
     pub name: String,
     /// The field's index in [`FieldTable::fields`].
     pub field: usize,
-    /// How values are compared with the parameter.
+    /// The comparison of values with the parameter.
     pub compare: Compare,
     /// Its meaning, in Markdown. Backticks are the only markup.
     pub note: &'static str,
@@ -114,13 +114,11 @@ impl FieldUses {
 }
 
 /// A key in a row's JSON objects.
+#[allow(missing_docs, reason = "the names explain the fields")]
 #[derive(Debug)]
 pub struct JsonNode {
-    /// The key.
     pub key: &'static str,
-    /// The meaning of the value.
     pub note: String,
-    /// The value.
     pub content: NodeContent,
 }
 

@@ -69,6 +69,7 @@ impl KeyHash {
 }
 
 /// A stored key.
+#[allow(missing_docs, reason = "the names explain the other fields")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyRecord {
@@ -76,11 +77,9 @@ pub struct KeyRecord {
     pub id: String,
     /// The operator's note.
     pub label: Option<String>,
-    /// The license of the key.
     pub license: LicenseId,
-    /// That license's name, kept because the license can be removed.
+    /// The name of that license, kept because the license can be removed.
     pub license_name: String,
-    /// The time of creation.
     pub created_at: Timestamp,
     /// The time from which the key gets `expired_api_key`.
     pub expires_at: Option<Timestamp>,
@@ -88,7 +87,6 @@ pub struct KeyRecord {
     pub allowed_ips: Vec<IpNet>,
     /// The time from which the key gets `revoked_api_key`. For a replaced key that is the end of the overlap.
     pub revoked_at: Option<Timestamp>,
-    /// The id of the key that replaces it.
     pub replaced_by: Option<String>,
 }
 

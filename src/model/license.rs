@@ -34,6 +34,7 @@ pub struct Subscription {
 }
 
 /// The records that a license shows. `None` instead of a set means all. A set never matches a null country or year.
+#[allow(missing_docs, reason = "the names explain the other fields")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scope {
@@ -41,9 +42,7 @@ pub struct Scope {
     pub datasets: BTreeSet<Dataset>,
     /// The therapy areas; a conference needs at least one of them.
     pub therapy_areas: Option<BTreeSet<String>>,
-    /// The countries of conferences.
     pub countries: Option<BTreeSet<String>>,
-    /// The edition years of conferences.
     pub years: Option<BTreeSet<u16>>,
 }
 
@@ -123,6 +122,7 @@ impl Rule {
 }
 
 /// A license.
+#[allow(missing_docs, reason = "the names explain the other fields")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct License {
@@ -130,7 +130,6 @@ pub struct License {
     pub id: LicenseId,
     /// The name that the operator gave. It is unique.
     pub name: String,
-    /// The records that it shows.
     pub scope: Scope,
     /// The rate limit: requests per minute and key.
     pub rate_limit: u32,
@@ -138,7 +137,6 @@ pub struct License {
     pub scope_seq: u64,
     /// Its subscriptions; `None` for a dataset that it never had.
     pub subscriptions: PerDataset<Option<Subscription>>,
-    /// The time of creation.
     pub created_at: Timestamp,
 }
 
@@ -156,10 +154,9 @@ impl License {
 
 /// The witness of a license in a dataset: its newest entry, or the change of its scope if that is later. Hidden changes
 /// never move it.
+#[allow(missing_docs, reason = "the names explain the fields")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Witness {
-    /// Its seq.
     pub seq: u64,
-    /// The lineage of the commit with that seq.
     pub lineage: [u8; 16],
 }

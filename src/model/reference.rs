@@ -86,9 +86,9 @@ impl ReferenceFields for TagFields {
 }
 
 /// A row that records link to, with its two texts in them.
+#[allow(missing_docs, reason = "the names explain the other fields")]
 #[derive(Clone, Debug)]
 pub struct Referenced<F> {
-    /// The row.
     pub row: Curated<F>,
     /// Its JSON object within records.
     pub json: Vec<u8>,
@@ -104,11 +104,10 @@ impl<F: ReferenceFields> Referenced<F> {
 }
 
 /// All organizations and tags of one state of the database.
+#[allow(missing_docs, reason = "the names explain the fields")]
 #[derive(Clone, Debug, Default)]
 pub struct References {
-    /// Organizations by id.
     pub organizations: BTreeMap<Id, Referenced<OrganizationFields>>,
-    /// Tags by id.
     pub tags: BTreeMap<Id, Referenced<TagFields>>,
 }
 

@@ -30,13 +30,11 @@ pub struct Head {
 pub struct RowDigest(pub [u64; 4]);
 
 /// A published commit, as in the outbox and the log.
+#[allow(missing_docs, reason = "the names explain the other fields")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommitInfo {
-    /// The first seq.
     pub first_seq: u64,
-    /// The last seq.
     pub last_seq: u64,
-    /// The lineage.
     pub lineage: [u8; 16],
     /// When the commit began.
     pub time: Timestamp,

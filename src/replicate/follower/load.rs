@@ -20,13 +20,13 @@ pub struct StateLoader<'a> {
     pub id: Option<DatabaseId>,
     /// The time of the last commit to apply; `None` for all.
     pub until: Option<Timestamp>,
-    /// How certain the end of the log must be.
+    /// The required certainty about the end of the log.
     pub end: EndRule,
     /// Called between objects; returns false to cancel the load.
     pub keep_going: &'a dyn Fn() -> bool,
 }
 
-/// How certain the end of the log must be at the last entry.
+/// The required certainty about the end of the log, after the last entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndRule {
     /// Certain: no later entry is listed, and the heartbeat agrees.

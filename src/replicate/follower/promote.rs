@@ -32,7 +32,7 @@ fn note_of(url: String, position: LogPosition, head: Head) -> PublishedNote {
     PublishedNote { url, id, slot, seq, lineage, hash, fenced: None, fenced_at: None, probed_at: None }
 }
 
-enum CreateOutcome {
+enum EntryOutcome {
     Ours,
     Others,
 }
@@ -80,7 +80,7 @@ impl Replica {
             };
             let name = layout::log(header.slot);
             let (bytes, hash) = entry::encode(&header, &[&changes]).map_err(FollowError::malformed(&name))?;
-            if let CreateOutcome::Others = self.create_entry(&name, &bytes)? {
+            if let EntryOutcome::Others = self.create_entry(&name, &bytes)? {
                 continue;
             }
             let position = LogPosition { slot: header.slot, hash, ..here };
@@ -112,19 +112,19 @@ impl Replica {
     }
 
     /// Creates an entry. After a lost response, the bytes in the bucket decide whose entry it is.
-    fn create_entry(&self, name: &str, bytes: &[u8]) -> Result<CreateOutcome, FollowError> {
+    fn create_entry(&self, name: &str, bytes: &[u8]) -> Result<EntryOutcome, FollowError> {
         let bucket = self.log().bucket();
         let mut lost = None;
         for _ in 0..TRIES {
             let found = match bucket.create(name, bytes) {
-                Ok(Created::New) => return Ok(CreateOutcome::Ours),
+                Ok(Created::New) => return Ok(EntryOutcome::Ours),
                 Ok(Created::Exists) => bucket.get(name),
                 Err(error @ BucketError::Refused(_)) if lost.is_none() => return Err(error.into()),
                 Err(error) => Err(error),
             };
             match found {
-                Ok(Some(object)) if object.bytes == bytes => return Ok(CreateOutcome::Ours),
-                Ok(Some(_)) => return Ok(CreateOutcome::Others),
+                Ok(Some(object)) if object.bytes == bytes => return Ok(EntryOutcome::Ours),
+                Ok(Some(_)) => return Ok(EntryOutcome::Others),
                 // The store refused because another request for the name was in progress.
                 Ok(None) => {}
                 Err(error) => lost = Some(error),

@@ -29,7 +29,7 @@ const STATE_SEARCH_EVERY: Duration = Duration::from_secs(5);
 /// The pause after a failed load. It doubles with each further failure.
 const FIRST_LOAD_PAUSE: Duration = Duration::from_secs(1);
 const MAX_LOAD_PAUSE: Duration = Duration::from_secs(60);
-/// How long a standby waits for the other process to apply an entry.
+/// The maximum time that a standby waits for the other process to apply an entry.
 const APPLY_TIMEOUT: Duration = Duration::from_secs(1);
 /// The interval of the polls in that time.
 const APPLY_POLL: Duration = Duration::from_millis(50);
@@ -208,9 +208,9 @@ impl Replica {
         };
         match result {
             Ok(()) => {
-                let mut was = None;
-                self.status.note(|progress| was = progress.error.take());
-                if was.is_some() {
+                let mut previous = None;
+                self.status.note(|progress| previous = progress.error.take());
+                if previous.is_some() {
                     tracing::info!(slot = self.mark.slot, seq = self.head.seq, "this replica follows its origin again");
                 }
                 true
@@ -236,9 +236,15 @@ impl Replica {
         });
         // Logged once, not every second.
         if is_new && error.is_final() {
-            tracing::error!(error = %error, "this replica no longer follows its origin; it serves the last state for --max-staleness");
+            tracing::error!(
+                error = %error,
+                "this replica no longer follows its origin; it serves the last state for --max-staleness"
+            );
         } else if is_new {
-            tracing::error!(error = %error, "this replica cannot follow its origin now; it serves the last state for --max-staleness");
+            tracing::error!(
+                error = %error,
+                "this replica cannot follow its origin now; it serves the last state for --max-staleness"
+            );
         }
     }
 

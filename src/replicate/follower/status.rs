@@ -71,9 +71,9 @@ pub struct ReplicaProgress {
     pub applied: u64,
     /// The whole states that it loaded.
     pub loads: u64,
-    /// How often its rows differed from the origin's.
+    /// The number of times when its rows differed from the origin's.
     pub digest_failures: u64,
-    /// How often an object of the bucket could not be used.
+    /// The number of times when an object could not be used.
     pub unusable_objects: u64,
     pub error: Option<String>,
 }

@@ -11,7 +11,7 @@ use crate::replicate::frame::Hash;
 use crate::replicate::layout;
 use crate::replicate::state::{Manifest, PartRef};
 
-/// How often the newest state is looked up again while another publisher deletes objects.
+/// The maximum number of attempts to read the newest state while another publisher deletes states.
 const TRIES: usize = 5;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -20,7 +20,7 @@ impl Publisher {
         let found = match entry::decode(bytes) {
             Ok(found) => found,
             Err(_) if entry::is_of_other_format(bytes) => {
-                return Err(self.fenced(format!("a medfeed of another version published slot {slot}")));
+                return Err(self.fenced(format!("another version of medfeed published slot {slot}")));
             }
             Err(error) => return Err(unusable_entry(&self.bucket, &name, error)),
         };
@@ -70,7 +70,7 @@ impl Publisher {
         self.status.note(|progress| progress.fenced = Some(by.to_owned()));
         let own = PublishedNote::read(&self.path).ok().flatten();
         let own = own.filter(|note| note.id == self.id && note.url == self.bucket.url().to_string());
-        let own = own.unwrap_or_else(|| self.present_note());
+        let own = own.unwrap_or_else(|| self.current_note());
         // Keep the last entry from here, and the time when the other publisher was first noticed.
         let fenced_at = own.fenced_at.or(Some(now()));
         self.write_note(&PublishedNote { fenced: Some(by.to_owned()), fenced_at, ..own });
@@ -91,10 +91,10 @@ impl Publisher {
     /// Writes the note of what is published next to the database. After a failure it is tried again. Until then the
     /// outbox is kept, and waiting commands wait on.
     pub(super) fn note(&mut self) {
-        self.write_note(&self.present_note());
+        self.write_note(&self.current_note());
     }
 
-    fn present_note(&self) -> PublishedNote {
+    fn current_note(&self) -> PublishedNote {
         let end = self.end.unwrap_or_default();
         PublishedNote {
             url: self.bucket.url().to_string(),

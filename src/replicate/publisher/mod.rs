@@ -46,7 +46,7 @@ use crate::model::{DatabaseId, Timestamp};
 use crate::store::{CommitPoint, Follower, StoreError};
 
 const POLL_EVERY: Duration = Duration::from_millis(100);
-/// How long a single round retries while the bucket cannot be reached.
+/// The time limit of retries in a single round.
 const ONCE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The settings of a publisher.
@@ -56,7 +56,7 @@ pub struct PublishSettings {
     pub once: bool,
     /// The minimum time between two entries. All commits in between become one entry.
     pub every: Duration,
-    /// How far back any point in time can be restored.
+    /// The period in which every point in time can be restored.
     pub keep: Duration,
     /// The maximum time between two states, if there are entries in between.
     pub state_every: Duration,
@@ -64,7 +64,7 @@ pub struct PublishSettings {
     pub heartbeat: Duration,
     /// Publish a state of this database, whatever the end of the log is.
     pub start_over: bool,
-    /// How long to wait for another process that writes to the database.
+    /// The maximum time to wait for another process that writes to the database.
     pub wait: Duration,
 }
 

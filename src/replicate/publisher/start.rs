@@ -23,7 +23,7 @@ use crate::store::{Follower, StoreError, Writer};
 
 /// The id of a database that was never published.
 const NO_ID: DatabaseId = DatabaseId([0; 16]);
-/// How long a test of the store remains valid, in seconds.
+/// The validity of a test of the store, in seconds.
 const PROBED_FOR_S: i64 = 86_400;
 
 enum LogAtStart {
@@ -178,19 +178,19 @@ impl Publisher {
         alive: Option<&Heartbeat>,
     ) -> Result<Option<FoundLog>, PublishError> {
         // A note that says `fenced` is handled later, in `check_may_replace`.
-        let known = note.filter(|note| note.fenced.is_none()).map_or(0, |note| note.slot);
-        let named = alive.map_or(0, |alive| alive.slot);
+        let noted = note.filter(|note| note.fenced.is_none()).map_or(0, |note| note.slot);
+        let announced = alive.map_or(0, |alive| alive.slot);
         match read {
-            LogAtStart::Whole(found) if found.header.slot >= known.max(named) => {
+            LogAtStart::Whole(found) if found.header.slot >= noted.max(announced) => {
                 self.end = Some(found.end());
                 return Ok(Some(*found));
             }
-            LogAtStart::Nothing if known == 0 && named == 0 => return Ok(None),
+            LogAtStart::Nothing if noted == 0 && announced == 0 => return Ok(None),
             LogAtStart::Broken => {}
             read if !self.settings.start_over => {
                 let (path, url) = (self.path.clone(), self.bucket.url().to_string());
-                let known = known.max(named);
-                let by = if known == named { "the heartbeat there" } else { "the note next to it" };
+                let known = noted.max(announced);
+                let by = if known == announced { "the heartbeat there" } else { "the note next to it" };
                 return Err(match read {
                     LogAtStart::Whole(found) => {
                         PublishError::WentBack { path, url, slot: found.header.slot, known, by }
@@ -202,7 +202,7 @@ impl Publisher {
         }
         // Start after every known slot: replicas follow from there, and no known object is overwritten.
         let listed = last_listed(&self.bucket, &mut self.retry)?;
-        let (slot, is_empty) = (listed.max(known).max(named), listed == 0);
+        let (slot, is_empty) = (listed.max(noted).max(announced), listed == 0);
         let last = self.read_last(slot)?;
         let unknown = |seq| Head { seq, ..Head::default() };
         let heads = [last, note.map(PublishedNote::head), alive.map(|alive| unknown(alive.seq))];

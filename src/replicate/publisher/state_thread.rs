@@ -44,7 +44,7 @@ pub(super) struct StateJob {
     pub id: DatabaseId,
     /// The entry whose state is written.
     pub end: LastEntry,
-    /// How far back objects are kept; `None` deletes nothing.
+    /// The time for which old objects are kept; `None` deletes nothing.
     pub keep: Option<Duration>,
 }
 

@@ -9,7 +9,7 @@ use crate::bucket::{Bucket, ListedObject, PROBES};
 use crate::model::Timestamp;
 use crate::replicate::layout;
 
-/// The age in seconds below which nothing is deleted, counted back from the last heartbeat: the object may be in use.
+/// Objects younger than this are kept, because they may be in use. In seconds before the last heartbeat.
 const YOUNG_S: i64 = 86_400;
 /// The number of newest states that are never deleted.
 const KEPT_STATES: usize = 2;
