@@ -107,8 +107,9 @@ const wordsOf = (field, text) => /status$/.test(field) && STATUS[text]?.[0] || t
 
 /** The fields of a record that changed, old beside new. */
 export const Fields = ({of}) => of.length > 0 && html`<dl class="changes">${of.map(({field, from, to}) => html`<div>
-	<dt>${field.replace(/[._]/g, ' ')}</dt><dd>${from ? html`<del><span class="hidden">was </span>${wordsOf(field, from)}</del>` : html`<span class="none">empty</span>`}
-	<span class="soft" aria-hidden="true">→</span> ${to ? html`<ins><span class="hidden">is now </span>${wordsOf(field, to)}</ins>` : html`<span class="none">empty</span>`}</dd></div>`)}</dl>`;
+	<dt>${field.replace(/[._]/g, ' ')}</dt><dd>${from && html`<del><span class="hidden">was </span>${wordsOf(field, from)}</del>`}
+	<span class="soft"> ${!to ? 'removed' : !from ? 'added ' : html`<span aria-hidden="true">→ </span>`}</span>
+	${to && html`<ins><span class="hidden">is now </span>${wordsOf(field, to)}</ins>`}</dd></div>`)}</dl>`;
 
 /** Gives the reader a file that the page made or loaded. */
 export function save(name, blob) {
