@@ -72,7 +72,7 @@ pub struct Metrics {
     samples: Samples<Scrape>,
     lost_lines: LostLines,
     usage: Option<Arc<Usage>>,
-    replica: Option<(Samples<Arc<dyn Upstream>>, Arc<dyn Upstream>)>,
+    replica: Option<ReplicaSamples>,
     process: ProcessMetrics,
 }
 
@@ -131,6 +131,9 @@ const SAMPLED: &[Sampled<Scrape>] = &[
         count(scrape.lost_lines.count())
     }),
 ];
+
+/// The metrics of a replica, with their source.
+type ReplicaSamples = (Samples<Arc<dyn Upstream>>, Arc<dyn Upstream>);
 
 /// The metrics of replicas alone.
 const SAMPLED_OF_REPLICAS: &[Sampled<Arc<dyn Upstream>>] = &[

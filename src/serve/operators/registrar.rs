@@ -26,11 +26,14 @@ pub(in crate::serve) enum Kind {
 }
 
 /// A metric that is read from a source for each scrape: its name, kind and help, and how it is read.
-pub(in crate::serve) type Sampled<S> = (&'static str, Kind, &'static str, fn(&S) -> i64);
+pub(in crate::serve) type Sampled<S> = (&'static str, Kind, &'static str, ReadValue<S>);
+
+/// Reads the value of a metric.
+type ReadValue<S> = fn(&S) -> i64;
 
 /// The registered metrics of a table of [`Sampled`].
 #[derive(Debug)]
-pub(in crate::serve) struct Samples<S>(Vec<(Cell, fn(&S) -> i64)>);
+pub(in crate::serve) struct Samples<S>(Vec<(Cell, ReadValue<S>)>);
 
 #[derive(Debug)]
 enum Cell {
