@@ -99,7 +99,10 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
         };
         let subject = Arc::new(subject);
         let sampled = Arc::clone(&subject);
-        _sampling = BackgroundTasks::spawn("lag", move |stopped| lag::run(&sampled, stopped))?;
+        if let Some(usage) = subject.usage.clone() {
+            let work = move |stopped: &_| lag::run(&sampled.lags, &sampled.watcher, &usage, stopped);
+            _sampling = BackgroundTasks::spawn("lag", work)?;
+        }
         tokio::spawn(admin::run(subject, admin));
     }
     tokio::spawn(reload(setup.tls.clone(), signal(SignalKind::hangup())?));

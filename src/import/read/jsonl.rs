@@ -363,7 +363,7 @@ mod tests {
             (r#"{"id":5,"formats":[true]}"#, "formats: `[true]` - is a list; write an object, or null"),
             (r#"{"id":5,"changed_at":"x"}"#, "changed_at: unknown field"),
             (r#"{"id":5,"deleted":false}"#, "deleted: `false` - can only be true"),
-            (r#"{"id":5,"deleted":true,"name":"A"}"#, "name: cannot stand beside `deleted`"),
+            (r#"{"id":5,"deleted":true,"name":"A"}"#, "name: is not allowed together with `deleted`"),
             (r#"{"id":5,"name":"A","name":"B"}"#, "name: appears twice"),
             (r#"{"id":5,"formats":{"oral":true,"oral":true}}"#, "formats.oral: appears twice"),
             (r#"{"id":5,"year":NaN}"#, "year: is not valid JSON: JSON has no NaN"),

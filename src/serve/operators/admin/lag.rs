@@ -5,11 +5,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::subject::Subject;
 use crate::api::SnapshotSource;
 use crate::api::changes::behind_s;
 use crate::model::{Dataset, License};
-use crate::serve::operators::usage::{FeedSeen, Uses};
+use crate::serve::following::watcher::Watcher;
+use crate::serve::operators::usage::{FeedSeen, Usage, Uses};
 use crate::store::Snapshot;
 use crate::view::View;
 
@@ -53,10 +53,9 @@ pub fn lag_s(newest: &Snapshot, license: Option<&License>, dataset: Dataset, see
     view.and_then(|view| behind_s(&view, seen.position).ok()).unwrap_or(seen.behind_s)
 }
 
-/// Takes samples of a server until it stops.
-pub fn run(subject: &Subject, stopped: &Receiver<()>) {
-    let Some(usage) = &subject.usage else { return };
+/// Takes samples until the server stops.
+pub fn run(lags: &LagHistory, watcher: &Watcher, usage: &Usage, stopped: &Receiver<()>) {
     while stopped.recv_timeout(SAMPLE_EVERY) == Err(RecvTimeoutError::Timeout) {
-        subject.lags.sample(&subject.watcher.newest(), &usage.all());
+        lags.sample(&watcher.newest(), &usage.all());
     }
 }
