@@ -46,8 +46,6 @@ impl From<ValueKind> for Type {
 pub trait Dialect {
     /// The words of the views: today, the day 90 days later, and the days from today until `due_date`, in UTC.
     const VIEW_WORDS: [(&str, &str); 3];
-    /// `verified_at` in seconds since 1970.
-    const VERIFIED_S: &str;
     /// Begins a transaction that writes.
     const BEGIN: &str;
     /// The function that returns the items of a JSON array as rows, in the column `value`.
