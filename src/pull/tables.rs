@@ -66,7 +66,7 @@ impl Linked {
     /// The table of a dataset's links to it; none where its records have no such links.
     pub fn link_table(&self, dataset: Dataset) -> Option<String> {
         let has_links = columns(dataset).iter().any(|column| self.is_listed_in(column));
-        has_links.then(|| format!("{}_{}", one(dataset), self.table))
+        has_links.then(|| format!("{}_{}", id_column(dataset).trim_end_matches("_id"), self.table))
     }
 }
 
@@ -88,11 +88,11 @@ pub fn no_link(kind: &Linked, key: &str) -> String {
     tables.map(|table| format!(" AND NOT EXISTS (SELECT 1 FROM {table} WHERE {} = {key})", kind.key)).collect()
 }
 
-/// What a record of the dataset is called.
-pub fn one(dataset: Dataset) -> &'static str {
+/// The column of link tables that holds a record's id.
+pub fn id_column(dataset: Dataset) -> &'static str {
     match dataset {
-        Dataset::Conferences => "conference",
-        Dataset::Journals => "journal",
+        Dataset::Conferences => "conference_id",
+        Dataset::Journals => "journal_id",
     }
 }
 

@@ -30,7 +30,6 @@ impl Dialect for Session {
         ("{in_90_days}", "(now() AT TIME ZONE 'UTC')::date + 90"),
         ("{days_left}", "due_date - (now() AT TIME ZONE 'UTC')::date"),
     ];
-    const VERIFIED_S: &str = "extract(epoch FROM verified_at)::bigint";
     const BEGIN: &str = "BEGIN";
     const JSON_ITEMS: &str = "json_array_elements";
     const BY_KEY: &str = "";

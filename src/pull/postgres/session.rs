@@ -1,6 +1,6 @@
 //! A connection to PostgreSQL that holds the copy's lock.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use super::failure::{failure, is_lost};
 use super::open::open;
 use crate::pull::columns::Cell;
 use crate::pull::error::PullError;
-use crate::pull::sql::database::{Database, Row, Type};
+use crate::pull::sql::database::{Database, Records, Row, Type};
 use crate::pull::sql::rows::{list, listed};
 use crate::pull::sql::schema::{Table, Tables};
 
@@ -161,12 +161,7 @@ impl Database for Session {
     }
 
     /// PostgreSQL updates the full-text index by itself.
-    fn write_records(
-        &mut self,
-        tables: &Tables,
-        records: BTreeMap<i64, Option<Row>>,
-        _updates_search: bool,
-    ) -> Result<(), PullError> {
+    fn write_records(&mut self, tables: &Tables, records: Records, _updates_search: bool) -> Result<(), PullError> {
         let removed: Vec<i64> = records.iter().filter(|(_, row)| row.is_none()).map(|(id, _)| *id).collect();
         self.write_rows(&tables.records, records.into_values().flatten().collect())?;
         if !removed.is_empty() {

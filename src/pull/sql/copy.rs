@@ -9,7 +9,7 @@ use super::database::{Database, Reader, Type};
 use super::layout::value_of;
 use super::rows::{Writer, list, listed, sweep_all};
 use super::schema::Tables;
-use crate::model::time::now;
+use crate::model::time::{now, parse_time};
 use crate::model::{Dataset, PerDataset};
 use crate::pull::columns::Cell;
 use crate::pull::digest::{ContentDigest, Hasher};
@@ -31,8 +31,6 @@ pub struct SqlCopy<D: Database> {
     server: String,
     /// The datasets to load before anything else, whatever tokens they have.
     to_reload: Vec<Dataset>,
-    /// Whether the first load may replace the content of another service.
-    replaces: bool,
 }
 
 impl<D: Database> SqlCopy<D> {
@@ -49,7 +47,6 @@ impl<D: Database> SqlCopy<D> {
             tables: PerDataset::of(Tables::new),
             server: server.to_string(),
             to_reload: if reload { Dataset::ALL.to_vec() } else { Vec::new() },
-            replaces: reload,
         };
         copy.connected()?;
         Ok(copy)
@@ -67,7 +64,9 @@ impl<D: Database> SqlCopy<D> {
     fn connect(&self) -> Result<D, PullError> {
         let mut database = D::open(&self.address)?;
         let (held, server) = (value_of(&mut database, "server")?, &self.server);
-        if let Some(other) = held.filter(|held| held != server && !self.replaces) {
+        // The first load of a reload may replace the content of another service.
+        let is_replaced = self.to_reload.len() == Dataset::ALL.len();
+        if let Some(other) = held.filter(|held| held != server && !is_replaced) {
             return Err(PullError::Unusable(format!(
                 "{} is a copy of {other}, not of {server}; {} --reload to replace its content by what {server} has",
                 database.shown(),
@@ -82,10 +81,13 @@ impl<D: Database> Target for SqlCopy<D> {
     fn position(&mut self, dataset: Dataset) -> Result<Option<Position>, PullError> {
         let is_reloaded = self.to_reload.contains(&dataset);
         let (database, _) = self.connected()?;
-        let query = format!("SELECT token, records, coalesce({}, 0) FROM sync WHERE dataset = $1", D::VERIFIED_S);
+        let verified_at = D::read("verified_at", Type::Time);
+        let query = format!("SELECT token, records, {verified_at} FROM sync WHERE dataset = $1");
         let row = database.query(&query, &[dataset.as_str().into()])?.pop().unwrap_or_default();
-        let [Cell::Text(token), Cell::Integer(records), Cell::Integer(verified_at)] = &row[..] else { return Ok(None) };
-        let position = Position { token: token.clone(), records: records.unsigned_abs(), verified_at: *verified_at };
+        let [Cell::Text(token), Cell::Integer(records), verified_at] = &row[..] else { return Ok(None) };
+        let verified_at = str::from_utf8(verified_at.bytes()).ok().and_then(|text| parse_time(text).ok());
+        let verified_at = verified_at.map_or(0, |time| time.unix_s());
+        let position = Position { token: token.clone(), records: records.unsigned_abs(), verified_at };
         Ok(Some(position).filter(|_| !is_reloaded))
     }
 
@@ -125,7 +127,6 @@ impl<D: Database> Target for SqlCopy<D> {
             database.query(save, &[dataset.as_str().into(), export.token.as_str().into(), records, time, verified_at])
         })?;
         database.after_load(&tables[dataset]);
-        self.replaces = false;
         self.to_reload.retain(|other| *other != dataset);
         Ok(())
     }

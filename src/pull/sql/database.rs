@@ -15,6 +15,9 @@ const READ_AT_ONCE: u32 = 500;
 /// A row of a table or of a query's result.
 pub type Row = Vec<Cell>;
 
+/// The rows of records by id; `None` for records to remove.
+pub type Records = BTreeMap<i64, Option<Row>>;
+
 /// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named as what they hold")]
@@ -46,8 +49,6 @@ impl From<ValueKind> for Type {
 pub trait Dialect {
     /// The words of the views: today, the day 90 days later, and the days from today until `due_date`, in UTC.
     const VIEW_WORDS: [(&str, &str); 3];
-    /// `verified_at` in seconds since 1970.
-    const VERIFIED_S: &str;
     /// Begins a transaction that writes.
     const BEGIN: &str;
     /// The function that returns the items of a JSON array as rows, in the column `value`.
@@ -112,13 +113,8 @@ pub trait Database: Dialect + Debug + Sized {
     /// Writes rows of different keys. Replaces the rows that have their keys.
     fn write_rows(&mut self, table: &Table, rows: Vec<Row>) -> Result<(), PullError>;
 
-    /// Writes the rows of records, and removes those of ids without a row. Updates the full-text index if `updates_search`.
-    fn write_records(
-        &mut self,
-        tables: &Tables,
-        records: BTreeMap<i64, Option<Row>>,
-        updates_search: bool,
-    ) -> Result<(), PullError>;
+    /// Writes and removes records. Updates the full-text index if `updates_search`.
+    fn write_records(&mut self, tables: &Tables, records: Records, updates_search: bool) -> Result<(), PullError>;
 
     /// Rebuilds the full-text index of a dataset, if the database does not keep it by itself.
     fn rebuild_search(&mut self, _dataset: Dataset) -> Result<(), PullError> {

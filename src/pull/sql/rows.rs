@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::database::{Database, Dialect, Row, Type};
+use super::database::{Database, Dialect, Records, Row, Type};
 use super::schema::{Links, Tables};
 use crate::pull::columns::{Cell, cell_of};
 use crate::pull::error::PullError;
@@ -147,8 +147,8 @@ impl<'a> Writer<'a> {
     }
 
     /// Reads the waiting records. Returns their rows by id, and their links for each link table.
-    fn take_waiting<D: Database>(&mut self) -> Result<(BTreeMap<i64, Option<Row>>, Vec<FoundLinks>), PullError> {
-        let (mut records, mut found) = (BTreeMap::new(), vec![FoundLinks::default(); self.tables.links.len()]);
+    fn take_waiting<D: Database>(&mut self) -> Result<(Records, Vec<FoundLinks>), PullError> {
+        let (mut records, mut found) = (Records::new(), vec![FoundLinks::default(); self.tables.links.len()]);
         for (id, json) in std::mem::take(&mut self.waiting) {
             let Some(json) = json else {
                 records.insert(id, None);

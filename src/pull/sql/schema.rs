@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use super::database::{Dialect, Type};
 use crate::model::Dataset;
 use crate::pull::columns::{Column, columns};
-use crate::pull::tables::{Linked, linked, links};
+use crate::pull::tables::{Linked, id_column, linked, links};
 
 /// Raised when an older program must not go on with a newer copy.
 pub const FORMAT: i32 = 1;
@@ -115,11 +115,7 @@ impl Tables {
 
 impl Links {
     fn new(dataset: Dataset, kind: &'static Linked, table: String) -> Links {
-        let id = match dataset {
-            Dataset::Conferences => "conference_id",
-            Dataset::Journals => "journal_id",
-        };
-        let pairs = vec![(id, Type::Integer), (kind.key, key_type(kind))];
+        let pairs = vec![(id_column(dataset), Type::Integer), (kind.key, key_type(kind))];
         Links { kind, rows: rows_of(kind), pairs: Table { name: table, columns: pairs, keys: 2 } }
     }
 }

@@ -1,6 +1,5 @@
 //! An SQLite file as the database of a copy.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
 
@@ -13,7 +12,7 @@ use super::records::Statements;
 use crate::model::Dataset;
 use crate::pull::columns::Cell;
 use crate::pull::error::PullError;
-use crate::pull::sql::database::{Database, Row};
+use crate::pull::sql::database::{Database, Records, Row};
 use crate::pull::sql::schema::{Table, Tables};
 
 /// A file that is open and locked.
@@ -67,16 +66,13 @@ impl Database for SqliteFile {
     }
 
     fn write_rows(&mut self, table: &Table, rows: Vec<Row>) -> Result<(), PullError> {
-        let insert = insert(table);
-        self.run(|connection| rows.into_iter().try_for_each(|row| execute(connection, &insert, row)))
+        self.run(|connection| {
+            let mut insert = connection.prepare_cached(&insert(table))?;
+            rows.iter().try_for_each(|row| insert.execute(params_from_iter(row)).map(|_| ()))
+        })
     }
 
-    fn write_records(
-        &mut self,
-        tables: &Tables,
-        records: BTreeMap<i64, Option<Row>>,
-        updates_search: bool,
-    ) -> Result<(), PullError> {
+    fn write_records(&mut self, tables: &Tables, records: Records, updates_search: bool) -> Result<(), PullError> {
         let statements = Statements::new(tables, updates_search);
         // In the order of ids: the full-text index gathers rising ids, and writes them to the disk in one go.
         self.run(|connection| records.into_iter().try_for_each(|(id, row)| statements.write(connection, id, row)))

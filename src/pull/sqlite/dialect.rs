@@ -25,7 +25,6 @@ impl Dialect for SqliteFile {
         ("{in_90_days}", "date('now', '+90 days')"),
         ("{days_left}", "CAST(julianday(due_date) - julianday(date('now')) AS INTEGER)"),
     ];
-    const VERIFIED_S: &str = "unixepoch(verified_at)";
     const BEGIN: &str = "BEGIN IMMEDIATE";
     const JSON_ITEMS: &str = "json_each";
     const BY_KEY: &str = " WITHOUT ROWID";

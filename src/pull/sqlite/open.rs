@@ -27,30 +27,25 @@ const BUSY: Duration = Duration::from_secs(30);
 /// The first bytes of every SQLite file (<https://sqlite.org/fileformat.html>).
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
-/// What stands at a path.
-enum Found {
-    Nothing,
-    Copy,
-}
-
 /// Opens a copy, or makes one.
 ///
 /// # Errors
 /// When the file is something else, of a newer format, or in use by another pull; it is left untouched then.
 pub fn open(path: &Path) -> Result<SqliteFile, PullError> {
     // The lock's file stands beside the copy, so first see that there is none or a copy.
-    look(path)?;
+    has_copy(path)?;
     let lock = lock(path)?;
-    let found = look(path)?;
-    if matches!(found, Found::Nothing) {
+    let is_there = has_copy(path)?;
+    if !is_there {
         // Made here, so that the umask does not open it to others. SQLite gives its mode to the files beside it.
         make_file(path).map_err(|error| PullError::Unusable(format!("{}: {error}", path.display())))?;
     }
     let connection = connect(path).map_err(|error| failure(path, &error))?;
     let mut file = SqliteFile { path: path.to_owned(), connection, identity: identity(path)?, lock };
-    match found {
-        Found::Nothing => file.in_transaction(layout::create)?,
-        Found::Copy => layout::renew(&mut file)?,
+    if is_there {
+        layout::renew(&mut file)?
+    } else {
+        file.in_transaction(layout::create)?
     }
     Ok(file)
 }
@@ -72,20 +67,20 @@ pub fn is_sqlite(file: &mut File) -> bool {
     file.read_exact(&mut begin).is_ok() && begin == *MAGIC
 }
 
-/// Looks without changing anything.
-fn look(path: &Path) -> Result<Found, PullError> {
+/// Whether there is a copy at a path. Fails when there is something else, and changes nothing.
+fn has_copy(path: &Path) -> Result<bool, PullError> {
     match fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
             return if folder.is_dir() {
-                Ok(Found::Nothing)
+                Ok(false)
             } else {
                 Err(PullError::Unusable(format!("there is no folder {}; make it first", folder.display())))
             };
         }
         Err(error) => return Err(PullError::Unusable(format!("{}: {error}", path.display()))),
         Ok(found) if !found.is_file() => return Err(no_copy(&path.display())),
-        Ok(found) if found.len() == 0 => return Ok(Found::Nothing),
+        Ok(found) if found.len() == 0 => return Ok(false),
         // SQLite takes a file that is shorter than its header for an empty database, and would write over it.
         Ok(_) if !open_file(path).is_ok_and(|mut file| is_sqlite(&mut file)) => return Err(no_copy(&path.display())),
         Ok(_) => {}
@@ -98,14 +93,14 @@ fn look(path: &Path) -> Result<Found, PullError> {
         Ok((number("application_id")?, number("user_version")?, tables))
     };
     match read() {
-        Ok((APPLICATION_ID, FORMAT, _)) => Ok(Found::Copy),
+        Ok((APPLICATION_ID, FORMAT, _)) => Ok(true),
         Ok((APPLICATION_ID, format, _)) => Err(PullError::Unusable(format!(
             "{} was written by another version of this program (format {format}; this one knows {FORMAT}); use that \
              version, or give another path",
             path.display()
         ))),
         // What a pull leaves that is killed before its first commit.
-        Ok((0, 0, 0)) => Ok(Found::Nothing),
+        Ok((0, 0, 0)) => Ok(false),
         Ok(_) => Err(no_copy(&path.display())),
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => Err(no_copy(&path.display())),
         Err(error) => Err(failure(path, &error)),

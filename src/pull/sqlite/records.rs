@@ -1,11 +1,12 @@
 //! Writing records, and keeping the full-text index with them.
 
+use std::iter::once;
+
 use rusqlite::Connection;
 
 use super::database::{SqliteFile, execute, insert, query};
-use crate::pull::columns::Cell;
-use crate::pull::sql::database::Row;
-use crate::pull::sql::rows::row_of;
+use crate::pull::columns::{Cell, cell_of};
+use crate::pull::sql::database::{Dialect, Row};
 use crate::pull::sql::schema::Tables;
 use crate::pull::tables::searched;
 
@@ -86,6 +87,10 @@ impl<'a> Statements<'a> {
     /// The same of a record's JSON; `None` if another program has damaged it.
     fn words_of(&self, id: i64, json: &Cell) -> Option<Row> {
         let record = serde_json::from_slice(json.bytes()).ok()?;
-        Some(self.words(&row_of::<SqliteFile>(self.tables, id, &record, "")))
+        let cell = |at: &usize| {
+            let column = &self.tables.columns[at - 1];
+            SqliteFile::stored(column.kind.into(), cell_of(column, &record))
+        };
+        Some(once(Cell::Integer(id)).chain(self.searched[1..].iter().map(cell)).collect())
     }
 }
