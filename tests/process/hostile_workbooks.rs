@@ -226,7 +226,7 @@ fn large() -> Vec<Case> {
         (
             "a cell of more letters than Excel allows",
             Parts::of_sheet(sheet(&ROW.replace("ESMO", &noise(32_768)), "")).pack(),
-            " - the cell B2 holds more than 32767 characters; shorten it",
+            " - the cell B2 has more than 32767 characters; shorten it",
         ),
         (
             "a shared text of many pieces",
@@ -234,7 +234,7 @@ fn large() -> Vec<Case> {
                 .with(TEXTS, format!("<sst><si>{}</si></sst>", format!("<r><t>{}</t></r>", noise(1_000)).repeat(2_000)))
                 .changed(SHEET, |text| text.replace("t=\"inlineStr\"><is><t>ESMO</t></is>", "t=\"s\"><v>0</v>"))
                 .pack(),
-            " - the cell B2 holds more than 32767 characters; shorten it",
+            " - the cell B2 has more than 32767 characters; shorten it",
         ),
         (
             "shared texts of 70 MiB",
