@@ -197,7 +197,7 @@ fn a_replacement_has_the_old_keys_settings() {
     let ask = || world.request("GET", PATH, &[("x-api-key", new.reveal())]);
     ask().expect(200);
     world.wall_ahead_s.set(700);
-    ask().expect_problem("expired_api_key", "over");
+    ask().expect_problem("expired_api_key", "has expired");
     world.wall_ahead_s.set(0);
     world.address.set("198.51.100.1".parse().unwrap());
     ask().expect_problem("ip_not_allowed", "198.51.100.1");
