@@ -96,7 +96,7 @@ enum Command {
     /// Write a consistent copy of the database, also while it is read and written
     #[command(args = common::read_options())]
     Backup(replace::BackupArgs),
-    /// Replace the database by a backup; every older sync token gets 410
+    /// Replace the database with a backup; every older sync token gets 410
     #[command(args = common::commit_options())]
     Restore(replace::RestoreArgs),
     /// Shrink the database file; sync tokens stay valid
@@ -104,11 +104,11 @@ enum Command {
     Compact,
     /// Convert the database of an older medfeed to the format of this one; licenses, keys and sync tokens stay
     ///
-    /// medfeed writes a copy, checks it, and replaces the database by it in one step. The old file is kept next to it,
-    /// as NAME.format-2. Servers of the old medfeed continue to answer from the old file until they are restarted.
+    /// medfeed writes a copy, checks it, and replaces the database with it in one step. The old file is kept next to
+    /// it, as NAME.format-2. Servers of the old medfeed continue to answer from the old file until they are restarted.
     #[command(args = common::write_options())]
     Upgrade(upgrade::UpgradeArgs),
-    /// Turn a replica into the origin, when the old origin is lost
+    /// Turn a replica into the origin after the old origin was lost
     #[cfg(feature = "bucket")]
     #[command(args = common::read_options())]
     Promote(promote::PromoteArgs),
@@ -119,7 +119,7 @@ enum Command {
 }
 
 /// Whether an argument or a variable contains control characters. clap repeats both in its messages.
-fn input_steers_terminal(arguments: Vec<OsString>) -> bool {
+fn has_control_characters(arguments: Vec<OsString>) -> bool {
     let variables = std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MEDFEED_"));
     let mut inputs = arguments.into_iter().chain(variables.map(|(_, value)| value));
     inputs.any(|text| text.to_string_lossy().contains(steers))
@@ -164,7 +164,7 @@ pub fn run() -> ExitCode {
                 let message = error.render().to_string();
                 Output::new(true).error(message.strip_prefix("error: ").unwrap_or(&message));
             }
-            if input_steers_terminal(arguments) {
+            if has_control_characters(arguments) {
                 note(&error.render().to_string());
             } else {
                 // A closed terminal shows nothing.

@@ -45,7 +45,7 @@ pub(in crate::cli) struct FollowArgs {
     /// nothing to the bucket
     #[arg(long, env = "MEDFEED_REPORT", value_parser = FalseyValueParser::new())]
     report: bool,
-    /// The file with the key that seals the bucket
+    /// The file with the seal key, which encrypts the bucket
     #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
     seal_key: Option<PathBuf>,
 }
@@ -116,7 +116,7 @@ pub(in crate::cli) struct BackupFromArgs {
     /// uncertain
     #[arg(long, requires = "from")]
     partial: bool,
-    /// The file with the key that seals the bucket
+    /// The file with the seal key, which encrypts the bucket
     #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
     seal_key: Option<PathBuf>,
 }
@@ -149,7 +149,7 @@ pub(in crate::cli) struct CheckFromArgs {
     /// state plus all entries gives each later state and a sound database
     #[arg(long, value_name = "URL")]
     from: Option<BucketUrl>,
-    /// The file with the key that seals the bucket
+    /// The file with the seal key, which encrypts the bucket
     #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
     seal_key: Option<PathBuf>,
 }

@@ -33,7 +33,7 @@ pub(in crate::cli) struct ImportArgs {
     /// Remove the records of the imported datasets that the files do not contain
     #[arg(long)]
     replace: bool,
-    /// Allow to remove up to N records of a dataset. Without it, an import removes at most ten records or a tenth of
+    /// Allow removing up to N records of a dataset. Without it, an import removes at most ten records or a tenth of
     /// the dataset, whichever is more
     #[arg(long, value_name = "N")]
     allow_removals: Option<u64>,
@@ -338,7 +338,7 @@ fn describe_assigned(assigned: &[AssignedId]) -> String {
     const MAX_SHOWN: usize = 20;
     let mut text = String::new();
     for AssignedId { file, line, dataset, id } in assigned.iter().take(MAX_SHOWN) {
-        // WritePhase to a string cannot fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "{}:{line} matches no record; its new id in {dataset} is {id}", Printable(file));
     }
     if let Some(more) = assigned.len().checked_sub(MAX_SHOWN).filter(|more| *more > 0) {
@@ -356,7 +356,7 @@ fn describe(outcome: &BatchOutcome, changes: Option<&Changes>, warnings: usize) 
         .chain([("organizations", outcome.organizations), ("tags", outcome.tags)]);
     for (name, counts) in rows.filter(|(_, counts)| *counts != RowCounts::default()) {
         let RowCounts { added, changed, removed, unchanged } = counts;
-        // WritePhase to a string cannot fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "{name:<14} {added:>6} added {changed:>6} changed {removed:>6} removed {unchanged:>6} unchanged"

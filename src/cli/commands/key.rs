@@ -35,7 +35,7 @@ pub(in crate::cli) enum KeyCommand {
     /// Revoke a key at once
     #[command(args = common::revoke_options())]
     Revoke(RevokeArgs),
-    /// Replace a key by a new one with the same settings
+    /// Replace a key with a new one that has the same settings
     #[command(args = common::revoke_options())]
     Replace(ReplaceArgs),
 }

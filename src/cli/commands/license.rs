@@ -59,13 +59,13 @@ pub(in crate::cli) struct SetArgs {
     /// Requests per minute and key [default: 600, or unchanged]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rate_limit: Option<u32>,
-    /// Allow to drop a restriction of the license
+    /// Allow dropping a restriction of the license
     #[arg(long)]
     widen: bool,
     /// Only show what would change
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask about a therapy area or country that looks misspelt because no conference has it
+    /// Do not ask about a therapy area or country that no conference has and that looks misspelt
     #[arg(long)]
     yes: bool,
 }
@@ -196,7 +196,7 @@ fn set(common: &Common, args: SetArgs) -> anyhow::Result<ExitCode> {
         countries: given(args.country),
         years: given(args.year.into_iter().flatten().collect()),
     };
-    // Before taking the writer's lock, so that no command waits for an answer of the user.
+    // Asks before the writer's lock is taken, so that no other command waits for the user.
     let warnings = values::check(common, &args.name, &scope, args.yes || args.dry_run)?;
     let writer = common.open_or_create_for_change()?;
     let mut edit = writer.begin()?;
@@ -322,7 +322,7 @@ fn remove(common: &Common, args: &RemoveArgs) -> anyhow::Result<ExitCode> {
     }
     let question = format!("Remove license `{}` and revoke its keys?", Printable(&args.name));
     find_license(common.open_follower()?.newest(), &args.name)?;
-    // Before taking the writer's lock, so that no command waits for an answer of the user.
+    // Asks before the writer's lock is taken, so that no other command waits for the user.
     confirm(&question, args.yes, "removed")?;
     let writer = common.open_writer()?;
     let mut edit = writer.begin()?;

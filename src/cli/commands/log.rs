@@ -1,4 +1,4 @@
-//! `medfeed log`: who changed what, commit by commit.
+//! `medfeed log`: the commits, with who changed what.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;

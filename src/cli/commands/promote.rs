@@ -28,7 +28,7 @@ use crate::store::replication::ReplicaWriter;
 pub(in crate::cli) struct PromoteArgs {
     /// The bucket that the replica follows
     url: BucketUrl,
-    /// The file with the key that seals the bucket
+    /// The file with the seal key, which encrypts the bucket
     #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
     seal_key: Option<PathBuf>,
     /// Promote this file as it is, even if the bucket lost entries or the end of its log is unknown. The log starts

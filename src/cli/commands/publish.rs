@@ -50,7 +50,7 @@ pub(in crate::cli) struct PublishArgs {
     /// The shortest time between two entries of the log; commits within this time become one entry
     #[arg(long, env = "MEDFEED_EVERY", value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     every: Duration,
-    /// How far back the bucket can restore any point in time; older objects are deleted
+    /// How far back any point in time can be restored from the bucket; older objects are deleted
     #[arg(long, env = "MEDFEED_KEEP", value_name = "TIME", default_value = "30d", value_parser = parse_duration)]
     keep: Duration,
     /// Write a whole state, from which replicas start, at least this often if there are commits, and sooner if there
@@ -61,7 +61,8 @@ pub(in crate::cli) struct PublishArgs {
     /// whether another one took over
     #[arg(long, env = "MEDFEED_HEARTBEAT", value_name = "TIME", default_value = "40s", value_parser = parse_duration)]
     heartbeat: Duration,
-    /// Seal the bucket with the key in this file, which replicas need too; create one with `openssl rand -hex 64`
+    /// Encrypt the bucket with the seal key in this file, which replicas need too; create one with `openssl rand -hex
+    /// 64`
     #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
     seal_key: Option<PathBuf>,
     /// Continue a log whose end this database does not contain, with the whole state of the database; commits that only
@@ -81,11 +82,11 @@ pub(in crate::cli) struct PublishArgs {
 #[derive(Debug, Args)]
 struct AdminArgs {
     /// Serve /metrics, /livez and /readyz on this address (not with --once), also for two minutes after another
-    /// publisher took over; the log names the port that 0 picked [default: nowhere]
+    /// publisher took over. With port 0, the log names the chosen port [default: nowhere]
     #[arg(long, env = "MEDFEED_ADMIN_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
     admin_listen: Option<SocketAddr>,
-    /// Accept this name in the Host header there, in addition to addresses and localhost; repeatable. /livez accepts
-    /// every name
+    /// Accept this name in the Host header of --admin-listen, in addition to addresses and localhost; repeatable.
+    /// /livez accepts every name
     #[arg(long, env = "MEDFEED_ADMIN_HOST", value_name = "NAME", value_parser = parse_text)]
     admin_host: Vec<String>,
     /// Allow an --admin-listen address that other machines can reach
@@ -159,8 +160,7 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
             Some(admin) => admin.listen(publishing).await?,
             None => false,
         };
-        // A thread of its own, since calls of a bucket block. Ending the process at any moment is as safe as killing
-        // it.
+        // A thread of its own, since calls of a bucket block. The process may end at any moment.
         thread::Builder::new().name("publisher".to_owned()).spawn(move || {
             // After a signal there is no receiver.
             let _ = sender.send(panics::catch(work));

@@ -75,12 +75,12 @@ pub(in crate::cli) struct ServeArgs {
     /// The header in which trusted proxies name the caller; the other one is ignored
     #[arg(long, env = "MEDFEED_FORWARDED_HEADER", value_name = "HEADER", default_value = "x-forwarded-for")]
     forwarded_header: HeaderChoice,
-    /// Serve a page for operators, /metrics, /livez and /readyz on this address; the log names the port that 0 picked
-    /// [default: nowhere]
+    /// Serve a page for operators, /metrics, /livez and /readyz on this address. With port 0, the log names the chosen
+    /// port [default: nowhere]
     #[arg(long, env = "MEDFEED_ADMIN_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
     admin_listen: Option<SocketAddr>,
-    /// Accept this name in the Host header there, in addition to addresses and localhost; repeatable. /livez accepts
-    /// every name
+    /// Accept this name in the Host header of --admin-listen, in addition to addresses and localhost; repeatable.
+    /// /livez accepts every name
     #[arg(long, env = "MEDFEED_ADMIN_HOST", value_name = "NAME", value_parser = parse_text)]
     admin_host: Vec<String>,
     /// Hold back new commits until none has arrived for this long, so that you can correct a mistake first

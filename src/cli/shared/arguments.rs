@@ -11,7 +11,7 @@ use crate::model::printable::steers;
 use crate::model::time::{now, parse_date, parse_time};
 use crate::model::{Dataset, Timestamp};
 
-/// A duration: a number and a unit, or several (`1h 30m`).
+/// Parses a duration: a number and a unit, or several (`1h 30m`).
 pub(in crate::cli) fn parse_duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|_| "write a number and a unit: 90s, 5m, 24h, 7d".to_owned())
 }

@@ -202,7 +202,7 @@ fn note_unpublished(why: &str) {
 
 fn note_fenced(db: &Path, by: &str) {
     note(&format!(
-        "done only in {}, which is no longer published: {}; repeat the command there",
+        "done only in {}, which is no longer published: {}; repeat the command in the database that took over",
         Printable(&db.display().to_string()),
         Printable(by)
     ));
