@@ -1,5 +1,5 @@
-//! The command line: [`commands`] has a file per subcommand, [`shared`] the parts that several use, and [`help`] examples and
-//! remedies for wrong command lines.
+//! The command line: [`commands`] has one file per subcommand, [`shared`] the code that several use, and [`help`]
+//! examples and hints for wrong command lines.
 
 mod commands;
 mod help;
@@ -36,77 +36,81 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serve sample data from a throwaway database, and print curl lines to try
+    /// Serve sample data from a temporary database, and print curl commands to try
     Demo(demo::DemoArgs),
     /// Serve the database over HTTP
-    #[command(args = common::serves())]
+    #[command(args = common::db_option())]
     Serve(Box<serve::ServeArgs>),
-    /// Ask the running server whether it is well: for health checks of containers
-    #[command(args = common::tells())]
+    /// Check that the running server is healthy, for example as the health check of a container
+    #[command(args = common::json_option())]
     Health(health::HealthArgs),
-    /// Bring curated files in: one run is one commit, all or nothing
-    #[command(args = common::commits())]
+    /// Import curated files in one commit, all or nothing
+    #[command(args = common::commit_options())]
     Import(import::ImportArgs),
-    /// Look for what is most likely a mistake, in files or in the database; change nothing
-    #[command(args = common::writes())]
+    /// Find likely mistakes in files or in the database; change nothing
+    #[command(args = common::write_options())]
     Lint(lint::LintArgs),
-    /// Write the whole curated content as import files
-    #[command(args = common::reads())]
+    /// Write all records, organizations and tags as import files
+    #[command(args = common::read_options())]
     Export(export::ExportArgs),
-    /// Print the header of an import file, or write a workbook to be filled in
-    #[command(args = common::tells())]
+    /// Print the header of an import file, or write an empty workbook to fill in
+    #[command(args = common::json_option())]
     Template(template::TemplateArgs),
-    /// Licenses: who may see what
+    /// Manage licenses, which define what customers see
     #[command(subcommand)]
     License(license::LicenseCommand),
-    /// API keys of licenses
+    /// Manage the API keys of licenses
     #[command(subcommand)]
     Key(key::KeyCommand),
-    /// Keep a copy of what a license shows, by export and change feed
+    /// Keep a copy of the records that a license shows, in SQLite, PostgreSQL or a folder
     ///
-    /// Exit codes: 0 done; 1 failed for now, another try may help; 2 usage; 3 the service refuses the key, or the license lacks a
-    /// dataset; 4 the copy cannot be used. The copy always stands as it did after the last whole page. With --json each change is
-    /// printed as it is applied, one line per entry: {"dataset": ..., "entry": ...}.
-    #[command(args = common::tells())]
+    /// The first run loads an export, later runs apply the change feed. A run that fails leaves the copy as it was
+    /// after the last complete page. With --json each change is printed when it is applied, one line per entry:
+    /// {"dataset": ..., "entry": ...}.
+    ///
+    /// Exit codes: 0 done; 1 failed, but a retry may succeed; 2 wrong usage; 3 the service rejects the key, or the
+    /// license lacks a dataset; 4 the copy cannot be used.
+    #[command(args = common::json_option())]
     Pull(Box<pull::PullArgs>),
-    /// Publish the database into a bucket, which any number of replicas follow
+    /// Publish the database into a bucket, for any number of replicas
     ///
-    /// Each commit becomes an entry of a log in the bucket, within a second or so. It goes on until it is stopped, and may be
-    /// killed at any moment: the next start goes on where the log ends. While the bucket cannot be reached, commits go on, and
-    /// are published when it can.
+    /// Each commit becomes an entry of a log in the bucket, within about a second. The command runs until it is
+    /// stopped. It may be killed at any moment: the next start continues at the end of the log. While the bucket cannot
+    /// be reached, commits continue, and are published later.
     ///
-    /// Exit codes: 0 done; 1 failed; 2 usage; 3 the bucket cannot be reached for now (with --once); 4 another publisher took
-    /// over: what was committed here since is in this file alone, and commands that write to it are refused.
+    /// Exit codes: 0 done; 1 failed; 2 wrong usage; 3 the bucket cannot be reached now (with --once); 4 another
+    /// publisher took over. In the last case, later commits here are only in this file, and commands that write to it
+    /// are refused.
     #[cfg(feature = "bucket")]
-    #[command(args = common::writes())]
+    #[command(args = common::write_options())]
     Publish(Box<publish::PublishArgs>),
     /// Show a record, when it changed, and which licenses show it
-    #[command(args = common::reads())]
+    #[command(args = common::read_options())]
     Show(show::ShowArgs),
-    /// Show who changed what, commit by commit
-    #[command(args = common::reads())]
+    /// Show the commits: who changed what, and when
+    #[command(args = common::read_options())]
     Log(log::LogArgs),
     /// Compare every index, hash and count of the database with its records
-    #[command(args = common::writes())]
+    #[command(args = common::write_options())]
     Check(check::CheckArgs),
-    /// Write a consistent copy of the database, also while others read and write it
-    #[command(args = common::reads())]
+    /// Write a consistent copy of the database, also while it is read and written
+    #[command(args = common::read_options())]
     Backup(replace::BackupArgs),
-    /// Put a backup in the database's place; every older sync token gets 410
-    #[command(args = common::commits())]
+    /// Replace the database with a backup; every older sync token gets 410
+    #[command(args = common::commit_options())]
     Restore(replace::RestoreArgs),
-    /// Rewrite the database at its smallest; sync tokens stay alive
-    #[command(args = common::writes())]
+    /// Shrink the database file; sync tokens stay valid
+    #[command(args = common::write_options())]
     Compact,
-    /// Bring a database of an older medfeed to this one's format; licenses, keys and sync tokens stay
+    /// Convert the database of an older medfeed to the format of this one; licenses, keys and sync tokens stay
     ///
-    /// A copy is made, checked and put in the database's place in one step. The old file is kept beside it, as NAME.format-2.
-    /// Servers of the old medfeed go on answering from the old file until they are restarted.
-    #[command(args = common::writes())]
+    /// medfeed writes a copy, checks it, and replaces the database with it in one step. The old file is kept next to
+    /// it, as NAME.format-2. Servers of the old medfeed continue to answer from the old file until they are restarted.
+    #[command(args = common::write_options())]
     Upgrade(upgrade::UpgradeArgs),
-    /// Make a replica the database that others follow, when its origin is lost
+    /// Turn a replica into the origin after the old origin was lost
     #[cfg(feature = "bucket")]
-    #[command(args = common::reads())]
+    #[command(args = common::read_options())]
     Promote(promote::PromoteArgs),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
@@ -114,11 +118,11 @@ enum Command {
     Man(manual::ManArgs),
 }
 
-/// Whether an argument or a variable, which clap repeats in its messages, holds characters that would steer a terminal.
-fn given_text_steers(arguments: Vec<OsString>) -> bool {
+/// Whether an argument or a variable contains control characters. clap repeats both in its messages.
+fn has_control_characters(arguments: Vec<OsString>) -> bool {
     let variables = std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("MEDFEED_"));
-    let given = arguments.into_iter().chain(variables.map(|(_, value)| value));
-    given.into_iter().any(|text| text.to_string_lossy().contains(steers))
+    let mut inputs = arguments.into_iter().chain(variables.map(|(_, value)| value));
+    inputs.any(|text| text.to_string_lossy().contains(steers))
 }
 
 /// All commands with their arguments and examples.
@@ -127,8 +131,7 @@ fn program() -> clap::Command {
 }
 
 impl Cli {
-    /// Parses the arguments. Also returns what the common ones say, and the name of the command with its subcommand, such
-    /// as `license set`.
+    /// Parses the arguments. Also returns the common options, and the name of the command, such as `license set`.
     fn parse_named(arguments: Vec<OsString>) -> Result<(Cli, Common, String), clap::Error> {
         let mut program = program();
         let arguments = common::move_behind_command(&program, arguments);
@@ -143,39 +146,39 @@ impl Cli {
         }
         let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut program))?;
         if !matches!(cli.command, Command::Completions(_) | Command::Man(_)) {
-            variables::warn_of_unheeded(&program);
+            variables::warn_of_unknown(&program);
         }
         Ok((cli, Common::of(leaf), names.join(" ")))
     }
 }
 
-/// Parses the arguments, runs the command, and returns the exit code: 0 for success, 1 for a failure that changed nothing, 2
-/// for wrong usage, 4 where another publisher took over.
+/// Parses the arguments, runs the command, and returns its exit code: 0 for success, 1 for a failure that changed
+/// nothing, 2 for wrong usage, 3 if a commit is not published yet, 4 if another publisher took over.
 pub fn run() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let (cli, common, command_name) = match Cli::parse_named(arguments.clone()) {
         Ok(parsed) => parsed,
         Err(error) => {
-            let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            if !asked && arguments.iter().any(|argument| argument == "--json") {
-                let told = error.render().to_string();
-                Output::new(true).error(told.strip_prefix("error: ").unwrap_or(&told));
+            let is_requested = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            if !is_requested && arguments.iter().any(|argument| argument == "--json") {
+                let message = error.render().to_string();
+                Output::new(true).error(message.strip_prefix("error: ").unwrap_or(&message));
             }
-            if given_text_steers(arguments) {
+            if has_control_characters(arguments) {
                 note(&error.render().to_string());
             } else {
-                // A closed terminal cannot be told.
+                // A closed terminal shows nothing.
                 let _ = error.print();
             }
-            return if asked { ExitCode::SUCCESS } else { ExitCode::from(2) };
+            return if is_requested { ExitCode::SUCCESS } else { ExitCode::from(2) };
         }
     };
     name_command(command_name);
-    panics::set_panic_hook(tell_of_panic);
+    panics::set_panic_hook(log_panic);
     let db = common.db.display();
     let mut code = ExitCode::FAILURE;
     let message = match panics::catch(|| {
-        run_command(&common, cli.command).and_then(|code| and_published(&common, code))
+        run_command(&common, cli.command).and_then(|code| wait_until_published(&common, code))
     }) {
         Ok(Ok(code)) => {
             // The command succeeded and printed its result.
@@ -185,7 +188,7 @@ pub fn run() -> ExitCode {
             return code;
         }
         Ok(Err(error)) => {
-            let message = failure::tell(&error);
+            let message = failure::describe(&error);
             match error.downcast_ref() {
                 // The engine's errors do not name the file.
                 Some(StoreError::Damaged { .. } | StoreError::UnknownRow { .. } | StoreError::Engine(_)) => {
@@ -201,15 +204,15 @@ pub fn run() -> ExitCode {
         Err(CaughtPanic { message, is_of_store: true }) => format!(
             "{db}: the database is damaged: the engine stopped: {message}; run `medfeed check`, and restore a backup"
         ),
-        Err(CaughtPanic { message, .. }) => format!("this is a fault in medfeed, please report it: {message}"),
+        Err(CaughtPanic { message, .. }) => format!("this is a bug in medfeed, please report it: {message}"),
     };
     common.output().error(&message);
     code
 }
 
-/// The exit code of a command that is done, once replicas can know of it too.
-fn and_published(common: &Common, code: ExitCode) -> anyhow::Result<ExitCode> {
-    if code == ExitCode::SUCCESS { Ok(common.await_published()?) } else { Ok(code) }
+/// Waits until replicas can have the change of a command that succeeded. Returns the exit code.
+fn wait_until_published(common: &Common, code: ExitCode) -> anyhow::Result<ExitCode> {
+    if code == ExitCode::SUCCESS { Ok(common.await_publication()?) } else { Ok(code) }
 }
 
 fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
@@ -241,7 +244,7 @@ fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
 }
 
 /// Logs a panic of a background thread, which a server survives.
-fn tell_of_panic(message: &str) {
+fn log_panic(message: &str) {
     if tracing::dispatcher::has_been_set() {
         tracing::error!("{message}");
     } else {
@@ -270,7 +273,7 @@ mod tests {
         }
     }
 
-    /// The words of a line as a shell takes them, up to a redirection or pipe.
+    /// The words of a line as a shell splits them, up to a redirection or pipe.
     fn words(line: &str) -> Vec<OsString> {
         let (mut words, mut quoted) = (vec![String::new()], false);
         for letter in line.chars() {
@@ -284,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_has_examples_that_it_takes() {
+    fn every_command_has_examples_that_it_parses() {
         fn check(command: &clap::Command, path: &str) {
             assert!(command.has_subcommands() || !examples::of(path).is_empty(), "{path} has no example");
             for line in examples::of(path) {
@@ -305,9 +308,8 @@ mod tests {
         }
     }
 
-    /// Which common options each command takes.
     #[test]
-    fn commands_take_the_common_options_that_they_heed() {
+    fn commands_take_only_the_common_options_that_they_use() {
         fn collect(command: &clap::Command, path: &str, found: &mut Vec<String>) {
             if command.has_subcommands() {
                 for below in command.get_subcommands() {
@@ -357,8 +359,8 @@ mod tests {
     }
 
     #[test]
-    fn habits_are_of_commands_that_there_are() {
-        for (path, typed, _) in help::habits::COMMANDS {
+    fn corrections_belong_to_existing_commands() {
+        for (path, typed, _) in help::corrections::COMMANDS {
             let command = path
                 .split(' ')
                 .filter(|name| !name.is_empty())

@@ -146,7 +146,7 @@ fn published_is_said_of_this_very_file() {
         commit(&site, version);
     }
     place.once(&site);
-    let late = "replicas do not know it yet";
+    let late = "replicas do not have the change yet";
 
     // A backup copied over the file, whose seqs the note has passed.
     fs::copy(&older, site.db()).unwrap();
@@ -191,13 +191,13 @@ fn what_narrows_a_license_tells_that_replicas_do_not_know() {
     place.once(&site);
     let narrow = ["license", "set", "all", "--dataset", "conferences", "--dataset", "journals", "--country", "Japan"];
     let done = site.run(narrow);
-    assert!(done.code == Some(0) && done.stderr.contains("replicas do not know it yet"), "{done:?}");
+    assert!(done.code == Some(0) && done.stderr.contains("replicas do not have the change yet"), "{done:?}");
     let wide = ["license", "set", "all", "--dataset", "conferences", "--dataset", "journals", "--widen"];
     let done = site.run(wide);
-    assert!(done.code == Some(0) && !done.stderr.contains("replicas do not know"), "{done:?}");
+    assert!(done.code == Some(0) && !done.stderr.contains("replicas do not have"), "{done:?}");
     let _publisher = place.start(&site, LIVELY);
     let done = site.run(narrow);
-    assert!(done.code == Some(0) && !done.stderr.contains("replicas do not know"), "{done:?}");
+    assert!(done.code == Some(0) && !done.stderr.contains("replicas do not have"), "{done:?}");
 }
 
 #[test]

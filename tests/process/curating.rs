@@ -30,7 +30,7 @@ fn files_and_the_database_are_linted() {
     let log = || site.json(["log"])["commits"].as_array().unwrap().len();
     let commits = log();
     let clean = site.run(["lint"]);
-    assert_eq!((clean.code, clean.stdout.trim_end()), (Some(0), "Nothing was found."), "{clean:?}");
+    assert_eq!((clean.code, clean.stdout.trim_end()), (Some(0), "No findings."), "{clean:?}");
 
     let spoiled = conference(1, "Congress 1", "\"therapy_areas\":[\"Oncolgy\"],\"url\":\"www.a.example\",");
     let file = site.write("conferences.jsonl", spoiled);
@@ -50,7 +50,10 @@ fn files_and_the_database_are_linted() {
 
     let strict = site.run(["import", file, "--strict"]);
     assert_eq!(strict.code, Some(1), "{strict:?}");
-    assert!(strict.stderr.contains("error: 2 warnings, and --strict refuses those; nothing was changed"), "{strict:?}");
+    assert!(
+        strict.stderr.contains("error: 2 warnings; nothing was changed, because --strict refuses warnings"),
+        "{strict:?}"
+    );
     let strict = site.run(["import", file, "--strict", "--json"]).json();
     assert_eq!((&strict["committed"], &strict["error_count"]), (&json!(false), &json!(2)), "{strict}");
     assert_eq!(log(), commits, "nothing was committed");
@@ -137,7 +140,7 @@ fn a_dry_run_shows_what_a_linked_row_changes() {
             "id,name\n1,ASCO Inc\n",
             "      name: ASCO → ASCO Inc\nconferences changed:\n  1 Congress 1\n      organizations: ASCO → ASCO Inc\n",
         ),
-        ("id,url\n1,https://asco.example\n", "  1 Congress 1\n      organizations: ASCO (what it links changed)\n"),
+        ("id,url\n1,https://asco.example\n", "  1 Congress 1\n      organizations: ASCO (a linked row changed)\n"),
     ];
     for (rows, expected) in cases {
         let file = site.write("organizations.csv", rows);
@@ -171,8 +174,8 @@ fn a_record_is_shown_with_its_licenses_and_history() {
 
     site.import("conferences.jsonl", "{\"id\":2,\"deleted\":true}\n{\"id\":1,\"city\":\"Paris\"}\n");
     let cases = [
-        ("2", "record 2 of conferences is removed; the last license that showed it was told so at 20"),
-        ("77", "there is no record 77 of conferences, and no license was ever told of one"),
+        ("2", "record 2 of conferences was removed; it left the last license that showed it at 20"),
+        ("77", "there is no record 77 of conferences, and no license has ever shown one"),
     ];
     for (id, expected) in cases {
         let missing = site.run(["show", "conferences", id]);

@@ -304,7 +304,7 @@ fn check(cases: Vec<Case>) {
         let (code, told) = run(what, &content);
         assert_eq!(code, Some(1), "{what}: {told:.500}");
         assert!(told.contains(expected), "{what}: {told:.700}");
-        assert!(!told.contains("fault in medfeed") && told.len() < 3_000, "{what}: {told:.3000}");
+        assert!(!told.contains("bug in medfeed") && told.len() < 3_000, "{what}: {told:.3000}");
     }
 }
 

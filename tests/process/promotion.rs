@@ -321,10 +321,7 @@ fn who_waits_for_replicas_learns_that_another_took_over() {
     is_fenced(&place, &site);
     ends_with(waiting, 4, "who waits");
     let told = fs::read_to_string(site.path("told")).unwrap();
-    assert!(
-        told.contains("alone, which nobody follows any more: ") && told.contains(" published slot 2 at "),
-        "{told}"
-    );
+    assert!(told.contains("which is no longer published: ") && told.contains(" published slot 2 at "), "{told}");
     goes_on(&place, &replica);
 }
 

@@ -124,7 +124,7 @@ fn one_of_two_copies_goes_on_and_the_other_is_fenced() {
         assert_eq!(place.once(&site), 1);
         assert_eq!(place.check(&site).slot, 3);
         let told = place.run(&other, "--status");
-        assert!(told.stdout.contains("does not hold this end"), "{told:?}");
+        assert!(told.stdout.contains("does not contain this end"), "{told:?}");
     }
 }
 
@@ -304,7 +304,7 @@ fn whoever_asks_to_waits_until_replicas_can_know() {
     let late = site.run(["key", "revoke", &id, "--publish-wait", "1ms"]);
     assert_eq!(late.code, Some(3), "{late:?}");
     assert!(late.stdout.contains("is revoked"), "{late:?}");
-    assert!(late.stderr.contains("replicas do not know it yet"), "{late:?}");
+    assert!(late.stderr.contains("replicas do not have the change yet"), "{late:?}");
     let mut publisher = place.start(&site, "--every 0s");
     let (id, _) = site.key("all", &[]);
     let begun = now();

@@ -243,17 +243,17 @@ fn a_comparison_notices_and_mends_what_was_changed() {
     for (sql, fault) in cases {
         pulled.tamper(sql);
         let done = pulled.pull("--verify");
-        assert!(done.stderr.contains(fault) && done.stdout.contains("; mended"), "{sql}: {done:?}");
+        assert!(done.stderr.contains(fault) && done.stdout.contains("; repaired"), "{sql}: {done:?}");
         pulled.assert_equal("conferences");
         let again = pulled.pull("--verify");
         assert_eq!(again.stdout.matches("nothing new").count(), 2, "{sql}: {again:?}");
-        assert!(!again.stdout.contains("mended"), "{sql}: {again:?}");
+        assert!(!again.stdout.contains("repaired"), "{sql}: {again:?}");
     }
     assert_eq!(pulled.column("SELECT rowid FROM conferences_search WHERE conferences_search MATCH 'society'"), ["3"]);
 }
 
 #[test]
-fn a_copy_that_another_program_changes_meanwhile_is_not_called_mended() {
+fn a_copy_that_another_program_changes_meanwhile_is_not_called_repaired() {
     let pulled = pulled_site();
     pulled.pull("");
     let triggers = [
@@ -276,10 +276,10 @@ fn a_copy_that_another_program_changes_meanwhile_is_not_called_mended() {
         let done = pulled.run("--verify --dataset conferences");
         assert_eq!(done.code, Some(4), "{trigger}: {done:?}");
         assert!(done.stderr.contains("still differs") && done.stderr.contains(fault), "{trigger}: {done:?}");
-        assert!(!done.stdout.contains("mended") && !done.stdout.contains("equal"), "{trigger}: {done:?}");
+        assert!(!done.stdout.contains("repaired") && !done.stdout.contains("equal"), "{trigger}: {done:?}");
         pulled.tamper("DROP TRIGGER other");
         let done = pulled.pull("--verify --dataset conferences");
-        assert!(done.stdout.contains("; mended, and equal"), "{trigger}: {done:?}");
+        assert!(done.stdout.contains("; repaired, and equal"), "{trigger}: {done:?}");
         pulled.assert_equal("conferences");
     }
 }
@@ -299,7 +299,7 @@ fn a_followed_copy_is_compared_once_a_day() {
         wait_until("a round", SOON, || (pulled.column(checked) == ["2"]).then_some(()));
         let elsewhere = || pulled.column("SELECT count(*) FROM conferences WHERE city = 'Elsewhere'");
         if is_due {
-            wait_until("mended", SOON, || (elsewhere() == ["0"]).then_some(()));
+            wait_until("repaired", SOON, || (elsewhere() == ["0"]).then_some(()));
             wait_until("noted", SOON, || {
                 (pulled.column("SELECT count(*) FROM sync WHERE verified_at > '2020-01-02'") == ["2"]).then_some(())
             });

@@ -252,7 +252,7 @@ fn a_killed_pull_leaves_the_view_at_its_token_in_postgresql() {
     }
     assert!(seen.len() > 1, "the copy was never seen at a state of the service");
     let done = kept.pulled.pull("--dataset conferences --verify");
-    assert!(done.stdout.contains("equal to the service's") && !done.stdout.contains("mended"), "seed {seed}: {done:?}");
+    assert!(done.stdout.contains("equal to the service's") && !done.stdout.contains("repaired"), "seed {seed}: {done:?}");
     kept.assert_equal("conferences");
 }
 
@@ -298,10 +298,10 @@ fn a_comparison_notices_and_mends_what_was_changed_in_postgresql() {
     for (sql, fault) in cases {
         kept.tamper(sql);
         let done = kept.pulled.pull("--verify --dataset conferences");
-        assert!(done.stderr.contains(fault) && done.stdout.contains("; mended"), "{sql}: {done:?}");
+        assert!(done.stderr.contains(fault) && done.stdout.contains("; repaired"), "{sql}: {done:?}");
         kept.assert_equal("conferences");
         let again = kept.pulled.pull("--verify --dataset conferences");
-        assert!(again.stdout.contains("nothing new") && !again.stdout.contains("mended"), "{sql}: {again:?}");
+        assert!(again.stdout.contains("nothing new") && !again.stdout.contains("repaired"), "{sql}: {again:?}");
     }
     // What PostgreSQL derives cannot be written.
     let refused = kept.client().batch_execute("UPDATE conferences SET search = ''").unwrap_err();

@@ -149,7 +149,7 @@ fn a_comparison_downloads_nothing_where_the_service_tells_digests() {
         for (sql, fault) in faults {
             pulled.tamper(sql);
             let (done, requests) = verify();
-            assert!(done.stderr.contains(fault) && done.stdout.contains("; mended"), "{name}: {sql}: {done:?}");
+            assert!(done.stderr.contains(fault) && done.stdout.contains("; repaired"), "{name}: {sql}: {done:?}");
             assert_eq!(requests, [asked, &[GET]].concat(), "{name}: {sql}");
             pulled.assert_equal("conferences");
         }

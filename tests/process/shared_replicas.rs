@@ -129,7 +129,7 @@ fn commands_are_told_at_once_what_a_replica_is() {
         assert!(done.stderr.contains(&expected) && done.stderr.contains("medfeed promote"), "{command:?}: {done:?}");
     }
     let done = replica.site.ends(["promote", &origin.url(), "--yes"]);
-    assert!(done.code == Some(1) && done.stderr.contains("stop all servers of it"), "{done:?}");
+    assert!(done.code == Some(1) && done.stderr.contains("stop all servers of this file"), "{done:?}");
     assert!(origin.bucket().get(&layout::log(origin.slot + 1)).unwrap().is_none());
     server.stop();
 }

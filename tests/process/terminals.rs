@@ -155,7 +155,7 @@ fn only_a_yes_on_a_terminal_goes_on() {
     site.write("odd/conferences.jsonl", format!("{{\"id\":2,\"name\":\"A \",\"country\":\"Germany\",{STATUSES}}}\n"));
     let cases = [
         ("import odd", "n\n", 1, "nothing was imported"),
-        ("import odd", "n\n", 1, "The run has 2 warnings. Commit it all the same? [y/N]"),
+        ("import odd", "n\n", 1, "The import has 2 warnings. Commit nevertheless? [y/N]"),
         ("show conferences 2", "", 1, "there is no"),
         ("import odd --dry-run", "", 0, "Dry run: nothing was changed, with 2 warnings."),
         ("import odd", "y\n", 0, "Committed, with 2 warnings."),
@@ -168,7 +168,7 @@ fn only_a_yes_on_a_terminal_goes_on() {
         ("license show b", "", 1, "there is no license `b`"),
         ("license show acme", "", 0, "journals"),
         ("license set b --dataset conferences --country Germny", "y\n", 0, "License `b` is created"),
-        ("license set b --dataset conferences --country Germny --rate-limit 5", "", 0, "Sync tokens stay alive"),
+        ("license set b --dataset conferences --country Germny --rate-limit 5", "", 0, "Sync tokens stay valid"),
         ("license remove acme", "Y\n", 0, "License `acme` is removed"),
         ("restore backup.redb", "yes\n", 0, "is restored"),
         ("license show acme", "", 0, "journals"),

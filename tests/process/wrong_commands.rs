@@ -18,12 +18,12 @@ const UNKNOWN: &[Wrong<'_>] = &[
     ("frobnicate", 2, "write one of demo, serve, "),
     ("start", 2, "write `medfeed serve`"),
     ("run", 2, "write `medfeed serve`"),
-    ("init", 2, "the first `medfeed import` or `medfeed license set` makes the database"),
+    ("init", 2, "the first `medfeed import` or `medfeed license set` creates the database"),
     ("add", 2, "`medfeed import conferences.csv` for records"),
     ("ls", 2, "`medfeed license list`"),
     ("list", 2, "`medfeed license list`, `medfeed key list`, or `medfeed log`"),
     ("dump", 2, "write `medfeed export content`"),
-    ("delete 5", 2, "importing a line `{\"id\": 5, \"deleted\": true}`"),
+    ("delete 5", 2, "import a line `{\"id\": 5, \"deleted\": true}`"),
     ("version", 2, "write `medfeed --version`"),
     ("help frob", 2, "write one of demo, serve, "),
     ("help srve", 2, "write `medfeed help serve`"),
@@ -42,12 +42,12 @@ const UNKNOWN: &[Wrong<'_>] = &[
     ("serve --host 0.0.0.0", 2, "write `--listen 127.0.0.1:8080`"),
     ("serve --bind 0.0.0.0:80", 2, "write `--listen 127.0.0.1:8080`"),
     ("serve --lisen 8080", 2, "write `--listen`"),
-    ("serve --database x.redb", 2, "the database is named by `--db medfeed.redb`"),
+    ("serve --database x.redb", 2, "name the database with `--db medfeed.redb`"),
     ("serve --config x.toml", 2, "there is no configuration file"),
     ("serve 8080", 2, "`medfeed serve --help` lists the options"),
-    ("serve --json", 2, "`medfeed serve` has no use for `--json`"),
-    ("key list --wait 5s", 2, "`medfeed key list` has no use for `--wait`"),
-    ("completions bash --db x", 2, "`medfeed completions` has no use for `--db`"),
+    ("serve --json", 2, "`medfeed serve` does not take `--json`"),
+    ("key list --wait 5s", 2, "`medfeed key list` does not take `--wait`"),
+    ("completions bash --db x", 2, "`medfeed completions` does not take `--db`"),
     ("--port 8080", 2, "`medfeed --help` lists the options"),
     ("key create acme", 2, "`medfeed key create --help` lists the options"),
     ("import --file data.csv", 2, "name the files without an option"),
@@ -80,8 +80,8 @@ const MISSING: &[Wrong<'_>] = &[
     ("serve --listen", 2, "for example: `medfeed serve --listen "),
     ("import -", 1, "needs --dataset, such as `- --dataset conferences`"),
     ("show", 2, "for example: `medfeed show conferences 17`"),
-    ("license remove acme", 1, "add --yes to go on without a question"),
-    ("restore backup.redb", 1, "add --yes to go on without a question"),
+    ("license remove acme", 1, "add --yes to continue without a question"),
+    ("restore backup.redb", 1, "add --yes to continue without a question"),
 ];
 
 /// Values that their arguments do not take.
@@ -94,7 +94,7 @@ const VALUES: &[Wrong<'_>] = &[
     ("license explain acme journals first", 2, "an id is a whole number from 1"),
     ("license explain acme journals 0", 2, "an id is a whole number from 1"),
     ("license set acme --dataset journals --year 26", 2, "write a year from 1900 to 2100"),
-    ("license set acme --dataset journals --year 2024-2027", 2, "a range of years is written 2024..2027"),
+    ("license set acme --dataset journals --year 2024-2027", 2, "write a range of years as 2024..2027"),
     ("license set acme --dataset journals --year 2024,2025", 2, "--year 2024 --year 2025"),
     ("license set acme --dataset journals --year 2027..2024", 2, "the range ends before it begins"),
     ("license set acme --dataset journals --country=", 2, "it is empty"),
@@ -110,9 +110,9 @@ const VALUES: &[Wrong<'_>] = &[
     ("compact --wait 30", 2, "write a number and a unit"),
     ("key replace x --overlap 24", 2, "write a number and a unit"),
     ("key create --license acme --expires tomorrow", 2, "a time from now: 12h, 30d, 2w, 1y"),
-    ("key create --license acme --expires 31.12.2026", 2, "write a date, which ends with its day, UTC (2026-12-31)"),
+    ("key create --license acme --expires 31.12.2026", 2, "write a date (2026-12-31, until its end in UTC)"),
     ("key create --license acme --expires 2020-01-01", 2, "it is in the past"),
-    ("key create --license acme --expires 6m", 2, "`m` are minutes"),
+    ("key create --license acme --expires 6m", 2, "`m` means minutes"),
     ("key create --license acme --allow-ip 10.0.0", 2, "write an address or a CIDR"),
     ("key create --license acme --label=", 2, "it is empty"),
     ("serve --listen 127.0.0.1", 2, "it has no port; write 127.0.0.1:8080"),
@@ -123,7 +123,7 @@ const VALUES: &[Wrong<'_>] = &[
     ("serve --listen *:8080", 2, "write 0.0.0.0:8080"),
     ("serve --listen feed.example.org:8080", 2, "write an address of this machine and a port"),
     ("serve --admin-listen x", 2, "write an address of this machine and a port"),
-    ("serve --public-url feed.example.org", 2, "with its scheme: https://feed.example.org"),
+    ("serve --public-url feed.example.org", 2, "with the scheme: https://feed.example.org"),
     ("serve --public-url ftp://feed.example.org", 2, "such as https://feed.example.org"),
     ("serve --trusted-proxy proxy.local", 2, "write an address or a CIDR"),
     ("serve --trusted-proxy 10.0.0.0/40", 2, "write an address or a CIDR"),
@@ -147,7 +147,7 @@ const THINGS: &[Wrong<'_>] = &[
     ),
     ("import empty-folder", 1, "contains nothing to import; its files must be named"),
     ("import conferences.csv", 1, "unknown column `nmae`; did you mean `name`?"),
-    ("export notes.txt", 1, "notes.txt: File exists; a file of that name is there; choose another name"),
+    ("export notes.txt", 1, "notes.txt: File exists; a file with this name exists; choose another name"),
     ("backup feed.redb", 1, "it is the database itself"),
     ("backup notes.txt", 1, "it exists and is no backup; choose another name"),
     ("backup nowhere/backup.redb", 1, "create it: `mkdir -p \"nowhere\"`"),
@@ -171,19 +171,19 @@ const THINGS: &[Wrong<'_>] = &[
     ("license remove acmee --yes", 1, "did you mean `acme`?"),
     ("license explain acm conferences 1", 1, "did you mean `acme`?"),
     ("key create --license acm", 1, "there is no license `acm`; did you mean `acme`?"),
-    ("key revoke acme", 1, "there is no key `acme`, but a license; its keys are `key_"),
+    ("key revoke acme", 1, "there is no key `acme`, but a license with this name; its keys are `key_"),
     ("key revoke key_none", 1, "`medfeed key list` lists all"),
-    ("key replace mfk_something", 1, "this is a key itself; give its id"),
+    ("key replace mfk_something", 1, "this is the key itself; use its id"),
     ("license set acme --dataset conferences", 1, "Now `acme` shows: datasets conferences; years 2025..2026."),
     ("license set b --dataset conferences --therapy-area Oncolgy", 1, "Write `Oncology`, or add --yes"),
     (
         "license set b --dataset conferences --country Frnce",
         1,
-        "did you mean `France`? (the data holds `Chile`, `France`, `Japan`)",
+        "did you mean `France`? (the data contains `Chile`, `France`, `Japan`)",
     ),
     ("serve --tls-cert notes.txt --tls-key notes.txt", 1, "it must hold the certificate chain in PEM"),
     ("serve --tls-cert nowhere.pem --tls-key nowhere.pem", 1, "nowhere.pem: "),
-    ("serve --listen 192.0.2.1:0 --plain-http", 1, "is no address of this machine"),
+    ("serve --listen 192.0.2.1:0 --plain-http", 1, "is not an address of this machine"),
     ("serve --listen 0.0.0.0:0", 1, "accept plain HTTP with --plain-http"),
 ];
 
@@ -291,9 +291,8 @@ fn a_variable_that_nothing_heeds_is_told_once() {
         (String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap())
     };
     let (told, warned) = run(&["license", "set", "all", "--dataset", "conferences", "--json"]);
-    let expected = "warning: no option heeds the variable `MEDFEED_LISTN`; did you mean `MEDFEED_LISTEN`?\n\
-                    warning: no option heeds the variable `MEDFEED_YEAR`; what says what one call does is given on the \
-                    command line: `--year`\n";
+    let expected = "warning: unknown variable `MEDFEED_LISTN`; did you mean `MEDFEED_LISTEN`?\n\
+                    warning: unknown variable `MEDFEED_YEAR`; set `--year` on the command line; it has no variable\n";
     assert_eq!(warned, expected);
     let told: serde_json::Value = serde_json::from_str(&told).unwrap();
     assert!(told["license"]["years"].is_null(), "no variable narrows a license: {told}");

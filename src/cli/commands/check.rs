@@ -38,7 +38,7 @@ pub(in crate::cli) fn run(common: &Common, args: &CheckArgs) -> anyhow::Result<E
         Err(StoreError::Damaged { table, detail }) => CheckReport::of_damage(table, detail),
         Err(error) => return Err(error.into()),
     };
-    // The file is closed by now.
+    // Closing the file may have found more damage.
     if let Some(StoreError::Damaged { table, detail }) = panics::take_damage_at_close() {
         report.add(table, detail);
     }
@@ -50,7 +50,7 @@ pub(in crate::cli) fn run(common: &Common, args: &CheckArgs) -> anyhow::Result<E
 
 fn describe(common: &Common, report: &CheckReport) -> String {
     let records: Vec<String> = report.records.iter().map(|(dataset, count)| format!("{count} {dataset}")).collect();
-    let looked_at = format!(
+    let counts = format!(
         "{}, {}, {} with {}, {}",
         records.join(", "),
         counted(report.commits, "commit"),
@@ -60,12 +60,12 @@ fn describe(common: &Common, report: &CheckReport) -> String {
     );
     if report.damages == 0 {
         let warnings: String = report.warnings.iter().map(|warning| format!("\nwarning: {warning}")).collect();
-        return format!("{} is sound: {looked_at}.{warnings}", common.db.display());
+        return format!("{} is sound: {counts}.{warnings}", common.db.display());
     }
     let mut text = if report.records.is_empty() {
-        format!("{} is DAMAGED, nothing in it could be checked:", common.db.display())
+        format!("{} is DAMAGED; nothing in it could be checked:", common.db.display())
     } else {
-        format!("{} is DAMAGED, checked {looked_at}:", common.db.display())
+        format!("{} is DAMAGED; checked {counts}:", common.db.display())
     };
     for finding in &report.findings {
         text.push_str(&format!("\n  {}: {}", finding.table, Printable(&finding.detail)));
@@ -74,6 +74,6 @@ fn describe(common: &Common, report: &CheckReport) -> String {
     if report.damages > listed {
         text.push_str(&format!("\n  ... and {} more", report.damages - listed));
     }
-    text.push_str("\nRestore a backup, or export what can be read and import it into a new database.");
+    text.push_str("\nRestore a backup. Or run `medfeed export`, and import the files into a new database.");
     text
 }

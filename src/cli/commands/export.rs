@@ -1,4 +1,4 @@
-//! `medfeed export`: writes the curated content as files for `medfeed import`.
+//! `medfeed export`: writes records, organizations and tags as files for `medfeed import`.
 
 use std::fs::{DirBuilder, File, Permissions};
 use std::io::{self, BufWriter, Write};
@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use crate::cli::shared::common::Common;
-use crate::cli::shared::sheets::Sheets;
+use crate::cli::shared::sheets::WorkbookWriter;
 use crate::import::read::source::WORKBOOK_STEM;
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, RecordFields, TagFields, flat, json};
@@ -21,37 +21,37 @@ use crate::store::file::draft::{self, Draft};
 /// Arguments of `medfeed export`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ExportArgs {
-    /// The folder to write the four files, or the workbook medfeed.xlsx, into; it is created. Or the workbook itself,
-    /// ending .xlsx. Who may read the database file may read them, and nobody else
+    /// The folder for the four files, or for the workbook medfeed.xlsx; it is created. Or the name of a workbook,
+    /// ending .xlsx. The files get the permissions of the database file
     #[arg(value_name = "FOLDER_OR_FILE")]
     target: PathBuf,
-    /// The files' format; a target that ends .xlsx tells it [default: jsonl]
+    /// The format of the files [default: jsonl, or xlsx for a name ending .xlsx]
     #[arg(long)]
-    format: Option<Format>,
+    format: Option<ExportFormat>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum ExportFormat {
     /// One JSON object per line
     Jsonl,
-    /// Flat tables
+    /// Tables
     Csv,
-    /// One workbook for spreadsheet programs, with a sheet for each kind
+    /// One workbook, with a sheet for each kind
     Xlsx,
 }
 
-impl Format {
+impl ExportFormat {
     const fn ending(self) -> &'static str {
         match self {
-            Format::Jsonl => "jsonl",
-            Format::Csv => "csv",
-            Format::Xlsx => "xlsx",
+            ExportFormat::Jsonl => "jsonl",
+            ExportFormat::Csv => "csv",
+            ExportFormat::Xlsx => "xlsx",
         }
     }
 }
 
 #[derive(Debug, Serialize)]
-struct Written {
+struct WrittenFile {
     file: PathBuf,
     rows: u64,
 }
@@ -59,15 +59,15 @@ struct Written {
 pub(in crate::cli) fn run(common: &Common, args: ExportArgs) -> anyhow::Result<ExitCode> {
     #[derive(Serialize)]
     struct Exported {
-        files: Vec<Written>,
+        files: Vec<WrittenFile>,
     }
     let follower = common.open_follower()?;
     let snapshot = follower.newest();
-    let readers = Readers::of(&common.db).with_context(|| common.db.display().to_string())?;
-    let target = Target::of(args, readers)?;
-    target.readers.create_folder(&target.folder).with_context(|| target.folder.display().to_string())?;
+    let permissions = FilePermissions::of(&common.db).with_context(|| common.db.display().to_string())?;
+    let target = ExportTarget::of(args, permissions)?;
+    target.permissions.create_folder(&target.folder).with_context(|| target.folder.display().to_string())?;
     let references = snapshot.references()?;
-    let files = if target.format == Format::Xlsx {
+    let files = if target.format == ExportFormat::Xlsx {
         vec![write_workbook(snapshot, &target)?]
     } else {
         refuse_other_files(&target)?;
@@ -83,23 +83,23 @@ pub(in crate::cli) fn run(common: &Common, args: ExportArgs) -> anyhow::Result<E
     common.output().result(&Exported { files }, text)
 }
 
-/// The folder and format of the files, and their permissions.
-struct Target {
+/// The folder, format and permissions of the exported files.
+struct ExportTarget {
     folder: PathBuf,
-    /// The name of the workbook.
+    /// The path of the workbook.
     workbook: PathBuf,
-    format: Format,
-    readers: Readers,
+    format: ExportFormat,
+    permissions: FilePermissions,
 }
 
-impl Target {
-    fn of(args: ExportArgs, readers: Readers) -> anyhow::Result<Target> {
+impl ExportTarget {
+    fn of(args: ExportArgs, permissions: FilePermissions) -> anyhow::Result<ExportTarget> {
         let given = args.target;
         let is_workbook =
             given.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("xlsx")) && !given.is_dir();
-        let format = args.format.unwrap_or(if is_workbook { Format::Xlsx } else { Format::Jsonl });
-        if is_workbook && format != Format::Xlsx {
-            bail!("{} is named as a workbook; give a folder, or --format xlsx", given.display());
+        let format = args.format.unwrap_or(if is_workbook { ExportFormat::Xlsx } else { ExportFormat::Jsonl });
+        if is_workbook && format != ExportFormat::Xlsx {
+            bail!("{} is the name of a workbook; write a folder, or --format xlsx", given.display());
         }
         let workbook = if is_workbook { given.clone() } else { given.join(WORKBOOK_STEM).with_extension("xlsx") };
         let folder = match given.parent() {
@@ -107,46 +107,46 @@ impl Target {
             Some(parent) if is_workbook => parent.to_owned(),
             _ => given,
         };
-        let target = Target { folder, workbook, format, readers };
-        if !is_workbook && format == Format::Xlsx {
+        let target = ExportTarget { folder, workbook, format, permissions };
+        if !is_workbook && format == ExportFormat::Xlsx {
             refuse_other_files(&target)?;
         }
         Ok(target)
     }
 }
 
-/// Who may read the database, and therefore the files made from it.
+/// The permissions of the database file, which exported files get too.
 #[derive(Clone, Copy, Debug)]
-struct Readers {
-    /// The permission bits of its file.
+struct FilePermissions {
     mode: u32,
     group: u32,
 }
 
-impl Readers {
-    fn of(database: &Path) -> io::Result<Readers> {
+impl FilePermissions {
+    fn of(database: &Path) -> io::Result<FilePermissions> {
         let found = std::fs::metadata(database)?;
-        Ok(Readers { mode: found.mode() & 0o777, group: found.gid() })
+        Ok(FilePermissions { mode: found.mode() & 0o777, group: found.gid() })
     }
 
-    /// The permission bits for a file of a group. A group other than the database's gets no more than everybody has.
+    /// The permission bits for a file of `group`. A group other than the database's gets at most the rights of
+    /// everyone.
     fn mode_for(self, group: u32) -> u32 {
         if group == self.group { self.mode } else { (self.mode & !0o070) | ((self.mode & 0o007) << 3 & self.mode) }
     }
 
-    /// Sets a file's permission bits, whatever the umask is.
+    /// Sets a file's permission bits, regardless of the umask.
     fn set_on(self, file: &File) -> io::Result<()> {
         let mode = self.mode_for(file.metadata()?.gid());
         file.set_permissions(Permissions::from_mode(mode))
     }
 
-    /// Creates a folder and the missing ones above it, open to those who may read the files.
+    /// Creates a folder and its missing parents, with permissions that match those of the files.
     fn create_folder(self, folder: &Path) -> io::Result<()> {
         let missing: Vec<&Path> =
             folder.ancestors().take_while(|above| !above.as_os_str().is_empty() && !above.is_dir()).collect();
         for folder in missing.into_iter().rev() {
             match DirBuilder::new().mode(0o700).create(folder) {
-                // `new/..` was missing, and exists since `new` was created.
+                // A path such as `new/..` exists once `new` is created.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => continue,
                 created => created?,
             }
@@ -157,21 +157,21 @@ impl Readers {
     }
 }
 
-/// Refuses a folder with files of another format, which would import every row twice.
-fn refuse_other_files(target: &Target) -> anyhow::Result<()> {
+/// Refuses a folder with files of another format: an import of the folder would read every row twice.
+fn refuse_other_files(target: &ExportTarget) -> anyhow::Result<()> {
     let stems = [ConferenceFields::STEM, JournalFields::STEM, OrganizationFields::STEM, TagFields::STEM];
     let names = stems.iter().flat_map(|stem| {
         ["jsonl", "csv", "xlsx", "jsonl.gz", "csv.gz"]
             .into_iter()
-            .filter(|ending| target.format == Format::Xlsx || *ending != target.format.ending())
+            .filter(|ending| target.format == ExportFormat::Xlsx || *ending != target.format.ending())
             .map(move |ending| format!("{stem}.{ending}"))
     });
-    let workbook = (target.format != Format::Xlsx).then(|| format!("{WORKBOOK_STEM}.xlsx"));
+    let workbook = (target.format != ExportFormat::Xlsx).then(|| format!("{WORKBOOK_STEM}.xlsx"));
     for name in names.chain(workbook) {
         let path = target.folder.join(name);
         if path.exists() {
             bail!(
-                "{} is there already; with it the folder would import every row twice. Remove it, or choose another folder",
+                "{} exists already; with it, the folder would import every row twice. Remove it, or choose another folder",
                 path.display()
             );
         }
@@ -179,27 +179,26 @@ fn refuse_other_files(target: &Target) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes a file that takes its name only when it is complete.
+/// Writes a draft, and gives it its name when it is complete.
 fn write_file(
-    target: &Target,
+    target: &ExportTarget,
     file: PathBuf,
     write: impl FnOnce(&File) -> anyhow::Result<u64>,
-) -> anyhow::Result<Written> {
+) -> anyhow::Result<WrittenFile> {
     let named = |path: &Path| path.display().to_string();
     draft::sweep(&file);
     let draft = Draft::create_for(&file).with_context(|| named(&target.folder))?;
     let rows = write(draft.file()).with_context(|| named(&file))?;
-    target.readers.set_on(draft.file()).with_context(|| named(&file))?;
+    target.permissions.set_on(draft.file()).with_context(|| named(&file))?;
     draft.persist(&file).with_context(|| named(&file))?;
-    Ok(Written { file, rows })
+    Ok(WrittenFile { file, rows })
 }
 
-/// Writes a file of text.
 fn write_text(
-    target: &Target,
+    target: &ExportTarget,
     stem: &str,
     write: impl FnOnce(&mut dyn Write) -> anyhow::Result<u64>,
-) -> anyhow::Result<Written> {
+) -> anyhow::Result<WrittenFile> {
     write_file(target, target.folder.join(format!("{stem}.{}", target.format.ending())), |file| {
         let mut out = BufWriter::new(file);
         let rows = write(&mut out)?;
@@ -208,9 +207,8 @@ fn write_text(
     })
 }
 
-/// Writes everything as one workbook.
-fn write_workbook(snapshot: &Snapshot, target: &Target) -> anyhow::Result<Written> {
-    fn records<F: RecordFields>(snapshot: &Snapshot, sheets: &mut Sheets) -> anyhow::Result<u64> {
+fn write_workbook(snapshot: &Snapshot, target: &ExportTarget) -> anyhow::Result<WrittenFile> {
+    fn records<F: RecordFields>(snapshot: &Snapshot, sheets: &mut WorkbookWriter) -> anyhow::Result<u64> {
         let references = snapshot.references()?;
         let mut sheet = sheets.begin::<F>(true)?;
         snapshot.for_each_record::<F, anyhow::Error>(|record, updated_at, _| {
@@ -220,7 +218,7 @@ fn write_workbook(snapshot: &Snapshot, target: &Target) -> anyhow::Result<Writte
     }
     fn linked<'r, F: ReferenceFields>(
         rows: impl Iterator<Item = &'r Referenced<F>>,
-        sheets: &mut Sheets,
+        sheets: &mut WorkbookWriter,
     ) -> anyhow::Result<u64> {
         let none = crate::model::References::default();
         let mut sheet = sheets.begin::<F>(false)?;
@@ -231,7 +229,7 @@ fn write_workbook(snapshot: &Snapshot, target: &Target) -> anyhow::Result<Writte
     }
     write_file(target, target.workbook.clone(), |file| {
         let references = snapshot.references()?;
-        let mut sheets = Sheets::new();
+        let mut sheets = WorkbookWriter::new();
         let rows = records::<ConferenceFields>(snapshot, &mut sheets)?
             + records::<JournalFields>(snapshot, &mut sheets)?
             + linked(references.organizations.values(), &mut sheets)?
@@ -241,19 +239,19 @@ fn write_workbook(snapshot: &Snapshot, target: &Target) -> anyhow::Result<Writte
     })
 }
 
-fn write_records<F: RecordFields>(snapshot: &Snapshot, target: &Target) -> anyhow::Result<Written> {
+fn write_records<F: RecordFields>(snapshot: &Snapshot, target: &ExportTarget) -> anyhow::Result<WrittenFile> {
     let references = snapshot.references()?;
     write_text(target, F::STEM, |out| {
         let mut rows = 0;
         match target.format {
-            Format::Jsonl => {
+            ExportFormat::Jsonl => {
                 snapshot.for_each_record::<F, anyhow::Error>(|record, updated_at, _| {
                     rows += 1;
                     out.write_all(&json::render_record(&record, updated_at, &**references))?;
                     Ok(out.write_all(b"\n")?)
                 })?;
             }
-            Format::Csv | Format::Xlsx => {
+            ExportFormat::Csv | ExportFormat::Xlsx => {
                 let mut table = begin_table(out, &flat::record_columns::<F>())?;
                 snapshot.for_each_record::<F, anyhow::Error>(|record, updated_at, _| {
                     rows += 1;
@@ -269,18 +267,18 @@ fn write_records<F: RecordFields>(snapshot: &Snapshot, target: &Target) -> anyho
 
 fn write_references<'r, F: ReferenceFields>(
     rows: impl ExactSizeIterator<Item = &'r Referenced<F>>,
-    target: &Target,
-) -> anyhow::Result<Written> {
+    target: &ExportTarget,
+) -> anyhow::Result<WrittenFile> {
     let count = u64::try_from(rows.len())?;
     write_text(target, F::STEM, |out| {
         match target.format {
-            Format::Jsonl => {
+            ExportFormat::Jsonl => {
                 for row in rows {
                     out.write_all(&row.json)?;
                     out.write_all(b"\n")?;
                 }
             }
-            Format::Csv | Format::Xlsx => {
+            ExportFormat::Csv | ExportFormat::Xlsx => {
                 let none = crate::model::References::default();
                 let mut table = begin_table(out, &flat::reference_columns::<F>())?;
                 for row in rows {

@@ -1,4 +1,4 @@
-//! What `medfeed serve --from` follows.
+//! Options of the commands that read a bucket: `serve --from`, `backup --from` and `check --from`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -21,52 +21,53 @@ use crate::replicate::follower::status::FollowLimits;
 use crate::replicate::follower::{EndRule, LogReader, Replica, ReplicaStatus, StateLoader};
 use crate::replicate::user::user_at_host;
 use crate::serve::following::background::BackgroundTasks;
-use crate::serve::following::replica::{Following, Reports};
+use crate::serve::following::replica::{ReplicaThread, Reporter};
 use crate::serve::following::upstream::Upstream;
 use crate::serve::following::watcher::Watcher;
 use crate::serve::operators::usage::Usage;
 use crate::store::file::replace::BackupReport;
 
-/// Where a replica follows its origin.
+/// Options of a replica.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Replica")]
 pub(in crate::cli) struct FollowArgs {
-    /// Serve a replica of the database that `medfeed publish` publishes there: s3://BUCKET/PREFIX, gs://, az:// or
-    /// file:///FOLDER. --db is its own file, made if there is none
+    /// Serve a replica of the database that `medfeed publish` publishes into this bucket: s3://BUCKET/PREFIX, gs://,
+    /// az:// or file:///FOLDER. --db is the replica's file, created if it does not exist
     #[arg(long, env = "MEDFEED_FROM", value_name = "URL")]
     from: Option<BucketUrl>,
-    /// How often to look for new commits there
+    /// How often to look for new commits in the bucket
     #[arg(long, env = "MEDFEED_POLL", value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     poll: Duration,
-    /// Answer 503 when the publisher has given no sign of life for this long [default: never]
+    /// Answer 503 after this long without a heartbeat of the publisher [default: never]
     #[arg(long, env = "MEDFEED_MAX_SILENCE", value_name = "TIME", value_parser = parse_duration)]
     max_silence: Option<Duration>,
-    /// Tell the origin how far this replica is and when keys were used here: the only thing that is written to the bucket
+    /// Report this replica's position, and when keys were used here, to the origin. Without it, a replica writes
+    /// nothing to the bucket
     #[arg(long, env = "MEDFEED_REPORT", value_parser = FalseyValueParser::new())]
     report: bool,
-    /// The file of the key that the bucket's objects are sealed with
+    /// The file with the seal key, which encrypts the bucket
     #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
     seal_key: Option<PathBuf>,
 }
 
-/// What is to be followed, once the server runs.
-pub(in crate::cli) struct Follow {
+/// A replica that is opened, but does not follow the bucket yet.
+pub(in crate::cli) struct OpenedReplica {
     replica: Replica,
     url: String,
     poll: Duration,
-    /// The name of the reports; `None` sends none.
+    /// The name of this replica's reports; `None` sends none.
     reports: Option<String>,
 }
 
-impl Follow {
-    /// Starts following, for a server of the file's states.
+impl OpenedReplica {
+    /// Starts to follow the bucket.
     pub fn start(
         self,
         usage: &Arc<Usage>,
         watcher: &Arc<Watcher>,
     ) -> std::io::Result<(Arc<dyn Upstream>, BackgroundTasks)> {
-        let reports = self.reports.map(|name| Reports { name, who: user_at_host(), usage: Arc::clone(usage) });
-        let (following, tasks) = Following::start(self.replica, self.url, self.poll, reports, Arc::clone(watcher))?;
+        let reports = self.reports.map(|name| Reporter { name, who: user_at_host(), usage: Arc::clone(usage) });
+        let (following, tasks) = ReplicaThread::start(self.replica, self.url, self.poll, reports, Arc::clone(watcher))?;
         Ok((following, tasks))
     }
 }
@@ -78,54 +79,55 @@ pub(in crate::cli) fn open_log(url: &BucketUrl, seal_key: Option<&PathBuf>) -> a
 }
 
 impl FollowArgs {
-    /// Opens the replica, or loads it; `None` where nothing is followed.
-    pub fn open(&self, common: &Common, staleness: Duration) -> anyhow::Result<Option<Follow>> {
+    /// Opens or loads the replica; `None` without `--from`.
+    pub fn open(&self, common: &Common, staleness: Duration) -> anyhow::Result<Option<OpenedReplica>> {
         let Some(url) = &self.from else { return Ok(None) };
         require_folder(&common.resolved_db())?;
         let log = open_log(url, self.seal_key.as_ref())?;
         if self.seal_key.is_none() {
             tracing::warn!(
-                "the bucket's objects are not sealed: whoever reads it reads all records, and whoever writes to it can make API keys; give both sides --seal-key FILE"
+                "the bucket is not sealed: anyone who can read it sees all records, and anyone who can write to it can create API keys; run publisher and replicas with --seal-key FILE"
             );
         }
         let status = ReplicaStatus::new(FollowLimits::new(staleness, self.max_silence));
         let replica = Replica::start(log, &common.db, Arc::new(status), &|| true)?;
         let reports = self.report.then(|| {
-            // One per file, the same after every start.
+            // One name per file, the same after every start.
             let path = std::path::absolute(common.resolved_db()).unwrap_or_default();
-            let place = blake3::hash(format!("{} {}", user_at_host(), path.display()).as_bytes());
-            place.to_hex().chars().take(16).collect()
+            let hash = blake3::hash(format!("{} {}", user_at_host(), path.display()).as_bytes());
+            hash.to_hex().chars().take(16).collect()
         });
-        Ok(Some(Follow { replica, url: url.to_string(), poll: self.poll, reports }))
+        Ok(Some(OpenedReplica { replica, url: url.to_string(), poll: self.poll, reports }))
     }
 }
 
-/// Where a backup comes from, if not from a database of this machine.
+/// Options of a backup that is taken from a bucket.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct BackupFromArgs {
-    /// Take the state that `medfeed publish` published there, in place of --db: s3://BUCKET/PREFIX, gs://, az:// or
-    /// file:///FOLDER
+    /// Back up the database that `medfeed publish` published into this bucket, instead of --db: s3://BUCKET/PREFIX,
+    /// gs://, az:// or file:///FOLDER
     #[arg(long, value_name = "URL")]
     from: Option<BucketUrl>,
-    /// The state after the last commit at or before this time, in place of the newest: 2026-12-31T18:00:00Z, or a date, which
-    /// is its first moment, UTC
+    /// Back up the database as it was at this time, instead of the newest state: 2026-12-31T18:00:00Z, or a date (its
+    /// beginning, UTC)
     #[arg(long, value_name = "TIME", requires = "from", value_parser = parse_moment)]
     at: Option<Timestamp>,
-    /// Take what can be reached although entries are missing, or nothing says where the log ends; what is not known is told
+    /// Take what can be reached, even if entries are missing or the end of the log is unknown; a warning says what is
+    /// uncertain
     #[arg(long, requires = "from")]
     partial: bool,
-    /// The file of the key that the bucket's objects are sealed with
+    /// The file with the seal key, which encrypts the bucket
     #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
     seal_key: Option<PathBuf>,
 }
 
 fn parse_moment(text: &str) -> Result<Timestamp, String> {
-    parse_time(text).map_err(|_| "write a date-time such as 2026-12-31T18:00:00Z, or a date".to_owned())
+    parse_time(text).map_err(|_| "write a date with a time, such as 2026-12-31T18:00:00Z, or a date".to_owned())
 }
 
 impl BackupFromArgs {
-    /// Writes a backup of what was published, and returns why it may not be the newest state, if [`EndRule::Partial`] takes one;
-    /// `None` where that was not asked for.
+    /// Writes a backup from the bucket; `None` without `--from`. With [`EndRule::Partial`] it also returns why this may
+    /// not be the newest state.
     pub fn backup(&self, file: &Path) -> anyhow::Result<Option<(BackupReport, Option<String>)>> {
         let Some(url) = &self.from else { return Ok(None) };
         require_folder(file)?;
@@ -133,27 +135,27 @@ impl BackupFromArgs {
         let end = if self.partial { EndRule::Partial } else { EndRule::Confirmed };
         let load = StateLoader { log: &log, path: file, id: None, until: self.at, end, keep_going: &|| true };
         let loaded = load.newest().map_err(|error| match error.is_of_log() {
-            true => anyhow!("{error}. To take what can be reached all the same, add --partial"),
+            true => anyhow!("{error}. To take what can be reached, add --partial"),
             false => error.into(),
         })?;
         Ok(Some((loaded.draft.write_backup(file)?, loaded.doubt)))
     }
 }
 
-/// What is checked, if not a database of this machine.
+/// Options of a check of a bucket.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct CheckFromArgs {
-    /// Check what `medfeed publish` published there, in place of --db: every entry's chain, every hash, and whether the oldest
-    /// state with all that follows comes to each later state and to a sound database
+    /// Check the bucket of `medfeed publish`, instead of --db: the chain of entries, every hash, and whether the oldest
+    /// state plus all entries gives each later state and a sound database
     #[arg(long, value_name = "URL")]
     from: Option<BucketUrl>,
-    /// The file of the key that the bucket's objects are sealed with
+    /// The file with the seal key, which encrypts the bucket
     #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
     seal_key: Option<PathBuf>,
 }
 
 impl CheckFromArgs {
-    /// Checks what was published; `None` where that was not asked for.
+    /// Checks the bucket; `None` without `--from`.
     pub fn check(&self, common: &Common) -> anyhow::Result<Option<ExitCode>> {
         #[derive(Serialize)]
         struct Checked {
@@ -167,7 +169,7 @@ impl CheckFromArgs {
         }
         let Some(url) = &self.from else { return Ok(None) };
         let log = open_log(url, self.seal_key.as_ref())?;
-        let folder = tempfile::tempdir().context("there is no room for the database that the log comes to")?;
+        let folder = tempfile::tempdir().context("cannot create a temporary folder for the database")?;
         let audit = audit(&log, &folder.path().join("checked.redb"))?;
         let checked = Checked {
             ok: true,
@@ -178,7 +180,7 @@ impl CheckFromArgs {
             given_up: audit.given_up.iter().map(|slots| [*slots.start(), *slots.end()]).collect(),
         };
         let mut text = format!(
-            "{url} is sound: {}, {} up to slot {}, which come to seq {}, as of {}.",
+            "{url} is sound: {}, {} up to slot {}; the log ends at seq {}, as of {}.",
             counted(u64::try_from(audit.states.len()).unwrap_or(u64::MAX), "state"),
             counted(audit.entries, "entry"),
             audit.slot,
@@ -188,8 +190,7 @@ impl CheckFromArgs {
         for slots in &audit.given_up {
             let (first, last) = (slots.start(), slots.end());
             text.push_str(&format!(
-                "\nThe log was started over at slot {}: slots {first} to {last} cannot be replayed, and no instant in them can be \
-                 restored.",
+                "\nThe log was started over at slot {}: slots {first} to {last} cannot be read, so no time between them can be restored.",
                 last + 1
             ));
         }

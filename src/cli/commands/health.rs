@@ -1,4 +1,4 @@
-//! `medfeed health`: the health check of a container or a unit.
+//! `medfeed health`: the health check of a container or a systemd unit.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,20 +13,20 @@ use crate::cli::shared::arguments::{parse_duration, parse_listen};
 use crate::cli::shared::common::Common;
 use crate::serve::operators::health::Probe;
 
-/// Arguments of `medfeed health`: those of `serve` that say where the server is.
+/// Arguments of `medfeed health`. They are named as those of `serve`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct HealthArgs {
-    /// Where the server listens; every address (0.0.0.0) means this machine
+    /// The address of the server; 0.0.0.0 means this machine
     #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN,
           value_parser = parse_listen)]
     listen: SocketAddr,
-    /// Where the server's /readyz is, which is asked instead [default: nowhere, /v1/status is asked]
+    /// The server's --admin-listen address: check /readyz there instead of /v1/status
     #[arg(long, env = "MEDFEED_ADMIN_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
     admin_listen: Option<SocketAddr>,
-    /// The certificate that the server shows, in PEM: exactly this one is accepted
+    /// The server's certificate, in PEM; no other one is accepted
     #[arg(long, env = "MEDFEED_TLS_CERT", value_name = "FILE")]
     tls_cert: Option<PathBuf>,
-    /// How long the answer may take
+    /// How long to wait for the answer
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
     timeout: Duration,
 }
@@ -37,7 +37,7 @@ pub(in crate::cli) fn run(common: &Common, args: HealthArgs) -> anyhow::Result<E
         None => Probe { address: args.listen, path: "/v1/status", certificate: args.tls_cert, timeout: args.timeout },
     };
     if probe.address.port() == 0 {
-        bail!("with port 0 the server picks a port by itself; name the port that it listens on");
+        bail!("with port 0 the server picks a port itself; name the port that it listens on");
     }
     probe.ask()?;
     common.output().result(&serde_json::json!({ "healthy": true }), "ok")

@@ -30,19 +30,20 @@ use crate::store::{ContentState, Edit, StoreError, Writer};
 pub(in crate::cli) struct ImportArgs {
     #[command(flatten)]
     read: ReadArgs,
-    /// Remove the records of the given datasets that the files do not hold
+    /// Remove the records of the imported datasets that the files do not contain
     #[arg(long)]
     replace: bool,
-    /// Allow removing up to this many records of a dataset, where that is more than ten and more than a tenth of it
+    /// Allow removing up to N records of a dataset. Without it, an import removes at most ten records or a tenth of
+    /// the dataset, whichever is more
     #[arg(long, value_name = "N")]
     allow_removals: Option<u64>,
-    /// Only show what would happen
+    /// Only show what would change
     #[arg(long)]
     dry_run: bool,
-    /// Refuse the run, nothing changed, if there is a warning
+    /// Refuse the import if there is a warning
     #[arg(long, conflicts_with = "yes")]
     strict: bool,
-    /// Commit with warnings without asking; without a terminal nothing is asked
+    /// Commit with warnings without asking. Without a terminal, import never asks
     #[arg(long)]
     yes: bool,
 }
@@ -56,10 +57,10 @@ struct Imported {
     licenses: Vec<LicenseEffect>,
     warning_count: usize,
     warnings: Vec<Finding>,
-    /// The rows without ids that no record matches, and their new ids.
+    /// Rows without ids that match no record, and their new ids.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     assigned: Vec<AssignedId>,
-    /// Of a dry run.
+    /// Only in a dry run.
     #[serde(flatten)]
     changes: Option<ChangesJson>,
 }
@@ -74,7 +75,7 @@ struct Refused<'a> {
     error_count: usize,
 }
 
-/// How often a run is prepared without the writer's lock. Each time that another command commits meanwhile, it is prepared
+/// How often an import is prepared without the writer's lock. If another command commits meanwhile, it is prepared
 /// again; the last time under the lock.
 const MAX_ROUNDS: usize = 3;
 
@@ -114,7 +115,7 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
             ask(common, args, &merged.warnings)?;
             accepted = Some(merged.warnings.clone());
         }
-        let writing = Writing { common, args, sources: &sources, progress: &progress };
+        let writing = WritePhase { common, args, sources: &sources, progress: &progress };
         if let Some((outcome, changes)) = writing.run(&merged, content, under_lock)? {
             break (merged, outcome, changes);
         }
@@ -125,8 +126,8 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
     }
     progress.end();
 
-    if accepted.is_none_or(|told| told != merged.warnings) {
-        tell_warnings(common, &merged.warnings, args.read.all_faults);
+    if accepted.is_none_or(|accepted| accepted != merged.warnings) {
+        print_warnings(common, &merged.warnings, args.read.all_faults);
     }
     let text = describe_assigned(&merged.assigned) + &describe(&outcome, changes.as_ref(), merged.warnings.len());
     let imported = Imported {
@@ -144,34 +145,34 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
 }
 
 impl ImportArgs {
-    /// Whether the run asks before it commits with warnings.
+    /// Whether the import asks before it commits with warnings.
     fn asks(&self, common: &Common) -> bool {
         !self.yes && !self.dry_run && !common.json && stdin().is_terminal() && stderr().is_terminal()
     }
 }
 
-/// The last phase of a run.
-struct Writing<'r> {
+/// The last phase of an import, under the writer's lock.
+struct WritePhase<'r> {
     common: &'r Common,
     args: &'r ImportArgs,
     sources: &'r [Source],
     progress: &'r Progress,
 }
 
-impl Writing<'_> {
-    /// Applies what was merged with `content`, and commits it, unless it is a dry run. Returns `None` where the database holds
-    /// another content by now. `locked` is the lock, if it is held already.
+impl WritePhase<'_> {
+    /// Applies the merged rows, and commits them unless it is a dry run. Returns `None` if the content is no longer
+    /// `content`. `locked` is the lock, if it is held already.
     ///
-    /// A key is not to stay valid because a large import writes: the run gives way to a command that asks for the lock, and
-    /// begins to write again. After so many times it goes on.
+    /// A large import must not delay the revocation of a key. So it yields the lock to a waiting command and starts to
+    /// write again, up to `MAX_ATTEMPTS` times.
     fn run(
         &self,
         merged: &Merged,
         content: ContentState,
         mut locked: Option<Writer>,
     ) -> anyhow::Result<Option<(BatchOutcome, Option<Changes>)>> {
-        const MAX_TIMES: usize = 20;
-        for time in 1.. {
+        const MAX_ATTEMPTS: usize = 20;
+        for attempt in 1.. {
             let writer = match locked.take() {
                 Some(writer) => writer,
                 None => lock(self.common, self.progress)?,
@@ -181,7 +182,7 @@ impl Writing<'_> {
                 break;
             }
             self.progress.step("writing");
-            if time < MAX_TIMES {
+            if attempt < MAX_ATTEMPTS {
                 edit.yield_on_request();
             }
             match self.apply(&mut edit, merged) {
@@ -194,7 +195,7 @@ impl Writing<'_> {
                 Err(StoreError::YieldRequested) => {
                     drop(edit);
                     drop(writer);
-                    std::thread::sleep(PAUSE);
+                    std::thread::sleep(YIELD_PAUSE);
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -217,17 +218,17 @@ impl Writing<'_> {
     }
 }
 
-/// How long a run that gave way leaves the lock to others before it waits for it again. They look for it more often.
-const PAUSE: Duration = Duration::from_millis(200);
+/// How long an import that yielded waits before it takes the lock again. Other commands poll the lock more often.
+const YIELD_PAUSE: Duration = Duration::from_millis(200);
 
 /// Shows the warnings, and asks whether to commit.
 fn ask(common: &Common, args: &ImportArgs, warnings: &[Finding]) -> anyhow::Result<()> {
     if warnings.is_empty() {
         return Ok(());
     }
-    tell_warnings(common, warnings, args.read.all_faults);
+    print_warnings(common, warnings, args.read.all_faults);
     let count = counted(u64::try_from(warnings.len()).unwrap_or(u64::MAX), "warning");
-    confirm(&format!("The run has {count}. Commit it all the same?"), false, "imported")
+    confirm(&format!("The import has {count}. Commit nevertheless?"), false, "imported")
 }
 
 fn lock(common: &Common, progress: &Progress) -> anyhow::Result<Writer> {
@@ -235,7 +236,7 @@ fn lock(common: &Common, progress: &Progress) -> anyhow::Result<Writer> {
     common.open_or_create_writer()
 }
 
-/// Merges the rows with the present state without the writer's lock. Returns the content of that state.
+/// Merges the rows with the database, without the writer's lock. Also returns the content that they were merged with.
 pub(in crate::cli) fn merge_unlocked(
     common: &Common,
     rows: ImportRows,
@@ -252,10 +253,10 @@ pub(in crate::cli) fn merge_unlocked(
     Ok((snapshot.content()?, import::merge(rows, &**snapshot, options)))
 }
 
-/// Builds the index of names where there is none. Without it imports are as right, and slower.
+/// Builds the index of names if there is none. It only makes imports faster.
 fn index_names(common: &Common) {
     let build = || -> Result<(), StoreError> {
-        // Another command may commit while the index is built. The next import builds it then.
+        // If another command commits meanwhile, the next import builds the index.
         let follower = common.open_follower()?;
         if !has_names(follower.newest())? {
             let names = all_names(follower.newest())?;
@@ -265,8 +266,8 @@ fn index_names(common: &Common) {
     };
     if let Err(error) = build() {
         common.output().warning(format!(
-            "the rows are committed; the index of names could not be written ({error}), so that the next import reads the whole \
-             database and writes it"
+            "the rows are committed, but the index of names could not be written ({error}); the next import will read the whole \
+             database to write it"
         ));
     }
 }
@@ -297,16 +298,16 @@ pub(in crate::cli) fn refuse(common: &Common, refusal: Refusal, all_faults: bool
             } else {
                 bad.groups().iter().for_each(|group| note(&group.to_string()));
             }
-            let told = if all_faults || bad.groups().len() == bad.total() { "" } else { " --all-faults lists each." };
-            note(&format!("error: {count}; nothing was changed. Correct them and run the import again.{told}"));
+            let hint = if all_faults || bad.groups().len() == bad.total() { "" } else { " --all-faults lists each." };
+            note(&format!("error: {count}; nothing was changed. Correct them and run the import again.{hint}"));
         }
         other => note(&format!("error: {other}; nothing was changed")),
     }
     Ok(ExitCode::FAILURE)
 }
 
-/// Tells warnings: those of one kind in one line, or each.
-fn tell_warnings(common: &Common, warnings: &[Finding], all: bool) {
+/// Prints warnings: one line for each kind, or all.
+fn print_warnings(common: &Common, warnings: &[Finding], all: bool) {
     if all {
         warnings.iter().for_each(|warning| common.output().warning(warning));
     } else {
@@ -314,25 +315,25 @@ fn tell_warnings(common: &Common, warnings: &[Finding], all: bool) {
     }
 }
 
-/// Refuses a run for what is warned of.
+/// Refuses an import with warnings, for `--strict`.
 fn refuse_warnings(common: &Common, warnings: &[Finding], all: bool) -> anyhow::Result<ExitCode> {
     if common.json {
-        let error = "--strict: the run has warnings; nothing was changed".to_owned();
+        let error = "--strict: the import has warnings; nothing was changed".to_owned();
         let groups = &group(warnings);
         let refused =
             Refused { committed: false, error: Some(error), errors: warnings, groups, error_count: warnings.len() };
         common.output().result(&refused, "")?;
         return Ok(ExitCode::FAILURE);
     }
-    tell_warnings(common, warnings, all);
+    print_warnings(common, warnings, all);
     let count = counted(u64::try_from(warnings.len()).unwrap_or(u64::MAX), "warning");
     note(&format!(
-        "error: {count}, and --strict refuses those; nothing was changed. Correct them, or leave --strict out"
+        "error: {count}; nothing was changed, because --strict refuses warnings. Correct them, or leave out --strict"
     ));
     Ok(ExitCode::FAILURE)
 }
 
-/// The new ids of rows that match no record.
+/// Lists the new ids of rows that match no record.
 fn describe_assigned(assigned: &[AssignedId]) -> String {
     const MAX_SHOWN: usize = 20;
     let mut text = String::new();
@@ -346,7 +347,7 @@ fn describe_assigned(assigned: &[AssignedId]) -> String {
     text
 }
 
-/// What a run did, or of a dry run would do.
+/// Describes the changes of an import, or of a dry run.
 fn describe(outcome: &BatchOutcome, changes: Option<&Changes>, warnings: usize) -> String {
     let mut text = String::new();
     let rows = Dataset::ALL

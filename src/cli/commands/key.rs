@@ -26,47 +26,48 @@ use crate::store::{Edit, StoreError};
 /// The subcommands of `medfeed key`.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum KeyCommand {
-    /// Make a key for a license; it is shown once
-    #[command(args = common::commits())]
+    /// Create a key for a license; it is shown once
+    #[command(args = common::commit_options())]
     Create(CreateArgs),
-    /// Show all keys and whether they can be used
-    #[command(args = common::reads())]
+    /// List all keys with their status and last use
+    #[command(args = common::read_options())]
     List,
-    /// Make a key unusable at once
-    #[command(args = common::withdraws())]
+    /// Revoke a key at once
+    #[command(args = common::revoke_options())]
     Revoke(RevokeArgs),
-    /// Make a new key with another's settings, and let the other end
-    #[command(args = common::withdraws())]
+    /// Replace a key with a new one that has the same settings
+    #[command(args = common::revoke_options())]
     Replace(ReplaceArgs),
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct CreateArgs {
-    /// The license that the key opens
+    /// The license that the key gives access to
     #[arg(long, value_name = "NAME")]
     license: String,
-    /// A note for yourself, such as who has the key
+    /// A note, such as who has the key
     #[arg(long, value_name = "TEXT", value_parser = parse_plain_text)]
     label: Option<String>,
-    /// When the key ends: a time from now (30d, 2w, 1y), a date, which the key works through (UTC), or a date-time (RFC 3339)
+    /// When the key expires: a time from now (30d, 2w, 1y), a date (the key works until its end, UTC), or a date with a
+    /// time (RFC 3339)
     #[arg(long, value_name = "TIME", value_parser = parse_end)]
     expires: Option<Timestamp>,
-    /// An address or CIDR that the key may be used from; give it once per value. Without it any address may
+    /// Accept the key only from this address or CIDR; repeatable [default: any address]
     #[arg(long, value_name = "CIDR", value_parser = parse_network)]
     allow_ip: Vec<IpNet>,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct RevokeArgs {
-    /// The key's id, as `medfeed key list` shows it
+    /// The key's id, from `medfeed key list`
     id: String,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ReplaceArgs {
-    /// The key's id, as `medfeed key list` shows it
+    /// The key's id, from `medfeed key list`
     id: String,
-    /// How long the old key stays usable beside the new one
+    /// How long the old key continues to work
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
     overlap: Duration,
 }
@@ -165,7 +166,7 @@ fn show_new(common: &Common, key: &ApiKey, record: &KeyRecord) -> anyhow::Result
     if !common.json {
         let end = record.expires_at.map(|end| format!(", until {end}")).unwrap_or_default();
         note(&format!(
-            "{} for license `{}`{end}. Store the key now: only its hash is kept, it cannot be shown again.",
+            "{} for license `{}`{end}. Store the key now: it cannot be shown again, because only its hash is stored.",
             record.id,
             Printable(&record.license_name)
         ));
@@ -200,14 +201,14 @@ fn list(common: &Common) -> anyhow::Result<ExitCode> {
         })
         .collect();
     let text = if rows.is_empty() {
-        "There are no keys yet; make one with `medfeed key create --license NAME`.".to_owned()
+        "There are no keys yet; create one with `medfeed key create --license NAME`.".to_owned()
     } else {
         table(["ID", "STATUS", "LICENSE", "EXPIRES", "LABEL", "USE"], &rows)
     };
     common.output().result(&Keys { keys }, text)
 }
 
-/// Refuses what is no key's id, and says which was most likely meant.
+/// Returns an error if no key has this id, with a suggestion.
 fn require_key(edit: &Edit<'_>, id: &str) -> anyhow::Result<()> {
     let snapshot = edit.base()?;
     let keys = snapshot.list_keys();
@@ -219,15 +220,15 @@ fn require_key(edit: &Edit<'_>, id: &str) -> anyhow::Result<()> {
     }
     let of_license: Vec<&str> = keys.iter().filter(|key| key.license_name == id).map(|key| key.id.as_str()).collect();
     if !of_license.is_empty() {
-        bail!("there is no key `{id}`, but a license; its keys are `{}`", of_license.join("`, `"));
+        bail!("there is no key `{id}`, but a license with this name; its keys are `{}`", of_license.join("`, `"));
     }
     Err(StoreError::NoSuchKey(id.to_owned()).into())
 }
 
-/// Refuses a key given instead of its id, without printing it: what scripts print ends in logs.
+/// Refuses a key given instead of its id. The message omits the key, because output of scripts ends in logs.
 fn refuse_key(id: &str) -> anyhow::Result<()> {
     if id.starts_with("mfk_") {
-        bail!("this is a key itself; give its id, which `medfeed key list` shows");
+        bail!("this is the key itself; use its id, which `medfeed key list` shows");
     }
     Ok(())
 }

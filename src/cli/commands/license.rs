@@ -22,63 +22,63 @@ use crate::store::{Snapshot, StoreError};
 /// The subcommands of `medfeed license`.
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum LicenseCommand {
-    /// Make a license, or state the whole scope of one anew
-    #[command(args = common::commits())]
+    /// Create a license, or replace its whole scope
+    #[command(args = common::commit_options())]
     Set(SetArgs),
-    /// Show all licenses
-    #[command(args = common::reads())]
+    /// List all licenses
+    #[command(args = common::read_options())]
     List,
     /// Show one license
-    #[command(args = common::reads())]
+    #[command(args = common::read_options())]
     Show(NameArgs),
     /// Remove a license and revoke its keys
-    #[command(args = common::withdraws())]
+    #[command(args = common::revoke_options())]
     Remove(RemoveArgs),
-    /// Tell why a record is, or is not, visible to a license
-    #[command(args = common::reads())]
+    /// Explain why a license shows a record, or does not
+    #[command(args = common::read_options())]
     Explain(ExplainArgs),
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct SetArgs {
-    /// The license's name
+    /// The name of the license
     #[arg(value_parser = parse_text)]
     name: String,
-    /// A dataset that it shows: conferences or journals; give it once per value
+    /// Show this dataset: conferences or journals; repeatable
     #[arg(long, value_name = "DATASET", required = true, value_parser = parse_dataset)]
     dataset: Vec<Dataset>,
-    /// Show only conferences with one of these therapy areas; give it once per value
+    /// Show only conferences with this therapy area; repeatable
     #[arg(long, value_name = "AREA", value_parser = parse_text)]
     therapy_area: Vec<String>,
-    /// Show only conferences in one of these countries, spelled as in the records; give it once per value
+    /// Show only conferences in this country, spelled as in the records; repeatable
     #[arg(long, value_name = "COUNTRY", value_parser = parse_text)]
     country: Vec<String>,
-    /// Show only conferences of these edition years: 2026, or 2024..2027; give it once per value
+    /// Show only conferences of these edition years: 2026, or 2024..2027; repeatable
     #[arg(long, value_name = "YEARS", value_parser = parse_years)]
     year: Vec<RangeInclusive<u16>>,
-    /// Requests per minute and key [default: 600, or as it was]
+    /// Requests per minute and key [default: 600, or unchanged]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rate_limit: Option<u32>,
-    /// Allow dropping a restriction that the license had
+    /// Allow dropping a restriction of the license
     #[arg(long)]
     widen: bool,
     /// Only show what would change
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask about a therapy area or country that no conference has, and that looks like a misspelt one
+    /// Do not ask about a therapy area or country that no conference has and that looks misspelt
     #[arg(long)]
     yes: bool,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct NameArgs {
-    /// The license's name
+    /// The name of the license
     name: String,
 }
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct RemoveArgs {
-    /// The license's name
+    /// The name of the license
     name: String,
     /// Do not ask
     #[arg(long)]
@@ -87,7 +87,7 @@ pub(in crate::cli) struct RemoveArgs {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ExplainArgs {
-    /// The license's name
+    /// The name of the license
     name: String,
     /// The record's dataset: conferences or journals
     #[arg(value_parser = parse_dataset)]
@@ -125,7 +125,7 @@ impl LicenseJson {
 }
 
 impl LicenseJson {
-    /// The cells of the list.
+    /// The cells of `license list`.
     fn row(&self) -> [String; 6] {
         let [datasets, areas, countries, years] =
             sets(&self.scope).map(|(_, set)| set.unwrap_or_else(|| "all".to_owned()));
@@ -147,7 +147,7 @@ fn joined<T: ToString>(set: &BTreeSet<T>) -> String {
     set.iter().map(T::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The sets of a scope in words; `None` for one that restricts nothing.
+/// The parts of a scope as text; `None` if a part restricts nothing.
 fn sets(scope: &Scope) -> [(String, Option<String>); 4] {
     let [areas, countries, years] = Rule::ALL.map(|rule| {
         let words = scope.set(rule).map(|set| match set {
@@ -159,7 +159,7 @@ fn sets(scope: &Scope) -> [(String, Option<String>); 4] {
     [("datasets".to_owned(), Some(joined(&scope.datasets))), areas, countries, years]
 }
 
-/// Years as they are given: `2024, 2026..2028`.
+/// Years as on the command line: `2024, 2026..2028`.
 fn in_ranges(years: &BTreeSet<u16>) -> String {
     let mut ranges: Vec<(u16, u16)> = Vec::new();
     for year in years {
@@ -196,7 +196,7 @@ fn set(common: &Common, args: SetArgs) -> anyhow::Result<ExitCode> {
         countries: given(args.country),
         years: given(args.year.into_iter().flatten().collect()),
     };
-    // Before the writer's lock is taken: nobody waits for it while somebody is asked.
+    // Asks before the writer's lock is taken, so that no other command waits for the user.
     let warnings = values::check(common, &args.name, &scope, args.yes || args.dry_run)?;
     let writer = common.open_or_create_for_change()?;
     let mut edit = writer.begin()?;
@@ -211,19 +211,19 @@ fn set(common: &Common, args: SetArgs) -> anyhow::Result<ExitCode> {
     let text = describe(&args.name, &change, args.dry_run);
     if !args.dry_run {
         common.commit(edit, what)?;
-        common.takes_away.set(change.effects.iter().any(|effect| effect.leaving > 0));
+        common.narrows_access.set(change.effects.iter().any(|effect| effect.leaving > 0));
     }
     let json = SetJson { committed: !args.dry_run, change, tokens_end, license, warnings };
     common.output().result(&json, text)
 }
 
-/// The scope as the history shows it.
+/// The scope in the words of `medfeed log`.
 fn scope_in_words(scope: &Scope) -> String {
     let sets = sets(scope).into_iter().filter_map(|(name, set)| Some(format!("{name} {}", set?)));
     sets.collect::<Vec<_>>().join("; ")
 }
 
-/// Refuses to drop a restriction that the license had, since it was most likely forgotten on the command line.
+/// Refuses to drop a restriction without `--widen`, since it was probably forgotten on the command line.
 fn check_widening(name: &str, before: &Scope, after: &Scope, widen: bool) -> anyhow::Result<()> {
     let dropped = Rule::ALL.into_iter().filter(|rule| before.set(*rule).is_some() && after.set(*rule).is_none());
     let dropped: Vec<&str> = dropped
@@ -235,8 +235,8 @@ fn check_widening(name: &str, before: &Scope, after: &Scope, widen: bool) -> any
         .collect();
     if !widen && !dropped.is_empty() {
         bail!(
-            "the license is restricted by {}, which this command leaves out; state the restriction again, or add --widen to \
-             drop it. Now `{name}` shows: {}. It would show: {}",
+            "the license is restricted by {}, which this command leaves out; repeat the restriction, or add --widen to drop it. \
+             Now `{name}` shows: {}. It would show: {}",
             dropped.join(" and "),
             scope_in_words(before),
             scope_in_words(after)
@@ -251,18 +251,22 @@ fn describe(name: &str, change: &LicenseChange, dry_run: bool) -> String {
         (true, _, _, true) => format!("License `{name}` would be created."),
         (true, _, _, false) => format!("License `{name}` is created."),
         (false, true, _, true) => {
-            format!("License `{name}` would change. Older sync tokens would get 410: their holders reload the export.")
+            format!(
+                "License `{name}` would change. Older sync tokens would get 410, so clients would load the export again."
+            )
         }
         (false, true, _, false) => {
-            format!("License `{name}` is changed. Older sync tokens get 410: their holders reload the export.")
+            format!("License `{name}` is changed. Older sync tokens get 410, so clients load the export again.")
         }
         (false, false, true, true) => {
-            format!("Only the rate limit of license `{name}` would change. Sync tokens stay alive.")
+            format!("Only the rate limit of license `{name}` would change. Sync tokens stay valid.")
         }
         (false, false, true, false) => {
-            format!("The rate limit of license `{name}` is changed. Sync tokens stay alive.")
+            format!("The rate limit of license `{name}` is changed. Sync tokens stay valid.")
         }
-        (false, false, false, _) => format!("License `{name}` is as stated already; nothing to change."),
+        (false, false, false, _) => {
+            format!("License `{name}` already has this scope and rate limit; nothing to change.")
+        }
     };
     for effect in &change.effects {
         text.push_str(&format!(
@@ -284,7 +288,7 @@ fn list(common: &Common) -> anyhow::Result<ExitCode> {
     let licenses: Vec<LicenseJson> =
         follower.newest().list_licenses().into_iter().map(|license| LicenseJson::of(license)).collect();
     let text = if licenses.is_empty() {
-        "There are no licenses yet; make one with `medfeed license set NAME --dataset conferences`.".to_owned()
+        "There are no licenses yet; create one with `medfeed license set NAME --dataset conferences`.".to_owned()
     } else {
         let rows: Vec<[String; 6]> = licenses.iter().map(LicenseJson::row).collect();
         table(["NAME", "DATASETS", "THERAPY AREAS", "COUNTRIES", "YEARS", "RATE LIMIT"], &rows)
@@ -292,10 +296,7 @@ fn list(common: &Common) -> anyhow::Result<ExitCode> {
     common.output().result(&Licenses { licenses }, text)
 }
 
-/// A license by its name.
-///
-/// # Errors
-/// When there is none, with the name that was most likely meant.
+/// Finds a license by its name. The error suggests a similar name.
 pub(in crate::cli) fn find_license<'s>(snapshot: &'s Snapshot, name: &str) -> anyhow::Result<&'s License> {
     if let Some(license) = snapshot.find_license_named(name) {
         return Ok(license);
@@ -321,7 +322,7 @@ fn remove(common: &Common, args: &RemoveArgs) -> anyhow::Result<ExitCode> {
     }
     let question = format!("Remove license `{}` and revoke its keys?", Printable(&args.name));
     find_license(common.open_follower()?.newest(), &args.name)?;
-    // Nobody waits for the writer's lock while somebody is asked.
+    // Asks before the writer's lock is taken, so that no other command waits for the user.
     confirm(&question, args.yes, "removed")?;
     let writer = common.open_writer()?;
     let mut edit = writer.begin()?;
@@ -363,7 +364,7 @@ fn explain(common: &Common, args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     common.output().result(&json, text)
 }
 
-/// Whether there is a record, and why a license does not show it.
+/// Whether the record exists, and why a license does not show it.
 fn reasons<F: RecordFields>(snapshot: &Snapshot, id: Id, scope: &Scope) -> Result<(bool, Vec<String>), StoreError> {
     Ok(match snapshot.find_record::<F>(id)? {
         None => {

@@ -1,4 +1,4 @@
-//! Values of a license's scope that no conference has: most likely typing errors.
+//! Warnings about values of a scope that no conference has. They are probably typing errors.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,11 +14,11 @@ use crate::model::printable::Printable;
 use crate::model::{ConferenceFields, Scope};
 use crate::store::StoreError;
 
-/// Asks about each value that looks like another spelling of a known one; with `yes`, and of other unknown values, it warns.
-/// What the license states already was accepted before. Returns the warnings.
+/// Asks about each new value that looks like a misspelt known one, and warns of all other unknown values. With `yes` it
+/// only warns. Values that the license already has count as accepted. Returns the warnings.
 ///
 /// # Errors
-/// When a value is not meant as it is, or nobody can be asked.
+/// When the answer is no, or there is no terminal to ask on.
 pub(in crate::cli) fn check(common: &Common, license: &str, scope: &Scope, yes: bool) -> anyhow::Result<Vec<String>> {
     let (mut areas, mut countries, mut before) = (BTreeSet::new(), BTreeSet::new(), None);
     let is_restricted = scope.therapy_areas.is_some() || scope.countries.is_some();
@@ -56,10 +56,10 @@ pub(in crate::cli) fn check(common: &Common, license: &str, scope: &Scope, yes: 
 
 /// A value of a scope that no conference has.
 struct UnknownValue<'a> {
-    /// `is in the country` and the like, after `no conference`.
+    /// The words after `no conference`, such as `is in the country`.
     what: &'static str,
     given: &'a str,
-    /// The known value that was most likely meant.
+    /// The known value that was probably meant.
     near: Option<&'a str>,
     known: &'a BTreeSet<String>,
 }
@@ -71,13 +71,13 @@ impl fmt::Display for UnknownValue<'_> {
         write!(f, "no conference {what} `{given}`")?;
         match near {
             Some(near) => write!(f, "; did you mean `{near}`?")?,
-            None => f.write_str(" yet, so nothing matches it")?,
+            None => f.write_str(" yet, so no conference matches it")?,
         }
         if known.is_empty() {
             return Ok(());
         }
         let shown: Vec<String> = known.iter().take(SHOWN).map(|known| format!("`{known}`")).collect();
-        write!(f, " (the data holds {}", shown.join(", "))?;
+        write!(f, " (the data contains {}", shown.join(", "))?;
         match known.len().saturating_sub(SHOWN) {
             0 => f.write_str(")"),
             more => write!(f, " and {more} more)"),
@@ -85,17 +85,17 @@ impl fmt::Display for UnknownValue<'_> {
     }
 }
 
-/// The known value that means the same as the given one, or is spelled nearly so.
+/// The known value with the same meaning as the given one, or with a similar spelling.
 fn same_or_near<'a>(given: &str, known: &'a BTreeSet<String>) -> Option<&'a str> {
     let same = known.iter().map(String::as_str).find(|known| same_country(given, known));
     same.or_else(|| nearest(given, known.iter().map(String::as_str)))
 }
 
-/// Asks whether a value that looks misspelt is meant as it is.
+/// Asks whether to accept a value that looks misspelt.
 fn ask_about(given: &str, near: &str, warning: &str) -> anyhow::Result<()> {
     if !stdin().is_terminal() {
-        bail!("{warning}; nothing was changed. Write `{near}`, or add --yes to state `{given}` all the same");
+        bail!("{warning}; nothing was changed. Write `{near}`, or add --yes to accept `{given}`");
     }
     note(&format!("warning: {}", Printable(warning)));
-    confirm(&format!("State `{given}` all the same?"), false, "changed")
+    confirm(&format!("Accept `{given}` nevertheless?"), false, "changed")
 }

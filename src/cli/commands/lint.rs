@@ -1,4 +1,4 @@
-//! `medfeed lint`: what is most likely a mistake, in files or in the database. It changes nothing.
+//! `medfeed lint`: finds likely mistakes in files or in the database. It changes nothing.
 
 use std::process::ExitCode;
 
@@ -31,8 +31,7 @@ pub(in crate::cli) fn run(common: &Common, args: &LintArgs) -> anyhow::Result<Ex
     } else {
         let sources = args.read.find_sources()?;
         let rows = args.read.read(&sources, &mut |_| {})?;
-        // The files meet the state that they would change, as in an import; nothing is written.
-        // How much may be removed is no matter of what is written wrong.
+        // The files are merged with the database as in an import, but nothing is written. Removals do not matter here.
         let options = MergeOptions { extent: Extent::All, allow_removals: Some(u64::MAX), ..MergeOptions::default() };
         match merge_unlocked(common, rows, &options)?.1 {
             Ok(merged) => merged.warnings,
@@ -46,7 +45,7 @@ pub(in crate::cli) fn run(common: &Common, args: &LintArgs) -> anyhow::Result<Ex
         import::group(&findings).iter().map(|group| format!("{group}\n")).collect()
     };
     text.push_str(&if ok {
-        "Nothing was found.".to_owned()
+        "No findings.".to_owned()
     } else {
         counted(u64::try_from(findings.len()).unwrap_or(u64::MAX), "finding")
     });

@@ -1,4 +1,4 @@
-//! `medfeed log`: who changed what, commit by commit.
+//! `medfeed log`: the commits, with who changed what.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -16,29 +16,30 @@ use crate::model::time::parse_time;
 use crate::model::{ConferenceFields, Dataset, Id, JournalFields, RecordFields, Timestamp};
 use crate::store::{CommitEntry, Snapshot, StoreError};
 
-/// The most records of a commit that are named to people.
+/// The most records of a commit that the text names.
 const MAX_NAMED: usize = 3;
 
 /// Arguments of `medfeed log`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct LogArgs {
-    /// Only commits of this dataset's record of ID: its last change, and when it entered or left licenses
+    /// Show only commits of one record of this dataset, given by ID: its last change, and when it entered or left
+    /// licenses
     #[arg(requires = "id", value_parser = parse_dataset)]
     dataset: Option<Dataset>,
     /// The record's id
     id: Option<Id>,
-    /// How many commits to show, the newest first
+    /// The most commits to show, newest first
     #[arg(long, value_name = "N", default_value = "20")]
     limit: usize,
-    /// Only commits from this time on: a date, or a time such as 2026-03-15T09:30:00Z
+    /// Show only commits from this time on: a date, or a time such as 2026-03-15T09:30:00Z
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     since: Option<Timestamp>,
-    /// Only commits before this time
+    /// Show only commits before this time
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     until: Option<Timestamp>,
 }
 
-/// A commit, as JSON has it.
+/// A commit in JSON.
 #[derive(Debug, Serialize)]
 pub(in crate::cli) struct CommitJson {
     pub seq: u64,
@@ -53,36 +54,35 @@ impl From<CommitEntry> for CommitJson {
     }
 }
 
-/// What the file still knows of a commit's records in a dataset: those that did not change again.
+/// The records of a dataset that a commit changed or removed, without those that changed again later.
 #[derive(Debug, Serialize)]
-struct Touched {
+struct CommitRecords {
     dataset: Dataset,
-    /// How many changed last in the commit.
     changed_count: usize,
-    /// Those: all in JSON, the first for people.
-    changed: Vec<Named>,
-    /// They are no more, and the last license that showed them was told so in the commit.
+    /// All in JSON, the first few as text.
+    changed: Vec<RecordName>,
+    /// Removed records with a tombstone of this commit.
     removed: BTreeSet<Id>,
 }
 
 #[derive(Debug, Serialize)]
-struct Named {
+struct RecordName {
     id: Id,
     name: String,
 }
 
 #[derive(Debug, Serialize)]
-struct Logged {
+struct LoggedCommit {
     #[serde(flatten)]
     commit: CommitJson,
-    /// Those that the commit changed last; of none of a dataset it is left out.
-    records: Vec<Touched>,
+    /// Datasets without such records are left out.
+    records: Vec<CommitRecords>,
 }
 
 pub(in crate::cli) fn run(common: &Common, args: &LogArgs) -> anyhow::Result<ExitCode> {
     #[derive(Serialize)]
     struct Commits {
-        commits: Vec<Logged>,
+        commits: Vec<LoggedCommit>,
     }
     let follower = common.open_follower()?;
     let snapshot = follower.newest();
@@ -90,14 +90,14 @@ pub(in crate::cli) fn run(common: &Common, args: &LogArgs) -> anyhow::Result<Exi
         (Some(dataset), Some(id)) => Some(seqs_of(snapshot, dataset, id)?),
         _ => None,
     };
-    let is_asked = |commit: &CommitEntry| {
+    let is_selected = |commit: &CommitEntry| {
         args.since.is_none_or(|since| commit.time >= since)
             && args.until.is_none_or(|until| commit.time < until)
             && of_record.as_ref().is_none_or(|seqs| seqs.range(commit.first_seq..=commit.seq).next().is_some())
     };
     let most = if common.json { usize::MAX } else { MAX_NAMED };
     let mut commits = Vec::new();
-    for commit in snapshot.list_commits(0, usize::MAX)?.into_iter().filter(is_asked).take(args.limit) {
+    for commit in snapshot.list_commits(0, usize::MAX)?.into_iter().filter(is_selected).take(args.limit) {
         let mut records = Vec::new();
         for dataset in Dataset::ALL {
             let touched = match dataset {
@@ -106,7 +106,7 @@ pub(in crate::cli) fn run(common: &Common, args: &LogArgs) -> anyhow::Result<Exi
             };
             records.extend(Some(touched).filter(|touched| !(touched.changed.is_empty() && touched.removed.is_empty())));
         }
-        commits.push(Logged { commit: commit.into(), records });
+        commits.push(LoggedCommit { commit: commit.into(), records });
     }
     let text = match commits.is_empty() {
         true if snapshot.commit().seq == 0 => "There are no commits yet.".to_owned(),
@@ -116,31 +116,35 @@ pub(in crate::cli) fn run(common: &Common, args: &LogArgs) -> anyhow::Result<Exi
     common.output().result(&Commits { commits }, text)
 }
 
-/// The seqs that the file knows of a record.
+/// The seqs of a record: its last change, and its entries in feeds.
 fn seqs_of(snapshot: &Snapshot, dataset: Dataset, id: Id) -> Result<BTreeSet<u64>, StoreError> {
     let last_change = match dataset {
         Dataset::Conferences => snapshot.changed_at_seq::<ConferenceFields>(id)?,
         Dataset::Journals => snapshot.changed_at_seq::<JournalFields>(id)?,
     };
-    let traces = snapshot.feed_entries_of(dataset, id)?;
-    Ok(traces.into_iter().map(|entry| entry.seq).chain(last_change).collect())
+    let entries = snapshot.feed_entries_of(dataset, id)?;
+    Ok(entries.into_iter().map(|entry| entry.seq).chain(last_change).collect())
 }
 
-fn touched<F: RecordFields>(snapshot: &Snapshot, commit: &CommitEntry, most: usize) -> Result<Touched, StoreError> {
+fn touched<F: RecordFields>(
+    snapshot: &Snapshot,
+    commit: &CommitEntry,
+    most: usize,
+) -> Result<CommitRecords, StoreError> {
     let (first, last) = (commit.first_seq, commit.seq);
     let ids = snapshot.changed_between(F::DATASET, first, last)?;
     let mut changed = Vec::new();
     for id in ids.iter().take(most) {
         let name = snapshot.find_record::<F>(*id)?.map(|(record, _)| record.fields().name().to_owned());
-        changed.push(Named { id: *id, name: name.unwrap_or_default() });
+        changed.push(RecordName { id: *id, name: name.unwrap_or_default() });
     }
     let removed = snapshot.removed_between(F::DATASET, first, last)?;
-    Ok(Touched { dataset: F::DATASET, changed_count: ids.len(), changed, removed })
+    Ok(CommitRecords { dataset: F::DATASET, changed_count: ids.len(), changed, removed })
 }
 
-/// The commits for people: a line each, and below it the first records.
-fn table(commits: &[Logged]) -> String {
-    let commits: Vec<(String, String, &Logged)> = commits
+/// The commits as text: one line each, and below it the first records.
+fn table(commits: &[LoggedCommit]) -> String {
+    let commits: Vec<(String, String, &LoggedCommit)> = commits
         .iter()
         .map(|logged| (logged.commit.seq.to_string(), Printable(&logged.commit.who).to_string(), logged))
         .collect();
@@ -149,10 +153,10 @@ fn table(commits: &[Logged]) -> String {
     let who_width = width(&mut commits.iter().map(|(_, who, _)| who.chars().count())).max(3);
     // Writing to a string cannot fail.
     let mut text = format!("{:<20}  {:>seq_width$}  {:<who_width$}  WHAT\n", "TIME", "SEQ", "WHO");
-    for (seq, who, Logged { commit, records }) in commits {
+    for (seq, who, LoggedCommit { commit, records }) in commits {
         let CommitJson { time, what, .. } = commit;
         let _ = writeln!(text, "{time:<20}  {seq:>seq_width$}  {who:<who_width$}  {}", Printable(what));
-        for Touched { dataset, changed_count, changed, removed } in records {
+        for CommitRecords { dataset, changed_count, changed, removed } in records {
             let names = changed.iter().map(|named| format!("{} {}", named.id, Printable(&cut(&named.name, 40))));
             push_some(&mut text, &format!("{dataset} last changed"), names, *changed_count);
             push_some(&mut text, &format!("{dataset} removed"), removed.iter().map(Id::to_string), removed.len());

@@ -1,4 +1,4 @@
-//! `medfeed man`: the manual pages of the program and of its subcommands.
+//! `medfeed man`: the manual pages of the program and its commands.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _, stdout};
@@ -15,32 +15,35 @@ use crate::cli::shared::output::print_line;
 /// Arguments of `medfeed man`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ManArgs {
-    /// Write each page as a file of its own into this folder, such as medfeed-import.1; it is created
+    /// Write each page as a file into this folder, such as medfeed-import.1; the folder is created
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
 }
 
 const EXIT_STATUS: [(&str, &str); 5] = [
     ("0", "Done."),
-    ("1", "Refused or failed, and nothing was changed; of a check: the database is damaged."),
-    ("2", "The command line was wrong."),
-    ("3", "Done here, and replicas do not know it yet: it was not published in time."),
-    ("4", "Refused, since the database's place was taken by another one that is published."),
+    ("1", "Refused or failed; nothing was changed. After a check: the database is damaged."),
+    ("2", "The command line is wrong."),
+    ("3", "Done here, but not published in time: replicas do not have the change yet."),
+    ("4", "Refused, because another publisher took over this database."),
 ];
 
 const FILES: [(&str, &str); 6] = [
     (
         "medfeed.redb",
-        "The database, unless --db or MEDFEED_DB names another. It holds licenses, hashes of keys, and the secret \
-      of sync tokens: it is readable for its owner alone.",
+        "The database, unless --db or MEDFEED_DB names another file. It contains licenses, hashes of keys, and the secret \
+         of sync tokens, so only its owner can read it.",
     ),
-    ("medfeed.redb.writer", "Who is writing to the database, while somebody is."),
-    ("medfeed.redb.published", "What `medfeed publish` has published; or who took the database's place."),
-    ("medfeed.redb.publisher", "The lock of `medfeed publish`, and by what it knows its own entries again."),
-    ("medfeed.redb.usage-*", "When keys were last used, as servers saw it."),
+    ("medfeed.redb.writer", "The command that is writing to the database."),
+    (
+        "medfeed.redb.published",
+        "The commit up to which `medfeed publish` has published, or the publisher that took over.",
+    ),
+    ("medfeed.redb.publisher", "The lock of `medfeed publish`, and the name by which it recognizes its own entries."),
+    ("medfeed.redb.usage-*", "When keys were last used. Each running server writes one."),
     (
         ".medfeed-draft-*",
-        "What a killed command left, where the file system has no files without a name; the next writer removes it.",
+        "A draft that a killed command left, on file systems without unnamed files. The next writing command removes it.",
     ),
 ];
 
@@ -61,7 +64,7 @@ pub(in crate::cli) fn run(args: &ManArgs, mut program: Command) -> anyhow::Resul
     Ok(ExitCode::SUCCESS)
 }
 
-/// The pages of a command and of those below it, each with its name.
+/// Collects the pages of a command and its subcommands, each with its name.
 fn collect(command: &Command, path: &str, pages: &mut Vec<(String, String)>) -> io::Result<()> {
     let name = format!("medfeed {path}").trim_end().replace(' ', "-");
     pages.push((name.clone(), page(command, path, &name)?));
@@ -85,17 +88,17 @@ fn page(command: &Command, path: &str, name: &str) -> io::Result<String> {
     let mut page = String::from_utf8(page).map_err(io::Error::other)?;
     let variables = command.get_arguments().filter_map(|argument| {
         let variable = argument.get_env()?.to_string_lossy().into_owned();
-        Some((variable, format!("Stands for --{}.", argument.get_long()?)))
+        Some((variable, format!("Sets --{}.", argument.get_long()?)))
     });
     let mut variables: Vec<(String, String)> = variables.collect();
     if path.is_empty() {
-        let text = "Each option that configures has a variable, MEDFEED_ and its name; each command's page lists its own. What \
-                    says what one call does has none.";
+        let text = "Options that configure have a variable, MEDFEED_ and the option's name; the page of each command lists \
+                    them. Options that select what one call does have none.";
         variables.push(("MEDFEED_...".to_owned(), text.to_owned()));
-        variables.push(("MEDFEED_DB".to_owned(), "Stands for --db: the database file.".to_owned()));
+        variables.push(("MEDFEED_DB".to_owned(), "Sets --db, the database file.".to_owned()));
     }
     if variables.iter().any(|(variable, _)| variable == "MEDFEED_LOG") {
-        variables.push(("NO_COLOR".to_owned(), "Log lines have no colors, on terminals too.".to_owned()));
+        variables.push(("NO_COLOR".to_owned(), "Turns off the colors of log lines.".to_owned()));
     }
     let section = |page: &mut String, title: &str, items: &[(&str, &str)]| {
         if items.is_empty() {
@@ -121,7 +124,7 @@ fn page(command: &Command, path: &str, name: &str) -> io::Result<String> {
     Ok(page)
 }
 
-/// A text as roff takes it for itself.
+/// Escapes a text for roff.
 fn escaped(text: &str) -> String {
     let text = text.replace('\\', "\\\\").replace('-', "\\-");
     if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }

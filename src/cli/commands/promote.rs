@@ -28,11 +28,11 @@ use crate::store::replication::ReplicaWriter;
 pub(in crate::cli) struct PromoteArgs {
     /// The bucket that the replica follows
     url: BucketUrl,
-    /// The file of the key that the bucket's objects are sealed with
+    /// The file with the seal key, which encrypts the bucket
     #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
     seal_key: Option<PathBuf>,
-    /// Go on with this file as it is, although the bucket lost entries or nothing says where its log ends; the log starts over
-    /// with a whole state of it
+    /// Promote this file as it is, even if the bucket lost entries or the end of its log is unknown. The log starts
+    /// over with the whole state of this file
     #[arg(long)]
     start_over: bool,
     /// Do not ask
@@ -49,26 +49,27 @@ struct Report {
 }
 
 pub(in crate::cli) fn run(common: &Common, args: &PromoteArgs) -> anyhow::Result<ExitCode> {
-    // Nothing is loaded for it: whoever takes over must have followed.
+    // Only a file that has followed the bucket can take over, so nothing is loaded.
     let since = open_replica(common, &args.url)?.head()?.seq;
     let (db, url) = (common.db.display(), &args.url);
     let question = if args.start_over {
         format!(
-            "{db} becomes the origin as it is, and the log at {url} starts over with its whole state: what the log has and this \
-             file has not is given up. Go on?"
+            "{db} becomes the origin as it is, and the log at {url} starts over with its whole state. Commits that only the log \
+             has are lost. Continue?"
         )
     } else {
         format!(
-            "{db} takes its origin's place for everybody who follows {url}: nobody can publish there from the old file any \
-             more. What was committed there and is not published stays in that file alone. Go on?"
+            "{db} becomes the origin of all replicas that follow {url}. The old origin can no longer publish there. Its commits \
+             that are not published remain only in its file. Continue?"
         )
     };
     confirm(&question, args.yes, "promoted")?;
     let promoted = if args.start_over { start_over(common, args)? } else { take_over(common, args, since)? };
     let (slot, seq_before, seq) = (promoted.slot, promoted.before.seq, promoted.head.seq);
     let text = format!(
-        "{db}: promoted after seq {seq_before}; its seqs go on after {seq}. Next: stop the servers of the old origin's file, which \
-         learn of this only from a publisher there; run `medfeed publish {}` here, and send callers to a server of this file.",
+        "{db} is promoted. It has everything up to seq {seq_before}, and continues after seq {seq}. Next: stop the servers of the \
+         old origin's file, which otherwise continue to answer; run `medfeed publish {}` here; and send callers to a server of \
+         this file.",
         ShellWord(&url.to_string())
     );
     common.output().result(&Report { promoted: true, slot, seq_before, seq }, text)
@@ -77,11 +78,11 @@ pub(in crate::cli) fn run(common: &Common, args: &PromoteArgs) -> anyhow::Result
 fn open_replica(common: &Common, url: &BucketUrl) -> anyhow::Result<ReplicaWriter> {
     ReplicaWriter::open(&common.db).map_err(|error| match error {
         StoreError::Busy { path, holder } => {
-            anyhow!("{} is in use by {holder}; stop all servers of it, then promote it", path.display())
+            anyhow!("{} is in use by {holder}; stop all servers of this file, then promote it", path.display())
         }
         StoreError::NotFound { path } => anyhow!(
-            "there is no replica at {}; name its file with --db. Without a replica: `medfeed backup FILE --from {}`, then \
-             publish that database",
+            "there is no replica at {}; name its file with --db. Without a replica, run `medfeed backup FILE --from {}`, then \
+             publish that file",
             path.display(),
             ShellWord(&url.to_string())
         ),
@@ -93,19 +94,19 @@ fn take_over(common: &Common, args: &PromoteArgs, since: u64) -> anyhow::Result<
     let log = open_log(&args.url, args.seal_key.as_ref())?;
     let status = Arc::new(ReplicaStatus::new(FollowLimits::new(Duration::MAX, None)));
     let keep_going = &|| true;
-    // By its name an entry is known again that was put from here before this was killed.
+    // The lock's name identifies an entry of an earlier run that was killed.
     let lock = PublisherLock::take(&common.db)?;
     let promoted = Replica::start(log, &common.db, status, keep_going)
         .and_then(|replica| replica.promote(since, &publisher_name(&lock), keep_going));
     promoted.map_err(|error| match error.is_of_log() {
-        true => anyhow!("{error}. To give up what the log has beyond this replica, add --start-over"),
+        true => anyhow!("{error}. To continue without the commits that this replica does not have, add --start-over"),
         false => error.into(),
     })
 }
 
-/// Makes the file a database of its own, then publishes its whole state.
+/// Makes the file an origin, then publishes its whole state.
 fn start_over(common: &Common, args: &PromoteArgs) -> anyhow::Result<Promoted> {
-    // A bucket that cannot be read leaves a replica.
+    // If the bucket cannot be read, the file stays a replica.
     let seal = args.seal_key.as_deref().map(SealKey::load).transpose().map_err(|error| anyhow!(error))?;
     let bucket = Bucket::open(&args.url, seal)?;
     bucket.list(layout::LOG, None)?;
@@ -115,7 +116,7 @@ fn start_over(common: &Common, args: &PromoteArgs) -> anyhow::Result<Promoted> {
         .and_then(|mut publisher| publisher.run(|| ()));
     let round = published.map_err(|error| {
         anyhow!(
-            "{error}. {} is a database of its own now, and not published yet; run `medfeed publish {} --start-over`",
+            "{error}. {} is an origin now, but not published yet; run `medfeed publish {} --start-over`",
             common.db.display(),
             ShellWord(&args.url.to_string())
         )

@@ -28,46 +28,48 @@ use crate::replicate::publisher::status::{PublicationStatus, Waiting};
 use crate::replicate::publisher::{PublishError, PublishSettings, Publisher, Round};
 use crate::serve::operators::admin::{self, AdminSetup};
 use crate::serve::publishing::Publishing;
-use crate::serve::publishing::reports::Reports;
+use crate::serve::publishing::reports::ReportFiles;
 use crate::serve::{notify, run_to_end};
 use crate::store::panics::{self, CaughtPanic};
 
-/// The exit code of a round that was stopped before everything was published.
+/// The exit code of `--once` that was stopped before everything was published.
 const NOT_PUBLISHED: u8 = 3;
-/// How long a publisher from which another took over stays for monitoring to see that.
-const LAST_LOOK: Duration = Duration::from_secs(120);
+/// How long a fenced publisher keeps running, so that monitoring can see its status.
+const FENCED_GRACE: Duration = Duration::from_secs(120);
 
 /// Arguments of `medfeed publish`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct PublishArgs {
-    /// Where to: s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or file:///FOLDER. Credentials and endpoints are
-    /// taken from the environment (AWS_*, GOOGLE_*, AZURE_*), else from the machine's role
+    /// The bucket: s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or file:///FOLDER. Credentials and
+    /// endpoints come from the environment (AWS_*, GOOGLE_*, AZURE_*), else from the machine's role
     #[arg(value_name = "URL", env = "MEDFEED_PUBLISH_URL")]
     bucket: BucketUrl,
-    /// Publish what waits, and end
+    /// Publish the commits that wait, then exit
     #[arg(long, conflicts_with = "status")]
     once: bool,
-    /// The least time between two entries of the log; what is committed meanwhile is one entry
+    /// The shortest time between two entries of the log; commits within this time become one entry
     #[arg(long, env = "MEDFEED_EVERY", value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     every: Duration,
-    /// For how long any instant can be restored from the bucket; what is only needed for older ones is deleted
+    /// How far back any point in time can be restored from the bucket; older objects are deleted
     #[arg(long, env = "MEDFEED_KEEP", value_name = "TIME", default_value = "30d", value_parser = parse_duration)]
     keep: Duration,
-    /// Put a whole state into the bucket at least this often if there are commits, and sooner if there are many: it is what
-    /// replicas start from
+    /// Write a whole state, from which replicas start, at least this often if there are commits, and sooner if there
+    /// are many
     #[arg(long, env = "MEDFEED_STATE_EVERY", value_name = "TIME", default_value = "24h", value_parser = parse_duration)]
     state_every: Duration,
-    /// How often to leave a sign of life in the bucket, which replicas compare with what they read; twice as often it is looked
-    /// whether another publisher took over
+    /// How often to write the heartbeat, which shows replicas where the log ends. Twice as often, the publisher checks
+    /// whether another one took over
     #[arg(long, env = "MEDFEED_HEARTBEAT", value_name = "TIME", default_value = "40s", value_parser = parse_duration)]
     heartbeat: Duration,
-    /// Seal all objects with the key in this file, which replicas need too; make one with `openssl rand -hex 64`
+    /// Encrypt the bucket with the seal key in this file, which replicas need too; create one with `openssl rand -hex
+    /// 64`
     #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
     seal_key: Option<PathBuf>,
-    /// Publish this database's state after a log that it does not hold the end of; what only the log has is given up
+    /// Continue a log whose end this database does not contain, with the whole state of the database; commits that only
+    /// the log has are lost
     #[arg(long, conflicts_with = "status")]
     start_over: bool,
-    /// Show the end of the log, the newest states, what waits, and what replicas report; publish nothing
+    /// Show the end of the log, the newest states, waiting commits and the reports of replicas; publish nothing
     #[arg(long)]
     status: bool,
     #[command(flatten)]
@@ -76,28 +78,28 @@ pub(in crate::cli) struct PublishArgs {
     log: LogArgs,
 }
 
-/// Where a publisher is watched.
+/// Options for monitoring a publisher.
 #[derive(Debug, Args)]
 struct AdminArgs {
-    /// Where to serve /metrics, /livez and /readyz while publishing goes on (not with --once), and for two minutes after another
-    /// publisher took over; the log tells a port picked by 0 [default: nowhere]
+    /// Serve /metrics, /livez and /readyz on this address (not with --once), also for two minutes after another
+    /// publisher took over. With port 0, the log names the chosen port [default: nowhere]
     #[arg(long, env = "MEDFEED_ADMIN_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
     admin_listen: Option<SocketAddr>,
-    /// A name of this machine that requests there (but for /livez) may carry in Host, beside addresses and localhost; give it
-    /// once per value
+    /// Accept this name in the Host header of --admin-listen, in addition to addresses and localhost; repeatable.
+    /// /livez accepts every name
     #[arg(long, env = "MEDFEED_ADMIN_HOST", value_name = "NAME", value_parser = parse_text)]
     admin_host: Vec<String>,
-    /// Serve them on an address that other machines can reach, too
+    /// Allow an --admin-listen address that other machines can reach
     #[arg(long, env = "MEDFEED_PLAIN_HTTP", value_parser = FalseyValueParser::new())]
     plain_http: bool,
 }
 
 impl AdminArgs {
-    /// Begins to answer, if that is asked for; returns whether it is.
+    /// Serves monitoring in the background; returns false without `--admin-listen`.
     async fn listen(self, publishing: Publishing) -> anyhow::Result<bool> {
         let Some(address) = self.admin_listen else { return Ok(false) };
         let listener = TcpListener::bind(address).await.map_err(|error| cannot_listen(address, error))?;
-        // With port 0 only the log tells the port.
+        // With port 0 only the log names the port.
         tracing::info!("listening for monitoring on http://{}", listener.local_addr()?);
         tokio::spawn(admin::run(Arc::new(publishing), AdminSetup { listener, hosts: self.admin_host }));
         Ok(true)
@@ -135,18 +137,18 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
     let begun = format!("publishing {} to {}", db.display(), args.bucket);
     let (bucket, status) = (Arc::new(bucket), Arc::new(PublisherStatus::default()));
     let publishing = Publishing::new(&db, Arc::clone(&status));
-    let (tell, ended) = tokio::sync::oneshot::channel();
+    let (sender, ended) = tokio::sync::oneshot::channel();
     let work = move || -> Result<Round, PublishError> {
         let (is_once, every) = (settings.once, settings.heartbeat);
         let mut publisher = Publisher::start(&db, Arc::clone(&bucket), settings, status)?;
-        let mut reports = Reports::new(&real_db);
+        let mut reports = ReportFiles::new(&real_db);
         if is_once {
             let round = publisher.run(|| ())?;
-            reports.look(&bucket);
+            reports.update(&bucket);
             return Ok(round);
         }
         print_line(&begun);
-        // In its own thread: nothing waits for it.
+        // A thread of its own, so that publishing does not wait for reports.
         let watch = move || reports.watch(&bucket, every);
         thread::Builder::new().name("reports".to_owned()).spawn(watch).map_err(|source| no_thread(&db, source))?;
         publisher.run(|| notify(&[NotifyState::Ready]))
@@ -154,14 +156,14 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
     let ended = run_to_end(async {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
-        let is_watched = match admin {
+        let is_monitored = match admin {
             Some(admin) => admin.listen(publishing).await?,
             None => false,
         };
-        // In its own thread: calls of a bucket block. It may be stopped at any moment, like killed.
+        // A thread of its own, since calls of a bucket block. The process may end at any moment.
         thread::Builder::new().name("publisher".to_owned()).spawn(move || {
-            // Nobody waits for it after a signal.
-            let _ = tell.send(panics::catch(work));
+            // After a signal there is no receiver.
+            let _ = sender.send(panics::catch(work));
         })?;
         let mut stopped = pin!(async {
             tokio::select! {
@@ -173,12 +175,12 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
             ended = ended => ended.ok(),
             () = &mut stopped => None,
         };
-        if let Some(Ok(Err(error))) = ended.as_ref().filter(|_| is_watched)
+        if let Some(Ok(Err(error))) = ended.as_ref().filter(|_| is_monitored)
             && error.is_fenced()
         {
-            tracing::error!("{error}. Ending in {} s, once monitoring has seen it", LAST_LOOK.as_secs());
+            tracing::error!("{error}. Exiting in {} s, so that monitoring can see this", FENCED_GRACE.as_secs());
             // A signal ends it at once.
-            let _ = tokio::time::timeout(LAST_LOOK, stopped).await;
+            let _ = tokio::time::timeout(FENCED_GRACE, stopped).await;
         }
         notify(&[NotifyState::Stopping]);
         anyhow::Ok(ended)
@@ -214,11 +216,11 @@ fn done(common: &Common, round: Round) -> anyhow::Result<ExitCode> {
 fn fail(common: &Common, error: PublishError) -> anyhow::Result<ExitCode> {
     let code = error.exit_code();
     let error = match error {
-        // Told as for every command.
+        // Reported as for every command.
         PublishError::Store(error) => return Err(error.into()),
         error => anyhow::Error::new(error),
     };
-    common.output().error(&failure::tell(&error));
+    common.output().error(&failure::describe(&error));
     Ok(ExitCode::from(code))
 }
 
@@ -230,13 +232,13 @@ struct StatusJson {
     alive_at: Option<String>,
     /// Whether everything is published; `null` without the database.
     published: Option<bool>,
-    /// The commits that wait; `null` where a state goes out next.
+    /// The number of waiting commits; `null` if a whole state is published next.
     waiting_commits: Option<u64>,
-    /// The seconds since everything was published; `null` where that cannot be told.
+    /// The seconds since everything was published; `null` if that is unknown.
     behind_s: Option<u64>,
     fenced: Option<String>,
     replicas: Vec<ReplicaJson>,
-    /// Signs of life and reports that cannot be used, and why.
+    /// Heartbeats and reports that cannot be read, and why.
     unusable: Vec<String>,
 }
 
@@ -318,8 +320,8 @@ fn text(common: &Common, json: &StatusJson, status: &PublicationStatus) -> Strin
                 end.database
             ));
             lines.push(match &json.alive_at {
-                Some(at) => format!("The publisher's last sign of life: {at}."),
-                None => "The publisher has left no sign of life that can be read.".to_owned(),
+                Some(at) => format!("The publisher's last heartbeat: {at}."),
+                None => "The publisher has left no heartbeat that can be read.".to_owned(),
             });
             let states = json.states.iter().map(|state| format!("slot {} at {}", state.slot, state.at));
             let since = counted(end.entries_since_state, "entry");
@@ -332,24 +334,24 @@ fn text(common: &Common, json: &StatusJson, status: &PublicationStatus) -> Strin
         Some(Waiting::Nothing) => format!("Everything in {db} is published."),
         Some(Waiting::Commits { count, since, .. }) => {
             format!(
-                "{db}: {} published, the first of {since}.",
+                "{db}: {} published yet, the first of {since}.",
                 match count {
-                    1 => "1 commit waits to be".to_owned(),
-                    count => format!("{count} commits wait to be"),
+                    1 => "1 commit is not".to_owned(),
+                    count => format!("{count} commits are not"),
                 }
             )
         }
-        Some(Waiting::State) => format!("{db}: its whole state waits to be published."),
+        Some(Waiting::State) => format!("{db}: its whole state is not published yet."),
         Some(Waiting::Elsewhere) => {
-            format!("{db} does not hold this end: it is another database, or another copy of it was published.")
+            format!("{db} does not contain this end: it is another database, or another copy of it was published.")
         }
     });
     if let Some(by) = &status.fenced {
         lines.push(format!("{db} is no longer published from here: {}.", Printable(by)));
     }
-    lines.extend(json.unusable.iter().map(|told| format!("{}.", Printable(told))));
+    lines.extend(json.unusable.iter().map(|reason| format!("{}.", Printable(reason))));
     if json.replicas.is_empty() {
-        lines.push("No replica reports (`medfeed serve --from URL --report`).".to_owned());
+        lines.push("No replica sends reports (`medfeed serve --from URL --report` does).".to_owned());
     } else {
         let rows: Vec<[String; 5]> = json
             .replicas

@@ -1,4 +1,4 @@
-//! `medfeed pull`: keeping a copy of what a license shows.
+//! `medfeed pull`: keeps a copy of the records that a license shows.
 
 use std::cell::RefCell;
 use std::io::{IsTerminal, Write, stderr, stdout};
@@ -25,37 +25,37 @@ use crate::pull::{Client, Events, FolderCopy, PostgresCopy, PullError, SqliteCop
 /// Arguments of `medfeed pull`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct PullArgs {
-    /// The service's address, scheme and host, such as `https://feed.example.org`
+    /// The address of the service: scheme and host, such as `https://feed.example.org`
     #[arg(value_name = "URL")]
     server: ServerUrl,
-    /// Where the copy is kept: an SQLite file ending .sqlite, .sqlite3 or .db; a folder for JSON lines and CSV, named by a slash
-    /// at the end; or a schema in PostgreSQL, as postgres://user@host/database?schema=NAME [default schema: medfeed]. Made when
-    /// there is none; nobody else can read new files. The password of PostgreSQL is taken from PGPASSWORD or ~/.pgpass
+    /// The copy, created if it does not exist: an SQLite file ending .sqlite, .sqlite3 or .db; a folder for JSON lines
+    /// and CSV, with a slash at the end; or a schema in PostgreSQL, postgres://user@host/database?schema=NAME [default
+    /// schema: medfeed]. Only you can read new files. The password for PostgreSQL comes from PGPASSWORD or ~/.pgpass
     #[arg(long, value_name = "PATH")]
     to: PathBuf,
-    /// A dataset to copy; may be given twice [default: all that the license has]
+    /// Copy only this dataset; repeatable [default: all datasets of the license]
     #[arg(long, value_name = "DATASET")]
     dataset: Vec<Dataset>,
-    /// A file that holds the API key; without it the key is taken from MEDFEED_KEY
+    /// The file with the API key; without it the key comes from the variable MEDFEED_KEY
     #[arg(long, env = "MEDFEED_KEY_FILE", value_name = "FILE")]
     key_file: Option<PathBuf>,
-    /// Trust the certificates of this PEM file rather than those of the system, PostgreSQL's included: those of authorities, or
-    /// the server's own self-signed one
+    /// Trust the certificates in this PEM file instead of the system's, also for PostgreSQL: authorities, or the
+    /// server's own self-signed certificate
     #[arg(long, env = "MEDFEED_CA_FILE", value_name = "FILE")]
     ca_file: Option<PathBuf>,
-    /// Send the key over plain HTTP to another machine: only within a network that nobody else listens to
+    /// Send the key over plain HTTP to another machine: only in a network where nobody can listen in
     #[arg(long, env = "MEDFEED_PLAIN_HTTP", value_parser = FalseyValueParser::new())]
     plain_http: bool,
-    /// Go on and ask again and again, rather than catch up once
+    /// Keep running and follow the changes, instead of catching up once
     #[arg(long)]
     follow: bool,
-    /// How long a round of --follow takes when nothing is new; a service that can tells of news at once
+    /// How often --follow asks for changes; if the service supports waiting, changes arrive at once
     #[arg(long, env = "MEDFEED_EVERY", value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
     every: Duration,
-    /// Compare the copy with the service's content, and mend it; --follow does so once a day
+    /// Compare the copy with the service, and repair it; --follow does this once a day
     #[arg(long)]
     verify: bool,
-    /// Load everything anew; replaces the content of a copy of another service, too
+    /// Load everything again; this also replaces a copy of another service
     #[arg(long)]
     reload: bool,
 }
@@ -73,11 +73,11 @@ pub(in crate::cli) fn run(common: &Common, args: PullArgs) -> anyhow::Result<Exi
     Ok(ExitCode::from(error.exit_code()))
 }
 
-/// The caller that the arguments describe.
+/// Builds the client from the arguments.
 fn client(args: &PullArgs) -> Result<Client, String> {
     if args.server.is_exposed() && !args.plain_http {
         return Err(format!(
-            "{} is plain HTTP, and the key must not travel in plain text; give an https address, or accept it with \
+            "{} is plain HTTP, and the key must not travel in plain text; use an https address, or accept plain HTTP with \
              --plain-http",
             args.server
         ));
@@ -85,7 +85,7 @@ fn client(args: &PullArgs) -> Result<Client, String> {
     let key = match (&args.key_file, std::env::var("MEDFEED_KEY")) {
         (Some(file), _) => key_in(file)?,
         (None, Ok(key)) => key.trim().to_owned(),
-        (None, Err(_)) => return Err("there is no API key; set MEDFEED_KEY, or give --key-file".to_owned()),
+        (None, Err(_)) => return Err("there is no API key; set MEDFEED_KEY, or add --key-file".to_owned()),
     };
     Client::new(args.server.clone(), &key, args.ca_file.as_deref())
 }
@@ -101,19 +101,19 @@ fn pull(common: &Common, args: &PullArgs, place: Place, client: &Client) -> Resu
     let mut datasets: Vec<Dataset> = Dataset::ALL.to_vec();
     datasets.retain(|dataset| !are_named || args.dataset.contains(dataset));
     let plan = Plan { datasets, are_named, verify: args.verify };
-    let told = Told { json: common.json, bar: RefCell::new(None) };
-    let mut report = |report: Report| told.report(&report, args.follow);
-    let mut pull = Pull { server: client, copy: &mut *copy, events: &told };
+    let reporter = Reporter { json: common.json, bar: RefCell::new(None) };
+    let mut report = |report: Report| reporter.report(&report, args.follow);
+    let mut pull = Pull { server: client, copy: &mut *copy, events: &reporter };
     if args.follow { match pull.follow(&plan, args.every, &mut report)? {} } else { pull.once(&plan, &mut report) }
 }
 
-/// Tells a person on the terminal, or a script on standard output.
-struct Told {
+/// Prints text, progress and notes for people, or changes as JSON for scripts.
+struct Reporter {
     json: bool,
     bar: RefCell<Option<ProgressBar>>,
 }
 
-impl Told {
+impl Reporter {
     fn report(&self, report: &Report, follows: bool) {
         let Report { dataset, done, verdict, records } = report;
         let records = counted(*records, "record");
@@ -125,7 +125,7 @@ impl Told {
         };
         match verdict {
             Some(Verdict::Sound) => text.push_str("; equal to the service's"),
-            Some(Verdict::Mended(_)) => text.push_str("; mended, and equal to the service's now"),
+            Some(Verdict::Mended(_)) => text.push_str("; repaired, and equal to the service's now"),
             None => {}
         }
         if !self.json {
@@ -134,7 +134,7 @@ impl Told {
     }
 }
 
-impl Events for Told {
+impl Events for Reporter {
     fn change(&self, dataset: Dataset, json: &str) -> Result<(), PullError> {
         if !self.json {
             return Ok(());
@@ -143,7 +143,7 @@ impl Events for Told {
         let written = stdout().lock().write_all(line.as_bytes());
         written.map_err(|error| {
             PullError::Unwritable(format!(
-                "standard output cannot be written ({error}); what was not told is not saved"
+                "cannot write to standard output ({error}); changes that were not printed are not saved"
             ))
         })
     }

@@ -17,7 +17,7 @@ use crate::store::restore::{Restoration, RestoreDifferences};
 /// Arguments of `medfeed backup`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct BackupArgs {
-    /// Where the backup goes; an older backup there is replaced
+    /// The file to write; replaces an older backup with this name
     file: PathBuf,
     #[cfg(feature = "bucket")]
     #[command(flatten)]
@@ -27,9 +27,9 @@ pub(in crate::cli) struct BackupArgs {
 /// Arguments of `medfeed restore`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct RestoreArgs {
-    /// The backup; it stays as it is
+    /// The backup, which is not changed
     file: PathBuf,
-    /// Do not ask, and replace even a database that is too damaged to be read
+    /// Do not ask. Replace even a database that is too damaged to be read
     #[arg(long)]
     yes: bool,
 }
@@ -40,7 +40,7 @@ pub(in crate::cli) fn backup(common: &Common, args: &BackupArgs) -> anyhow::Resu
         file: &'a PathBuf,
         #[serde(flatten)]
         report: BackupReport,
-        /// Why it may not be the newest state of a bucket.
+        /// Why this may not be the newest state of the bucket.
         #[serde(skip_serializing_if = "Option::is_none")]
         doubt: Option<String>,
     }
@@ -84,16 +84,16 @@ pub(in crate::cli) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Re
     let text = describe(&differences);
     if let Some(reason) = differences.unreadable.as_ref().filter(|_| !args.yes) {
         bail!(
-            "the database to be replaced cannot be read ({reason}); keys revoked in it since the backup would work again. Add --yes to replace it all the same"
+            "the database to replace cannot be read ({reason}); keys that were revoked since the backup would work again. Add --yes to replace it nevertheless"
         );
     }
     if !common.json {
         note(&text);
     }
-    let verb = if is_new { "Make" } else { "Replace" };
+    let verb = if is_new { "Create" } else { "Replace" };
     confirm(&format!("{verb} {}?", common.db.display()), args.yes, "restored")?;
     restoration.finish()?;
-    common.tell_if_new(is_new);
+    common.note_if_new(is_new);
     let done = format!("{} is restored. Every older sync token gets 410.", common.db.display());
     common.output().result(&Restored { restored: true, differences: &differences }, done)
 }
@@ -126,7 +126,7 @@ fn describe(differences: &RestoreDifferences) -> String {
     if let Some(reason) = unreadable {
         let _ = write!(
             text,
-            "\nthe database cannot be read ({}): keys revoked in it since the backup work again",
+            "\nthe database cannot be read ({}): keys that were revoked since the backup will work again",
             Printable(reason)
         );
     }

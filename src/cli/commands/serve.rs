@@ -36,14 +36,14 @@ use crate::serve::{Limits, Setup, Watcher, run_to_end, serve};
 use crate::store::StoreError;
 use crate::store::replication::{PublishedNote, read_replica};
 
-/// Where a server listens by default.
+/// The default address of a server.
 pub(in crate::cli) const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 
 /// Arguments of `medfeed serve`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ServeArgs {
-    /// Where to listen; a port alone listens on 127.0.0.1, port 0 picks a free one. A socket passed by systemd is taken
-    /// instead
+    /// The address to listen on. A port alone means 127.0.0.1, port 0 picks a free port. A socket passed by systemd
+    /// takes precedence
     #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN,
           value_parser = parse_listen)]
     listen: SocketAddr,
@@ -56,44 +56,45 @@ pub(in crate::cli) struct ServeArgs {
     /// Serve plain HTTP on an address that other machines can reach: only behind a proxy that speaks HTTPS
     #[arg(long, env = "MEDFEED_PLAIN_HTTP", value_parser = FalseyValueParser::new())]
     plain_http: bool,
-    /// Let an older server on the same address go on until it is stopped, for a restart without downtime
+    /// Start next to an older server on the same address, for a restart without downtime; both need this option
     #[arg(long, env = "MEDFEED_REUSE_PORT", value_parser = FalseyValueParser::new())]
     reuse_port: bool,
     /// The URL that callers see, without /v1 [default: the listen address]
     #[arg(long, env = "MEDFEED_PUBLIC_URL", value_name = "URL", value_parser = parse_url)]
     public_url: Option<String>,
-    /// Where the error pages are: URL/errors/CODE [default: this server's own, PUBLIC_URL/docs]
+    /// The URL of the documentation; its error pages are URL/errors/CODE [default: this server's, PUBLIC_URL/docs]
     #[arg(long, env = "MEDFEED_DOCS_URL", value_name = "URL", value_parser = parse_url)]
     docs_url: Option<String>,
-    /// A proxy's address or CIDR, whose word on the caller's address is taken; give it once per value
+    /// Trust the proxy with this address or CIDR to name the caller's address; repeatable
     #[arg(long, env = "MEDFEED_TRUSTED_PROXY", value_name = "CIDR", value_parser = parse_network)]
     trusted_proxy: Vec<IpNet>,
-    /// An origin, scheme and host and port, whose browser applications may call the API, or * for every one; give it once
-    /// per value [default: none]
+    /// Allow browser applications of this origin (scheme, host and port) to call the API, or * for all; repeatable
+    /// [default: none]
     #[arg(long, env = "MEDFEED_CORS_ORIGIN", value_name = "ORIGIN")]
     cors_origin: Vec<Origin>,
-    /// The header in which trusted proxies name the caller; the other kind is ignored
+    /// The header in which trusted proxies name the caller; the other one is ignored
     #[arg(long, env = "MEDFEED_FORWARDED_HEADER", value_name = "HEADER", default_value = "x-forwarded-for")]
     forwarded_header: HeaderChoice,
-    /// Where to serve a page for operators, /metrics, /livez and /readyz; the log tells a port picked by 0 [default: nowhere]
+    /// Serve a page for operators, /metrics, /livez and /readyz on this address. With port 0, the log names the chosen
+    /// port [default: nowhere]
     #[arg(long, env = "MEDFEED_ADMIN_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
     admin_listen: Option<SocketAddr>,
-    /// A name of this machine that requests there (but for /livez) may carry in Host, beside addresses and localhost; give it
-    /// once per value
+    /// Accept this name in the Host header of --admin-listen, in addition to addresses and localhost; repeatable.
+    /// /livez accepts every name
     #[arg(long, env = "MEDFEED_ADMIN_HOST", value_name = "NAME", value_parser = parse_text)]
     admin_host: Vec<String>,
-    /// Hold new commits back until none has come for this long, so that a mistake can be corrected first
+    /// Hold back new commits until none has arrived for this long, so that you can correct a mistake first
     #[arg(long, env = "MEDFEED_CHANGE_DELAY", value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
     change_delay: Duration,
-    /// Show commits, but keys at once, when `medfeed publish` has put them into its bucket: then no caller has a sync token that
-    /// is lost with this machine
+    /// Show commits only when `medfeed publish` has written them to its bucket, but keys at once. So no caller gets a
+    /// sync token that is lost with this machine
     #[arg(long, env = "MEDFEED_AFTER_PUBLISH", value_parser = FalseyValueParser::new())]
     after_publish: bool,
-    /// Answer 503 when a replica could not know for this long that it has everything, or another publisher took over from the
-    /// database this long ago: keys may have been revoked meanwhile
+    /// Answer 503 when a replica has not seen the end of the log for this long, or when another publisher took over
+    /// this long ago. Keys may have been revoked meanwhile
     #[arg(long, env = "MEDFEED_MAX_STALENESS", value_name = "TIME", default_value = "5m", value_parser = parse_duration)]
     max_staleness: Duration,
-    /// Make an empty database where there is none, so that the server can start before the first import
+    /// Create an empty database if there is none, so that the server can start before the first import
     #[arg(long, env = "MEDFEED_CREATE", value_parser = FalseyValueParser::new())]
     create: bool,
     #[cfg(feature = "bucket")]
@@ -117,31 +118,31 @@ enum HeaderChoice {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 struct LimitArgs {
-    /// Connections at once; for a further one, one that is idle, unfinished or slow is given up, or one that waits for news
-    /// answered, else it waits
+    /// The most connections. To make room for a new one, the server closes one that is idle, unfinished or slow, or
+    /// answers a request that waits for changes. If there is none, the new connection waits
     #[arg(long, env = "MEDFEED_MAX_CONNECTIONS", value_name = "N", default_value = "1024")]
     max_connections: NonZeroUsize,
-    /// Connections at once from one address (IPv6: one /64); for a further one, one of its own that is idle, unfinished or
-    /// slow is given up, or one that waits for news answered, else it is closed. Trusted proxies may have any number
+    /// The most connections from one address (IPv6: one /64). The server makes room among them in the same way, or
+    /// closes the new one. Trusted proxies have no such limit
     #[arg(long, env = "MEDFEED_MAX_CONNECTIONS_PER_ADDRESS", value_name = "N", default_value = "64")]
     max_connections_per_address: NonZeroUsize,
-    /// How long a request's head may take to come
+    /// How long the head of a request may take to arrive
     #[arg(long, env = "MEDFEED_HEADER_TIMEOUT", value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
     header_timeout: Duration,
     /// How long a connection may wait for its next request
     #[arg(long, env = "MEDFEED_IDLE_TIMEOUT", value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
     idle_timeout: Duration,
-    /// How long a caller may take nothing of its answers. What it takes earns it further time at the least rate, up to
+    /// How long a caller may receive nothing of an answer. Received bytes extend this time at the minimum rate, up to
     /// four times this
     #[arg(long, env = "MEDFEED_WRITE_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     write_timeout: Duration,
-    /// The least rate at which a caller must take its answers, in bytes per second; with 0 each byte is enough
+    /// The minimum rate at which a caller must receive answers, in bytes per second; with 0, any byte is enough
     #[arg(long, env = "MEDFEED_MIN_SEND_RATE", value_name = "N", default_value = "1024")]
     min_send_rate: u32,
     /// How long a TLS handshake may take
     #[arg(long, env = "MEDFEED_HANDSHAKE_TIMEOUT", value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
     handshake_timeout: Duration,
-    /// How long what is in flight may take after SIGTERM or Ctrl-C
+    /// How long open requests may take after SIGTERM or Ctrl-C
     #[arg(long, env = "MEDFEED_DRAIN_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     drain_timeout: Duration,
     /// The largest head of a request, in bytes
@@ -154,31 +155,31 @@ struct LimitArgs {
     /// The longest path and query, in bytes
     #[arg(long, env = "MEDFEED_MAX_URI_BYTES", value_name = "N", default_value = "4096")]
     max_uri_bytes: NonZeroUsize,
-    /// Exports built at once
+    /// The most exports built at the same time
     #[arg(long, env = "MEDFEED_MAX_EXPORTS", value_name = "N", default_value = "8")]
     max_exports: NonZeroUsize,
-    /// Exports built at once for one key
+    /// The most exports built at the same time for one key
     #[arg(long, env = "MEDFEED_MAX_EXPORTS_PER_KEY", value_name = "N", default_value = "2")]
     max_exports_per_key: NonZeroUsize,
-    /// Requests that wait for news of a change feed (`wait`) at once, a quarter of them for one key; further ones are
-    /// answered at once. There are never more than connections
+    /// The most requests that wait for changes of a feed (`wait`), a quarter of them for one key. Further ones are
+    /// answered at once. Each waiting request holds a connection
     #[arg(long, env = "MEDFEED_MAX_WAITING", value_name = "N", default_value = "4096")]
     max_waiting: usize,
-    /// Records' JSON that is kept in memory, in bytes; further records are read from the file
+    /// The cache for the JSON of records, in bytes; other records are read from the file
     #[arg(long, env = "MEDFEED_RECORD_CACHE_BYTES", value_name = "N", default_value = "268435456")]
     record_cache_bytes: u64,
-    /// Feeds, and what filters of licenses run over, that are kept in memory, in bytes; others are read when asked for
+    /// The cache for feeds and the columns that filters read, in bytes; others are read on demand
     #[arg(long, env = "MEDFEED_FEED_CACHE_BYTES", value_name = "N", default_value = "536870912")]
     feed_cache_bytes: u64,
-    /// Finished answers that are kept in memory, in bytes, exports among them; none takes more than three eighths of it
+    /// The cache for finished answers, exports included, in bytes; one answer takes at most three eighths of it
     #[arg(long, env = "MEDFEED_ANSWER_CACHE_BYTES", value_name = "N", default_value = "67108864")]
     answer_cache_bytes: u64,
 }
 
-/// How long a server that shows published commits only waits at its start for the bucket, before it answers 503.
-const PUBLISH_PATIENCE: Duration = Duration::from_secs(3);
+/// How long a server with `--after-publish` waits at its start for the publisher, before it answers 503.
+const PUBLISH_WAIT_AT_START: Duration = Duration::from_secs(3);
 
-/// The most connections that wait for a slot, if the file limit allows it.
+/// The most connections that wait for room, if the limit of open files allows it.
 const MAX_QUEUED: usize = 1024;
 
 impl LimitArgs {
@@ -201,38 +202,38 @@ impl LimitArgs {
             drain: self.drain_timeout,
             exports: self.max_exports.get(),
             exports_per_key: self.max_exports_per_key.get(),
-            held,
-            held_per_key: held.div_ceil(4),
+            long_polls: held,
+            long_polls_per_key: held.div_ceil(4),
         }
     }
 }
 
-/// How a server logs.
+/// Options of the log.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct LogArgs {
-    /// How log lines look
+    /// The format of log lines
     #[arg(long, env = "MEDFEED_LOG_FORMAT", value_name = "FORMAT", default_value = "pretty")]
     log_format: LogFormat,
-    /// What is logged: error, warn, info, debug, or a tracing filter [default: info; demo: warn]
+    /// The log level: error, warn, info, debug, or a tracing filter [default: info; demo: warn]
     #[arg(long, env = "MEDFEED_LOG", value_name = "FILTER", value_parser = parse_filter)]
     log: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum LogFormat {
-    /// For people
+    /// Text for people
     Pretty,
     /// One JSON object per line
     Json,
 }
 
 impl LogArgs {
-    /// Starts logging to standard error, panics included, until the log is dropped.
+    /// Starts logging to standard error, panics included. Logging ends when the log is dropped.
     pub(in crate::cli) fn start(&self, default: &str) -> anyhow::Result<Log> {
-        let filter = EnvFilter::try_new(self.log.as_deref().unwrap_or(default)).context("--log is no filter")?;
+        let filter = EnvFilter::try_new(self.log.as_deref().unwrap_or(default)).context("--log is not a filter")?;
         let (writer, log) = Log::to_stderr().context("standard error cannot be written to")?;
         let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(writer).with_target(false);
-        // These would be printed on standard error directly.
+        // Internal errors would be printed on standard error directly.
         let lines = lines.log_internal_errors(false);
         // Colors are for terminals, not for files and pipes.
         let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
@@ -257,7 +258,7 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<Ex
     for address in [Some(listening).filter(|_| tls.is_none()), args.admin_listen].into_iter().flatten() {
         if !address.ip().is_loopback() && !args.plain_http {
             bail!(
-                "{address} can be reached from other machines, and keys must not travel in plain text; give --tls-cert and --tls-key, listen on 127.0.0.1 behind a proxy that speaks HTTPS, or accept plain HTTP with --plain-http"
+                "{address} can be reached from other machines, and keys must not travel in plain text; add --tls-cert and --tls-key, listen on 127.0.0.1 behind a proxy that speaks HTTPS, or accept plain HTTP with --plain-http"
             );
         }
     }
@@ -267,7 +268,7 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<Ex
     let is_followed = replica.is_some();
     #[cfg(not(feature = "bucket"))]
     let is_followed = false;
-    // A replica is made anyway, and holds nothing that is not published.
+    // A replica is created anyway, and contains only published commits.
     let (create, after_publish) = (args.create && !is_followed, args.after_publish && !is_followed);
     if create {
         create_if_missing(common)?;
@@ -285,7 +286,7 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<Ex
     let watcher = if after_publish { show_published_only(common, watcher)? } else { watcher };
     let watcher = match is_followed {
         true => watcher,
-        false => watcher.heeding_fence(common.resolved_db(), args.max_staleness),
+        false => watcher.with_fence(common.resolved_db(), args.max_staleness),
     };
     let watcher = Arc::new(watcher);
     watcher.newest().record_cache().set_capacity(args.limits.record_cache_bytes);
@@ -311,7 +312,7 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<Ex
             None => None,
             Some(address) => {
                 let admin = TcpListener::bind(address).await.map_err(|error| cannot_listen(address, error))?;
-                // With port 0 only the log tells the port: the first line of standard output is the API's.
+                // With port 0 only the log names this port: the first line of standard output is for the API.
                 tracing::info!("listening for monitoring on http://{}", admin.local_addr()?);
                 Some(AdminSetup { listener: admin, hosts: args.admin_host })
             }
@@ -346,50 +347,50 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<Ex
     .context(NO_RUNTIME)?
 }
 
-/// Refuses a replica that nobody would tell of revoked keys.
+/// Refuses a replica without `--from`, because it would miss revoked keys.
 fn refuse_replica(database: &Path) -> anyhow::Result<()> {
-    // What else is wrong with the file is told when it is opened.
+    // Opening the file reports other errors.
     let Ok((mark, _)) = read_replica(database) else { return Ok(()) };
     let url = Printable(&mark.url).to_string();
     bail!(
-        "{} is a replica of {url}, and must follow it, for keys may be revoked there; serve it with `--from {word}`, beside another server too, or make it a database of its own with `medfeed promote {word}`",
+        "{} is a replica of {url} and must follow it, because keys may be revoked there; serve it with `--from {word}`, also next to another server, or turn it into the origin with `medfeed promote {word}`",
         database.display(),
         word = ShellWord(&url)
     )
 }
 
-/// Has only what is published shown.
+/// Makes the watcher show only published commits.
 fn show_published_only(common: &Common, watcher: Watcher) -> anyhow::Result<Watcher> {
     let database = common.resolved_db();
     match PublishedNote::read(&database)? {
         None => bail!(
-            "{} is not published, so --after-publish would show nothing; run `medfeed publish URL` beside it first, or serve without --after-publish",
+            "{} is not published, so --after-publish would show nothing; run `medfeed publish URL` next to it first, or serve without --after-publish",
             database.display()
         ),
         Some(PublishedNote { fenced: Some(by), .. }) => bail!(
-            "{} is published from here no more ({by}), so --after-publish would show nothing new; serve the database that took over",
+            "{} is no longer published from here ({by}), so --after-publish would show nothing new; serve the database that took over",
             database.display()
         ),
         Some(_) => {}
     }
-    let watcher = watcher.after_publish(database, PUBLISH_PATIENCE);
-    if let Some(trouble) = watcher.trouble() {
-        tracing::warn!("{trouble}");
+    let watcher = watcher.after_publish(database, PUBLISH_WAIT_AT_START);
+    if let Some(failure) = watcher.failure() {
+        tracing::warn!("{failure}");
     }
     Ok(watcher)
 }
 
-/// Makes an empty database where there is none.
+/// Creates an empty database if there is none.
 fn create_if_missing(common: &Common) -> anyhow::Result<()> {
     if common.db.exists() {
         return Ok(());
     }
     let writer = common.open_or_create_writer()?;
-    // Another process may have made it meanwhile.
+    // Another process may have created it meanwhile.
     if writer.snapshot()?.commit().seq == 0 {
-        common.commit(writer.begin()?, "an empty database, made by serve --create")?;
+        common.commit(writer.begin()?, "an empty database, created by serve --create")?;
         tracing::warn!(
-            "made an empty database at {}; next: `medfeed import FILES`, `medfeed license set NAME --dataset conferences`, `medfeed key create --license NAME`",
+            "created an empty database at {}; next: `medfeed import FILES`, `medfeed license set NAME --dataset conferences`, `medfeed key create --license NAME`",
             common.resolved_db().display()
         );
     }
@@ -399,7 +400,7 @@ fn create_if_missing(common: &Common) -> anyhow::Result<()> {
 /// The context of a failure to start the runtime.
 pub(in crate::cli) const NO_RUNTIME: &str = "the runtime could not be started";
 
-/// Why an address cannot be listened on, and what to do.
+/// The error for an address that cannot be listened on, with a hint.
 pub(in crate::cli) fn cannot_listen(address: SocketAddr, error: std::io::Error) -> anyhow::Error {
     match error.kind() {
         ErrorKind::AddrInUse => anyhow!(
@@ -407,12 +408,12 @@ pub(in crate::cli) fn cannot_listen(address: SocketAddr, error: std::io::Error) 
             SocketAddr::new(address.ip(), address.port().wrapping_add(1).max(1024))
         ),
         ErrorKind::PermissionDenied => anyhow!(
-            "{address} cannot be listened on: ports below 1024 need a privilege; choose another port, such as --listen {}",
+            "cannot listen on {address}: ports below 1024 need a privilege; choose another port, such as --listen {}",
             SocketAddr::new(address.ip(), 8080)
         ),
         ErrorKind::AddrNotAvailable => {
-            anyhow!("{address} is no address of this machine; listen on 127.0.0.1, or on 0.0.0.0 for every address")
+            anyhow!("{address} is not an address of this machine; listen on 127.0.0.1, or on 0.0.0.0 for all addresses")
         }
-        _ => anyhow::Error::new(error).context(format!("{address} cannot be listened on")),
+        _ => anyhow::Error::new(error).context(format!("cannot listen on {address}")),
     }
 }

@@ -1,4 +1,4 @@
-//! `medfeed show`: one record, when it changed, and who sees it.
+//! `medfeed show`: one record, when it changed, and which licenses show it.
 
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -38,16 +38,16 @@ pub(in crate::cli) fn run(common: &Common, args: &ShowArgs) -> anyhow::Result<Ex
 #[derive(Serialize)]
 struct Shown {
     dataset: Dataset,
-    /// As the API words it.
+    /// In the form of the API.
     record: Value,
     /// The commit of its last change.
     last_change: CommitJson,
-    licenses: Vec<Sight>,
+    licenses: Vec<LicenseVisibility>,
 }
 
 /// Whether a license shows the record, and why not.
 #[derive(Serialize)]
-struct Sight {
+struct LicenseVisibility {
     license: String,
     visible: bool,
     reasons: Vec<String>,
@@ -59,12 +59,12 @@ fn show<F: RecordFields>(common: &Common, snapshot: &Snapshot, id: Id) -> anyhow
         return missing(snapshot, F::DATASET, id);
     };
     let references = snapshot.references()?;
-    let licenses: Vec<Sight> = snapshot
+    let licenses: Vec<LicenseVisibility> = snapshot
         .list_licenses()
         .into_iter()
         .map(|license| {
             let reasons = why_hidden(&license.scope, record.fields());
-            Sight { license: license.name.clone(), visible: reasons.is_empty(), reasons }
+            LicenseVisibility { license: license.name.clone(), visible: reasons.is_empty(), reasons }
         })
         .collect();
     let last_change = CommitJson::from(snapshot.commit_entry_of(seq)?);
@@ -80,9 +80,9 @@ fn show<F: RecordFields>(common: &Common, snapshot: &Snapshot, id: Id) -> anyhow
     let CommitJson { time, who, what, .. } = &last_change;
     let _ = writeln!(text, "last changed {time}, seq {seq}, by {}: {}", Printable(who), Printable(what));
     if licenses.is_empty() {
-        let _ = writeln!(text, "there are no licenses yet, so nobody sees it");
+        let _ = writeln!(text, "there are no licenses yet, so nobody can see it");
     }
-    for Sight { license, visible, reasons } in &licenses {
+    for LicenseVisibility { license, visible, reasons } in &licenses {
         let license = Printable(license);
         let _ = match visible {
             true => writeln!(text, "license `{license}` shows it"),
@@ -96,15 +96,15 @@ fn show<F: RecordFields>(common: &Common, snapshot: &Snapshot, id: Id) -> anyhow
     common.output().result(&Shown { dataset: F::DATASET, record, last_change, licenses }, text)
 }
 
-/// Says what is known of a record that is not there.
+/// The error for a record that does not exist: when it was removed, if a feed knows it.
 fn missing(snapshot: &Snapshot, dataset: Dataset, id: Id) -> anyhow::Result<ExitCode> {
-    let traces = snapshot.feed_entries_of(dataset, id)?;
-    match traces.iter().rev().find(|entry| !entry.is_live()) {
-        None => bail!("there is no record {id} of {dataset}, and no license was ever told of one"),
+    let entries = snapshot.feed_entries_of(dataset, id)?;
+    match entries.iter().rev().find(|entry| !entry.is_live()) {
+        None => bail!("there is no record {id} of {dataset}, and no license has ever shown one"),
         Some(entry) => {
             let CommitJson { time, who, what, .. } = snapshot.commit_entry_of(entry.seq)?.into();
             bail!(
-                "record {id} of {dataset} is removed; the last license that showed it was told so at {time}, seq {}, by {who}: {what}",
+                "record {id} of {dataset} was removed; it left the last license that showed it at {time}, seq {}, by {who}: {what}",
                 entry.seq
             )
         }

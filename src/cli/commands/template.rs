@@ -1,4 +1,4 @@
-//! `medfeed template`: import files to be filled in.
+//! `medfeed template`: empty import files to fill in.
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -9,27 +9,27 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use crate::cli::shared::common::Common;
-use crate::cli::shared::sheets::Sheets;
+use crate::cli::shared::sheets::WorkbookWriter;
 use crate::import::RowKind;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields, flat};
 
 /// Arguments of `medfeed template`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct TemplateArgs {
-    /// What the file is to hold: conferences, journals, organizations or tags. Or the workbook to write, ending .xlsx,
-    /// with a sheet for each of them
+    /// The kind of the rows: conferences, journals, organizations or tags. Or the name of a workbook to write, ending
+    /// .xlsx, with a sheet for each kind
     #[arg(value_name = "KIND_OR_FILE")]
     what: PathBuf,
-    /// csv prints the header; xlsx writes a workbook, which is named KIND.xlsx where only a kind is given
+    /// csv prints the header; xlsx writes a workbook, KIND.xlsx if only a kind is given
     #[arg(long)]
-    format: Option<Format>,
+    format: Option<TemplateFormat>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum TemplateFormat {
     /// The header, as a line of CSV
     Csv,
-    /// A workbook with notes, lists of known words, and cells that keep texts as they are typed
+    /// A workbook with notes, lists of allowed words, and cells that keep texts as typed
     Xlsx,
 }
 
@@ -38,14 +38,14 @@ pub(in crate::cli) fn run(common: &Common, args: &TemplateArgs) -> anyhow::Resul
     let kind: Option<RowKind> = given.parse().ok();
     let is_workbook = args.what.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("xlsx"));
     match (kind, args.format) {
-        (Some(kind), None | Some(Format::Csv)) => print_header(common, kind),
-        (Some(kind), Some(Format::Xlsx)) => write_workbook(common, Path::new(&format!("{kind}.xlsx")), &[kind]),
-        (None, None | Some(Format::Xlsx)) if is_workbook => {
+        (Some(kind), None | Some(TemplateFormat::Csv)) => print_header(common, kind),
+        (Some(kind), Some(TemplateFormat::Xlsx)) => write_workbook(common, Path::new(&format!("{kind}.xlsx")), &[kind]),
+        (None, None | Some(TemplateFormat::Xlsx)) if is_workbook => {
             const ALL: [RowKind; 4] = [RowKind::Conferences, RowKind::Journals, RowKind::Organizations, RowKind::Tags];
             write_workbook(common, &args.what, &ALL)
         }
         _ => bail!(
-            "`{given}` is neither `conferences`, `journals`, `organizations`, `tags` nor a file that ends .xlsx; give one of them"
+            "`{given}` is neither `conferences`, `journals`, `organizations`, `tags` nor a file name ending .xlsx; write one of them"
         ),
     }
 }
@@ -62,12 +62,12 @@ fn print_header(common: &Common, kind: RowKind) -> anyhow::Result<ExitCode> {
 }
 
 fn write_workbook(common: &Common, path: &Path, kinds: &[RowKind]) -> anyhow::Result<ExitCode> {
-    fn prepare<F: Fields>(sheets: &mut Sheets) -> anyhow::Result<()> {
+    fn prepare<F: Fields>(sheets: &mut WorkbookWriter) -> anyhow::Result<()> {
         let mut sheet = sheets.begin::<F>(false)?;
         sheet.prepare()?;
         sheet.end().map(|_| ())
     }
-    let mut sheets = Sheets::new();
+    let mut sheets = WorkbookWriter::new();
     for kind in kinds {
         match kind {
             RowKind::Conferences => prepare::<ConferenceFields>(&mut sheets),
@@ -76,10 +76,10 @@ fn write_workbook(common: &Common, path: &Path, kinds: &[RowKind]) -> anyhow::Re
             RowKind::Tags => prepare::<TagFields>(&mut sheets),
         }?;
     }
-    // What somebody filled in is never written over.
+    // A workbook that was filled in is never overwritten.
     let file =
         OpenOptions::new().write(true).create_new(true).open(path).with_context(|| path.display().to_string())?;
     sheets.write(&file)?;
-    let text = format!("{}: fill it in, and run `medfeed import` with it", path.display());
+    let text = format!("{}: fill it in, then run `medfeed import` with it", path.display());
     common.output().result(&json!({ "file": path }), text)
 }

@@ -17,10 +17,11 @@ use crate::store::upgrade::replace::{UpgradePlan, UpgradeReport, plan, upgrade};
 /// Arguments of `medfeed upgrade`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct UpgradeArgs {
-    /// Say what an upgrade would do, and what customers would notice; change nothing
+    /// Show what an upgrade would do, and what customers would notice; change nothing
     #[arg(long, conflicts_with = "if_needed")]
     dry_run: bool,
-    /// Say nothing where there is nothing to do: no database, one that is not older, or a replica. For scripts that start a server
+    /// Succeed silently if there is nothing to upgrade: no database, a current one, or a replica. For scripts that
+    /// start a server
     #[arg(long)]
     if_needed: bool,
 }
@@ -38,7 +39,7 @@ struct Done<'a> {
 pub(in crate::cli) fn run(common: &Common, args: &UpgradeArgs) -> anyhow::Result<ExitCode> {
     let db = common.db.display();
     let planned = match plan(&common.db) {
-        // A replica loads its state anew when it is served.
+        // A replica loads its state again when it is served.
         Err(StoreError::NotFound { .. } | StoreError::OlderReplica { .. }) if args.if_needed => {
             return Ok(ExitCode::SUCCESS);
         }
@@ -48,7 +49,7 @@ pub(in crate::cli) fn run(common: &Common, args: &UpgradeArgs) -> anyhow::Result
         if args.if_needed {
             return Ok(ExitCode::SUCCESS);
         }
-        let text = format!("{db} is of format {SCHEMA}, as this medfeed writes it; there is nothing to upgrade.");
+        let text = format!("{db} has format {SCHEMA}, the format of this medfeed; there is nothing to upgrade.");
         return common.output().result(&Done { upgraded: false, plan: None, done: None }, text);
     };
     if args.dry_run {
@@ -64,7 +65,7 @@ pub(in crate::cli) fn run(common: &Common, args: &UpgradeArgs) -> anyhow::Result
     match upgraded? {
         Some(done) => {
             let text = format!(
-                "{db} is upgraded {}\nThe old file is kept as {}; remove it when you no longer want the way back.",
+                "{db} is upgraded {}\nThe old file is kept as {}; remove it when you no longer need it to go back.",
                 describe(&done.plan),
                 done.kept.display()
             );
@@ -77,7 +78,7 @@ pub(in crate::cli) fn run(common: &Common, args: &UpgradeArgs) -> anyhow::Result
     }
 }
 
-/// From where to where, and what customers notice.
+/// The formats, the number of records, and what customers notice.
 fn describe(plan: &UpgradePlan) -> String {
     let UpgradePlan { from, to, records: PerDataset { conferences, journals }, fields, .. } = plan;
     let formats = if from == to { format!("within format {to}") } else { format!("from format {from} to format {to}") };
@@ -85,8 +86,8 @@ fn describe(plan: &UpgradePlan) -> String {
         "Customers notice nothing: licenses, keys and sync tokens stay, and no record changes.".to_owned()
     } else {
         format!(
-            "Licenses, keys and sync tokens stay. Rows gain {}: the records that show them come once by the change feed, with \
-             `updated_at` as before.",
+            "Licenses, keys and sync tokens stay. Rows get the new fields {}: records with these fields appear once in the change \
+             feed, with `updated_at` as before.",
             fields.join(", ")
         )
     };

@@ -1,8 +1,8 @@
-//! Examples of commands: in their help, in the manual, and for a usage error that lacks something.
+//! Examples of commands, for their help, the manual pages, and usage errors.
 
 use clap::Command;
 
-/// A command with its subcommand, and lines that can be typed.
+/// A command such as `license set`, and its examples.
 type Examples = (&'static str, &'static [&'static str]);
 
 /// The examples of every command.
@@ -116,12 +116,12 @@ pub(in crate::cli) const EXAMPLES: &[Examples] = &[
     ("man", &["medfeed man | man -l -", "medfeed man --folder ~/.local/share/man/man1"]),
 ];
 
-/// The examples of a command; none when it has none.
+/// The examples of a command.
 pub(in crate::cli) fn of(path: &str) -> &'static [&'static str] {
     EXAMPLES.iter().find(|(name, _)| *name == path).map_or(&[], |(_, lines)| *lines)
 }
 
-/// Puts the examples at the end of every command's help.
+/// Adds the examples at the end of every command's help.
 pub(in crate::cli) fn add(command: Command, path: &str) -> Command {
     let names: Vec<String> = command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
     let command = names.into_iter().fold(command, |command, name| {

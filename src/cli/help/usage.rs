@@ -1,4 +1,4 @@
-//! Remedies for wrong command lines: clap tells what is wrong, this module adds what to write instead.
+//! Hints for wrong command lines: clap says what is wrong, this module adds what to write instead.
 
 use std::ffi::OsString;
 
@@ -6,12 +6,12 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 
+use crate::cli::help::corrections::{COMMANDS, OPTIONS};
 use crate::cli::help::examples;
-use crate::cli::help::habits::{COMMANDS, OPTIONS};
 use crate::cli::shared::common;
 use crate::model::nearest::nearest;
 
-/// Replaces clap's suggestions, which may be far from what was typed.
+/// Replaces clap's suggestions, which may be far from the input.
 pub(in crate::cli) fn explain(mut error: clap::Error, program: &Command, arguments: &[OsString]) -> clap::Error {
     let (path, command) = command_of(program, arguments);
     let text = |kind| match error.get(kind) {
@@ -49,7 +49,7 @@ pub(in crate::cli) fn explain(mut error: clap::Error, program: &Command, argumen
     if let Some(tip) = tip {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(tip)]));
     }
-    // The parser's own usage line may hold an argument that it only guessed.
+    // The parser's own usage line may contain an argument that it only guessed.
     error.insert(ContextKind::Usage, ContextValue::StyledStr(command.clone().render_usage()));
     error
 }
@@ -62,7 +62,7 @@ fn reason(error: &clap::Error) -> String {
     std::error::Error::source(error).map(ToString::to_string).unwrap_or_default()
 }
 
-/// The remedy for a value that its argument does not take, where the reason has none.
+/// The hint for an invalid value, if the reason has none.
 fn instead_of_value(argument: &Arg, value: &str, reason: &str, given: &[OsString]) -> Option<String> {
     let is_given = match argument.get_long() {
         Some(long) => given.iter().any(|given| given.to_string_lossy().starts_with(&format!("--{long}"))),
@@ -70,18 +70,18 @@ fn instead_of_value(argument: &Arg, value: &str, reason: &str, given: &[OsString
     };
     if let Some(variable) = argument.get_env().filter(|_| !is_given) {
         let variable = variable.to_string_lossy();
-        return Some(format!("the value is that of the variable `{variable}`; correct or unset it"));
+        return Some(format!("the value comes from the variable `{variable}`; correct or unset it"));
     }
     if argument.get_value_names().is_some_and(|names| names.iter().any(|name| name == "N")) {
         let default = argument.get_default_values().first().map(|default| default.to_string_lossy());
         return Some(format!("write a whole number, such as {}", default.as_deref().unwrap_or("100")));
     }
-    // A reason that lists the known words has them between backticks.
+    // A reason that lists the known words puts them between backticks.
     let words = reason.split('`').skip(1).step_by(2).filter(|word| *word != value);
     nearest(value, words).map(write_instead).filter(|remedy| !reason.contains(remedy))
 }
 
-/// The command that arguments name, and its name with those above it.
+/// The command that the arguments name, with its full name, such as `license set`.
 fn command_of(program: &Command, arguments: &[OsString]) -> (String, Command) {
     let mut program = program.clone();
     program.build();
@@ -100,8 +100,8 @@ fn instead_of_argument(given: &str, path: &str, command: &Command) -> String {
         return help();
     }
     let name = given.split('=').next().unwrap_or(given);
-    let habit = |row: &str| OPTIONS.iter().find(|(at, typed, _)| *at == row && typed.contains(&name));
-    if let Some((.., tip)) = habit(path) {
+    let correction = |row: &str| OPTIONS.iter().find(|(at, typed, _)| *at == row && typed.contains(&name));
+    if let Some((.., tip)) = correction(path) {
         return (*tip).to_owned();
     }
     let known = command.get_arguments().filter_map(Arg::get_long);
@@ -109,16 +109,16 @@ fn instead_of_argument(given: &str, path: &str, command: &Command) -> String {
         return format!("write `--{near}`");
     }
     if common::NAMES.contains(&name.trim_start_matches('-')) {
-        return format!("`medfeed {path}` has no use for `{name}`; leave it out").replace("  ", " ");
+        return format!("`medfeed {path}` does not take `{name}`; leave it out").replace("  ", " ");
     }
-    habit("*").map_or_else(help, |(.., tip)| (*tip).to_owned())
+    correction("*").map_or_else(help, |(.., tip)| (*tip).to_owned())
 }
 
 fn instead_of_command(given: &str, path: &str, command: &Command, program: &Command) -> String {
     if let Some((.., tip)) = COMMANDS.iter().find(|(row, typed, _)| *row == path && typed.contains(&given)) {
         return (*tip).to_owned();
     }
-    // `help` takes the names of all others.
+    // The arguments of `help` are command names.
     let command = if path == "help" { program } else { command };
     let known: Vec<&str> = command.get_subcommands().map(Command::get_name).filter(|name| *name != "help").collect();
     let shown = |name: &str| format!("medfeed {path} {name}").replace("  ", " ");
@@ -137,7 +137,7 @@ fn missing(error: &clap::Error) -> Vec<String> {
     }
 }
 
-/// An example of the command, one with the options if there is such a one.
+/// An example of the command, preferably with the options.
 fn example_with(path: &str, options: &[String]) -> Option<String> {
     let names: Vec<&str> = options.iter().filter_map(|option| option.split(' ').next()).collect();
     let lines = examples::of(path);

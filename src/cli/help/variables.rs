@@ -1,4 +1,5 @@
-//! Variables named `MEDFEED_...` that no option heeds: most likely misspelt, or of an option that says what one call does.
+//! Warnings about `MEDFEED_` variables that belong to no option. They are misspelt, or name an option that is set on
+//! the command line only.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -11,8 +12,8 @@ use crate::model::printable::Printable;
 
 const PREFIX: &str = "MEDFEED_";
 
-/// Variables of no option: the URL of `publish`, the key of `pull` and in lines for curl, the host's name in deploy/, and what
-/// tests and benchmarks heed.
+/// Variables that belong to no option: the URL of `publish`, the key of `pull` and of curl commands, the host name in
+/// deploy/, and settings of tests and benchmarks.
 const OTHERS: [&str; 11] = [
     "PUBLISH_URL",
     "KEY",
@@ -27,7 +28,7 @@ const OTHERS: [&str; 11] = [
     "BENCH_",
 ];
 
-/// The options of all commands: each name with its variable, if it has one.
+/// The options of all commands with their variables.
 pub(in crate::cli) fn options(program: &Command) -> BTreeMap<String, Option<String>> {
     fn collect(command: &Command, found: &mut BTreeMap<String, Option<String>>) {
         for argument in command.get_arguments() {
@@ -44,22 +45,22 @@ pub(in crate::cli) fn options(program: &Command) -> BTreeMap<String, Option<Stri
     found
 }
 
-/// The variables of all commands, of options and of what stands without one.
+/// The variables of all options and positional arguments.
 fn variables(command: &Command) -> BTreeSet<String> {
     let own = command.get_arguments().filter_map(|argument| argument.get_env());
     let own = own.map(|variable| variable.to_string_lossy().into_owned());
     own.chain(command.get_subcommands().flat_map(variables)).collect()
 }
 
-/// Warns of each variable that no option heeds.
-pub(in crate::cli) fn warn_of_unheeded(program: &Command) {
+/// Warns of each variable that belongs to no option.
+pub(in crate::cli) fn warn_of_unknown(program: &Command) {
     let names = std::env::vars_os().map(|(name, _)| name);
-    for warning in unheeded(program, names) {
+    for warning in unknown(program, names) {
         note(&format!("warning: {}", Printable(&warning)));
     }
 }
 
-fn unheeded(program: &Command, names: impl Iterator<Item = OsString>) -> Vec<String> {
+fn unknown(program: &Command, names: impl Iterator<Item = OsString>) -> Vec<String> {
     let options = options(program);
     let known = variables(program);
     let mut warnings = Vec::new();
@@ -73,11 +74,11 @@ fn unheeded(program: &Command, names: impl Iterator<Item = OsString>) -> Vec<Str
         let option = rest.to_ascii_lowercase().replace('_', "-");
         let near = nearest(rest, known.iter().filter_map(|known| known.strip_prefix(PREFIX)));
         let remedy = match (options.contains_key(&option), near) {
-            (true, _) => format!("what says what one call does is given on the command line: `--{option}`"),
+            (true, _) => format!("set `--{option}` on the command line; it has no variable"),
             (false, Some(near)) => format!("did you mean `{PREFIX}{near}`?"),
             (false, None) => "`medfeed help COMMAND` lists the variables".to_owned(),
         };
-        warnings.push(format!("no option heeds the variable `{name}`; {remedy}"));
+        warnings.push(format!("unknown variable `{name}`; {remedy}"));
     }
     warnings.sort();
     warnings
@@ -87,7 +88,7 @@ fn unheeded(program: &Command, names: impl Iterator<Item = OsString>) -> Vec<Str
 mod tests {
     use super::*;
 
-    /// Every option that a variable can set: what configures, and never what says what one call does.
+    /// The options that have a variable: those that configure, and none that selects what one call does.
     #[cfg(feature = "bucket")]
     const WITH_VARIABLE: &[&str] = &[
         "admin-host",
@@ -149,7 +150,7 @@ mod tests {
 
     #[cfg(feature = "bucket")]
     #[test]
-    fn only_what_configures_has_a_variable() {
+    fn only_options_that_configure_have_a_variable() {
         let options = options(&crate::cli::program());
         let found: Vec<&str> =
             options.iter().filter(|(_, variable)| variable.is_some()).map(|(name, _)| name.as_str()).collect();
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_option_heeds_is_told() {
+    fn unknown_variables_are_reported() {
         let program = crate::cli::program();
         let cases = [
             ("MEDFEED_YEAR", Some("`--year`")),
@@ -179,10 +180,10 @@ mod tests {
             ("PATH", None),
         ];
         for (name, expected) in cases {
-            let told = unheeded(&program, [OsString::from(name)].into_iter());
+            let warnings = unknown(&program, [OsString::from(name)].into_iter());
             match expected {
-                None => assert_eq!(told, Vec::<String>::new(), "{name}"),
-                Some(part) => assert!(told.len() == 1 && told[0].contains(part), "{name}: {told:?}"),
+                None => assert_eq!(warnings, Vec::<String>::new(), "{name}"),
+                Some(part) => assert!(warnings.len() == 1 && warnings[0].contains(part), "{name}: {warnings:?}"),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Parsers of arguments: durations, times, addresses, names, years, texts.
+//! Parsers of option values: durations, times, addresses, datasets, years, texts.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -11,12 +11,12 @@ use crate::model::printable::steers;
 use crate::model::time::{now, parse_date, parse_time};
 use crate::model::{Dataset, Timestamp};
 
-/// A duration: a number and a unit, or several (`1h 30m`).
+/// Parses a duration: a number and a unit, or several (`1h 30m`).
 pub(in crate::cli) fn parse_duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|_| "write a number and a unit: 90s, 5m, 24h, 7d".to_owned())
 }
 
-/// When something ends: RFC 3339, a date (its last moment, UTC), or a duration from now.
+/// Parses an end: an RFC 3339 time, a date (its end, UTC), or a duration from now.
 pub(in crate::cli) fn parse_end(text: &str) -> Result<Timestamp, String> {
     end_after(text, now())
 }
@@ -28,21 +28,21 @@ fn end_after(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     } else {
         if let Some(months) = text.strip_suffix('m').filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit())) {
             return Err(format!(
-                "`m` are minutes; for months write days, weeks or a date, and for minutes `{months}min`"
+                "`m` means minutes; for months write days, weeks or a date, and for minutes `{months}min`"
             ));
         }
-        let rule = "write a date, which ends with its day, UTC (2026-12-31), a date-time (2026-12-31T18:00:00Z), or a time \
-                    from now: 12h, 30d, 2w, 1y";
+        let rule = "write a date (2026-12-31, until its end in UTC), a date with a time (2026-12-31T18:00:00Z), or a time from \
+                    now: 12h, 30d, 2w, 1y";
         let duration = humantime::parse_duration(text).map_err(|_| rule.to_owned())?;
         now.plus_s(i64::try_from(duration.as_secs()).unwrap_or(i64::MAX))
     };
     if end <= now {
-        return Err(format!("it is in the past, so the key could never be used; it is {now} now"));
+        return Err(format!("it is in the past, so the key would never work; now is {now}"));
     }
     Ok(end)
 }
 
-/// Where to listen: `ADDRESS:PORT`; a port alone, also as `:PORT`, means 127.0.0.1.
+/// Parses `ADDRESS:PORT`. A port alone, also as `:PORT`, means 127.0.0.1.
 pub(in crate::cli) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);
@@ -50,7 +50,7 @@ pub(in crate::cli) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     let port_rule = "write the port as a number from 0 to 65535, such as 127.0.0.1:8080; 0 picks a free one";
     let port = |port: &str| port.parse::<u16>().map_err(|_| port_rule.to_owned());
     if text.contains("://") {
-        return Err("write it without the scheme: 127.0.0.1:8080; HTTPS comes with --tls-cert and --tls-key".to_owned());
+        return Err("write it without the scheme: 127.0.0.1:8080; for HTTPS add --tls-cert and --tls-key".to_owned());
     }
     if let Ok(address) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
         return Err(format!("it has no port; write {}", SocketAddr::new(address, 8080)));
@@ -73,11 +73,11 @@ pub(in crate::cli) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-/// A dataset by its exact name.
+/// Parses the exact name of a dataset.
 pub(in crate::cli) fn parse_dataset(text: &str) -> Result<Dataset, String> {
     text.parse().map_err(|unknown: UnknownDataset| {
         if text.contains([',', ';']) {
-            return format!("it names several; give the option once per value: --dataset {}", {
+            return format!("it names several datasets; repeat the option: --dataset {}", {
                 Dataset::ALL.map(Dataset::as_str).join(" --dataset ")
             });
         }
@@ -88,10 +88,10 @@ pub(in crate::cli) fn parse_dataset(text: &str) -> Result<Dataset, String> {
     })
 }
 
-/// What is logged: a level, or a filter of `tracing`.
+/// Parses a log level, or a filter of `tracing`.
 pub(in crate::cli) fn parse_filter(text: &str) -> Result<String, String> {
     const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
-    // A filter of one word names a module, which nobody means who writes `verbose`.
+    // To `tracing`, a single word such as `verbose` is the name of a module.
     let is_word = text.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let is_level = LEVELS.iter().any(|level| level.eq_ignore_ascii_case(text));
     if is_word && !is_level || EnvFilter::try_new(text).is_err() {
@@ -100,8 +100,8 @@ pub(in crate::cli) fn parse_filter(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// An absolute URL without query; a slash at its end is dropped. The documentation puts it between a shell's quotes, single
-/// and double ones, so it holds nothing that ends them or is expanded.
+/// Parses an absolute URL without query, and drops a slash at its end. The documentation quotes it in shell commands,
+/// so it must not contain characters that a shell expands, or that end a quote.
 pub(in crate::cli) fn parse_url(text: &str) -> Result<String, String> {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let is_plain = |rest: &str| {
@@ -110,13 +110,13 @@ pub(in crate::cli) fn parse_url(text: &str) -> Result<String, String> {
     match rest {
         Some(rest) if is_plain(rest) => Ok(text.trim_end_matches('/').to_owned()),
         None if is_plain(text) && !text.contains("://") => {
-            Err(format!("write an absolute URL, with its scheme: https://{text}"))
+            Err(format!("write an absolute URL, with the scheme: https://{text}"))
         }
         _ => Err("write an absolute URL without query, such as https://feed.example.org".to_owned()),
     }
 }
 
-/// A year, or a range of years that includes its end.
+/// Parses a year, or a range of years that includes its end.
 pub(in crate::cli) fn parse_years(text: &str) -> Result<std::ops::RangeInclusive<u16>, String> {
     let rule = || "write a year from 1900 to 2100, or a range such as 2024..2027".to_owned();
     let year = |text: &str| {
@@ -130,9 +130,9 @@ pub(in crate::cli) fn parse_years(text: &str) -> Result<std::ops::RangeInclusive
             let ends = text.get(..4).zip(text.len().checked_sub(4).and_then(|at| text.get(at..)));
             match ends.map(|(first, last)| (year(first), year(last), first, last)) {
                 Some((Ok(_), Ok(_), first, last)) if text.contains(',') => {
-                    format!("give the option once per value: --year {first} --year {last}; or a range: {first}..{last}")
+                    format!("repeat the option: --year {first} --year {last}; or write a range: {first}..{last}")
                 }
-                Some((Ok(_), Ok(_), first, last)) => format!("a range of years is written {first}..{last}"),
+                Some((Ok(_), Ok(_), first, last)) => format!("write a range of years as {first}..{last}"),
                 _ => rule,
             }
         }),
@@ -143,21 +143,21 @@ pub(in crate::cli) fn parse_years(text: &str) -> Result<std::ops::RangeInclusive
     }
 }
 
-/// A text that is not empty.
+/// Parses a text that is not empty.
 pub(in crate::cli) fn parse_text(text: &str) -> Result<String, String> {
     if text.is_empty() {
-        Err("it is empty; give a text, or leave the option out".to_owned())
+        Err("it is empty; write a text, or leave the option out".to_owned())
     } else {
         Ok(text.to_owned())
     }
 }
 
-/// A text that is not empty, and that listings can print unchanged.
+/// Parses a text that is not empty and contains no control characters.
 pub(in crate::cli) fn parse_plain_text(text: &str) -> Result<String, String> {
     if text.contains(steers) {
-        return Err("it holds a line break, a tab, or another character that steers a terminal; write one line of \
-                    plain text"
-            .to_owned());
+        return Err(
+            "it contains a line break, a tab, or another control character; write one line of plain text".to_owned()
+        );
     }
     parse_text(text)
 }
@@ -218,7 +218,7 @@ mod tests {
             ("2w", Ok("2026-12-06T12:00:00Z")),
             ("90min", Ok("2026-11-22T13:30:00Z")),
             ("2026-11-21", Err("in the past")),
-            ("2020-01-01T00:00:00Z", Err("it is 2026-11-22T12:00:00Z now")),
+            ("2020-01-01T00:00:00Z", Err("now is 2026-11-22T12:00:00Z")),
             ("0s", Err("in the past")),
             ("6m", Err("`6min`")),
             ("tomorrow", Err("write a date")),
@@ -227,7 +227,7 @@ mod tests {
         for (text, expected) in cases {
             match (end_after(text, now), expected) {
                 (Ok(end), Ok(expected)) => assert_eq!(end.to_string(), expected, "{text}"),
-                (Err(told), Err(expected)) => assert!(told.contains(expected), "{text}: {told}"),
+                (Err(message), Err(expected)) => assert!(message.contains(expected), "{text}: {message}"),
                 (read, expected) => panic!("{text}: {read:?}, not {expected:?}"),
             }
         }
@@ -256,7 +256,7 @@ mod tests {
         for (text, expected) in cases {
             match (parse_listen(text), expected) {
                 (Ok(address), Ok(expected)) => assert_eq!(address.to_string(), expected, "{text}"),
-                (Err(told), Err(expected)) => assert!(told.contains(expected), "{text}: {told}"),
+                (Err(message), Err(expected)) => assert!(message.contains(expected), "{text}: {message}"),
                 (read, expected) => panic!("{text}: {read:?}, not {expected:?}"),
             }
         }

@@ -1,4 +1,4 @@
-//! What a run does to the content, row by row and license by license: for a dry run.
+//! The changes of a dry run, by row and by license.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -14,21 +14,21 @@ use crate::model::{Curated, Dataset, Fields, Id, License, RecordFields, Referenc
 use crate::store::StoreError;
 use crate::store::write::batch::{ChangeObserver, Curation};
 
-/// The most rows of a list that are shown to people.
+/// The most rows of a list that are printed as text.
 const MAX_SHOWN: usize = 20;
-/// The most characters of a value that are shown to people.
+/// The most characters of a value that are printed as text.
 const MAX_VALUE_CHARS: usize = 100;
 
-/// Collects what a batch changes.
+/// Collects the changes of a batch.
 #[derive(Debug)]
 pub(in crate::cli) struct Changes {
     references_before: References,
     licenses: Vec<License>,
     rows: Vec<RowChange>,
-    effects: BTreeMap<(String, Dataset), Effect>,
+    effects: BTreeMap<(String, Dataset), ViewChanges>,
 }
 
-/// All that a batch changes, as JSON has it.
+/// The changes of a batch in JSON.
 #[derive(Debug, Serialize)]
 pub(in crate::cli) struct ChangesJson {
     /// Organizations, tags, conferences, journals; each by id.
@@ -42,7 +42,7 @@ struct RowChange {
     dataset: &'static str,
     id: Id,
     name: String,
-    change: Kind,
+    change: ChangeKind,
     /// The fields that differ, in the order of the record.
     fields: Vec<FieldChange>,
 }
@@ -50,7 +50,7 @@ struct RowChange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::Display)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
-enum Kind {
+enum ChangeKind {
     Added,
     Changed,
     Removed,
@@ -65,17 +65,17 @@ struct FieldChange {
 
 /// A record by id and name.
 #[derive(Clone, Debug, Serialize)]
-struct Named {
+struct NamedRecord {
     id: Id,
     name: String,
 }
 
-/// What a license's view of a dataset gains, changes and loses.
+/// The records of a dataset that enter a license, change in it, or leave it.
 #[derive(Debug, Default, Serialize)]
-struct Effect {
-    entering: Vec<Named>,
-    changed: Vec<Named>,
-    leaving: Vec<Named>,
+struct ViewChanges {
+    entering: Vec<NamedRecord>,
+    changed: Vec<NamedRecord>,
+    leaving: Vec<NamedRecord>,
 }
 
 #[derive(Debug, Serialize)]
@@ -83,14 +83,11 @@ struct LicenseChanges {
     license: String,
     dataset: Dataset,
     #[serde(flatten)]
-    effect: Effect,
+    effect: ViewChanges,
 }
 
 impl Changes {
-    /// Of a batch that is about to be applied to this state.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
+    /// Prepares for a batch that is about to be applied to this state.
     pub fn of(state: &impl Curation) -> Result<Changes, StoreError> {
         Ok(Changes {
             references_before: state.references()?.clone(),
@@ -103,9 +100,9 @@ impl Changes {
     fn push<F: Fields>(&mut self, before: Option<&Curated<F>>, after: Option<&Curated<F>>, references: &References) {
         let Some(row) = after.or(before) else { return };
         let change = match (before, after) {
-            (None, _) => Kind::Added,
-            (_, None) => Kind::Removed,
-            _ => Kind::Changed,
+            (None, _) => ChangeKind::Added,
+            (_, None) => ChangeKind::Removed,
+            _ => ChangeKind::Changed,
         };
         let none = F::default();
         let old = before.map_or(&none, Curated::fields).values();
@@ -119,7 +116,6 @@ impl Changes {
         self.rows.push(RowChange { dataset: F::STEM, id: row.id(), name, change, fields });
     }
 
-    /// All of it, for scripts.
     pub fn into_json(self) -> ChangesJson {
         let effects = self.effects.into_iter();
         ChangesJson {
@@ -130,13 +126,13 @@ impl Changes {
         }
     }
 
-    /// The rows, for people: the first of each kind.
+    /// The changed rows as text: the first of each kind.
     pub fn describe_rows(&self) -> String {
         let mut text = String::new();
         let datasets = self.rows.iter().map(|row| row.dataset).collect::<Vec<_>>();
-        let kinds = datasets
-            .chunk_by(|one, other| one == other)
-            .flat_map(|datasets| [Kind::Added, Kind::Changed, Kind::Removed].map(|change| (datasets[0], change)));
+        let kinds = datasets.chunk_by(|one, other| one == other).flat_map(|datasets| {
+            [ChangeKind::Added, ChangeKind::Changed, ChangeKind::Removed].map(|change| (datasets[0], change))
+        });
         for (dataset, change) in kinds {
             let rows: Vec<&RowChange> =
                 self.rows.iter().filter(|row| (row.dataset, row.change) == (dataset, change)).collect();
@@ -147,7 +143,7 @@ impl Changes {
             let _ = writeln!(text, "{dataset} {change}:");
             for row in rows.iter().take(MAX_SHOWN) {
                 let _ = writeln!(text, "  {} {}", row.id, shown(&row.name));
-                if change == Kind::Changed {
+                if change == ChangeKind::Changed {
                     row.fields.iter().for_each(|field| field.describe(&mut text));
                 }
             }
@@ -156,13 +152,13 @@ impl Changes {
         text
     }
 
-    /// What the licenses gain, change and lose, for people: the first of each.
+    /// The changes of a license as text: the first of each kind.
     pub fn describe_license(&self, license: &str, dataset: Dataset) -> String {
         let mut text = String::new();
         let Some(effect) = self.effects.get(&(license.to_owned(), dataset)) else { return text };
         let lists = [("enter", &effect.entering), ("change", &effect.changed), ("leave", &effect.leaving)];
         for (what, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
-            for Named { id, name } in list.iter().take(MAX_SHOWN) {
+            for NamedRecord { id, name } in list.iter().take(MAX_SHOWN) {
                 let _ = writeln!(text, "  {what:<6} {id} {}", shown(name));
             }
             push_more(&mut text, "  ", list.len());
@@ -176,14 +172,14 @@ impl FieldChange {
         let (before, after) = (text_of(&self.before), text_of(&self.after));
         let (before, after) = (before.as_deref().unwrap_or("(empty)"), after.as_deref().unwrap_or("(empty)"));
         let _ = if before == after {
-            writeln!(text, "      {}: {} (what it links changed)", self.field, shown(after))
+            writeln!(text, "      {}: {} (a linked row changed)", self.field, shown(after))
         } else {
             writeln!(text, "      {}: {} → {}", self.field, shown(before), shown(after))
         };
     }
 }
 
-/// A value on a line of its own.
+/// A value in one line, shortened.
 fn shown(text: &str) -> String {
     Printable(&cut(text, MAX_VALUE_CHARS)).to_string()
 }
@@ -219,7 +215,7 @@ impl ChangeObserver for Changes {
                 (true, true) => &mut effect.changed,
                 (true, false) => &mut effect.leaving,
             };
-            list.push(Named { id: row.id(), name: row.fields().name().to_owned() });
+            list.push(NamedRecord { id: row.id(), name: row.fields().name().to_owned() });
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What all commands share: their common arguments, opening the database, and committing.
+//! Code that all commands share: common options, opening the database, and committing.
 
 use std::cell::Cell;
 use std::ffi::OsString;
@@ -19,7 +19,7 @@ use crate::store::file::links::resolve;
 use crate::store::replication::PublishedNote;
 use crate::store::{CLOCK_TOLERANCE_S, Edit, Follower, StoreError, Writer};
 
-/// The heading of common arguments in a command's help.
+/// The heading of common options in a command's help.
 const HEADING: &str = "Common options";
 
 const DB: &str = "db";
@@ -27,78 +27,78 @@ const JSON: &str = "json";
 const WAIT: &str = "wait";
 const PUBLISH_WAIT: &str = "publish-wait";
 
-/// The names of the common arguments.
+/// The names of the common options.
 pub(in crate::cli) const NAMES: [&str; 4] = [DB, JSON, WAIT, PUBLISH_WAIT];
 
-/// The exit code of a command that is done here, and that replicas do not know of yet.
+/// The exit code of a command that succeeded, but whose change is not published yet.
 const NOT_PUBLISHED: u8 = 3;
-/// The exit code of a command whose database is published by another by now.
+/// The exit code of a command whose database another publisher took over.
 pub(in crate::cli) const EXIT_FENCED: u8 = 4;
 
-/// How long a publisher at work takes for a commit, usually.
+/// The usual time that a running publisher needs for a commit.
 const USUAL_PUBLISH_TIME: Duration = Duration::from_secs(2);
-/// The time between two looks whether a commit is published.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// The time between two checks whether a commit is published.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What the common arguments said.
+/// The values of the common options.
 #[derive(Debug)]
 pub(in crate::cli) struct Common {
     pub db: PathBuf,
     pub json: bool,
     pub wait: Duration,
-    /// How long to wait until replicas can know of a commit; not given for commands that make none.
+    /// How long to wait until a commit is published; `None` for commands that make no commit.
     pub publish_wait: Option<Duration>,
-    /// Whether the command took something away, so that it says what replicas do not know yet even if it need not wait.
-    pub takes_away: Cell<bool>,
+    /// Whether the command narrowed a license. Then it reports an unpublished commit even if it does not wait for it.
+    pub narrows_access: Cell<bool>,
 }
 
-/// The common argument of a command that serves the database.
-pub(in crate::cli) fn serves() -> [Arg; 1] {
+/// The common option of a command that serves the database.
+pub(in crate::cli) fn db_option() -> [Arg; 1] {
     let db = Arg::new(DB).long(DB).env("MEDFEED_DB").value_name("PATH").default_value("medfeed.redb");
     [db.value_parser(value_parser!(PathBuf)).help("The database file").help_heading(HEADING)]
 }
 
-/// The common argument of a command that tells something, and uses no database.
-pub(in crate::cli) fn tells() -> [Arg; 1] {
+/// The common option of a command that prints a result and uses no database.
+pub(in crate::cli) fn json_option() -> [Arg; 1] {
     let json = Arg::new(JSON).long(JSON).env("MEDFEED_JSON").action(ArgAction::SetTrue);
     let json = json.value_parser(FalseyValueParser::new());
     [json.help("Print one JSON object on standard output, for scripts").help_heading(HEADING)]
 }
 
-/// The common arguments of a command that reads the database.
-pub(in crate::cli) fn reads() -> [Arg; 2] {
-    let ([db], [json]) = (serves(), tells());
+/// The common options of a command that reads the database.
+pub(in crate::cli) fn read_options() -> [Arg; 2] {
+    let ([db], [json]) = (db_option(), json_option());
     [db, json]
 }
 
-/// The common arguments of a command that takes the writer's lock.
-pub(in crate::cli) fn writes() -> [Arg; 3] {
-    let [db, json] = reads();
+/// The common options of a command that takes the writer's lock.
+pub(in crate::cli) fn write_options() -> [Arg; 3] {
+    let [db, json] = read_options();
     let wait = Arg::new(WAIT).long(WAIT).env("MEDFEED_WAIT").value_name("TIME").default_value("30s");
-    let help = "How long to wait for another process that is writing, such as 30s or 5m";
+    let help = "How long to wait while another process writes, such as 30s or 5m";
     [db, json, wait.value_parser(parse_duration).help(help).help_heading(HEADING)]
 }
 
-/// The common arguments of a command that makes a commit.
-pub(in crate::cli) fn commits() -> [Arg; 4] {
-    publishes("0s")
+/// The common options of a command that makes a commit.
+pub(in crate::cli) fn commit_options() -> [Arg; 4] {
+    publish_wait_options("0s")
 }
 
-/// The common arguments of a command that takes access away, which is to be so at replicas too.
-pub(in crate::cli) fn withdraws() -> [Arg; 4] {
-    publishes("30s")
+/// The common options of a command that revokes access. It waits for replicas by default.
+pub(in crate::cli) fn revoke_options() -> [Arg; 4] {
+    publish_wait_options("30s")
 }
 
-fn publishes(default: &'static str) -> [Arg; 4] {
-    let [db, json, wait] = writes();
+fn publish_wait_options(default: &'static str) -> [Arg; 4] {
+    let [db, json, wait] = write_options();
     let publish_wait = Arg::new(PUBLISH_WAIT).long(PUBLISH_WAIT).env("MEDFEED_PUBLISH_WAIT").value_name("TIME");
-    let help = "How long to wait until a database that is published has the change in its bucket; 3 is the exit code if that \
-                takes longer";
+    let help = "If the database is published: how long to wait until the bucket has the change. If this takes longer, the exit \
+                code is 3";
     let publish_wait = publish_wait.default_value(default).value_parser(parse_duration);
     [db, json, wait, publish_wait.help(help).help_heading(HEADING)]
 }
 
-/// Refuses to write a file into a folder that is not there.
+/// Returns an error if the folder of a file does not exist.
 pub(in crate::cli) fn require_folder(file: &Path) -> anyhow::Result<()> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder.filter(|folder| !folder.exists()) {
@@ -107,7 +107,7 @@ pub(in crate::cli) fn require_folder(file: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Moves common options that stand before a command behind its name, where its own parser knows them.
+/// Moves common options from before a command to behind its name, where its own parser knows them.
 pub(in crate::cli) fn move_behind_command(program: &Command, arguments: Vec<OsString>) -> Vec<OsString> {
     let mut arguments = arguments.into_iter();
     let (mut kept, mut moved): (Vec<OsString>, Vec<OsString>) = (arguments.next().into_iter().collect(), Vec::new());
@@ -126,13 +126,13 @@ pub(in crate::cli) fn move_behind_command(program: &Command, arguments: Vec<OsSt
             _ => {
                 let found = command.find_subcommand(&*text);
                 kept.push(argument);
-                // Of anything else the parser tells what is wrong.
+                // The parser reports anything else.
                 let Some(found) = found else { break };
                 command = found;
             }
         }
     }
-    // Without a command the parser asks for one.
+    // Without a command the parser reports that it is missing.
     if kept.len() > 1 {
         kept.append(&mut moved);
     }
@@ -140,21 +140,21 @@ pub(in crate::cli) fn move_behind_command(program: &Command, arguments: Vec<OsSt
     kept
 }
 
-/// Whether replicas can know of a commit.
+/// Whether a commit is published.
 enum Publication {
-    /// It is in the bucket, or the database was never published.
+    /// The bucket has it, or the database was never published.
     Done,
-    /// Not yet, but a publisher may be at work.
+    /// Not yet, but a publisher may be running.
     Waiting(String),
     /// Another publisher took over.
     Fenced(String),
-    /// Nothing tells that a publisher is at work here.
+    /// There is no sign of a publisher of this file.
     Unknown(String),
 }
 
 impl Publication {
-    /// Looks whether a commit of a database is published. Only a note about a commit that this very file holds counts: a note is
-    /// left behind where a file is copied or moved.
+    /// Returns whether a commit is published. The publisher's note counts only if this file contains the commit that it
+    /// names: copying or moving a database can leave a note behind.
     fn of(db: &Path, commit: Head) -> Result<Publication, StoreError> {
         let note = PublishedNote::read(db)?;
         let view = Follower::open(db)?.origin()?;
@@ -163,15 +163,15 @@ impl Publication {
             return Ok(match id {
                 None => Publication::Done,
                 Some(_) => Publication::Unknown(
-                    "this database was published, and nothing next to it tells where to: run `medfeed publish URL` here, or on \
-                     the machine that publishes it. If it is to stay unpublished, add --publish-wait 0s"
+                    "this database was published, but no note next to it says where: run `medfeed publish URL` here, or on the \
+                     machine that publishes it. If it is no longer published, add --publish-wait 0s"
                         .to_owned(),
                 ),
             });
         };
         if id != Some(note.id) {
             return Ok(Publication::Unknown(format!(
-                "the note of what is published in {} is about another database: run `medfeed publish`, which tells more",
+                "the note next to it is about another database, published in {}; `medfeed publish` says more",
                 Printable(&note.url)
             )));
         }
@@ -182,13 +182,13 @@ impl Publication {
         Ok(match note.fenced {
             Some(by) => Publication::Fenced(by),
             None if is_held => Publication::Waiting(format!(
-                "it is not in {} so far. Look whether `medfeed publish` runs; `medfeed publish {} --status` tells what waits",
+                "it is not in {} yet. Check that `medfeed publish` runs; `medfeed publish {} --status` shows what waits",
                 Printable(&note.url),
                 ShellWord(&Printable(&note.url).to_string())
             )),
             None => Publication::Waiting(format!(
-                "{} ends with a commit that this file does not hold: the file was replaced by another copy. `medfeed publish {}` \
-                 tells what to do",
+                "{} ends with a commit that this file does not contain: the file was replaced by another copy. `medfeed publish \
+                 {}` says what to do",
                 Printable(&note.url),
                 ShellWord(&Printable(&note.url).to_string())
             )),
@@ -196,21 +196,20 @@ impl Publication {
     }
 }
 
-/// Tells that replicas do not know of what is done here.
-fn note_late(why: &str) {
-    note(&format!("done here; replicas do not know it yet: {why}"));
+fn note_unpublished(why: &str) {
+    note(&format!("done here, but replicas do not have the change yet: {why}"));
 }
 
-fn note_alone(db: &Path, by: &str) {
+fn note_fenced(db: &Path, by: &str) {
     note(&format!(
-        "done in {} alone, which nobody follows any more: {}; do the same there",
+        "done only in {}, which is no longer published: {}; repeat the command in the database that took over",
         Printable(&db.display().to_string()),
         Printable(by)
     ));
 }
 
 impl Common {
-    /// What the arguments of a command say; of those that it does not take, what has no effect.
+    /// Reads the options of a command. Options that it does not take get values without effect.
     pub fn of(matches: &ArgMatches) -> Common {
         fn given<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, id: &str) -> Option<T> {
             matches.try_get_one(id).ok().flatten().cloned()
@@ -220,18 +219,15 @@ impl Common {
             json: given(matches, JSON).unwrap_or_default(),
             wait: given(matches, WAIT).unwrap_or_default(),
             publish_wait: given(matches, PUBLISH_WAIT),
-            takes_away: Cell::new(false),
+            narrows_access: Cell::new(false),
         }
     }
 
-    /// Waits until replicas can know of what was committed, where the database is published and the arguments say so. Returns
-    /// the exit code of a command that is done.
-    ///
-    /// # Errors
-    /// When the database, or the publisher's note beside it, cannot be read.
-    pub fn await_published(&self) -> Result<ExitCode, StoreError> {
+    /// Waits until the last commit is published, if the database is published and the options ask for it. Returns the
+    /// exit code of a command that succeeded.
+    pub fn await_publication(&self) -> Result<ExitCode, StoreError> {
         let Some(time) = self.publish_wait else { return Ok(ExitCode::SUCCESS) };
-        let (time, late) = match (time.is_zero(), self.takes_away.get()) {
+        let (time, late) = match (time.is_zero(), self.narrows_access.get()) {
             (false, _) => (time, ExitCode::from(NOT_PUBLISHED)),
             (true, true) => (USUAL_PUBLISH_TIME, ExitCode::SUCCESS),
             (true, false) => return Ok(ExitCode::SUCCESS),
@@ -242,12 +238,12 @@ impl Common {
             match Publication::of(&self.db, commit)? {
                 Publication::Done => return Ok(ExitCode::SUCCESS),
                 Publication::Fenced(by) => {
-                    note_alone(&self.db, &by);
+                    note_fenced(&self.db, &by);
                     return Ok(ExitCode::from(EXIT_FENCED));
                 }
-                Publication::Waiting(_) if Instant::now() < deadline => std::thread::sleep(LOOK_EVERY),
+                Publication::Waiting(_) if Instant::now() < deadline => std::thread::sleep(POLL_INTERVAL),
                 Publication::Waiting(why) | Publication::Unknown(why) => {
-                    note_late(&why);
+                    note_unpublished(&why);
                     return Ok(late);
                 }
             }
@@ -258,17 +254,17 @@ impl Common {
         Output::new(self.json)
     }
 
-    /// The path of the database file with links followed; its companion files stand beside it.
+    /// The path of the database file with links resolved. Its companion files are next to it.
     pub fn resolved_db(&self) -> PathBuf {
         resolve(&self.db)
     }
 
-    /// Opens the database for a short change. A long import gives way to it.
+    /// Opens the database for a short change. A long import yields the lock to it.
     pub fn open_writer(&self) -> Result<Writer, StoreError> {
         Writer::open_urgent(&self.db, self.wait)
     }
 
-    /// Opens the database, be it a replica, with the lock that nobody else writes under.
+    /// Opens the database with the writer's lock, even if it is a replica.
     pub fn open_for_check(&self) -> Result<Writer, StoreError> {
         Writer::open_any(&self.db, self.wait)
     }
@@ -292,8 +288,8 @@ impl Common {
         let behind_s = edit.clock_behind_s();
         if behind_s > CLOCK_TOLERANCE_S {
             self.output().warning(format!(
-                "the clock is {} behind the last commit, so this one carries that commit's time, {}; callers who work by \
-                 updated_since see both as of then. Check the clocks of machines that write",
+                "the clock is {} behind the last commit, so this commit gets the same time, {}; callers that use updated_since \
+                 see both at that time. Check the clocks of the machines that write",
                 counted(behind_s.unsigned_abs(), "second"),
                 edit.time()
             ));
@@ -301,12 +297,12 @@ impl Common {
         edit.describe(what);
         let is_new = edit.is_first();
         edit.commit()?;
-        self.tell_if_new(is_new);
+        self.note_if_new(is_new);
         self.warn_of_foreign_note();
         Ok(())
     }
 
-    /// Warns where the publisher's note tells of a commit that the file does not hold, unless a restore explains that.
+    /// Warns if the publisher's note names a commit that the file does not contain, unless a restore explains that.
     fn warn_of_foreign_note(&self) {
         let find = || -> Result<Option<PublishedNote>, StoreError> {
             let Some(note) = PublishedNote::read(&self.db)?.filter(|note| note.fenced.is_none()) else {
@@ -317,11 +313,11 @@ impl Common {
             let is_explained = is_own || view.restored_over()?.is_some_and(|over| over.seq >= note.seq);
             Ok((!is_explained).then_some(note))
         };
-        // A read failure is reported by the command itself.
+        // The command itself reports read failures.
         if let Ok(Some(note)) = find() {
             self.output().warning(format!(
-                "{} was published to {} up to seq {}, with a commit that is not in this file: it was replaced by another copy. \
-                 Replicas do not know what is written here before `medfeed publish {}` has told what to do",
+                "{} was published to {} up to seq {}, with a commit that is not in this file: the file was replaced by another \
+                 copy. Replicas do not get its changes; run `medfeed publish {}`, which says what to do",
                 self.db.display(),
                 Printable(&note.url),
                 note.seq,
@@ -330,8 +326,8 @@ impl Common {
         }
     }
 
-    /// Tells that the command made the database, as one does by mistake with a wrong `--db`.
-    pub fn tell_if_new(&self, is_new: bool) {
+    /// Says that the command created the database, which may be a mistake in `--db`.
+    pub fn note_if_new(&self, is_new: bool) {
         if is_new && self.db.exists() {
             note(&format!("{} is a new database", Printable(&self.db.display().to_string())));
         }

@@ -1,11 +1,11 @@
-//! How a failure is told: once, without the system's error numbers, and with what to do.
+//! Error messages: each cause once, with a hint instead of the number of a system error.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The error and its causes in one line. A cause that the error tells itself is not told again.
-pub(in crate::cli) fn tell(error: &anyhow::Error) -> String {
+/// The error and its causes in one line. A cause that is already in the text is not repeated.
+pub(in crate::cli) fn describe(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain() {
         let cause = cause.to_string();
@@ -18,7 +18,7 @@ pub(in crate::cli) fn tell(error: &anyhow::Error) -> String {
     with_remedy(text)
 }
 
-/// Replaces the number of a system's error by what to do.
+/// Replaces the number of a system error by a hint.
 fn with_remedy(text: String) -> String {
     const MARK: &str = " (os error ";
     let Some((before, rest)) = text.split_once(MARK) else { return text };
@@ -26,7 +26,7 @@ fn with_remedy(text: String) -> String {
     let Ok(number) = number.parse() else { return text };
     let remedy = remedy(std::io::Error::from_raw_os_error(number).kind(), before);
     match remedy {
-        // The message goes on with a remedy of its own.
+        // The message has a hint of its own.
         _ if after.contains("; ") || before.contains("; ") => format!("{before}{after}"),
         Some(remedy) => format!("{before}{after}; {remedy}"),
         None => text,
@@ -37,27 +37,25 @@ fn remedy(kind: ErrorKind, message: &str) -> Option<String> {
     Some(match kind {
         ErrorKind::NotFound => "check the path and its spelling".to_owned(),
         ErrorKind::PermissionDenied => match owner_of_path_in(message) {
-            Some(owner) => format!("{owner}; run the command as a user who may, or change the permissions"),
-            None => "run the command as a user who may, or change the permissions".to_owned(),
+            Some(owner) => format!("{owner}; run the command as a user with access, or change the permissions"),
+            None => "run the command as a user with access, or change the permissions".to_owned(),
         },
         ErrorKind::IsADirectory => "it is a folder; name a file".to_owned(),
-        ErrorKind::NotADirectory => {
-            "a part of the path is a file where a folder is needed; name another path".to_owned()
-        }
-        ErrorKind::AlreadyExists => "a file of that name is there; choose another name".to_owned(),
-        ErrorKind::ReadOnlyFilesystem => "the file system takes no writes; choose another place".to_owned(),
+        ErrorKind::NotADirectory => "a part of the path is a file, not a folder; name another path".to_owned(),
+        ErrorKind::AlreadyExists => "a file with this name exists; choose another name".to_owned(),
+        ErrorKind::ReadOnlyFilesystem => "the file system is read-only; choose another path".to_owned(),
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "free some room on the disk".to_owned(),
         ErrorKind::AddrInUse => "another program listens there; stop it, or choose another address".to_owned(),
         _ => return None,
     })
 }
 
-/// Whose the path is of which a message such as `cannot read a/b: Permission denied` tells, or the folder above it.
+/// The owner of the path in a message such as `cannot read a/b: Permission denied`, or of the nearest folder above it.
 fn owner_of_path_in(message: &str) -> Option<String> {
-    let (told, _) = message.rsplit_once(": ")?;
-    // A path may hold blanks: the longest end of the message that exists.
-    let starts = std::iter::once(0).chain(told.match_indices(' ').map(|(at, _)| at + 1));
-    let paths = starts.filter_map(|start| told.get(start..)).map(|path| Path::new(path.trim_end_matches(':')));
+    let (subject, _) = message.rsplit_once(": ")?;
+    // A path may contain blanks, so the longest suffix that exists is the path.
+    let starts = std::iter::once(0).chain(subject.match_indices(' ').map(|(at, _)| at + 1));
+    let paths = starts.filter_map(|start| subject.get(start..)).map(|path| Path::new(path.trim_end_matches(':')));
     let (path, found) = paths
         .flat_map(Path::ancestors)
         .filter(|path| !path.as_os_str().is_empty())
@@ -66,7 +64,7 @@ fn owner_of_path_in(message: &str) -> Option<String> {
     Some(format!("{} belongs to {owner} (mode {:03o})", path.display(), found.mode() & 0o777))
 }
 
-/// A user's name, as far as this machine's own list knows it.
+/// A user's name from `/etc/passwd`.
 fn user_name(uid: u32) -> Option<String> {
     let users = std::fs::read_to_string("/etc/passwd").ok()?;
     users.lines().find_map(|line| {
@@ -83,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cause_is_told_once_with_what_to_do() {
+    fn a_cause_is_described_once_with_a_hint() {
         let system = |number| std::io::Error::from_raw_os_error(number);
         let cases = [
             (anyhow!("nothing to do"), "nothing to do"),
@@ -99,9 +97,9 @@ mod tests {
             (anyhow!("no room; free some: {}", system(28)), "no room; free some: No space left on device"),
         ];
         for (error, expected) in cases {
-            assert_eq!(tell(&error), expected);
+            assert_eq!(describe(&error), expected);
         }
-        let told = tell(&anyhow!(system(13)).context("/nowhere at all/x"));
+        let told = describe(&anyhow!(system(13)).context("/nowhere at all/x"));
         assert!(told.starts_with("/nowhere at all/x: Permission denied; / belongs to root (mode "), "{told}");
     }
 }

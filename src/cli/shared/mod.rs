@@ -1,4 +1,4 @@
-//! Arguments, output and rows that several commands share.
+//! Options, output and helpers that several commands share.
 
 pub(in crate::cli) mod arguments;
 pub(in crate::cli) mod change;

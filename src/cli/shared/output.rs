@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::model::printable::{Printable, printable_json};
 
-/// Where a command's result goes.
+/// The form of a command's result: text or JSON.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::cli) struct Output {
     json: bool,
@@ -20,7 +20,7 @@ impl Output {
         Output { json }
     }
 
-    /// Prints the result in the form that was asked for. Returns the exit code of success.
+    /// Prints the result as text or JSON. Returns the exit code of success.
     pub fn result(self, json: &impl Serialize, text: impl Display) -> anyhow::Result<ExitCode> {
         if self.json {
             print_json(&serde_json::to_string(json)?);
@@ -39,7 +39,7 @@ impl Output {
         }
     }
 
-    /// Prints a warning; scripts find warnings in the result.
+    /// Prints a warning, unless the output is JSON: there, warnings are part of the result.
     pub fn warning(self, message: impl Display) {
         if !self.json {
             note(&format!("warning: {}", Printable(&message.to_string())));
@@ -47,13 +47,13 @@ impl Output {
     }
 }
 
-/// Prints a text on standard output. A closed pipe is no failure.
+/// Prints a text on standard output. A closed pipe is not an error.
 pub(in crate::cli) fn print_line(text: &str) {
     let mut out = stdout().lock();
     let _ = writeln!(out, "{}", harmless(text.trim_end_matches('\n'))).and_then(|()| out.flush());
 }
 
-/// Prints JSON on standard output. Characters that would steer a terminal occur in strings only, and are escaped there.
+/// Prints JSON on standard output. Control characters occur only in strings, and are escaped there.
 fn print_json(json: &str) {
     let mut out = stdout().lock();
     let _ = writeln!(out, "{}", printable_json(json)).and_then(|()| out.flush());
@@ -64,23 +64,21 @@ pub(in crate::cli) fn note(text: &str) {
     let _ = writeln!(stderr().lock(), "{}", harmless(text));
 }
 
-/// Makes every line of a text safe to print on a terminal. Values that must not start a new line are made [`Printable`] by the
-/// caller.
+/// Makes every line of a text safe to print on a terminal. Values that must not break a line are made [`Printable`] by
+/// the caller.
 fn harmless(text: &str) -> String {
     text.split('\n').map(|line| Printable(line).to_string()).collect::<Vec<_>>().join("\n")
 }
 
-/// Asks on a terminal, unless `yes` is given; only `y` and `yes` go on.
-///
-/// # Errors
-/// When the answer is another, or nobody can be asked. `done` is what was not done then, such as `removed`.
+/// Asks on a terminal, unless `yes` is set. Returns an error if the answer is not `y` or `yes`, or if there is no
+/// terminal. `done` names the refused action in that error, such as `removed`.
 pub(in crate::cli) fn confirm(question: &str, yes: bool, done: &str) -> anyhow::Result<()> {
     if yes {
         return Ok(());
     }
     if !stdin().is_terminal() {
         bail!(
-            "nothing was {done}, since standard input is no terminal on which to ask; add --yes to go on without a question"
+            "nothing was {done}: standard input is not a terminal, so medfeed cannot ask; add --yes to continue without a question"
         );
     }
     let _ = write!(stderr().lock(), "{} [y/N] ", Printable(question));
@@ -92,7 +90,7 @@ pub(in crate::cli) fn confirm(question: &str, yes: bool, done: &str) -> anyhow::
     bail!("nothing was {done}")
 }
 
-/// Rows under a header, in aligned columns. Cells are printed in one line each.
+/// Rows below a header, in aligned columns. A cell never breaks a line.
 pub(in crate::cli) fn table<const N: usize>(header: [&str; N], rows: &[[String; N]]) -> String {
     let header = header.map(str::to_owned);
     let lines: Vec<[String; N]> = std::iter::once(&header)
@@ -124,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_stay_and_nothing_steers() {
+    fn lines_stay_and_control_characters_are_escaped() {
         let cases = [("a\n  b\n", "a\n  b\n"), ("a\r\x1b[2J\nb\u{9b}", "a\\r\\u{1b}[2J\nb\\u{9b}"), ("", "")];
         for (text, expected) in cases {
             assert_eq!(harmless(text), expected, "{text:?}");

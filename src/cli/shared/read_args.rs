@@ -1,4 +1,4 @@
-//! What commands that read curated files have in common: the files, how they are read, and within which bounds.
+//! Options of the commands that read curated files: the files, how to read them, and bounds.
 
 use std::path::PathBuf;
 
@@ -13,36 +13,37 @@ use crate::import::{
 /// The files to read, and how.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ReadArgs {
-    /// Files, or folders with files, named conferences, journals, organizations or tags, ending .xlsx, .csv or .jsonl (the
-    /// latter two also with .gz); workbooks with sheets of these names; files of any name with --dataset; `-` reads
+    /// Files to read, or folders with such files. Without --dataset, a file or a sheet of a workbook is named
+    /// conferences, journals, organizations or tags. Formats: .jsonl, .csv (both also with .gz) and .xlsx. `-` reads
     /// standard input
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// What files of other names, or standard input, hold: conferences, journals, organizations or tags
+    /// The content of files with other names, or of standard input: conferences, journals, organizations or tags
     #[arg(long, value_name = "KIND")]
     dataset: Option<RowKind>,
-    /// The files' format where neither their ending nor their content tells it: jsonl, csv or xlsx
+    /// The format of the files, if neither their names nor their content show it: jsonl, csv or xlsx
     #[arg(long, value_name = "FORMAT")]
     format: Option<FileFormat>,
-    /// Read the column or field NAME as FIELD, such as 'Website=url'; can be given several times
+    /// Read the column or field NAME as FIELD, such as 'Website=url'; repeatable
     #[arg(long = "map", value_name = "NAME=FIELD")]
     renames: Vec<Rename>,
-    /// Read names as a file says: a CSV table of two columns, the name in the files and the field, such as `Website,url`
+    /// Rename columns and fields by a CSV file with two columns: the name in the files and the field, such as
+    /// `Website,url`
     #[arg(long = "map-file", value_name = "FILE")]
     map_file: Option<PathBuf>,
-    /// Find the records of rows without ids by these fields, such as name,year; rows that fit no record get new ids
+    /// Match rows without ids to records by these fields, such as name,year; rows without a match get new ids
     #[arg(long = "match", value_name = "FIELD", value_delimiter = ',')]
     matching: Vec<String>,
     /// The order of day and month in dates such as 3/4/2026: dmy or mdy
     #[arg(long, value_name = "ORDER")]
     dates: Option<DateOrder>,
-    /// The sign that begins a fraction, where 3.000 or 3,000 may be 3 or 3000: point or comma
+    /// The decimal separator, where 3.000 or 3,000 may be 3 or 3000: point or comma
     #[arg(long, value_name = "SIGN")]
     decimal: Option<DecimalSign>,
-    /// Pass over unknown columns and fields, with a warning that names them
+    /// Skip unknown columns and fields, with a warning that names them
     #[arg(long)]
     ignore_unknown: bool,
-    /// List every fault, not one line for each kind
+    /// List every fault and warning, instead of one line for each kind
     #[arg(long)]
     pub all_faults: bool,
     #[command(flatten)]
@@ -50,24 +51,18 @@ pub(in crate::cli) struct ReadArgs {
 }
 
 impl ReadArgs {
-    /// Whether no file is named.
     pub fn is_empty(&self) -> bool {
         self.paths.is_empty()
     }
 
-    /// The files that the paths name.
-    ///
-    /// # Errors
-    /// When a path cannot be read or does not tell what it holds.
+    /// Finds the files at the paths, and their kinds and formats.
     pub fn find_sources(&self) -> anyhow::Result<Vec<Source>> {
-        let told = SourceOptions { kind: self.dataset, format: self.format };
-        Ok(Source::find(&self.paths, told)?)
+        let options = SourceOptions { kind: self.dataset, format: self.format };
+        Ok(Source::find(&self.paths, options)?)
     }
 
-    /// Reads all rows of the files. `progress` hears of each piece read, in bytes.
-    ///
-    /// # Errors
-    /// When a file cannot be read. What is wrong with its rows is told by merging them.
+    /// Reads all rows of the files. `progress` gets the number of bytes of each read. Merging reports errors in the
+    /// rows.
     pub fn read(&self, sources: &[Source], progress: &mut dyn FnMut(u64)) -> anyhow::Result<ImportRows> {
         let mut renames = self.renames.clone();
         if let Some(path) = &self.map_file {
@@ -91,9 +86,9 @@ impl ReadArgs {
 }
 
 /// The heading of bounds in the help.
-const BOUNDS: &str = "Bounds, which no usual file meets";
+const BOUNDS: &str = "Bounds, far above usual files";
 
-/// Bounds beyond which a file is refused.
+/// Bounds; a file beyond them is refused.
 #[derive(Debug, Args)]
 struct BoundsArgs {
     /// The longest line of JSON, or row of a table, in bytes
@@ -104,15 +99,15 @@ struct BoundsArgs {
     #[arg(long, help_heading = BOUNDS, env = "MEDFEED_MAX_NAME_BYTES", value_name = "N", default_value_t = Bounds::default().name_bytes,
           value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     max_name_bytes: usize,
-    /// The most columns of a table, and members of a JSON object
+    /// The most columns of a table, or members of a JSON object
     #[arg(long, help_heading = BOUNDS, env = "MEDFEED_MAX_COLUMNS", value_name = "N", default_value_t = Bounds::default().columns,
           value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     max_columns: usize,
-    /// The most rows of a table, and lines of a JSON file
+    /// The most rows of a table, or lines of a JSON file
     #[arg(long, help_heading = BOUNDS, env = "MEDFEED_MAX_ROWS", value_name = "N", default_value_t = Bounds::default().rows,
           value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
     max_rows: usize,
-    /// The largest file, in bytes after decompressing it
+    /// The largest file, in bytes after decompression
     #[arg(long, help_heading = BOUNDS, env = "MEDFEED_MAX_FILE_BYTES", value_name = "N", default_value_t = Bounds::default().file_bytes,
           value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
     max_file_bytes: u64,

@@ -1,4 +1,4 @@
-//! Workbooks that spreadsheet programs open and `medfeed import` reads: a sheet for each kind of rows.
+//! Writes workbooks for spreadsheet programs and `medfeed import`: one sheet for each kind of rows.
 
 use std::io::{Seek, Write};
 
@@ -15,22 +15,22 @@ const MAX_CELL_UNITS: usize = 32_767;
 /// The last row of a sheet, from 0.
 const LAST_ROW: RowNum = 1_048_575;
 
-/// Whole numbers below this one survive a spreadsheet, which keeps 15 digits.
+/// Whole numbers below this bound stay exact in a spreadsheet, which keeps 15 digits.
 const EXACT_BELOW: u64 = 1_000_000_000_000_000;
 
 #[derive(Clone, Debug)]
-struct Column {
+struct SheetColumn {
     name: String,
     note: String,
     kind: ValueKind,
 }
 
-impl Column {
-    fn new(name: &str, note: &str, kind: ValueKind) -> Column {
-        Column { name: name.to_owned(), note: note.to_owned(), kind }
+impl SheetColumn {
+    fn new(name: &str, note: &str, kind: ValueKind) -> SheetColumn {
+        SheetColumn { name: name.to_owned(), note: note.to_owned(), kind }
     }
 
-    /// The width, in characters.
+    /// The width in characters.
     fn width(&self) -> f64 {
         match self.kind {
             ValueKind::Date => 12.0,
@@ -42,17 +42,17 @@ impl Column {
     }
 }
 
-/// A workbook being written.
-pub(in crate::cli) struct Sheets {
+/// Writes a workbook.
+pub(in crate::cli) struct WorkbookWriter {
     workbook: Workbook,
     date: Format,
     header: Format,
     text: Format,
 }
 
-impl Sheets {
-    pub fn new() -> Sheets {
-        Sheets {
+impl WorkbookWriter {
+    pub fn new() -> WorkbookWriter {
+        WorkbookWriter {
             workbook: Workbook::new(),
             date: Format::new().set_num_format("yyyy-mm-dd"),
             header: Format::new().set_bold().set_align(FormatAlign::Top),
@@ -60,17 +60,14 @@ impl Sheets {
         }
     }
 
-    /// Begins the sheet of a kind of rows, with `updated_at` where `is_dated`.
-    ///
-    /// # Errors
-    /// When the sheet cannot be made.
-    pub fn begin<F: Fields>(&mut self, is_dated: bool) -> anyhow::Result<Sheet<'_>> {
-        let id = "The row's own number, from 1 on; it never changes";
-        let mut columns = vec![Column::new("id", id, ValueKind::Integer)];
-        columns.extend(F::table().fields.iter().map(|field| Column::new(&field.column, &field.note, field.kind)));
+    /// Begins the sheet of a kind of rows. `is_dated` adds the column `updated_at`.
+    pub fn begin<F: Fields>(&mut self, is_dated: bool) -> anyhow::Result<SheetWriter<'_>> {
+        let id = "The row's number, from 1; it never changes";
+        let mut columns = vec![SheetColumn::new("id", id, ValueKind::Integer)];
+        columns.extend(F::table().fields.iter().map(|field| SheetColumn::new(&field.column, &field.note, field.kind)));
         if is_dated {
             let note = "When the record last changed; import ignores it";
-            columns.push(Column::new("updated_at", note, ValueKind::Text));
+            columns.push(SheetColumn::new("updated_at", note, ValueKind::Text));
         }
         let sheet = self.workbook.add_worksheet();
         sheet.set_name(F::STEM)?;
@@ -79,35 +76,29 @@ impl Sheets {
             sheet.set_column_width(at, column.width())?;
         }
         sheet.set_freeze_panes(1, 0)?;
-        Ok(Sheet { sheet, columns, date: &self.date, text: &self.text, rows: 0 })
+        Ok(SheetWriter { sheet, columns, date: &self.date, text: &self.text, rows: 0 })
     }
 
-    /// Writes the whole workbook.
-    ///
-    /// # Errors
-    /// When it cannot be written.
+    /// Writes the whole workbook to `out`.
     pub fn write(mut self, out: impl Write + Seek + Send) -> anyhow::Result<()> {
         Ok(self.workbook.save_to_writer(out)?)
     }
 }
 
-/// A sheet being filled.
-pub(in crate::cli) struct Sheet<'a> {
+/// Fills one sheet.
+pub(in crate::cli) struct SheetWriter<'a> {
     sheet: &'a mut Worksheet,
-    columns: Vec<Column>,
+    columns: Vec<SheetColumn>,
     date: &'a Format,
     text: &'a Format,
     rows: RowNum,
 }
 
-impl Sheet<'_> {
-    /// Adds a row of the cells that CSV would hold.
-    ///
-    /// # Errors
-    /// When a cell or the sheet has no room.
+impl SheetWriter<'_> {
+    /// Adds a row, given as the cells of CSV. Returns an error if a text is too long for a cell, or the sheet is full.
     pub fn push(&mut self, cells: &[impl AsRef<str>]) -> anyhow::Result<()> {
         if self.rows == LAST_ROW {
-            bail!("a sheet holds {LAST_ROW} rows below its header, and there are more; use --format csv");
+            bail!("a sheet has room for {LAST_ROW} rows below its header, and there are more; use --format csv");
         }
         self.rows += 1;
         for ((at, column), cell) in (0..).zip(&self.columns).zip(cells) {
@@ -121,27 +112,21 @@ impl Sheet<'_> {
         Ok(())
     }
 
-    /// Ends the sheet: a filter on all its columns.
-    ///
-    /// # Errors
-    /// When the sheet takes no filter.
+    /// Ends the sheet with a filter on all its columns. Returns the number of its rows.
     pub fn end(self) -> anyhow::Result<u64> {
         let last = ColNum::try_from(self.columns.len())?.saturating_sub(1);
         self.sheet.autofilter(0, 0, self.rows.max(1), last)?;
         Ok(u64::from(self.rows))
     }
 
-    /// Prepares the empty sheet for typing: formats that keep texts as they are typed, lists of the words that a cell
-    /// may be, and what each column means.
-    ///
-    /// # Errors
-    /// When the sheet takes one of them.
+    /// Prepares the empty sheet for typing: formats that keep texts unchanged, lists of allowed words, and a note for
+    /// each column.
     pub fn prepare(&mut self) -> anyhow::Result<()> {
         for (at, column) in (0..).zip(&self.columns) {
             self.sheet.insert_note(0, at, &Note::new(column.note.replace('`', "")).add_author_prefix(false))?;
             let format = match column.kind {
                 ValueKind::Date => Some(self.date),
-                // Else a spreadsheet makes dates and numbers of ISSNs and names.
+                // Without a text format, a spreadsheet converts ISSNs and names to dates and numbers.
                 ValueKind::Text | ValueKind::Texts | ValueKind::Links(_) => Some(self.text),
                 ValueKind::Choice(_) | ValueKind::DateStatus(_) => Some(self.text),
                 ValueKind::Integer | ValueKind::Year | ValueKind::Number | ValueKind::Flag => None,
@@ -170,7 +155,7 @@ fn write(
     cell: &str,
     (date, text): (&Format, &Format),
 ) -> anyhow::Result<()> {
-    // A number or day that a spreadsheet would not give back exactly is written as a text, which import reads too.
+    // A number or date that a spreadsheet would not keep exactly is written as a text. Import reads such texts too.
     match kind {
         ValueKind::Integer | ValueKind::Year if cell.parse::<u64>().is_ok_and(|number| number < EXACT_BELOW) => {
             sheet.write_number(row, at, cell.parse::<f64>()?)?;
@@ -190,22 +175,23 @@ fn write(
             let units = cell.encode_utf16().count();
             if units > MAX_CELL_UNITS {
                 bail!(
-                    "the text has {units} characters, and a cell of a spreadsheet holds {MAX_CELL_UNITS}; use --format csv or jsonl"
+                    "the text has {units} characters, and a cell of a spreadsheet holds at most {MAX_CELL_UNITS}; use --format csv or jsonl"
                 );
             }
-            // Marked as text, so that it stays one when somebody edits the cell.
+            // The text format keeps it a text when the cell is edited.
             sheet.write_string_with_format(row, at, cell, text)?;
         }
     }
     Ok(())
 }
 
-/// Whether a spreadsheet gives the number back as it is.
+/// Whether a spreadsheet keeps the number exactly.
 fn is_exact(cell: &str) -> bool {
     cell.parse::<f64>().is_ok_and(|number| number < 1e15 && format!("{number}") == cell)
 }
 
-/// The date, where spreadsheets have it: their calendar begins in 1900, with a day too many in its first February.
+/// The date, if a spreadsheet can store it. Their calendar begins in 1900 and has a wrong leap day that year, so 1900
+/// is excluded.
 fn date_of(cell: &str) -> Option<ExcelDateTime> {
     let date = parse_date(cell).ok().filter(|date| date.year() > 1900)?;
     let (year, month, day) = (date.year(), date.month(), date.day());

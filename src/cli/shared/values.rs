@@ -1,25 +1,25 @@
-//! Fields' values for people.
+//! Values of fields, as JSON and as text.
 
 use serde_json::Value;
 
 use crate::model::value::{FieldValue, LinkTexts};
 
-/// A field's value as the API words it.
+/// A field's value in the JSON of the API.
 pub(in crate::cli) fn value_of(value: &dyn FieldValue, links: &dyn LinkTexts) -> Value {
     let mut json = Vec::new();
     value.write_json(&mut json, links);
-    // What is written as JSON can be read as such.
+    // Valid JSON was just written.
     serde_json::from_slice(&json).unwrap_or_default()
 }
 
-/// A value in words; `None` for one that is empty. Links are named as in CSV.
+/// A value as text; `None` if it is empty. Links are named as in CSV.
 pub(in crate::cli) fn text_of(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),
         Value::Array(items) if items.is_empty() => None,
         Value::Array(items) => Some(items.iter().filter_map(text_of).collect::<Vec<_>>().join("; ")),
-        // An organization or a tag. A tag has a category, and is named with its type.
+        // An organization or a tag. A tag has a category, and is shown with its type.
         Value::Object(members) => {
             let text = |key: &str| members.get(key).and_then(Value::as_str).unwrap_or_default();
             let kind = if members.contains_key("category") { format!("{}: ", text("type")) } else { String::new() };
@@ -29,7 +29,7 @@ pub(in crate::cli) fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-/// The first characters of a text.
+/// Shortens a text to `max_chars` characters.
 pub(in crate::cli) fn cut(text: &str, max_chars: usize) -> String {
     match text.char_indices().nth(max_chars) {
         Some((end, _)) => format!("{}…", &text[..end]),

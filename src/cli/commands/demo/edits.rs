@@ -1,7 +1,7 @@
-//! The curator of a demo: a small edit every few seconds, by the same way as `medfeed import`.
+//! The curator of a demo: a small edit every few seconds, through the same code as `medfeed import`.
 //!
-//! Edits go round through the sample's conferences and undo each other, so that a demo can run for days: what left the narrow
-//! license enters it again, what was removed comes back, names change to and fro.
+//! The edits cycle through the sample's conferences and undo each other, so a demo can run for days: records that left
+//! the narrow license enter it again, removed records are added again, names change back.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,13 +24,12 @@ use crate::serve::following::background::BackgroundTasks;
 use crate::store::write::batch::Curation;
 use crate::store::{Edit, Writer};
 
-/// The time between two edits: long enough to read what the last one did.
+/// The time between two edits, long enough to read the last one.
 const EDIT_EVERY: Duration = Duration::from_secs(4);
 
-/// Edits of a round.
-const ROUND: usize = 8;
+const EDITS_PER_ROUND: usize = 8;
 
-/// Tags that a few conferences carry, some of them in the narrow license: id, type, and the two names that they have in turn.
+/// Tags of a few conferences, some of them in the narrow license: id, type, and two alternating names.
 const TAGS: [(u64, &str, [&str; 2]); 2] = [
     (23, "Attendee geography", ["Japan", "Japan and Korea"]),
     (21, "Attendee geography", ["Asia-Pacific", "Asia and Oceania"]),
@@ -39,10 +38,10 @@ const TAGS: [(u64, &str, [&str; 2]); 2] = [
 /// Makes the edits.
 pub(super) struct Curator {
     database: PathBuf,
-    /// Where the files stand that are imported.
+    /// The folder of the files to import.
     folder: PathBuf,
     wait: Duration,
-    /// The conferences as they were first, those of the narrow license apart.
+    /// The original conferences, split into those of the narrow license and the others.
     narrow: Vec<(Id, Value)>,
     others: Vec<(Id, Value)>,
     /// The links of the conference that was removed last.
@@ -50,8 +49,8 @@ pub(super) struct Curator {
     turn: usize,
 }
 
-/// An edit that fits the present state.
-struct Planned {
+/// An edit that fits the current data.
+struct PlannedEdit {
     words: String,
     /// The file to import, and its row.
     file: &'static str,
@@ -60,7 +59,7 @@ struct Planned {
 }
 
 impl Curator {
-    /// A curator who leaves one conference alone: the printed commands speak of it.
+    /// Creates a curator that never edits the conference `spared`, because the printed commands use it.
     pub fn new(database: &Path, folder: PathBuf, wait: Duration, spared: Id) -> anyhow::Result<Curator> {
         fs::create_dir(&folder)?;
         let lines = SAMPLE.iter().find(|(name, _)| *name == "conferences.jsonl").map_or(&b""[..], |(_, lines)| lines);
@@ -68,7 +67,7 @@ impl Curator {
         for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let row: Value = serde_json::from_slice(line)?;
             let id: Id = serde_json::from_value(row["id"].clone())?;
-            // Dated ones have something to confirm; a short name reads well.
+            // Edits confirm start dates, and messages need a short name.
             if id == spared || row["start_date"].is_null() || row["abbv"].is_null() {
                 continue;
             }
@@ -78,7 +77,7 @@ impl Curator {
         Ok(Curator { database: database.to_owned(), folder, wait, narrow, others, removed: None, turn: 0 })
     }
 
-    /// Edits every few seconds, and tells of it, until the returned handle is dropped.
+    /// Edits every few seconds, and announces each edit, until the returned handle is dropped.
     pub fn start(mut self, demo: Arc<Demo>, watcher: Arc<Watcher>) -> std::io::Result<BackgroundTasks> {
         BackgroundTasks::spawn("curator", move |stopped| {
             let mut number = 0;
@@ -87,25 +86,25 @@ impl Curator {
                     Ok(None) => {}
                     Ok(Some((edit, seq))) => {
                         number += 1;
-                        // Whoever hears of it finds it in the feed.
-                        watcher.catch_up(watcher.looks(), &|snapshot| snapshot.commit().seq >= seq);
+                        // An announced edit is in the feed already.
+                        watcher.catch_up(watcher.polls(), &|snapshot| snapshot.commit().seq >= seq);
                         print_line(&format!("{}  {}", edit.at, edit.words));
                         demo.tell(DemoEdit { number, ..edit });
                     }
-                    Err(error) => tracing::warn!("the demo's next edit was left out: {error:#}"),
+                    Err(error) => tracing::warn!("the demo skipped an edit: {error:#}"),
                 }
             }
         })
     }
 
-    /// Makes the next edit; none where the data have changed otherwise meanwhile. Returns it with its commit's seq.
+    /// Makes the next edit and returns it with the seq of its commit; `None` if another command changed the data.
     fn edit(&mut self) -> anyhow::Result<Option<(DemoEdit, u64)>> {
         let turn = self.turn;
         self.turn += 1;
-        // Held for this edit only, so that the printed import finds the database free.
+        // The lock is held for this edit only, so that the printed import does not wait.
         let writer = Writer::open(&self.database, self.wait)?;
         let mut edit = writer.begin()?;
-        let Some(Planned { words, file, row, ids }) = self.plan(turn, &edit)? else { return Ok(None) };
+        let Some(PlannedEdit { words, file, row, ids }) = self.plan(turn, &edit)? else { return Ok(None) };
         let path = self.folder.join(file);
         fs::write(&path, format!("{row}\n"))?;
         let rows = import::read_sources(
@@ -125,10 +124,10 @@ impl Curator {
         Ok(Some((DemoEdit { number: 0, at, words, dataset: Dataset::Conferences, ids }, commit.seq)))
     }
 
-    /// What a turn does to the present state. The first edits of a round are those that tell most.
-    fn plan(&mut self, turn: usize, edit: &Edit<'_>) -> anyhow::Result<Option<Planned>> {
-        let (round, step) = (turn / ROUND, turn % ROUND);
-        // Neighbours in the sample are editions of one meeting.
+    /// Plans the edit of a turn. The first edits of a round show the most.
+    fn plan(&mut self, turn: usize, edit: &Edit<'_>) -> anyhow::Result<Option<PlannedEdit>> {
+        let (round, step) = (turn / EDITS_PER_ROUND, turn % EDITS_PER_ROUND);
+        // Adjacent conferences in the sample are editions of the same meeting, so the offsets differ.
         let pick = |from: &[(Id, Value)], offset: usize| from[(round * 5 + offset) % from.len()].clone();
         let (id, sample) = match step {
             0 => pick(&self.narrow, 2),
@@ -141,7 +140,7 @@ impl Curator {
         let stored = edit.find_record::<ConferenceFields>(id)?;
         if step == 7 {
             let links = self.removed.take().filter(|(removed, _)| *removed == id && stored.is_none());
-            return Ok(links.map(|(_, links)| come_back(id, sample, links)));
+            return Ok(links.map(|(_, links)| add_again(id, sample, links)));
         }
         let Some(stored) = stored else { return Ok(None) };
         Ok(match step {
@@ -158,19 +157,19 @@ impl Curator {
     }
 }
 
-/// A conference as people call it.
+/// The short name and year of a conference.
 fn label(conference: &Conference) -> String {
     let fields = conference.fields();
     let name = fields.abbv.as_ref().or(fields.name.as_ref()).map_or("A conference", String::as_str);
     fields.year.map_or(name.to_owned(), |year| format!("{name} {year}"))
 }
 
-fn planned(conference: &Conference, words: String, row: Value) -> Planned {
-    Planned { words, file: "conferences.jsonl", row, ids: vec![conference.id().get()] }
+fn planned(conference: &Conference, words: String, row: Value) -> PlannedEdit {
+    PlannedEdit { words, file: "conferences.jsonl", row, ids: vec![conference.id().get()] }
 }
 
-/// The start date is confirmed, or under review again.
-fn confirm(conference: &Conference) -> Planned {
+/// Confirms the start date, or puts it under review again.
+fn confirm(conference: &Conference) -> PlannedEdit {
     let fields = conference.fields();
     let day = fields.start_date.map(|day: Date| day.strftime("%-d %B %Y").to_string()).unwrap_or_default();
     let (status, words) = if fields.start_date_status == Some(DateStatus::Confirmed) {
@@ -181,8 +180,8 @@ fn confirm(conference: &Conference) -> Planned {
     planned(conference, words, json!({"id": conference.id(), "start_date_status": status}))
 }
 
-/// It takes place in another hall.
-fn move_venue(conference: &Conference, round: usize) -> Planned {
+/// Moves the conference to another hall.
+fn move_venue(conference: &Conference, round: usize) -> PlannedEdit {
     let halls = [round, round + 1].map(|number| format!("Hall {}", number % 9 + 1));
     let [hall, other] = &halls;
     let hall = if conference.fields().venue.as_ref() == Some(hall) { other } else { hall };
@@ -193,8 +192,8 @@ fn move_venue(conference: &Conference, round: usize) -> Planned {
     )
 }
 
-/// It is filed under other areas only.
-fn leave_area(conference: &Conference) -> Option<Planned> {
+/// Removes the narrow license's area from a conference.
+fn leave_area(conference: &Conference) -> Option<PlannedEdit> {
     let areas = &conference.fields().therapy_areas;
     let mut rest: Vec<&str> = areas.iter().map(String::as_str).filter(|area| *area != NARROW_AREA).collect();
     if rest.len() == areas.len() {
@@ -207,8 +206,8 @@ fn leave_area(conference: &Conference) -> Option<Planned> {
     Some(planned(conference, words, json!({"id": conference.id(), "therapy_areas": rest})))
 }
 
-/// It is filed under the narrow license's area again.
-fn enter_area(conference: &Conference, sample: &Value) -> Option<Planned> {
+/// Restores the narrow license's area of a conference.
+fn enter_area(conference: &Conference, sample: &Value) -> Option<PlannedEdit> {
     if conference.fields().therapy_areas.iter().any(|area| area == NARROW_AREA) {
         return None;
     }
@@ -216,17 +215,17 @@ fn enter_area(conference: &Conference, sample: &Value) -> Option<Planned> {
     Some(planned(conference, words, json!({"id": conference.id(), "therapy_areas": sample["therapy_areas"]})))
 }
 
-/// A conference that was removed, as the sample has it, with its links as they were.
-fn come_back(id: Id, mut sample: Value, [organizations, tags]: [Vec<Id>; 2]) -> Planned {
+/// Adds a removed conference again, with the sample's fields and its former links.
+fn add_again(id: Id, mut sample: Value, [organizations, tags]: [Vec<Id>; 2]) -> PlannedEdit {
     let name = sample["abbv"].as_str().unwrap_or_default();
     let words = format!("{name} {} was added again.", sample["year"]);
     sample["organizations"] = json!(organizations);
     sample["tags"] = json!(tags);
-    Planned { words, file: "conferences.jsonl", row: sample, ids: vec![id.get()] }
+    PlannedEdit { words, file: "conferences.jsonl", row: sample, ids: vec![id.get()] }
 }
 
-/// A tag gets its other name, so that all records that carry it change.
-fn rename_tag(round: usize, edit: &Edit<'_>) -> anyhow::Result<Option<Planned>> {
+/// Switches a tag to its other name, which changes all records with this tag.
+fn rename_tag(round: usize, edit: &Edit<'_>) -> anyhow::Result<Option<PlannedEdit>> {
     let (id, kind, [first, second]) = TAGS[round % TAGS.len()];
     let id = Id::try_from(id)?;
     let tag = edit.references()?.tags.get(&id);
@@ -235,7 +234,7 @@ fn rename_tag(round: usize, edit: &Edit<'_>) -> anyhow::Result<Option<Planned>> 
     let linked = edit.linked_records(ReferenceKind::Tag, id)?;
     let ids = linked.iter().filter(|(dataset, _)| *dataset == Dataset::Conferences).map(|(_, id)| id.get()).collect();
     let words = format!("The tag {kind}: {name} was renamed to {other}.");
-    Ok(Some(Planned { words, file: "tags.jsonl", row: json!({"id": id, "name": other}), ids }))
+    Ok(Some(PlannedEdit { words, file: "tags.jsonl", row: json!({"id": id, "name": other}), ids }))
 }
 
 #[cfg(test)]
@@ -251,7 +250,7 @@ mod tests {
         let wait = Duration::from_secs(30);
         let sample = load(folder.path(), &database, wait).unwrap();
         let mut curator = Curator::new(&database, folder.path().join("edit"), wait, sample.conference_id).unwrap();
-        for turn in 0..ROUNDS * ROUND {
+        for turn in 0..ROUNDS * EDITS_PER_ROUND {
             let (edit, _) = curator.edit().unwrap().unwrap_or_else(|| panic!("turn {turn} edits nothing"));
             assert!(!edit.ids.is_empty() && !edit.ids.contains(&sample.conference_id.get()), "turn {turn}: {edit:?}");
         }

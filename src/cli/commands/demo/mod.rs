@@ -27,13 +27,13 @@ use crate::serve::{Limits, Setup, Watcher, run_to_end, serve};
 /// Arguments of `medfeed demo`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct DemoArgs {
-    /// Where to listen [default: 127.0.0.1:8080, or a free port where that one is taken]
+    /// The address to listen on [default: 127.0.0.1:8080, or a free port if that one is in use]
     #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
     listen: Option<SocketAddr>,
     /// Open the explorer in a browser
     #[arg(long)]
     open: bool,
-    /// Leave the data alone: without this, a curator edits a record every few seconds
+    /// Do not edit the data. Without this, a simulated curator edits a record every few seconds
     #[arg(long)]
     quiet_data: bool,
     #[command(flatten)]
@@ -56,7 +56,7 @@ pub(in crate::cli) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<Exi
         let program = std::env::current_exe()?;
         let (program, database_path) = (program.display().to_string(), database.display().to_string());
         let commands = format!("{} --db {}", ShellWord(&program), ShellWord(&database_path));
-        // It ends with the server, before the folder goes.
+        // The curator ends with the server, before the folder is removed.
         let _curating = if args.quiet_data {
             None
         } else {
@@ -89,7 +89,7 @@ pub(in crate::cli) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<Exi
     .context(NO_RUNTIME)?
 }
 
-/// The URL under which this machine's browser finds an address that was listened on.
+/// The URL of an address for a browser on this machine.
 fn url_of(address: SocketAddr) -> String {
     if address.ip().is_unspecified() {
         format!("http://localhost:{}", address.port())
@@ -98,29 +98,29 @@ fn url_of(address: SocketAddr) -> String {
     }
 }
 
-/// Opens a page as the desktop does. A browser that stays in the foreground is not waited for.
+/// Opens a page in the desktop's browser, without waiting for it.
 fn open_browser(url: &str) {
     let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let mut command = Command::new(program);
     command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     if let Err(error) = command.spawn() {
-        note(&format!("warning: `{program}` cannot be run ({error}); open {url} in a browser yourself"));
+        note(&format!("warning: cannot run `{program}` ({error}); open {url} in a browser yourself"));
     }
 }
 
-async fn listen(asked: Option<SocketAddr>) -> anyhow::Result<TcpListener> {
-    if let Some(address) = asked {
+async fn listen(requested: Option<SocketAddr>) -> anyhow::Result<TcpListener> {
+    if let Some(address) = requested {
         return TcpListener::bind(address).await.map_err(|error| cannot_listen(address, error));
     }
     match TcpListener::bind("127.0.0.1:8080").await {
         Ok(listener) => Ok(listener),
-        Err(_) => TcpListener::bind("127.0.0.1:0").await.context("no port of 127.0.0.1 can be listened on"),
+        Err(_) => TcpListener::bind("127.0.0.1:0").await.context("cannot listen on any port of 127.0.0.1"),
     }
 }
 
 fn introduce(url: &str, commands: &str, sample: &Sample, curating: bool) -> String {
     let Sample { full_key, narrow_key, conferences, journals, conference_id, token } = sample;
-    let ask = |path: &str| ShellWord(&format!("{url}/v1/{path}")).to_string();
+    let quoted_url = |path: &str| ShellWord(&format!("{url}/v1/{path}")).to_string();
     let bearer = ShellWord(&format!("Authorization: Bearer {full_key}")).to_string();
     let header = ShellWord(&format!("X-API-Key: {full_key}")).to_string();
     let curator = if curating { ", while a curator edits the data" } else { "" };
@@ -128,9 +128,9 @@ fn introduce(url: &str, commands: &str, sample: &Sample, curating: bool) -> Stri
         "
 Open {url}/ in a browser: two licenses side by side{curator}.
 
-Serving {conferences} conferences and {journals} journals from a throwaway database. Try, in another terminal:
+Serving {conferences} conferences and {journals} journals from a temporary database. Try in another terminal:
 
-  # how large the datasets are (no key needed)
+  # the size of the datasets (no key needed)
   curl {status}
 
   # the first two conferences of 2026 in the United States
@@ -142,11 +142,11 @@ Serving {conferences} conferences and {journals} journals from a throwaway datab
   # journals with \"oncol\" in their name
   curl -H {header} {search}
 
-  # a full export, and the token to go on from
+  # a full export, and the sync token to continue from
   curl -H {header} -D headers.txt -o conferences.jsonl.gz {export}
   grep -i x-sync-token headers.txt
 
-  # the change feed: everything that changed since a token; the answer holds the next one
+  # the change feed: everything that changed since a sync token; the answer contains the next one
   curl -H {header} {feed}
 
   # everything that changed since a date
@@ -155,20 +155,20 @@ Serving {conferences} conferences and {journals} journals from a throwaway datab
   # another license, which shows only {NARROW_AREA}
   curl -H {narrow_header} {areas}
 
-The reference is at {url}/docs. Change the data while it is served, and ask the feed again:
+The API reference is at {url}/docs. Change the data while it is served, then request the feed again:
 
   echo '{{\"id\": {conference_id}, \"venue\": \"Hall 7\"}}' |
     {commands} import --dataset conferences -
 
 Ctrl-C stops the server and removes the database.",
-        status = ask("status"),
-        list = ask("conferences?year=2026&country=United%20States&limit=2"),
-        record = ask(&format!("conferences/{conference_id}")),
-        search = ask("journals?q=oncol&limit=3"),
-        export = ask("exports/conferences"),
-        feed = ask(&format!("conferences/changes?since={token}")),
-        feed_since = ask("conferences/changes?updated_since=2020-01-01&limit=2"),
-        areas = ask("reference/therapy-areas"),
+        status = quoted_url("status"),
+        list = quoted_url("conferences?year=2026&country=United%20States&limit=2"),
+        record = quoted_url(&format!("conferences/{conference_id}")),
+        search = quoted_url("journals?q=oncol&limit=3"),
+        export = quoted_url("exports/conferences"),
+        feed = quoted_url(&format!("conferences/changes?since={token}")),
+        feed_since = quoted_url("conferences/changes?updated_since=2020-01-01&limit=2"),
+        areas = quoted_url("reference/therapy-areas"),
         narrow_header = ShellWord(&format!("X-API-Key: {narrow_key}")),
     )
 }
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_listened_on_can_be_opened() {
+    fn every_listen_address_has_a_url() {
         let cases = [
             ("127.0.0.1:8080", "http://127.0.0.1:8080"),
             ("0.0.0.0:8080", "http://localhost:8080"),

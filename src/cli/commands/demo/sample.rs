@@ -1,4 +1,4 @@
-//! The sample data, and the database, licenses and keys that a demo makes of them.
+//! The sample data of a demo, with its database, licenses and keys.
 
 use std::path::Path;
 use std::time::Duration;
@@ -28,20 +28,20 @@ pub(super) const NARROW_AREA: &str = "Oncology";
 const FULL_LICENSE: &str = "demo";
 const NARROW_LICENSE: &str = "demo-oncology";
 
-/// What the printed commands need.
+/// The values in the printed commands.
 pub(super) struct Sample {
     pub full_key: String,
     pub narrow_key: String,
     pub conferences: u64,
     pub journals: u64,
-    /// A conference that the printed commands speak of.
+    /// The conference in the printed commands.
     pub conference_id: Id,
     /// A sync token of the conferences, for the full license.
     pub token: String,
 }
 
 impl Sample {
-    /// What the explorer is told.
+    /// The licenses for the explorer.
     pub fn licenses(&self) -> Vec<DemoLicense> {
         let narrow = format!("the conferences in {NARROW_AREA}, and no journal");
         [(FULL_LICENSE, "everything".to_owned(), &self.full_key), (NARROW_LICENSE, narrow, &self.narrow_key)]
@@ -50,10 +50,7 @@ impl Sample {
     }
 }
 
-/// Makes the database, with its licenses and keys.
-///
-/// # Errors
-/// When the temporary folder cannot be written.
+/// Creates the database, with its licenses and keys.
 pub(super) fn load(folder: &Path, database: &Path, wait: Duration) -> anyhow::Result<Sample> {
     let files = folder.join("data");
     std::fs::create_dir(&files)?;
@@ -93,7 +90,7 @@ pub(super) fn load(folder: &Path, database: &Path, wait: Duration) -> anyhow::Re
         }
         Ok(())
     })?;
-    let license = snapshot.find_license_named(FULL_LICENSE).context("the license that was just made is not there")?;
+    let license = snapshot.find_license_named(FULL_LICENSE).context("the demo's license does not exist")?;
     let Ok(view) = View::open(&snapshot, license, Dataset::Conferences) else {
         bail!("the demo's license shows nothing")
     };

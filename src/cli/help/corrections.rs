@@ -1,6 +1,6 @@
-//! Options and commands that people type from other programs, and what to write here.
+//! Options and commands that people know from other programs, and what to write instead.
 
-/// Options: the command in which one is typed (`*`: any), its names, and what to write.
+/// Options: the command (`*`: any), the mistaken names, and what to write.
 pub(in crate::cli) const OPTIONS: &[(&str, &[&str], &str)] = &[
     ("serve", &["--port", "-p", "-P"], "write `--listen 127.0.0.1:8080`, or `--listen 8080`"),
     ("demo", &["--port", "-p", "-P"], "write `--listen 127.0.0.1:8080`, or `--listen 8080`"),
@@ -9,24 +9,24 @@ pub(in crate::cli) const OPTIONS: &[(&str, &[&str], &str)] = &[
     (
         "import",
         &["--force", "-y"],
-        "`--yes` commits with warnings without a question; `--replace` and `--allow-removals N` allow removals",
+        "`--yes` commits with warnings, without asking; `--replace` and `--allow-removals N` allow removals",
     ),
     ("export", &["--output", "-o"], "name the folder without an option: `medfeed export content`"),
     ("license set", &["--area", "--areas"], "write `--therapy-area Oncology`, once per value"),
     ("key create", &["--expiry", "--ttl"], "write `--expires 30d`, or `--expires 2026-12-31`"),
     ("*", &["--force", "-y"], "write `--yes`"),
-    ("*", &["--database", "-d"], "the database is named by `--db medfeed.redb`"),
+    ("*", &["--database", "-d"], "name the database with `--db medfeed.redb`"),
     ("*", &["--config", "-c"], "there is no configuration file; write options, or set their variables (`MEDFEED_DB`)"),
     ("*", &["--verbose", "-v"], "only `serve` and `demo` log; write `--log debug` there"),
 ];
 
-/// Commands: the group in which one is typed, its names, and what to write.
+/// Commands: the group, the mistaken names, and what to write.
 pub(in crate::cli) const COMMANDS: &[(&str, &[&str], &str)] = &[
     ("", &["start", "run", "server", "up"], "write `medfeed serve`"),
     (
         "",
         &["init", "create", "migrate", "setup"],
-        "the first `medfeed import` or `medfeed license set` makes the database",
+        "the first `medfeed import` or `medfeed license set` creates the database",
     ),
     (
         "",
@@ -38,7 +38,7 @@ pub(in crate::cli) const COMMANDS: &[(&str, &[&str], &str)] = &[
     (
         "",
         &["delete", "rm"],
-        "write `medfeed license remove acme` or `medfeed key revoke ID`; a record is removed by importing a line `{\"id\": 5, \"deleted\": true}`",
+        "write `medfeed license remove acme` or `medfeed key revoke ID`; to remove a record, import a line `{\"id\": 5, \"deleted\": true}`",
     ),
     ("", &["version"], "write `medfeed --version`"),
     ("license", &["add", "create", "update"], "write `medfeed license set acme --dataset conferences`"),
