@@ -404,7 +404,7 @@ fn compare_exports(rounds: usize) {
             world::commit(&writer, batch);
             let before = served.watcher.published().commit();
             assert_ne!(
-                served.watcher.catch_up(served.watcher.looks(), &|_| true).commit(),
+                served.watcher.catch_up(served.watcher.polls(), &|_| true).commit(),
                 before,
                 "the commit is followed"
             );

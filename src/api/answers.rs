@@ -1,8 +1,8 @@
-//! The answer cache: finished answers, for as long as what they rest on stays the same.
+//! The answer cache.
 //!
-//! Every answer to a key is a function of the license, of the request's target as it came, and of the license's witness
-//! in the dataset: whatever the license sees moves its witness, and nothing else does. So an answer is found by license
-//! and target, and good while its witness is the present one. Nothing in it depends on the clock or on the key.
+//! An answer depends only on the license, the request's target, and the license's witness in the dataset. The witness
+//! moves exactly when the visible data changes. So answers are cached by license and target, and are valid while their
+//! witness is the current one. They do not depend on the clock or the key.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use crate::store::read::cache::{ByBytes, ByteCache, Cached, new_cache};
 
 /// The default size of the answer cache, in bytes.
 pub const DEFAULT_MAX_BYTES: u64 = 64 << 20;
-/// One answer may take this part of the room, so that none takes all of it.
+/// One answer may take the cache's capacity divided by this.
 const MAX_SHARE: u64 = 2;
-/// What the cache's tables and the allocator take for an entry, in bytes.
+/// The overhead of the cache and the allocator per entry, in bytes.
 const ENTRY_BYTES: usize = 160;
 
-/// An answer that was made, or the problem to answer with.
+/// An answer, or the problem to respond with.
 pub type AnswerResult = Result<Arc<CachedAnswer>, Problem>;
 
 /// A finished answer.
@@ -30,47 +30,47 @@ pub type AnswerResult = Result<Arc<CachedAnswer>, Problem>;
 pub struct CachedAnswer {
     /// The endpoint's pattern.
     pub pattern: &'static str,
-    /// What it rests on; `None` for what never changes.
-    pub rests_on: Option<(Dataset, Witness)>,
-    /// What it says.
+    /// The witness on which it depends; `None` if it never changes.
+    pub depends_on: Option<(Dataset, Witness)>,
+    /// The content.
     pub representation: Representation,
 }
 
 impl CachedAnswer {
-    /// An answer to everybody.
-    pub fn of_all(pattern: &'static str, representation: Representation) -> CachedAnswer {
-        CachedAnswer { pattern, rests_on: None, representation }
+    /// An answer that needs no key.
+    pub fn public(pattern: &'static str, representation: Representation) -> CachedAnswer {
+        CachedAnswer { pattern, depends_on: None, representation }
     }
 }
 
-/// Who asked for what; no license for what needs no key.
+/// A cache key. The license is `None` for answers that need no key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
+struct AnswerKey {
     license: Option<LicenseId>,
     target: Box<str>,
 }
 
 #[derive(Hash)]
-struct KeyRef<'a> {
+struct AnswerKeyRef<'a> {
     license: Option<LicenseId>,
     target: &'a str,
 }
 
-impl Equivalent<Key> for KeyRef<'_> {
-    fn equivalent(&self, key: &Key) -> bool {
+impl Equivalent<AnswerKey> for AnswerKeyRef<'_> {
+    fn equivalent(&self, key: &AnswerKey) -> bool {
         self.license == key.license && *self.target == *key.target
     }
 }
 
 /// A cached answer and its weight.
 #[derive(Clone, Debug)]
-struct Entry {
+struct CacheEntry {
     answer: Arc<CachedAnswer>,
-    /// What it took in memory when it came in, in bytes: the cache takes off what it added, though the answer has grown.
+    /// The size in memory at insertion, in bytes. It must not change in the cache, although the answer may grow.
     bytes: usize,
 }
 
-impl Cached for Entry {
+impl Cached for CacheEntry {
     const EXPECTED: usize = 4096;
 
     fn bytes(&self) -> usize {
@@ -78,71 +78,79 @@ impl Cached for Entry {
     }
 }
 
-/// The finished answers in memory.
+/// A cache of finished answers.
 #[derive(Debug)]
-pub struct AnswerCache(ByteCache<Key, Entry>);
+pub struct AnswerCache(ByteCache<AnswerKey, CacheEntry>);
 
-/// The right to make an answer. Others who ask for the same wait until it is finished or dropped.
+/// The right to build an answer. Other requests for the same answer wait until it is finished or dropped.
 #[derive(Debug)]
 pub struct BuildGuard<'c> {
-    guard: PlaceholderGuard<'c, Key, Entry, ByBytes, DefaultHashBuilder, DefaultLifecycle<Key, Entry>>,
+    guard: PlaceholderGuard<
+        'c,
+        AnswerKey,
+        CacheEntry,
+        ByBytes,
+        DefaultHashBuilder,
+        DefaultLifecycle<AnswerKey, CacheEntry>,
+    >,
     cache: &'c AnswerCache,
 }
 
 impl BuildGuard<'_> {
-    /// Gives the answer to all who wait for it, and caches it.
+    /// Caches the answer, and passes it to the waiting requests.
     pub fn finish(self, target: &str, answer: Arc<CachedAnswer>) {
-        // If the cache no longer holds the placeholder, the answer is not cached.
+        // Fails if the placeholder was evicted. Then the answer is not cached.
         let _ = self.guard.insert(self.cache.entry(target, answer));
     }
 }
 
 impl AnswerCache {
-    /// Room for so many bytes.
+    /// Creates a cache with a capacity in bytes.
     pub fn new(max_bytes: u64) -> AnswerCache {
         AnswerCache(new_cache(max_bytes))
     }
 
-    /// How many bytes are held.
+    /// The size of all answers, in bytes.
     pub fn bytes(&self) -> u64 {
         self.0.weight()
     }
 
-    /// How many answers are held.
+    /// The number of answers.
     pub fn entries(&self) -> usize {
         self.0.len()
     }
 
-    /// The answer to a request, of whatever state.
+    /// The cached answer to a request, which may be outdated.
     pub(super) fn find(&self, license: Option<LicenseId>, target: &str) -> Option<Arc<CachedAnswer>> {
-        self.0.get(&KeyRef { license, target }).map(|entry| entry.answer)
+        self.0.get(&AnswerKeyRef { license, target }).map(|entry| entry.answer)
     }
 
-    fn entry(&self, target: &str, answer: Arc<CachedAnswer>) -> Entry {
+    fn entry(&self, target: &str, answer: Arc<CachedAnswer>) -> CacheEntry {
         let bytes = ENTRY_BYTES + target.len() + size_of::<CachedAnswer>() + answer.representation.heap_bytes();
         let fits = u64::try_from(bytes).is_ok_and(|bytes| bytes <= self.0.capacity() / MAX_SHARE);
-        // What weighs more than the cache holds is not cached.
-        Entry { answer, bytes: if fits { bytes } else { usize::MAX } }
+        // The cache rejects entries over its capacity.
+        CacheEntry { answer, bytes: if fits { bytes } else { usize::MAX } }
     }
 
-    /// Caches an answer unless it is too large, and weighs one that is cached anew.
+    /// Caches an answer, unless it is too large.
     pub(super) fn insert(&self, license: Option<LicenseId>, target: &str, answer: Arc<CachedAnswer>) {
-        self.0.insert(Key { license, target: target.into() }, self.entry(target, answer));
+        self.0.insert(AnswerKey { license, target: target.into() }, self.entry(target, answer));
     }
 
-    /// Waits until nobody else makes the answer to the same request. Returns it if it fits; else the right to make it.
+    /// Waits until no other request is building the same answer. Returns the answer if it fits, else the right to build
+    /// it.
     pub(super) async fn join(
         &self,
         license: LicenseId,
         target: &str,
         fits: impl Fn(&CachedAnswer) -> bool,
     ) -> Result<Arc<CachedAnswer>, BuildGuard<'_>> {
-        let key = Key { license: Some(license), target: target.into() };
+        let key = AnswerKey { license: Some(license), target: target.into() };
         loop {
             self.0.remove_if(&key, |entry| !fits(&entry.answer));
             match self.0.get_value_or_guard_async(&key).await {
-                Ok(Entry { answer, .. }) if fits(&answer) => return Ok(answer),
-                // It was made from another state, or not compressed.
+                Ok(CacheEntry { answer, .. }) if fits(&answer) => return Ok(answer),
+                // Built from another state, or not compressed.
                 Ok(_) => {}
                 Err(guard) => return Err(BuildGuard { guard, cache: self }),
             }

@@ -1,4 +1,4 @@
-//! Who calls: the key in `Authorization: Bearer` or `X-API-Key` (the contract, "Authentication").
+//! Authentication: the key in `Authorization: Bearer` or `X-API-Key` (the contract, "Authentication").
 
 use std::sync::Arc;
 
@@ -20,23 +20,23 @@ pub struct UsableKey {
     pub record: Arc<KeyRecord>,
 }
 
-/// The key of a request, in the form that it was sent in.
+/// The keys in the headers of a request.
 #[derive(Debug, PartialEq, Eq)]
-enum Sent<'h> {
-    Nothing,
+enum SentKey<'h> {
+    None,
     One(&'h [u8]),
     Different,
 }
 
-fn sent_key(headers: &HeaderMap) -> Sent<'_> {
+fn sent_key(headers: &HeaderMap) -> SentKey<'_> {
     let bearer = headers.get_all(AUTHORIZATION).iter().filter_map(|value| bearer_token(value.as_bytes()));
     let own = headers.get_all("x-api-key").iter().map(|value| value.as_bytes().trim_ascii());
     let mut keys = bearer.chain(own).filter(|key| !key.is_empty());
-    let Some(first) = keys.next() else { return Sent::Nothing };
-    if keys.any(|other| other != first) { Sent::Different } else { Sent::One(first) }
+    let Some(first) = keys.next() else { return SentKey::None };
+    if keys.any(|other| other != first) { SentKey::Different } else { SentKey::One(first) }
 }
 
-/// The token of a Bearer header; any other scheme counts as no key.
+/// The token of a Bearer header; `None` for other schemes.
 fn bearer_token(value: &[u8]) -> Option<&[u8]> {
     let value = value.trim_ascii();
     let (scheme, token) = value.split_at_checked("Bearer".len())?;
@@ -44,7 +44,8 @@ fn bearer_token(value: &[u8]) -> Option<&[u8]> {
     (separated && scheme.eq_ignore_ascii_case(b"Bearer")).then(|| token.trim_ascii())
 }
 
-/// That no key was sent. An `Authorization` of another form is told apart, since its sender believes to have sent one.
+/// The problem for a request without a key. If there is an `Authorization` header of another form, the detail explains
+/// what is wrong with it.
 fn missing_key(headers: &HeaderMap) -> Problem {
     let Some(sent) = headers.get(AUTHORIZATION).map(|value| value.as_bytes().trim_ascii()) else {
         return Code::MissingApiKey.into();
@@ -52,13 +53,13 @@ fn missing_key(headers: &HeaderMap) -> Problem {
     let end = sent.iter().position(u8::is_ascii_whitespace).unwrap_or(sent.len());
     let scheme = &sent[..end];
     let what = if scheme.starts_with(b"mfk_") {
-        "`Authorization` holds a key without its scheme"
+        "`Authorization` contains a key without the scheme `Bearer`"
     } else if scheme.eq_ignore_ascii_case(b"Bearer") {
-        "`Authorization: Bearer` came without a key"
+        "`Authorization: Bearer` contains no key"
     } else if scheme.eq_ignore_ascii_case(b"Basic") {
-        "`Authorization: Basic` is not taken"
+        "`Authorization: Basic` is not supported"
     } else {
-        "`Authorization` is of another form than the service takes"
+        "`Authorization` has an unsupported scheme"
     };
     Problem::new(
         Code::MissingApiKey,
@@ -66,26 +67,24 @@ fn missing_key(headers: &HeaderMap) -> Problem {
     )
 }
 
-/// Whether what was sent has the form of a key, whosever it is.
-pub(super) fn is_shaped(request: &Request) -> bool {
+/// Whether a request has one key of a valid form, even if it is unknown.
+pub(super) fn has_well_formed_key(request: &Request) -> bool {
     match sent_key(&request.headers) {
-        Sent::One(text) => std::str::from_utf8(text).is_ok_and(|text| ApiKey::parse(text).is_ok()),
-        Sent::Nothing | Sent::Different => false,
+        SentKey::One(text) => std::str::from_utf8(text).is_ok_and(|text| ApiKey::parse(text).is_ok()),
+        SentKey::None | SentKey::Different => false,
     }
 }
 
-/// Finds the usable key of a request.
-///
-/// # Errors
-/// The 401 of the contract. All but `missing_api_key` are of a key that was sent and cannot be used.
+/// Finds the usable key of a request. Returns a 401 otherwise: `missing_api_key` if none was sent, another code if the
+/// key is unusable.
 pub fn authenticate(request: &Request, snapshot: &Snapshot) -> Result<UsableKey, Problem> {
     let text = match sent_key(&request.headers) {
-        Sent::Nothing => return Err(missing_key(&request.headers)),
-        Sent::Different => {
+        SentKey::None => return Err(missing_key(&request.headers)),
+        SentKey::Different => {
             let detail = "Two different API keys were sent. Send one key, in one header.";
             return Err(Problem::new(Code::InvalidApiKey, detail));
         }
-        Sent::One(text) => text,
+        SentKey::One(text) => text,
     };
     let hash = KeyHash::of(text);
     let record = snapshot.find_key(&hash).ok_or(Code::InvalidApiKey)?;
@@ -96,10 +95,7 @@ pub fn authenticate(request: &Request, snapshot: &Snapshot) -> Result<UsableKey,
     }
 }
 
-/// Refuses a key used from an address that is not in its list.
-///
-/// # Errors
-/// `ip_not_allowed`, which names the address as the server sees it.
+/// Rejects a key that may not be used from the request's address.
 pub fn check_address(request: &Request, key: &KeyRecord) -> Result<(), Problem> {
     let address = request.address;
     if key.allowed_ips.is_empty() || key.allowed_ips.iter().any(|network| network.contains(&address)) {
@@ -120,14 +116,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_in_another_form_is_told() {
+    fn a_key_in_another_form_is_explained() {
         let cases = [
             (None, "No API key was sent. "),
-            (Some("mfk_abc"), "holds a key without its scheme. Send the key as `Authorization: Bearer mfk_...`"),
-            (Some("Basic dXNlcjo="), "`Authorization: Basic` is not taken. Send the key as"),
-            (Some("Bearer"), "came without a key"),
-            (Some("Token mfk_abc"), "of another form"),
-            (Some(""), "of another form"),
+            (
+                Some("mfk_abc"),
+                "contains a key without the scheme `Bearer`. Send the key as `Authorization: Bearer mfk_...`",
+            ),
+            (Some("Basic dXNlcjo="), "`Authorization: Basic` is not supported. Send the key as"),
+            (Some("Bearer"), "contains no key"),
+            (Some("Token mfk_abc"), "an unsupported scheme"),
+            (Some(""), "an unsupported scheme"),
         ];
         for (sent, expected) in cases {
             let mut headers = HeaderMap::new();
@@ -144,22 +143,22 @@ mod tests {
 
     #[test]
     fn keys_are_found_in_both_headers() {
-        let one = |text: &'static str| Sent::One(text.as_bytes());
-        let cases: [(&[(&str, &str)], Sent); 14] = [
-            (&[], Sent::Nothing),
+        let one = |text: &'static str| SentKey::One(text.as_bytes());
+        let cases: [(&[(&str, &str)], SentKey); 14] = [
+            (&[], SentKey::None),
             (&[("authorization", "Bearer k")], one("k")),
             (&[("authorization", "bearer   k ")], one("k")),
             (&[("authorization", "BEARER\tk")], one("k")),
             (&[("x-api-key", " k ")], one("k")),
             (&[("authorization", "Bearer k"), ("x-api-key", "k")], one("k")),
-            (&[("authorization", "Bearer k"), ("x-api-key", "l")], Sent::Different),
-            (&[("x-api-key", "k"), ("x-api-key", "l")], Sent::Different),
-            (&[("authorization", "Basic k")], Sent::Nothing),
-            (&[("authorization", "Bearerk")], Sent::Nothing),
-            (&[("authorization", "Bearer")], Sent::Nothing),
+            (&[("authorization", "Bearer k"), ("x-api-key", "l")], SentKey::Different),
+            (&[("x-api-key", "k"), ("x-api-key", "l")], SentKey::Different),
+            (&[("authorization", "Basic k")], SentKey::None),
+            (&[("authorization", "Bearerk")], SentKey::None),
+            (&[("authorization", "Bearer")], SentKey::None),
             (&[("authorization", "Basic k"), ("x-api-key", "l")], one("l")),
             (&[("authorization", "Bearer "), ("x-api-key", "l")], one("l")),
-            (&[("x-api-key", "")], Sent::Nothing),
+            (&[("x-api-key", "")], SentKey::None),
         ];
         for (headers, expected) in cases {
             let mut map = HeaderMap::new();

@@ -1,4 +1,4 @@
-//! A caller who passed the checks of key, address and rate.
+//! An authenticated caller.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::model::{Dataset, License, Witness};
 use crate::store::Snapshot;
 use crate::view::View;
 
-/// A caller whose key, address and rate have passed.
+/// The snapshot and license of a request with a usable key.
 #[derive(Clone, Debug)]
 pub(super) struct Caller {
     pub snapshot: Arc<Snapshot>,
@@ -16,20 +16,20 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    /// Whether an answer to the caller's license is the one that would be made now. It reads nothing: the cache asks it under
+    /// Whether an answer for the caller's license is still current. It must not read the disk: the cache calls it under
     /// its lock.
     pub fn is_current(&self, answer: &CachedAnswer) -> bool {
-        let Some((dataset, witness)) = &answer.rests_on else { return true };
+        let Some((dataset, witness)) = &answer.depends_on else { return true };
         self.has_witness(*dataset, witness)
     }
 
-    /// Whether a witness is the present one. It reads nothing.
+    /// Whether a witness is the current one. It does not read the disk.
     pub fn has_witness(&self, dataset: Dataset, witness: &Witness) -> bool {
         let view = View::open(&self.snapshot, &self.license, dataset).ok();
         view.and_then(|view| view.known_witness()).as_ref() == Some(witness)
     }
 
-    /// The caller's view of a dataset.
+    /// The caller's view of a dataset. Returns a 403 if it is not licensed.
     pub fn view(&self, dataset: Dataset) -> Result<View<'_>, Problem> {
         View::open(&self.snapshot, &self.license, dataset).map_err(|_| {
             Problem::new(

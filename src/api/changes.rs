@@ -18,7 +18,7 @@ use crate::store::{Snapshot, StoreError};
 use crate::token::{Sealer, SyncToken};
 use crate::view::View;
 
-/// The parameters of a request for a page, with the sync token opened.
+/// The parameters of a request for changes, with the sync token opened.
 #[derive(Debug)]
 pub(super) struct FeedQuery {
     parameters: ChangesParameters,
@@ -47,17 +47,18 @@ impl FeedQuery {
         Ok(FeedQuery { parameters, start, token })
     }
 
-    /// Whether the page is empty and made from memory alone: it begins now, or nothing has changed since the token was issued.
+    /// Whether the page is empty and needs only memory: it begins now, or nothing has changed since the token was
+    /// issued.
     pub fn is_poll(&self, caller: &Caller) -> Result<bool, Problem> {
         let Some(token) = &self.token else { return Ok(matches!(self.start, FeedStart::Now)) };
         let is_newest = caller.view(token.dataset)?.witness()? == token.witness;
-        Ok(is_newest && token.position >= token.witness.seq && self.continues(&caller.snapshot, &caller.license)?)
+        Ok(is_newest && token.position >= token.witness.seq && self.is_valid_in(&caller.snapshot, &caller.license)?)
     }
 
-    /// Whether the token continues in a state: it is of this license, of this history, and of the license's present scope or,
-    /// with `resync=diff`, of a former one. The license's rows hold the difference: each record that it ever saw has one, which
-    /// moved when the record changed, entered or left.
-    pub fn continues(&self, snapshot: &Snapshot, license: &License) -> Result<bool, StoreError> {
+    /// Whether the token is valid in a snapshot. It must be of this license, this history and the license's current
+    /// scope. With `resync=diff` the scope may be an earlier one: the feed has an entry for each record that the
+    /// license ever showed.
+    pub fn is_valid_in(&self, snapshot: &Snapshot, license: &License) -> Result<bool, StoreError> {
         let Some(token) = &self.token else { return Ok(true) };
         let is_of_scope = token.scope_seq == license.scope_seq || self.parameters.resync == Some(Resync::Diff);
         if token.license != license.id || !is_of_scope {
@@ -69,35 +70,33 @@ impl FeedQuery {
         }
     }
 
-    /// The caller in a newer state, in which the token continues: another server may have issued it a moment ago. `looks` is the
-    /// number of looks at the file that had begun when the request came, at `came_at`. It may wait for the disk.
-    ///
-    /// # Errors
-    /// 410 where the token is lost; 503 where it is of a state that is not here yet.
+    /// Finds a newer snapshot in which the token is valid: another server may have just issued it. `polls` is the
+    /// number of polls of the file that had begun at `received_at`, the time of the request. It may block. Returns 410
+    /// if the token is lost; 503 if it is of a snapshot that this server does not have yet.
     pub fn catch_up(
         &self,
         caller: &Caller,
         source: &dyn SnapshotSource,
-        looks: u64,
-        came_at: Instant,
+        polls: u64,
+        received_at: Instant,
     ) -> Result<Caller, Problem> {
         let Some(token) = &self.token else { return Err(Problem::internal("there is no sync token")) };
         let license_id = caller.license.id;
         let accept = |snapshot: &Snapshot| {
             let license = snapshot.find_license(license_id);
-            license.is_some_and(|license| self.continues(snapshot, license).unwrap_or(false))
+            license.is_some_and(|license| self.is_valid_in(snapshot, license).unwrap_or(false))
         };
         let accepted = |snapshot: Arc<Snapshot>| {
             let license = snapshot.find_license(license_id).map(Arc::clone).filter(|_| accept(&snapshot));
             license.map(|license| Caller { snapshot, license })
         };
-        let snapshot = source.catch_up(looks, &accept);
+        let snapshot = source.catch_up(polls, &accept);
         let was_ahead = is_ahead(token, &snapshot);
         if let Some(caller) = accepted(snapshot) {
             return Ok(caller);
         }
-        if was_ahead && let Some(snapshot) = source.catch_up_with_origin(came_at, &accept) {
-            // Another server of the same data issued it, so it is not lost, unless the origin went back since.
+        if was_ahead && let Some(snapshot) = source.catch_up_with_origin(received_at, &accept) {
+            // Another server issued it, so it is not lost, unless the origin was rolled back.
             let is_ahead = is_ahead(token, &snapshot) && !source.is_lost(last_seq(token));
             match accepted(snapshot) {
                 Some(caller) => return Ok(caller),
@@ -115,7 +114,7 @@ impl FeedQuery {
     }
 }
 
-/// A page of the change feed, after a token that continues.
+/// A page of the change feed, for a valid token.
 pub(super) fn changes(
     caller: &Caller,
     dataset: Dataset,
@@ -128,15 +127,15 @@ pub(super) fn changes(
     let next = feed::token_after(&view, &rows)?;
     let mut page = feed::page(&view, &rows)?;
     let token = match since {
-        // With nothing new the token is the same.
+        // If nothing is new, the token stays the same.
         Some(text) if *sent == Some(next) => Cow::from(text),
         _ => Cow::from(Sealer::new(caller.snapshot.secret()).seal_sync_token(&next)),
     };
     page.end_changes(rows.has_more, &token);
     let mut representation = Representation::page(page, &view, gzip)?;
-    // Who asks for the present moment has it, and a token of another scope is news.
+    // A first token, and a new token after a change of the scope, are sent at once.
     let is_news = !rows.entries.is_empty() || matches!(start, FeedStart::Now) || sent.is_some_and(|sent| sent != next);
-    representation.hold = (*wait > 0 && !is_news).then(|| Duration::from_secs((*wait).into()));
+    representation.wait = (*wait > 0 && !is_news).then(|| Duration::from_secs((*wait).into()));
     if let FeedStart::After(position) = *start {
         let newest_at = view.known_newest().map_or(caller.snapshot.commit().time, |(_, time)| time);
         representation.feed = Some(FeedUse { dataset, position, behind_s: behind_s(&view, position)?, newest_at });
@@ -144,14 +143,14 @@ pub(super) fn changes(
     Ok(representation)
 }
 
-/// By how many seconds the feed's newest entry is later than a position.
+/// The seconds from a position to the feed's newest entry.
 pub(crate) fn behind_s(view: &View<'_>, position: u64) -> Result<u64, StoreError> {
     let witness = view.witness()?.seq;
     if position >= witness {
         return Ok(0);
     }
     let newest = view.commit_of(witness)?.time.unix_s();
-    // A walk by `updated_since` may stand before the first commit.
+    // The token of a request with `updated_since` may be before the first commit.
     let at = view.commit_of(position.max(1))?.time.unix_s();
     Ok(u64::try_from(newest - at).unwrap_or(0))
 }
@@ -166,12 +165,12 @@ fn open_token(caller: &Caller, dataset: Dataset, text: &str) -> Result<SyncToken
     })
 }
 
-/// The last seq that a token rests on.
+/// The last seq on which a token depends.
 fn last_seq(token: &SyncToken) -> u64 {
     token.scope_seq.max(token.position).max(token.witness.seq)
 }
 
-/// Whether a token rests on what comes after all commits of a state.
+/// Whether a token depends on commits after a snapshot.
 fn is_ahead(token: &SyncToken, snapshot: &Snapshot) -> bool {
     last_seq(token) > snapshot.commit().seq
 }

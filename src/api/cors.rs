@@ -1,6 +1,5 @@
-//! Browser applications of other origins (the Fetch standard, "HTTP CORS protocol"): off unless the operator names origins.
-//!
-//! Keys are sent in headers, never in cookies, so requests with credentials are not provided for.
+//! CORS (the Fetch standard, "HTTP CORS protocol"): off unless the operator names origins. Keys are sent in headers,
+//! never in cookies, so requests with credentials are not supported.
 
 use std::str::FromStr;
 
@@ -14,21 +13,21 @@ use url::Url;
 use super::request::Request;
 use crate::contract::codes::ALLOWED_METHODS;
 
-/// The request headers that callers may send beside those that are always allowed.
+/// The allowed request headers, in addition to those that always are.
 const REQUEST_HEADERS: &str = "Authorization, X-API-Key, If-None-Match, Range, If-Range";
-/// The headers of answers that applications may read beside those that they always may.
+/// The response headers that applications may read, in addition to those that they always may.
 const ANSWER_HEADERS: &str = "Accept-Ranges, Content-Disposition, Content-Encoding, Content-Range, ETag, \
                               RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Repr-Digest, Retry-After, \
                               WWW-Authenticate, X-Record-Count, X-Records-Digest, X-Request-Id, X-Sync-Token";
-/// How long a browser may remember the answer to a preflight, in seconds; browsers take two hours at most.
+/// The time for which browsers may cache a preflight, in seconds. They accept at most two hours.
 const MAX_AGE_S: &str = "7200";
 
-/// An origin whose applications may call the API, as browsers write it.
+/// An allowed origin, as browsers write it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Every one: `*`.
+    /// Every origin: `*`.
     Any,
-    /// `scheme://host[:port]`, the port left out where it is the scheme's own.
+    /// `scheme://host[:port]`, without the scheme's default port.
     One(String),
 }
 
@@ -42,13 +41,13 @@ impl FromStr for Origin {
         }
         let url = Url::parse(text).map_err(|_| RULE)?;
         let origin = url.origin().ascii_serialization();
-        // Names are taken as browsers write them; what would be dropped without a word, or stands for nothing, is not.
+        // Reject paths and wildcards, which would be ignored.
         let is_bare = url.as_str().strip_suffix('/') == Some(&origin) && !text.ends_with('/') && !text.contains('*');
         if matches!(url.scheme(), "http" | "https") && is_bare { Ok(Origin::One(origin)) } else { Err(RULE) }
     }
 }
 
-/// The origins whose applications may call the API; none by default.
+/// The allowed origins; none by default.
 #[derive(Clone, Debug, Default)]
 pub struct Cors {
     origins: Vec<Origin>,
@@ -60,7 +59,7 @@ impl Cors {
         Cors { origins }
     }
 
-    /// What `Access-Control-Allow-Origin` says to a request.
+    /// The value of `Access-Control-Allow-Origin` for a request.
     fn allowed(&self, request: &Request) -> Option<HeaderValue> {
         let sent = request.headers.get(ORIGIN)?;
         if self.origins.contains(&Origin::Any) {
@@ -70,14 +69,14 @@ impl Cors {
         self.origins.iter().any(is_allowed).then(|| sent.clone())
     }
 
-    /// Whether a browser asks, on behalf of an origin that is allowed, if it may send a request.
+    /// Whether a request is a preflight of an allowed origin.
     pub(super) fn is_preflight(&self, request: &Request) -> bool {
         request.method == Method::OPTIONS
             && request.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
             && self.allowed(request).is_some()
     }
 
-    /// The headers of the answer to a preflight, beside those of every answer.
+    /// The additional headers of responses to preflights.
     pub(super) fn preflight_headers() -> HeaderMap {
         HeaderMap::from_iter([
             (ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(ALLOWED_METHODS)),
@@ -86,13 +85,13 @@ impl Cors {
         ])
     }
 
-    /// Puts on an answer what a browser wants to see.
-    pub(super) fn put_on(&self, request: &Request, headers: &mut HeaderMap) {
+    /// Adds the CORS headers to a response.
+    pub(super) fn add_headers(&self, request: &Request, headers: &mut HeaderMap) {
         if self.origins.is_empty() {
             return;
         }
         if !self.origins.contains(&Origin::Any) {
-            // An answer that is cached for one origin is none for another.
+            // Caches must not use a response for another origin.
             headers.append(VARY, HeaderValue::from_static("Origin"));
         }
         if let Some(allowed) = self.allowed(request) {

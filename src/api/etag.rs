@@ -1,15 +1,15 @@
-//! Entity tags, derived from content alone, equal exactly when the content is (RFC 9110, section 8.8.3). They are weak, since
-//! an answer may be sent compressed; those of files are strong, since a download is resumed byte for byte.
+//! Entity tags, derived from content: equal content has equal tags (RFC 9110, section 8.8.3). They are weak, since a
+//! response may be compressed. Those of files are strong, since downloads can be resumed.
 
 use data_encoding::HEXLOWER;
 use http::HeaderValue;
 
-/// An entity tag, as its header's value.
+/// An entity tag, as a header value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ETag(HeaderValue);
 
 impl ETag {
-    /// The weak tag of a content that is put together from parts, told apart by `purpose`.
+    /// The weak tag of the parts of a content. `purpose` separates kinds of content.
     pub fn of<'a>(purpose: &str, parts: impl IntoIterator<Item = &'a [u8]>) -> ETag {
         let mut hasher = blake3::Hasher::new_derive_key("medfeed 2026-11 etag");
         hasher.update(purpose.as_bytes());
@@ -27,7 +27,7 @@ impl ETag {
 
     fn from_hash(prefix: &str, hash: &blake3::Hash) -> ETag {
         let tag = format!("{prefix}\"{}\"", HEXLOWER.encode(&hash.as_bytes()[..16]));
-        // Hexadecimal digits between quotes are always a valid value.
+        // Hexadecimal digits in quotes are always a valid value.
         ETag(HeaderValue::from_str(&tag).unwrap_or(HeaderValue::from_static("W/\"\"")))
     }
 
@@ -37,7 +37,7 @@ impl ETag {
     }
 }
 
-/// Whether an `If-None-Match` names the tag: `*` or a list, compared weakly (RFC 9110, section 13.1.2).
+/// Whether `If-None-Match` is `*` or contains the tag, compared weakly (RFC 9110, section 13.1.2).
 pub fn matches<'a>(values: impl Iterator<Item = &'a HeaderValue>, etag: &ETag) -> bool {
     let tag = etag.0.to_str().unwrap_or_default().trim_start_matches("W/").trim_matches('"');
     values.filter_map(|value| value.to_str().ok()).any(|value| value_matches(value, tag))
@@ -51,7 +51,7 @@ fn value_matches(value: &str, tag: &str) -> bool {
     loop {
         rest = rest.trim_start_matches([' ', '\t', ',']);
         let quoted = rest.strip_prefix("W/").unwrap_or(rest);
-        // What is no tag ends the list: nothing after it can be told apart for sure.
+        // Stop at a malformed tag: the rest cannot be split reliably.
         let Some((found, after)) = quoted.strip_prefix('"').and_then(|text| text.split_once('"')) else {
             return false;
         };

@@ -1,4 +1,4 @@
-//! A request on its way to its answer.
+//! A request while it is being answered.
 
 use std::time::{Duration, Instant};
 
@@ -8,37 +8,37 @@ use super::rate::Window;
 use super::request::Request;
 use crate::model::{Dataset, Timestamp, Witness};
 
-/// A request, and what is needed to finish its answer, filled in as checks pass.
+/// A request, and the state for its response, set as checks pass.
 #[derive(Debug)]
 pub struct Exchange {
     pub(super) request: Request,
     pub(super) request_id: String,
     pub(super) window: RateHeaders,
     pub(super) key: Option<UsableKey>,
-    /// The pattern of the endpoint.
+    /// The endpoint's pattern.
     pub(super) pattern: &'static str,
-    /// When it came or was last woken: the start of its duration.
+    /// The time of its arrival or of its last wake-up, from which its duration counts.
     pub(super) since: Instant,
-    /// Whether an unknown key was looked for.
-    pub(super) has_looked_for_key: bool,
-    /// Whether its key's rate window has counted it.
+    /// Whether new keys were loaded for it.
+    pub(super) has_polled_for_key: bool,
+    /// Whether it was counted in the rate window of its key.
     pub(super) is_counted: bool,
-    /// Whether an empty page of a feed may be held back.
+    /// Whether it may long-poll.
     pub(super) may_wait: bool,
 }
 
-/// The rate window that the headers of an answer carry.
+/// The rate window for the response headers.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum RateHeaders {
-    /// The window of the address, where the target lies under `/v1`.
+    /// The window of the address, if the path is under `/v1`.
     OfAddress,
-    /// A window that the request was counted in.
+    /// The window in which the request was counted.
     Of(Window),
-    /// None.
+    /// No rate headers.
     None,
 }
 
-/// The state that an empty page of a feed depends on. While it is current, the page would be the same.
+/// The change for which a long poll waits: of the key, or of the witness of its license in a dataset.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interest {
     /// The caller's key.
@@ -48,7 +48,7 @@ pub struct Interest {
 }
 
 impl Exchange {
-    /// The beginning of an exchange.
+    /// Starts an exchange.
     pub fn new(request: Request) -> Exchange {
         Exchange {
             request_id: new_request_id(),
@@ -56,7 +56,7 @@ impl Exchange {
             key: None,
             pattern: "(none)",
             since: request.at,
-            has_looked_for_key: false,
+            has_polled_for_key: false,
             is_counted: false,
             may_wait: true,
             request,
@@ -68,20 +68,20 @@ impl Exchange {
         &self.request
     }
 
-    /// The id of its key; empty without a usable one.
+    /// The id of its key; empty without a usable key.
     pub fn key_id(&self) -> &str {
         self.key.as_ref().map_or("", |key| &key.record.id)
     }
 
-    /// The state to wait for and the deadline, if the answer is an empty page that the caller wants held back.
+    /// The interest and the deadline, if the request should long-poll instead of getting this answer.
     pub fn interest(&self, answer: &AnswerResult) -> Option<(Interest, Instant)> {
         let answer = answer.as_ref().ok().filter(|_| self.may_wait && !self.request.is_head())?;
-        let time = answer.representation.hold?;
-        let ((dataset, witness), key) = (answer.rests_on?, self.key.clone()?);
+        let time = answer.representation.wait?;
+        let ((dataset, witness), key) = (answer.depends_on?, self.key.clone()?);
         Some((Interest { key, dataset, witness }, self.request.at + time))
     }
 
-    /// When its key expires, or is revoked.
+    /// The time at which its key expires or is revoked.
     pub fn key_ends_at(&self) -> Option<Instant> {
         let key = &self.key.as_ref()?.record;
         let end = [key.expires_at, key.revoked_at].into_iter().flatten().min()?;
@@ -89,14 +89,14 @@ impl Exchange {
         Some(self.since + Duration::from_secs(left_s))
     }
 
-    /// Goes on after a wait, at a time on both clocks. Unless `is_over`, it may wait again.
+    /// Resets the exchange after a wait, at a time on both clocks. Unless `is_over`, it may wait again.
     pub fn wake(&mut self, at: Instant, wall: Timestamp, is_over: bool) {
         (self.since, self.request.wall, self.may_wait) = (at, wall, !is_over);
-        (self.window, self.key, self.has_looked_for_key) = (RateHeaders::OfAddress, None, true);
+        (self.window, self.key, self.has_polled_for_key) = (RateHeaders::OfAddress, None, true);
     }
 }
 
-/// A new id: unique across processes, and in the order of time for those who search logs.
+/// A new request id, unique across processes and ordered by time.
 pub fn new_request_id() -> String {
     uuid::Uuid::now_v7().to_string()
 }

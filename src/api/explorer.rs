@@ -1,4 +1,4 @@
-//! The explorer's page and what it loads.
+//! The explorer's page and its files.
 
 use std::sync::Arc;
 
@@ -13,10 +13,8 @@ use super::representation::Representation;
 use super::request::Request;
 use crate::explorer::{self, Demo};
 
-/// The answer at a path of the explorer's. Files are revalidated by their `ETag`; what a demo tells must not be stored.
-///
-/// # Errors
-/// 404, and 421 where another site's page asks for a demo's keys by its own name.
+/// The answer for a path of the explorer. Files are revalidated by `ETag`; the data of a demo must not be stored.
+/// Returns 404 for unknown paths, and 421 if another site's page may be requesting a demo's keys.
 pub(super) fn page(
     request: &Request,
     pattern: &'static str,
@@ -28,10 +26,10 @@ pub(super) fn page(
         if !is_own(&request.headers, &[]) {
             return Err(Problem::invalid_request(
                 StatusCode::MISDIRECTED_REQUEST,
-                "A demo gives its keys only where `Host` is an address or `localhost`. Open the page by this machine's address.",
+                "A demo shows its keys only if `Host` is an address or `localhost`. Open the page with this machine's address.",
             ));
         }
-        return Ok(Arc::new(CachedAnswer::of_all(pattern, Representation::json(demo.to_json()))));
+        return Ok(Arc::new(CachedAnswer::public(pattern, Representation::json(demo.to_json()))));
     }
     if let Some(page) = answers.find(None, path) {
         return Ok(page);
@@ -43,9 +41,9 @@ pub(super) fn page(
         .revalidatable(etag)
         .with(CONTENT_SECURITY_POLICY, HeaderValue::from_static(explorer::CONTENT_SECURITY_POLICY))
         .with(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    // It is compressed at once, so that it is weighed whole.
+    // Compress it now, so that the cache counts its full size.
     representation.gzip();
-    let page = Arc::new(CachedAnswer::of_all(pattern, representation));
+    let page = Arc::new(CachedAnswer::public(pattern, representation));
     answers.insert(None, path, Arc::clone(&page));
     Ok(page)
 }

@@ -35,7 +35,7 @@ pub(super) fn export(
     let (repr_digest, records_digest) = (digest(&Sha256::digest(&gzip))?, digest(&plain_sha256)?);
     let body = Body::Export { gzip, name: dataset.as_str(), ending };
     let headers = Vec::with_capacity(5);
-    let mut export = Representation { content_type, etag, headers, body, feed: None, hold: None }
+    let mut export = Representation { content_type, etag, headers, body, feed: None, wait: None }
         .with(X_SYNC_TOKEN.clone(), token)
         .with(X_RECORD_COUNT.clone(), records.into())
         .with(REPR_DIGEST.clone(), repr_digest)
@@ -46,7 +46,7 @@ pub(super) fn export(
     Ok(export)
 }
 
-/// A SHA-256 as digest fields have it (RFC 9530, section 2).
+/// Formats a SHA-256 for digest fields (RFC 9530, section 2).
 fn digest(sha256: &[u8]) -> Result<HeaderValue, Problem> {
     HeaderValue::try_from(format!("sha-256=:{}:", BASE64.encode(sha256))).map_err(Problem::internal)
 }

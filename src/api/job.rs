@@ -1,4 +1,4 @@
-//! A request after its checks: the handler to run, with its parameters parsed.
+//! A checked request: the handler to run, with its parsed parameters.
 
 use std::time::Instant;
 
@@ -16,20 +16,20 @@ use crate::model::{Dataset, ExportFormat, Id};
 use crate::query::reference::{list_organizations, list_tags, list_therapy_areas};
 use crate::query::segments::SegmentCache;
 
-/// The kind of permit that a job needs to run on a thread that may block.
+/// The kind of permit that a job needs to run on a blocking thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PermitKind {
     /// To read from the disk.
     Read,
-    /// To build the columns that filters run over.
+    /// To build the columns for filters.
     Build,
-    /// To look for newer commits of the file or of the origin.
+    /// To poll the file or the origin for newer commits.
     CatchUp,
     /// To build an export.
     Export,
 }
 
-/// A handler and what it is run with. Running it consumes the job, so a handler runs once.
+/// A handler with its input. Running it consumes the job, so a handler runs once.
 #[derive(Debug)]
 pub struct Job {
     pub(super) caller: Caller,
@@ -37,9 +37,9 @@ pub struct Job {
     dataset: Dataset,
     handler: Handler,
     pub(super) wants_gzip: bool,
-    /// The number of looks at the file that had begun when the request came.
-    looks: u64,
-    came_at: Instant,
+    /// The number of polls of the file that had begun when the request arrived.
+    polls: u64,
+    received_at: Instant,
 }
 
 /// A handler's parameters.
@@ -55,11 +55,9 @@ enum Handler {
 }
 
 impl Job {
-    /// Parses a request of a caller. `looks` is the number of looks at the file that have begun.
-    ///
-    /// # Errors
-    /// 403 for a dataset that is not licensed, before anything is said of the parameters; then 400.
-    pub(super) fn parse(caller: Caller, request: &Request, route: &Route, looks: u64) -> Result<Job, Problem> {
+    /// Parses a request of a caller. `polls` is the number of polls of the file that have begun. Returns 403 for an
+    /// unlicensed dataset, before it checks the parameters (400).
+    pub(super) fn parse(caller: Caller, request: &Request, route: &Route, polls: u64) -> Result<Job, Problem> {
         let query = &Query::of(route.endpoint, request.query());
         let dataset = match route.endpoint.resource {
             Resource::List(dataset) | Resource::Record(dataset) | Resource::Changes(dataset) => Some(dataset),
@@ -85,10 +83,10 @@ impl Job {
         };
         let dataset = dataset.ok_or_else(|| Problem::internal("a request without a dataset"))?;
         let (pattern, wants_gzip) = (route.endpoint.pattern, accepts_gzip(&request.headers));
-        Ok(Job { caller, pattern, dataset, handler, wants_gzip, looks, came_at: request.at })
+        Ok(Job { caller, pattern, dataset, handler, wants_gzip, polls, received_at: request.at })
     }
 
-    /// The permit that it needs; `None` where it reads memory alone, and little of it.
+    /// The permit that it needs; `None` if it reads only a little memory.
     pub(super) fn permit(&self) -> Result<Option<PermitKind>, Problem> {
         let needs_columns = match &self.handler {
             Handler::Export(_) => return Ok(Some(PermitKind::Export)),
@@ -104,20 +102,20 @@ impl Job {
         Ok(Some(if builds { PermitKind::Build } else { PermitKind::Read }))
     }
 
-    /// Whether its sync token continues in the caller's state; true without one. It may read.
-    pub(super) fn continues(&self) -> Result<bool, Problem> {
+    /// Whether its sync token, if any, is valid in the caller's snapshot. It may block.
+    pub(super) fn has_valid_token(&self) -> Result<bool, Problem> {
         let Handler::Changes(query) = &self.handler else { return Ok(true) };
-        Ok(query.continues(&self.caller.snapshot, &self.caller.license)?)
+        Ok(query.is_valid_in(&self.caller.snapshot, &self.caller.license)?)
     }
 
-    /// The job in a newer state, in which its sync token continues.
+    /// Moves the job to a newer snapshot, in which its sync token is valid.
     pub(super) fn catch_up(self, source: &dyn SnapshotSource) -> Result<Job, Problem> {
         let Handler::Changes(query) = &self.handler else { return Ok(self) };
-        let caller = query.catch_up(&self.caller, source, self.looks, self.came_at)?;
+        let caller = query.catch_up(&self.caller, source, self.polls, self.received_at)?;
         Ok(Job { caller, ..self })
     }
 
-    /// Runs the handler, and compresses the answer for a caller who takes it so.
+    /// Runs the handler. Compresses the answer if the caller accepts gzip.
     pub(super) fn run(self, segments: &SegmentCache) -> Result<CachedAnswer, Problem> {
         let Job { caller, pattern, dataset, handler, wants_gzip, .. } = self;
         let view = caller.view(dataset)?;
@@ -134,7 +132,7 @@ impl Job {
         if wants_gzip {
             representation.gzip();
         }
-        let rests_on = Some((dataset, view.witness()?));
-        Ok(CachedAnswer { pattern, rests_on, representation })
+        let depends_on = Some((dataset, view.witness()?));
+        Ok(CachedAnswer { pattern, depends_on, representation })
     }
 }

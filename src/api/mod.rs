@@ -1,14 +1,13 @@
-//! The HTTP API as plain functions: a request and a snapshot in, an answer out; no sockets, no clock of their own.
+//! The HTTP API as plain functions from a request and a snapshot to a response, without sockets and clocks.
 //!
 //! In reading order:
-//! - [`request`] and [`response`]: what comes in and what goes out; [`problem`]: every error.
-//! - [`source`]: where snapshots come from; `caller`: who passed the first checks.
-//! - [`service`]: the order of checks, from the body to the record; [`exchange`]: a request on its way to its answer; [`job`]: the
-//!   handler to run.
-//! - [`cors`]: what browsers ask and are told; [`own_host`]: whether a page of another name asks.
-//! - [`representation`]: what an answer says; [`answers`]: the cache of finished ones.
-//! - [`observe`]: what is told of each answer.
-//! - [`auth`], [`rate`], [`etag`], [`range`]: its steps; routes and parameters are those of [`crate::contract`].
+//! - [`request`], [`response`], and [`problem`]: error responses.
+//! - [`source`]: the source of snapshots; `caller`: an authenticated caller.
+//! - [`service`]: the order of checks; [`exchange`]: a request while it is being answered; [`job`]: the handler to run.
+//! - [`cors`]: requests of browser applications; [`own_host`]: checks `Host` against DNS rebinding.
+//! - [`representation`]: the content of an answer; [`answers`]: the cache of answers.
+//! - [`observe`]: events for logs and metrics.
+//! - [`auth`], [`rate`], [`etag`], [`range`]: single checks. Routes and parameters are in [`crate::contract`].
 //! - [`records`] (lists and single records), [`changes`], [`exports`], `reference`, [`status`]: one file per resource;
 //!   `explorer`: the page at `/`.
 

@@ -1,4 +1,4 @@
-//! What the server tells of its work: one call per answer, for logs, metrics and the record of who uses what.
+//! Events of the server: one call per response, for logs, metrics and the record of key usage.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -9,123 +9,123 @@ use crate::model::{Dataset, KeyRecord, Timestamp};
 
 use super::problem::Code;
 
-/// An answered request. It holds no token, query or record.
+/// An answered request, without its token, query and records.
 #[derive(Debug)]
 pub struct Answered<'a> {
-    /// The id on the answer.
+    /// The request id in the response.
     pub request_id: &'a str,
-    /// The method, which may be any word.
+    /// The method; callers may send any word.
     pub method: &'a Method,
     /// The route's pattern.
     pub route: &'static str,
     /// The status.
     pub status: u16,
-    /// The kind of error, of a problem.
+    /// The error code, if the response is a problem.
     pub problem: Option<Code>,
-    /// The key, where it is usable.
+    /// The key, if it is usable.
     pub key: Option<&'a KeyRecord>,
     /// The caller's address.
     pub address: IpAddr,
     /// The length of the body, in bytes.
     pub bytes: usize,
-    /// How long the answer took to make.
+    /// The time from the request to its response.
     pub duration: Duration,
-    /// Where the caller stands in a change feed, of a request with a sync token.
+    /// The caller's position in a change feed, if it sent a sync token.
     pub feed: Option<FeedUse>,
 }
 
-/// Where a caller stands in a change feed.
+/// The position of a caller in a change feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedUse {
     /// The feed's dataset.
     pub dataset: Dataset,
-    /// The position of the token that was sent.
+    /// The position in the sync token.
     pub position: u64,
-    /// By how many seconds the newest entry of the feed is later than that position; 0 where nothing is new.
+    /// The seconds from that position to the newest entry of the feed; 0 if nothing is new.
     pub behind_s: u64,
-    /// The time of that newest entry.
+    /// The time of the newest entry.
     pub newest_at: Timestamp,
 }
 
-/// Why a connection was given up.
+/// The reason why the server closed a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
-pub enum GivenUp {
+pub enum CloseReason {
     /// It waited for its next request.
     Idle,
-    /// Its request, or its TLS handshake, did not come whole.
+    /// Its request, or its TLS handshake, was incomplete.
     Unfinished,
-    /// Its caller took its answers too slowly.
+    /// Its caller read responses too slowly.
     Slow,
-    /// It waited for news of a change feed. It was answered at once, then closed.
+    /// It was long-polling. It was answered at once, then closed.
     Waiting,
 }
 
-/// What ended the waiting of a request for news of a change feed.
+/// The event that ended a long poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum WaitEnd {
-    /// Something changed for the caller: its feed, its license or its key.
+    /// A change that the caller sees: in its feed, its license or its key.
     Change,
-    /// Its time, or its key's, was over.
+    /// The end of its time, or of its key's.
     Time,
-    /// Its connection was needed for another one.
+    /// The eviction of its connection for another one.
     Capacity,
-    /// The server stops.
+    /// The server's stop.
     Stop,
-    /// The caller left.
+    /// The caller's disconnect.
     Left,
 }
 
-/// What a connection was given up for.
+/// The cause for which the server closed a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
-pub enum Cause {
-    /// A time limit was over.
+pub enum CloseCause {
+    /// A time limit passed.
     Timeout,
     /// Its slot was needed for another connection.
     Capacity,
 }
 
-/// Which limit a connection met.
+/// A limit of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum ConnectionLimit {
     /// The connections of all callers together.
     Total,
-    /// The connections of its own address.
+    /// The connections of one address.
     Address,
 }
 
-/// Hears of every answer and connection.
+/// Observes responses and connections.
 pub trait Observer: Send + Sync {
-    /// A request was answered.
+    /// Called after each response.
     fn answered(&self, answered: &Answered<'_>);
 
-    /// A connection was opened.
+    /// Called when a connection was opened.
     fn connected(&self) {}
 
-    /// A connection was closed.
+    /// Called when a connection ended.
     fn disconnected(&self) {}
 
-    /// A request began to wait for news of a change feed.
-    fn waits(&self) {}
+    /// Called when a request begins to long-poll.
+    fn long_poll_started(&self) {}
 
-    /// A request waits no more.
-    fn waited(&self, _end: WaitEnd) {}
+    /// Called when a long poll ended.
+    fn long_poll_ended(&self, _end: WaitEnd) {}
 
-    /// A connection was given up.
-    fn given_up(&self, _reason: GivenUp, _cause: Cause) {}
+    /// Called when the server closed a connection.
+    fn closed_connection(&self, _reason: CloseReason, _cause: CloseCause) {}
 
-    /// A new connection met a limit: another one was given up for it, or it waited, or it was refused.
-    fn met_limit(&self, _limit: ConnectionLimit) {}
+    /// Called when a new connection reached a limit: another one was closed for it, or it waited, or it was refused.
+    fn reached_limit(&self, _limit: ConnectionLimit) {}
 
-    /// A new connection was refused, since none could be given up for it.
+    /// Called when a new connection was refused, since no other could be closed for it.
     fn refused_connection(&self, _limit: ConnectionLimit) {}
 }
 
-/// A method may be any word, even a key by mistake: only known ones are logged.
-fn name_of(method: &Method) -> &str {
+/// The name of a known method. Others are not logged, since a caller may send a key as the method by mistake.
+fn loggable_name(method: &Method) -> &str {
     let known = [
         Method::GET,
         Method::HEAD,
@@ -148,7 +148,7 @@ impl Observer for RequestLog {
     fn answered(&self, answered: &Answered<'_>) {
         tracing::info!(
             request_id = answered.request_id,
-            method = name_of(answered.method),
+            method = loggable_name(answered.method),
             route = answered.route,
             status = answered.status,
             problem = answered.problem.map(Code::as_str),

@@ -1,15 +1,16 @@
-//! Whether a request's `Host` header names this machine.
+//! Checks whether a request's `Host` header names this machine.
 //!
-//! A web page can point its own name at this machine's address (DNS rebinding). Its scripts then read the answers like those of
-//! their own site. The browser still sends the page's name in `Host`, so that name is refused where answers need no key.
+//! A web page can point its own name at this machine's address (DNS rebinding). Then its scripts can read responses
+//! like those of their own site. The browser still sends the page's name in `Host`. So endpoints that show secrets
+//! without a key reject unknown names.
 
 use std::net::IpAddr;
 
 use http::HeaderMap;
 use http::header::HOST;
 
-/// Whether a request's `Host` is an address, `localhost`, or one of the given names. No browser sends a request without a `Host`,
-/// so such a request passes.
+/// Whether `Host` is an address, `localhost`, or one of `names`. A request without `Host` is allowed, since no browser
+/// sends one.
 pub fn is_own(headers: &HeaderMap, names: &[String]) -> bool {
     let mut values = headers.get_all(HOST).iter();
     let (value, None) = (values.next(), values.next()) else { return false };
@@ -30,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreign_names_are_not_our_own() {
+    fn foreign_names_are_rejected() {
         let names = ["Feed-1.internal".to_owned()];
         let cases: [(&[&str], bool); 16] = [
             (&[], true),

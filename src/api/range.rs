@@ -1,7 +1,7 @@
-//! A part of a file, for a caller that resumes a download (RFC 9110, section 14).
+//! Range requests, to resume downloads (RFC 9110, section 14).
 //!
-//! One range is answered. Several at once, and what is no range of bytes, are ignored, as the RFC allows: the answer is the
-//! whole file then. The crate `headers` is of no use here: it refuses a suffix longer than the file.
+//! Only a single range of bytes is supported. Others are ignored, as the RFC allows: the response is the whole file.
+//! The crate `headers` is not used, because it rejects a suffix that is longer than the file.
 
 use std::ops::Range;
 
@@ -11,49 +11,49 @@ use http::{HeaderMap, Method};
 use super::etag::ETag;
 use super::request::Request;
 
-/// What a caller asks for of a file.
+/// The part of a file that a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
-    /// All of it.
+pub enum RequestedPart {
+    /// The whole file.
     Whole,
-    /// Some of its bytes, never none.
+    /// A part, which is never empty.
     Part(Range<usize>),
-    /// Bytes beyond its end.
+    /// A range beyond the end.
     Beyond,
 }
 
-impl Wanted {
-    /// What a request asks for of a file with a tag and a length in bytes. `If-Range` must be the tag, byte for byte: it is a
-    /// strong one.
-    pub fn of(request: &Request, etag: &ETag, length: usize) -> Wanted {
+impl RequestedPart {
+    /// The part that a request asks for. `length` is the file's length in bytes. `If-Range` must be exactly the file's
+    /// strong tag.
+    pub fn of(request: &Request, etag: &ETag, length: usize) -> RequestedPart {
         let is_current = request.headers.get_all(IF_RANGE).iter().all(|value| value == etag.header());
         if request.method != Method::GET || !is_current {
-            return Wanted::Whole;
+            return RequestedPart::Whole;
         }
-        range_of(&request.headers).map_or(Wanted::Whole, |spec| spec.within(length))
+        range_of(&request.headers).map_or(RequestedPart::Whole, |spec| spec.within(length))
     }
 }
 
-/// One range of bytes as it is written.
-enum Spec {
-    /// From the first, to the last if there is one.
+/// A range of bytes as it is written.
+enum RangeSpec {
+    /// The first byte, and the last one if given.
     From(usize, Option<usize>),
-    /// The last ones.
+    /// A number of bytes at the end.
     Last(usize),
 }
 
-impl Spec {
-    fn within(&self, length: usize) -> Wanted {
+impl RangeSpec {
+    fn within(&self, length: usize) -> RequestedPart {
         let part = match *self {
-            Spec::From(first, last) => first..last.map_or(length, |last| last.saturating_add(1).min(length)),
-            Spec::Last(count) => length.saturating_sub(count)..length,
+            RangeSpec::From(first, last) => first..last.map_or(length, |last| last.saturating_add(1).min(length)),
+            RangeSpec::Last(count) => length.saturating_sub(count)..length,
         };
-        if part.is_empty() { Wanted::Beyond } else { Wanted::Part(part) }
+        if part.is_empty() { RequestedPart::Beyond } else { RequestedPart::Part(part) }
     }
 }
 
-/// The only range that is asked for.
-fn range_of(headers: &HeaderMap) -> Option<Spec> {
+/// Parses the header if it contains exactly one range of bytes.
+fn range_of(headers: &HeaderMap) -> Option<RangeSpec> {
     let mut values = headers.get_all(RANGE).iter();
     let (Some(value), None) = (values.next(), values.next()) else { return None };
     let (unit, spec) = value.to_str().ok()?.split_once('=')?;
@@ -61,16 +61,16 @@ fn range_of(headers: &HeaderMap) -> Option<Spec> {
         return None;
     }
     match spec.trim().split_once('-')? {
-        ("", count) => Some(Spec::Last(number(count)?)),
-        (first, "") => Some(Spec::From(number(first)?, None)),
+        ("", count) => Some(RangeSpec::Last(number(count)?)),
+        (first, "") => Some(RangeSpec::From(number(first)?, None)),
         (first, last) => {
             let (first, last) = (number(first)?, number(last)?);
-            (first <= last).then_some(Spec::From(first, Some(last)))
+            (first <= last).then_some(RangeSpec::From(first, Some(last)))
         }
     }
 }
 
-/// A number of digits alone; one that no file is as long as is the largest.
+/// Parses digits. Numbers that are too large become the maximum.
 fn number(text: &str) -> Option<usize> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().unwrap_or(usize::MAX))
@@ -85,9 +85,9 @@ mod tests {
 
     #[test]
     fn one_range_is_read() {
-        use Wanted::{Beyond, Part, Whole};
-        // Of ten bytes.
-        let cases: [(&[&str], Wanted); 28] = [
+        use RequestedPart::{Beyond, Part, Whole};
+        // For a file of ten bytes.
+        let cases: [(&[&str], RequestedPart); 28] = [
             (&[], Whole),
             (&["bytes=0-9"], Part(0..10)),
             (&["bytes=0-0"], Part(0..1)),
@@ -125,6 +125,6 @@ mod tests {
             let wanted = range_of(&headers).map_or(Whole, |spec| spec.within(10));
             assert_eq!(wanted, expected, "{values:?}");
         }
-        assert_eq!(Spec::From(0, None).within(0), Beyond);
+        assert_eq!(RangeSpec::From(0, None).within(0), Beyond);
     }
 }

@@ -11,19 +11,19 @@ use crate::model::network::network_of;
 
 /// The length of a window.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Unusable keys that one address may send in a window.
+/// The number of unusable keys that an address may send per window.
 pub const ADDRESS_LIMIT: u32 = 100;
-/// The most windows. A full table drops those that are over, then all, so that it stays bounded whatever is sent.
+/// The maximum number of windows. A full table first drops expired windows, then all.
 const MAX_WINDOWS: usize = 65_536;
 
-/// What the rate headers tell.
+/// The content of the rate headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Requests allowed per window.
     pub limit: u32,
-    /// Requests left in it.
+    /// Requests left in this window.
     pub remaining: u32,
-    /// Seconds until it ends, at least 1.
+    /// Seconds until the window ends, at least 1.
     pub reset_s: u64,
 }
 
@@ -35,43 +35,37 @@ pub struct RateLimiter {
 }
 
 impl RateLimiter {
-    /// Counts a request of a key. `Err` when the window is used up.
-    ///
-    /// # Errors
-    /// The window, used up.
+    /// Counts a request of a key. Returns `Err` if the window is used up.
     pub fn count_key(&self, key_id: &str, limit: u32, now: Instant) -> Result<Window, Window> {
         self.keys.count(key_id, limit, now)
     }
 
-    /// Counts an unusable key sent from an address. `Err` when the window is used up.
-    ///
-    /// # Errors
-    /// The window, used up.
+    /// Counts an unusable key from an address. Returns `Err` if the window is used up.
     pub fn count_failure(&self, address: IpAddr, now: Instant) -> Result<Window, Window> {
         self.addresses.count(&network_of(address), ADDRESS_LIMIT, now)
     }
 
-    /// The window of a key, unchanged: what a request that was counted before finds later.
+    /// The window of a key, without counting.
     pub fn key_window(&self, key_id: &str, limit: u32, now: Instant) -> Window {
         self.keys.peek(key_id, limit, now)
     }
 
-    /// The window of an address, unchanged: what answers given without a usable key carry.
+    /// The window of an address, without counting.
     pub fn address_window(&self, address: IpAddr, now: Instant) -> Window {
         self.addresses.peek(&network_of(address), ADDRESS_LIMIT, now)
     }
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Count {
+struct WindowCount {
     began: Instant,
     used: u32,
 }
 
-impl Count {
+impl WindowCount {
     fn take(&mut self, limit: u32, now: Instant) -> Result<Window, Window> {
         if is_over(self, now) {
-            *self = Count { began: now, used: 0 };
+            *self = WindowCount { began: now, used: 0 };
         }
         if self.used >= limit {
             return Err(window(self, limit, now));
@@ -82,7 +76,7 @@ impl Count {
 }
 
 #[derive(Debug)]
-struct Windows<K>(Mutex<HashMap<K, Count>>);
+struct Windows<K>(Mutex<HashMap<K, WindowCount>>);
 
 impl<K> Default for Windows<K> {
     fn default() -> Self {
@@ -96,7 +90,7 @@ impl<K: Hash + Eq> Windows<K> {
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        // A panic elsewhere cannot leave a count half-written.
+        // A panic elsewhere cannot leave an inconsistent count.
         let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = windows.get_mut(key) {
             return count.take(limit, now);
@@ -107,7 +101,7 @@ impl<K: Hash + Eq> Windows<K> {
         if windows.len() >= MAX_WINDOWS {
             windows.clear();
         }
-        windows.entry(key.to_owned()).or_insert(Count { began: now, used: 0 }).take(limit, now)
+        windows.entry(key.to_owned()).or_insert(WindowCount { began: now, used: 0 }).take(limit, now)
     }
 
     fn peek<Q>(&self, key: &Q, limit: u32, now: Instant) -> Window
@@ -123,11 +117,11 @@ impl<K: Hash + Eq> Windows<K> {
     }
 }
 
-fn is_over(count: &Count, now: Instant) -> bool {
+fn is_over(count: &WindowCount, now: Instant) -> bool {
     now.saturating_duration_since(count.began) >= WINDOW
 }
 
-fn window(count: &Count, limit: u32, now: Instant) -> Window {
+fn window(count: &WindowCount, limit: u32, now: Instant) -> Window {
     let left = WINDOW.saturating_sub(now.saturating_duration_since(count.began));
     let reset_s = left.as_secs() + u64::from(left.subsec_nanos() > 0);
     Window { limit, remaining: limit.saturating_sub(count.used), reset_s: reset_s.max(1) }

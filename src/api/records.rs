@@ -12,7 +12,7 @@ use crate::query::list;
 use crate::query::segments::SegmentCache;
 use crate::token::{Cursor, Sealer};
 
-/// Whether a list needs columns.
+/// Whether a list has filters, so that it needs columns.
 pub(super) fn is_filtered(parameters: &ListParameters) -> bool {
     parameters.updated_since.is_some() || parameters.q.is_some() || !parameters.filters.is_empty()
 }
@@ -46,7 +46,7 @@ pub(super) fn list(
     page.end_list(rows.next_after.map(|last_id| sealer.seal_cursor(&position(last_id.get()))).as_deref());
     let cursor =
         rows.next_after.map_or_else(Vec::new, |last_id| [&last_id.get().to_be_bytes(), filters.as_slice()].concat());
-    // Of a cursor the tag takes the meaning: where it leads, and in which list.
+    // The tag depends on the cursor's content, since its sealed text differs each time.
     let etag = ETag::of("list", [page.hashes().as_slice(), &cursor]);
     Ok(Representation::page(page, &view, gzip)?.revalidatable(etag))
 }

@@ -1,4 +1,4 @@
-//! What an answer says, before it is known in which form its caller takes it (RFC 9110, section 3.2).
+//! The content of an answer, independent of a single request (RFC 9110, section 3.2).
 
 use std::io::Write;
 use std::sync::OnceLock;
@@ -15,45 +15,45 @@ use crate::query::segments::SegmentCache;
 use crate::store::StoreError;
 use crate::view::View;
 
-/// The smallest body that is compressed, in bytes: one that fits a network packet gains nothing.
+/// The minimum size of compressed bodies, in bytes. Smaller ones fit in a network packet anyway.
 const COMPRESS_FROM_BYTES: usize = 1400;
-/// The largest body that is compressed while other answers wait, in bytes.
+/// The maximum size of bodies that are compressed on the connection's thread, in bytes.
 const MAX_INLINE_BYTES: usize = 16 << 10;
 
-/// A finished answer without what differs from request to request.
+/// The content and headers that are the same for all requests.
 #[derive(Debug)]
 pub struct Representation {
     /// The media type.
     pub content_type: &'static str,
-    /// The entity tag, of one that may be revalidated; others must not be stored.
+    /// The entity tag. Without a tag, the response must not be stored.
     pub etag: Option<ETag>,
-    /// Headers of its own.
+    /// Additional headers.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// The body.
     pub body: Body,
-    /// Where the caller stands in a change feed.
+    /// The caller's position in a change feed.
     pub feed: Option<FeedUse>,
-    /// How long the caller wants it held back, since it brings no news.
-    pub hold: Option<Duration>,
+    /// The time for which the caller wants to long-poll instead; `None` if the page has changes.
+    pub wait: Option<Duration>,
 }
 
 /// The bytes of a representation.
 #[derive(Debug)]
 pub enum Body {
-    /// Sent compressed to those who take that.
+    /// Compressed if the caller accepts gzip.
     Plain {
-        /// The bytes in one piece.
+        /// The uncompressed bytes.
         plain: Bytes,
-        /// As one gzip member, made once when it is first asked for; `None` where that is not shorter.
+        /// One gzip member, built on first use; `None` inside if it is not shorter.
         gzip: OnceLock<Option<Bytes>>,
     },
-    /// An export: sent as it is, whole or in part, with its ending in the file's name.
+    /// An export file, always compressed. Ranges are supported.
     Export {
         /// The gzip member.
         gzip: Bytes,
-        /// The beginning of the file's name.
+        /// The first part of the file name.
         name: &'static str,
-        /// The ending of the file's name.
+        /// The extension of the file name.
         ending: &'static str,
     },
 }
@@ -64,39 +64,36 @@ impl Representation {
         Representation::text("application/json", body)
     }
 
-    /// JSON that may be revalidated.
+    /// Sets the entity tag, so that the response can be revalidated.
     pub fn revalidatable(self, etag: ETag) -> Representation {
         Representation { etag: Some(etag), ..self }
     }
 
-    /// A page, compressed at once for whom takes it so: parts of it are in memory already.
-    ///
-    /// # Errors
-    /// When the compressor fails.
+    /// A page. With `gzip` it is compressed now, with cached segments.
     pub fn page(page: JsonPage, view: &View<'_>, gzip: Option<&SegmentCache>) -> Result<Representation, StoreError> {
         let cache = gzip.filter(|_| page.bytes() >= COMPRESS_FROM_BYTES);
         let gzip = cache.map(|cache| page.gzip(cache, view.feed()?)).transpose()?;
         let mut representation = Representation::json(page.into_json());
-        if let (Some(made), Body::Plain { plain, gzip }) = (gzip, &mut representation.body) {
-            *gzip = OnceLock::from((made.len() < plain.len()).then_some(made));
+        if let (Some(compressed), Body::Plain { plain, gzip }) = (gzip, &mut representation.body) {
+            *gzip = OnceLock::from((compressed.len() < plain.len()).then_some(compressed));
         }
         Ok(representation)
     }
 
     /// A text that must not be stored.
     pub fn text(content_type: &'static str, body: Vec<u8>) -> Representation {
-        // Nothing is held beside the bytes.
+        // A boxed slice has no spare capacity.
         let body = Body::Plain { plain: body.into_boxed_slice().into(), gzip: OnceLock::new() };
-        Representation { content_type, etag: None, headers: Vec::new(), body, feed: None, hold: None }
+        Representation { content_type, etag: None, headers: Vec::new(), body, feed: None, wait: None }
     }
 
-    /// Puts a header on.
+    /// Adds a header.
     pub fn with(mut self, name: HeaderName, value: HeaderValue) -> Representation {
         self.headers.push((name, value));
         self
     }
 
-    /// The bytes as they are.
+    /// The uncompressed bytes, or the export file.
     pub fn plain(&self) -> Bytes {
         match &self.body {
             Body::Plain { plain, .. } => plain.clone(),
@@ -104,7 +101,7 @@ impl Representation {
         }
     }
 
-    /// The bytes as one gzip member, where that pays.
+    /// One gzip member, if that is shorter.
     pub fn gzip(&self) -> Option<Bytes> {
         match &self.body {
             Body::Plain { plain, gzip } if plain.len() >= COMPRESS_FROM_BYTES => {
@@ -114,12 +111,12 @@ impl Representation {
         }
     }
 
-    /// Whether it is a file, parts of which may be asked for.
+    /// Whether it is a file, which supports ranges.
     pub fn is_file(&self) -> bool {
         matches!(self.body, Body::Export { .. })
     }
 
-    /// Whether the form that is asked for is there, or made in no time.
+    /// Whether the requested form exists, or takes little time.
     pub fn is_ready(&self, accepts_gzip: bool) -> bool {
         match &self.body {
             Body::Plain { plain, gzip } => !accepts_gzip || plain.len() <= MAX_INLINE_BYTES || gzip.get().is_some(),
@@ -127,7 +124,7 @@ impl Representation {
         }
     }
 
-    /// What it holds in memory beside itself, in bytes.
+    /// The heap memory that it owns, in bytes.
     pub fn heap_bytes(&self) -> usize {
         let headers = self.headers.iter().map(|(_, value)| HEAP_BLOCK_BYTES + value.len()).sum::<usize>();
         let etag = self.etag.as_ref().map_or(0, |etag| HEAP_BLOCK_BYTES + etag.header().len());
@@ -135,7 +132,7 @@ impl Representation {
             Body::Plain { plain, gzip } => {
                 let gzip = match gzip.get() {
                     Some(gzip) => gzip.as_ref().map_or(0, |gzip| HEAP_BLOCK_BYTES + gzip.len()),
-                    // It may be made while the answer is in the cache, and is less than half as long.
+                    // Reserve space: it may be built while the answer is cached.
                     None if (COMPRESS_FROM_BYTES..=MAX_INLINE_BYTES).contains(&plain.len()) => plain.len() / 2,
                     None => 0,
                 };
@@ -147,10 +144,10 @@ impl Representation {
     }
 }
 
-/// What stands around a piece of shared bytes in memory: its count, and what the allocator adds.
+/// The overhead of a block of shared bytes: its reference count and the allocator's, in bytes.
 const HEAP_BLOCK_BYTES: usize = 48;
 
-/// Bytes as one gzip member. Writing to memory cannot fail; were it to, they would be sent as they are.
+/// Compresses bytes to one gzip member. Returns `None` if the compressor fails.
 fn compress(plain: &[u8]) -> Option<Bytes> {
     let mut encoder = GzBuilder::new().mtime(0).write(Vec::with_capacity(plain.len() / 4), Compression::fast());
     encoder.write_all(plain).ok()?;

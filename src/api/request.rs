@@ -1,4 +1,4 @@
-//! What the API needs of an HTTP request.
+//! A request, as the API needs it.
 
 use std::net::IpAddr;
 use std::time::Instant;
@@ -7,24 +7,24 @@ use http::{HeaderMap, Method};
 
 use crate::model::Timestamp;
 
-/// A request, with the two clocks that its answer may depend on.
+/// A request, with its time on two clocks.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The method.
     pub method: Method,
-    /// The path and query as sent: not decoded.
+    /// The path and query as sent, not decoded.
     pub target: String,
     /// The headers.
     pub headers: HeaderMap,
-    /// Whether a body follows.
+    /// Whether it has a body.
     pub has_body: bool,
-    /// What HTTP forbids about it, and what to send instead.
+    /// An error message if the request is invalid in HTTP.
     pub flaw: Option<&'static str>,
-    /// The caller's address; an IPv4 address mapped to IPv6 is IPv4.
+    /// The caller's address. IPv4 mapped to IPv6 becomes IPv4.
     pub address: IpAddr,
-    /// When it came, on the monotonic clock: for rate windows.
+    /// The time of arrival on the monotonic clock, for rate windows.
     pub at: Instant,
-    /// When it came, on the wall clock: for expiries and `/v1/status`.
+    /// The time of arrival on the wall clock, for expiry and `/v1/status`.
     pub wall: Timestamp,
 }
 
@@ -39,7 +39,7 @@ impl Request {
         self.target.split_once('?').map(|(_, query)| query)
     }
 
-    /// Whether the answer's body is to be left out.
+    /// Whether the response must have no body.
     pub fn is_head(&self) -> bool {
         self.method == Method::HEAD
     }

@@ -1,4 +1,4 @@
-//! What goes out: the status and headers that every answer carries, around what it says.
+//! Responses: status, headers and body.
 
 use bytes::Bytes;
 use http::header::{
@@ -11,29 +11,29 @@ use super::cors::Cors;
 use super::etag;
 use super::observe::FeedUse;
 use super::problem::{Code, Problem};
-use super::range::Wanted;
+use super::range::RequestedPart;
 use super::rate::Window;
 use super::representation::{Body, Representation};
 use super::request::Request;
 
-/// The id that every answer carries.
+/// The request id, in every response.
 pub static X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// The change-feed position of an export.
+/// The sync token of an export.
 pub static X_SYNC_TOKEN: HeaderName = HeaderName::from_static("x-sync-token");
 /// The number of records in an export.
 pub static X_RECORD_COUNT: HeaderName = HeaderName::from_static("x-record-count");
-/// The SHA-256 of a file's bytes, also where a part of it is sent (RFC 9530, section 3).
+/// The SHA-256 of the whole file, also in partial responses (RFC 9530, section 3).
 pub static REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
-/// The SHA-256 of what an export holds, before it is compressed.
+/// The SHA-256 of an uncompressed export.
 pub static X_RECORDS_DIGEST: HeaderName = HeaderName::from_static("x-records-digest");
 static RATELIMIT_LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
 static RATELIMIT_REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
 static RATELIMIT_RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 
-/// Headers that memory is reserved for at once.
+/// The initial capacity for headers.
 const EXPECTED_HEADERS: usize = 16;
 
-/// A whole answer.
+/// A response.
 #[must_use = "an answer that is not sent leaves its caller waiting"]
 #[derive(Clone, Debug)]
 pub struct Response {
@@ -43,15 +43,15 @@ pub struct Response {
     pub headers: HeaderMap,
     /// The body.
     pub body: Bytes,
-    /// The kind of error, of a problem.
+    /// The error code, if it is a problem.
     pub problem: Option<Code>,
-    /// Where the caller stands in a change feed.
+    /// The caller's position in a change feed.
     pub feed: Option<FeedUse>,
-    /// Whether the request had a key that is usable from where it came.
+    /// Whether the request had a key that is usable from its address.
     pub has_key: bool,
 }
 
-/// What every answer carries: its id, and the rate window under `/v1`.
+/// The headers of every response: the request id, and the rate window under `/v1`.
 fn common_headers(request_id: &str, window: Option<&Window>) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(EXPECTED_HEADERS);
     if let Ok(id) = HeaderValue::from_str(request_id) {
@@ -66,11 +66,7 @@ fn common_headers(request_id: &str, window: Option<&Window>) -> HeaderMap {
 }
 
 impl Response {
-    /// The answer to a request: 304 where the caller has the content already, the part of a file that it asks for, no body
-    /// for HEAD.
-    ///
-    /// # Errors
-    /// 416 where that part lies beyond the end.
+    /// The response to a request, including 304, partial content (206, or 416 beyond the end), and HEAD.
     pub(super) fn new(
         representation: &Representation,
         request: &Request,
@@ -89,7 +85,7 @@ impl Response {
                 headers.insert(VARY, HeaderValue::from_static("Authorization, X-API-Key, Accept-Encoding"));
                 headers.insert(ETAG, etag.header().clone());
                 if etag::matches(request.headers.get_all(IF_NONE_MATCH).iter(), etag) {
-                    // The same bytes may have a newer token, the only one that is good after a change of the license.
+                    // Equal bytes may have a newer sync token, which the caller needs after a change of the license.
                     let kept = representation.headers.iter().filter(|(name, _)| *name != CONTENT_ENCODING);
                     headers.extend(kept.cloned());
                     return Ok(Response { status: StatusCode::NOT_MODIFIED, headers, ..response });
@@ -114,22 +110,22 @@ impl Response {
         let mut body = gzip.unwrap_or_else(|| representation.plain());
         if let (true, Some(etag)) = (representation.is_file(), &representation.etag) {
             headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-            match Wanted::of(request, etag, body.len()) {
-                Wanted::Whole => {}
-                Wanted::Part(part) => {
+            match RequestedPart::of(request, etag, body.len()) {
+                RequestedPart::Whole => {}
+                RequestedPart::Part(part) => {
                     let range = format!("bytes {}-{}/{}", part.start, part.end - 1, body.len());
                     headers.insert(CONTENT_RANGE, HeaderValue::try_from(range).map_err(Problem::internal)?);
                     response.status = StatusCode::PARTIAL_CONTENT;
                     body = body.slice(part);
                 }
-                Wanted::Beyond => return Err(Problem::range_beyond(body.len())),
+                RequestedPart::Beyond => return Err(Problem::range_beyond(body.len())),
             }
         }
         response.put_body(body, request, &mut headers);
         Ok(Response { headers, ..response })
     }
 
-    /// The answer that tells of a problem.
+    /// The response for a problem.
     pub(super) fn of_problem(
         problem: Problem,
         docs_url: &str,
@@ -148,7 +144,7 @@ impl Response {
         Response { headers, ..response }
     }
 
-    /// The answer to a browser that asks if it may send a request.
+    /// The response to a CORS preflight.
     pub(super) fn preflight(request_id: &str, window: Option<&Window>) -> Response {
         let mut headers = common_headers(request_id, window);
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -168,7 +164,7 @@ impl Response {
     }
 }
 
-/// Whether the caller takes gzip (RFC 9110, section 12.5.3): named, or meant by `*`, with a weight above 0.
+/// Whether the caller accepts gzip, by name or `*`, with a weight above 0 (RFC 9110, section 12.5.3).
 pub fn accepts_gzip(headers: &HeaderMap) -> bool {
     let mut named = None;
     let mut any = None;
@@ -182,7 +178,7 @@ pub fn accepts_gzip(headers: &HeaderMap) -> bool {
     named.or(any).unwrap_or(false)
 }
 
-/// Whether the caller names HTML and takes it rather than JSON (RFC 9110, section 12.5.1), as browsers do.
+/// Whether the caller prefers HTML to JSON and names it, as browsers do (RFC 9110, section 12.5.1).
 pub fn prefers_html(headers: &HeaderMap) -> bool {
     let (mut html, mut json, mut any) = (0.0, 0.0_f32, 0.0_f32);
     for (kind, weight) in weights(headers, &ACCEPT) {
@@ -196,7 +192,7 @@ pub fn prefers_html(headers: &HeaderMap) -> bool {
     html > json && html >= any
 }
 
-/// The items of a header's lists, each with its weight.
+/// The items of a list header, with their weights.
 fn weights<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = (&'a str, f32)> {
     let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
     values.flat_map(|value| value.split(',')).map(|item| {
@@ -214,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gzip_is_sent_to_those_who_take_it() {
+    fn gzip_is_sent_if_accepted() {
         let cases = [
             ("gzip", true),
             ("GZip", true),
@@ -236,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn html_is_shown_to_those_who_prefer_it() {
+    fn html_is_sent_if_preferred() {
         let cases = [
             ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", true),
             ("text/html, */*", true),

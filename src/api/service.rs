@@ -1,9 +1,9 @@
-//! From a request to its answer: the order of checks, and the one place where answers are finished.
+//! The service: the order of checks, and the finishing of every response.
 //!
-//! HTTP (400) → a state that is too old (503) → body (400) → route (404) → method (405) → key (401) → address (403) →
-//! rate (429) → dataset (403) → parameters (400) → token (400, 410) → record (404).
+//! HTTP (400) → unservable data (503) → body (400) → route (404) → method (405) → key (401) → address (403) → rate
+//! (429) → dataset (403) → parameters (400) → token (400, 410) → record (404).
 //!
-//! An answer that is cached has passed all of them but key, address and rate, so it is looked up as soon as the key is known.
+//! A cached answer has passed all checks except key, address and rate. So it is looked up as soon as the key is known.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use super::rate::{RateLimiter, Window};
 use super::representation::Representation;
 use super::request::Request;
 use super::response::{Response, accepts_gzip, prefers_html};
-use super::source::{Listener, SnapshotSource};
+use super::source::{SnapshotCallback, SnapshotSource};
 use super::{explorer, status};
 use crate::contract::route::is_under_v1;
 use crate::contract::{CONTRACT, Query, Resource, Route};
@@ -34,25 +34,25 @@ use crate::model::KeyRecord;
 use crate::query::segments::SegmentCache;
 use crate::store::read::cache::new_cache;
 
-/// What a service is configured with.
+/// The settings of a service.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The URL that callers see, without a slash at its end and without `/v1`.
+    /// The URL for callers, without a trailing slash and without `/v1`.
     pub public_url: String,
-    /// Where the error pages are: `{docs_url}/errors/<code>`.
+    /// The base URL of error pages: `{docs_url}/errors/<code>`.
     pub docs_url: String,
-    /// The longest path and query, in bytes.
+    /// The maximum length of path and query, in bytes.
     pub max_uri_bytes: usize,
-    /// What finished answers may take in memory, in bytes.
+    /// The capacity of the answer cache, in bytes.
     pub answer_cache_bytes: u64,
-    /// The origins whose applications may call the API.
+    /// The allowed CORS origins.
     pub cors: Cors,
-    /// What the explorer is told, in a demo.
+    /// The data of a demo, for the explorer.
     pub demo: Option<Arc<Demo>>,
 }
 
 impl Settings {
-    /// The defaults for a public URL: this server's own documentation.
+    /// The defaults for a public URL.
     pub fn of(public_url: &str) -> Settings {
         let public_url = public_url.trim_end_matches('/').to_owned();
         let docs_url = format!("{public_url}/docs");
@@ -84,76 +84,69 @@ impl std::fmt::Debug for Service {
 }
 
 impl Service {
-    /// A service with fresh rate windows, which logs a line per request.
+    /// A service that logs a line per request.
     pub fn new(settings: Settings, source: Arc<dyn SnapshotSource>) -> Service {
         Service::observed(settings, source, Arc::new(RequestLog))
     }
 
-    /// A service with fresh rate windows, whose answers an observer hears of.
+    /// A service with an observer.
     pub fn observed(settings: Settings, source: Arc<dyn SnapshotSource>, observer: Arc<dyn Observer>) -> Service {
-        // Parts that answers are made from are of use to fewer requests than answers.
+        // Segments serve fewer requests than whole answers.
         let segment_bytes = settings.answer_cache_bytes / 4;
         let (answers, segments) =
             (AnswerCache::new(settings.answer_cache_bytes - segment_bytes), new_cache(segment_bytes));
         Service { settings, source, observer, rate: RateLimiter::default(), answers, segments }
     }
 
-    /// Who hears of answers and connections.
+    /// The observer.
     pub fn observer(&self) -> &dyn Observer {
         self.observer.as_ref()
     }
 
-    /// What the service is configured with.
+    /// The settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// How many answers are cached, and the bytes of memory that they and compressed segments take.
+    /// The number of cached answers, and the size of answers and compressed segments in bytes.
     pub fn cached(&self) -> (usize, u64) {
         (self.answers.entries(), self.answers.bytes() + self.segments.weight())
     }
 
-    /// Checks a request up to its parameters and token, or anew once it has waited. Returns the answer if it is cached or made
-    /// from memory alone. It never blocks.
-    ///
-    /// # Errors
-    /// The problem to answer with. A panic is a 500 for this request alone, here and in all that follows.
+    /// Checks a request, at arrival and after each wait, up to its parameters and token. Returns the answer if it is
+    /// cached or needs only a little memory. It never blocks. A panic becomes a 500, as in all following methods.
     pub fn check(&self, exchange: &mut Exchange) -> Result<CheckedRequest, Problem> {
         catch(|| self.check_all(exchange))
     }
 
-    /// Looks for keys that are newer than a request. It may block.
-    pub fn look_for_keys(&self, since: Instant) {
-        // A panic leaves the key unknown.
+    /// Waits until keys newer than a request are loaded. It may block.
+    pub fn poll_for_keys(&self, since: Instant) {
+        // After a panic the key stays unknown.
         let _ = catch(|| {
-            self.source.look_for_keys(since);
+            self.source.poll_for_keys(since);
             Ok(())
         });
     }
 
-    /// Waits until nobody else makes the same answer. Returns it if it fits the request by then; else the right to make it.
-    ///
-    /// # Errors
-    /// That right.
+    /// Waits until no other request is building the same answer. Returns the answer if it fits, else the right to build
+    /// it.
     pub async fn join(&self, exchange: &Exchange, job: &Job) -> Result<Arc<CachedAnswer>, BuildGuard<'_>> {
         let fits = |answer: &CachedAnswer| fits(&job.caller, answer, job.wants_gzip);
         self.answers.join(job.caller.license.id, &exchange.request.target, fits).await
     }
 
-    /// Makes an answer. It may block.
-    ///
-    /// # Errors
-    /// The job itself, if its sync token does not continue in the caller's state: [`Service::make_caught_up`] is next.
-    pub fn make(&self, job: Box<Job>) -> Result<AnswerResult, Box<Job>> {
-        match catch(|| job.continues()) {
+    /// Builds an answer. It may block. Returns the job if its sync token is not valid in the caller's snapshot; then
+    /// call [`Service::build_caught_up`].
+    pub fn build(&self, job: Box<Job>) -> Result<AnswerResult, Box<Job>> {
+        match catch(|| job.has_valid_token()) {
             Ok(true) => Ok(self.run(*job)),
             Ok(false) => Err(job),
             Err(problem) => Ok(Err(problem)),
         }
     }
 
-    /// Makes an answer in a newer state, in which the sync token continues. It may block.
-    pub fn make_caught_up(&self, job: Box<Job>) -> AnswerResult {
+    /// Builds an answer in a newer snapshot, in which the sync token is valid. It may block.
+    pub fn build_caught_up(&self, job: Box<Job>) -> AnswerResult {
         catch(|| job.catch_up(self.source.as_ref())).and_then(|job| self.run(job))
     }
 
@@ -161,12 +154,12 @@ impl Service {
         catch(|| job.run(&self.segments)).map(Arc::new)
     }
 
-    /// Tells a listener of every further state that answers are made from.
-    pub fn subscribe(&self, listener: Listener) {
-        self.source.subscribe(listener);
+    /// Registers a callback for new snapshots.
+    pub fn subscribe(&self, callback: SnapshotCallback) {
+        self.source.subscribe(callback);
     }
 
-    /// Whether a page that is held back would still be the same: its key, and what its license sees. It reads nothing.
+    /// Whether neither the key nor the witness of a long poll has changed. It does not read the disk.
     pub fn is_current(&self, interest: &Interest) -> bool {
         let UsableKey { hash, record } = &interest.key;
         let has_key = self.source.newest().find_key(hash).is_some_and(|newest| newest == record);
@@ -174,7 +167,7 @@ impl Service {
         caller.is_some_and(|caller| caller.has_witness(interest.dataset, &interest.witness))
     }
 
-    /// The response to a request whose answer is there. The observer is told.
+    /// Finishes a response, and reports it to the observer.
     pub fn finish(&self, exchange: &Exchange, answer: AnswerResult) -> Response {
         let Exchange { request, request_id, .. } = exchange;
         let window = self.window(exchange);
@@ -185,17 +178,17 @@ impl Service {
             let docs_url = &self.settings.docs_url;
             page.unwrap_or_else(|| Response::of_problem(problem, docs_url, request, request_id, window.as_ref()))
         });
-        self.tell(exchange, response)
+        self.report(exchange, response)
     }
 
-    /// The response to a browser that asks if it may send a request.
+    /// The response to a CORS preflight.
     pub fn preflight(&self, exchange: &Exchange) -> Response {
         let window = self.window(exchange);
-        self.tell(exchange, Response::preflight(&exchange.request_id, window.as_ref()))
+        self.report(exchange, Response::preflight(&exchange.request_id, window.as_ref()))
     }
 
-    /// What a path outside `/v1` that leads nowhere gets instead of a problem: the way to the page that was meant, or in a
-    /// browser a page.
+    /// The response for an unknown path outside `/v1`, instead of a problem: a redirect if a page has moved, or an HTML
+    /// page for browsers.
     fn page_instead(&self, exchange: &Exchange, problem: &Problem) -> Option<Response> {
         let Exchange { request, request_id, .. } = exchange;
         let path = request.path();
@@ -216,7 +209,7 @@ impl Service {
         Some(Response { status: StatusCode::NOT_FOUND, problem: Some(problem.code), ..page })
     }
 
-    /// What the rate headers tell.
+    /// The rate window for the headers.
     fn window(&self, Exchange { request, window, .. }: &Exchange) -> Option<Window> {
         match window {
             RateHeaders::Of(window) => Some(*window),
@@ -227,11 +220,11 @@ impl Service {
         }
     }
 
-    /// Tells the observer of a finished answer.
-    fn tell(&self, exchange: &Exchange, mut response: Response) -> Response {
+    /// Adds the CORS headers, and reports a response to the observer.
+    fn report(&self, exchange: &Exchange, mut response: Response) -> Response {
         let Exchange { request, request_id, key, pattern, since, .. } = exchange;
         response.has_key = key.is_some() && response.problem != Some(Code::IpNotAllowed);
-        self.settings.cors.put_on(request, &mut response.headers);
+        self.settings.cors.add_headers(request, &mut response.headers);
         self.observer.answered(&Answered {
             request_id,
             method: &request.method,
@@ -247,7 +240,7 @@ impl Service {
         response
     }
 
-    /// A problem for a request that never became one: what HTTP itself refused.
+    /// The problem for a request that hyper rejected, and its request id.
     pub fn refuse_unread(&self, status: StatusCode, detail: &str) -> (Problem, String) {
         (Problem::invalid_request(status, detail), new_request_id())
     }
@@ -263,10 +256,7 @@ impl Service {
             exchange.window = RateHeaders::None;
             return Err(Problem::invalid_request(
                 StatusCode::URI_TOO_LONG,
-                format!(
-                    "The path and query are {uri_bytes} bytes long; at most {} are taken.",
-                    self.settings.max_uri_bytes
-                ),
+                format!("The path and query are {uri_bytes} bytes long; the limit is {}.", self.settings.max_uri_bytes),
             ));
         }
         if self.settings.cors.is_preflight(request) {
@@ -274,7 +264,7 @@ impl Service {
             return Ok(CheckedRequest::Preflight);
         }
         if is_under_v1(request.path()) {
-            self.refuse_too_old()?;
+            self.refuse_unservable()?;
         }
         let reading = matches!(request.method, Method::GET | Method::HEAD);
         if request.has_body && reading {
@@ -310,27 +300,27 @@ impl Service {
                 let snapshot = self.source.published();
                 let readable = self.source.is_readable();
                 let status = status::status(&snapshot, readable, &query, request.wall)?;
-                return Ok(CheckedRequest::Answered(Arc::new(CachedAnswer::of_all(exchange.pattern, status))));
+                return Ok(CheckedRequest::Answered(Arc::new(CachedAnswer::public(exchange.pattern, status))));
             }
             _ => {}
         }
-        // An address that has used up its unusable keys may have been given a new one, too.
+        // Also for an address over its limit: it may now use a new key.
         let is_unknown = key.as_ref().is_err_and(|problem| problem.code == Code::InvalidApiKey);
-        let may_be_new = !exchange.has_looked_for_key && self.source.may_lack_keys();
-        if is_unknown && may_be_new && auth::is_shaped(request) {
-            exchange.has_looked_for_key = true;
+        let may_be_new = !exchange.has_polled_for_key && self.source.may_lack_keys();
+        if is_unknown && may_be_new && auth::has_well_formed_key(request) {
+            exchange.has_polled_for_key = true;
             let is_over_limit = self.rate.address_window(request.address, request.at).remaining == 0;
             return Ok(CheckedRequest::UnknownKey { is_over_limit });
         }
-        let looks = self.source.looks();
+        let polls = self.source.polls();
         let caller = self.admit(exchange, key, caller)?;
-        self.parse(&exchange.request, caller, &route, looks)
+        self.parse(&exchange.request, caller, &route, polls)
     }
 
-    /// Parses the request of a caller who passed, and answers it if memory alone does.
-    fn parse(&self, request: &Request, caller: Caller, route: &Route, looks: u64) -> Result<CheckedRequest, Problem> {
+    /// Parses an admitted request. Answers it if it needs only a little memory.
+    fn parse(&self, request: &Request, caller: Caller, route: &Route, polls: u64) -> Result<CheckedRequest, Problem> {
         let license = caller.license.id;
-        let job = Job::parse(caller, request, route, looks)?;
+        let job = Job::parse(caller, request, route, polls)?;
         if let Some(permit) = job.permit()? {
             return Ok(CheckedRequest::Passed(Box::new(job), permit));
         }
@@ -339,12 +329,12 @@ impl Service {
         Ok(CheckedRequest::Answered(answer))
     }
 
-    /// Refuses to answer from a state that may be too old, keys included.
-    fn refuse_too_old(&self) -> Result<(), Problem> {
-        self.source.is_too_old().map_or(Ok(()), |too_old| Err(Problem::too_old(too_old)))
+    /// Returns a 503 if no snapshot may be served now.
+    fn refuse_unservable(&self) -> Result<(), Problem> {
+        self.source.unservable().map_or(Ok(()), |unservable| Err(Problem::unservable(unservable)))
     }
 
-    /// The state and the license that a key reads.
+    /// The snapshot and license for a key; `None` if the license is not published yet.
     fn caller(&self, key: &KeyRecord) -> Option<Caller> {
         let snapshot = self.source.published();
         let license = Arc::clone(snapshot.find_license(key.license)?);
@@ -357,7 +347,7 @@ impl Service {
         fits(caller, &answer, accepts_gzip(&request.headers)).then_some(answer)
     }
 
-    /// Key, address and rate, in this order.
+    /// Checks key, address and rate, in this order.
     fn admit(
         &self,
         exchange: &mut Exchange,
@@ -369,9 +359,8 @@ impl Service {
             Ok(key) => key,
             Err(problem) if problem.code == Code::MissingApiKey || exchange.is_counted => return Err(problem),
             Err(problem) => {
-                // Only unusable keys use up the address's window, and only they are refused by it. So an address beyond it
-                // still learns by an answer whether a key is valid, at any rate. A key has 190 random bits, and looking it up
-                // takes one hash whether it is there or not: nobody finds one by trying.
+                // The window counts and limits only unusable keys. So an address over its limit can still test keys, at
+                // any rate. This is safe: a key has 190 random bits, and a lookup takes one hash, found or not.
                 let counted = self.rate.count_failure(request.address, request.at);
                 exchange.window = RateHeaders::Of(counted.unwrap_or_else(|window| window));
                 return Err(match counted {
@@ -416,15 +405,15 @@ impl Service {
             Problem::new(Code::NotFound, start)
         })?;
         let representation = page(found);
-        // It is compressed at once, so that it is weighed whole.
+        // Compress it now, so that the cache counts its full size.
         representation.gzip();
-        let page = Arc::new(CachedAnswer::of_all(pattern, representation));
+        let page = Arc::new(CachedAnswer::public(pattern, representation));
         self.answers.insert(None, path, Arc::clone(&page));
         Ok(page)
     }
 }
 
-/// A page of the documentation, with what keeps it to itself.
+/// A page of the documentation, with its security headers.
 fn page(page: docs::DocsPage) -> Representation {
     Representation::text(page.content_type, page.body)
         .with(CONTENT_SECURITY_POLICY, HeaderValue::from_static(docs::CONTENT_SECURITY_POLICY))
@@ -434,25 +423,25 @@ fn page(page: docs::DocsPage) -> Representation {
 /// The outcome of checking a request.
 #[derive(Debug)]
 pub enum CheckedRequest {
-    /// A browser asks for an origin that is allowed. It sends no key with that, and nothing is counted.
+    /// A CORS preflight of an allowed origin. It has no key, and is not counted.
     Preflight,
-    /// The answer is in memory.
+    /// The answer is ready.
     Answered(Arc<CachedAnswer>),
-    /// The answer is to be made, on a thread that may block.
+    /// The answer must be built on a blocking thread.
     Passed(Box<Job>, PermitKind),
-    /// The key is not known here, and may be new.
+    /// The key is unknown, but may be new.
     UnknownKey {
-        /// Whether its address has used up its unusable keys.
+        /// Whether its address is over the limit for unusable keys.
         is_over_limit: bool,
     },
 }
 
-/// Whether an answer is current, and in memory in the form that is asked for.
+/// Whether an answer is current, and ready in the requested form.
 fn fits(caller: &Caller, answer: &CachedAnswer, wants_gzip: bool) -> bool {
     caller.is_current(answer) && answer.representation.is_ready(wants_gzip)
 }
 
-/// Does a part of the work for one request. Its panic is that request's failure alone.
+/// Runs work for one request. Turns a panic into an internal error.
 fn catch<T>(work: impl FnOnce() -> Result<T, Problem>) -> Result<T, Problem> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(Problem::internal("the request's handler panicked")))
 }

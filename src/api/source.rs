@@ -1,75 +1,69 @@
-//! Where the states that answers are made from come from.
+//! The source of snapshots.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use crate::store::Snapshot;
 
-/// What is told that the newest or the published state is another one, until it returns false. It must not wait.
-pub type Listener = Box<dyn Fn() -> bool + Send + Sync>;
+/// A callback that runs on every new or newly published snapshot. It returns false to unsubscribe, and must not block.
+pub type SnapshotCallback = Box<dyn Fn() -> bool + Send + Sync>;
 
-/// Why no answer can be given from a state that is there, although the file can be read.
+/// The reason why the published snapshot must not be served, although the file can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooOld {
-    /// When it makes sense to ask again, in seconds.
+pub struct Unservable {
+    /// The value of `Retry-After`, in seconds.
     pub retry_after_s: u64,
-    /// Why, as a sentence for callers.
-    pub why: &'static str,
+    /// The reason, as a sentence for callers.
+    pub reason: &'static str,
 }
 
-/// Where snapshots come from.
+/// A source of snapshots.
 pub trait SnapshotSource: Send + Sync {
-    /// The state that answers are made from.
+    /// The snapshot for all responses.
     fn published(&self) -> Arc<Snapshot>;
 
-    /// The newest state, from which keys are taken at once. It is `published` unless commits are held back for a while.
+    /// The newest snapshot, for keys. It differs from `published` while commits are held back.
     fn newest(&self) -> Arc<Snapshot>;
 
-    /// Whether the state can still be read.
+    /// Whether the database can be read.
     fn is_readable(&self) -> bool {
         true
     }
 
-    /// Whether the states must not be shown: those of another database that was not heard of for too long, or those that are to
-    /// be published first. It is asked with every request.
-    fn is_too_old(&self) -> Option<TooOld> {
+    /// The reason why no snapshot may be served: it may be outdated, or is not published yet. Called on every request.
+    fn unservable(&self) -> Option<Unservable> {
         None
     }
 
-    /// How many looks for newer commits have begun so far. Read when a request comes, for [`SnapshotSource::catch_up`].
-    fn looks(&self) -> u64;
+    /// The number of polls for newer commits that have begun so far, for [`SnapshotSource::catch_up`].
+    fn polls(&self) -> u64;
 
-    /// Tells a listener of every further state. A source whose states never change need not.
-    fn subscribe(&self, _listener: Listener) {}
+    /// Registers a callback. Sources that never change need not implement it.
+    fn subscribe(&self, _callback: SnapshotCallback) {}
 
-    /// Looks for newer commits, or a newer file, unless a look has begun since `looks` were counted: whoever waits for the
-    /// same look shares what it finds. Publishes the newest state if `accept` takes it. Returns what is published then.
-    ///
-    /// It may wait, for the disk and for a large commit.
-    fn catch_up(&self, looks: u64, accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot>;
+    /// Polls for newer commits, unless a poll has begun since `polls` was read; concurrent callers share a poll.
+    /// Publishes the newest snapshot if `accept` returns true. Returns the published snapshot. It may block.
+    fn catch_up(&self, polls: u64, accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot>;
 
-    /// Looks for newer commits where the database itself gets them from, for a token that is ahead of all states here. `since`
-    /// is when its request came: whoever waits shares a look that begins later. Returns what is published then; `None` where
-    /// commits are made in this very database and shown at once, so that nothing can be ahead of it.
-    ///
-    /// It may wait, for two seconds at most.
+    /// Polls the origin of the database, for a token that is ahead of all local snapshots. `since` is the time of the
+    /// request: concurrent callers share a poll that begins later. Returns the published snapshot. `None` if there is
+    /// no origin and commits are published at once, so no token can be ahead. It may block for two seconds.
     fn catch_up_with_origin(&self, _since: Instant, _accept: &dyn Fn(&Snapshot) -> bool) -> Option<Arc<Snapshot>> {
         None
     }
 
-    /// Whether a seq that is ahead of all states here is known to be of a history that the origin no longer has.
+    /// Whether a seq ahead of all local snapshots is known to be of a history that the origin no longer has.
     fn is_lost(&self, _seq: u64) -> bool {
         false
     }
 
-    /// Whether other processes make keys, so that a key that is not known here may be new.
+    /// Whether other processes create keys, so that an unknown key may be new.
     fn may_lack_keys(&self) -> bool {
         false
     }
 
-    /// Waits for a look for new keys that begins after `since`, when the request came. All who wait share it. Made-up keys cause
-    /// no further looks at a file, and at most one a second at a bucket.
-    ///
-    /// It may wait, for two seconds at most.
-    fn look_for_keys(&self, _since: Instant) {}
+    /// Waits for a poll for new keys that begins after `since`, the time of the request. Concurrent callers share it.
+    /// Invalid keys cause no additional polls of a file, and at most one per second of a bucket. It may block for two
+    /// seconds.
+    fn poll_for_keys(&self, _since: Instant) {}
 }

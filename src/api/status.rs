@@ -1,4 +1,4 @@
-//! `GET /status`: needs no key.
+//! `GET /status`, without a key.
 
 use super::problem::{Code, Problem};
 use super::representation::Representation;
@@ -8,7 +8,7 @@ use crate::contract::status::{DatasetBody, DatasetsBody, StatusBody};
 use crate::model::{Dataset, Timestamp};
 use crate::store::Snapshot;
 
-/// How large the whole datasets are, whatever any license shows of them.
+/// The totals of the whole datasets, regardless of licenses.
 pub(super) fn status(
     snapshot: &Snapshot,
     readable: bool,
@@ -25,7 +25,7 @@ pub(super) fn status(
     };
     let datasets = DatasetsBody { conferences: of(Dataset::Conferences), journals: of(Dataset::Journals) };
     let status = StatusBody::up(now, datasets);
-    // A struct of texts and numbers always becomes JSON.
+    // Strings and numbers can always be serialized.
     let body = serde_json::to_vec(&status).unwrap_or_default();
     Ok(Representation::json(body))
 }

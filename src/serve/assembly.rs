@@ -1,4 +1,4 @@
-//! Assembling and running a server: the watched database, the API, the listeners, the certificate, notifications of systemd.
+//! Builds a server from its parts and runs it.
 
 use std::io;
 use std::sync::Arc;
@@ -20,20 +20,17 @@ use crate::serve::following::background::BackgroundTasks;
 use crate::serve::following::upstream::{ReplicaSource, Upstream};
 use crate::serve::following::watcher::Watcher;
 use crate::serve::operators::admin::lag::{self, LagHistory};
-use crate::serve::operators::admin::subject::Subject;
+use crate::serve::operators::admin::server::MonitoredServer;
 use crate::serve::operators::admin::{self, AdminSetup};
 use crate::serve::operators::log::LostLines;
 use crate::serve::operators::metrics::Metrics;
 use crate::serve::operators::usage::Usage;
 
-/// Runs a server to its end on a runtime of its own.
-///
-/// # Errors
-/// When the operating system gives no threads.
+/// Runs a server on a new runtime until it ends.
 pub fn run_to_end<T>(server: impl Future<Output = T>) -> io::Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let done = runtime.block_on(server);
-    // Tasks blocked by the disk must not delay the end.
+    // Do not wait for tasks that the disk blocks.
     runtime.shutdown_background();
     Ok(done)
 }
@@ -45,7 +42,7 @@ pub struct Setup {
     pub listener: TcpListener,
     /// The database.
     pub watcher: Arc<Watcher>,
-    /// Where the database's commits come from, if it is a replica.
+    /// The origin, if the database is a replica.
     pub upstream: Option<Arc<dyn Upstream>>,
     /// The settings of the API.
     pub settings: Settings,
@@ -55,7 +52,7 @@ pub struct Setup {
     pub tls: Option<Arc<Tls>>,
     /// The resource limits.
     pub limits: Limits,
-    /// Where operators and their monitoring are answered.
+    /// The listener for operators and monitoring.
     pub admin: Option<AdminSetup>,
     /// The record of key usage.
     pub usage: Option<Arc<Usage>>,
@@ -66,14 +63,11 @@ pub struct Setup {
 }
 
 /// Serves until SIGTERM or Ctrl-C. Calls `ready` once connections are accepted.
-///
-/// # Errors
-/// When the operating system gives no thread or no signal.
 pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let _watching = setup.watcher.start()?;
-    tell_of_start(&setup)?;
+    log_start(&setup)?;
     let metrics = Arc::new(Metrics::new(setup.lost_lines, setup.usage.clone(), setup.upstream.clone()));
     let watcher = Arc::clone(&setup.watcher);
     let source: Arc<dyn SnapshotSource> = match &setup.upstream {
@@ -83,10 +77,10 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
     let observer: Arc<dyn Observer> = Arc::<Metrics>::clone(&metrics);
     let service = Arc::new(Service::observed(setup.settings, source, observer));
     let (stop, stopping) = watch::channel(false);
-    // Dropped at the end, which stops it.
+    // Stops the thread when it is dropped.
     let _sampling;
     if let Some(admin) = setup.admin {
-        let subject = Subject {
+        let monitored = MonitoredServer {
             metrics,
             watcher: Arc::clone(&setup.watcher),
             service: Arc::clone(&service),
@@ -97,18 +91,18 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
             started_at: now(),
             stopping,
         };
-        let subject = Arc::new(subject);
-        let sampled = Arc::clone(&subject);
-        if let Some(usage) = subject.usage.clone() {
+        let monitored = Arc::new(monitored);
+        let sampled = Arc::clone(&monitored);
+        if let Some(usage) = monitored.usage.clone() {
             let work = move |stopped: &_| lag::run(&sampled.lags, &sampled.watcher, &usage, stopped);
             _sampling = BackgroundTasks::spawn("lag", work)?;
         }
-        tokio::spawn(admin::run(subject, admin));
+        tokio::spawn(admin::run(monitored, admin));
     }
     tokio::spawn(reload(setup.tls.clone(), signal(SignalKind::hangup())?));
     let server = Server::new(setup.listener, service, setup.proxies, setup.tls, setup.limits)
         .sharing_address(setup.shares_address);
-    // In its own thread: printing blocks if nobody reads.
+    // In its own thread: `ready` prints, which blocks while the reader of standard output is slow.
     std::thread::Builder::new().name("ready".to_owned()).spawn(ready)?;
     notify(&[NotifyState::Ready]);
     let cut_off = server
@@ -129,8 +123,8 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
     Ok(())
 }
 
-/// Says in the log what is served, and where.
-fn tell_of_start(setup: &Setup) -> io::Result<()> {
+/// Logs the database, the addresses and the transport.
+fn log_start(setup: &Setup) -> io::Result<()> {
     let state = setup.watcher.newest();
     let commit = state.commit();
     let usable = state.list_keys().into_iter().filter(|key| key.status_after(now(), commit.time).is_usable());
@@ -151,29 +145,29 @@ fn tell_of_start(setup: &Setup) -> io::Result<()> {
     Ok(())
 }
 
-/// Reloads the certificate when its files change, and on SIGHUP; systemd is notified of the latter.
+/// Reloads the certificate when its files change, and on SIGHUP. On SIGHUP it also notifies systemd.
 async fn reload(tls: Option<Arc<Tls>>, mut hangup: Signal) {
-    const LOOK_EVERY: Duration = Duration::from_secs(2);
+    const POLL_EVERY: Duration = Duration::from_secs(2);
     loop {
-        let asked = tokio::select! {
-            asked = hangup.recv() => asked.is_some(),
-            () = tokio::time::sleep(LOOK_EVERY) => false,
+        let is_signaled = tokio::select! {
+            received = hangup.recv() => received.is_some(),
+            () = tokio::time::sleep(POLL_EVERY) => false,
         };
-        if asked {
+        if is_signaled {
             let began = NotifyState::monotonic_usec_now().ok();
             notify(&[Some(NotifyState::Reloading), began].into_iter().flatten().collect::<Vec<_>>());
         }
-        // A slow disk must not delay answers.
+        // Read the files in another thread: the disk may be slow.
         let tls = tls.clone();
         let reloaded = tokio::task::spawn_blocking(move || {
             if let Some(tls) = tls {
-                if asked { tls.reload() } else { tls.reload_if_changed() }
+                if is_signaled { tls.reload() } else { tls.reload_if_changed() }
             }
         });
         if reloaded.await.is_err() {
             tracing::error!("reloading the certificate failed");
         }
-        if asked {
+        if is_signaled {
             notify(&[NotifyState::Ready]);
         }
     }
@@ -182,6 +176,6 @@ async fn reload(tls: Option<Arc<Tls>>, mut hangup: Signal) {
 /// Notifies systemd, if it started this process.
 pub fn notify(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
-        tracing::debug!(%error, "systemd could not be told");
+        tracing::debug!(%error, "systemd could not be notified");
     }
 }

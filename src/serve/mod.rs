@@ -1,11 +1,11 @@
-//! The server around the API: the only part that knows sockets, hyper and tokio.
+//! The server around the API: the only part that uses sockets, hyper and tokio.
 //!
 //! In reading order:
-//! - [`following`]: the newest state of the database, taken over while it is served.
-//! - [`connection`]: connections, from their bytes to the API and back.
+//! - [`following`]: keeps the newest state of the database while the server runs.
+//! - [`connection`]: connections, between the socket and the API.
 //! - [`operators`]: log, metrics, health check and the operators' page.
-//! - `publishing`: what operators see of a publisher (feature `bucket`).
-//! - [`assembly`]: all of it put together, and run until it is stopped.
+//! - `publishing`: metrics and readiness of a publisher (feature `bucket`).
+//! - [`assembly`]: builds a server from these parts and runs it.
 
 pub mod assembly;
 pub mod connection;

@@ -143,12 +143,12 @@ impl World {
 
     /// Lets the service look at the file and take over what is there.
     pub fn catch_up(&self) {
-        self.source.catch_up(self.source.looks(), &|_| true);
+        self.source.catch_up(self.source.polls(), &|_| true);
     }
 
     /// Lets the service look at the file; what is new is held back where a delay is set.
     pub fn look(&self) {
-        self.source.catch_up(self.source.looks(), &|_| false);
+        self.source.catch_up(self.source.polls(), &|_| false);
     }
 
     /// The state that answers are made from.

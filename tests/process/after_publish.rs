@@ -137,7 +137,7 @@ fn what_is_published_is_shown_while_commits_go_on() {
     let fenced = PublishedNote { fenced: Some("host b, since noon".to_owned()), ..sound };
     fenced.write(&site.db()).unwrap();
     let told = wait_until("it is told", SOON, || Some(readyz(&mut admin)).filter(|(status, _)| *status == 503));
-    assert!(told.1.contains("is published from here no more: host b, since noon"), "{told:?}");
+    assert!(told.1.contains("is no longer published from here: host b, since noon"), "{told:?}");
     let done = site.ends(["serve", "--listen", "127.0.0.1:0", "--after-publish"]);
     assert!(done.code == Some(1) && done.stderr.contains("host b, since noon"), "{done:?}");
     std::fs::remove_file(site.path("feed.redb.published")).unwrap();
@@ -194,7 +194,7 @@ fn a_server_that_starts_ahead_of_the_bucket_shows_nothing() {
         assert!(answer.json()["detail"].as_str().unwrap().ends_with("Try again in 1 second."), "{target}");
     }
     let (status, told) = readyz(&mut admin);
-    assert!(status == 503 && told.contains("the bucket does not have what this server started with"), "{told}");
+    assert!(status == 503 && told.contains("the bucket does not have this server's first state"), "{told}");
     assert!(server.logged().contains("medfeed publish"), "{}", server.logged());
     place.once(&site);
     wait_until("it is shown", SOON, || (client.get("/v1/status").status == 200).then_some(()));

@@ -252,7 +252,10 @@ fn a_killed_pull_leaves_the_view_at_its_token_in_postgresql() {
     }
     assert!(seen.len() > 1, "the copy was never seen at a state of the service");
     let done = kept.pulled.pull("--dataset conferences --verify");
-    assert!(done.stdout.contains("equal to the service's") && !done.stdout.contains("repaired"), "seed {seed}: {done:?}");
+    assert!(
+        done.stdout.contains("equal to the service's") && !done.stdout.contains("repaired"),
+        "seed {seed}: {done:?}"
+    );
     kept.assert_equal("conferences");
 }
 

@@ -47,7 +47,7 @@ impl SnapshotSource for Stalled {
         Arc::clone(&self.state)
     }
 
-    fn looks(&self) -> u64 {
+    fn polls(&self) -> u64 {
         0
     }
 

@@ -157,7 +157,7 @@ fn where_it_cannot_be_written_a_warning_says_so_once() {
     let server = site.start(command);
     fs::rename(&folder, site.path("away")).unwrap();
     let mut client = server.client(&key);
-    let warning = "the use of keys cannot be recorded beside the database";
+    let warning = "the usage of keys cannot be written next to the database";
     wait_until_every(LOOK_EVERY, "the warning", SOON, || {
         assert_eq!(client.get("/v1/conferences").status, 200);
         server.logged().contains(warning).then_some(())

@@ -34,7 +34,7 @@ impl SnapshotSource for Newest {
         self.published()
     }
 
-    fn looks(&self) -> u64 {
+    fn polls(&self) -> u64 {
         0
     }
 

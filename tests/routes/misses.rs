@@ -122,7 +122,7 @@ impl SnapshotSource for Counted {
         self.count(1)
     }
 
-    fn looks(&self) -> u64 {
+    fn polls(&self) -> u64 {
         0
     }
 

@@ -113,7 +113,7 @@ impl SnapshotSource for Broken {
         Arc::clone(&self.0)
     }
 
-    fn looks(&self) -> u64 {
+    fn polls(&self) -> u64 {
         0
     }
 
@@ -141,17 +141,17 @@ fn a_panic_is_an_internal_error_for_its_request_alone() {
 fn callers_who_wait_for_the_same_look_share_it() {
     let world = World::small();
     let watcher = Watcher::open(&world.database(), Duration::ZERO).unwrap();
-    let came = watcher.looks();
+    let came = watcher.polls();
     for _ in 0..3 {
         watcher.catch_up(came, &|_| true);
-        assert_eq!(watcher.looks(), came + 1, "one look for all");
+        assert_eq!(watcher.polls(), came + 1, "one look for all");
     }
     world.conferences(&[removal(1)]);
     let before = watcher.published().commit();
     assert_eq!(watcher.catch_up(came, &|_| true).commit(), before, "that look was before the commit");
     // Who came after it has another.
-    assert_eq!(watcher.catch_up(watcher.looks(), &|_| true).commit(), world.published().commit());
-    assert_eq!(watcher.looks(), came + 2);
+    assert_eq!(watcher.catch_up(watcher.polls(), &|_| true).commit(), world.published().commit());
+    assert_eq!(watcher.polls(), came + 2);
 }
 
 /// A source that fails when newer states are looked for.
@@ -166,7 +166,7 @@ impl SnapshotSource for Lost {
         Arc::clone(&self.0)
     }
 
-    fn looks(&self) -> u64 {
+    fn polls(&self) -> u64 {
         0
     }
 

@@ -28,7 +28,7 @@ pub(in crate::cli) fn run(common: &Common, args: &CheckArgs) -> anyhow::Result<E
     #[cfg(not(feature = "bucket"))]
     let CheckArgs {} = args;
     #[derive(Serialize)]
-    struct Checked {
+    struct DatabaseCheckJson {
         ok: bool,
         #[serde(flatten)]
         report: CheckReport,
@@ -44,7 +44,7 @@ pub(in crate::cli) fn run(common: &Common, args: &CheckArgs) -> anyhow::Result<E
     }
     let ok = report.damages == 0;
     let text = describe(common, &report);
-    common.output().result(&Checked { ok, report }, text)?;
+    common.output().result(&DatabaseCheckJson { ok, report }, text)?;
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -158,7 +158,7 @@ impl CheckFromArgs {
     /// Checks the bucket; `None` without `--from`.
     pub fn check(&self, common: &Common) -> anyhow::Result<Option<ExitCode>> {
         #[derive(Serialize)]
-        struct Checked {
+        struct BucketCheckJson {
             ok: bool,
             states: usize,
             entries: u64,
@@ -171,7 +171,7 @@ impl CheckFromArgs {
         let log = open_log(url, self.seal_key.as_ref())?;
         let folder = tempfile::tempdir().context("cannot create a temporary folder for the database")?;
         let audit = audit(&log, &folder.path().join("checked.redb"))?;
-        let checked = Checked {
+        let checked = BucketCheckJson {
             ok: true,
             states: audit.states.len(),
             entries: audit.entries,

@@ -80,7 +80,7 @@ struct Refused<'a> {
 const MAX_ROUNDS: usize = 3;
 
 pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<ExitCode> {
-    let progress = Progress::new(common);
+    let progress = ImportProgress::new(common);
     let sources = args.read.find_sources()?;
     let options =
         MergeOptions { replace: args.replace, allow_removals: args.allow_removals, ..MergeOptions::default() };
@@ -156,7 +156,7 @@ struct WritePhase<'r> {
     common: &'r Common,
     args: &'r ImportArgs,
     sources: &'r [Source],
-    progress: &'r Progress,
+    progress: &'r ImportProgress,
 }
 
 impl WritePhase<'_> {
@@ -231,7 +231,7 @@ fn ask(common: &Common, args: &ImportArgs, warnings: &[Finding]) -> anyhow::Resu
     confirm(&format!("The import has {count}. Commit nevertheless?"), false, "imported")
 }
 
-fn lock(common: &Common, progress: &Progress) -> anyhow::Result<Writer> {
+fn lock(common: &Common, progress: &ImportProgress) -> anyhow::Result<Writer> {
     progress.step("waiting for the writer's lock");
     common.open_or_create_writer()
 }
@@ -389,14 +389,14 @@ fn describe(outcome: &BatchOutcome, changes: Option<&Changes>, warnings: usize) 
 }
 
 /// A progress bar, on terminals only.
-struct Progress {
+struct ImportProgress {
     bar: ProgressBar,
 }
 
-impl Progress {
-    fn new(common: &Common) -> Progress {
+impl ImportProgress {
+    fn new(common: &Common) -> ImportProgress {
         let shown = !common.json && stderr().is_terminal();
-        Progress { bar: if shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() } }
+        ImportProgress { bar: if shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() } }
     }
 
     fn begin(&self, sources: &[Source]) {

@@ -41,7 +41,7 @@ pub(in crate::cli) struct PromoteArgs {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct PromotionJson {
     promoted: bool,
     slot: u64,
     seq_before: u64,
@@ -72,7 +72,7 @@ pub(in crate::cli) fn run(common: &Common, args: &PromoteArgs) -> anyhow::Result
          this file.",
         ShellWord(&url.to_string())
     );
-    common.output().result(&Report { promoted: true, slot, seq_before, seq }, text)
+    common.output().result(&PromotionJson { promoted: true, slot, seq_before, seq }, text)
 }
 
 fn open_replica(common: &Common, url: &BucketUrl) -> anyhow::Result<ReplicaWriter> {

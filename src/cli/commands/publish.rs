@@ -200,7 +200,7 @@ fn no_thread(db: &Path, source: std::io::Error) -> PublishError {
 
 fn done(common: &Common, round: Round) -> anyhow::Result<ExitCode> {
     #[derive(Serialize)]
-    struct Done {
+    struct PublishedJson {
         slot: u64,
         seq: u64,
         entries: u64,
@@ -210,7 +210,9 @@ fn done(common: &Common, round: Round) -> anyhow::Result<ExitCode> {
         0 => "Nothing new to publish".to_owned(),
         entries => format!("{} published", counted(entries, "entry")),
     };
-    common.output().result(&Done { slot, seq, entries }, format!("{what}; the log ends at slot {slot}, seq {seq}."))
+    common
+        .output()
+        .result(&PublishedJson { slot, seq, entries }, format!("{what}; the log ends at slot {slot}, seq {seq}."))
 }
 
 fn fail(common: &Common, error: PublishError) -> anyhow::Result<ExitCode> {

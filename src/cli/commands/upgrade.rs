@@ -28,7 +28,7 @@ pub(in crate::cli) struct UpgradeArgs {
 
 /// The result of the command, for `--json`.
 #[derive(Serialize)]
-struct Done<'a> {
+struct UpgradeJson<'a> {
     upgraded: bool,
     #[serde(flatten)]
     plan: Option<&'a UpgradePlan>,
@@ -50,11 +50,11 @@ pub(in crate::cli) fn run(common: &Common, args: &UpgradeArgs) -> anyhow::Result
             return Ok(ExitCode::SUCCESS);
         }
         let text = format!("{db} has format {SCHEMA}, the format of this medfeed; there is nothing to upgrade.");
-        return common.output().result(&Done { upgraded: false, plan: None, done: None }, text);
+        return common.output().result(&UpgradeJson { upgraded: false, plan: None, done: None }, text);
     };
     if args.dry_run {
         let text = format!("{db} would be upgraded {}", describe(&planned));
-        return common.output().result(&Done { upgraded: false, plan: Some(&planned), done: None }, text);
+        return common.output().result(&UpgradeJson { upgraded: false, plan: Some(&planned), done: None }, text);
     }
     let bar = progress_bar(common, &planned);
     let upgraded = upgrade(&common.db, common.wait, &mut || {
@@ -69,11 +69,11 @@ pub(in crate::cli) fn run(common: &Common, args: &UpgradeArgs) -> anyhow::Result
                 describe(&done.plan),
                 done.kept.display()
             );
-            common.output().result(&Done { upgraded: true, plan: None, done: Some(&done) }, text)
+            common.output().result(&UpgradeJson { upgraded: true, plan: None, done: Some(&done) }, text)
         }
         None => {
             let text = format!("{db} was upgraded by another process meanwhile.");
-            common.output().result(&Done { upgraded: false, plan: None, done: None }, text)
+            common.output().result(&UpgradeJson { upgraded: false, plan: None, done: None }, text)
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Whose request it is: the peer's, unless the peer is a trusted proxy; then the rightmost untrusted address that the
-//! one configured header names. The table of cases is `fixtures/addresses.txt`.
+//! The caller's address: the peer's or, behind trusted proxies, the rightmost untrusted address in the configured
+//! header. The test cases are in `fixtures/addresses.txt`.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use http::header::FORWARDED;
 use http::{HeaderMap, HeaderName};
 use ipnet::IpNet;
 
-/// The header in which trusted proxies name the caller. The other kind is ignored, since a caller can send it.
+/// The header in which trusted proxies name the caller. The other header is ignored, since a caller can send it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ForwardedHeader {
     /// `X-Forwarded-For`, a list of addresses.
@@ -17,7 +17,7 @@ pub enum ForwardedHeader {
     Forwarded,
 }
 
-/// Which peers are believed, and in which header.
+/// The proxies whose header is trusted.
 #[derive(Clone, Debug, Default)]
 pub struct TrustedProxies {
     /// The networks of trusted proxies.
@@ -32,7 +32,7 @@ impl TrustedProxies {
         self.networks.iter().any(|network| network.contains(&address))
     }
 
-    /// The caller's address. IPv4 mapped to IPv6 becomes IPv4, everywhere.
+    /// The caller's address. IPv4 mapped to IPv6 becomes IPv4.
     pub fn caller(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut caller = peer.to_canonical();
         if !self.trusts(caller) {
@@ -48,8 +48,8 @@ impl TrustedProxies {
         };
         let lines = headers.get_all(name).into_iter().rev();
         for hop in lines.flat_map(|line| split_from_right(line.as_bytes(), b',')) {
-            // What is no address ends the chain: the proxy that wrote it is the last hop that is known, and what stands
-            // further left may be anybody's.
+            // Anything else than an address ends the chain: the proxy that wrote it is the last known hop, and anybody
+            // may have written the entries to its left.
             let Some(address) = read(trim(hop)) else { return caller };
             caller = address;
             if !self.trusts(caller) {
@@ -60,8 +60,8 @@ impl TrustedProxies {
     }
 }
 
-/// Splits at a separator that stands outside quotes, the last part first. Read from the right, since a caller who opens
-/// a quote on the left must not swallow what proxies added after it: `for=ALLOWED;x=", for=REAL`.
+/// Splits at separators outside quotes, and yields the last part first. It reads from the right, since a caller may
+/// send an open quote that would hide the part that proxies add: `for=ALLOWED;x=", for=REAL`.
 fn split_from_right(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     let mut left = Some(text);
     std::iter::from_fn(move || {
@@ -86,11 +86,10 @@ fn is_escaped(text: &[u8], at: usize) -> bool {
 }
 
 fn trim(text: &[u8]) -> &[u8] {
-    // Of what is white, a header holds blanks and tabs alone.
     text.trim_ascii()
 }
 
-/// The address that an element of `Forwarded` names. An element with a flaw anywhere names none.
+/// The address in an element of `Forwarded`. `None` if any part of the element is malformed.
 fn read_element(element: &[u8]) -> Option<IpAddr> {
     let mut named = None;
     for pair in split_from_right(element, b';').map(trim).filter(|pair| !pair.is_empty()) {
@@ -105,13 +104,13 @@ fn read_element(element: &[u8]) -> Option<IpAddr> {
         }
     }
     let node = named?;
-    // An IPv6 address stands in brackets here, with or without a port.
+    // `Forwarded` requires brackets around IPv6 addresses.
     let bare_v6 = !node.starts_with(b"[") && node.iter().filter(|byte| **byte == b':').count() > 1;
     if bare_v6 { None } else { read_address(&node) }
 }
 
-/// A value, out of its quotes. Without quotes it may hold what only a quoted one should, such as a colon: that has one
-/// meaning all the same.
+/// A value without its quotes. Characters that require quotes, such as colons, are accepted without them, since the
+/// meaning is clear.
 fn read_value(value: &[u8]) -> Option<Vec<u8>> {
     let Some(quoted) = value.strip_prefix(b"\"") else {
         let plain = !value.is_empty() && value.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'"');
@@ -129,7 +128,7 @@ fn read_value(value: &[u8]) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// An address, with or without a port; IPv6 with or without brackets. `unknown` and hidden names are none.
+/// An address, with or without a port; IPv6 with or without brackets. `None` for `unknown` and obfuscated names.
 fn read_address(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?;
     let address = match text.strip_prefix('[') {
@@ -146,7 +145,7 @@ fn read_address(text: &[u8]) -> Option<IpAddr> {
     Some(address.to_canonical())
 }
 
-/// A port, or a hidden one (RFC 7239, section 6.3).
+/// Whether a text is a port, or an obfuscated one (RFC 7239, section 6.3).
 fn is_port(text: &str) -> bool {
     match text.strip_prefix('_') {
         Some(hidden) => {

@@ -1,5 +1,5 @@
-//! From a request to its response: what memory answers is answered at once; everything else runs on a thread that may block,
-//! under a permit, so that no other answer waits for it.
+//! Turns requests into responses. Requests that memory can answer are answered directly. All others run on a blocking
+//! thread, under a permit.
 
 use std::sync::Arc;
 
@@ -20,17 +20,17 @@ use crate::serve::connection::state::ConnectionState;
 pub struct Dispatcher {
     permits: Permits,
     long_polls: LongPolls,
-    /// The runtime whose threads may block. All use the same few: each thread that makes answers has a heap of its own.
-    threads: Handle,
+    /// The runtime of the blocking threads. All connections share a few, since the allocator keeps a heap per thread.
+    blocking: Handle,
 }
 
 impl Dispatcher {
-    /// A dispatcher that blocks threads of a runtime.
-    pub fn new(permits: Permits, long_polls: LongPolls, threads: Handle) -> Dispatcher {
-        Dispatcher { permits, long_polls, threads }
+    /// A dispatcher that uses the blocking threads of a runtime.
+    pub fn new(permits: Permits, long_polls: LongPolls, blocking: Handle) -> Dispatcher {
+        Dispatcher { permits, long_polls, blocking }
     }
 
-    /// Requests that wait for news.
+    /// The long-polling requests.
     pub fn long_polls(&self) -> &LongPolls {
         &self.long_polls
     }
@@ -45,15 +45,15 @@ impl Dispatcher {
     ) -> Response {
         let mut exchange = Exchange::new(request);
         let mut checked = service.check(&mut exchange);
-        // A woken request holds it until its answer is made.
-        let mut _turn = None;
+        // Held by a woken request until its answer is built.
+        let mut _wake_permit = None;
         loop {
             let answer = match checked {
                 Ok(CheckedRequest::Preflight) => return service.preflight(&exchange),
                 Ok(CheckedRequest::Answered(answer)) => Ok(answer),
-                Ok(CheckedRequest::Passed(job, permit)) => Box::pin(self.make(service, &exchange, job, permit)).await,
+                Ok(CheckedRequest::Passed(job, permit)) => Box::pin(self.build(service, &exchange, job, permit)).await,
                 Ok(CheckedRequest::UnknownKey { is_over_limit }) => {
-                    Box::pin(self.look_for_keys(service, &exchange, is_over_limit)).await;
+                    Box::pin(self.poll_for_keys(service, &exchange, is_over_limit)).await;
                     checked = service.check(&mut exchange);
                     continue;
                 }
@@ -61,15 +61,15 @@ impl Dispatcher {
             };
             let Some((interest, until)) = exchange.interest(&answer) else { return service.finish(&exchange, answer) };
             drop(answer);
-            _turn = None;
+            _wake_permit = None;
             let wait = self.long_polls.wait(service, &mut exchange, interest, until, state, closing);
-            _turn = Box::pin(wait).await;
+            _wake_permit = Box::pin(wait).await;
             checked = service.check(&mut exchange);
         }
     }
 
-    /// Makes an answer, once for all who ask for the same, and caches it.
-    async fn make(
+    /// Builds an answer and caches it. Concurrent requests for the same answer wait and share it.
+    async fn build(
         &self,
         service: &Arc<Service>,
         exchange: &Exchange,
@@ -81,24 +81,24 @@ impl Dispatcher {
             Err(guard) => guard,
         };
         let permits = self.permits.acquire(permit, exchange.key_id()).await?;
-        let made = match self.run(service, permits, |service| service.make(job)).await {
-            Ok(made) => made,
+        let built = match self.run(service, permits, |service| service.build(job)).await {
+            Ok(built) => built,
             Err(job) => {
                 let permits = self.permits.acquire(PermitKind::CatchUp, exchange.key_id()).await?;
-                self.run(service, permits, |service| service.make_caught_up(job)).await
+                self.run(service, permits, |service| service.build_caught_up(job)).await
             }
         };
-        made.inspect(|answer| guard.finish(&exchange.request().target, Arc::clone(answer)))
+        built.inspect(|answer| guard.finish(&exchange.request().target, Arc::clone(answer)))
     }
 
-    /// Looks for the key of a request, which may be new, if there is room for one more who waits for that.
-    async fn look_for_keys(&self, service: &Arc<Service>, exchange: &Exchange, is_over_limit: bool) {
-        let Some((_place, turn)) = self.permits.acquire_key_look(is_over_limit).await else { return };
+    /// Waits until new keys are loaded. Returns at once if too many requests wait already.
+    async fn poll_for_keys(&self, service: &Arc<Service>, exchange: &Exchange, is_over_limit: bool) {
+        let Some((_place, permit)) = self.permits.acquire_key_poll(is_over_limit).await else { return };
         let since = exchange.request().at;
-        self.run(service, turn, move |service| service.look_for_keys(since)).await;
+        self.run(service, permit, move |service| service.poll_for_keys(since)).await;
     }
 
-    /// Runs work on a thread that may block. Permits are held until it is done, even if the caller has left.
+    /// Runs work on a blocking thread. Holds the permits until it is done, even if the caller has disconnected.
     async fn run<T: Send + 'static>(
         &self,
         service: &Arc<Service>,
@@ -106,14 +106,14 @@ impl Dispatcher {
         work: impl FnOnce(&Service) -> T + Send + 'static,
     ) -> T {
         let service = Arc::clone(service);
-        let done = self.threads.spawn_blocking(move || {
+        let done = self.blocking.spawn_blocking(move || {
             let done = work(&service);
             drop(permits);
             done
         });
         match done.await {
             Ok(done) => done,
-            // The runtime is ending, and with it this connection.
+            // The runtime is shutting down, which also drops this connection.
             Err(_) => std::future::pending().await,
         }
     }

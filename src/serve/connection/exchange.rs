@@ -26,43 +26,43 @@ use crate::serve::connection::pace::Pace;
 use crate::serve::connection::refusal::{ProblemStream, STRICT_TRANSPORT};
 use crate::serve::connection::state::ConnectionState;
 
-/// How long a connection that was told to close may stay for a last request, which then gets its answer: a caller that
-/// is just sending one would otherwise see the connection break.
+/// How long a connection stays open for a last request after the server began to stop. A request that is on its way is
+/// still answered.
 const LAST_REQUEST_GRACE: Duration = Duration::from_secs(2);
 
-/// What a connection may use.
+/// The limits of one connection.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionLimits {
-    /// How long its caller may take to ask.
+    /// The time limits for requests.
     pub timeouts: Timeouts,
-    /// How fast its caller must take its answers.
+    /// The least rate at which the caller must read responses.
     pub pace: Pace,
-    /// The largest head, in bytes; hyper takes no less than 8 KiB.
+    /// The largest request head, in bytes. hyper requires at least 8 KiB.
     pub header_bytes: usize,
-    /// The most headers of a request.
+    /// The maximum number of headers in a request.
     pub headers: usize,
 }
 
-/// What every connection of a server shares.
+/// The context that all connections of a server share.
 #[derive(Debug)]
-pub struct Shared {
+pub struct ServerContext {
     /// The API.
     pub service: Arc<Service>,
-    /// Answers the requests of all connections.
+    /// The dispatcher.
     pub dispatcher: Dispatcher,
     /// The limits.
     pub limits: ConnectionLimits,
     /// The proxies whose header names the caller's address.
     pub proxies: TrustedProxies,
-    /// Whether callers are told to come by HTTPS only.
+    /// Whether responses have `Strict-Transport-Security`.
     pub strict_transport: bool,
 }
 
-/// Serves a connection until its caller leaves, or until `closing` turns true and what is in flight is done.
+/// Serves a connection until the caller disconnects, or until `closing` is true and the last response is sent.
 pub async fn serve_connection<S>(
     stream: S,
     peer: IpAddr,
-    shared: Arc<Shared>,
+    shared: Arc<ServerContext>,
     state: ConnectionState,
     mut closing: watch::Receiver<bool>,
 ) where
@@ -71,21 +71,21 @@ pub async fn serve_connection<S>(
     let limits = shared.limits;
     let stream = GuardedStream::new(stream, limits.timeouts, state.clone());
     let stream = ProblemStream::new(stream, Arc::clone(&shared.service), shared.strict_transport);
-    let told = closing.clone();
+    let closing_for_requests = closing.clone();
     let service = service_fn(move |request| {
-        let (shared, state, mut told) = (Arc::clone(&shared), state.clone(), told.clone());
-        let begun = state.begin();
+        let (shared, state, mut closing) = (Arc::clone(&shared), state.clone(), closing_for_requests.clone());
+        let is_open = state.start_answer();
         async move {
-            if !begun {
+            if !is_open {
                 // The connection is about to be dropped.
                 std::future::pending::<()>().await;
             }
-            let (mut response, has_key) = answer(request, peer, &shared, &state, &mut told).await;
-            // Another connection may have this one's slot already.
-            if *told.borrow() || state.given_up().is_some() {
+            let (mut response, has_key) = answer(request, peer, &shared, &state, &mut closing).await;
+            // An evicted connection may have lost its slot already.
+            if *closing.borrow() || state.close_reason().is_some() {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            state.end(has_key);
+            state.finish_answer(has_key);
             Ok::<_, Infallible>(response)
         }
     });
@@ -95,29 +95,29 @@ pub async fn serve_connection<S>(
         .max_headers(limits.headers)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
-    let told_to_close = async {
-        // An error means that the server is gone, which closes too.
+    let grace_is_over = async {
+        // An error means that the server was dropped.
         let _ = closing.wait_for(|closing| *closing).await;
         tokio::time::sleep(LAST_REQUEST_GRACE).await;
     };
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        () = told_to_close => {
+        () = grace_is_over => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
     };
     if let Err(error) = ended {
-        // A caller that went away or stalled: nothing that the operator could mend.
+        // The caller disconnected or stalled: no task for the operator.
         tracing::debug!(%peer, %error, "a connection broke");
     }
 }
 
-/// The answer to a request, and whether that had a usable key.
+/// Returns the response to a request, and whether the request had a usable key.
 async fn answer(
     request: http::Request<Incoming>,
     peer: IpAddr,
-    shared: &Shared,
+    shared: &ServerContext,
     state: &ConnectionState,
     closing: &mut watch::Receiver<bool>,
 ) -> (http::Response<Full<Bytes>>, bool) {

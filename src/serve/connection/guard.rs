@@ -1,4 +1,4 @@
-//! Time limits of reading: for a request's head, and for idling between requests.
+//! Read timeouts: for a request's head, and for idle connections.
 
 use std::future::Future;
 use std::io;
@@ -9,15 +9,15 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::api::observe::GivenUp;
+use crate::api::observe::CloseReason;
 use crate::serve::connection::state::ConnectionState;
 
-/// The time limits.
+/// The read timeouts.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
-    /// From the first byte of a request's head to its last; for the first request, from the connection's beginning.
+    /// From the first byte of a request's head to its last. For the first request, from the start of the connection.
     pub header: Duration,
-    /// From the end of an answer to the first byte of the next request.
+    /// From the end of a response to the first byte of the next request.
     pub idle: Duration,
 }
 
@@ -27,27 +27,27 @@ pub struct GuardedStream<S> {
     inner: S,
     timeouts: Timeouts,
     state: ConnectionState,
-    /// The start of the present head; `None` between requests.
+    /// The start of the current head; `None` between requests.
     head_since: Option<Instant>,
-    /// When the last byte went out.
+    /// The time of the last write.
     idle_since: Instant,
     timer: Pin<Box<Sleep>>,
 }
 
 impl<S> GuardedStream<S> {
-    /// Guards a stream from now on.
+    /// Guards a stream. The time for the first head starts now.
     pub fn new(inner: S, timeouts: Timeouts, state: ConnectionState) -> GuardedStream<S> {
         let now = Instant::now();
         let timer = Box::pin(sleep_until(now));
         GuardedStream { inner, timeouts, state, head_since: Some(now), idle_since: now, timer }
     }
 
-    /// The present deadline of reading, and the reason if it passes.
-    fn read_deadline(&self) -> Option<(Instant, GivenUp)> {
-        // While an answer is sent, its pace is limited instead.
-        self.state.is_waiting().then(|| match self.head_since {
-            Some(since) => (since + self.timeouts.header, GivenUp::Unfinished),
-            None => (self.idle_since + self.timeouts.idle, GivenUp::Idle),
+    /// The current read deadline, and the reason for closing when it passes.
+    fn read_deadline(&self) -> Option<(Instant, CloseReason)> {
+        // While a response is sent, the least rate applies instead.
+        self.state.awaits_request().then(|| match self.head_since {
+            Some(since) => (since + self.timeouts.header, CloseReason::Unfinished),
+            None => (self.idle_since + self.timeouts.idle, CloseReason::Idle),
         })
     }
 
@@ -55,9 +55,9 @@ impl<S> GuardedStream<S> {
     where
         S: Unpin,
     {
-        // Writing means that the head was read.
+        // A write means that the head is complete.
         self.head_since = None;
-        self.state.send();
+        self.state.start_sending();
         let written = write(Pin::new(&mut self.inner));
         if written.is_ready() {
             self.idle_since = Instant::now();
@@ -66,8 +66,8 @@ impl<S> GuardedStream<S> {
     }
 }
 
-/// Ready when the deadline has passed; else wakes the task then, or earlier. Deadlines mostly move on with each answer, and
-/// setting a timer costs more than being woken once by one that was set before.
+/// Returns ready if the deadline has passed. Else it wakes the task at the deadline or earlier. An early timer is kept
+/// when the deadline moves, since setting a timer costs more than one early wake-up.
 pub(in crate::serve) fn expire(timer: &mut Pin<Box<Sleep>>, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
     if timer.deadline() > deadline {
         timer.as_mut().reset(deadline);
@@ -81,24 +81,24 @@ pub(in crate::serve) fn expire(timer: &mut Pin<Box<Sleep>>, deadline: Instant, c
     Poll::Pending
 }
 
-pub(in crate::serve) fn timed_out(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::TimedOut, format!("the caller took too long {what}"))
+pub(in crate::serve) fn timed_out(action: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, format!("the caller took too long {action}"))
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for GuardedStream<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         let before = buffer.filled().len();
-        let waiting = this.state.is_waiting();
+        let waiting = this.state.awaits_request();
         if !waiting {
-            // The head is complete; further bytes belong to the next one.
+            // The head is complete. Further bytes belong to the next one.
             this.head_since = None;
         }
         match Pin::new(&mut this.inner).poll_read(cx, buffer) {
             Poll::Ready(read) => {
                 if waiting && buffer.filled().len() > before && this.head_since.is_none() {
                     this.head_since = Some(Instant::now());
-                    this.state.head_begins();
+                    this.state.note_head_started();
                 }
                 Poll::Ready(read)
             }
@@ -134,9 +134,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
         let this = &mut *self;
         let flushed = Pin::new(&mut this.inner).poll_flush(cx);
         if flushed.is_ready() {
-            this.state.sent();
+            this.state.finish_sending();
         }
-        // hyper may not read again after an answer, so the idle timer is set here.
+        // hyper may not read again after a response, so set the idle timer here.
         if flushed.is_ready()
             && let Some((deadline, _)) = this.read_deadline()
             && expire(&mut this.timer, deadline, cx).is_ready()
@@ -159,7 +159,7 @@ mod tests {
 
     const TIMEOUTS: Timeouts = Timeouts { header: Duration::from_secs(10), idle: Duration::from_secs(60) };
 
-    /// After how many seconds the stream's time ran out.
+    /// The seconds until the stream timed out.
     async fn seconds_until_error<T>(work: impl Future<Output = io::Result<T>>) -> u64 {
         let begun = Instant::now();
         let error = work.await.map(|_| ()).expect_err("the time should run out");
@@ -172,7 +172,7 @@ mod tests {
         let (mut caller, server) = duplex(64);
         let mut server = GuardedStream::new(server, TIMEOUTS, ConnectionState::default());
         tokio::spawn(async move {
-            // A byte a second keeps nothing alive.
+            // One byte per second does not extend the limit.
             while caller.write_all(b"x").await.is_ok() {
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
@@ -189,9 +189,9 @@ mod tests {
         caller.write_all(b"request").await.unwrap();
         let mut buffer = [0; 64];
         assert_eq!(server.read(&mut buffer).await.unwrap(), 7);
-        assert!(state.begin());
+        assert!(state.start_answer());
         tokio::time::sleep(Duration::from_secs(25)).await;
-        state.end(false);
+        state.finish_answer(false);
         server.write_all(b"answer").await.unwrap();
         server.flush().await.unwrap();
         assert_eq!(seconds_until_error(server.read(&mut buffer)).await, 60);
@@ -202,7 +202,7 @@ mod tests {
         let (_caller, server) = duplex(64);
         let state = ConnectionState::default();
         let mut server = GuardedStream::new(server, TIMEOUTS, state.clone());
-        assert!(state.begin());
+        assert!(state.start_answer());
         let mut buffer = [0; 64];
         let read = tokio::time::timeout(Duration::from_secs(3600), server.read(&mut buffer)).await;
         assert!(read.is_err(), "nothing came, and nothing failed");

@@ -1,11 +1,11 @@
-//! Whether a request's `Host` header is valid (RFC 9112, section 3.2).
+//! Validates the `Host` header (RFC 9112, section 3.2).
 
 use std::net::Ipv6Addr;
 
 use http::header::HOST;
 use http::{HeaderMap, Version};
 
-/// What is wrong with a request's `Host`, and what to send instead; `None` if it is valid.
+/// Returns an error message for an invalid `Host`; `None` if it is valid.
 pub fn find_flaw(version: Version, headers: &HeaderMap) -> Option<&'static str> {
     let mut values = headers.get_all(HOST).iter();
     match (values.next(), values.next()) {
@@ -14,13 +14,13 @@ pub fn find_flaw(version: Version, headers: &HeaderMap) -> Option<&'static str> 
         (Some(_), Some(_)) => Some("The request has more than one `Host` header. Send one."),
         (Some(host), None) if is_host(host.as_bytes()) => None,
         (Some(_), None) => {
-            Some("The `Host` header is no host name or address with an optional port. Send the URL's own.")
+            Some("The `Host` header is not a host name or address with an optional port. Send the host of the URL.")
         }
     }
 }
 
-/// Whether a text is `uri-host [ ":" port ]` (RFC 9110, section 7.2; RFC 3986, section 3.2.2). It may be empty, which is
-/// what a request for a URI without an authority carries.
+/// Whether a text is `uri-host [ ":" port ]` (RFC 9110, section 7.2; RFC 3986, section 3.2.2). It may be empty, for
+/// URIs without an authority.
 fn is_host(text: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(text) else { return false };
     let (is_host, port) = match text.strip_prefix('[') {
@@ -37,7 +37,7 @@ fn is_host(text: &[u8]) -> bool {
     is_host && (port.is_empty() || port.starts_with(':')) && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// `reg-name`, which an IPv4 address is too.
+/// Whether a text is a `reg-name` or an IPv4 address.
 fn is_name(name: &str) -> bool {
     let mut bytes = name.bytes();
     while let Some(byte) = bytes.next() {
@@ -52,7 +52,7 @@ fn is_name(name: &str) -> bool {
     true
 }
 
-/// `IPvFuture`.
+/// Whether a text is an `IPvFuture`.
 fn is_future_address(literal: &str) -> bool {
     let Some((version, address)) = literal.strip_prefix(['v', 'V']).and_then(|rest| rest.split_once('.')) else {
         return false;

@@ -1,8 +1,8 @@
-//! The connection limiter: limits connections in all and per network, and chooses which one is closed for a new one.
+//! Limits connections, in total and per network, and chooses which connection is closed for a new one.
 //!
-//! No caller can shut out others with idle connections, incomplete requests or slow reading, since those are closed first.
-//! A connection whose request is being answered, or whose answer is read at a good rate, is never closed. One whose request
-//! waits for news of a change feed goes last: it is answered at once, and leaves its slot.
+//! Idle connections, incomplete requests and slow readers are closed first, so they cannot shut out other callers. A
+//! connection is never closed while its request is being answered, or while its caller reads at a good rate.
+//! Long-polling requests are last: they are answered at once, and then closed.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -13,32 +13,32 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::api::observe::{ConnectionLimit, GivenUp};
-use crate::serve::connection::state::{Burden, ConnectionState};
+use crate::api::observe::{CloseReason, ConnectionLimit};
+use crate::serve::connection::state::{ConnectionState, Evictable};
 
-/// The time that a connection may be idle, unfinished or slow before it can be closed for any other: a new caller has time to
-/// send its request.
+/// The time for which a connection may be idle, unfinished or slow before it can be closed for another network. New
+/// callers need it to send their request.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// The same if the connection's last request had a usable key.
+/// The grace period of a connection whose last request had a usable key.
 const GRACE_WITH_KEY: Duration = Duration::from_secs(5);
 
-/// A met limit is logged again only after this time without one.
-const CALM: Duration = Duration::from_secs(60);
+/// A reached limit is logged again only if it was not reached for this time.
+const QUIET_TIME: Duration = Duration::from_secs(60);
 
-/// The limiter, with a slot per connection.
+/// The limiter. Each connection takes a slot.
 #[derive(Debug)]
 pub struct ConnectionLimiter {
     slots: usize,
     per_network: usize,
-    table: Mutex<Table>,
+    table: Mutex<ConnectionTable>,
     freed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct ConnectionTable {
     next: u64,
-    held: HashMap<u64, Held>,
+    open: HashMap<u64, OpenConnection>,
     /// The connections per network.
     networks: HashMap<IpAddr, usize>,
     last_at_total: Option<Instant>,
@@ -46,7 +46,7 @@ struct Table {
 }
 
 #[derive(Debug)]
-struct Held {
+struct OpenConnection {
     network: Option<IpAddr>,
     state: ConnectionState,
     closed: Arc<Notify>,
@@ -56,17 +56,17 @@ struct Held {
 #[derive(Debug)]
 pub struct Slot {
     number: u64,
-    /// What the connection is doing.
+    /// The connection's state.
     pub state: ConnectionState,
-    /// The limit that made another connection close for this one.
-    pub met: Option<ConnectionLimit>,
+    /// The limit because of which another connection was closed for this one.
+    pub reached: Option<ConnectionLimit>,
     limiter: Arc<ConnectionLimiter>,
 }
 
-/// A connection that was given up.
-struct Victim {
+/// A connection that was closed for another one.
+struct Evicted {
     number: u64,
-    reason: GivenUp,
+    reason: CloseReason,
     closed: Arc<Notify>,
 }
 
@@ -74,33 +74,30 @@ struct Victim {
 enum Decision {
     /// A slot is free.
     Slot(Slot),
-    /// Another connection was told to close for it.
-    After(Arc<Notify>, ConnectionLimit),
-    /// None can be closed for it now.
+    /// The slot becomes free when this connection, which is being closed, ends.
+    AfterClosing(Arc<Notify>, ConnectionLimit),
+    /// No connection can be closed for it now.
     Refused(ConnectionLimit),
 }
 
 impl ConnectionLimiter {
-    /// Creates a limiter of `slots` in all and `per_network` of them for one network.
+    /// Creates a limiter of `slots` in total and `per_network` for one network.
     pub fn new(slots: usize, per_network: usize) -> Arc<ConnectionLimiter> {
         Arc::new(ConnectionLimiter { slots, per_network, table: Mutex::default(), freed: Notify::new() })
     }
 
-    /// Returns a slot for a new connection of a network; `None` is not limited, as for trusted proxies. It waits only for the
-    /// end of the connection that is closed for it, whose task just has to run.
-    ///
-    /// # Errors
-    /// The limit that is met, when there is no slot now.
+    /// Returns a slot for a new connection of a network, or the limit that it reached. `None`, for trusted proxies, has
+    /// no limit per network. Waits at most until the task of an evicted connection has run.
     pub async fn admit(self: &Arc<Self>, network: Option<IpAddr>) -> Result<Slot, ConnectionLimit> {
-        let mut met = None;
+        let mut reached = None;
         loop {
             match self.decide(network) {
                 Decision::Slot(mut slot) => {
-                    slot.met = slot.met.or(met);
+                    slot.reached = slot.reached.or(reached);
                     return Ok(slot);
                 }
-                Decision::After(closed, limit) => {
-                    met = Some(limit);
+                Decision::AfterClosing(closed, limit) => {
+                    reached = Some(limit);
                     closed.notified().await;
                 }
                 Decision::Refused(limit) => return Err(limit),
@@ -108,12 +105,12 @@ impl ConnectionLimiter {
         }
     }
 
-    /// Returns a slot beyond the limits, for connections in the listener's queue when the server stops.
-    pub fn admit_beyond(self: &Arc<Self>, network: Option<IpAddr>) -> Slot {
+    /// Returns a slot regardless of the limits, for connections in the listener's queue when the server stops.
+    pub fn admit_always(self: &Arc<Self>, network: Option<IpAddr>) -> Slot {
         self.enter(&mut self.lock(), network)
     }
 
-    /// Resolves when a slot was freed since the last call.
+    /// Resolves when a slot has been freed since the last call.
     pub async fn freed(&self) {
         self.freed.notified().await;
     }
@@ -122,109 +119,110 @@ impl ConnectionLimiter {
         let now = Instant::now();
         let mut table = self.lock();
         let own = table.count(network);
-        let (limit, victim) = if network.is_some() && own >= self.per_network {
+        let (limit, evicted) = if network.is_some() && own >= self.per_network {
             table.warn_at_network(now, network, own);
-            (ConnectionLimit::Address, table.find_own(network, now))
-        } else if table.held.len() >= self.slots {
+            (ConnectionLimit::Address, table.evict_own(network, now))
+        } else if table.open.len() >= self.slots {
             table.warn_at_total(now, self.slots);
-            (ConnectionLimit::Total, table.find_any(now).or_else(|| table.find_of_greedier(own, now)))
+            (ConnectionLimit::Total, table.evict_any(now).or_else(|| table.evict_from_larger(own, now)))
         } else {
             return Decision::Slot(self.enter(&mut table, network));
         };
-        match victim {
-            // It leaves by itself, with its answer.
-            Some(Victim { number, reason: GivenUp::Waiting, .. }) => {
-                table.leave(number);
+        match evicted {
+            // It still sends its response, but no longer counts.
+            Some(Evicted { number, reason: CloseReason::Waiting, .. }) => {
+                table.remove(number);
                 let mut slot = self.enter(&mut table, network);
-                slot.met = Some(limit);
+                slot.reached = Some(limit);
                 Decision::Slot(slot)
             }
-            Some(Victim { closed, .. }) => Decision::After(closed, limit),
+            Some(Evicted { closed, .. }) => Decision::AfterClosing(closed, limit),
             None => Decision::Refused(limit),
         }
     }
 
-    fn enter(self: &Arc<Self>, table: &mut Table, network: Option<IpAddr>) -> Slot {
+    fn enter(self: &Arc<Self>, table: &mut ConnectionTable, network: Option<IpAddr>) -> Slot {
         let number = table.next;
         table.next += 1;
         let state = ConnectionState::default();
-        table.held.insert(number, Held { network, state: state.clone(), closed: Arc::default() });
+        table.open.insert(number, OpenConnection { network, state: state.clone(), closed: Arc::default() });
         if let Some(network) = network {
             *table.networks.entry(network).or_default() += 1;
         }
-        Slot { number, state, met: None, limiter: Arc::clone(self) }
+        Slot { number, state, reached: None, limiter: Arc::clone(self) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, ConnectionTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The order in which connections are closed: without a key first, then those that are not sending, then the slowest, then
-/// those that wait for news, then the longest.
-fn worth(burden: &Burden) -> impl Ord + use<> {
-    let rank = match burden.reason {
-        GivenUp::Idle | GivenUp::Unfinished => 0,
-        GivenUp::Slow => 1,
-        GivenUp::Waiting => 2,
+/// The order in which connections are closed: without a key before with one. Then idle or unfinished, slow (slowest
+/// first), long-polling. Then the longest time in this phase.
+fn eviction_order(evictable: &Evictable) -> impl Ord + use<> {
+    let rank = match evictable.reason {
+        CloseReason::Idle | CloseReason::Unfinished => 0,
+        CloseReason::Slow => 1,
+        CloseReason::Waiting => 2,
     };
-    (burden.has_key, rank, burden.rate, Reverse(burden.lasts))
+    (evictable.has_key, rank, evictable.rate, Reverse(evictable.duration))
 }
 
-/// Whether it is too early to judge a caller as slow. Without a key all answers are small, so there is nothing to wait for.
-fn is_young(burden: &Burden) -> bool {
-    burden.reason == GivenUp::Slow && burden.has_key && burden.lasts < GRACE
+/// Whether it is too early to call a reader slow. Without a key all responses are small, so no time is needed.
+fn is_too_early(evictable: &Evictable) -> bool {
+    evictable.reason == CloseReason::Slow && evictable.has_key && evictable.duration < GRACE
 }
 
-impl Table {
+impl ConnectionTable {
     fn count(&self, network: Option<IpAddr>) -> usize {
         network.and_then(|network| self.networks.get(&network)).copied().unwrap_or_default()
     }
 
-    /// Closes one of a network's own connections.
-    fn find_own(&self, network: Option<IpAddr>, now: Instant) -> Option<Victim> {
-        let own = |held: &Held, burden: &Burden| (held.network == network && !is_young(burden)).then(|| worth(burden));
-        self.give_up(now, own)
+    /// Closes a connection of the same network.
+    fn evict_own(&self, network: Option<IpAddr>, now: Instant) -> Option<Evicted> {
+        let own = |open: &OpenConnection, evictable: &Evictable| {
+            (open.network == network && !is_too_early(evictable)).then(|| eviction_order(evictable))
+        };
+        self.evict(now, own)
     }
 
-    /// Closes one that has been idle, unfinished or slow for its grace time.
-    fn find_any(&self, now: Instant) -> Option<Victim> {
-        self.give_up(now, |_, burden| {
-            let grace = if burden.has_key { GRACE_WITH_KEY } else { GRACE };
-            (burden.lasts >= grace).then(|| worth(burden))
+    /// Closes a connection whose grace period is over.
+    fn evict_any(&self, now: Instant) -> Option<Evicted> {
+        self.evict(now, |_, evictable| {
+            let grace = if evictable.has_key { GRACE_WITH_KEY } else { GRACE };
+            (evictable.duration >= grace).then(|| eviction_order(evictable))
         })
     }
 
-    /// Closes one of the network with most connections, if it has more than the new one's network would have. A crowd that
-    /// keeps reconnecting thus shuts out only itself.
-    fn find_of_greedier(&self, own: usize, now: Instant) -> Option<Victim> {
-        self.give_up(now, |held, burden| {
-            let count = self.count(held.network);
-            (count > own + 1 && !is_young(burden)).then(|| (Reverse(count), worth(burden)))
+    /// Closes a connection of the network with the most connections, if that has more than the new connection's network
+    /// would have. So a network that keeps reconnecting shuts out only itself.
+    fn evict_from_larger(&self, own: usize, now: Instant) -> Option<Evicted> {
+        self.evict(now, |open, evictable| {
+            let count = self.count(open.network);
+            (count > own + 1 && !is_too_early(evictable)).then(|| (Reverse(count), eviction_order(evictable)))
         })
     }
 
-    /// Tells the connection of least worth to close.
-    fn give_up<W: Ord>(&self, now: Instant, worth: impl Fn(&Held, &Burden) -> Option<W>) -> Option<Victim> {
+    /// Closes the first connection by `order`, which returns `None` for connections that must stay.
+    fn evict<O: Ord>(&self, now: Instant, order: impl Fn(&OpenConnection, &Evictable) -> Option<O>) -> Option<Evicted> {
         loop {
-            let judged = self.held.iter().filter_map(|(number, held)| {
-                let burden = held.state.burden(now)?;
-                Some((worth(held, &burden)?, burden, *number, held))
+            let candidates = self.open.iter().filter_map(|(number, open)| {
+                let evictable = open.state.evictable(now)?;
+                Some((order(open, &evictable)?, evictable, *number, open))
             });
-            let (_, burden, number, held) = judged.min_by(|(one, ..), (other, ..)| one.cmp(other))?;
-            // It may have become active meanwhile.
-            if held.state.give_up(now, burden.lasts)
-                && let Some((reason, _)) = held.state.given_up()
+            let (_, evictable, number, open) = candidates.min_by(|(one, ..), (other, ..)| one.cmp(other))?;
+            // It may have become active in the meantime.
+            if open.state.evict(now, evictable.duration)
+                && let Some((reason, _)) = open.state.close_reason()
             {
-                return Some(Victim { number, reason, closed: Arc::clone(&held.closed) });
+                return Some(Evicted { number, reason, closed: Arc::clone(&open.closed) });
             }
         }
     }
 
-    /// Takes a connection out.
-    fn leave(&mut self, number: u64) -> Option<Held> {
-        let held = self.held.remove(&number)?;
-        if let Some(network) = held.network
+    fn remove(&mut self, number: u64) -> Option<OpenConnection> {
+        let open = self.open.remove(&number)?;
+        if let Some(network) = open.network
             && let Some(count) = self.networks.get_mut(&network)
         {
             *count -= 1;
@@ -232,41 +230,41 @@ impl Table {
                 self.networks.remove(&network);
             }
         }
-        Some(held)
+        Some(open)
     }
 
     fn warn_at_total(&mut self, now: Instant, slots: usize) {
-        if begins(&mut self.last_at_total, now) {
+        if should_log(&mut self.last_at_total, now) {
             tracing::warn!(
                 slots,
                 networks = self.networks.len(),
-                "all connection slots are taken: idle, unfinished and slow connections are given up for new ones; if the \
-                 callers are honest, raise --max-connections"
+                "all connection slots are taken: idle, unfinished and slow connections are closed for new ones; if the \
+                 callers are legitimate, raise --max-connections"
             );
         }
     }
 
     fn warn_at_network(&mut self, now: Instant, network: Option<IpAddr>, connections: usize) {
-        if begins(&mut self.last_at_network, now) {
+        if should_log(&mut self.last_at_network, now) {
             tracing::warn!(
                 address = network.map(tracing::field::display),
                 connections,
-                "an address has as many connections as it may: its idle, unfinished and slow ones are given up for its \
-                 new ones; if its callers are honest, raise --max-connections-per-address"
+                "an address has reached its connection limit: its idle, unfinished and slow connections are closed for \
+                 its new ones; if its callers are legitimate, raise --max-connections-per-address"
             );
         }
     }
 }
 
-/// Whether this is the first time after a calm period.
-fn begins(last: &mut Option<Instant>, now: Instant) -> bool {
-    last.replace(now).is_none_or(|last| now.saturating_duration_since(last) >= CALM)
+/// Whether to log now: the last time is at least [`QUIET_TIME`] ago.
+fn should_log(last: &mut Option<Instant>, now: Instant) -> bool {
+    last.replace(now).is_none_or(|last| now.saturating_duration_since(last) >= QUIET_TIME)
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let Some(held) = self.limiter.lock().leave(self.number) else { return };
-        held.closed.notify_one();
+        let Some(open) = self.limiter.lock().remove(self.number) else { return };
+        open.closed.notify_one();
         self.limiter.freed.notify_one();
     }
 }
@@ -283,34 +281,34 @@ mod tests {
         Some(Ipv4Addr::new(192, 0, 2, number).into())
     }
 
-    /// What a connection does in a test.
+    /// The activity of a connection in a test.
     #[derive(Clone, Copy, Debug)]
     enum Does {
-        /// Nothing came yet.
+        /// It has sent nothing.
         New,
-        /// It had an answer: with a key, or without.
+        /// It got a response: with a key, or without.
         Idle(bool),
         Answering,
-        /// It takes its answer, of which nothing is left behind.
+        /// It reads its response without delay.
         Fast(bool),
-        /// It takes so many bytes a second.
+        /// It reads this number of bytes per second.
         Slow(bool, usize),
-        /// Its request waits for news.
+        /// It long-polls.
         News,
     }
     use Does::{Answering, Fast, Idle, New, News, Slow};
 
-    /// A connection's name, what it does, and for how many seconds it has done so.
+    /// A connection's name and activity, and the seconds for which it lasts.
     type Member = (&'static str, Does, u64);
 
-    /// Who is given up for a new one, or the limit because of which nobody is.
+    /// The connection that is evicted, or the limit because of which the new one is refused.
     type Outcome = Result<&'static str, ConnectionLimit>;
 
-    /// Held slots, by name.
+    /// Slots, by name.
     struct Crowd(Vec<(&'static str, Slot)>);
 
     impl Crowd {
-        /// Connections by name, network, deed, and since how many seconds.
+        /// Opens connections with a name, network, activity and its duration in seconds.
         async fn of(limiter: &Arc<ConnectionLimiter>, members: &[(&'static str, u8, Does, u64)]) -> Crowd {
             let mut slots: Vec<(&'static str, Slot)> = Vec::new();
             let longest = members.iter().map(|member| member.3).max().unwrap();
@@ -324,8 +322,8 @@ mod tests {
                         && *since > second
                     {
                         let (_, slot) = slots.iter().find(|(other, _)| other == name).unwrap();
-                        assert!(slot.state.took(rate));
-                        slot.state.blocked();
+                        assert!(slot.state.note_written(rate));
+                        slot.state.note_blocked();
                     }
                 }
                 advance(Duration::from_millis(if second == 0 { 1 } else { 1000 })).await;
@@ -333,7 +331,7 @@ mod tests {
             Crowd(slots)
         }
 
-        /// Lets one more in; who was given up for it, if it was.
+        /// Admits another connection. Returns the one that was evicted for it.
         async fn admit(mut self, limiter: &Arc<ConnectionLimiter>, number: u8) -> Outcome {
             let admitting = tokio::spawn({
                 let limiter = Arc::clone(limiter);
@@ -344,21 +342,22 @@ mod tests {
             }
             if admitting.is_finished() {
                 let slot = admitting.await.unwrap()?;
-                assert!(slot.met.is_some(), "no slot was free");
-                let released = self.0.iter().position(|(_, slot)| slot.state.given_up().is_some()).expect("one is");
+                assert!(slot.reached.is_some(), "no slot was free");
+                let released = self.0.iter().position(|(_, slot)| slot.state.close_reason().is_some()).expect("one is");
                 let (name, old) = self.0.remove(released);
-                timeout(Duration::ZERO, old.state.released()).await.expect("it is told to answer");
+                timeout(Duration::ZERO, old.state.woken_early()).await.expect("it is woken");
                 drop(old);
-                assert_eq!(limiter.lock().held.len(), self.0.len() + 1, "it had left its slot");
+                assert_eq!(limiter.lock().open.len(), self.0.len() + 1, "it had left its slot");
                 return Ok(name);
             }
-            let closed = self.0.iter().position(|(_, slot)| slot.state.given_up().is_some()).expect("one is given up");
+            let closed =
+                self.0.iter().position(|(_, slot)| slot.state.close_reason().is_some()).expect("one is evicted");
             let (name, slot) = self.0.remove(closed);
-            timeout(Duration::ZERO, slot.state.closed()).await.expect("it is told to close");
+            timeout(Duration::ZERO, slot.state.closed()).await.expect("it is closed");
             drop(slot);
             let admitted = timeout(Duration::from_millis(1), admitting).await.expect("at once").unwrap();
-            assert!(admitted.expect("its slot is free").met.is_some());
-            assert!(self.0.iter().all(|(_, slot)| slot.state.given_up().is_none()), "one is enough");
+            assert!(admitted.expect("its slot is free").reached.is_some());
+            assert!(self.0.iter().all(|(_, slot)| slot.state.close_reason().is_none()), "one is enough");
             Ok(name)
         }
     }
@@ -369,23 +368,23 @@ mod tests {
             Answering | News => None,
             Idle(has_key) | Fast(has_key) | Slow(has_key, _) => Some(has_key),
         };
-        assert!(state.begin());
+        assert!(state.start_answer());
         if let Some(has_key) = answered {
-            state.end(has_key);
+            state.finish_answer(has_key);
         }
         match does {
-            Idle(_) => state.sent(),
-            Slow(..) => state.blocked(),
-            News => state.hold(),
+            Idle(_) => state.finish_sending(),
+            Slow(..) => state.note_blocked(),
+            News => state.start_long_poll(),
             _ => {}
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_is_worth_least_is_given_up() {
+    async fn the_least_useful_connection_is_evicted() {
         const K: bool = true;
         let total = Err(ConnectionLimit::Total);
-        // Each has a network of its own, and so has the new one.
+        // Every connection has a network of its own.
         let cases: [(&[Member], Outcome); 18] = [
             (&[("a", Idle(false), 3), ("b", Idle(false), 5), ("c", Idle(false), 4)], Ok("b")),
             (&[("a", Idle(false), 3), ("b", New, 5), ("c", Slow(false, 0), 9)], Ok("b")),
@@ -397,15 +396,15 @@ mod tests {
             (&[("a", Slow(K, 5000), 9), ("b", Slow(K, 10), 9), ("c", Answering, 9)], Ok("b")),
             (&[("a", Fast(K), 99), ("b", Slow(K, 10), 9), ("c", Fast(false), 99)], Ok("b")),
             (&[("a", Idle(K), 5), ("b", Slow(K, 10), 60), ("c", Answering, 9)], Ok("a")),
-            // Who waits for news goes last.
+            // Long-polling connections are last.
             (&[("a", News, 90), ("b", Idle(K), 5), ("c", Slow(K, 10), 9)], Ok("b")),
             (&[("a", News, 6), ("b", News, 9), ("c", Answering, 99)], Ok("b")),
             (&[("a", News, 4), ("b", Fast(K), 9), ("c", Answering, 99)], total),
-            // Who has just come, or has a key, has its time.
+            // New connections and those with a key have a grace period.
             (&[("a", New, 0), ("b", New, 0), ("c", Idle(false), 0)], total),
             (&[("a", Slow(false, 0), 0), ("b", Answering, 99), ("c", New, 0)], total),
             (&[("a", Idle(K), 4), ("b", Slow(K, 0), 4), ("c", Answering, 99)], total),
-            // Who is served keeps its slot.
+            // Connections that are served keep their slots.
             (&[("a", Answering, 99), ("b", Answering, 99), ("c", Answering, 99)], total),
             (&[("a", Fast(K), 99), ("b", Fast(false), 99), ("c", Answering, 99)], total),
         ];
@@ -422,7 +421,7 @@ mod tests {
     async fn an_address_makes_room_among_its_own() {
         const K: bool = true;
         let address = Err(ConnectionLimit::Address);
-        // The network 1 may have two; others idle for long.
+        // Network 1 may have two. The connection of network 2 has been idle for long.
         let cases: [([Member; 2], Outcome); 10] = [
             ([("a", News, 0), ("b", News, 2)], Ok("b")),
             ([("a", News, 9), ("b", Slow(K, 10), 2)], Ok("b")),
@@ -447,9 +446,9 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_has_most_makes_room_for_who_has_less() {
+    async fn the_largest_network_makes_room_for_smaller_ones() {
         let total = Err(ConnectionLimit::Total);
-        // Four slots, all taken just now, by the networks given; the new one's network; whose is given up.
+        // The networks of four new connections in four slots, the network of a fifth one, and the evicted network.
         let cases: [([u8; 4], u8, Outcome); 6] = [
             ([1, 1, 1, 2], 3, Ok("1")),
             ([2, 1, 1, 1], 2, Ok("1")),
@@ -464,7 +463,7 @@ mod tests {
             let crowd = Crowd::of(&limiter, &members).await;
             assert_eq!(crowd.admit(&limiter, number).await, expected, "{networks:?} and {number}");
         }
-        // But not what is served, nor what a proxy has.
+        // But not for connections that are served, or a proxy's.
         let limiter = ConnectionLimiter::new(3, 64);
         let proxied = limiter.admit(None).await.unwrap();
         let proxied_too = limiter.admit(None).await.unwrap();
@@ -477,30 +476,30 @@ mod tests {
     async fn a_slot_is_free_when_it_is_given_back() {
         let limiter = ConnectionLimiter::new(2, 2);
         let (first, second) = (limiter.admit(network(1)).await.unwrap(), limiter.admit(None).await.unwrap());
-        assert!(first.state.begin() && second.state.begin());
+        assert!(first.state.start_answer() && second.state.start_answer());
         assert_eq!(limiter.admit(network(1)).await.err(), Some(ConnectionLimit::Total));
-        let beyond = limiter.admit_beyond(network(1));
-        assert!(beyond.state.begin());
+        let beyond = limiter.admit_always(network(1));
+        assert!(beyond.state.start_answer());
         assert_eq!(limiter.admit(network(1)).await.err(), Some(ConnectionLimit::Address));
         drop((second, beyond));
         limiter.freed().await;
         let third = limiter.admit(network(1)).await.unwrap();
-        assert!(third.met.is_none() && limiter.lock().count(network(1)) == 2);
+        assert!(third.reached.is_none() && limiter.lock().count(network(1)) == 2);
         drop((first, third));
         let table = limiter.lock();
-        assert!(table.held.is_empty() && table.networks.is_empty());
+        assert!(table.open.is_empty() && table.networks.is_empty());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_limit_is_told_once_until_there_is_calm() {
+    async fn a_limit_is_logged_once_until_it_is_quiet() {
         let mut last = None;
         let mut times = Vec::new();
         for seconds in [0, 10, 50, 59, 59, 60, 1] {
             advance(Duration::from_secs(seconds)).await;
-            times.push(begins(&mut last, Instant::now()));
+            times.push(should_log(&mut last, Instant::now()));
         }
         assert_eq!(times, [true, false, false, false, false, true, false]);
         advance(Duration::from_secs(3600)).await;
-        assert!(begins(&mut last, Instant::now()));
+        assert!(should_log(&mut last, Instant::now()));
     }
 }

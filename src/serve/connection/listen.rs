@@ -1,4 +1,4 @@
-//! Where the listener comes from: an address, an address shared with an older server, or systemd's socket activation.
+//! Opens the listener: on an address, on an address shared with an older server, or from systemd's socket activation.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -6,20 +6,17 @@ use std::os::fd::AsFd;
 
 use socket2::{Domain, Protocol, SockFilter, SockRef, Socket, Type};
 
-/// The length of the listener's queue.
+/// The length of the listener's queue of connections that are not accepted yet.
 const BACKLOG: i32 = 1024;
 
-/// Files reserved for the database, logs and the like when connections are limited by the system's limit.
+/// Open files that are reserved for other uses than connections, such as the database.
 const RESERVED_FILES: u64 = 64;
 
-/// Listens on an address. With `share`, an older server on the same address may go on until it is stopped
-/// (`SO_REUSEPORT`); without, a second start by mistake is refused.
-///
-/// # Errors
-/// What the operating system says.
+/// Listens on an address. With `share`, an older server may keep listening on the same address (`SO_REUSEPORT`).
+/// Without it, a second server fails to start.
 pub fn bind(address: SocketAddr, share: bool) -> io::Result<TcpListener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // Connections of a server that just ended do not block the address.
+    // Closed connections of an earlier server must not block the address.
     socket.set_reuse_address(true)?;
     if share {
         socket.set_reuse_port(true)?;
@@ -30,22 +27,16 @@ pub fn bind(address: SocketAddr, share: bool) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// Makes the kernel drop what asks for a new connection on this listener, so that its queue can be emptied before it is
-/// closed: whoever is still in the queue then is turned away. Callers ask again within a second, and reach the server
-/// that shares the address. A listener that other processes hold too must not be treated so.
-///
-/// # Errors
-/// What the operating system says.
+/// Makes the kernel drop new connections to this listener. Then its queue can be emptied before it is closed, since
+/// closing resets the connections in the queue. Callers retry within a second, and reach the server that shares the
+/// address. Must not be used on a listener that other processes hold too.
 pub fn drop_new(listener: &impl AsFd) -> io::Result<()> {
     // A packet filter of one instruction: keep 0 bytes of every packet (BPF_RET | BPF_K).
     let drop_all = SockFilter::new(0x06, 0, 0, 0);
     SockRef::from(listener).attach_filter(&[drop_all])
 }
 
-/// The listener that systemd opened for this process (`sd_listen_fds(3)`), if it did.
-///
-/// # Errors
-/// When what it passed is no listening TCP socket.
+/// The listener that systemd opened for this process, if any (`sd_listen_fds(3)`).
 pub fn activated() -> io::Result<Option<TcpListener>> {
     let listener = listenfd::ListenFd::from_env().take_tcp_listener(0)?;
     if let Some(listener) = &listener {
@@ -54,22 +45,19 @@ pub fn activated() -> io::Result<Option<TcpListener>> {
     Ok(listener)
 }
 
-/// The most unsent bytes that the system holds per connection.
+/// The maximum number of unsent bytes in the kernel per connection.
 const MAX_UNSENT_BYTES: u32 = 16 << 10;
 
-/// Prepares a connection. Answers are written whole, so waiting for more to send only delays them (`TCP_NODELAY`). And the
-/// system takes no more from us than it can send soon (`TCP_NOTSENT_LOWAT`): else it would hold megabytes for each caller
-/// that reads slowly, and nobody could tell who does.
-///
-/// # Errors
-/// What the operating system says.
+/// Sets socket options. `TCP_NODELAY`: responses are written whole, so delaying them is of no use. `TCP_NOTSENT_LOWAT`:
+/// otherwise the kernel would buffer megabytes per slow reader, and the server could not detect slow readers.
 pub fn prepare(stream: &impl AsFd) -> io::Result<()> {
     let stream = SockRef::from(stream);
     stream.set_tcp_nodelay(true)?;
     stream.set_tcp_notsent_lowat(MAX_UNSENT_BYTES)
 }
 
-/// Raises the soft limit of open files to the hard one, and returns how many connections fit under it.
+/// Raises the soft limit of open files to the hard limit. Returns the number of connections that it allows, up to
+/// `wanted`.
 pub fn raise_file_limit(wanted: usize) -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
@@ -79,7 +67,7 @@ pub fn raise_file_limit(wanted: usize) -> usize {
         Err(_) => limit.current,
     };
     let Some(files) = files else { return wanted };
-    // A limit below the reserve still leaves some room for connections.
+    // A limit near or below the reserve still leaves half for connections.
     let room = files.saturating_sub(RESERVED_FILES).max(files / 2);
     usize::try_from(room).unwrap_or(usize::MAX).min(wanted)
 }

@@ -1,14 +1,14 @@
-//! Connections, from their bytes to the API and back.
+//! Connections, between the socket and the API.
 //!
 //! In reading order:
-//! - [`exchange`]: one connection; [`dispatch`]: from a request to its response; [`permits`]: limits on threads that block;
-//!   [`long_polls`]: requests that wait for changes.
-//! - [`address`]: the caller's address, behind trusted proxies.
-//! - [`state`]: what a connection is doing; [`limiter`]: how many there may be, and which one is closed for another.
-//! - [`guard`]: time limits of reading; [`pace`]: the least rate of writing; [`tls`]: HTTPS.
-//! - [`refusal`]: turns hyper's own errors into problems; [`host`]: the rules of HTTP for a request's host.
+//! - [`exchange`]: serves one connection; [`dispatch`]: from a request to its response; [`permits`]: limits on blocking
+//!   threads; [`long_polls`]: requests that wait for changes.
+//! - [`address`]: the caller's address behind trusted proxies.
+//! - [`state`]: the phase of a connection; [`limiter`]: the limits of connections, and which one is closed for another.
+//! - [`guard`]: read timeouts; [`pace`]: the least rate of writing; [`tls`]: HTTPS.
+//! - [`refusal`]: turns hyper's own errors into problems; [`host`]: validates the `Host` header.
 //! - [`workers`]: the threads that serve connections.
-//! - [`server`]: the listener and its end; [`listen`]: where the listener comes from.
+//! - [`server`]: accepts connections, and stops; [`listen`]: opens the listener.
 
 pub mod address;
 pub mod dispatch;

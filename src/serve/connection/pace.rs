@@ -1,8 +1,8 @@
-//! The least rate at which a caller must read its answers, over a whole connection.
+//! The least rate at which a caller must read responses, over a whole connection.
 //!
-//! The stream is next to the socket, below TLS, where only the caller blocks writes. A caller has a time budget for blocked
-//! writes, and each byte that it reads adds the time of one byte at the least rate. So neither the sizes of answers matter,
-//! nor the lumps in which the caller reads: a slow reader with large buffers takes 100 KB at once, then nothing for a minute.
+//! The stream is below TLS, directly on the socket, where only a slow caller blocks writes. A caller has a time budget
+//! for blocked writes. Each byte that it reads adds the time of one byte at the least rate. So the sizes of responses
+//! do not matter, nor do bursts: a slow reader with large buffers may read 100 KB at once, then nothing for a minute.
 
 use std::io;
 use std::pin::Pin;
@@ -12,22 +12,22 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::api::observe::GivenUp;
+use crate::api::observe::CloseReason;
 use crate::serve::connection::guard::{expire, timed_out};
 use crate::serve::connection::state::ConnectionState;
 
 /// The largest budget that a caller can earn, as a multiple of the write timeout.
 const MAX_TIMEOUTS: u32 = 4;
 
-/// Head and body of an answer up to this size leave in one plain write.
+/// The head and body of a response up to this size are sent in one plain write, in bytes.
 const MAX_JOINED_BYTES: usize = 16 << 10;
 
-/// The limits of a caller's pace.
+/// The limits for slow readers.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// The initial budget of time in which writes may be blocked.
+    /// The initial budget: the time for which writes may be blocked.
     pub write_timeout: Duration,
-    /// The least rate, in bytes per second. With 0 every byte restores the whole write timeout.
+    /// The least rate, in bytes per second. With 0, every byte restores the whole write timeout.
     pub least_rate: u32,
 }
 
@@ -37,25 +37,25 @@ pub struct PacedStream<S> {
     inner: S,
     pace: Pace,
     state: ConnectionState,
-    /// The time in which writes may still be blocked.
+    /// The time for which writes may still be blocked.
     budget: Duration,
-    /// The start of the present blocking.
+    /// The start of the blocked write.
     blocked_since: Option<Instant>,
-    /// Whether the state counts what the caller reads, which it does while the caller is behind.
-    counted: bool,
+    /// Whether the caller is behind the good rate, so that `state` counts its reads.
+    is_behind: bool,
     timer: Pin<Box<Sleep>>,
     discard: fn(&S),
 }
 
 impl<S> PacedStream<S> {
-    /// Paces a stream. `discard` is called before the stream of a slow caller is dropped, since the system would otherwise
-    /// continue to send what it holds.
+    /// Wraps a stream. `discard` is called before the stream of a slow caller is dropped: it must discard the unsent
+    /// bytes in the kernel.
     pub fn new(inner: S, pace: Pace, state: ConnectionState, discard: fn(&S)) -> PacedStream<S> {
         let (budget, timer) = (pace.write_timeout, Box::pin(sleep_until(Instant::now())));
-        PacedStream { inner, pace, state, budget, blocked_since: None, counted: false, timer, discard }
+        PacedStream { inner, pace, state, budget, blocked_since: None, is_behind: false, timer, discard }
     }
 
-    fn took(&mut self, bytes: usize) {
+    fn note_written(&mut self, bytes: usize) {
         if let Some(since) = self.blocked_since.take() {
             self.budget = self.budget.saturating_sub(since.elapsed());
         }
@@ -65,28 +65,28 @@ impl<S> PacedStream<S> {
             Some(earned) => (self.budget + earned).min(self.pace.write_timeout.saturating_mul(MAX_TIMEOUTS)),
             None => self.pace.write_timeout,
         };
-        if self.counted {
-            self.counted = self.state.took(bytes);
+        if self.is_behind {
+            self.is_behind = self.state.note_written(bytes);
         }
     }
 
-    fn wrote(&mut self, written: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    fn account(&mut self, written: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         match written {
             Poll::Ready(Ok(bytes)) => {
-                self.took(bytes);
+                self.note_written(bytes);
                 Poll::Ready(Ok(bytes))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => {
                 if self.blocked_since.is_none() {
                     self.blocked_since = Some(Instant::now());
-                    self.counted = true;
-                    self.state.blocked();
+                    self.is_behind = true;
+                    self.state.note_blocked();
                 }
                 let since = self.blocked_since.unwrap_or_else(Instant::now);
                 expire(&mut self.timer, since + self.budget, cx).map(|()| {
-                    self.state.expire(GivenUp::Slow);
-                    Err(timed_out("taking its answer"))
+                    self.state.expire(CloseReason::Slow);
+                    Err(timed_out("reading its response"))
                 })
             }
         }
@@ -95,7 +95,7 @@ impl<S> PacedStream<S> {
 
 impl<S> Drop for PacedStream<S> {
     fn drop(&mut self) {
-        if matches!(self.state.given_up(), Some((GivenUp::Slow, _))) {
+        if matches!(self.state.close_reason(), Some((CloseReason::Slow, _))) {
             (self.discard)(&self.inner);
         }
     }
@@ -110,7 +110,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for PacedStream<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for PacedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.inner).poll_write(cx, bytes);
-        self.wrote(written, cx)
+        self.account(written, cx)
     }
 
     fn poll_write_vectored(
@@ -126,7 +126,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for PacedStream<S> {
         } else {
             Pin::new(&mut self.inner).poll_write_vectored(cx, slices)
         };
-        self.wrote(written, cx)
+        self.account(written, cx)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -157,7 +157,7 @@ mod tests {
         (caller, PacedStream::new(server, pace, ConnectionState::default(), |_| ()))
     }
 
-    /// A caller that takes so many bytes, then rests, again and again.
+    /// Starts a caller that reads this number of bytes, pauses, and repeats.
     fn take(mut caller: DuplexStream, bytes: usize, rest: Duration) {
         tokio::spawn(async move {
             let mut buffer = vec![0; bytes];
@@ -167,39 +167,39 @@ mod tests {
         });
     }
 
-    /// Sends so many bytes; after how many seconds it failed, if it did.
+    /// Sends bytes. Returns the seconds until it failed, if it did.
     async fn send(server: &mut PacedStream<DuplexStream>, bytes: usize) -> Option<u64> {
         let begun = Instant::now();
         let error = server.write_all(&vec![0; bytes]).await.err()?;
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        assert_eq!(server.state.given_up().map(|(reason, _)| reason), Some(GivenUp::Slow));
+        assert_eq!(server.state.close_reason().map(|(reason, _)| reason), Some(CloseReason::Slow));
         Some(begun.elapsed().as_secs())
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_rate_is_kept_or_the_end() {
+    async fn slower_callers_are_closed() {
         let off = Pace { least_rate: 0, ..PACE };
         let cases = [
-            // The socket's buffer, what the caller takes, every so many seconds, and when it is given up.
-            ("nothing is taken", PACE, 4096, 1, 10_000, Some(34)),
+            // Limits, socket buffer, bytes per read, pause between reads (s), expected seconds until it is closed.
+            ("nothing is read", PACE, 4096, 1, 10_000, Some(34)),
             ("400 bytes a second", PACE, 4096, 400, 1, Some(55)),
             ("1 KB a second", PACE, 4096, 1000, 1, None),
-            ("2 KB a second, in lumps of a minute", PACE, 131_072, 131_072, 64, None),
+            ("2 KB a second, in bursts of a minute", PACE, 131_072, 131_072, 64, None),
             ("a byte a second", PACE, 4096, 1, 1, Some(34)),
             ("a byte a second without a rate", off, 4096, 1, 1, None),
-            ("nothing is taken without a rate", off, 4096, 1, 10_000, Some(30)),
+            ("nothing is read without a rate", off, 4096, 1, 10_000, Some(30)),
         ];
         for (case, pace, buffer, bytes, rest_s, expected) in cases {
             let (caller, mut server) = paced(buffer, pace);
             take(caller, bytes, Duration::from_secs(rest_s));
             let length = if bytes == 1 { 10_000 } else { 1_000_000 };
-            let given_up = send(&mut server, length).await;
-            assert_eq!(given_up, expected, "{case}");
+            let closed_after_s = send(&mut server, length).await;
+            assert_eq!(closed_after_s, expected, "{case}");
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn many_small_answers_are_as_one() {
+    async fn many_small_responses_count_as_one() {
         let (caller, mut server) = paced(1024, PACE);
         take(caller, 200, Duration::from_secs(1));
         let begun = Instant::now();
@@ -207,7 +207,7 @@ mod tests {
         while send(&mut server, 500).await.is_none() {
             answers += 1;
         }
-        // 800 of 1,024 ms are lost with each second.
+        // The budget shrinks by 800 ms per second.
         let seconds = begun.elapsed().as_secs();
         assert!((38..45).contains(&seconds) && answers > 5, "{answers} answers in {seconds} s");
     }
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_the_system_holds_is_discarded_for_the_slow_alone() {
+    async fn unsent_bytes_are_discarded_for_slow_callers_only() {
         static DISCARDED: AtomicBool = AtomicBool::new(false);
         for slow in [false, true] {
             let (_caller, server) = duplex(64);

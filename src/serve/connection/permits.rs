@@ -1,5 +1,5 @@
-//! Permits to block a thread. Each kind of work has its own, so that none holds up another; permits are few, so that threads
-//! never run out.
+//! Permits for blocking threads. Each kind of work has its own permits, so no kind delays another. There are few, so
+//! threads never run out.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,15 +11,16 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use crate::api::Problem;
 use crate::api::job::PermitKind;
 
-/// Concurrent looks at the file: one serves all who wait, and one more may have come too late for it.
+/// Concurrent polls of the file: one serves all waiting requests, and one more those that came after it began.
 const CATCH_UPS: usize = 2;
-/// Concurrent builds of columns: each keeps a processor busy.
+/// Concurrent builds of columns. Each keeps a processor busy.
 const BUILDS: usize = 2;
-/// Requests with unknown keys that wait together for a look for new ones; further ones are answered at once.
-const KEY_LOOKS: usize = 64;
-/// Those of them whose addresses have used up their unusable keys: few, so that they take no place from others.
-const KEY_LOOKS_OVER_LIMIT: usize = 4;
-/// The least number of concurrent reads.
+/// Requests with unknown keys that may wait until new keys are loaded. Further ones are answered at once.
+const KEY_POLLS: usize = 64;
+/// The same for addresses over the limit for unusable keys. They have permits of their own, so they cannot use up those
+/// of others.
+const KEY_POLLS_OVER_LIMIT: usize = 4;
+/// The minimum number of concurrent reads.
 const MIN_READS: usize = 4;
 /// How long an export waits for its permits.
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -33,16 +34,16 @@ pub struct Permits {
     exports: Arc<Semaphore>,
     exports_per_key: usize,
     exporting_keys: Mutex<HashMap<String, Arc<Semaphore>>>,
-    key_looks: Semaphore,
-    key_looks_over_limit: Semaphore,
-    /// One waits for the look: who comes next finds that it is done.
-    key_look_turn: Arc<Semaphore>,
+    key_polls: Semaphore,
+    key_polls_over_limit: Semaphore,
+    /// One request waits on a thread. The next ones then find the poll done.
+    key_poll_thread: Arc<Semaphore>,
 }
 
 impl Permits {
     /// Permits for `exports` concurrent exports, `exports_per_key` of them for one key.
     pub fn new(exports: usize, exports_per_key: usize) -> Permits {
-        // Most reads come from the page cache, so the processors are the limit.
+        // Most reads hit the page cache, so processors are the limit.
         let reads = available_parallelism().map_or(MIN_READS, |count| (2 * count.get()).max(MIN_READS));
         let semaphore = |permits| Arc::new(Semaphore::new(permits));
         Permits {
@@ -52,16 +53,13 @@ impl Permits {
             exports: semaphore(exports),
             exports_per_key,
             exporting_keys: Mutex::default(),
-            key_looks: Semaphore::new(KEY_LOOKS),
-            key_looks_over_limit: Semaphore::new(KEY_LOOKS_OVER_LIMIT),
-            key_look_turn: semaphore(1),
+            key_polls: Semaphore::new(KEY_POLLS),
+            key_polls_over_limit: Semaphore::new(KEY_POLLS_OVER_LIMIT),
+            key_poll_thread: semaphore(1),
         }
     }
 
-    /// Waits for permits of a kind; an export needs one of its key first.
-    ///
-    /// # Errors
-    /// 429 where an export waits too long.
+    /// Waits for the permits of a kind. An export also needs one of its key. Returns a 429 if an export waits too long.
     pub async fn acquire(&self, kind: PermitKind, key_id: &str) -> Result<Vec<OwnedSemaphorePermit>, Problem> {
         let needed = match kind {
             PermitKind::Read => vec![Arc::clone(&self.reads)],
@@ -82,17 +80,17 @@ impl Permits {
         tokio::time::timeout(EXPORT_TIMEOUT, acquire).await.unwrap_or_else(|_| {
             Err(Problem::rate_limited(
                 EXPORT_TIMEOUT.as_secs(),
-                "Too many exports are being built at once. Wait, then ask again; one export after the other is fastest.",
+                "Too many exports are being built at once. Wait, then send the request again. Request one export after the other.",
             ))
         })
     }
 
-    /// A place among those who wait for a look for new keys, and the turn to wait for it on a thread; `None` where there is no
-    /// place.
-    pub async fn acquire_key_look(&self, is_over_limit: bool) -> Option<(SemaphorePermit<'_>, OwnedSemaphorePermit)> {
-        let places = if is_over_limit { &self.key_looks_over_limit } else { &self.key_looks };
+    /// A place among the requests that wait for new keys, and the permit to wait on a thread; `None` if all places are
+    /// taken.
+    pub async fn acquire_key_poll(&self, is_over_limit: bool) -> Option<(SemaphorePermit<'_>, OwnedSemaphorePermit)> {
+        let places = if is_over_limit { &self.key_polls_over_limit } else { &self.key_polls };
         let place = places.try_acquire().ok()?;
-        Some((place, Arc::clone(&self.key_look_turn).acquire_owned().await.ok()?))
+        Some((place, Arc::clone(&self.key_poll_thread).acquire_owned().await.ok()?))
     }
 
     fn exports_of_key(&self, key_id: &str) -> Arc<Semaphore> {

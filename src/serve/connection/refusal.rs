@@ -1,10 +1,10 @@
-//! Errors that hyper answers by itself (malformed requests, heads that are too large) are turned into problems.
+//! Turns hyper's own error responses (malformed requests, too large heads) into problems.
 //!
-//! hyper writes such an answer straight to the socket, as a bare status line. The stream replaces every complete error head
-//! without a request id of ours.
+//! hyper writes such a response straight to the socket, as a bare status line. The stream replaces every complete error
+//! head without our request id.
 //!
-//! hyper closes a connection that begins with the preface of HTTP/2 without an answer. It is shown only the preface's first
-//! lines, a request of an unknown version, which it answers.
+//! hyper closes a connection that begins with the HTTP/2 preface without a response. So hyper gets only the first lines
+//! of the preface, which look like a request of an unknown version. It answers that one.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -17,49 +17,49 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::api::Service;
 
-/// `Strict-Transport-Security` of every answer over HTTPS: callers come by HTTPS only, for a year.
+/// The value of `Strict-Transport-Security` in every response over HTTPS: one year.
 pub(in crate::serve) const STRICT_TRANSPORT: &str = "max-age=31536000";
 
-/// The longest head that hyper writes for an error of its own, in bytes.
+/// The maximum length of the head of hyper's own error responses, in bytes.
 const LONGEST_OWN_HEAD: usize = 512;
 
 /// The preface of HTTP/2 connections (RFC 9113, section 3.4).
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// The length of the preface's part that looks like a request.
+/// The length of the part of the preface that looks like a request.
 const HTTP2_REQUEST: usize = b"PRI * HTTP/2.0\r\n\r\n".len();
 
-/// A stream that replaces hyper's error answers by problems.
+/// A stream that replaces hyper's error responses by problems.
 #[derive(Debug)]
 pub struct ProblemStream<S> {
     inner: S,
     service: Arc<Service>,
-    /// Whether answers carry `Strict-Transport-Security`.
+    /// Whether responses have `Strict-Transport-Security`.
     strict_transport: bool,
-    /// A replacement, how many bytes of it are written, and how many bytes of hyper's it replaces.
+    /// The replacement, the number of its bytes that are written, and the number of hyper's bytes that it replaces.
     replacement: Option<(Vec<u8>, usize, usize)>,
     preface: Preface,
 }
 
-/// Whether the connection begins with the preface of HTTP/2.
+/// Whether the connection begins with the HTTP/2 preface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Preface {
-    /// Only the first bytes of it have come.
-    Begun(usize),
+    /// Only this number of its bytes was received so far.
+    Partial(usize),
     Found,
     Absent,
 }
 
 impl Preface {
-    /// Examines bytes that were read; returns how many of them hyper is to see.
-    fn read(&mut self, bytes: &[u8]) -> usize {
-        let Preface::Begun(before) = *self else { return bytes.len() };
+    /// Examines received bytes. Returns the number of them to pass on to hyper.
+    fn accept(&mut self, bytes: &[u8]) -> usize {
+        let Preface::Partial(before) = *self else { return bytes.len() };
         let rest = &HTTP2_PREFACE[before..HTTP2_REQUEST];
         if bytes.len() >= rest.len() && bytes.starts_with(rest) {
             *self = Preface::Found;
             return rest.len();
         }
-        *self = if rest.starts_with(bytes) { Preface::Begun(before + bytes.len()) } else { Preface::Absent };
+        *self = if rest.starts_with(bytes) { Preface::Partial(before + bytes.len()) } else { Preface::Absent };
         bytes.len()
     }
 }
@@ -67,7 +67,7 @@ impl Preface {
 impl<S> ProblemStream<S> {
     /// Wraps a stream.
     pub fn new(inner: S, service: Arc<Service>, strict_transport: bool) -> ProblemStream<S> {
-        ProblemStream { inner, service, strict_transport, replacement: None, preface: Preface::Begun(0) }
+        ProblemStream { inner, service, strict_transport, replacement: None, preface: Preface::Partial(0) }
     }
 
     fn render(&self, status: StatusCode) -> Vec<u8> {
@@ -75,7 +75,7 @@ impl<S> ProblemStream<S> {
         let status = if is_http2 { StatusCode::HTTP_VERSION_NOT_SUPPORTED } else { status };
         let detail = match status {
             StatusCode::HTTP_VERSION_NOT_SUPPORTED => {
-                "This server speaks HTTP/1.1, and the connection begins with HTTP/2. Use HTTP/1.1."
+                "This server supports only HTTP/1.1, but the connection begins with HTTP/2. Use HTTP/1.1."
             }
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => {
                 "The request's headers are too large or too many. Send fewer or shorter ones."
@@ -105,7 +105,7 @@ impl<S> ProblemStream<S> {
     }
 }
 
-/// The status of a complete error head without a request id of ours.
+/// The status of a complete error head without our request id.
 fn foreign_error(bytes: &[u8]) -> Option<StatusCode> {
     if bytes.len() > LONGEST_OWN_HEAD || !bytes.ends_with(b"\r\n\r\n") {
         return None;
@@ -125,7 +125,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ProblemStream<S> {
         {
             this.replacement = Some((this.render(status), 0, bytes.len()));
         }
-        let Some((replacement, written, stands_for)) = &mut this.replacement else {
+        let Some((replacement, written, replaced_bytes)) = &mut this.replacement else {
             return Pin::new(&mut this.inner).poll_write(cx, bytes);
         };
         while *written < replacement.len() {
@@ -135,9 +135,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ProblemStream<S> {
             }
             *written += more;
         }
-        let stands_for = *stands_for;
+        let replaced_bytes = *replaced_bytes;
         this.replacement = None;
-        Poll::Ready(Ok(stands_for))
+        Poll::Ready(Ok(replaced_bytes))
     }
 
     fn poll_write_vectored(
@@ -147,7 +147,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ProblemStream<S> {
     ) -> Poll<io::Result<usize>> {
         let mut filled = slices.iter().filter(|slice| !slice.is_empty());
         match (filled.next(), filled.next()) {
-            // A head of hyper's own comes in one slice.
+            // hyper writes its own error heads in one slice.
             (Some(only), None) => self.poll_write(cx, only),
             _ => Pin::new(&mut self.inner).poll_write_vectored(cx, slices),
         }
@@ -171,9 +171,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for ProblemStream<S> {
         let this = &mut *self;
         let before = buffer.filled().len();
         let read = Pin::new(&mut this.inner).poll_read(cx, buffer);
-        if let Preface::Begun(_) = this.preface {
-            let seen = this.preface.read(&buffer.filled()[before..]);
-            buffer.set_filled(before + seen);
+        if let Preface::Partial(_) = this.preface {
+            let passed_on = this.preface.accept(&buffer.filled()[before..]);
+            buffer.set_filled(before + passed_on);
         }
         read
     }
@@ -189,21 +189,21 @@ mod tests {
         let whole = [HTTP2_PREFACE, later].concat();
         for first in 0..whole.len() {
             for second in first..whole.len() {
-                let mut preface = Preface::Begun(0);
+                let mut preface = Preface::Partial(0);
                 let mut seen = Vec::new();
                 for piece in [&whole[..first], &whole[first..second], &whole[second..]] {
-                    // hyper reads no further than what it refuses.
+                    // hyper reads nothing after the request that it rejects.
                     if preface != Preface::Found {
-                        let much = preface.read(piece);
-                        seen.extend_from_slice(&piece[..much]);
+                        let count = preface.accept(piece);
+                        seen.extend_from_slice(&piece[..count]);
                     }
                 }
                 assert_eq!((preface, seen.as_slice()), (Preface::Found, &whole[..HTTP2_REQUEST]), "{first} {second}");
             }
         }
         for other in ["GET / HTTP/1.1\r\n\r\n", "PRI * HTTP/1.1\r\n\r\n", "PRI", "PROPFIND * HTTP/2.0\r\n\r\n"] {
-            let mut preface = Preface::Begun(0);
-            assert_eq!(preface.read(other.as_bytes()), other.len(), "{other}");
+            let mut preface = Preface::Partial(0);
+            assert_eq!(preface.accept(other.as_bytes()), other.len(), "{other}");
             assert_ne!(preface, Preface::Found, "{other}");
         }
     }

@@ -1,4 +1,4 @@
-//! The listener: accepts connections until it is told to stop, then lets what is in flight finish.
+//! Accepts connections until the server stops, then waits for the remaining ones.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -14,11 +14,11 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::api::Service;
-use crate::api::observe::{ConnectionLimit, GivenUp};
+use crate::api::observe::{CloseReason, ConnectionLimit};
 use crate::model::network::network_of;
 use crate::serve::connection::address::TrustedProxies;
 use crate::serve::connection::dispatch::Dispatcher;
-use crate::serve::connection::exchange::{ConnectionLimits, Shared, serve_connection};
+use crate::serve::connection::exchange::{ConnectionLimits, ServerContext, serve_connection};
 use crate::serve::connection::guard::Timeouts;
 use crate::serve::connection::limiter::{ConnectionLimiter, Slot};
 use crate::serve::connection::listen::{drop_new, prepare};
@@ -29,32 +29,32 @@ use crate::serve::connection::state::ConnectionState;
 use crate::serve::connection::tls::{self, Tls};
 use crate::serve::connection::workers::Workers;
 
-/// What a server may use.
+/// The limits of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at once. For a further one, one that is idle, unfinished or slow is given up, or one that waits for news
-    /// is answered and closed; else it waits.
+    /// Concurrent connections. For a further one an idle, unfinished, slow or long-polling connection is closed. If
+    /// there is none, the new connection waits.
     pub connections: usize,
-    /// Connections that wait for a slot at most; further ones are closed.
+    /// Connections that may wait for a slot; further ones are closed.
     pub waiting: usize,
-    /// Connections at once from one address (IPv6: one /64). For a further one, one of its own that is idle, unfinished
-    /// or slow is given up, or one that waits for news is answered and closed; else it is closed. Trusted proxies may have
-    /// any number.
+    /// Concurrent connections of one address (IPv6: one /64), except trusted proxies. For a further one an idle,
+    /// unfinished, slow or long-polling connection of this address is closed. If there is none, the new connection is
+    /// closed.
     pub connections_per_address: usize,
-    /// What one connection may use.
+    /// The limits of one connection.
     pub connection: ConnectionLimits,
-    /// How long a TLS handshake may take.
+    /// The time limit for a TLS handshake.
     pub handshake: Duration,
-    /// How long what is in flight may take after the listener closed.
+    /// The time for open connections to finish after the listener is closed.
     pub drain: Duration,
-    /// Exports built at once.
+    /// Exports built concurrently.
     pub exports: usize,
-    /// Exports built at once for one key.
+    /// Exports built concurrently for one key.
     pub exports_per_key: usize,
-    /// Requests that wait for news of a change feed at once; further ones are answered at once.
-    pub held: usize,
-    /// Those of one key.
-    pub held_per_key: usize,
+    /// Concurrent long-polling requests; further ones are answered at once.
+    pub long_polls: usize,
+    /// Concurrent long-polling requests of one key.
+    pub long_polls_per_key: usize,
 }
 
 impl Default for Limits {
@@ -73,17 +73,17 @@ impl Default for Limits {
             drain: Duration::from_secs(30),
             exports: 8,
             exports_per_key: 2,
-            held: 1024,
-            held_per_key: 256,
+            long_polls: 1024,
+            long_polls_per_key: 256,
         }
     }
 }
 
-/// The pause after a failure to accept, such as too many open files: connections at work free some meanwhile.
-const ACCEPT_REST: Duration = Duration::from_millis(50);
+/// The pause after a failure to accept, such as too many open files. In the meantime connections may end.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// The time between two attempts to give up a connection for one that waits.
-const RETRY: Duration = Duration::from_millis(50);
+/// The time between two attempts to close a connection for a waiting one.
+const EVICTION_RETRY: Duration = Duration::from_millis(50);
 
 /// A server that is ready to run.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server of an API on a listener.
+    /// Creates a server of an API on a listener.
     pub fn new(
         listener: TcpListener,
         service: Arc<Service>,
@@ -108,27 +108,24 @@ impl Server {
         Server { listener, service, proxies, tls, limits, shares_address: false }
     }
 
-    /// Says that a newer server listens on the same address when this one stops.
+    /// Sets whether another server may listen on the same address when this one stops.
     pub fn sharing_address(mut self, shares_address: bool) -> Server {
         self.shares_address = shares_address;
         self
     }
 
-    /// Serves until `stop` resolves, then takes what is queued, closes the listener and lets what is in flight finish.
-    /// Returns how many connections were cut off at the end of the drain time.
-    ///
-    /// # Errors
-    /// When the operating system gives no threads.
+    /// Serves until `stop` resolves. Then it accepts the queued connections, closes the listener and waits for all
+    /// connections. Returns the number of connections that were cut off at the end of the drain time.
     pub async fn run(self, stop: impl Future<Output = ()>) -> io::Result<usize> {
         let Server { listener, service, proxies, tls, limits, shares_address } = self;
         let (connection, strict_transport) = (limits.connection, tls.is_some());
         let permits = Permits::new(limits.exports, limits.exports_per_key);
-        let long_polls = LongPolls::new(limits.held, limits.held_per_key);
+        let long_polls = LongPolls::new(limits.long_polls, limits.long_polls_per_key);
         let dispatcher = Dispatcher::new(permits, long_polls, Handle::current());
-        let shared = Arc::new(Shared { service, dispatcher, limits: connection, proxies, strict_transport });
-        let told = Arc::downgrade(&shared);
+        let shared = Arc::new(ServerContext { service, dispatcher, limits: connection, proxies, strict_transport });
+        let weak = Arc::downgrade(&shared);
         shared.service.subscribe(Box::new(move || {
-            let shared = told.upgrade();
+            let shared = weak.upgrade();
             shared.inspect(|shared| shared.dispatcher.long_polls().notify(&shared.service)).is_some()
         }));
         let (close, closing) = watch::channel(false);
@@ -138,28 +135,28 @@ impl Server {
         let mut stop = std::pin::pin!(stop);
         loop {
             let some_wait = !acceptor.waiting.is_empty();
-            let arrived = tokio::select! {
+            let new = tokio::select! {
                 () = stop.as_mut() => break,
-                (stream, peer) = accept(&listener) => Some(Arrived { stream, peer, at: Instant::now() }),
+                (stream, peer) = accept(&listener) => Some(NewConnection { stream, peer, at: Instant::now() }),
                 () = acceptor.limiter.freed(), if some_wait => None,
-                () = tokio::time::sleep(RETRY), if some_wait => None,
+                () = tokio::time::sleep(EVICTION_RETRY), if some_wait => None,
             };
             acceptor.admit_waiting().await;
-            if let Some(arrived) = arrived {
-                acceptor.admit(arrived).await;
+            if let Some(new) = new {
+                acceptor.admit(new).await;
             }
             while acceptor.connections.try_join_next().is_some() {}
         }
-        // Whoever is in the listener's queue would be turned away by its closing.
+        // Closing the listener resets the connections in its queue, so accept them first.
         if shares_address && let Err(error) = drop_new(&listener) {
-            tracing::warn!(%error, "connections may be turned away while the listener closes");
+            tracing::warn!(%error, "connections may be reset while the listener closes");
         }
         while let Some((stream, peer)) = accept_queued(&listener).await {
-            acceptor.waiting.push_back(Arrived { stream, peer, at: Instant::now() });
+            acceptor.waiting.push_back(NewConnection { stream, peer, at: Instant::now() });
         }
         acceptor.admit_rest();
         drop(listener);
-        // Every connection may be gone already.
+        // An error means that all connections have ended.
         let _ = close.send(true);
         let Acceptor { mut connections, workers: _workers, .. } = acceptor;
         let drained = tokio::time::timeout(limits.drain, async { while connections.join_next().await.is_some() {} });
@@ -167,78 +164,78 @@ impl Server {
     }
 }
 
-/// A connection that was accepted.
-struct Arrived {
+/// An accepted connection without a slot.
+struct NewConnection {
     stream: TcpStream,
     peer: SocketAddr,
     at: Instant,
 }
 
-/// Admits connections. It never waits for a caller: one without a slot is queued, so that later ones, from networks with
-/// fewer connections, get theirs.
+/// Admits connections. It never waits for a caller: a connection without a slot is queued, and later connections of
+/// networks with fewer connections may get one before it.
 struct Acceptor {
-    shared: Arc<Shared>,
+    shared: Arc<ServerContext>,
     tls: Option<Arc<Tls>>,
     limits: Limits,
     limiter: Arc<ConnectionLimiter>,
     closing: watch::Receiver<bool>,
-    waiting: VecDeque<Arrived>,
+    waiting: VecDeque<NewConnection>,
     workers: Workers,
     connections: JoinSet<()>,
 }
 
 impl Acceptor {
-    /// The network that a connection counts for; `None` for trusted proxies.
+    /// The network of a peer for the limits; `None` for trusted proxies.
     fn network(&self, peer: SocketAddr) -> Option<IpAddr> {
         let address = peer.ip().to_canonical();
         (!self.shared.proxies.trusts(address)).then(|| network_of(address))
     }
 
-    /// Serves a new connection, or has it wait, or closes it.
-    async fn admit(&mut self, arrived: Arrived) {
-        let admitted = self.limiter.admit(self.network(arrived.peer)).await;
-        if let Some(limit) = admitted.as_ref().map_or_else(|limit| Some(*limit), |slot| slot.met) {
-            self.shared.service.observer().met_limit(limit);
+    /// Serves a new connection, queues it, or closes it.
+    async fn admit(&mut self, new: NewConnection) {
+        let admitted = self.limiter.admit(self.network(new.peer)).await;
+        if let Some(limit) = admitted.as_ref().map_or_else(|limit| Some(*limit), |slot| slot.reached) {
+            self.shared.service.observer().reached_limit(limit);
         }
         match admitted {
-            Ok(slot) => self.serve(arrived, slot),
-            Err(ConnectionLimit::Total) if self.waiting.len() < self.limits.waiting => self.waiting.push_back(arrived),
-            Err(limit) => self.refuse(&arrived, limit),
+            Ok(slot) => self.serve(new, slot),
+            Err(ConnectionLimit::Total) if self.waiting.len() < self.limits.waiting => self.waiting.push_back(new),
+            Err(limit) => self.refuse(&new, limit),
         }
     }
 
-    /// Serves those who wait, in their order, as far as there are slots.
+    /// Serves waiting connections in their order, as long as there are slots.
     async fn admit_waiting(&mut self) {
-        while let Some(arrived) = self.waiting.pop_front() {
-            if arrived.at.elapsed() > self.limits.connection.timeouts.header {
-                self.refuse(&arrived, ConnectionLimit::Total);
+        while let Some(new) = self.waiting.pop_front() {
+            if new.at.elapsed() > self.limits.connection.timeouts.header {
+                self.refuse(&new, ConnectionLimit::Total);
                 continue;
             }
-            match self.limiter.admit(self.network(arrived.peer)).await {
-                Ok(slot) => self.serve(arrived, slot),
-                Err(ConnectionLimit::Total) => return self.waiting.push_front(arrived),
-                Err(limit) => self.refuse(&arrived, limit),
+            match self.limiter.admit(self.network(new.peer)).await {
+                Ok(slot) => self.serve(new, slot),
+                Err(ConnectionLimit::Total) => return self.waiting.push_front(new),
+                Err(limit) => self.refuse(&new, limit),
             }
         }
     }
 
-    /// Serves all who wait, beyond the limits.
+    /// Serves all waiting connections, regardless of the limits.
     fn admit_rest(&mut self) {
-        while let Some(arrived) = self.waiting.pop_front() {
-            let slot = self.limiter.admit_beyond(self.network(arrived.peer));
-            self.serve(arrived, slot);
+        while let Some(new) = self.waiting.pop_front() {
+            let slot = self.limiter.admit_always(self.network(new.peer));
+            self.serve(new, slot);
         }
     }
 
-    fn refuse(&self, arrived: &Arrived, limit: ConnectionLimit) {
+    fn refuse(&self, new: &NewConnection, limit: ConnectionLimit) {
         self.shared.service.observer().refused_connection(limit);
-        tracing::debug!(peer = %arrived.peer.ip(), %limit, "refused a connection");
+        tracing::debug!(peer = %new.peer.ip(), %limit, "refused a connection");
     }
 
-    fn serve(&mut self, arrived: Arrived, slot: Slot) {
+    fn serve(&mut self, new: NewConnection, slot: Slot) {
         let (shared, tls, closing) = (Arc::clone(&self.shared), self.tls.clone(), self.closing.clone());
-        let (handshake, peer) = (self.limits.handshake, arrived.peer.ip().to_canonical());
-        let Ok(stream) = arrived.stream.into_std() else { return };
+        let (handshake, peer) = (self.limits.handshake, new.peer.ip().to_canonical());
+        let Ok(stream) = new.stream.into_std() else { return };
         let connection = async move {
             let Ok(stream) = TcpStream::from_std(stream) else { return };
             let observer = shared.service.observer();
@@ -249,26 +246,26 @@ impl Acceptor {
                 () = slot.state.closed() => {}
             }
             observer.disconnected();
-            if let Some((reason, cause)) = slot.state.given_up() {
-                observer.given_up(reason, cause);
-                tracing::debug!(%peer, %reason, %cause, "gave up a connection");
+            if let Some((reason, cause)) = slot.state.close_reason() {
+                observer.closed_connection(reason, cause);
+                tracing::debug!(%peer, %reason, %cause, "closed a connection");
             }
         };
-        self.connections.spawn_on(connection, self.workers.take_turn());
+        self.connections.spawn_on(connection, self.workers.next());
     }
 }
 
 async fn serve_stream(
     stream: TcpStream,
     peer: IpAddr,
-    shared: &Arc<Shared>,
+    shared: &Arc<ServerContext>,
     tls: Option<&Tls>,
     handshake: Duration,
     state: &ConnectionState,
     closing: watch::Receiver<bool>,
 ) {
     if let Err(error) = prepare(&stream) {
-        tracing::debug!(%error, "an option of a connection was refused");
+        tracing::debug!(%error, "a socket option could not be set");
     }
     let (shared, state) = (Arc::clone(shared), state.clone());
     let stream = PacedStream::new(stream, shared.limits.pace, state.clone(), discard_unsent);
@@ -278,7 +275,7 @@ async fn serve_stream(
             Ok(stream) => serve_connection(stream, peer, shared, state, closing).await,
             Err(error) => {
                 if error.kind() == io::ErrorKind::TimedOut {
-                    state.expire(GivenUp::Unfinished);
+                    state.expire(CloseReason::Unfinished);
                 }
                 tracing::debug!(%peer, %error, "a TLS handshake failed");
             }
@@ -286,27 +283,27 @@ async fn serve_stream(
     }
 }
 
-/// Closing a connection ends it at once, whatever the system still holds for its caller.
+/// Makes the kernel drop the unsent bytes when the connection is closed.
 fn discard_unsent(stream: &TcpStream) {
     if let Err(error) = stream.set_zero_linger() {
-        tracing::debug!(%error, "SO_LINGER was refused");
+        tracing::debug!(%error, "SO_LINGER could not be set");
     }
 }
 
-/// The next connection.
+/// Accepts the next connection. Retries after errors.
 async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
             Ok(accepted) => return accepted,
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(ACCEPT_REST).await;
+                tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
     }
 }
 
-/// A connection that waits in the listener's queue, without waiting for one.
+/// Accepts a connection from the listener's queue, if there is one.
 async fn accept_queued(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
     let accepted: Option<io::Result<_>> = tokio::select! {
         biased;

@@ -1,4 +1,4 @@
-//! A connection's state: set by its stream and its service, read by the connection limiter.
+//! The state of a connection. Its streams and its service set it; the connection limiter reads it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -6,112 +6,114 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::api::observe::{Cause, GivenUp};
+use crate::api::observe::{CloseCause, CloseReason};
 
-/// A caller that reads at this rate, in bytes per second, is never too slow for its slot. Half a megabit is less than any line
-/// of an office or a data center carries.
+/// A caller that reads at this rate is never slow, in bytes per second. Half a megabit is less than any office or data
+/// center has.
 pub const GOOD_RATE: u32 = 64 << 10;
 
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     /// Waiting for a complete request.
-    Waiting {
+    AwaitingRequest {
         since: Instant,
-        /// Whether a head has begun, or is expected because the connection is new.
+        /// Whether the head has begun, or the connection is new.
         begun: bool,
     },
     /// Answering a request.
     Answering,
-    /// A request waits for news of a change feed.
-    Held { since: Instant },
-    /// Sending an answer.
+    /// The request waits for a change.
+    LongPolling { since: Instant },
+    /// Sending a response.
     Sending,
     /// Closed for another connection.
     Closed,
 }
 
-/// A caller's reading since it fell behind [`GOOD_RATE`]; zero while it keeps up. It spans answers, so that many small ones
-/// are judged like a large one.
+/// The reading speed of a caller since it fell behind [`GOOD_RATE`]; all zero while it keeps up. It spans responses, so
+/// many small ones count like a large one.
 #[derive(Clone, Copy, Debug, Default)]
-struct Arrears {
-    /// The time in which writes were blocked.
+struct SlowReading {
+    /// The time for which writes were blocked.
     blocked: Duration,
-    /// The start of the present blocking.
+    /// The start of the blocked write.
     blocked_since: Option<Instant>,
-    /// The bytes that it read.
-    taken: u64,
+    /// The bytes written in this time.
+    bytes: u64,
 }
 
-impl Arrears {
+impl SlowReading {
     fn blocked(&self, now: Instant) -> Duration {
         self.blocked + self.blocked_since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
     }
 
     fn is_behind(&self, now: Instant) -> bool {
-        u128::from(self.taken) * 1_000_000 < self.blocked(now).as_micros() * u128::from(GOOD_RATE)
+        u128::from(self.bytes) * 1_000_000 < self.blocked(now).as_micros() * u128::from(GOOD_RATE)
     }
 
     /// Bytes per second.
     fn rate(&self, now: Instant) -> u64 {
         let micros = self.blocked(now).as_micros().max(1);
-        u64::try_from(u128::from(self.taken) * 1_000_000 / micros).unwrap_or(u64::MAX)
+        u64::try_from(u128::from(self.bytes) * 1_000_000 / micros).unwrap_or(u64::MAX)
     }
 }
 
-/// Why a connection may be closed for another.
+/// The reason why a connection may be closed for another one, and the facts for choosing one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Burden {
+pub struct Evictable {
     /// The reason.
-    pub reason: GivenUp,
-    /// For how long.
-    pub lasts: Duration,
-    /// The rate at which its caller reads, in bytes per second; 0 if nothing is sent.
+    pub reason: CloseReason,
+    /// The time for which the reason has lasted.
+    pub duration: Duration,
+    /// The rate at which the caller reads, in bytes per second; 0 if nothing is sent.
     pub rate: u64,
-    /// Whether its last request had a usable key.
+    /// Whether the last request had a usable key.
     pub has_key: bool,
 }
 
 /// A connection's state.
 #[derive(Clone, Debug)]
-pub struct ConnectionState(Arc<Shared>);
+pub struct ConnectionState(Arc<SharedState>);
 
 #[derive(Debug)]
-struct Shared {
-    inner: Mutex<Inner>,
+struct SharedState {
+    inner: Mutex<StateFields>,
     closed: Notify,
-    released: Notify,
+    woken_early: Notify,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct StateFields {
     phase: Phase,
-    arrears: Arrears,
+    slow: SlowReading,
     has_key: bool,
-    given_up: Option<(GivenUp, Cause)>,
+    close_reason: Option<(CloseReason, CloseCause)>,
 }
 
 impl Default for ConnectionState {
     fn default() -> ConnectionState {
-        let phase = Phase::Waiting { since: Instant::now(), begun: true };
-        let inner = Inner { phase, arrears: Arrears::default(), has_key: false, given_up: None };
-        ConnectionState(Arc::new(Shared { inner: Mutex::new(inner), closed: Notify::new(), released: Notify::new() }))
+        let phase = Phase::AwaitingRequest { since: Instant::now(), begun: true };
+        let inner = StateFields { phase, slow: SlowReading::default(), has_key: false, close_reason: None };
+        let (inner, closed, woken_early) = (Mutex::new(inner), Notify::new(), Notify::new());
+        ConnectionState(Arc::new(SharedState { inner, closed, woken_early }))
     }
 }
 
 impl ConnectionState {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, StateFields> {
         self.0.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A request's head begins.
-    pub fn head_begins(&self) {
-        if let Phase::Waiting { begun, .. } = &mut self.lock().phase {
+    /// Notes that the first byte of a request's head was received.
+    pub fn note_head_started(&self) {
+        if let Phase::AwaitingRequest { begun, .. } = &mut self.lock().phase {
             *begun = true;
         }
     }
 
-    /// A request is complete. Returns false if the connection was closed before; the request is then not answered.
-    pub fn begin(&self) -> bool {
+    /// Notes that a request is complete. Returns false if the connection was closed before; the request then gets no
+    /// response.
+    pub fn start_answer(&self) -> bool {
         let mut inner = self.lock();
         if matches!(inner.phase, Phase::Closed) {
             return false;
@@ -120,24 +122,24 @@ impl ConnectionState {
         true
     }
 
-    /// The request waits for news from now on.
-    pub fn hold(&self) {
+    /// Notes that the request begins to wait for a change.
+    pub fn start_long_poll(&self) {
         let mut inner = self.lock();
         if matches!(inner.phase, Phase::Answering) {
-            inner.phase = Phase::Held { since: Instant::now() };
+            inner.phase = Phase::LongPolling { since: Instant::now() };
         }
     }
 
-    /// The request waits no more, and is answered.
-    pub fn go_on(&self) {
+    /// Notes that the request no longer waits.
+    pub fn finish_long_poll(&self) {
         let mut inner = self.lock();
-        if matches!(inner.phase, Phase::Held { .. }) {
+        if matches!(inner.phase, Phase::LongPolling { .. }) {
             inner.phase = Phase::Answering;
         }
     }
 
-    /// The answer is ready to be sent; `has_key` tells whether the request had a usable key.
-    pub fn end(&self, has_key: bool) {
+    /// Notes that the response is ready to be sent, and whether the request had a usable key.
+    pub fn finish_answer(&self, has_key: bool) {
         let mut inner = self.lock();
         inner.has_key = has_key;
         if matches!(inner.phase, Phase::Answering) {
@@ -145,60 +147,64 @@ impl ConnectionState {
         }
     }
 
-    /// Bytes are being sent.
-    pub fn send(&self) {
+    /// Notes that bytes are being sent.
+    pub fn start_sending(&self) {
         let mut inner = self.lock();
-        if matches!(inner.phase, Phase::Waiting { .. }) {
+        if matches!(inner.phase, Phase::AwaitingRequest { .. }) {
             inner.phase = Phase::Sending;
         }
     }
 
-    /// All bytes are sent.
-    pub fn sent(&self) {
+    /// Notes that all bytes are sent.
+    pub fn finish_sending(&self) {
         let mut inner = self.lock();
         if matches!(inner.phase, Phase::Sending) {
-            inner.phase = Phase::Waiting { since: Instant::now(), begun: false };
+            inner.phase = Phase::AwaitingRequest { since: Instant::now(), begun: false };
         }
     }
 
-    /// A write is blocked by the caller.
-    pub fn blocked(&self) {
-        self.lock().arrears.blocked_since.get_or_insert_with(Instant::now);
+    /// Notes that the caller blocks a write.
+    pub fn note_blocked(&self) {
+        self.lock().slow.blocked_since.get_or_insert_with(Instant::now);
     }
 
-    /// The caller read some bytes. Returns whether it is still behind [`GOOD_RATE`]; while it is not, reading need not be told.
-    pub fn took(&self, bytes: usize) -> bool {
+    /// Notes written bytes. Returns whether the caller is still behind [`GOOD_RATE`]. If not, calls are not needed
+    /// until the next blocked write.
+    pub fn note_written(&self, bytes: usize) -> bool {
         let now = Instant::now();
-        let arrears = &mut self.lock().arrears;
-        arrears.blocked = arrears.blocked(now);
-        arrears.blocked_since = None;
-        arrears.taken = arrears.taken.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
-        let behind = arrears.is_behind(now);
+        let slow = &mut self.lock().slow;
+        slow.blocked = slow.blocked(now);
+        slow.blocked_since = None;
+        slow.bytes = slow.bytes.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
+        let behind = slow.is_behind(now);
         if !behind {
-            *arrears = Arrears::default();
+            *slow = SlowReading::default();
         }
         behind
     }
 
-    /// Whether no request is being answered and no answer is being sent.
-    pub fn is_waiting(&self) -> bool {
-        matches!(self.lock().phase, Phase::Waiting { .. })
+    /// Whether no request is being answered and no response is being sent.
+    pub fn awaits_request(&self) -> bool {
+        matches!(self.lock().phase, Phase::AwaitingRequest { .. })
     }
 
-    /// Why the connection may be closed for another; `None` while a request is answered, or its answer read at a good rate.
-    pub fn burden(&self, now: Instant) -> Option<Burden> {
-        self.lock().burden(now)
+    /// The reason why the connection may be closed for another; `None` while a request is answered, or its response is
+    /// read at a good rate.
+    pub fn evictable(&self, now: Instant) -> Option<Evictable> {
+        self.lock().evictable(now)
     }
 
-    /// Closes the connection for another one, if it has been a burden for at least `lasts`. One whose request waits for news
-    /// is told to answer first.
-    pub fn give_up(&self, now: Instant, lasts: Duration) -> bool {
+    /// Closes the connection for another one if it has been evictable for at least `duration`. A long-polling request
+    /// is woken instead, and closed after its response.
+    pub fn evict(&self, now: Instant, duration: Duration) -> bool {
         let mut inner = self.lock();
-        let Some(burden) = inner.burden(now).filter(|burden| burden.lasts >= lasts) else { return false };
-        inner.given_up = Some((burden.reason, Cause::Capacity));
-        if burden.reason == GivenUp::Waiting {
+        let Some(evictable) = inner.evictable(now).filter(|evictable| evictable.duration >= duration) else {
+            return false;
+        };
+        inner.close_reason = Some((evictable.reason, CloseCause::Capacity));
+        if evictable.reason == CloseReason::Waiting {
             inner.phase = Phase::Answering;
-            self.0.released.notify_one();
+            self.0.woken_early.notify_one();
         } else {
             inner.phase = Phase::Closed;
             self.0.closed.notify_one();
@@ -206,43 +212,43 @@ impl ConnectionState {
         true
     }
 
-    /// A time limit ended the connection.
-    pub fn expire(&self, reason: GivenUp) {
-        self.lock().given_up.get_or_insert((reason, Cause::Timeout));
+    /// Notes that a time limit ended the connection.
+    pub fn expire(&self, reason: CloseReason) {
+        self.lock().close_reason.get_or_insert((reason, CloseCause::Timeout));
     }
 
-    /// Why the connection was closed, if the server closed it.
-    pub fn given_up(&self) -> Option<(GivenUp, Cause)> {
-        self.lock().given_up
+    /// The reason and cause, if the server closed the connection.
+    pub fn close_reason(&self) -> Option<(CloseReason, CloseCause)> {
+        self.lock().close_reason
     }
 
-    /// Resolves when the connection's request is to wait no more, for the sake of another connection.
-    pub async fn released(&self) {
-        self.0.released.notified().await;
+    /// Resolves when a long-polling request must be answered, because its connection is evicted.
+    pub async fn woken_early(&self) {
+        self.0.woken_early.notified().await;
     }
 
-    /// Resolves when the connection is closed for another.
+    /// Resolves when the connection is closed for another one.
     pub async fn closed(&self) {
         self.0.closed.notified().await;
     }
 }
 
-impl Inner {
-    fn burden(&self, now: Instant) -> Option<Burden> {
+impl StateFields {
+    fn evictable(&self, now: Instant) -> Option<Evictable> {
         let has_key = self.has_key;
         match self.phase {
-            Phase::Waiting { since, begun } => {
-                let reason = if begun { GivenUp::Unfinished } else { GivenUp::Idle };
-                Some(Burden { reason, lasts: now.saturating_duration_since(since), rate: 0, has_key })
+            Phase::AwaitingRequest { since, begun } => {
+                let reason = if begun { CloseReason::Unfinished } else { CloseReason::Idle };
+                Some(Evictable { reason, duration: now.saturating_duration_since(since), rate: 0, has_key })
             }
-            Phase::Held { since } => {
-                let lasts = now.saturating_duration_since(since);
-                // Nobody waits without a usable key.
-                Some(Burden { reason: GivenUp::Waiting, lasts, rate: 0, has_key: true })
+            Phase::LongPolling { since } => {
+                let duration = now.saturating_duration_since(since);
+                // Only requests with a usable key long-poll.
+                Some(Evictable { reason: CloseReason::Waiting, duration, rate: 0, has_key: true })
             }
-            Phase::Sending if self.arrears.is_behind(now) => {
-                let (lasts, rate) = (self.arrears.blocked(now), self.arrears.rate(now));
-                Some(Burden { reason: GivenUp::Slow, lasts, rate, has_key })
+            Phase::Sending if self.slow.is_behind(now) => {
+                let (duration, rate) = (self.slow.blocked(now), self.slow.rate(now));
+                Some(Evictable { reason: CloseReason::Slow, duration, rate, has_key })
             }
             _ => None,
         }
@@ -255,35 +261,37 @@ mod tests {
 
     use super::*;
 
-    /// How a sending connection stands.
-    fn burden(state: &ConnectionState) -> Option<(u64, u64)> {
-        state.burden(Instant::now()).map(|burden| (burden.lasts.as_secs(), burden.rate))
+    /// The seconds for which a connection has been evictable, and its rate.
+    fn evictable(state: &ConnectionState) -> Option<(u64, u64)> {
+        state.evictable(Instant::now()).map(|evictable| (evictable.duration.as_secs(), evictable.rate))
     }
 
     fn sending() -> ConnectionState {
         let state = ConnectionState::default();
-        assert!(state.begin());
-        state.end(false);
+        assert!(state.start_answer());
+        state.finish_answer(false);
         state
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_is_told_by_what_for() {
+    async fn the_reason_depends_on_the_phase() {
         let state = ConnectionState::default();
-        let told = |state: &ConnectionState| state.burden(Instant::now()).map(|burden| (burden.reason, burden.has_key));
-        assert_eq!(told(&state), Some((GivenUp::Unfinished, false)), "a new one");
-        assert!(state.begin());
-        assert_eq!(told(&state), None, "answering");
-        state.end(true);
-        assert_eq!(told(&state), None, "sending");
-        state.sent();
-        assert_eq!(told(&state), Some((GivenUp::Idle, true)));
-        state.head_begins();
-        assert_eq!(told(&state), Some((GivenUp::Unfinished, true)));
-        assert!(state.begin());
-        state.end(false);
-        state.sent();
-        assert_eq!(told(&state), Some((GivenUp::Idle, false)), "the last request counts");
+        let reasons = |state: &ConnectionState| {
+            state.evictable(Instant::now()).map(|evictable| (evictable.reason, evictable.has_key))
+        };
+        assert_eq!(reasons(&state), Some((CloseReason::Unfinished, false)), "a new one");
+        assert!(state.start_answer());
+        assert_eq!(reasons(&state), None, "answering");
+        state.finish_answer(true);
+        assert_eq!(reasons(&state), None, "sending");
+        state.finish_sending();
+        assert_eq!(reasons(&state), Some((CloseReason::Idle, true)));
+        state.note_head_started();
+        assert_eq!(reasons(&state), Some((CloseReason::Unfinished, true)));
+        assert!(state.start_answer());
+        state.finish_answer(false);
+        state.finish_sending();
+        assert_eq!(reasons(&state), Some((CloseReason::Idle, false)), "the last request counts");
     }
 
     #[tokio::test(start_paused = true)]
@@ -291,61 +299,63 @@ mod tests {
         let good = usize::try_from(GOOD_RATE).unwrap();
         let state = sending();
         advance(Duration::from_secs(100)).await;
-        assert_eq!(burden(&state), None, "nothing keeps it from taking more");
-        assert!(!state.took(10_000_000));
-        state.blocked();
+        assert_eq!(evictable(&state), None, "no write is blocked");
+        assert!(!state.note_written(10_000_000));
+        state.note_blocked();
         advance(Duration::from_secs(10)).await;
-        assert_eq!(burden(&state), Some((10, 0)), "what it took before is not counted");
-        assert!(state.took(20_000));
-        assert_eq!(burden(&state), Some((10, 2000)));
-        // Another answer on the same connection, and another stop.
-        state.sent();
-        assert!(state.begin());
-        state.end(false);
-        state.blocked();
+        assert_eq!(evictable(&state), Some((10, 0)), "bytes before the block do not count");
+        assert!(state.note_written(20_000));
+        assert_eq!(evictable(&state), Some((10, 2000)));
+        // Another response on the same connection, blocked again.
+        state.finish_sending();
+        assert!(state.start_answer());
+        state.finish_answer(false);
+        state.note_blocked();
         advance(Duration::from_secs(10)).await;
-        assert_eq!(burden(&state), Some((20, 1000)));
-        assert!(!state.took(good * 20));
-        assert_eq!(burden(&state), None, "it has caught up");
-        state.blocked();
+        assert_eq!(evictable(&state), Some((20, 1000)));
+        assert!(!state.note_written(good * 20));
+        assert_eq!(evictable(&state), None, "it has caught up");
+        state.note_blocked();
         advance(Duration::from_secs(1)).await;
-        assert_eq!(burden(&state), Some((1, 0)), "and begins anew");
+        assert_eq!(evictable(&state), Some((1, 0)), "and begins anew");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_for_news_is_answered_before_it_is_closed() {
+    async fn a_long_poll_is_answered_before_its_connection_is_closed() {
         let state = ConnectionState::default();
-        state.hold();
-        assert!(state.is_waiting(), "there is no request");
-        assert!(state.begin());
-        state.hold();
+        state.start_long_poll();
+        assert!(state.awaits_request(), "there is no request");
+        assert!(state.start_answer());
+        state.start_long_poll();
         advance(Duration::from_secs(7)).await;
-        assert!(!state.is_waiting(), "no time limit of asking is on");
-        let told = state.burden(Instant::now()).map(|burden| (burden.reason, burden.lasts.as_secs(), burden.has_key));
-        assert_eq!(told, Some((GivenUp::Waiting, 7, true)));
-        state.go_on();
-        assert!(state.burden(Instant::now()).is_none(), "it is answered");
-        assert!(!state.give_up(Instant::now(), Duration::ZERO));
-        state.hold();
-        assert!(state.give_up(Instant::now(), Duration::ZERO));
-        state.released().await;
-        assert_eq!(state.given_up(), Some((GivenUp::Waiting, Cause::Capacity)));
-        state.end(true);
-        state.sent();
-        assert!(state.is_waiting(), "the answer goes out");
+        assert!(!state.awaits_request(), "no time limit of asking is on");
+        let reasons = state
+            .evictable(Instant::now())
+            .map(|evictable| (evictable.reason, evictable.duration.as_secs(), evictable.has_key));
+        assert_eq!(reasons, Some((CloseReason::Waiting, 7, true)));
+        state.finish_long_poll();
+        assert!(state.evictable(Instant::now()).is_none(), "it is answered");
+        assert!(!state.evict(Instant::now(), Duration::ZERO));
+        state.start_long_poll();
+        assert!(state.evict(Instant::now(), Duration::ZERO));
+        state.woken_early().await;
+        assert_eq!(state.close_reason(), Some((CloseReason::Waiting, CloseCause::Capacity)));
+        state.finish_answer(true);
+        state.finish_sending();
+        assert!(state.awaits_request(), "the answer goes out");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_was_given_up_answers_no_more() {
+    async fn an_evicted_connection_answers_no_more() {
         let state = ConnectionState::default();
-        assert!(!state.give_up(Instant::now(), Duration::from_secs(1)), "too early");
+        assert!(!state.evict(Instant::now(), Duration::from_secs(1)), "too early");
         advance(Duration::from_secs(1)).await;
-        assert!(state.give_up(Instant::now(), Duration::from_secs(1)));
+        assert!(state.evict(Instant::now(), Duration::from_secs(1)));
         state.closed().await;
-        assert!(!state.begin() && !state.is_waiting() && state.burden(Instant::now()).is_none());
-        state.expire(GivenUp::Idle);
-        assert_eq!(state.given_up(), Some((GivenUp::Unfinished, Cause::Capacity)));
+        assert!(!state.start_answer() && !state.awaits_request() && state.evictable(Instant::now()).is_none());
+        state.expire(CloseReason::Idle);
+        assert_eq!(state.close_reason(), Some((CloseReason::Unfinished, CloseCause::Capacity)));
         let answering = ConnectionState::default();
-        assert!(answering.begin() && !answering.give_up(Instant::now(), Duration::ZERO));
+        assert!(answering.start_answer() && !answering.evict(Instant::now(), Duration::ZERO));
     }
 }

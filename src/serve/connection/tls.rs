@@ -1,4 +1,4 @@
-//! HTTPS: TLS 1.2 and 1.3, with the certificate and key reloaded when their files change.
+//! HTTPS: TLS 1.2 and 1.3. The certificate and key are reloaded when their files change.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -12,23 +12,23 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::transport::tls::{self, ServerConfig};
 
-/// Why a certificate and key cannot be used.
+/// The reason why a certificate and key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// The certificate file holds no certificate.
+    /// The certificate file contains no certificate.
     #[error("{}: {reason}; it must hold the certificate chain in PEM, the server's own first", path.display())]
     Certificate {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// The key file holds no private key.
+    /// The key file contains no private key.
     #[error("{}: {reason}; it must hold one private key in PEM", path.display())]
     Key {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// They do not match, or the library does not support them.
@@ -38,7 +38,7 @@ pub enum TlsError {
         certificate: PathBuf,
         /// The key file.
         key: PathBuf,
-        /// Why not.
+        /// The reason.
         source: tls::Error,
     },
 }
@@ -52,28 +52,25 @@ pub struct Tls {
     stamp: Mutex<Stamp>,
 }
 
-/// Device, inode, size and modification time of both files, which change when a file is written.
+/// Device, inode, size and modification time of both files, to notice changes.
 type Stamp = [Option<(u64, u64, u64, i64, i64)>; 2];
 
 impl Tls {
     /// Loads a certificate chain and its key.
-    ///
-    /// # Errors
-    /// [`TlsError`], naming the file and what it must hold.
     pub fn load(certificate: PathBuf, key: PathBuf) -> Result<Tls, TlsError> {
         let stamp = stamp(&certificate, &key);
         let config = load_config(&certificate, &key)?;
         Ok(Tls { certificate, key, config: ArcSwap::from_pointee(config), stamp: Mutex::new(stamp) })
     }
 
-    /// An acceptor with the present pair.
+    /// An acceptor with the current pair.
     pub fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(self.config.load_full())
     }
 
-    /// Loads the pair again if a file changed. A broken pair leaves the old one in use.
+    /// Reloads the pair if a file changed. An unusable pair is not loaded.
     pub fn reload_if_changed(&self) {
-        // Taken before reading: a change in between is seen next time.
+        // Before reading, so that a change in between is noticed next time.
         let found = stamp(&self.certificate, &self.key);
         let changed = {
             let mut stamp = self.stamp.lock().unwrap_or_else(PoisonError::into_inner);
@@ -84,7 +81,7 @@ impl Tls {
         }
     }
 
-    /// Loads the pair again. A broken pair leaves the old one in use.
+    /// Reloads the pair. An unusable pair is not loaded.
     pub fn reload(&self) {
         match load_config(&self.certificate, &self.key) {
             Ok(config) => {
@@ -119,10 +116,7 @@ fn load_config(certificate: &Path, key: &Path) -> Result<ServerConfig, TlsError>
     tls::server_config(chain, private).map_err(of_pair)
 }
 
-/// Performs the handshake with a caller.
-///
-/// # Errors
-/// When the caller disconnects, does not speak TLS, or takes too long.
+/// Performs the handshake with a caller, within a time limit.
 pub async fn handshake<S>(
     tls: &Tls,
     stream: S,

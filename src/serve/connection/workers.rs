@@ -1,5 +1,5 @@
-//! The threads that serve connections. Each has a runtime of its own, so that an answer is made where its socket is polled:
-//! no thread wakes another one, and none takes work from another.
+//! The threads that serve connections. Each has its own single-threaded runtime, so threads neither wake each other nor
+//! steal work.
 
 use std::io;
 use std::thread::{self, available_parallelism};
@@ -7,7 +7,7 @@ use std::thread::{self, available_parallelism};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-/// The running threads. Dropping this ends them, and the connections that they serve.
+/// The running threads. Dropping this stops them and their connections.
 #[derive(Debug)]
 pub struct Workers {
     workers: Vec<(Handle, oneshot::Sender<()>)>,
@@ -15,18 +15,15 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Starts a thread per processor.
-    ///
-    /// # Errors
-    /// When the operating system gives no thread.
+    /// Starts one thread per processor.
     pub fn start() -> io::Result<Workers> {
         let count = available_parallelism().map_or(1, |count| count.get());
         let workers = (0..count).map(start_worker).collect::<io::Result<_>>()?;
         Ok(Workers { workers, next: 0 })
     }
 
-    /// The worker whose turn it is.
-    pub fn take_turn(&mut self) -> &Handle {
+    /// Returns the workers in turn.
+    pub fn next(&mut self) -> &Handle {
         self.next = (self.next + 1) % self.workers.len();
         &self.workers[self.next].0
     }
@@ -37,9 +34,9 @@ fn start_worker(number: usize) -> io::Result<(Handle, oneshot::Sender<()>)> {
     let handle = runtime.handle().clone();
     let (stop, stopped) = oneshot::channel();
     thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
-        // The sender is dropped with the server.
+        // Resolves when the sender is dropped.
         let _ = runtime.block_on(stopped);
-        // Work that still waits for a disk must not hold up the end.
+        // Do not wait for tasks that the disk blocks.
         runtime.shutdown_background();
     })?;
     Ok((handle, stop))

@@ -1,12 +1,12 @@
-//! Background tasks: threads that run beside the server and end with it.
+//! Background threads that stop with the server.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long the server's end waits for a task, which may be blocked by the disk.
-const END_WAIT: Duration = Duration::from_secs(3);
+/// The time to wait for a thread to stop. The disk may block it.
+const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Running threads. Dropping this stops them.
 #[derive(Debug)]
@@ -21,10 +21,7 @@ struct Task {
 }
 
 impl BackgroundTasks {
-    /// Starts a thread. The receiver that it is given is disconnected when it is to stop.
-    ///
-    /// # Errors
-    /// When the operating system gives no thread.
+    /// Starts a thread. It must stop when its receiver is disconnected.
     pub fn spawn(name: &str, work: impl FnOnce(&Receiver<()>) + Send + 'static) -> io::Result<BackgroundTasks> {
         let (stop, stopped) = channel();
         let (alive, ended) = channel();
@@ -36,7 +33,7 @@ impl BackgroundTasks {
         Ok(BackgroundTasks(vec![Task { stop, ended, handle }]))
     }
 
-    /// Adds other tasks, which are stopped along with these.
+    /// Adds other tasks, to be stopped together.
     pub(in crate::serve) fn join(&mut self, mut other: BackgroundTasks) {
         self.0.append(&mut other.0);
     }
@@ -47,15 +44,15 @@ impl Drop for BackgroundTasks {
         let (stops, ends): (Vec<_>, Vec<_>) =
             self.0.drain(..).map(|Task { stop, ended, handle }| (stop, (ended, handle))).unzip();
         drop(stops);
-        let deadline = Instant::now() + END_WAIT;
+        let deadline = Instant::now() + STOP_TIMEOUT;
         for (ended, handle) in ends {
             let left = deadline.saturating_duration_since(Instant::now());
             if ended.recv_timeout(left) == Err(RecvTimeoutError::Timeout) {
                 let thread = handle.thread().name().unwrap_or_default().to_owned();
-                tracing::warn!(thread, "ending without a thread that waits, most likely for the disk");
+                tracing::warn!(thread, "a thread did not stop, probably because the disk blocks it");
                 continue;
             }
-            // A panic of the thread was logged when it happened.
+            // A panic of the thread is already in the log.
             let _ = handle.join();
         }
     }
@@ -74,6 +71,6 @@ mod tests {
         let began = Instant::now();
         drop(tasks);
         let took = began.elapsed();
-        assert!((END_WAIT..END_WAIT * 5).contains(&took), "the end took {took:?}");
+        assert!((STOP_TIMEOUT..STOP_TIMEOUT * 5).contains(&took), "the end took {took:?}");
     }
 }

@@ -1,9 +1,9 @@
-//! Following the database while it is served.
+//! Follows the database while the server runs.
 //!
 //! In reading order:
-//! - [`watcher`]: takes over each new commit; [`after_publish`]: or only once it is published; [`fence`]: until another
-//!   publisher takes over; [`background`]: its threads.
-//! - [`upstream`]: a database that is a replica; `replica`: the thread that follows its origin (feature `bucket`).
+//! - [`watcher`]: loads new commits; [`after_publish`]: finds out which are published; [`fence`]: detects that another
+//!   publisher has taken over; [`background`]: threads.
+//! - [`upstream`]: the origin of a replica; `replica`: the thread that follows it (feature `bucket`).
 
 pub mod after_publish;
 pub mod background;

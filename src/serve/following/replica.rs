@@ -1,4 +1,4 @@
-//! The thread that follows an origin's log beside the server.
+//! The thread that follows the origin's log while the server runs.
 
 use std::io;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -8,126 +8,123 @@ use std::time::{Duration, Instant};
 use crate::api::SnapshotSource;
 use crate::replicate::follower::{Replica, ReplicaStatus};
 use crate::serve::following::background::BackgroundTasks;
-use crate::serve::following::upstream::{Figures, Upstream};
+use crate::serve::following::upstream::{ReplicaStats, Upstream};
 use crate::serve::following::watcher::Watcher;
 use crate::serve::operators::usage::Usage;
 
-/// How soon the thread sees that it is to end.
-const GLANCE_EVERY: Duration = Duration::from_millis(100);
+/// The time between two checks for the server's stop.
+const STOP_CHECK_EVERY: Duration = Duration::from_millis(100);
 /// The time between two reports.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
 
-/// What a replica reports to its origin.
+/// The reports of a replica to its origin.
 #[derive(Debug)]
-pub struct Reports {
-    /// The name of the report, always the same.
+pub struct Reporter {
+    /// The name of the report; it must not change.
     pub name: String,
-    /// Whose replica it is: user and machine.
+    /// The user and machine of the replica.
     pub who: String,
-    /// Which keys are used.
+    /// The record of key usage.
     pub usage: Arc<Usage>,
 }
 
-/// What is asked of the thread, and what it did.
+/// The state that the thread and the server share.
 #[derive(Debug)]
-pub struct Following {
+pub struct ReplicaThread {
     url: String,
     status: Arc<ReplicaStatus>,
-    looks: Mutex<Looks>,
-    /// Rung for both sides: a look is wanted, or is done.
-    rung: Condvar,
+    polls: Mutex<PollState>,
+    /// Notified when `polls` changes.
+    changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Looks {
-    /// A look is wanted when the last one has been over for so long.
-    wanted: Option<Duration>,
-    /// When the last look that is done began.
-    done: Option<Instant>,
+struct PollState {
+    /// A poll is requested this long after the end of the last one.
+    requested_after: Option<Duration>,
+    /// The start of the last finished poll.
+    last_began: Option<Instant>,
     has_ended: bool,
 }
 
-impl Following {
-    /// Follows an origin until the returned tasks are dropped, with a look every so often, and reports to it if wanted. The
-    /// watcher is that of the replica's file, whose states are served.
-    ///
-    /// # Errors
-    /// When the operating system gives no thread.
+impl ReplicaThread {
+    /// Starts the thread. It polls the origin every `poll`, and stops when the returned tasks are dropped. `watcher`
+    /// serves the replica's file.
     pub fn start(
         mut replica: Replica,
         url: String,
         poll: Duration,
-        reports: Option<Reports>,
+        reporter: Option<Reporter>,
         watcher: Arc<Watcher>,
-    ) -> io::Result<(Arc<Following>, BackgroundTasks)> {
+    ) -> io::Result<(Arc<ReplicaThread>, BackgroundTasks)> {
         let status = Arc::clone(replica.status());
-        let following = Arc::new(Following { url, status, looks: Mutex::default(), rung: Condvar::new() });
-        let shared = Arc::clone(&following);
+        let thread = Arc::new(ReplicaThread { url, status, polls: Mutex::default(), changed: Condvar::new() });
+        let shared = Arc::clone(&thread);
         shared.show(&watcher);
         let tasks = BackgroundTasks::spawn("replica", move |stopped| {
             let mut report_at = Instant::now();
-            let goes_on = || stopped.try_recv() != Err(TryRecvError::Disconnected);
-            while shared.wait_for_turn(poll, stopped) {
+            let keep_going = || stopped.try_recv() != Err(TryRecvError::Disconnected);
+            while shared.wait_until_due(poll, stopped) {
                 let began = Instant::now();
-                let again = replica.poll(&goes_on);
+                let again = replica.poll(&keep_going);
                 shared.show(&watcher);
-                let mut looks = shared.looks();
-                looks.done = Some(began);
-                looks.has_ended = !again;
-                drop(looks);
-                shared.rung.notify_all();
+                let mut polls = shared.polls();
+                polls.last_began = Some(began);
+                polls.has_ended = !again;
+                drop(polls);
+                shared.changed.notify_all();
                 if !again {
                     return;
                 }
-                if let Some(reports) = reports.as_ref().filter(|_| report_at <= began) {
+                if let Some(reporter) = reporter.as_ref().filter(|_| report_at <= began) {
                     report_at = began + REPORT_EVERY;
-                    reports.send(&replica);
+                    reporter.send(&replica);
                 }
             }
         })?;
-        Ok((following, tasks))
+        Ok((thread, tasks))
     }
 
-    /// Has the server show what the file holds. Only then the end of the log counts as seen: after a long time without the
-    /// bucket no answer rests on a state, and its keys, of before.
+    /// Makes the server load the file. Only then the log's end counts as served: after a long outage of the bucket, no
+    /// response may come from the old state and its keys.
     fn show(&self, watcher: &Watcher) {
         let seq = self.status.progress().seq;
         if watcher.newest().commit().seq < seq {
-            watcher.catch_up(watcher.looks(), &|_| false);
+            watcher.catch_up(watcher.polls(), &|_| false);
         }
         if watcher.newest().commit().seq >= seq {
             self.status.note_end_served();
         }
     }
 
-    /// Waits until it is time for a look, or one is wanted. False when the thread is to end.
-    fn wait_for_turn(&self, poll: Duration, stopped: &Receiver<()>) -> bool {
+    /// Waits until the next poll is due or requested. Returns false if the thread must stop.
+    fn wait_until_due(&self, poll: Duration, stopped: &Receiver<()>) -> bool {
         let begun = Instant::now();
-        let mut looks = self.looks();
+        let mut polls = self.polls();
         loop {
             if stopped.try_recv() == Err(TryRecvError::Disconnected) {
                 return false;
             }
-            let rest = looks.wanted.map_or(poll, |rest| rest.min(poll));
-            let left = rest.saturating_sub(begun.elapsed());
+            let pause = polls.requested_after.map_or(poll, |requested| requested.min(poll));
+            let left = pause.saturating_sub(begun.elapsed());
             if left.is_zero() {
-                looks.wanted = None;
+                polls.requested_after = None;
                 return true;
             }
-            let waiting = self.rung.wait_timeout(looks, left.min(GLANCE_EVERY));
-            looks = waiting.unwrap_or_else(PoisonError::into_inner).0;
+            let waiting = self.changed.wait_timeout(polls, left.min(STOP_CHECK_EVERY));
+            polls = waiting.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    fn looks(&self) -> MutexGuard<'_, Looks> {
-        self.looks.lock().unwrap_or_else(PoisonError::into_inner)
+    fn polls(&self) -> MutexGuard<'_, PollState> {
+        self.polls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Reports {
-    /// Nothing rests on a report, so a failure is told and no more.
+impl Reporter {
+    /// Puts a report into the bucket. A failure is only logged.
     fn send(&self, replica: &Replica) {
-        // Names and numbers always become JSON.
+        // Names and numbers can always be serialized.
         let usage = serde_json::to_string(&self.usage.all()).unwrap_or_default();
         if let Err(error) = replica.report(&self.name, &self.who, usage) {
             tracing::warn!(%error, "the replica's report could not be put into the bucket");
@@ -135,35 +132,35 @@ impl Reports {
     }
 }
 
-impl Upstream for Following {
+impl Upstream for ReplicaThread {
     fn url(&self) -> String {
         self.url.clone()
     }
 
-    fn is_fit(&self) -> bool {
+    fn is_fresh(&self) -> bool {
         self.status.unfit().is_none()
     }
 
-    fn trouble(&self) -> Option<String> {
+    fn failure(&self) -> Option<String> {
         match (self.status.unfit(), self.status.progress().error) {
-            (Some(unfit), Some(trouble)) => Some(format!("{unfit}, so it answers 503: {trouble}")),
+            (Some(unfit), Some(error)) => Some(format!("{unfit}, so it answers 503: {error}")),
             (Some(unfit), None) => Some(format!("{unfit}, so it answers 503")),
-            (None, trouble) => trouble,
+            (None, error) => error,
         }
     }
 
-    fn look(&self, since: Instant, until: Instant, rest: Duration) {
-        let mut looks = self.looks();
-        while !looks.has_ended && looks.done.is_none_or(|began| began < since) {
+    fn wait_for_poll(&self, since: Instant, until: Instant, pause: Duration) {
+        let mut polls = self.polls();
+        while !polls.has_ended && polls.last_began.is_none_or(|began| began < since) {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;
             }
-            if looks.wanted.is_none_or(|wanted| rest < wanted) {
-                looks.wanted = Some(rest);
-                self.rung.notify_all();
+            if polls.requested_after.is_none_or(|requested| pause < requested) {
+                polls.requested_after = Some(pause);
+                self.changed.notify_all();
             }
-            looks = self.rung.wait_timeout(looks, left).unwrap_or_else(PoisonError::into_inner).0;
+            polls = self.changed.wait_timeout(polls, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -171,9 +168,9 @@ impl Upstream for Following {
         self.status.is_lost(seq)
     }
 
-    fn figures(&self) -> Figures {
+    fn stats(&self) -> ReplicaStats {
         let progress = self.status.progress();
-        Figures {
+        ReplicaStats {
             slot: progress.slot,
             seq: progress.seq,
             stale_s: self.status.stale_for().unwrap_or_else(|| self.status.running_for()).as_secs(),

@@ -1,70 +1,70 @@
-//! A server whose database is a replica: where its commits come from, and when it must not answer.
+//! The origin of a replica, as the server uses it.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::api::SnapshotSource;
-use crate::api::source::{Listener, TooOld};
+use crate::api::source::{SnapshotCallback, Unservable};
 use crate::serve::following::watcher::Watcher;
 use crate::store::Snapshot;
 
-/// How long a request waits at most for a look at the origin.
-const LOOK_PATIENCE: Duration = Duration::from_secs(2);
-/// The least time between two looks for tokens that are ahead, which only the origin can have given.
-const TOKEN_REST: Duration = Duration::from_millis(50);
-/// The least time between two looks at the bucket for keys, which anybody can make up.
-const KEY_REST: Duration = Duration::from_secs(1);
-/// What is answered while the state is too old, revoked keys in it too.
-const TOO_OLD: TooOld = TooOld {
+/// The maximum time for which a request waits for a poll of the origin.
+const POLL_TIMEOUT: Duration = Duration::from_secs(2);
+/// The pause between polls for tokens that are ahead. Only the origin can have issued them.
+const TOKEN_PAUSE: Duration = Duration::from_millis(50);
+/// The pause between polls for unknown keys. Anybody can invent them.
+const KEY_PAUSE: Duration = Duration::from_secs(1);
+/// The response while the replica may be outdated, including its keys.
+const OUTDATED: Unservable = Unservable {
     retry_after_s: 10,
-    why: "This server has not heard of changes of the data for too long to answer from what it has.",
+    reason: "This server has not received changes of the data for too long, so its data may be outdated.",
 };
 
-/// Where the commits of a replica come from.
+/// The origin of a replica, and the state of following it.
 pub trait Upstream: Debug + Send + Sync {
-    /// What it follows, as a URL.
+    /// The URL of the bucket.
     fn url(&self) -> String;
 
-    /// Whether what the server has is new enough to answer from. It is asked with every request.
-    fn is_fit(&self) -> bool;
+    /// Whether the data is new enough to be served. Called on every request.
+    fn is_fresh(&self) -> bool;
 
-    /// Why it is not, or cannot follow at present.
-    fn trouble(&self) -> Option<String>;
+    /// The reason why the data is not fresh, or why the origin cannot be followed now.
+    fn failure(&self) -> Option<String>;
 
-    /// Waits for a look at the origin that begins after an instant, until another. There is one look at a time, for all who
-    /// wait, and the next one begins when the last has been over for `rest`, or earlier if it is time for it anyway.
-    fn look(&self, since: Instant, until: Instant, rest: Duration);
+    /// Waits until `until` for a poll of the origin that begins after `since`. Concurrent callers share a poll. The
+    /// next poll begins `pause` after the end of the last one, or earlier if it is due.
+    fn wait_for_poll(&self, since: Instant, until: Instant, pause: Duration);
 
-    /// Whether a seq ahead of what the server has is of a history that the origin no longer has.
+    /// Whether a seq that is ahead of the replica belongs to a history that the origin no longer has.
     fn is_lost(&self, seq: u64) -> bool;
 
-    /// What monitoring shows.
-    fn figures(&self) -> Figures;
+    /// The numbers for monitoring.
+    fn stats(&self) -> ReplicaStats;
 }
 
-/// What monitoring shows of a replica.
+/// The numbers of a replica for monitoring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
-    /// The last entry of the log that was applied.
+pub struct ReplicaStats {
+    /// The slot of the last applied log entry.
     pub slot: u64,
     /// The last seq after it.
     pub seq: u64,
-    /// Seconds since the end of the log was seen, or since the start.
+    /// Seconds since the end of the log was reached, or since the start.
     pub stale_s: u64,
-    /// Seconds since the publisher's last sign of life, or since the start.
+    /// Seconds since the publisher's last heartbeat, or since the start.
     pub silence_s: u64,
     /// Entries applied so far.
     pub applied: u64,
     /// Whole states loaded so far.
     pub loads: u64,
-    /// How often the rows were not the origin's.
+    /// The number of times that the rows differed from the origin's.
     pub digest_failures: u64,
-    /// How often an object could not be used.
+    /// The number of polls that found an unusable object.
     pub unusable_objects: u64,
 }
 
-/// The states of a replica's file.
+/// The snapshots of a replica.
 #[derive(Debug)]
 pub struct ReplicaSource {
     watcher: Arc<Watcher>,
@@ -72,7 +72,7 @@ pub struct ReplicaSource {
 }
 
 impl ReplicaSource {
-    /// The states of a watched file that follows an origin.
+    /// Combines a watched file and its origin.
     pub fn new(watcher: Arc<Watcher>, upstream: Arc<dyn Upstream>) -> ReplicaSource {
         ReplicaSource { watcher, upstream }
     }
@@ -91,25 +91,25 @@ impl SnapshotSource for ReplicaSource {
         self.watcher.is_readable()
     }
 
-    fn is_too_old(&self) -> Option<TooOld> {
-        (!self.upstream.is_fit()).then_some(TOO_OLD)
+    fn unservable(&self) -> Option<Unservable> {
+        (!self.upstream.is_fresh()).then_some(OUTDATED)
     }
 
-    fn looks(&self) -> u64 {
-        self.watcher.looks()
+    fn polls(&self) -> u64 {
+        self.watcher.polls()
     }
 
-    fn subscribe(&self, listener: Listener) {
-        self.watcher.subscribe(listener);
+    fn subscribe(&self, callback: SnapshotCallback) {
+        self.watcher.subscribe(callback);
     }
 
-    fn catch_up(&self, looks: u64, accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
-        self.watcher.catch_up(looks, accept)
+    fn catch_up(&self, polls: u64, accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
+        self.watcher.catch_up(polls, accept)
     }
 
     fn catch_up_with_origin(&self, since: Instant, accept: &dyn Fn(&Snapshot) -> bool) -> Option<Arc<Snapshot>> {
-        self.upstream.look(since, since + LOOK_PATIENCE, TOKEN_REST);
-        Some(self.watcher.catch_up(self.watcher.looks(), accept))
+        self.upstream.wait_for_poll(since, since + POLL_TIMEOUT, TOKEN_PAUSE);
+        Some(self.watcher.catch_up(self.watcher.polls(), accept))
     }
 
     fn is_lost(&self, seq: u64) -> bool {
@@ -120,9 +120,9 @@ impl SnapshotSource for ReplicaSource {
         true
     }
 
-    fn look_for_keys(&self, since: Instant) {
-        self.upstream.look(since, since + LOOK_PATIENCE, KEY_REST);
-        // Keys count at once, whatever is held back.
-        self.watcher.catch_up(self.watcher.looks(), &|_| false);
+    fn poll_for_keys(&self, since: Instant) {
+        self.upstream.wait_for_poll(since, since + POLL_TIMEOUT, KEY_PAUSE);
+        // Loads keys even if commits are held back.
+        self.watcher.catch_up(self.watcher.polls(), &|_| false);
     }
 }

@@ -1,4 +1,4 @@
-//! The watcher of the database file: one thread looks for commits and swaps the snapshot that answers are made from.
+//! Watches the database file: one thread polls for commits and swaps the snapshot that all responses use.
 
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,85 +11,85 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 
 use crate::api::SnapshotSource;
-use crate::api::source::{Listener, TooOld};
+use crate::api::source::{SnapshotCallback, Unservable};
 use crate::serve::following::after_publish::{PublishedOnly, is_published};
 use crate::serve::following::background::BackgroundTasks;
 use crate::serve::following::fence::FenceWatch;
 use crate::store::{CommitEntry, CommitPoint, Follower, Snapshot, StoreError};
 
-/// The time between two looks at the file.
+/// The time between two polls of the file.
 const POLL_EVERY: Duration = Duration::from_millis(100);
-/// The most commits logged one by one when several are published at once.
+/// The maximum number of commits to log when several are published together.
 const MAX_COMMITS_LOGGED: usize = 20;
-/// A held-back commit is published after this many delays at the latest, even if more commits come.
+/// A held-back commit is published after this many change delays at the latest, even if more commits follow.
 const MAX_DELAYS: u32 = 5;
 
-/// A look that takes longer counts as a lost disk. A large commit is read within a second or two.
-const LOST_AFTER: Duration = Duration::from_secs(10);
-/// The pause before the next look after the file could not be read.
-const BROKEN_REST: Duration = Duration::from_secs(5);
-/// How long a request waits for the publisher's note, whose token a replica gave that had the commit from the bucket already.
-const NOTE_PATIENCE: Duration = Duration::from_secs(2);
-/// How long a request with an unknown key waits at most for the next look at the file.
-const KEY_PATIENCE: Duration = Duration::from_secs(2);
-/// What is answered while the bucket has no state that may be shown.
-const UNPUBLISHED: TooOld =
-    TooOld { retry_after_s: 1, why: "This server shows what is published, and nothing is so far." };
+/// A poll that takes longer counts as a failure of the disk. A large commit takes a second or two.
+const POLL_TIMEOUT: Duration = Duration::from_secs(10);
+/// The pause after a failure to read the file.
+const FAILURE_PAUSE: Duration = Duration::from_secs(5);
+/// The time for which a request waits for the publisher's note, if a replica that already has the commit issued its
+/// token.
+const NOTE_TIMEOUT: Duration = Duration::from_secs(2);
+/// The time for which a request with an unknown key waits for the next poll.
+const KEY_TIMEOUT: Duration = Duration::from_secs(2);
+/// The response before anything is published.
+const UNPUBLISHED: Unservable =
+    Unservable { retry_after_s: 1, reason: "This server serves published data only, and nothing is published yet." };
 
-/// The answer once another publisher took over from the database longer ago than allowed.
-const FENCED: TooOld =
-    TooOld { retry_after_s: 10, why: "This server's data is no longer kept up to date; another server has it." };
+/// The response when another publisher took over longer ago than allowed.
+const FENCED: Unservable =
+    Unservable { retry_after_s: 10, reason: "This server's data is no longer updated; another server has taken over." };
 
-/// The watched database: the published snapshot, and the newest one if it is held back.
+/// The watched database, with the published snapshot and the newest one. They differ while commits are held back.
 #[derive(Debug)]
 pub struct Watcher {
     path: PathBuf,
-    /// Locked during a look at the file, which may take long: only threads that may block lock it.
-    polled: Mutex<Polled>,
-    /// The number of looks begun so far.
-    looks: AtomicU64,
-    /// The start of the present look.
-    looking_since: Mutex<Option<Instant>>,
-    /// The start of the last look that is over, and who waits for a later one.
-    last_look: (Mutex<Option<Instant>>, Condvar),
+    /// Locked during a poll, which may take long: lock it on blocking threads only.
+    file: Mutex<WatchedFile>,
+    /// The number of polls that have begun.
+    polls: AtomicU64,
+    /// The start of the current poll.
+    polling_since: Mutex<Option<Instant>>,
+    /// The start of the last finished poll. The condition variable is notified when it changes.
+    last_poll: (Mutex<Option<Instant>>, Condvar),
     published: ArcSwap<Snapshot>,
     newest: ArcSwap<Snapshot>,
     change_delay: Duration,
-    /// Where set, only states that the bucket has are published.
-    only: Option<PublishedOnly>,
-    /// Notices that another publisher took over; `None` for a replica, which follows that one.
+    /// With `--after-publish`: only snapshots that the bucket has are published.
+    published_only: Option<PublishedOnly>,
+    /// Detects that another publisher took over; `None` for a replica, which follows that publisher.
     fence: Option<FenceWatch>,
-    /// Whether the published state may be shown: it may not before the bucket has it.
-    shown: AtomicBool,
-    /// Since when commits are held back.
+    /// Whether `published` may be served. False until the bucket has it.
+    has_published: AtomicBool,
+    /// The time since which commits have been held back.
     held_since: Mutex<Option<Instant>>,
     followed: AtomicBool,
     readable: AtomicBool,
-    listeners: Listeners,
+    subscribers: Subscribers,
 }
 
-/// Who is told of every further state.
 #[derive(Default)]
-struct Listeners(Mutex<Vec<Listener>>);
+struct Subscribers(Mutex<Vec<SnapshotCallback>>);
 
-impl std::fmt::Debug for Listeners {
+impl std::fmt::Debug for Subscribers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Listeners(..)")
+        f.write_str("Subscribers(..)")
     }
 }
 
-/// What a look at the file works on.
+/// The open file and the state of polling it.
 #[derive(Debug)]
-struct Polled {
+struct WatchedFile {
     follower: Follower,
     held_back: Option<HeldBack>,
-    /// A held-back state that waits for the bucket, and when it began to. Later commits do not take its place, else none would
-    /// ever be shown while they go on.
+    /// A held-back snapshot that waits for the bucket, and the start of the wait. Later commits do not replace it.
+    /// Otherwise a steady stream of commits would prevent publishing.
     awaited: Option<(Arc<Snapshot>, Instant)>,
-    /// Set when the file could not be read: the time of the next look, which opens the file anew.
-    broken: Option<Instant>,
-    /// Whether the newest or the published state is another one, of which listeners do not know yet.
-    is_news: bool,
+    /// After a failure: the time of the next poll, which reopens the file.
+    reopen_at: Option<Instant>,
+    /// Whether the newest or the published snapshot has changed since the subscribers were called.
+    has_changed: bool,
 }
 
 /// Commits that wait for the change delay, or for the bucket.
@@ -106,61 +106,64 @@ impl HeldBack {
 }
 
 impl Watcher {
-    /// Opens the database. New commits are published when none has come for `change_delay`.
-    ///
-    /// # Errors
-    /// What [`Follower::open`] says.
+    /// Opens the database. Commits are published when no new one has followed for `change_delay`.
     pub fn open(path: &Path, change_delay: Duration) -> Result<Watcher, StoreError> {
         let follower = Follower::open(path)?;
         let snapshot = Arc::clone(follower.newest());
         Ok(Watcher {
             path: path.to_owned(),
-            polled: Mutex::new(Polled { follower, held_back: None, awaited: None, broken: None, is_news: false }),
-            looks: AtomicU64::new(0),
-            looking_since: Mutex::new(None),
-            last_look: Default::default(),
+            file: Mutex::new(WatchedFile {
+                follower,
+                held_back: None,
+                awaited: None,
+                reopen_at: None,
+                has_changed: false,
+            }),
+            polls: AtomicU64::new(0),
+            polling_since: Mutex::new(None),
+            last_poll: Default::default(),
             published: ArcSwap::new(Arc::clone(&snapshot)),
             newest: ArcSwap::new(snapshot),
             change_delay,
-            only: None,
+            published_only: None,
             fence: None,
-            shown: AtomicBool::new(true),
+            has_published: AtomicBool::new(true),
             held_since: Mutex::default(),
             followed: AtomicBool::new(true),
             readable: AtomicBool::new(true),
-            listeners: Listeners::default(),
+            subscribers: Subscribers::default(),
         })
     }
 
-    /// Publishes states only when the bucket has them, from the first one on: what no bucket has a lost machine takes along.
-    /// Waits for that so long.
-    pub fn after_publish(mut self, database: PathBuf, patience: Duration) -> Watcher {
+    /// Publishes only snapshots that the bucket has, so callers never see commits that are lost with this machine.
+    /// Waits up to `timeout` for the first one.
+    pub fn after_publish(mut self, database: PathBuf, timeout: Duration) -> Watcher {
         let begun = Instant::now();
-        self.only = Some(PublishedOnly::of(database));
-        self.shown = AtomicBool::new(false);
-        self.polled().held_back = Some(HeldBack { first_at: begun, last_at: begun });
-        while !self.has_shown() && begun.elapsed() < patience {
-            let polled = &mut self.polled();
-            self.step(polled, |polled| {
-                self.look(polled, begun);
-                // The delay is for what comes while callers look on.
-                self.release(polled, true, begun);
+        self.published_only = Some(PublishedOnly::of(database));
+        self.has_published = AtomicBool::new(false);
+        self.file().held_back = Some(HeldBack { first_at: begun, last_at: begun });
+        while !self.has_published() && begun.elapsed() < timeout {
+            let file = &mut self.file();
+            self.guard(file, |file| {
+                self.refresh(file, begun);
+                // No change delay at the start.
+                self.publish_due(file, true, begun);
             });
             std::thread::sleep(POLL_EVERY);
         }
         self
     }
 
-    /// Heeds the note of the database's publisher: once another one took over, answers are given for a limited time.
-    pub fn heeding_fence(mut self, database: PathBuf, staleness: Duration) -> Watcher {
+    /// Watches the publisher's note: after another publisher took over, the server answers for a limited time only.
+    pub fn with_fence(mut self, database: PathBuf, staleness: Duration) -> Watcher {
         self.fence = Some(FenceWatch::new(database, staleness));
-        self.look_for_fence(&self.polled());
+        self.poll_fence(&self.file());
         self
     }
 
-    fn look_for_fence(&self, polled: &Polled) {
+    fn poll_fence(&self, file: &WatchedFile) {
         if let Some(fence) = &self.fence {
-            fence.look(|| polled.follower.origin()?.id());
+            fence.poll(|| file.follower.origin()?.id());
         }
     }
 
@@ -169,15 +172,12 @@ impl Watcher {
         self.fence.as_ref().is_some_and(FenceWatch::is_fenced)
     }
 
-    fn has_shown(&self) -> bool {
-        self.shown.load(Ordering::Relaxed)
+    fn has_published(&self) -> bool {
+        self.has_published.load(Ordering::Relaxed)
     }
 
-    /// Starts the thread that looks at the file, and one that reads ahead what requests will ask for. Both run until the
-    /// returned handle is dropped; requests do not wait for the reading.
-    ///
-    /// # Errors
-    /// When the operating system gives no thread.
+    /// Starts one thread that polls the file, and one that fills the caches. Both stop when the returned handle is
+    /// dropped.
     pub fn start(self: &Arc<Self>) -> std::io::Result<BackgroundTasks> {
         let watcher = Arc::clone(self);
         let mut tasks = BackgroundTasks::spawn("follow", move |stopped| {
@@ -192,60 +192,61 @@ impl Watcher {
         Ok(tasks)
     }
 
-    /// Reads the newest state into memory until the caches are full.
-    fn warm(&self, go_on: &dyn Fn() -> bool) {
+    /// Reads the newest snapshot into the caches until they are full.
+    fn warm(&self, keep_going: &dyn Fn() -> bool) {
         loop {
             let snapshot = self.newest.load_full();
-            if let Err(error) = snapshot.warm(go_on) {
+            if let Err(error) = snapshot.warm(keep_going) {
                 tracing::error!(%error, "the records could not be read");
             }
-            // What was read for an older state was not advanced to the newer one.
-            if !go_on() || Arc::ptr_eq(&snapshot, &*self.newest.load()) {
+            // A newer snapshot does not use all entries of an older one.
+            if !keep_going() || Arc::ptr_eq(&snapshot, &*self.newest.load()) {
                 return;
             }
         }
     }
 
     fn poll(&self, now: Instant) {
-        let mut polled = self.polled();
-        self.step(&mut polled, |polled| {
-            self.look(polled, now);
-            let is_due = polled.held_back.is_some_and(|held| held.is_due(self.change_delay, now));
-            self.release(polled, is_due, now);
-            self.look_for_fence(polled);
+        let mut file = self.file();
+        self.guard(&mut file, |file| {
+            self.refresh(file, now);
+            let is_due = file.held_back.is_some_and(|held| held.is_due(self.change_delay, now));
+            self.publish_due(file, is_due, now);
+            self.poll_fence(file);
         });
     }
 
-    /// Runs a step that works on the file. A panic of the engine, which a damaged file can cause, counts as a failed look.
-    fn step(&self, polled: &mut Polled, work: impl FnOnce(&mut Polled)) {
-        if catch_unwind(AssertUnwindSafe(|| work(polled))).is_err() {
-            polled.broken = Some(Instant::now() + BROKEN_REST);
-            self.looked();
-            self.lose(&"reading it panicked", false);
+    /// Runs work on the file, then calls the subscribers if a snapshot has changed. A panic of redb, which a damaged
+    /// file can cause, counts as a failed poll.
+    fn guard(&self, file: &mut WatchedFile, work: impl FnOnce(&mut WatchedFile)) {
+        if catch_unwind(AssertUnwindSafe(|| work(file))).is_err() {
+            file.reopen_at = Some(Instant::now() + FAILURE_PAUSE);
+            *self.polling_since() = None;
+            self.note_failure(&"reading it panicked", false);
         }
-        *self.held_since() = polled.held_back.map(|held| held.first_at);
-        if std::mem::take(&mut polled.is_news) {
-            self.listeners.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|listener| listener());
+        *self.held_since() = file.held_back.map(|held| held.first_at);
+        if std::mem::take(&mut file.has_changed) {
+            self.subscribers.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|callback| callback());
         }
     }
 
-    /// Reads the newest state. A new one is held back from now on.
-    fn look(&self, polled: &mut Polled, now: Instant) {
-        if polled.broken.is_some_and(|until| now < until) {
+    /// Polls the file once. A new snapshot is held back from now on.
+    fn refresh(&self, file: &mut WatchedFile, now: Instant) {
+        if file.reopen_at.is_some_and(|until| now < until) {
             return;
         }
-        self.looks.fetch_add(1, Ordering::SeqCst);
+        self.polls.fetch_add(1, Ordering::SeqCst);
         let begun = Instant::now();
-        *self.looking_since() = Some(begun);
-        let found = self.refresh(polled);
-        self.looked();
+        *self.polling_since() = Some(begun);
+        let found = self.read_newest(file);
+        *self.polling_since() = None;
         match found {
             Ok(newest) => {
                 if !Arc::ptr_eq(&newest, &*self.newest.load()) {
-                    let first_at = polled.held_back.map_or(now, |held| held.first_at);
-                    polled.held_back = Some(HeldBack { first_at, last_at: now });
+                    let first_at = file.held_back.map_or(now, |held| held.first_at);
+                    file.held_back = Some(HeldBack { first_at, last_at: now });
                     self.newest.store(newest);
-                    polled.is_news = true;
+                    file.has_changed = true;
                 }
                 self.readable.store(true, Ordering::Relaxed);
                 if !self.followed.swap(true, Ordering::Relaxed) {
@@ -253,146 +254,142 @@ impl Watcher {
                 }
             }
             Err(error) => {
-                // Where the path leads nowhere the open file still can be read; where the engine fails it cannot.
+                // A missing file can still be read through the open handle, a damaged one cannot.
                 let readable = !matches!(
                     error,
                     StoreError::Engine(_) | StoreError::Damaged { .. } | StoreError::UnknownRow { .. }
                 );
                 if !readable {
-                    polled.broken = Some(now + BROKEN_REST);
+                    file.reopen_at = Some(now + FAILURE_PAUSE);
                 }
-                self.lose(&error, readable);
+                self.note_failure(&error, readable);
             }
         }
-        *self.last_look.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(begun);
-        self.last_look.1.notify_all();
+        *self.last_poll.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(begun);
+        self.last_poll.1.notify_all();
     }
 
-    fn refresh(&self, polled: &mut Polled) -> Result<Arc<Snapshot>, StoreError> {
-        if polled.broken.is_some() {
-            // A handle that met damage may be of no more use.
+    fn read_newest(&self, file: &mut WatchedFile) -> Result<Arc<Snapshot>, StoreError> {
+        if file.reopen_at.is_some() {
+            // After a failure the handle may be unusable.
             let follower = Follower::open(&self.path)?;
             follower.newest().record_cache().set_capacity(self.newest.load().record_cache().capacity());
             follower.newest().feed_cache().set_capacity(self.newest.load().feed_cache().capacity());
-            polled.follower = follower;
-            polled.broken = None;
+            file.follower = follower;
+            file.reopen_at = None;
         }
-        polled.follower.refresh().cloned()
+        file.follower.refresh().cloned()
     }
 
-    fn looked(&self) {
-        *self.looking_since() = None;
-    }
-
-    /// Notes a failed look. The last state is still served; the log is told once, not ten times a second.
-    fn lose(&self, error: &dyn Display, readable: bool) {
+    /// Notes a failed poll. Logs only the first of consecutive failures.
+    fn note_failure(&self, error: &dyn Display, readable: bool) {
         self.readable.store(readable, Ordering::Relaxed);
         if self.followed.swap(false, Ordering::Relaxed) {
             tracing::error!(%error, "the database cannot be followed; the last state is served");
         }
     }
 
-    /// The path of the file, as it was given.
+    /// The path of the file, as passed to [`Watcher::open`].
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether the last look at the file succeeded and the present one is not overdue.
+    /// Whether the last poll succeeded and the current one is not overdue.
     pub fn is_followed(&self) -> bool {
-        let lost = self.looking_since().is_some_and(|since| since.elapsed() > LOST_AFTER);
-        self.followed.load(Ordering::Relaxed) && !lost
+        let is_overdue = self.polling_since().is_some_and(|since| since.elapsed() > POLL_TIMEOUT);
+        self.followed.load(Ordering::Relaxed) && !is_overdue
     }
 
-    fn polled(&self) -> MutexGuard<'_, Polled> {
-        self.polled.lock().unwrap_or_else(PoisonError::into_inner)
+    fn file(&self) -> MutexGuard<'_, WatchedFile> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn looking_since(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.looking_since.lock().unwrap_or_else(PoisonError::into_inner)
+    fn polling_since(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.polling_since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn held_since(&self) -> MutexGuard<'_, Option<Instant>> {
         self.held_since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For how long commits have been held back.
+    /// The time for which commits have been held back.
     pub fn held_back_for(&self) -> Option<Duration> {
         self.held_since().map(|since| since.elapsed())
     }
 
-    /// Why nothing can be shown or the state is another database's by now, or why held-back commits stay so.
-    pub fn trouble(&self) -> Option<String> {
+    /// The reason why the server is not ready, or why commits will stay held back without the operator.
+    pub fn failure(&self) -> Option<String> {
         if let Some(reason) = self.fence.as_ref().and_then(FenceWatch::reason) {
             return Some(reason);
         }
-        let trouble = self.only.as_ref()?.trouble();
-        if self.has_shown() {
-            return trouble;
+        let failure = self.published_only.as_ref()?.failure();
+        if self.has_published() {
+            return failure;
         }
-        let why = trouble.unwrap_or_else(|| "look whether `medfeed publish` runs".to_owned());
-        Some(format!("the bucket does not have what this server started with, so it answers 503: {why}"))
+        let reason = failure.unwrap_or_else(|| "check that `medfeed publish` runs".to_owned());
+        Some(format!("the bucket does not have this server's first state yet, so it answers 503: {reason}"))
     }
 
-    /// What the state that is not in the bucket yet is about, for people.
+    /// A message about the commits that are not in the bucket yet.
     pub fn backlog(&self) -> Option<String> {
-        let (held_for, newest) = (self.only.as_ref().and(self.held_back_for())?, self.newest.load().commit().seq);
+        let (held_for, newest) =
+            (self.published_only.as_ref().and(self.held_back_for())?, self.newest.load().commit().seq);
         let published = self.published.load().commit().seq;
         Some(format!(
-            "callers see seq {published}; the bucket does not have all up to seq {newest}, for {} s now",
+            "callers see seq {published}; commits up to seq {newest} have been missing from the bucket for {} s",
             held_for.as_secs()
         ))
     }
 
-    /// Publishes the newest held-back state that may be shown. `is_due` says that the change delay is over for the newest of all.
-    fn release(&self, polled: &mut Polled, is_due: bool, now: Instant) {
+    /// Publishes the newest held-back snapshot that may be served. `is_due`: the change delay of the newest one is
+    /// over.
+    fn publish_due(&self, file: &mut WatchedFile, is_due: bool, now: Instant) {
         let newest = self.newest.load_full();
-        let Some(only) = &self.only else {
+        let Some(published_only) = &self.published_only else {
             if is_due {
-                self.publish(polled, newest);
+                self.publish(file, newest);
             }
             return;
         };
-        // Read even if nothing is held back: it tells who took over.
-        let note = only.note();
-        if polled.held_back.is_none() {
+        // Read it even if nothing is held back, to update the failure.
+        let note = published_only.note();
+        if file.held_back.is_none() {
             return;
         }
-        // Another file took the place of the one that it was read from.
+        // The file was replaced by one with another history.
         let is_gone = |end: CommitPoint| !newest.holds(end.seq, &end.lineage).unwrap_or(false);
-        polled.awaited.take_if(|(awaited, _)| is_gone(awaited.commit()));
+        file.awaited.take_if(|(awaited, _)| is_gone(awaited.commit()));
         let is_published = |state: &Snapshot| {
             let found = note.as_ref().map(|note| is_published(note, state, &newest)).transpose();
             found.unwrap_or_else(|error| {
-                tracing::error!(%error, "it cannot be told what is published");
+                tracing::error!(%error, "the published commits could not be determined");
                 None
             })
         };
         if is_due && is_published(&newest) == Some(true) {
-            self.publish(polled, Arc::clone(&newest));
-        } else if let Some((awaited, since)) =
-            polled.awaited.take_if(|(awaited, _)| is_published(awaited) == Some(true))
+            self.publish(file, Arc::clone(&newest));
+        } else if let Some((awaited, since)) = file.awaited.take_if(|(awaited, _)| is_published(awaited) == Some(true))
         {
-            let later = polled.held_back.filter(|_| awaited.commit() != newest.commit());
-            self.publish(polled, awaited);
-            polled.held_back = later.map(|held| HeldBack { first_at: since, ..held });
+            let later = file.held_back.filter(|_| awaited.commit() != newest.commit());
+            self.publish(file, awaited);
+            file.held_back = later.map(|held| HeldBack { first_at: since, ..held });
         }
-        if is_due && polled.held_back.is_some() && polled.awaited.is_none() {
-            polled.awaited = Some((newest, now));
+        if is_due && file.held_back.is_some() && file.awaited.is_none() {
+            file.awaited = Some((newest, now));
         }
     }
 
-    /// Makes a state the one that answers are made from.
-    fn publish(&self, polled: &mut Polled, state: Arc<Snapshot>) {
-        (polled.held_back, polled.awaited) = (None, None);
+    fn publish(&self, file: &mut WatchedFile, state: Arc<Snapshot>) {
+        (file.held_back, file.awaited) = (None, None);
         log_commits(&self.published.load(), &state);
         self.published.store(state);
-        self.shown.store(true, Ordering::Relaxed);
-        polled.is_news = true;
+        self.has_published.store(true, Ordering::Relaxed);
+        file.has_changed = true;
     }
 }
 
-/// Logs the commits by which a state is newer than the one before. If the file was replaced, those are its last restore and what
-/// follows it, or the newest commit alone.
+/// Logs the commits between two snapshots. If the file was replaced, logs its last restore and later commits, or only
+/// the newest commit.
 fn log_commits(before: &Snapshot, state: &Snapshot) {
     let (old, new) = (before.commit(), state.commit());
     let is_other = old.seq > 0 && !state.holds(old.seq, &old.lineage).unwrap_or(true);
@@ -425,52 +422,52 @@ impl SnapshotSource for Watcher {
         self.readable.load(Ordering::Relaxed)
     }
 
-    fn is_too_old(&self) -> Option<TooOld> {
-        if !self.has_shown() {
+    fn unservable(&self) -> Option<Unservable> {
+        if !self.has_published() {
             return Some(UNPUBLISHED);
         }
         self.fence.as_ref().is_some_and(FenceWatch::is_over).then_some(FENCED)
     }
 
-    fn looks(&self) -> u64 {
-        self.looks.load(Ordering::SeqCst)
+    fn polls(&self) -> u64 {
+        self.polls.load(Ordering::SeqCst)
     }
 
     fn may_lack_keys(&self) -> bool {
         true
     }
 
-    fn look_for_keys(&self, since: Instant) {
-        let (last, changed) = &self.last_look;
+    fn poll_for_keys(&self, since: Instant) {
+        let (last, changed) = &self.last_poll;
         let last = last.lock().unwrap_or_else(PoisonError::into_inner);
-        let patience = (since + KEY_PATIENCE).saturating_duration_since(Instant::now()).min(KEY_PATIENCE);
-        // The thread that follows the file looks anyway, so made-up keys cost no look.
+        let timeout = (since + KEY_TIMEOUT).saturating_duration_since(Instant::now()).min(KEY_TIMEOUT);
+        // The thread polls regularly, so invalid keys cause no additional polls.
         let is_earlier = |last: &mut Option<Instant>| last.is_none_or(|last| last < since);
-        drop(changed.wait_timeout_while(last, patience, is_earlier));
+        drop(changed.wait_timeout_while(last, timeout, is_earlier));
     }
 
-    fn subscribe(&self, listener: Listener) {
-        self.listeners.0.lock().unwrap_or_else(PoisonError::into_inner).push(listener);
+    fn subscribe(&self, callback: SnapshotCallback) {
+        self.subscribers.0.lock().unwrap_or_else(PoisonError::into_inner).push(callback);
     }
 
-    fn catch_up(&self, looks: u64, accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
-        let mut polled = self.polled();
-        self.step(&mut polled, |polled| {
-            // Of those who wait here, one looks for all.
-            if self.looks() == looks {
-                self.look(polled, Instant::now());
+    fn catch_up(&self, polls: u64, accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
+        let mut file = self.file();
+        self.guard(&mut file, |file| {
+            // Concurrent callers share a poll.
+            if self.polls() == polls {
+                self.refresh(file, Instant::now());
             }
-            let is_due = polled.held_back.is_some() && (self.change_delay.is_zero() || accept(&self.newest.load()));
-            self.release(polled, is_due, Instant::now());
+            let is_due = file.held_back.is_some() && (self.change_delay.is_zero() || accept(&self.newest.load()));
+            self.publish_due(file, is_due, Instant::now());
         });
         self.published.load_full()
     }
 
     fn catch_up_with_origin(&self, since: Instant, accept: &dyn Fn(&Snapshot) -> bool) -> Option<Arc<Snapshot>> {
-        self.only.as_ref()?;
+        self.published_only.as_ref()?;
         loop {
-            let published = self.catch_up(self.looks(), accept);
-            if accept(&published) || since.elapsed() >= NOTE_PATIENCE {
+            let published = self.catch_up(self.polls(), accept);
+            if accept(&published) || since.elapsed() >= NOTE_TIMEOUT {
                 return Some(published);
             }
             std::thread::sleep(POLL_EVERY);

@@ -1,7 +1,7 @@
-//! The two text formats of a scrape, and which one a request asks for.
+//! The two text formats of a scrape, and content negotiation.
 //!
-//! The metrics library writes OpenMetrics 1.0. Older tools, and `promtool check metrics`, read the Prometheus text format 0.0.4.
-//! The formats share all sample lines and differ in the comments above them, so the second is derived from the first.
+//! The metrics library writes OpenMetrics 1.0. Older tools, and `promtool check metrics`, read the Prometheus text
+//! format 0.0.4. Both have the same sample lines, but different comments. So the second is derived from the first.
 
 use http::HeaderMap;
 use http::header::ACCEPT;
@@ -16,16 +16,16 @@ pub enum Exposition {
 }
 
 /// A media range of `Accept` (RFC 9110, section 12.5.1).
-struct Range<'a> {
+struct MediaRange<'a> {
     kind: &'a str,
     version: Option<&'a str>,
     weight: f32,
 }
 
-impl<'a> Range<'a> {
-    fn parse(text: &'a str) -> Range<'a> {
+impl<'a> MediaRange<'a> {
+    fn parse(text: &'a str) -> MediaRange<'a> {
         let mut parts = text.split(';').map(str::trim);
-        let mut range = Range { kind: parts.next().unwrap_or_default(), version: None, weight: 1.0 };
+        let mut range = MediaRange { kind: parts.next().unwrap_or_default(), version: None, weight: 1.0 };
         for (name, value) in parts.filter_map(|part| part.split_once('=')) {
             if name.trim().eq_ignore_ascii_case("q") {
                 let weight = value.trim().parse().ok().filter(|weight| (0.0..=1.0).contains(weight));
@@ -37,19 +37,19 @@ impl<'a> Range<'a> {
         range
     }
 
-    /// Whether it names a media type in one of these versions, or in none.
+    /// Whether it names a media type, in one of these versions or without a version.
     fn names(&self, kind: &str, versions: &[&str]) -> bool {
         self.kind.eq_ignore_ascii_case(kind) && self.version.is_none_or(|version| versions.contains(&version))
     }
 }
 
 impl Exposition {
-    /// The format that a request prefers: OpenMetrics only where `Accept` names it, as Prometheus itself does. A tie goes to
-    /// OpenMetrics, and everything else to the older format, which every tool reads.
+    /// The format that a request prefers. OpenMetrics if `Accept` names it and gives no other format a higher weight.
+    /// Else the older format, which every tool reads.
     pub fn accepted(headers: &HeaderMap) -> Exposition {
         let values = headers.get_all(ACCEPT).into_iter().filter_map(|value| value.to_str().ok());
-        let ranges: Vec<Range<'_>> = values.flat_map(|value| value.split(',')).map(Range::parse).collect();
-        let weight_of = |is_meant: &dyn Fn(&Range<'_>) -> bool| {
+        let ranges: Vec<MediaRange<'_>> = values.flat_map(|value| value.split(',')).map(MediaRange::parse).collect();
+        let weight_of = |is_meant: &dyn Fn(&MediaRange<'_>) -> bool| {
             ranges.iter().filter(|range| is_meant(range)).map(|range| range.weight).reduce(f32::max)
         };
         let open = weight_of(&|range| range.names("application/openmetrics-text", &["1.0.0", "0.0.1"]));
@@ -70,7 +70,7 @@ impl Exposition {
         }
     }
 
-    /// An OpenMetrics text in this format.
+    /// Converts an OpenMetrics text to this format.
     pub fn of(self, open_metrics: String) -> String {
         match self {
             Exposition::OpenMetrics => open_metrics,
@@ -79,14 +79,14 @@ impl Exposition {
     }
 }
 
-/// The Prometheus text format of an OpenMetrics text without exemplars.
+/// Converts an OpenMetrics text without exemplars to the Prometheus text format.
 ///
-/// - A family is named as its samples: `_total` for counters, `_info` for infos.
-/// - An info is a gauge, and what is unknown is untyped.
-/// - There is no unit, and no mark at the end.
+/// - The names of families have the suffix of their samples: `_total` for counters, `_info` for infos.
+/// - The type `info` becomes `gauge`, and `unknown` becomes `untyped`.
+/// - `# UNIT` and `# EOF` are omitted.
 fn plain(open_metrics: &str) -> String {
     let mut text = String::with_capacity(open_metrics.len());
-    // The name of a family depends on its type, which stands behind its help.
+    // The name of a family depends on its type, which follows its help.
     let mut help = None;
     for line in open_metrics.lines() {
         let comment = line.strip_prefix("# ").map(|comment| comment.splitn(3, ' ').collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! Asking a running server whether it is well, as a container's health check does.
+//! The client of a health check, for containers.
 
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,80 +11,77 @@ use crate::transport::causes::root_cause;
 use crate::transport::http::{self as transport, Rules};
 use crate::transport::trust;
 
-/// The most of an answer that is read, in bytes.
+/// The maximum number of bytes to read of a response.
 const MAX_ANSWER_BYTES: u64 = 64 << 10;
-/// The most of an unhealthy server's reason that is told, in characters.
+/// The maximum length of a server's reason in the message, in characters.
 const MAX_REASON_CHARS: usize = 300;
 
-/// A question to a server.
+/// A health check of a server.
 #[derive(Clone, Debug)]
 pub struct Probe {
-    /// Where the server listens. An address that stands for all is asked on this machine.
+    /// The address on which the server listens. For an unspecified address (such as 0.0.0.0), the probe uses localhost.
     pub address: SocketAddr,
-    /// The path that answers 200 when all is well.
+    /// The path that responds with 200 if the server is healthy.
     pub path: &'static str,
-    /// The file of the certificate that the server must show; `None` for plain HTTP.
+    /// The file of the certificate that the server must present; `None` for plain HTTP.
     pub certificate: Option<PathBuf>,
-    /// How long the answer may take.
+    /// The time limit.
     pub timeout: Duration,
 }
 
-/// Why a server does not count as healthy.
+/// The reason why a server is not healthy.
 #[derive(Debug, thiserror::Error)]
 pub enum Unhealthy {
-    /// Nobody can be asked.
+    /// The server cannot be reached.
     #[error("{url} cannot be reached: {reason}; is the server running, and does it listen there?")]
     Unreachable {
         /// The address.
         url: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// The answer takes too long.
+    /// The server takes too long.
     #[error("{url} did not answer within {timeout:?}")]
     Late {
         /// The address.
         url: String,
-        /// The time that it had.
+        /// The time limit.
         timeout: Duration,
     },
-    /// The server shows no certificate, or another one.
+    /// The server presents no certificate, or another one.
     #[error("{url} does not show the certificate of {}: {reason}", certificate.display())]
     Certificate {
         /// The address.
         url: String,
         /// The certificate's file.
         certificate: PathBuf,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// The certificate that the server should show cannot be read.
+    /// The file of the certificate cannot be read.
     #[error("{}: {reason}; it must hold the certificate chain in PEM, the server's own first", path.display())]
     CertificateFile {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// The server says that it is not well.
+    /// The server responds with another status than 200.
     #[error("{url} answers {status}: {reason}")]
     Answer {
         /// The address.
         url: String,
-        /// The status of its answer.
+        /// The status.
         status: StatusCode,
-        /// What it says.
+        /// The beginning of the body.
         reason: String,
     },
 }
 
 impl Probe {
-    /// Asks.
-    ///
-    /// # Errors
-    /// [`Unhealthy`] when there is no answer, or one of another status than 200.
+    /// Sends the request.
     pub fn ask(&self) -> Result<(), Unhealthy> {
-        let address = local(self.address);
+        let address = reachable(self.address);
         let (scheme, tls) = match &self.certificate {
             Some(file) => ("https", trust::exactly(file)),
             None => ("http", trust::nobody()),
@@ -112,15 +109,15 @@ impl Probe {
             return Ok(());
         }
         let mut body = Vec::new();
-        // What came of a reason that breaks off still says something.
+        // An incomplete reason is still useful.
         let _ = answer.take(MAX_ANSWER_BYTES).read_to_end(&mut body);
         let reason = String::from_utf8_lossy(&body).trim().chars().take(MAX_REASON_CHARS).collect();
         Err(Unhealthy::Answer { url, status, reason })
     }
 }
 
-/// Where a server that listens on all addresses is asked: on this machine.
-fn local(address: SocketAddr) -> SocketAddr {
+/// Replaces an unspecified address by localhost.
+fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),

@@ -1,7 +1,5 @@
-//! The log: a thread writes its lines to standard error, so that no answer waits for whoever reads them.
-//!
-//! A log that nobody reads must not stop the server: lines that cannot be written, or that come while too many wait, are
-//! dropped and counted.
+//! The log. A thread writes its lines to standard error, so responses never wait for a slow reader. Lines are dropped
+//! and counted if they cannot be written, or if the queue is full.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -14,11 +12,11 @@ use std::time::{Duration, Instant};
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// The most lines that wait to be written. A line has about 300 bytes.
+/// The maximum number of queued lines. A line has about 300 bytes.
 const MAX_WAITING: usize = 1 << 16;
-/// The longest time that the end of the log waits for its lines.
+/// The maximum time to wait for queued lines when the log is dropped.
 const END_WAIT: Duration = Duration::from_secs(2);
-/// The pause before the end is announced again to a full queue.
+/// The pause before the next attempt to put the end message into a full queue.
 const END_PAUSE: Duration = Duration::from_millis(5);
 
 /// The count of lost lines.
@@ -40,11 +38,11 @@ impl LostLines {
 #[derive(Debug)]
 enum Message {
     Line(Vec<u8>),
-    /// All lines before this one are to be written; then the sender is dropped.
+    /// The last message. The thread drops the sender after writing all lines before it.
     End(SyncSender<()>),
 }
 
-/// The lines on their way to the log's thread: a writer of whole lines that never blocks and never fails.
+/// A writer of whole lines that never blocks and never fails. It sends them to the log's thread.
 #[derive(Clone, Debug)]
 pub struct Lines {
     messages: SyncSender<Message>,
@@ -72,7 +70,7 @@ impl<'a> MakeWriter<'a> for Lines {
     }
 }
 
-/// The open log. Dropping it first writes the waiting lines, if somebody reads them.
+/// The open log. Dropping it writes the queued lines, within a time limit.
 #[must_use = "lines are written as long as this is kept"]
 #[derive(Debug)]
 pub struct Log {
@@ -81,12 +79,8 @@ pub struct Log {
 
 impl Log {
     /// Opens the log on standard error.
-    ///
-    /// # Errors
-    /// When the operating system gives no further file or thread.
     pub fn to_stderr() -> io::Result<(Lines, Log)> {
-        // A file of its own: code that prints on standard error must not wait for a lock that is held while a line is
-        // written.
+        // A separate file handle: otherwise the thread would hold the lock of `io::stderr` while it writes.
         let stderr = File::from(io::stderr().as_fd().try_clone_to_owned()?);
         let (messages, received) = sync_channel(MAX_WAITING);
         let lines = Lines { messages, lost: LostLines::default() };
@@ -121,7 +115,7 @@ impl Drop for Log {
     }
 }
 
-/// Writes lines until the end is announced.
+/// Writes lines until the end message.
 fn write_lines(messages: &Receiver<Message>, mut output: impl Write, lost: &LostLines) {
     for message in messages {
         match message {
@@ -139,7 +133,7 @@ fn write_lines(messages: &Receiver<Message>, mut output: impl Write, lost: &Lost
 mod tests {
     use super::*;
 
-    /// Takes a number of bytes, then fails.
+    /// Accepts a number of bytes, then fails.
     struct Full(usize);
 
     impl Write for Full {
@@ -158,7 +152,7 @@ mod tests {
     fn lost_lines_are_counted() {
         let (messages, received) = sync_channel(3);
         let mut lines = Lines { messages, lost: LostLines::default() };
-        // The fourth finds the queue full.
+        // The fourth line finds the queue full.
         for (line, lost) in [("12345\n", 0), ("12345\n", 0), ("1\n", 0), ("1\n", 1)] {
             lines.write_all(line.as_bytes()).unwrap();
             lines.flush().unwrap();

@@ -1,5 +1,5 @@
-//! The metrics of a server, for Prometheus. As the server's observer they also pass answers on to the
-//! request log and the record of key usage.
+//! The metrics of a server, for Prometheus. As the server's observer, they also forward responses to the request log
+//! and the record of key usage.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::api::observe::{Answered, Cause, ConnectionLimit, GivenUp, Observer, RequestLog, WaitEnd};
+use crate::api::observe::{Answered, CloseCause, CloseReason, ConnectionLimit, Observer, RequestLog, WaitEnd};
 use crate::api::{Code, Service, SnapshotSource};
 use crate::model::time::now;
 use crate::model::{Dataset, LicenseId, Timestamp};
@@ -18,7 +18,7 @@ use crate::serve::following::upstream::Upstream;
 use crate::serve::following::watcher::Watcher;
 use crate::serve::operators::log::LostLines;
 use crate::serve::operators::process::ProcessMetrics;
-use crate::serve::operators::registrar::{Kind, Number, Registrar, Sampled, Samples, Unsigned, count, text_of};
+use crate::serve::operators::registrar::{MetricKind, Number, Registrar, Sampled, Samples, Unsigned, count, text_of};
 use crate::serve::operators::usage::Usage;
 use crate::store::Snapshot;
 use crate::view::View;
@@ -40,9 +40,9 @@ struct FeedLabels {
     dataset: &'static str,
 }
 
-/// Where a key's last token stands in a feed.
+/// The position of a key's last sync token in a feed.
 #[derive(Clone, Copy, Debug)]
-struct Standing {
+struct TokenPosition {
     license: LicenseId,
     dataset: Dataset,
     position: u64,
@@ -68,66 +68,63 @@ pub struct Metrics {
     waits_ended: Family<Labels<1>, Counter>,
     feed_position: Family<FeedLabels, Unsigned>,
     feed_behind: Family<FeedLabels, Unsigned>,
-    standings: Mutex<HashMap<FeedLabels, Standing>>,
-    samples: Samples<Scrape>,
+    positions: Mutex<HashMap<FeedLabels, TokenPosition>>,
+    samples: Samples<ScrapeSource>,
     lost_lines: LostLines,
     usage: Option<Arc<Usage>>,
     replica: Option<ReplicaSamples>,
     process: ProcessMetrics,
 }
 
-/// The source of the metrics that are read for each scrape.
+/// The source of the sampled metrics.
 #[derive(Debug)]
-struct Scrape {
+struct ScrapeSource {
     watcher: Arc<Watcher>,
     service: Arc<Service>,
     lost_lines: LostLines,
 }
 
-const SAMPLED: &[Sampled<Scrape>] = &[
-    ("snapshot_seq", Kind::Gauge, "The last seq of the state that is served", |scrape| {
+const SAMPLED: &[Sampled<ScrapeSource>] = &[
+    ("snapshot_seq", MetricKind::Gauge, "The last seq of the served state", |scrape| {
         count(scrape.watcher.published().commit().seq)
     }),
-    ("snapshot_age", Kind::Seconds, "Time since the commit that is served was made", |scrape| {
+    ("snapshot_age", MetricKind::Seconds, "Age of the last served commit", |scrape| {
         now().unix_s() - scrape.watcher.published().commit().time.unix_s()
-    }),
-    ("held_back", Kind::Gauge, "1 while a commit waits for the change delay, or to be published", |scrape| {
-        i64::from(scrape.watcher.newest().commit() != scrape.watcher.published().commit())
     }),
     (
         "held_back",
-        Kind::Seconds,
-        "Time since the oldest commit came that waits for the change delay, or to be published",
-        |scrape| scrape.watcher.held_back_for().map_or(0, |time| count(time.as_secs())),
+        MetricKind::Gauge,
+        "1 while a commit is held back by the change delay, or until it is published",
+        |scrape| i64::from(scrape.watcher.newest().commit() != scrape.watcher.published().commit()),
     ),
+    ("held_back", MetricKind::Seconds, "Time for which the oldest held-back commit has waited", |scrape| {
+        scrape.watcher.held_back_for().map_or(0, |time| count(time.as_secs()))
+    }),
     (
         "database_followed",
-        Kind::Gauge,
-        "1 while the database file is there and can be read; 0 means that an old state is served",
+        MetricKind::Gauge,
+        "1 while the database file exists and can be read; 0 means that an old state is served",
         |scrape| i64::from(scrape.watcher.is_followed()),
     ),
     (
         "fenced",
-        Kind::Gauge,
-        "1 when another publisher took over from this database: the server is not ready, and then answers 503",
+        MetricKind::Gauge,
+        "1 if another publisher took over from this database: the server is not ready, and later responds with 503",
         |scrape| i64::from(scrape.watcher.is_fenced()),
     ),
-    (
-        "answer_cache",
-        Kind::Bytes,
-        "Size of the finished answers, and of compressed parts of further ones, that are cached",
-        |scrape| count(scrape.service.cached().1),
-    ),
-    ("answer_cache_entries", Kind::Gauge, "Finished answers that are kept in memory", |scrape| {
+    ("answer_cache", MetricKind::Bytes, "Size of the cached responses, including compressed parts", |scrape| {
+        count(scrape.service.cached().1)
+    }),
+    ("answer_cache_entries", MetricKind::Gauge, "Cached responses", |scrape| {
         i64::try_from(scrape.service.cached().0).unwrap_or(i64::MAX)
     }),
-    ("feed_cache", Kind::Bytes, "Size of the feeds, and of what filters run over, that are kept in memory", |scrape| {
+    ("feed_cache", MetricKind::Bytes, "Size of the cached feeds and filter columns", |scrape| {
         count(scrape.watcher.published().feed_cache().weight())
     }),
-    ("record_cache", Kind::Bytes, "Size of the records' texts that are kept in memory", |scrape| {
+    ("record_cache", MetricKind::Bytes, "Size of the cached records", |scrape| {
         count(scrape.watcher.published().record_cache().weight())
     }),
-    ("log_lines_lost", Kind::Counter, "Log lines that could not be written, or came while too many waited", |scrape| {
+    ("log_lines_lost", MetricKind::Counter, "Log lines that could not be written or queued", |scrape| {
         count(scrape.lost_lines.count())
     }),
 ];
@@ -135,97 +132,103 @@ const SAMPLED: &[Sampled<Scrape>] = &[
 /// The metrics of a replica, with their source.
 type ReplicaSamples = (Samples<Arc<dyn Upstream>>, Arc<dyn Upstream>);
 
-/// The metrics of replicas alone.
+/// The additional metrics of replicas.
 const SAMPLED_OF_REPLICAS: &[Sampled<Arc<dyn Upstream>>] = &[
-    ("replica_slot", Kind::Gauge, "The last entry of the origin's log that was applied", |upstream| {
-        count(upstream.figures().slot)
+    ("replica_slot", MetricKind::Gauge, "The slot of the last applied entry of the origin's log", |upstream| {
+        count(upstream.stats().slot)
     }),
-    ("replica_seq", Kind::Gauge, "The last seq after it", |upstream| count(upstream.figures().seq)),
+    ("replica_seq", MetricKind::Gauge, "The last applied seq", |upstream| count(upstream.stats().seq)),
     (
         "replica_stale",
-        Kind::Seconds,
-        "Time since the end of the origin's log was seen, or since the start",
-        |upstream| count(upstream.figures().stale_s),
+        MetricKind::Seconds,
+        "Time since the end of the origin's log was reached, or since the start",
+        |upstream| count(upstream.stats().stale_s),
     ),
     (
         "replica_publisher_silence",
-        Kind::Seconds,
-        "Time since the publisher's last heartbeat that came here, or since the start",
-        |upstream| count(upstream.figures().silence_s),
+        MetricKind::Seconds,
+        "Time since the publisher's last heartbeat was received, or since the start",
+        |upstream| count(upstream.stats().silence_s),
     ),
-    ("replica_entries_applied", Kind::Counter, "Entries of the origin's log that were applied", |upstream| {
-        count(upstream.figures().applied)
+    ("replica_entries_applied", MetricKind::Counter, "Applied entries of the origin's log", |upstream| {
+        count(upstream.stats().applied)
     }),
-    ("replica_loads", Kind::Counter, "Whole states that were loaded", |upstream| count(upstream.figures().loads)),
-    ("replica_digest_failures", Kind::Counter, "How often the rows were not the origin's", |upstream| {
-        count(upstream.figures().digest_failures)
-    }),
+    ("replica_loads", MetricKind::Counter, "Loaded whole states", |upstream| count(upstream.stats().loads)),
+    (
+        "replica_digest_failures",
+        MetricKind::Counter,
+        "Number of times that the rows differed from the origin's",
+        |upstream| count(upstream.stats().digest_failures),
+    ),
     (
         "replica_unusable_objects",
-        Kind::Counter,
-        "Looks at the bucket that met an object which is damaged, or not in its place",
-        |upstream| count(upstream.figures().unusable_objects),
+        MetricKind::Counter,
+        "Polls of the bucket that found a damaged or misplaced object",
+        |upstream| count(upstream.stats().unusable_objects),
     ),
-    ("replica_fit", Kind::Gauge, "1 while what the replica has is new enough to be served; 0 means 503", |upstream| {
-        i64::from(upstream.is_fit())
-    }),
+    (
+        "replica_fit",
+        MetricKind::Gauge,
+        "1 while the replica is new enough to be served; 0 means that it responds with 503",
+        |upstream| i64::from(upstream.is_fresh()),
+    ),
 ];
 
 fn new_duration_histogram() -> Histogram {
     Histogram::new([0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0])
 }
 
-/// What is answered to keys that cannot be used.
+/// The error codes for unusable keys.
 const REFUSED_KEYS: [Code; 4] = [Code::InvalidApiKey, Code::RevokedApiKey, Code::ExpiredApiKey, Code::IpNotAllowed];
 
 impl Metrics {
-    /// Metrics that are all zero.
+    /// Registers the metrics.
     pub fn new(lost_lines: LostLines, usage: Option<Arc<Usage>>, upstream: Option<Arc<dyn Upstream>>) -> Metrics {
-        let mut all = Registrar::new("The program that serves");
-        // They are listed in this order.
+        let mut all = Registrar::new("The serving program");
+        // In the order of the scrape.
         let metrics = Metrics {
             requests: all.add("requests", "Answered requests"),
             durations: all.add_in(
                 Unit::Seconds,
                 "request_duration",
-                "Time to make an answer, without sending it",
+                "Time to build a response, without sending it",
                 Family::new_with_constructor(new_duration_histogram),
             ),
-            refused_keys: all.add("refused_keys", "Requests with a key that cannot be used"),
+            refused_keys: all.add("refused_keys", "Requests with an unusable key"),
             rate_limited: all.add("rate_limited", "Requests answered with 429"),
             internal_errors: all.add(
                 "internal_errors",
-                "Requests answered with 500: a damaged database, or a bug; the log tells which",
+                "Requests answered with 500: a damaged database, or a bug; the log has the cause",
             ),
             connections: all.add("connections", "Open connections"),
             connections_opened: all.add("connections_opened", "Connections accepted"),
             connections_given_up: all.add(
                 "connections_given_up",
-                "Connections ended by the server: idle, unfinished, slow or waiting for news, for a timeout or for the sake of \
-                 new ones",
+                "Connections closed by the server, by reason (idle, unfinished, slow, or waiting for a change) and cause (timeout, or \
+                 capacity for new ones)",
             ),
             connections_at_limit: all.add(
                 "connections_at_limit",
-                "New connections that met a limit: all slots were taken (total), or those of their address (address)",
+                "New connections that reached a limit: of all connections (total), or of their address (address)",
             ),
             connections_refused: all.add(
                 "connections_refused",
-                "New connections refused at a limit, since none could be given up for them",
+                "New connections refused at a limit, because no other connection could be closed for them",
             ),
-            waiting: all.add("waiting", "Requests that wait for news of a change feed"),
+            waiting: all.add("waiting", "Requests that wait for a change (long polls)"),
             waits_ended: all.add(
                 "waits_ended",
-                "Requests that waited for news of a change feed, by what ended that: a change for their caller, their time, \
-                 a connection that was needed (capacity), the server's stop, or that the caller left",
+                "Long polls, by the event that ended them: a change, the end of their time, the need for their connection \
+                 (capacity), the server's stop, or the caller's disconnect (left)",
             ),
             feed_position: all.add("feed_position", "The position of the last sync token that a key sent"),
             feed_behind: all.add_in(
                 Unit::Seconds,
                 "feed_behind",
-                "By how much the feed's newest entry is by now later than the last sync token that a key sent",
+                "Time from the last sync token that a key sent to the newest entry of the feed",
                 Family::default(),
             ),
-            standings: Mutex::default(),
+            positions: Mutex::default(),
             samples: all.add_sampled(SAMPLED),
             lost_lines,
             usage,
@@ -237,14 +240,15 @@ impl Metrics {
         metrics
     }
 
-    /// Shows what an alert watches before it happens for the first time: a rise from nothing is none to Prometheus.
+    /// Creates the metrics that alerts use, with value 0. Prometheus sees no increase if a metric first appears with
+    /// value 1.
     fn begin_at_zero(&self) {
         for limit in [ConnectionLimit::Total, ConnectionLimit::Address] {
             self.connections_at_limit.get_or_create(&[("limit", limit.into())]).inc_by(0);
             self.connections_refused.get_or_create(&[("limit", limit.into())]).inc_by(0);
         }
-        for reason in [GivenUp::Idle, GivenUp::Unfinished, GivenUp::Slow] {
-            for cause in [Cause::Timeout, Cause::Capacity] {
+        for reason in [CloseReason::Idle, CloseReason::Unfinished, CloseReason::Slow] {
+            for cause in [CloseCause::Timeout, CloseCause::Capacity] {
                 self.connections_given_up
                     .get_or_create(&[("reason", reason.into()), ("cause", cause.into())])
                     .inc_by(0);
@@ -255,34 +259,33 @@ impl Metrics {
         }
     }
 
-    fn standings(&self) -> MutexGuard<'_, HashMap<FeedLabels, Standing>> {
-        self.standings.lock().unwrap_or_else(PoisonError::into_inner)
+    fn positions(&self) -> MutexGuard<'_, HashMap<FeedLabels, TokenPosition>> {
+        self.positions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells how far keys are behind by now: who stands still falls behind without asking. Keys that cannot be used any more
-    /// are behind nothing.
+    /// Updates the lag of all keys: it grows while a key sends no request. Drops unusable keys.
     fn update_feeds(&self, snapshot: &Snapshot) {
         let usable = snapshot.list_keys().into_iter().filter(|key| key.is_usable(now()));
         let usable: HashSet<&str> = usable.map(|key| key.id.as_str()).collect();
-        self.standings().retain(|labels, standing| {
-            let license = snapshot.find_license(standing.license).filter(|_| usable.contains(labels.key.as_str()));
-            let view = license.and_then(|license| View::open(snapshot, license, standing.dataset).ok());
+        self.positions().retain(|labels, token| {
+            let license = snapshot.find_license(token.license).filter(|_| usable.contains(labels.key.as_str()));
+            let view = license.and_then(|license| View::open(snapshot, license, token.dataset).ok());
             let Some(newest) = view.map(|view| view.known_newest()) else {
                 self.feed_position.remove(labels);
                 self.feed_behind.remove(labels);
                 return false;
             };
-            let later = newest.filter(|(seq, _)| *seq > standing.position);
-            let behind_s = later.map_or(0, |(_, time)| time.unix_s() - standing.time.unix_s());
+            let later = newest.filter(|(seq, _)| *seq > token.position);
+            let behind_s = later.map_or(0, |(_, time)| time.unix_s() - token.time.unix_s());
             self.feed_behind.get_or_create(labels).set(u64::try_from(behind_s).unwrap_or(0));
             true
         });
     }
 
-    /// The OpenMetrics text of a scrape.
+    /// Renders a scrape as OpenMetrics text.
     pub fn render(&self, watcher: &Arc<Watcher>, service: &Arc<Service>) -> String {
         let lost_lines = self.lost_lines.clone();
-        self.samples.read(&Scrape { watcher: Arc::clone(watcher), service: Arc::clone(service), lost_lines });
+        self.samples.read(&ScrapeSource { watcher: Arc::clone(watcher), service: Arc::clone(service), lost_lines });
         self.update_feeds(&watcher.newest());
         if let Some((samples, upstream)) = &self.replica {
             samples.read(upstream);
@@ -317,8 +320,8 @@ impl Observer for Metrics {
             let labels = FeedLabels { license, key: key.id.clone(), dataset: feed.dataset.as_str() };
             self.feed_position.get_or_create(&labels).set(feed.position);
             let time = feed.newest_at.plus_s(-i64::try_from(feed.behind_s).unwrap_or_default());
-            let standing = Standing { license: key.license, dataset: feed.dataset, position: feed.position, time };
-            self.standings().insert(labels, standing);
+            let token = TokenPosition { license: key.license, dataset: feed.dataset, position: feed.position, time };
+            self.positions().insert(labels, token);
         }
     }
 
@@ -331,20 +334,20 @@ impl Observer for Metrics {
         self.connections.dec();
     }
 
-    fn waits(&self) {
+    fn long_poll_started(&self) {
         self.waiting.inc();
     }
 
-    fn waited(&self, end: WaitEnd) {
+    fn long_poll_ended(&self, end: WaitEnd) {
         self.waiting.dec();
         self.waits_ended.get_or_create(&[("by", end.into())]).inc();
     }
 
-    fn given_up(&self, reason: GivenUp, cause: Cause) {
+    fn closed_connection(&self, reason: CloseReason, cause: CloseCause) {
         self.connections_given_up.get_or_create(&[("reason", reason.into()), ("cause", cause.into())]).inc();
     }
 
-    fn met_limit(&self, limit: ConnectionLimit) {
+    fn reached_limit(&self, limit: ConnectionLimit) {
         self.connections_at_limit.get_or_create(&[("limit", limit.into())]).inc();
     }
 

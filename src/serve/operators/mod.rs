@@ -1,11 +1,12 @@
-//! What operators see: log, metrics, health check, and a page.
+//! The tools of operators: log, metrics, health check, and a page.
 //!
 //! In reading order:
 //! - [`log`]: lines on standard error.
-//! - [`metrics`], in a `registrar` and an [`exposition`]; [`process`]: those of the process itself.
-//! - [`usage`]: when each key was last used.
-//! - [`admin`]: the listener of metrics, readiness and the operators' page.
-//! - [`health`]: the question of a health check.
+//! - [`metrics`]: the server's metrics; [`process`]: those of the process; `registrar`: registers metrics;
+//!   [`exposition`]: text formats.
+//! - [`usage`]: the last use of each key.
+//! - [`admin`]: the listener for metrics, readiness and the operators' page.
+//! - [`health`]: the client of a health check.
 
 pub mod admin;
 pub mod exposition;

@@ -1,18 +1,18 @@
-//! What the process itself takes of the machine, by the names that Prometheus' own client libraries give it.
+//! The metrics of the process, with the standard names of Prometheus client libraries.
 
 use prometheus_client::registry::Registry;
 
-/// The metrics of the process, brought up to date before each scrape. Where the system has no `/proc` there are none.
+/// The metrics of the process, updated before each scrape. Empty on systems without `/proc`.
 #[derive(Debug, Default)]
 pub struct ProcessMetrics {
-    /// Their registry: unlike the server's own they have no prefix.
+    /// Their registry. They have no prefix, unlike the server's metrics.
     pub registry: Registry,
     #[cfg(target_os = "linux")]
     linux: linux::Gauges,
 }
 
 impl ProcessMetrics {
-    /// Metrics that are registered, and all zero.
+    /// Registers the metrics.
     pub fn new() -> ProcessMetrics {
         #[cfg_attr(not(target_os = "linux"), allow(unused_mut, reason = "there is nothing to register"))]
         let mut metrics = ProcessMetrics::default();
@@ -21,11 +21,11 @@ impl ProcessMetrics {
         metrics
     }
 
-    /// Reads the present values. What cannot be read stays as it is.
+    /// Reads the current values. Unreadable values stay unchanged.
     pub fn update(&self) {
         #[cfg(target_os = "linux")]
         if let Err(error) = self.linux.update() {
-            tracing::debug!(%error, "the process cannot be looked at");
+            tracing::debug!(%error, "the metrics of the process cannot be read");
         }
     }
 }
@@ -60,18 +60,18 @@ mod linux {
 
     impl Gauges {
         pub fn register(&self, registry: &mut Registry) {
-            // The time since the machine's start, which /proc tells, is of no use where it hides the latter.
+            // Not from /proc: it has the time since the machine's start, and may hide that start.
             self.started.set(now().unix_s());
             let seconds = Unit::Seconds;
-            registry.register_with_unit("process_cpu", "Time on processors", seconds.clone(), self.cpu.clone());
-            let start = "When the server started, since the epoch";
+            registry.register_with_unit("process_cpu", "CPU time", seconds.clone(), self.cpu.clone());
+            let start = "Time of the start, since the epoch";
             registry.register_with_unit("process_start_time", start, seconds, self.started.clone());
-            let resident = "Memory that the process has in use";
+            let resident = "Resident memory";
             registry.register_with_unit("process_resident_memory", resident, Unit::Bytes, self.resident.clone());
-            let addressed = "Memory that the process has addresses for";
+            let addressed = "Virtual memory";
             registry.register_with_unit("process_virtual_memory", addressed, Unit::Bytes, self.virtual_memory.clone());
             registry.register("process_open_fds", "Open files and sockets", self.open_fds.clone());
-            registry.register("process_max_fds", "Files and sockets that may be open", self.max_fds.clone());
+            registry.register("process_max_fds", "Maximum number of open files and sockets", self.max_fds.clone());
             registry.register("process_threads", "Threads", self.threads.clone());
         }
 
@@ -86,7 +86,7 @@ mod linux {
             self.virtual_memory.set(sizes.next().unwrap_or_default());
             self.resident.set(sizes.next().unwrap_or_default());
             self.threads.set(fs::read_dir("/proc/self/task")?.count() as u64);
-            // The folder that is read here is open too.
+            // The folder itself is open while it is read.
             self.open_fds.set((fs::read_dir("/proc/self/fd")?.count() as u64).saturating_sub(1));
             if let Some(files) = getrlimit(Resource::Nofile).current {
                 self.max_fds.set(files);

@@ -1,4 +1,4 @@
-//! Registers of metrics, and the text of a scrape.
+//! Registers metrics, and writes the text of a scrape.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,9 +14,9 @@ pub(in crate::serve) type Number = Gauge<i64>;
 /// A gauge that is never negative.
 pub(in crate::serve) type Unsigned = Gauge<u64, AtomicU64>;
 
-/// The kind of a metric that is read for each scrape.
+/// The kind of a sampled metric.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::serve) enum Kind {
+pub(in crate::serve) enum MetricKind {
     Gauge,
     /// A gauge in seconds.
     Seconds,
@@ -25,31 +25,31 @@ pub(in crate::serve) enum Kind {
     Counter,
 }
 
-/// A metric that is read from a source for each scrape: its name, kind and help, and how it is read.
-pub(in crate::serve) type Sampled<S> = (&'static str, Kind, &'static str, ReadValue<S>);
+/// A metric that is read from a source at each scrape: its name, kind, help, and reader.
+pub(in crate::serve) type Sampled<S> = (&'static str, MetricKind, &'static str, ReadValue<S>);
 
 /// Reads the value of a metric.
 type ReadValue<S> = fn(&S) -> i64;
 
-/// The registered metrics of a table of [`Sampled`].
+/// Registered sampled metrics.
 #[derive(Debug)]
-pub(in crate::serve) struct Samples<S>(Vec<(Cell, ReadValue<S>)>);
+pub(in crate::serve) struct Samples<S>(Vec<(GaugeOrCounter, ReadValue<S>)>);
 
 #[derive(Debug)]
-enum Cell {
+enum GaugeOrCounter {
     Gauge(Number),
     Counter(Counter),
 }
 
 impl<S> Samples<S> {
-    /// Reads all of them.
+    /// Updates all metrics.
     pub fn read(&self, source: &S) {
-        for (cell, read) in &self.0 {
-            match cell {
-                Cell::Gauge(gauge) => {
+        for (metric, read) in &self.0 {
+            match metric {
+                GaugeOrCounter::Gauge(gauge) => {
                     gauge.set(read(source));
                 }
-                Cell::Counter(counter) => {
+                GaugeOrCounter::Counter(counter) => {
                     counter.inner().store(u64::try_from(read(source)).unwrap_or_default(), Ordering::Relaxed);
                 }
             }
@@ -57,19 +57,19 @@ impl<S> Samples<S> {
     }
 }
 
-/// A count as the value of a metric.
+/// Converts a count to the value of a metric.
 pub(in crate::serve) fn count(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// Creates metrics, registered under their names.
+/// Creates and registers metrics.
 pub(in crate::serve) struct Registrar(Registry);
 
 impl Registrar {
-    /// A register that begins with the program's version; `what` says what the program does.
-    pub fn new(what: &str) -> Registrar {
+    /// Starts with the program's version, with this help text.
+    pub fn new(help: &str) -> Registrar {
         let mut registry = Registry::with_prefix("medfeed");
-        registry.register("build", what, Info::new([("version", env!("CARGO_PKG_VERSION"))]));
+        registry.register("build", help, Info::new([("version", env!("CARGO_PKG_VERSION"))]));
         Registrar(registry)
     }
 
@@ -86,13 +86,13 @@ impl Registrar {
 
     pub fn add_sampled<S>(&mut self, table: &[Sampled<S>]) -> Samples<S> {
         let register = |(name, kind, help, read): &Sampled<S>| {
-            let cell = match kind {
-                Kind::Gauge => Cell::Gauge(self.add(name, help)),
-                Kind::Seconds => Cell::Gauge(self.add_in(Unit::Seconds, name, help, Number::default())),
-                Kind::Bytes => Cell::Gauge(self.add_in(Unit::Bytes, name, help, Number::default())),
-                Kind::Counter => Cell::Counter(self.add(name, help)),
+            let metric = match kind {
+                MetricKind::Gauge => GaugeOrCounter::Gauge(self.add(name, help)),
+                MetricKind::Seconds => GaugeOrCounter::Gauge(self.add_in(Unit::Seconds, name, help, Number::default())),
+                MetricKind::Bytes => GaugeOrCounter::Gauge(self.add_in(Unit::Bytes, name, help, Number::default())),
+                MetricKind::Counter => GaugeOrCounter::Counter(self.add(name, help)),
             };
-            (cell, *read)
+            (metric, *read)
         };
         Samples(table.iter().map(register).collect())
     }
@@ -102,11 +102,11 @@ impl Registrar {
     }
 }
 
-/// The OpenMetrics text of a scrape: the process and what it does.
+/// The OpenMetrics text of a scrape.
 pub(in crate::serve) fn text_of(process: &ProcessMetrics, registry: &Registry) -> String {
     process.update();
     let mut text = String::new();
-    // Writing to a string cannot fail.
+    // Writing to a string never fails.
     let _ = prometheus_client::encoding::text::encode_registry(&mut text, &process.registry);
     let _ = prometheus_client::encoding::text::encode(&mut text, registry);
     text

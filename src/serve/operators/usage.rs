@@ -1,8 +1,9 @@
-//! The record of key usage: when each key was last used, and how far its last token was behind the feed.
+//! The record of key usage: the last use of each key, and the lag of its last sync token.
 //!
-//! Each server writes it to a small file of its own beside the database, `NAME.usage-RANDOM`, locked while the server lives
-//! and replaced atomically every few seconds. A starting server merges and deletes those of dead ones; `medfeed key list`
-//! merges all. A publisher lays what replicas report beside them in the same way. It is a convenience: if it cannot be written, only a warning is logged.
+//! Each server writes it to its own small file next to the database, `NAME.usage-RANDOM`. The file is locked while the
+//! server runs, and replaced atomically every few seconds. A starting server merges and deletes the files of dead
+//! servers; `medfeed key list` merges all files. A publisher writes the reports of replicas to such files, too. If a
+//! file cannot be written, only a warning is logged.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, TryLockError};
@@ -24,23 +25,23 @@ use crate::store::file::links::folder_of;
 /// The time between two writes of the file, if something changed.
 const WRITE_EVERY: Duration = Duration::from_secs(3);
 
-/// The use of a key.
+/// The usage of a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyUse {
-    /// When it was last used.
+    /// The time of its last use.
     pub last_used_at: Option<Timestamp>,
     /// Its last token for each feed.
     pub feeds: BTreeMap<Dataset, FeedSeen>,
 }
 
-/// The last sync token that a key sent to a feed.
+/// The last sync token that a key sent, in one feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeedSeen {
     /// The time at which it was sent.
     pub at: Timestamp,
     /// Its position.
     pub position: u64,
-    /// The seconds by which the feed's newest entry was later.
+    /// The lag at that time, in seconds.
     pub behind_s: u64,
 }
 
@@ -56,10 +57,10 @@ impl KeyUse {
     }
 }
 
-/// The use of keys, by their ids.
+/// The usage of keys, by key id.
 pub type Uses = HashMap<String, KeyUse>;
 
-/// Reads the usage recorded by all servers of a database, dead ones included.
+/// Reads the usage recorded by all servers of a database, including dead ones.
 pub fn read_all(database: &Path) -> Uses {
     let mut all = Uses::new();
     for path in find_files(database) {
@@ -74,34 +75,34 @@ fn merge_into(all: &mut Uses, more: &Uses) {
     }
 }
 
-/// Reads a file. One that is missing or incomplete counts as empty.
+/// Reads a file. A missing or incomplete file counts as empty.
 fn read(path: &Path) -> Uses {
     let text = std::fs::read(path).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
-/// How the names of the files of a database begin.
+/// The common prefix of the usage files of a database.
 pub(in crate::serve) fn prefix(database: &Path) -> String {
     format!("{}.usage-", database.file_name().unwrap_or_default().to_string_lossy())
 }
 
-/// The files of a database.
+/// The usage files of a database.
 pub(in crate::serve) fn find_files(database: &Path) -> Vec<PathBuf> {
     let prefix = prefix(database);
     let Ok(entries) = std::fs::read_dir(folder_of(database)) else { return Vec::new() };
     let named = entries.filter_map(Result::ok).filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
-    // Opening a pipe may block for ever.
+    // Only regular files: opening a pipe may block forever.
     let files = named.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
     files.map(|entry| entry.path()).collect()
 }
 
-/// Whether a living server holds the lock of its file.
+/// Whether a running server holds the lock of a file.
 fn is_held(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-/// Replaces a file, readable by its owner only: that of another file, if one is given. The new one is locked before it takes the
-/// name, so that the present one is always locked, while the returned file is open.
+/// Replaces a file. Only its owner can read it: the current user, or the owner of `owned_like`. The new file is locked
+/// before the rename, and stays locked while the returned handle is open.
 pub(in crate::serve) fn write_file(path: &Path, uses: &Uses, owned_like: Option<&Path>) -> io::Result<File> {
     let draft = Draft::create_for(path)?;
     if let Some(other) = owned_like {
@@ -112,7 +113,7 @@ pub(in crate::serve) fn write_file(path: &Path, uses: &Uses, owned_like: Option<
     draft.persist_unsynced(path)
 }
 
-/// When the server of a file started, which the file's name tells.
+/// The start time of a file's server, from the file's name.
 fn started_at(database: &Path, path: &Path) -> Option<Timestamp> {
     let name = path.file_name()?.to_str()?;
     let id: uuid::Uuid = name.strip_prefix(&prefix(database))?.parse().ok()?;
@@ -125,59 +126,59 @@ fn started_at(database: &Path, path: &Path) -> Option<Timestamp> {
 pub struct Usage {
     database: PathBuf,
     path: PathBuf,
-    noted: Mutex<Noted>,
-    /// Locked while the file is written, which the disk may block: answers never lock it.
-    files: Mutex<Files>,
+    recorded: Mutex<RecordedUses>,
+    /// Locked while the file is written, which may block. Responses never lock it.
+    files: Mutex<UsageFiles>,
 }
 
-/// What answers note. It is locked briefly only.
+/// The usage in memory. It is locked only briefly.
 #[derive(Debug, Default)]
-struct Noted {
+struct RecordedUses {
     uses: Uses,
     /// Whether it has unwritten changes.
     dirty: bool,
 }
 
 #[derive(Debug, Default)]
-struct Files {
-    /// The present file, open to keep it locked.
-    present: Option<File>,
-    /// Files of dead servers, locked until their content is in the present file.
+struct UsageFiles {
+    /// This server's file, open to keep it locked.
+    own: Option<File>,
+    /// Files of dead servers, locked until their content is in the own file.
     merged: Vec<(PathBuf, File)>,
     failing: bool,
 }
 
 impl Usage {
-    /// Merges the files of dead servers.
+    /// Opens the record, and merges the files of dead servers.
     pub fn open(database: &Path) -> Usage {
-        let (mut noted, mut files) = (Noted::default(), Files::default());
+        let (mut recorded, mut files) = (RecordedUses::default(), UsageFiles::default());
         for path in find_files(database) {
             let Ok(file) = File::open(&path) else { continue };
             match file.try_lock() {
                 Ok(()) => {
-                    merge_into(&mut noted.uses, &read(&path));
-                    noted.dirty = true;
+                    merge_into(&mut recorded.uses, &read(&path));
+                    recorded.dirty = true;
                     files.merged.push((path, file));
                 }
-                // The file of a living server.
+                // The file of a running server.
                 Err(TryLockError::WouldBlock | TryLockError::Error(_)) => {}
             }
         }
         let name = format!("{}{}", prefix(database), uuid::Uuid::now_v7().simple());
-        // Written soon even if nobody asks: the other servers are to know of this one.
-        noted.dirty = true;
+        // Write it soon even without requests: the file announces this server to the others.
+        recorded.dirty = true;
         let path = folder_of(database).join(name);
-        Usage { database: database.to_owned(), path, noted: Mutex::new(noted), files: Mutex::new(files) }
+        Usage { database: database.to_owned(), path, recorded: Mutex::new(recorded), files: Mutex::new(files) }
     }
 
-    /// The usage known to all servers, this one's latest included.
+    /// The usage recorded by all servers, including the unwritten usage of this one.
     pub fn all(&self) -> Uses {
         let mut all = read_all(&self.database);
-        merge_into(&mut all, &self.noted().uses);
+        merge_into(&mut all, &self.recorded().uses);
         all
     }
 
-    /// When the living servers of the database started, this one among them, the oldest first.
+    /// The start times of the running servers of the database, including this one, oldest first.
     pub fn servers(&self) -> Vec<Timestamp> {
         let others = find_files(&self.database).into_iter().filter(|path| *path != self.path && is_held(path));
         let mut started: Vec<Timestamp> =
@@ -186,15 +187,15 @@ impl Usage {
         started
     }
 
-    /// Notes an answered request.
+    /// Records an answered request.
     pub fn answered(&self, answered: &Answered<'_>) {
         let Some(key) = answered.key else { return };
         let at = now();
-        let mut noted = self.noted();
-        noted.dirty = true;
-        let used = match noted.uses.get_mut(&key.id) {
+        let mut recorded = self.recorded();
+        recorded.dirty = true;
+        let used = match recorded.uses.get_mut(&key.id) {
             Some(used) => used,
-            None => noted.uses.entry(key.id.clone()).or_default(),
+            None => recorded.uses.entry(key.id.clone()).or_default(),
         };
         used.last_used_at = Some(at);
         if let Some(feed) = answered.feed {
@@ -204,9 +205,6 @@ impl Usage {
     }
 
     /// Starts the thread that writes the file every few seconds, and once more when the returned handle is dropped.
-    ///
-    /// # Errors
-    /// When the operating system gives no thread.
     pub fn start(self: &Arc<Self>) -> io::Result<BackgroundTasks> {
         let usage = Arc::clone(self);
         BackgroundTasks::spawn("usage", move |stopped| {
@@ -220,36 +218,36 @@ impl Usage {
         })
     }
 
-    /// Writes the record by `replace`, if it changed since the last time.
+    /// Writes the record with `replace` if it has changed.
     fn write(&self, replace: impl FnOnce(&Uses) -> io::Result<File>) {
         let uses = {
-            let mut noted = self.noted();
-            if !std::mem::take(&mut noted.dirty) {
+            let mut recorded = self.recorded();
+            if !std::mem::take(&mut recorded.dirty) {
                 return;
             }
-            noted.uses.clone()
+            recorded.uses.clone()
         };
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         match replace(&uses) {
             Ok(file) => {
-                files.present = Some(file);
+                files.own = Some(file);
                 files.failing = false;
                 for (path, _) in files.merged.drain(..) {
-                    // If it stays, the next server merges it again.
+                    // If this fails, the next server merges it again.
                     let _ = std::fs::remove_file(path);
                 }
             }
             Err(error) => {
                 if !std::mem::replace(&mut files.failing, true) {
-                    tracing::warn!(%error, "the use of keys cannot be recorded beside the database");
+                    tracing::warn!(%error, "the usage of keys cannot be written next to the database");
                 }
-                self.noted().dirty = true;
+                self.recorded().dirty = true;
             }
         }
     }
 
-    fn noted(&self) -> MutexGuard<'_, Noted> {
-        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    fn recorded(&self) -> MutexGuard<'_, RecordedUses> {
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -300,7 +298,7 @@ mod tests {
             scope.spawn(move || {
                 writer.write(|uses| {
                     begun.send(uses.len()).unwrap();
-                    // The disk works again when the test lets it.
+                    // Blocks until the test drops the sender.
                     let _ = wait_disk.recv();
                     write_file(&writer.path, uses, None)
                 });

@@ -1,4 +1,4 @@
-//! What the operator sees of a publisher: its metrics, and whether it is ready. [`reports`] is what it brings from its replicas.
+//! Metrics and readiness of a publisher. [`reports`] copies the reports of its replicas.
 
 pub mod reports;
 
@@ -11,61 +11,61 @@ use prometheus_client::registry::Registry;
 use crate::model::time::now;
 use crate::replicate::publisher::progress::{PublishedEnd, PublisherProgress, PublisherStatus};
 use crate::replicate::publisher::status::{Waiting, waiting};
-use crate::serve::operators::admin::watched::Watched;
+use crate::serve::operators::admin::monitored::Monitored;
 use crate::serve::operators::process::ProcessMetrics;
-use crate::serve::operators::registrar::{Kind, Registrar, Sampled, Samples, count, text_of};
+use crate::serve::operators::registrar::{MetricKind, Registrar, Sampled, Samples, count, text_of};
 use crate::store::Follower;
 
-/// For how long the bucket may fail before the publisher counts as not ready.
-const BORNE: Duration = Duration::from_secs(60);
+/// The time for which the bucket may fail before the publisher is not ready.
+const FAILURE_GRACE: Duration = Duration::from_secs(60);
 
-/// The source of the metrics.
+/// The source of the sampled metrics.
 #[derive(Debug)]
-struct Seen {
+struct PublisherSample {
     progress: PublisherProgress,
     waiting_commits: u64,
     behind_s: u64,
     outbox_bytes: u64,
-    trouble_s: u64,
+    failing_s: u64,
 }
 
-const SAMPLED: &[Sampled<Seen>] = &[
-    ("publish_slot", Kind::Gauge, "The last entry of the log", |seen| {
-        seen.progress.log_end.map_or(0, |reached| count(reached.slot))
+const SAMPLED: &[Sampled<PublisherSample>] = &[
+    ("publish_slot", MetricKind::Gauge, "The slot of the last entry in the log", |sample| {
+        sample.progress.log_end.map_or(0, |reached| count(reached.slot))
     }),
-    ("publish_seq", Kind::Gauge, "The last seq in it", |seen| {
-        seen.progress.log_end.map_or(0, |reached| count(reached.head.seq))
+    ("publish_seq", MetricKind::Gauge, "The last seq in the log", |sample| {
+        sample.progress.log_end.map_or(0, |reached| count(reached.head.seq))
     }),
     (
         "publish_waiting_commits",
-        Kind::Gauge,
-        "Commits that wait to be published; 1 where a whole state goes out in their place",
-        |seen| count(seen.waiting_commits),
+        MetricKind::Gauge,
+        "Commits that wait to be published; 1 if a whole state is published instead",
+        |sample| count(sample.waiting_commits),
     ),
-    ("publish_behind", Kind::Seconds, "Time since everything was published; 0 while nothing waits", |seen| {
-        count(seen.behind_s)
+    ("publish_behind", MetricKind::Seconds, "Time since everything was published; 0 while nothing waits", |sample| {
+        count(sample.behind_s)
     }),
-    ("publish_outbox", Kind::Bytes, "Size of the changes that wait in the database to be published", |seen| {
-        count(seen.outbox_bytes)
+    ("publish_outbox", MetricKind::Bytes, "Size of the changes in the database that wait to be published", |sample| {
+        count(sample.outbox_bytes)
     }),
-    ("publish_entries", Kind::Counter, "Entries put into the log", |seen| count(seen.progress.entries)),
-    ("publish_states", Kind::Counter, "Whole states put, as entries and beside the log", |seen| {
-        count(seen.progress.states)
+    ("publish_entries", MetricKind::Counter, "Entries written to the log", |sample| count(sample.progress.entries)),
+    ("publish_states", MetricKind::Counter, "Whole states written, in the log or next to it", |sample| {
+        count(sample.progress.states)
     }),
     (
         "publish_bucket_failures",
-        Kind::Counter,
-        "Requests to the bucket that failed, most of them tried again",
-        |seen| count(seen.progress.failures),
+        MetricKind::Counter,
+        "Failed requests to the bucket, including those that were retried",
+        |sample| count(sample.progress.failures),
     ),
     (
         "publish_trouble",
-        Kind::Seconds,
-        "Time for which something that is asked of the bucket has failed; 0 while all works",
-        |seen| count(seen.trouble_s),
+        MetricKind::Seconds,
+        "Time for which an operation on the bucket has been failing; 0 if none is",
+        |sample| count(sample.failing_s),
     ),
-    ("publish_fenced", Kind::Gauge, "1 when another publisher took over; this one then ends", |seen| {
-        i64::from(seen.progress.fenced.is_some())
+    ("publish_fenced", MetricKind::Gauge, "1 if another publisher took over; this one then ends", |sample| {
+        i64::from(sample.progress.fenced.is_some())
     }),
 ];
 
@@ -75,17 +75,17 @@ pub struct Publishing {
     database: PathBuf,
     status: Arc<PublisherStatus>,
     started: Instant,
-    /// Another handle than the publisher's, which waits for the bucket; opened when it is first needed.
+    /// Opened on first use. The publisher has its own handle, which may wait for the bucket.
     follower: Mutex<Option<Follower>>,
     registry: Registry,
     process: ProcessMetrics,
-    samples: Samples<Seen>,
+    samples: Samples<PublisherSample>,
 }
 
 impl Publishing {
-    /// What is seen of the publisher of a database.
+    /// Creates the metrics of a database's publisher.
     pub fn new(database: &Path, status: Arc<PublisherStatus>) -> Publishing {
-        let mut all = Registrar::new("The program that publishes");
+        let mut all = Registrar::new("The publishing program");
         Publishing {
             database: database.to_owned(),
             status,
@@ -97,7 +97,7 @@ impl Publishing {
         }
     }
 
-    /// What the database has that the log lacks; `None` while it cannot be read.
+    /// The changes in the database that are not in the log; `None` if it cannot be read.
     fn waiting(&self, reached: Option<PublishedEnd>) -> Option<Waiting> {
         let mut follower = self.follower.lock().unwrap_or_else(PoisonError::into_inner);
         let mut read = || {
@@ -109,13 +109,13 @@ impl Publishing {
             opened.refresh()?;
             waiting(opened, reached.map(|reached| (reached.id, reached.head)))
         };
-        read().inspect_err(|error| tracing::debug!(%error, "the database cannot be looked at")).ok()
+        read().inspect_err(|error| tracing::debug!(%error, "the database cannot be read")).ok()
     }
 }
 
-impl Watched for Publishing {
+impl Monitored for Publishing {
     fn unready(&self) -> Option<String> {
-        self.status.failure(BORNE)
+        self.status.failure(FAILURE_GRACE)
     }
 
     fn scrape(&self) -> String {
@@ -129,12 +129,12 @@ impl Watched for Publishing {
             }
             Some(Waiting::State | Waiting::Elsewhere) | None => (1, 0, unpublished_for),
         };
-        self.samples.read(&Seen {
+        self.samples.read(&PublisherSample {
             progress,
             waiting_commits,
             behind_s,
             outbox_bytes,
-            trouble_s: self.status.failing_for().map_or(0, |troubled| troubled.as_secs()),
+            failing_s: self.status.failing_for().map_or(0, |time| time.as_secs()),
         });
         text_of(&self.process, &self.registry)
     }

@@ -13,7 +13,7 @@ use clap::Args;
 use tokio::net::TcpListener;
 
 use self::edits::Curator;
-use self::sample::{NARROW_AREA, Sample, load};
+use self::sample::{DemoData, NARROW_AREA, load};
 use crate::api::Settings;
 use crate::cli::commands::serve::{LogArgs, NO_RUNTIME, cannot_listen};
 use crate::cli::shared::arguments::parse_listen;
@@ -118,8 +118,8 @@ async fn listen(requested: Option<SocketAddr>) -> anyhow::Result<TcpListener> {
     }
 }
 
-fn introduce(url: &str, commands: &str, sample: &Sample, curating: bool) -> String {
-    let Sample { full_key, narrow_key, conferences, journals, conference_id, token } = sample;
+fn introduce(url: &str, commands: &str, sample: &DemoData, curating: bool) -> String {
+    let DemoData { full_key, narrow_key, conferences, journals, conference_id, token } = sample;
     let quoted_url = |path: &str| ShellWord(&format!("{url}/v1/{path}")).to_string();
     let bearer = ShellWord(&format!("Authorization: Bearer {full_key}")).to_string();
     let header = ShellWord(&format!("X-API-Key: {full_key}")).to_string();

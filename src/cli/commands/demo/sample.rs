@@ -29,7 +29,7 @@ const FULL_LICENSE: &str = "demo";
 const NARROW_LICENSE: &str = "demo-oncology";
 
 /// The values in the printed commands.
-pub(super) struct Sample {
+pub(super) struct DemoData {
     pub full_key: String,
     pub narrow_key: String,
     pub conferences: u64,
@@ -40,7 +40,7 @@ pub(super) struct Sample {
     pub token: String,
 }
 
-impl Sample {
+impl DemoData {
     /// The licenses for the explorer.
     pub fn licenses(&self) -> Vec<DemoLicense> {
         let narrow = format!("the conferences in {NARROW_AREA}, and no journal");
@@ -51,7 +51,7 @@ impl Sample {
 }
 
 /// Creates the database, with its licenses and keys.
-pub(super) fn load(folder: &Path, database: &Path, wait: Duration) -> anyhow::Result<Sample> {
+pub(super) fn load(folder: &Path, database: &Path, wait: Duration) -> anyhow::Result<DemoData> {
     let files = folder.join("data");
     std::fs::create_dir(&files)?;
     for (name, content) in SAMPLE {
@@ -95,7 +95,7 @@ pub(super) fn load(folder: &Path, database: &Path, wait: Duration) -> anyhow::Re
         bail!("the demo's license shows nothing")
     };
     let token = Sealer::new(snapshot.secret()).seal_sync_token(&token_now(&view)?);
-    Ok(Sample {
+    Ok(DemoData {
         full_key: full_key.reveal().to_owned(),
         narrow_key: narrow_key.reveal().to_owned(),
         conferences: snapshot.dataset_state(Dataset::Conferences).records,

@@ -1,4 +1,4 @@
-//! The lag of keys over the last day: by how many seconds their last sync tokens were behind their feeds.
+//! The lag of keys over the last day: the seconds by which their last sync tokens were behind the feeds.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -15,15 +15,15 @@ use crate::view::View;
 
 /// The time between two samples.
 const SAMPLE_EVERY: Duration = Duration::from_secs(600);
-/// The samples of a day.
+/// The number of samples per day.
 pub const SAMPLES: usize = 144;
 
-/// The samples of each key and feed in seconds, the newest last. They are of this server's lifetime only.
+/// The samples of each key and feed since the server's start, in seconds, newest last.
 #[derive(Debug, Default)]
 pub struct LagHistory(Mutex<HashMap<(String, Dataset), VecDeque<u64>>>);
 
 impl LagHistory {
-    /// Adds a sample of each feed that a key of the snapshot has asked for, and drops other keys.
+    /// Adds a sample for each feed that a key has requested. Drops keys that are not in the snapshot.
     pub fn sample(&self, newest: &Snapshot, uses: &Uses) {
         let mut samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut older = std::mem::take(&mut *samples);
@@ -40,14 +40,14 @@ impl LagHistory {
         }
     }
 
-    /// The samples of a key's feed, the oldest first.
+    /// The samples of a key and feed, oldest first.
     pub fn of(&self, key_id: &str, dataset: Dataset) -> Vec<u64> {
         let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         samples.get(&(key_id.to_owned(), dataset)).into_iter().flatten().copied().collect()
     }
 }
 
-/// The present lag of a key in a feed, in seconds. It grows with the feed while the key sends no token.
+/// The current lag of a key in a feed, in seconds. It grows with the feed while the key sends no token.
 pub fn lag_s(newest: &Snapshot, license: Option<&License>, dataset: Dataset, seen: &FeedSeen) -> u64 {
     let view = license.and_then(|license| View::open(newest, license, dataset).ok());
     view.and_then(|view| behind_s(&view, seen.position).ok()).unwrap_or(seen.behind_s)

@@ -1,13 +1,13 @@
-//! The listener for operators and their monitoring: a page, `/metrics`, `/livez`, `/readyz`.
+//! The listener for operators and monitoring: a page, `/metrics`, `/livez`, `/readyz`.
 //!
-//! In reading order: [`watched`] is what may be asked of a program; of a server [`subject`] is what they look at, [`traffic`] reads
-//! its own metrics, [`page`] is made of both. This file answers.
+//! In reading order: [`monitored`] is the trait of a monitored program. For servers, [`server`] implements readiness,
+//! [`traffic`] parses the server's own metrics, [`page`] renders the page. This file handles the requests.
 
 pub mod lag;
+pub mod monitored;
 pub mod page;
-pub mod subject;
+pub mod server;
 pub mod traffic;
-pub mod watched;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -24,38 +24,38 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 
-use self::watched::Watched;
+use self::monitored::Monitored;
 use crate::api::own_host::is_own;
 use crate::serve::operators::exposition::Exposition;
 
 /// The time limit for a request's head.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the page, or the text of a scrape, may take to make.
-const MAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// The page needs its style and its script, which loads the page again.
+/// The time limit for building the page or a scrape.
+const BUILD_TIMEOUT: Duration = Duration::from_secs(10);
+/// The page loads its style and its script. The script reloads the page.
 const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; base-uri 'none'; \
                            form-action 'none'; frame-ancestors 'none'";
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// Where operators are answered.
+/// The listener for operators, and its allowed names.
 #[derive(Debug)]
 pub struct AdminSetup {
     /// The listener.
     pub listener: TcpListener,
-    /// Names of this machine that requests may carry in `Host`, beside addresses and `localhost`.
+    /// Additional names that are allowed in `Host`. Addresses and `localhost` always are.
     pub hosts: Vec<String>,
 }
 
-/// Answers until the process ends, also while a server drains.
-pub async fn run(subject: Arc<dyn Watched>, setup: AdminSetup) {
+/// Serves until the process ends, also while a server drains.
+pub async fn run(monitored: Arc<dyn Monitored>, setup: AdminSetup) {
     let hosts = Arc::<[String]>::from(setup.hosts);
     loop {
         match setup.listener.accept().await {
             Ok((stream, _)) => {
-                let (subject, hosts) = (Arc::clone(&subject), Arc::clone(&hosts));
+                let (monitored, hosts) = (Arc::clone(&monitored), Arc::clone(&hosts));
                 let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
-                    let (subject, hosts) = (Arc::clone(&subject), Arc::clone(&hosts));
-                    async move { Ok::<_, Infallible>(answer(subject, &hosts, request.into_parts().0).await) }
+                    let (monitored, hosts) = (Arc::clone(&monitored), Arc::clone(&hosts));
+                    async move { Ok::<_, Infallible>(answer(monitored, &hosts, request.into_parts().0).await) }
                 });
                 let connection = http1::Builder::new()
                     .timer(TokioTimer::new())
@@ -75,43 +75,47 @@ pub async fn run(subject: Arc<dyn Watched>, setup: AdminSetup) {
     }
 }
 
-async fn answer(subject: Arc<dyn Watched>, hosts: &[String], request: http::request::Parts) -> Response<Full<Bytes>> {
+async fn answer(
+    monitored: Arc<dyn Monitored>,
+    hosts: &[String],
+    request: http::request::Parts,
+) -> Response<Full<Bytes>> {
     let path = request.uri.path();
     let (status, kind, body) = match path {
         _ if !matches!(request.method, Method::GET | Method::HEAD) => {
             (StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET\n".to_owned())
         }
-        // It says nothing, and a probe by name must not have a server restarted.
+        // Any `Host` is fine: there is nothing secret, and a probe by name must not cause a restart.
         "/livez" => (StatusCode::OK, TEXT, "ok\n".to_owned()),
-        // The script of a web page must not read what is for operators.
+        // Scripts of other web pages must not read this (DNS rebinding).
         "/" | "/page.css" | "/page.js" | "/metrics" | "/readyz" if !is_own(&request.headers, hosts) => (
             StatusCode::MISDIRECTED_REQUEST,
             TEXT,
-            "the request's Host is no address and no known name of this machine; ask for the address, or start the server \
-             with --admin-host NAME\n"
+            "the request's Host is neither an address nor a known name of this machine; use the address, or start the \
+             server with --admin-host NAME\n"
                 .to_owned(),
         ),
-        "/readyz" => match subject.unready() {
+        "/readyz" => match monitored.unready() {
             None => {
-                let remark = subject.remark().map(|remark| format!("{remark}\n"));
-                (StatusCode::OK, TEXT, format!("ok\n{}", remark.unwrap_or_default()))
+                let warning = monitored.warning().map(|warning| format!("{warning}\n"));
+                (StatusCode::OK, TEXT, format!("ok\n{}", warning.unwrap_or_default()))
             }
             Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, TEXT, format!("{reason}\n")),
         },
         "/metrics" => {
             let exposition = Exposition::accepted(&request.headers);
-            match made(move || exposition.of(subject.scrape())).await {
+            match run_blocking(move || exposition.of(monitored.scrape())).await {
                 Ok(text) => (StatusCode::OK, exposition.content_type(), text),
                 Err(answer) => answer,
             }
         }
         "/page.css" => (StatusCode::OK, "text/css; charset=utf-8", page::STYLE.to_owned()),
         "/page.js" => (StatusCode::OK, "text/javascript; charset=utf-8", page::SCRIPT.to_owned()),
-        "/" => match made(move || subject.page()).await {
+        "/" => match run_blocking(move || monitored.page()).await {
             Ok(Some(Ok(page))) => (StatusCode::OK, "text/html; charset=utf-8", page),
             Ok(Some(Err(error))) => {
-                tracing::error!(%error, "the operators' page cannot be made");
-                (StatusCode::INTERNAL_SERVER_ERROR, TEXT, format!("the page cannot be made: {error}\n"))
+                tracing::error!(%error, "the operators' page could not be built");
+                (StatusCode::INTERNAL_SERVER_ERROR, TEXT, format!("the page could not be built: {error}\n"))
             }
             Ok(None) => (StatusCode::NOT_FOUND, TEXT, "there are /metrics, /livez and /readyz\n".to_owned()),
             Err(answer) => answer,
@@ -131,20 +135,22 @@ async fn answer(subject: Arc<dyn Watched>, hosts: &[String], request: http::requ
     response
 }
 
-/// Makes something in a thread that may wait: the page reads the history and the files of other servers.
-async fn made<T: Send + 'static>(
-    make: impl FnOnce() -> T + Send + 'static,
+/// Runs `build` on a blocking thread: the page reads the history and the files of other servers.
+async fn run_blocking<T: Send + 'static>(
+    build: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, (StatusCode, &'static str, String)> {
-    match tokio::time::timeout(MAKE_TIMEOUT, tokio::task::spawn_blocking(make)).await {
-        Ok(Ok(made)) => Ok(made),
+    match tokio::time::timeout(BUILD_TIMEOUT, tokio::task::spawn_blocking(build)).await {
+        Ok(Ok(built)) => Ok(built),
         // The panic is in the log.
-        Ok(Err(_)) => {
-            Err((StatusCode::INTERNAL_SERVER_ERROR, TEXT, "the page cannot be made; the log tells why\n".to_owned()))
-        }
+        Ok(Err(_)) => Err((
+            StatusCode::INTERNAL_SERVER_ERROR,
+            TEXT,
+            "the page could not be built; the log has the reason\n".to_owned(),
+        )),
         Err(_) => Err((
             StatusCode::SERVICE_UNAVAILABLE,
             TEXT,
-            "the page waits for the disk, which does not answer\n".to_owned(),
+            "the page could not be built in time; the disk may be slow\n".to_owned(),
         )),
     }
 }

@@ -1,4 +1,5 @@
-//! The operators' page: what is served, to whom, how well, and who is behind. It works without its script, and shows no key.
+//! The operators' page: data, licenses, keys and their lag, traffic. It works without its script, and shows no API
+//! keys.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,9 +7,9 @@ use std::sync::Arc;
 use askama::Template;
 
 use super::lag::{SAMPLES, lag_s};
-use super::subject::Subject;
+use super::monitored::Monitored;
+use super::server::MonitoredServer;
 use super::traffic::{self, RouteTraffic};
-use super::watched::Watched;
 use crate::api::SnapshotSource;
 use crate::model::key::KeyStatus;
 use crate::model::license::Rule;
@@ -22,16 +23,16 @@ pub const STYLE: &str = include_str!("page.css");
 /// The page's script.
 pub const SCRIPT: &str = include_str!("page.js");
 
-/// How many commits are shown.
+/// The number of commits on the page.
 const COMMITS: usize = 20;
-/// How many licenses, and how many keys, are shown.
+/// The maximum number of licenses, and of keys, on the page.
 const MAX_ROWS: usize = 500;
-/// How many values of a license's set are shown.
+/// The maximum number of values of a license's set on the page.
 const MAX_VALUES: usize = 6;
-/// What fills the bar of a key that is behind, in seconds: a week.
+/// The lag that fills the bar of a key, in seconds: a week.
 const FULL_BAR_S: u64 = 7 * 86_400;
 
-/// Why there is no page.
+/// The reason why the page cannot be rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
     /// The database cannot be read.
@@ -42,13 +43,13 @@ pub enum PageError {
     Template(#[from] askama::Error),
 }
 
-impl Watched for Subject {
+impl Monitored for MonitoredServer {
     fn unready(&self) -> Option<String> {
-        Subject::unready(self)
+        MonitoredServer::unready(self)
     }
 
-    fn remark(&self) -> Option<String> {
-        Subject::remark(self)
+    fn warning(&self) -> Option<String> {
+        MonitoredServer::warning(self)
     }
 
     fn scrape(&self) -> String {
@@ -64,7 +65,7 @@ impl Watched for Subject {
 struct When {
     /// RFC 3339.
     exact: String,
-    /// How long ago that is.
+    /// The time since then, in words.
     ago: String,
 }
 
@@ -98,7 +99,7 @@ struct RouteRow {
 struct Figure {
     name: &'static str,
     value: String,
-    /// How much of what there may be, in percent.
+    /// The share of the maximum, in percent.
     filled: Option<u8>,
 }
 
@@ -118,16 +119,16 @@ struct KeyRow {
     status: &'static str,
     used: Option<When>,
     feeds: Vec<FeedRow>,
-    /// By how many seconds it is behind, for the order of rows.
+    /// The lag in seconds, for sorting.
     behind_s: u64,
 }
 
 struct FeedRow {
     dataset: &'static str,
-    /// How much of the bar is filled, in percent.
+    /// The filled part of the bar, in percent.
     filled: u8,
     behind: String,
-    /// The points of the line of the last day, in a box of [`SAMPLES`] by 100; none before there are two.
+    /// The points of the last day's line, in a box of [`SAMPLES`] by 100; `None` for fewer than two.
     line: Option<String>,
 }
 
@@ -161,35 +162,32 @@ struct Page {
     records_usage: bool,
     servers: Vec<When>,
     commits: Vec<CommitRow>,
-    /// Where the bar turns yellow and red, in percent.
+    /// The thresholds of the bar for yellow and red, in percent.
     low: u8,
     high: u8,
 }
 
-/// The page as it stands now.
-///
-/// # Errors
-/// When the database cannot be read.
-pub fn render(subject: &Subject) -> Result<String, PageError> {
-    let (published, newest) = (subject.watcher.published(), subject.watcher.newest());
+/// Renders the page.
+pub fn render(monitored: &MonitoredServer) -> Result<String, PageError> {
+    let (published, newest) = (monitored.watcher.published(), monitored.watcher.newest());
     let now = now();
     let is_held_back = newest.commit() != published.commit();
-    let state = match subject.unready() {
+    let state = match monitored.unready() {
         Some(reason) => reason,
-        None => match subject.remark() {
-            Some(remark) => format!("ready; {remark}"),
+        None => match monitored.warning() {
+            Some(warning) => format!("ready; {warning}"),
             None if is_held_back => "ready; a newer commit waits for the change delay".to_owned(),
             None => "ready".to_owned(),
         },
     };
-    let uses = subject.usage.as_ref().map(|usage| usage.all()).unwrap_or_default();
+    let uses = monitored.usage.as_ref().map(|usage| usage.all()).unwrap_or_default();
     let usable = |key: &KeyRecord| key.status_after(now, newest.commit().time).is_usable();
     let (mut keys, mut unusable_keys) = (Vec::new(), 0);
     let mut keys_of = BTreeMap::<&str, usize>::new();
     for key in newest.list_keys() {
         if usable(key) {
             *keys_of.entry(&key.license_name).or_default() += 1;
-            keys.push(key_row(key, subject, &newest, &uses, now));
+            keys.push(key_row(key, monitored, &newest, &uses, now));
         } else {
             unusable_keys += 1;
         }
@@ -214,16 +212,16 @@ pub fn render(subject: &Subject) -> Result<String, PageError> {
         who: commit.who,
         what: commit.what,
     });
-    let scrape = subject.metrics.render(&subject.watcher, &subject.service);
-    let up_s = u64::try_from(now.unix_s() - subject.started_at.unix_s()).unwrap_or(0).max(1);
+    let scrape = monitored.metrics.render(&monitored.watcher, &monitored.service);
+    let up_s = u64::try_from(now.unix_s() - monitored.started_at.unix_s()).unwrap_or(0).max(1);
     let page = Page {
         version: env!("CARGO_PKG_VERSION"),
-        file: subject.watcher.path().display().to_string(),
-        public_url: subject.service.settings().public_url.clone(),
+        file: monitored.watcher.path().display().to_string(),
+        public_url: monitored.service.settings().public_url.clone(),
         state,
-        is_well: subject.unready().is_none(),
+        is_well: monitored.unready().is_none(),
         made: When::of(now, now),
-        started: When::of(subject.started_at, now),
+        started: When::of(monitored.started_at, now),
         seq: grouped(published.commit().seq),
         committed: When::of(published.commit().time, now),
         datasets: Dataset::ALL.map(|dataset| dataset_row(&published, dataset, now)).into(),
@@ -231,14 +229,14 @@ pub fn render(subject: &Subject) -> Result<String, PageError> {
             .into_iter()
             .map(|(route, traffic)| route_row(route, &traffic, up_s))
             .collect(),
-        figures: figures(subject, &published, &scrape),
+        figures: figures(monitored, &published, &scrape),
         more_licenses: all_licenses.len().saturating_sub(MAX_ROWS),
         licenses: licenses.collect(),
         keys,
         more_keys,
         unusable_keys,
-        records_usage: subject.usage.is_some(),
-        servers: subject.usage.iter().flat_map(|usage| usage.servers()).map(|time| When::of(time, now)).collect(),
+        records_usage: monitored.usage.is_some(),
+        servers: monitored.usage.iter().flat_map(|usage| usage.servers()).map(|time| When::of(time, now)).collect(),
         commits: commits.collect(),
         low: filled_bar(3600),
         high: filled_bar(86_400),
@@ -266,8 +264,8 @@ fn route_row(route: &str, traffic: &RouteTraffic, up_s: u64) -> RouteRow {
     }
 }
 
-/// What the server has of connections and memory, and what it had to refuse.
-fn figures(subject: &Subject, published: &Snapshot, scrape: &str) -> Vec<Figure> {
+/// Connections, memory and refused requests.
+fn figures(monitored: &MonitoredServer, published: &Snapshot, scrape: &str) -> Vec<Figure> {
     let number = |name, metric| Figure { name, value: grouped(traffic::total(scrape, metric)), filled: None };
     let cache = |name, bytes, capacity| Figure {
         name,
@@ -275,8 +273,8 @@ fn figures(subject: &Subject, published: &Snapshot, scrape: &str) -> Vec<Figure>
         filled: Some(percent(bytes, capacity)),
     };
     let open = traffic::total(scrape, "medfeed_connections");
-    let slots = u64::try_from(subject.limits.connections).unwrap_or(u64::MAX);
-    let (answers, answer_bytes) = subject.service.cached();
+    let slots = u64::try_from(monitored.limits.connections).unwrap_or(u64::MAX);
+    let (answers, answer_bytes) = monitored.service.cached();
     let (records, feeds) = (published.record_cache(), published.feed_cache());
     vec![
         Figure {
@@ -285,20 +283,20 @@ fn figures(subject: &Subject, published: &Snapshot, scrape: &str) -> Vec<Figure>
             filled: Some(percent(open, slots)),
         },
         number("Connections since the start", "medfeed_connections_opened_total"),
-        number("Given up: idle, unfinished or slow", "medfeed_connections_given_up_total"),
+        number("Closed: idle, unfinished or slow", "medfeed_connections_given_up_total"),
         number("Refused at a limit", "medfeed_connections_refused_total"),
         number("Requests with unusable keys", "medfeed_refused_keys_total"),
         number("Requests over the rate", "medfeed_rate_limited_total"),
         number("Internal errors", "medfeed_internal_errors_total"),
         number("Log lines lost", "medfeed_log_lines_lost_total"),
-        cache("Finished answers in memory", answer_bytes, subject.service.settings().answer_cache_bytes),
+        cache("Finished answers in memory", answer_bytes, monitored.service.settings().answer_cache_bytes),
         cache("Records' JSON in memory", records.weight(), records.capacity()),
         cache("Feeds and filters in memory", feeds.weight(), feeds.capacity()),
         Figure { name: "Answers in memory", value: grouped(u64::try_from(answers).unwrap_or(u64::MAX)), filled: None },
     ]
 }
 
-fn key_row(key: &KeyRecord, subject: &Subject, newest: &Snapshot, uses: &Uses, now: Timestamp) -> KeyRow {
+fn key_row(key: &KeyRecord, monitored: &MonitoredServer, newest: &Snapshot, uses: &Uses, now: Timestamp) -> KeyRow {
     let unused = KeyUse::default();
     let used = uses.get(&key.id).unwrap_or(&unused);
     let license = newest.find_license(key.license).map(Arc::as_ref);
@@ -316,7 +314,7 @@ fn key_row(key: &KeyRecord, subject: &Subject, newest: &Snapshot, uses: &Uses, n
         behind_s: feeds.iter().map(|(_, behind_s)| *behind_s).max().unwrap_or_default(),
         feeds: feeds
             .into_iter()
-            .map(|(dataset, behind_s)| feed_row(dataset, behind_s, &subject.lags.of(&key.id, dataset)))
+            .map(|(dataset, behind_s)| feed_row(dataset, behind_s, &monitored.lags.of(&key.id, dataset)))
             .collect(),
     }
 }
@@ -326,7 +324,7 @@ fn feed_row(dataset: Dataset, behind_s: u64, samples: &[u64]) -> FeedRow {
     FeedRow { dataset: dataset.as_str(), filled: filled_bar(behind_s), behind, line: line(samples) }
 }
 
-/// The points of an SVG line through samples and the present lag: the newest is at the right, no lag is at the bottom.
+/// The points of an SVG line through samples. The newest is at the right; a lag of 0 is at the bottom.
 fn line(samples: &[u64]) -> Option<String> {
     let first = SAMPLES.checked_sub(samples.len()).filter(|_| samples.len() > 1)?;
     let points = (first..).zip(samples).map(|(x, lag_s)| format!("{x},{}", 100 - filled_bar(*lag_s)));
@@ -353,7 +351,7 @@ fn sets(scope: &Scope) -> Vec<(&'static str, String)> {
     Rule::ALL.into_iter().filter_map(words).collect()
 }
 
-/// A number with its thousands set apart.
+/// A number with thousands separators.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);
@@ -366,7 +364,7 @@ fn grouped(number: u64) -> String {
     text
 }
 
-/// A length of time in its largest unit, cut off.
+/// A duration in its largest unit, rounded down.
 fn span(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds} s"),
@@ -376,7 +374,7 @@ fn span(seconds: u64) -> String {
     }
 }
 
-/// The upper bound of a time, in seconds.
+/// The upper bound of a duration.
 fn bound(seconds: f64) -> String {
     if seconds.is_infinite() {
         "over 30 s".to_owned()
@@ -393,7 +391,7 @@ fn per_minute(requests: u64, up_s: u64) -> String {
     if rate < 10.0 { format!("{rate:.1}") } else { format!("{rate:.0}") }
 }
 
-/// A share of a whole, in percent.
+/// A share in percent.
 #[allow(clippy::cast_precision_loss, reason = "counts of requests are far below 2^53")]
 fn share(part: u64, whole: u64) -> String {
     if part == 0 { "0 %".to_owned() } else { format!("{:.1} %", part as f64 * 100.0 / whole.max(1) as f64) }
@@ -410,7 +408,7 @@ fn mebibytes(bytes: u64) -> String {
     format!("{mebibytes:.1} MiB")
 }
 
-/// How much of the bar of a key is filled, in percent: by the logarithm, so that minutes and days can both be told.
+/// The filled part of a key's bar, in percent. Logarithmic, so both minutes and days are visible.
 fn filled_bar(behind_s: u64) -> u8 {
     #[allow(clippy::cast_precision_loss, reason = "a bar has a hundred steps")]
     let logarithm = |seconds: u64| (seconds as f64).ln_1p();
@@ -425,7 +423,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_told_in_words() {
+    fn figures_are_shown_in_words() {
         let spans = [(0, "0 s"), (59, "59 s"), (60, "1 min"), (3599, "59 min"), (3600, "1 h"), (200_000, "2 days")];
         for (seconds, expected) in spans {
             assert_eq!(span(seconds), expected);

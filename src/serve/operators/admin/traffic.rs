@@ -1,24 +1,24 @@
-//! What the server's metrics say of its traffic since its start. They are read from the very text that Prometheus gets:
-//! the library gives no other way to its histograms.
+//! The server's traffic since its start. It is parsed from the text for Prometheus, since the metrics library gives no
+//! other access to its histograms.
 
 use std::collections::BTreeMap;
 
-/// What was asked of a route.
+/// The traffic of a route.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RouteTraffic {
     /// Answered requests.
     pub requests: u64,
-    /// Those answered with 4xx.
+    /// Responses with 4xx.
     pub refused: u64,
-    /// Those answered with 5xx.
+    /// Responses with 5xx.
     pub failed: u64,
-    /// How many took up to so many seconds to make, cumulated, in the order of the bounds.
+    /// The histogram of durations: upper bounds in seconds, ascending, and cumulative counts.
     buckets: Vec<(f64, u64)>,
 }
 
 impl RouteTraffic {
-    /// The time in seconds that so large a share of the answers (0 to 1) took at most, as the upper bound of a bucket: infinite
-    /// where it was longer than the longest bound; `None` without an answer.
+    /// The quantile of the durations for a share from 0 to 1, in seconds, as the upper bound of a bucket. Infinite
+    /// above the last bound; `None` without responses.
     pub fn duration_s(&self, share: f64) -> Option<f64> {
         let (_, all) = self.buckets.last().filter(|(_, all)| *all > 0)?;
         #[allow(clippy::cast_precision_loss, reason = "counts of requests are far below 2^53")]
@@ -41,7 +41,8 @@ impl<'t> Sample<'t> {
         Some(Sample { name, labels, value })
     }
 
-    /// The value of a label that needs no escapes. Quotes within values are escaped, so a name before `="` is a name.
+    /// The value of a label that contains no escapes. Quotes within values are escaped, so `NAME="` cannot be part of a
+    /// value.
     fn label(&self, name: &str) -> Option<&'t str> {
         let start = format!("{name}=\"");
         let found = self.labels.match_indices(&start).find(|(at, _)| *at == 0 || self.labels[..*at].ends_with(','));
@@ -53,7 +54,7 @@ impl<'t> Sample<'t> {
     }
 }
 
-/// What a scrape says of each route.
+/// The traffic by route.
 pub fn by_route(scrape: &str) -> BTreeMap<&str, RouteTraffic> {
     let mut routes = BTreeMap::<&str, RouteTraffic>::new();
     for sample in scrape.lines().filter_map(Sample::of) {
@@ -78,7 +79,7 @@ pub fn by_route(scrape: &str) -> BTreeMap<&str, RouteTraffic> {
     routes
 }
 
-/// The sum of all samples of a name, over their labels.
+/// The sum of a metric over all labels.
 pub fn total(scrape: &str, name: &str) -> u64 {
     scrape.lines().filter_map(Sample::of).filter(|sample| sample.name == name).map(|sample| sample.count()).sum()
 }

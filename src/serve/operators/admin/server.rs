@@ -1,4 +1,4 @@
-//! What operators and their monitoring look at: a running server.
+//! A running server, as operators and monitoring see it.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use crate::serve::operators::usage::Usage;
 
 /// A running server.
 #[derive(Debug)]
-pub struct Subject {
+pub struct MonitoredServer {
     /// The metrics.
     pub metrics: Arc<Metrics>,
     /// The watched database.
     pub watcher: Arc<Watcher>,
-    /// Where the database's commits come from, if it is a replica.
+    /// The origin, if the database is a replica.
     pub upstream: Option<Arc<dyn Upstream>>,
     /// The API.
     pub service: Arc<Service>,
@@ -32,12 +32,12 @@ pub struct Subject {
     pub limits: Limits,
     /// When the server started.
     pub started_at: Timestamp,
-    /// True once the server stops.
+    /// Whether the server is stopping.
     pub stopping: watch::Receiver<bool>,
 }
 
-impl Subject {
-    /// Why the server should get no new callers.
+impl MonitoredServer {
+    /// The reason why the server should get no new callers.
     pub fn unready(&self) -> Option<String> {
         if *self.stopping.borrow() {
             return Some("the server is stopping".to_owned());
@@ -45,13 +45,13 @@ impl Subject {
         if !self.watcher.is_followed() {
             return Some("the database file cannot be followed; the last state is served".to_owned());
         }
-        let upstream = self.upstream.as_ref().filter(|upstream| !upstream.is_fit());
-        self.watcher.trouble().or_else(|| upstream.and_then(|upstream| upstream.trouble()))
+        let upstream = self.upstream.as_ref().filter(|upstream| !upstream.is_fresh());
+        self.watcher.failure().or_else(|| upstream.and_then(|upstream| upstream.failure()))
     }
 
-    /// What the operator should know of a server that is ready. A replica whose bucket is away answers for a while: taken out
-    /// of a balancer at once, no replica would be left.
-    pub fn remark(&self) -> Option<String> {
-        self.watcher.backlog().or_else(|| self.upstream.as_ref().and_then(|upstream| upstream.trouble()))
+    /// A warning for the operator of a ready server. A replica stays ready for a while when its bucket fails. Otherwise
+    /// load balancers would drop all replicas at once.
+    pub fn warning(&self) -> Option<String> {
+        self.watcher.backlog().or_else(|| self.upstream.as_ref().and_then(|upstream| upstream.failure()))
     }
 }
