@@ -85,7 +85,14 @@ pub struct AnswerCache(ByteCache<AnswerKey, CacheEntry>);
 /// The right to build an answer. Other requests for the same answer wait until it is finished or dropped.
 #[derive(Debug)]
 pub struct BuildGuard<'c> {
-    guard: PlaceholderGuard<'c, AnswerKey, CacheEntry, ByBytes, DefaultHashBuilder, DefaultLifecycle<AnswerKey, CacheEntry>>,
+    guard: PlaceholderGuard<
+        'c,
+        AnswerKey,
+        CacheEntry,
+        ByBytes,
+        DefaultHashBuilder,
+        DefaultLifecycle<AnswerKey, CacheEntry>,
+    >,
     cache: &'c AnswerCache,
 }
 

@@ -119,7 +119,10 @@ mod tests {
     fn a_key_in_another_form_is_explained() {
         let cases = [
             (None, "No API key was sent. "),
-            (Some("mfk_abc"), "contains a key without the scheme `Bearer`. Send the key as `Authorization: Bearer mfk_...`"),
+            (
+                Some("mfk_abc"),
+                "contains a key without the scheme `Bearer`. Send the key as `Authorization: Bearer mfk_...`",
+            ),
             (Some("Basic dXNlcjo="), "`Authorization: Basic` is not supported. Send the key as"),
             (Some("Bearer"), "contains no key"),
             (Some("Token mfk_abc"), "an unsupported scheme"),

@@ -256,10 +256,7 @@ impl Service {
             exchange.window = RateHeaders::None;
             return Err(Problem::invalid_request(
                 StatusCode::URI_TOO_LONG,
-                format!(
-                    "The path and query are {uri_bytes} bytes long; the limit is {}.",
-                    self.settings.max_uri_bytes
-                ),
+                format!("The path and query are {uri_bytes} bytes long; the limit is {}.", self.settings.max_uri_bytes),
             ));
         }
         if self.settings.cors.is_preflight(request) {

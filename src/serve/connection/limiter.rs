@@ -13,8 +13,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::api::observe::{ConnectionLimit, CloseReason};
-use crate::serve::connection::state::{Evictable, ConnectionState};
+use crate::api::observe::{CloseReason, ConnectionLimit};
+use crate::serve::connection::state::{ConnectionState, Evictable};
 
 /// The time for which a connection may be idle, unfinished or slow before it can be closed for another network. New
 /// callers need it to send their request.
@@ -204,11 +204,7 @@ impl ConnectionTable {
     }
 
     /// Closes the first connection by `order`, which returns `None` for connections that must stay.
-    fn evict<O: Ord>(
-        &self,
-        now: Instant,
-        order: impl Fn(&OpenConnection, &Evictable) -> Option<O>,
-    ) -> Option<Evicted> {
+    fn evict<O: Ord>(&self, now: Instant, order: impl Fn(&OpenConnection, &Evictable) -> Option<O>) -> Option<Evicted> {
         loop {
             let candidates = self.open.iter().filter_map(|(number, open)| {
                 let evictable = open.state.evictable(now)?;
@@ -354,7 +350,8 @@ mod tests {
                 assert_eq!(limiter.lock().open.len(), self.0.len() + 1, "it had left its slot");
                 return Ok(name);
             }
-            let closed = self.0.iter().position(|(_, slot)| slot.state.close_reason().is_some()).expect("one is evicted");
+            let closed =
+                self.0.iter().position(|(_, slot)| slot.state.close_reason().is_some()).expect("one is evicted");
             let (name, slot) = self.0.remove(closed);
             timeout(Duration::ZERO, slot.state.closed()).await.expect("it is closed");
             drop(slot);

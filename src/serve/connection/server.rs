@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::api::Service;
-use crate::api::observe::{ConnectionLimit, CloseReason};
+use crate::api::observe::{CloseReason, ConnectionLimit};
 use crate::model::network::network_of;
 use crate::serve::connection::address::TrustedProxies;
 use crate::serve::connection::dispatch::Dispatcher;

@@ -276,7 +276,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_reason_depends_on_the_phase() {
         let state = ConnectionState::default();
-        let reasons = |state: &ConnectionState| state.evictable(Instant::now()).map(|evictable| (evictable.reason, evictable.has_key));
+        let reasons = |state: &ConnectionState| {
+            state.evictable(Instant::now()).map(|evictable| (evictable.reason, evictable.has_key))
+        };
         assert_eq!(reasons(&state), Some((CloseReason::Unfinished, false)), "a new one");
         assert!(state.start_answer());
         assert_eq!(reasons(&state), None, "answering");
@@ -327,7 +329,9 @@ mod tests {
         state.start_long_poll();
         advance(Duration::from_secs(7)).await;
         assert!(!state.awaits_request(), "no time limit of asking is on");
-        let reasons = state.evictable(Instant::now()).map(|evictable| (evictable.reason, evictable.duration.as_secs(), evictable.has_key));
+        let reasons = state
+            .evictable(Instant::now())
+            .map(|evictable| (evictable.reason, evictable.duration.as_secs(), evictable.has_key));
         assert_eq!(reasons, Some((CloseReason::Waiting, 7, true)));
         state.finish_long_poll();
         assert!(state.evictable(Instant::now()).is_none(), "it is answered");

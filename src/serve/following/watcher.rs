@@ -332,7 +332,8 @@ impl Watcher {
 
     /// A message about the commits that are not in the bucket yet.
     pub fn backlog(&self) -> Option<String> {
-        let (held_for, newest) = (self.published_only.as_ref().and(self.held_back_for())?, self.newest.load().commit().seq);
+        let (held_for, newest) =
+            (self.published_only.as_ref().and(self.held_back_for())?, self.newest.load().commit().seq);
         let published = self.published.load().commit().seq;
         Some(format!(
             "callers see seq {published}; commits up to seq {newest} have been missing from the bucket for {} s",
@@ -367,8 +368,7 @@ impl Watcher {
         };
         if is_due && is_published(&newest) == Some(true) {
             self.publish(file, Arc::clone(&newest));
-        } else if let Some((awaited, since)) =
-            file.awaited.take_if(|(awaited, _)| is_published(awaited) == Some(true))
+        } else if let Some((awaited, since)) = file.awaited.take_if(|(awaited, _)| is_published(awaited) == Some(true))
         {
             let later = file.held_back.filter(|_| awaited.commit() != newest.commit());
             self.publish(file, awaited);

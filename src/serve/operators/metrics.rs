@@ -10,7 +10,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::api::observe::{Answered, CloseCause, ConnectionLimit, CloseReason, Observer, RequestLog, WaitEnd};
+use crate::api::observe::{Answered, CloseCause, CloseReason, ConnectionLimit, Observer, RequestLog, WaitEnd};
 use crate::api::{Code, Service, SnapshotSource};
 use crate::model::time::now;
 use crate::model::{Dataset, LicenseId, Timestamp};
@@ -91,15 +91,15 @@ const SAMPLED: &[Sampled<ScrapeSource>] = &[
     ("snapshot_age", MetricKind::Seconds, "Age of the last served commit", |scrape| {
         now().unix_s() - scrape.watcher.published().commit().time.unix_s()
     }),
-    ("held_back", MetricKind::Gauge, "1 while a commit is held back by the change delay, or until it is published", |scrape| {
-        i64::from(scrape.watcher.newest().commit() != scrape.watcher.published().commit())
-    }),
     (
         "held_back",
-        MetricKind::Seconds,
-        "Time for which the oldest held-back commit has waited",
-        |scrape| scrape.watcher.held_back_for().map_or(0, |time| count(time.as_secs())),
+        MetricKind::Gauge,
+        "1 while a commit is held back by the change delay, or until it is published",
+        |scrape| i64::from(scrape.watcher.newest().commit() != scrape.watcher.published().commit()),
     ),
+    ("held_back", MetricKind::Seconds, "Time for which the oldest held-back commit has waited", |scrape| {
+        scrape.watcher.held_back_for().map_or(0, |time| count(time.as_secs()))
+    }),
     (
         "database_followed",
         MetricKind::Gauge,
@@ -112,12 +112,9 @@ const SAMPLED: &[Sampled<ScrapeSource>] = &[
         "1 if another publisher took over from this database: the server is not ready, and later responds with 503",
         |scrape| i64::from(scrape.watcher.is_fenced()),
     ),
-    (
-        "answer_cache",
-        MetricKind::Bytes,
-        "Size of the cached responses, including compressed parts",
-        |scrape| count(scrape.service.cached().1),
-    ),
+    ("answer_cache", MetricKind::Bytes, "Size of the cached responses, including compressed parts", |scrape| {
+        count(scrape.service.cached().1)
+    }),
     ("answer_cache_entries", MetricKind::Gauge, "Cached responses", |scrape| {
         i64::try_from(scrape.service.cached().0).unwrap_or(i64::MAX)
     }),
@@ -154,18 +151,24 @@ const SAMPLED_OF_REPLICAS: &[Sampled<Arc<dyn Upstream>>] = &[
         count(upstream.stats().applied)
     }),
     ("replica_loads", MetricKind::Counter, "Loaded whole states", |upstream| count(upstream.stats().loads)),
-    ("replica_digest_failures", MetricKind::Counter, "Number of times that the rows differed from the origin's", |upstream| {
-        count(upstream.stats().digest_failures)
-    }),
+    (
+        "replica_digest_failures",
+        MetricKind::Counter,
+        "Number of times that the rows differed from the origin's",
+        |upstream| count(upstream.stats().digest_failures),
+    ),
     (
         "replica_unusable_objects",
         MetricKind::Counter,
         "Polls of the bucket that found a damaged or misplaced object",
         |upstream| count(upstream.stats().unusable_objects),
     ),
-    ("replica_fit", MetricKind::Gauge, "1 while the replica is new enough to be served; 0 means that it responds with 503", |upstream| {
-        i64::from(upstream.is_fresh())
-    }),
+    (
+        "replica_fit",
+        MetricKind::Gauge,
+        "1 while the replica is new enough to be served; 0 means that it responds with 503",
+        |upstream| i64::from(upstream.is_fresh()),
+    ),
 ];
 
 fn new_duration_histogram() -> Histogram {

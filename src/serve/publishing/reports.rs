@@ -152,7 +152,8 @@ impl ReportFiles {
         if report.id != id {
             return Err(ReportError::Unusable(format!("it is of another database ({})", report.id)));
         }
-        let uses: Uses = serde_json::from_str(&report.usage).map_err(|error| ReportError::Unusable(error.to_string()))?;
+        let uses: Uses =
+            serde_json::from_str(&report.usage).map_err(|error| ReportError::Unusable(error.to_string()))?;
         let path = folder_of(&self.database).join(format!("{}{KIND}{name}", prefix(&self.database)));
         let file = write_file(&path, &uses, Some(&self.database));
         file.map(Some).map_err(|error| ReportError::Failing(format!("{}: {error}", path.display())))

@@ -75,7 +75,11 @@ pub async fn run(monitored: Arc<dyn Monitored>, setup: AdminSetup) {
     }
 }
 
-async fn answer(monitored: Arc<dyn Monitored>, hosts: &[String], request: http::request::Parts) -> Response<Full<Bytes>> {
+async fn answer(
+    monitored: Arc<dyn Monitored>,
+    hosts: &[String],
+    request: http::request::Parts,
+) -> Response<Full<Bytes>> {
     let path = request.uri.path();
     let (status, kind, body) = match path {
         _ if !matches!(request.method, Method::GET | Method::HEAD) => {
@@ -138,9 +142,11 @@ async fn run_blocking<T: Send + 'static>(
     match tokio::time::timeout(BUILD_TIMEOUT, tokio::task::spawn_blocking(build)).await {
         Ok(Ok(built)) => Ok(built),
         // The panic is in the log.
-        Ok(Err(_)) => {
-            Err((StatusCode::INTERNAL_SERVER_ERROR, TEXT, "the page could not be built; the log has the reason\n".to_owned()))
-        }
+        Ok(Err(_)) => Err((
+            StatusCode::INTERNAL_SERVER_ERROR,
+            TEXT,
+            "the page could not be built; the log has the reason\n".to_owned(),
+        )),
         Err(_) => Err((
             StatusCode::SERVICE_UNAVAILABLE,
             TEXT,

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use askama::Template;
 
 use super::lag::{SAMPLES, lag_s};
+use super::monitored::Monitored;
 use super::server::MonitoredServer;
 use super::traffic::{self, RouteTraffic};
-use super::monitored::Monitored;
 use crate::api::SnapshotSource;
 use crate::model::key::KeyStatus;
 use crate::model::license::Rule;
