@@ -1,22 +1,22 @@
 //! medfeed: a licensed feed of medical conference and journal records.
 //!
-//! All work happens when data is written; every read is a short range scan of an index that already holds the answer,
-//! on one immutable snapshot. ARCHITECTURE.md tells the whole; the modules, in reading order:
+//! The work happens when data is written. Every read is a short range scan of an index, on an immutable snapshot.
+//! ARCHITECTURE.md explains the design. The modules, in reading order:
 //!
 //! - [`model`]: the plain types and their rules.
 //! - [`store`]: the database file: one writer, read-only followers.
-//! - [`view`]: a license's view of a snapshot, the only door to records.
+//! - [`view`]: a license's view of a snapshot, the only access to records.
 //! - [`token`]: sync tokens and cursors.
 //! - [`query`]: lists, the feed, reference lists and exports of a view.
 //! - `bucket`: objects in an object store or a folder (feature `bucket`).
-//! - `replicate`: what an origin publishes into a bucket, and what its replicas read there (feature `bucket`).
+//! - `replicate`: publishes a database to a bucket, and follows it from there (feature `bucket`).
 //! - [`contract`]: endpoints, parameters and error codes, declared once.
-//! - [`docs`]: the service's own documentation.
-//! - [`explorer`]: the page at `/` that shows what a license sees.
+//! - [`docs`]: the documentation pages.
+//! - [`explorer`]: the page at `/` that shows the records of a license.
 //! - [`api`]: the endpoints as plain functions.
 //! - [`serve`]: sockets, connections, and following the file.
 //! - [`transport`]: outgoing HTTP requests, and TLS settings.
-//! - [`import`]: curated files in, validated against the state that they edit.
+//! - [`import`]: reads curated files, validates them, and writes them to the database.
 //! - [`pull`]: a customer's copy, kept over HTTP.
 //! - [`cli`]: the command line.
 

@@ -1,29 +1,29 @@
-//! The explorer: a page at `/` that shows what a license sees, by plain requests under `/v1` with the key that its reader
-//! pastes. The server treats it as any other caller.
+//! The explorer: a page at `/` that shows the records of a license. It sends plain requests under `/v1`, with the key
+//! that the user pastes. The server treats it like any other caller.
 //!
-//! It has no build step. `app.js` is its start. `model/` holds plain modules without DOM: the copy of the license's records, its
-//! search, facets and deadlines. `copies.js` keeps the copies of the present key. `views/` draws them, with the shared parts of
-//! `parts.js`. `api.js` makes requests and curl lines, `session.js` holds the key. `filters.js` and `regions.js` are generated
-//! from tables of the server. The scripts are sent without comments and needless blanks (`lean.rs`). [`demo`] is what only a
-//! demo's page reads.
+//! There is no build step. `app.js` is the entry point. `model/` contains modules without DOM: the copy of the records,
+//! search, facets and deadlines. `copies.js` keeps the copies of the current key. `views/` renders, with the shared
+//! parts in `parts.js`. `api.js` sends requests and builds curl lines, `session.js` stores the key. `filters.js` and
+//! `regions.js` are generated from the server's tables. Scripts are minified (`minify.rs`). [`demo`] has the data for a
+//! demo's page.
 
 pub mod demo;
-mod lean;
+mod minify;
 
 pub use demo::Demo;
 
 use serde_json::{Value, json};
 
-use self::lean::lean;
+use self::minify::minify;
 use crate::model::Dataset;
 use crate::model::country;
 use crate::model::value::ValueKind;
 
-/// A `Content-Security-Policy` that fits the page: what this server gives, no inline script or style, and no form that is sent.
+/// The page's `Content-Security-Policy`: only files of this server, no inline scripts or styles, no forms.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                                            img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Where the page is told of a demo's licenses and edits; such a path exists in a demo only.
+/// The path of the demo's licenses and edits. It exists only in a demo.
 pub const DEMO_PATH: &str = "/demo.json";
 
 const PAGE: &str = include_str!("page.html");
@@ -34,7 +34,7 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
-/// Scripts of this folder, by path.
+/// Includes scripts of this folder, by path.
 macro_rules! scripts {
     ($($file:literal),* $(,)?) => {
         &[$((concat!("/explorer/", $file), include_str!($file))),*]
@@ -84,13 +84,13 @@ const ASSETS: [(&str, &str, &[u8]); 3] = [
 /// A file of the page, ready to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asset {
-    /// Its `Content-Type`.
+    /// The `Content-Type`.
     pub content_type: &'static str,
-    /// Its bytes.
+    /// The bytes.
     pub body: Vec<u8>,
 }
 
-/// The file at a path, which is compared exactly. `in_demo` says whether the page should ask for [`DEMO_PATH`].
+/// Finds the file at a path. `in_demo`: the page loads [`DEMO_PATH`].
 pub fn find(path: &str, in_demo: bool) -> Option<Asset> {
     if path == "/" {
         let demo = if in_demo { DEMO_PATH.trim_start_matches('/') } else { "" };
@@ -106,21 +106,21 @@ pub fn find(path: &str, in_demo: bool) -> Option<Asset> {
         return Some(Asset { content_type: STYLE, body: without_blanks(STYLE_SHEET).into_bytes() });
     }
     if let Some((_, script)) = SCRIPTS.iter().find(|(known, _)| *known == path) {
-        return Some(Asset { content_type: SCRIPT, body: lean(script).into_bytes() });
+        return Some(Asset { content_type: SCRIPT, body: minify(script).into_bytes() });
     }
     let (_, content_type, body) = ASSETS.iter().find(|(known, ..)| *known == path)?;
     Some(Asset { content_type, body: body.to_vec() })
 }
 
-/// The style without indentation and the blanks that people need.
+/// Removes indentation and unnecessary blanks from a style sheet.
 fn without_blanks(style: &str) -> String {
-    let lean: String = style.lines().map(str::trim).collect();
+    let joined: String = style.lines().map(str::trim).collect();
     [(" { ", "{"), (" {", "{"), ("{ ", "{"), ("; ", ";"), (";}", "}"), (" }", "}"), (": ", ":"), (", ", ",")]
         .iter()
-        .fold(lean, |style, (long, short)| style.replace(long, short))
+        .fold(joined, |style, (long, short)| style.replace(long, short))
 }
 
-/// A script with the boxes of each dataset's list: `q`, and the parameters that its fields declare.
+/// A script with the filter boxes of each dataset: `q`, and the filters of its fields.
 fn filters() -> String {
     let boxes = |dataset: Dataset| -> Vec<Value> {
         let table = dataset.table();
@@ -137,8 +137,8 @@ fn filters() -> String {
     format!("export const FILTERS = {boxes};\n")
 }
 
-/// A script with the countries of each region, each with its aliases in their comparable form: `Spain,espana|Sweden,sverige`.
-/// Long aliases are left out, and codes that a search finds as the beginning of the name.
+/// A script with the countries of each region and their folded aliases: `Spain,espana|Sweden,sverige`. It omits long
+/// aliases and those that are prefixes of the name.
 fn regions() -> String {
     const MAX_ALIAS: usize = 21;
     let words = |country: &&'static str| {
@@ -153,7 +153,7 @@ fn regions() -> String {
     format!("export const REGIONS = {};\n", regions.collect::<Value>())
 }
 
-/// A parameter's name in words: `start_date_from` as `Start date from`.
+/// The label of a parameter: `Start date from` for `start_date_from`.
 fn label(name: &str) -> String {
     let words = name.replace('_', " ");
     words[..1].to_uppercase() + &words[1..]
@@ -163,7 +163,7 @@ fn label(name: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The most bytes that the whole page takes, before compression.
+    /// The maximum size of the whole page in bytes, before compression.
     const MAX_BYTES: usize = 100 << 10;
 
     const OTHERS: [&str; 4] = ["/", "/explorer/style.css", "/explorer/filters.js", "/explorer/regions.js"];
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_page_names_is_there() {
+    fn all_files_that_the_page_loads_exist() {
         let mut count = 0;
         let scripts = SCRIPTS.iter().map(|(path, text)| (*path, (*text).to_owned()));
         for (path, text) in scripts.chain([("/", PAGE.to_owned()), ("/explorer/style.css", STYLE_SHEET.to_owned())]) {
@@ -216,7 +216,8 @@ mod tests {
                 assert!(find(&found, false).is_some(), "{path} names {name}");
                 count += 1;
             }
-            // The page loads nothing from elsewhere, and has no script or style within a file. One file may keep the key.
+            // The page loads nothing from other servers, and has no inline scripts or styles. Only one file may store
+            // the key.
             for forbidden in ["http://", "https://", "localStorage", "sessionStorage", "innerHTML", "style=\"", "eval("]
             {
                 let is_there = text.replace("http://www.w3.org/2000/svg", "").contains(forbidden);

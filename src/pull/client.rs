@@ -22,7 +22,7 @@ use super::server_url::ServerUrl;
 use crate::contract::Code;
 use crate::model::Dataset;
 use crate::transport::causes::root_cause;
-use crate::transport::http::{self as transport, RequestBuilder, Response, Rules};
+use crate::transport::http::{self as transport, ClientSettings, RequestBuilder, Response};
 use crate::transport::trust;
 
 /// The longest time for which a service can be asked to hold an empty page back, in seconds. Less than the silence that a
@@ -111,8 +111,8 @@ impl Client {
                         digits"
                 .to_owned());
         }
-        let tls = if server.is_https() { trust::by_authorities(ca_file)? } else { trust::nobody()? };
-        let rules = Rules { tls, is_local: server.is_loopback(), silence: limits.silence };
+        let tls = if server.is_https() { trust::trust_authorities(ca_file)? } else { trust::trust_nothing()? };
+        let rules = ClientSettings { tls, is_local: server.is_loopback(), silence: limits.silence };
         let http = transport::client(rules).map_err(|error| root_cause(&error).to_string())?;
         let authorization = format!("Bearer {key}");
         let (takes_wait, page_limit) = (AtomicBool::new(true), AtomicU32::new(0));

@@ -9,35 +9,32 @@ use reqwest::redirect::Policy;
 
 use super::tls::ClientConfig;
 
-/// The longest time in which a connection may be made.
-const CONNECTING: Duration = Duration::from_secs(15);
+/// The time limit for connecting.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The rules of a client.
+/// The settings of a client.
 #[derive(Debug)]
-pub struct Rules {
+pub struct ClientSettings {
     /// The TLS settings.
     pub tls: ClientConfig,
-    /// Whether requests go to this machine itself, so that no proxy of the environment is used.
+    /// Whether the server is on this machine, so that proxies of the environment are ignored.
     pub is_local: bool,
-    /// How long the server may send nothing: before its answer's head, and before each further part of its body.
+    /// The time limit for the response's head, and for each further part of its body.
     pub silence: Duration,
 }
 
-/// A client.
+/// A blocking client.
 pub type Client = blocking::Client;
 
-/// Creates a client. It follows no redirects, since a key is for one server only.
-///
-/// # Errors
-/// When the system gives no thread.
-pub fn client(rules: Rules) -> Result<Client, Error> {
+/// Creates a client. It follows no redirects, since keys must not be sent to another server.
+pub fn client(settings: ClientSettings) -> Result<Client, Error> {
     let mut builder = blocking::Client::builder()
         .redirect(Policy::none())
         .user_agent(concat!("medfeed/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(CONNECTING)
-        .timeout(rules.silence)
-        .tls_backend_preconfigured(rules.tls);
-    if rules.is_local {
+        .connect_timeout(CONNECT_TIMEOUT)
+        .timeout(settings.silence)
+        .tls_backend_preconfigured(settings.tls);
+    if settings.is_local {
         builder = builder.no_proxy();
     }
     builder.build()

@@ -18,16 +18,13 @@ pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-/// Makes the provider the process's own, for libraries that take it from there.
+/// Installs the provider as the default of the process, for libraries that use it.
 pub fn install_provider() {
-    // One that is installed already is as good.
+    // Fails if one is installed already, which is fine.
     let _ = ring::default_provider().install_default();
 }
 
-/// The settings of a server with a certificate chain and its key.
-///
-/// # Errors
-/// When chain and key do not match, or are of a kind that is not supported.
+/// The settings of a server. Fails if the chain and the key do not match or are not supported.
 pub fn server_config(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Result<ServerConfig, Error> {
     let builder = versions(ServerConfig::builder_with_provider(provider()))?;
     let mut config = builder.with_no_client_auth().with_single_cert(chain, key)?;
@@ -35,7 +32,7 @@ pub fn server_config(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'st
     Ok(config)
 }
 
-/// A builder with the supported versions.
+/// Sets the supported versions.
 pub(super) fn versions<S: ConfigSide>(
     builder: ConfigBuilder<S, WantsVersions>,
 ) -> Result<ConfigBuilder<S, WantsVerifier>, Error> {

@@ -1,8 +1,8 @@
-//! The certificates that a client accepts: those of authorities, or exactly those in a PEM file.
+//! The certificates that a client accepts: signed by an authority, or exactly those in a PEM file.
 //!
-//! A PEM file of authorities may also hold the server's own certificate. `openssl req -x509` marks a self-signed certificate as
-//! that of an authority, and the usual rules let no server use such a one. The verifier accepts it if it is exactly the one in
-//! the file, is valid for the server's name, and has not expired.
+//! A PEM file of authorities may also contain the server's own certificate. `openssl req -x509` marks self-signed
+//! certificates as those of an authority, and the usual rules reject them for servers. The verifier accepts such a
+//! certificate if it is in the file, is valid for the server's name, and has not expired.
 
 use std::error::Error as StdError;
 use std::fs;
@@ -22,14 +22,12 @@ use tokio_rustls::rustls::{
 use super::causes::cause_of;
 use super::tls::{provider, versions};
 
-/// rustls's message for a certificate that is marked as an authority's.
+/// rustls's error for a server certificate that is marked as an authority's.
 const AUTHORITY: &str = "CaUsedAsEndEntity";
 
-/// Client settings that trust the certificates of a PEM file, or those of the system.
-///
-/// # Errors
-/// When there are none, in words.
-pub fn by_authorities(ca_file: Option<&Path>) -> Result<ClientConfig, String> {
+/// Client settings that trust the authorities in a PEM file, or those of the system. Returns an error message if there
+/// are none.
+pub fn trust_authorities(ca_file: Option<&Path>) -> Result<ClientConfig, String> {
     let (trusted, pinned) = match ca_file {
         Some(file) => certificates_in(file).map(|found| (found.clone(), found))?,
         None => (system_certificates()?, Vec::new()),
@@ -38,27 +36,21 @@ pub fn by_authorities(ca_file: Option<&Path>) -> Result<ClientConfig, String> {
     roots.add_parsable_certificates(trusted);
     let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider()).build();
     let authorities = verifier.map_err(|_| match ca_file {
-        Some(file) => format!("{} holds no certificate that can be read", file.display()),
-        None => "the certificates of the system cannot be read; give --ca-file".to_owned(),
+        Some(file) => format!("{} contains no readable certificate", file.display()),
+        None => "the certificates of the system cannot be read; use --ca-file".to_owned(),
     })?;
     client_config(Accepted::Signed { authorities, pinned })
 }
 
-/// Client settings that accept exactly the first certificate of a PEM file, whatever names and dates it has: the server that
-/// has its key is the one that this machine runs.
-///
-/// # Errors
-/// When there is none, in words.
-pub fn exactly(file: &Path) -> Result<ClientConfig, String> {
+/// Client settings that accept only the first certificate of a PEM file, regardless of its names and dates: only the
+/// server of this machine has its key. Returns an error message if there is none.
+pub fn trust_exactly(file: &Path) -> Result<ClientConfig, String> {
     let certificate = CertificateDer::from_pem_file(file).map_err(|error| error.to_string())?;
     client_config(Accepted::Exactly(certificate))
 }
 
-/// Client settings that accept no certificate, for plain HTTP: the system's certificates are not read, and may be missing.
-///
-/// # Errors
-/// When the library does not support its own provider, in words.
-pub fn nobody() -> Result<ClientConfig, String> {
+/// Client settings that accept no certificate, for plain HTTP. They do not need the system's certificates.
+pub fn trust_nothing() -> Result<ClientConfig, String> {
     client_config(Accepted::Nothing)
 }
 
@@ -76,7 +68,7 @@ fn certificates_in(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> 
     let certificates = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
     let certificates = certificates.map_err(|error| format!("{}: {error}", file.display()))?;
     if certificates.is_empty() {
-        return Err(format!("{} holds no certificate; give a PEM file with `BEGIN CERTIFICATE`", file.display()));
+        return Err(format!("{} contains no certificate; use a PEM file with `BEGIN CERTIFICATE`", file.display()));
     }
     Ok(certificates)
 }
@@ -85,7 +77,7 @@ fn system_certificates() -> Result<Vec<CertificateDer<'static>>, String> {
     let found = rustls_native_certs::load_native_certs();
     if found.certs.is_empty() {
         return Err("the system has no certificates of authorities; install them (on Debian the package \
-                    `ca-certificates`), or give --ca-file"
+                    `ca-certificates`), or use --ca-file"
             .to_owned());
     }
     Ok(found.certs)
@@ -93,7 +85,7 @@ fn system_certificates() -> Result<Vec<CertificateDer<'static>>, String> {
 
 #[derive(Debug)]
 enum Accepted {
-    /// Certificates that an authority has signed, and the pinned ones themselves.
+    /// Certificates that an authority has signed, and the pinned ones.
     Signed { authorities: Arc<WebPkiServerVerifier>, pinned: Vec<CertificateDer<'static>> },
     /// One certificate.
     Exactly(CertificateDer<'static>),
@@ -123,7 +115,7 @@ impl ServerCertVerifier for Verifier {
             Accepted::Signed { authorities, pinned } => (authorities, pinned),
         };
         match authorities.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
-            // The library checks the time before the mark: an expired certificate has another error.
+            // rustls checks the dates first: an expired certificate causes another error.
             Err(Error::InvalidCertificate(CertificateError::Other(other)))
                 if other.0.to_string() == AUTHORITY && pinned.contains(end_entity) =>
             {
@@ -169,7 +161,7 @@ pub fn tls_error_in<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a Error
     None
 }
 
-/// Why a server's certificate was refused, and what helps, if an error says that one was.
+/// Returns the reason and a remedy if an error is about a rejected certificate.
 pub fn reason_in(error: &(dyn StdError + 'static)) -> Option<String> {
     match tls_error_in(error)? {
         Error::InvalidCertificate(fault) => Some(reason(fault)),
@@ -180,24 +172,24 @@ pub fn reason_in(error: &(dyn StdError + 'static)) -> Option<String> {
 fn reason(fault: &CertificateError) -> String {
     match fault {
         CertificateError::UnknownIssuer => {
-            "its certificate is not signed by an authority that is trusted; give the PEM file of the authority, or of the server's \
+            "its certificate is not signed by a trusted authority; pass the PEM file of the authority, or of the server's \
              own certificate, with --ca-file"
                 .to_owned()
         }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            "its certificate does not have the name of the address; use an address that it has, or make one that does (openssl \
-             req -x509 with -addext subjectAltName=DNS:NAME or IP:ADDRESS)"
+            "its certificate does not contain the name in the address; use a name that it contains, or create a certificate \
+             with this name (openssl req -x509 with -addext subjectAltName=DNS:NAME or IP:ADDRESS)"
                 .to_owned()
         }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "its certificate has expired; have the operator renew it, and check this machine's clock".to_owned()
+            "its certificate has expired; ask the operator to renew it, and check this machine's clock".to_owned()
         }
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             "its certificate is not valid yet; check the clocks of this machine and of the server".to_owned()
         }
         CertificateError::Other(other) if other.0.to_string() == AUTHORITY => {
-            "it shows the certificate of an authority as its own; give exactly that one with --ca-file, or make another one \
-             (openssl req -x509 with -addext basicConstraints=critical,CA:FALSE)"
+            "its certificate is marked as that of an authority; pass exactly this certificate with --ca-file, or create another \
+             one (openssl req -x509 with -addext basicConstraints=critical,CA:FALSE)"
                 .to_owned()
         }
         other => format!("its certificate was refused ({other})"),

@@ -338,9 +338,9 @@ fn https_is_trusted_by_the_named_authority_alone() {
     assert!(pulled.url().starts_with("https://"));
     let cases = [
         ("--dataset conferences --ca-file cert.pem", 0, ""),
-        ("--dataset conferences", 1, "not signed by an authority that is trusted"),
+        ("--dataset conferences", 1, "not signed by a trusted authority"),
         ("--dataset conferences --ca-file none.pem", 2, "none.pem"),
-        ("--dataset conferences --ca-file empty.pem", 2, "holds no certificate"),
+        ("--dataset conferences --ca-file empty.pem", 2, "contains no certificate"),
     ];
     for (args, code, message) in cases {
         let done = pulled.run(args);
@@ -370,9 +370,9 @@ fn a_self_signed_certificate_is_trusted_where_it_is_the_one_in_the_file() {
             "127.0.0.1",
             2000,
             2999,
-            "certificate of an authority as its own; give exactly that one with --ca-file",
+            "its certificate is marked as that of an authority; pass exactly this certificate with --ca-file",
         ),
-        ("own", "feed.example.org", 2000, 2999, "does not have the name of the address"),
+        ("own", "feed.example.org", 2000, 2999, "does not contain the name in the address"),
         ("own", "127.0.0.1", 2000, 2001, "has expired"),
         ("own", "127.0.0.1", 2998, 2999, "not valid yet"),
     ];

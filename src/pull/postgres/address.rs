@@ -122,7 +122,7 @@ impl Address {
         let client = if config.get_ssl_mode() == SslMode::Disable {
             config.connect(NoTls)
         } else {
-            let tls = trust::by_authorities(self.roots.as_deref()).map_err(unusable)?;
+            let tls = trust::trust_authorities(self.roots.as_deref()).map_err(unusable)?;
             config.connect(MakeRustlsConnect::new(tls))
         };
         client.map_err(|error| unconnected(&self.shown, &error))

@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::StatusCode;
 
 use crate::transport::causes::root_cause;
-use crate::transport::http::{self as transport, Rules};
+use crate::transport::http::{self as transport, ClientSettings};
 use crate::transport::trust;
 
 /// The maximum number of bytes to read of a response.
@@ -83,8 +83,8 @@ impl Probe {
     pub fn ask(&self) -> Result<(), Unhealthy> {
         let address = reachable(self.address);
         let (scheme, tls) = match &self.certificate {
-            Some(file) => ("https", trust::exactly(file)),
-            None => ("http", trust::nobody()),
+            Some(file) => ("https", trust::trust_exactly(file)),
+            None => ("http", trust::trust_nothing()),
         };
         let url = format!("{scheme}://{address}{}", self.path);
         let tls = tls.map_err(|reason| Unhealthy::CertificateFile {
@@ -101,7 +101,7 @@ impl Probe {
             _ if is_late => Unhealthy::Late { url: url.clone(), timeout: self.timeout },
             _ => Unhealthy::Unreachable { url: url.clone(), reason: root_cause(error).to_string() },
         };
-        let client = transport::client(Rules { tls, is_local: true, silence: self.timeout });
+        let client = transport::client(ClientSettings { tls, is_local: true, silence: self.timeout });
         let answer = client.and_then(|client| client.get(&url).timeout(self.timeout).send());
         let answer = answer.map_err(|error| failed(&error, error.is_timeout()))?;
         let status = answer.status();

@@ -1,13 +1,13 @@
-//! Scripts without comments, indentation and other blanks that only people need.
+//! Removes comments and unnecessary white space from scripts.
 
-/// The characters after which a slash begins a regular expression, and not a division.
+/// After these characters a slash begins a regular expression, not a division.
 const BEFORE_EXPRESSION: &str = "(,=:[!&|?{};+-*%<>~^";
-/// The words after which it does.
+/// After these words, too.
 const WORDS_BEFORE_EXPRESSION: [&str; 5] = ["return", "case", "typeof", "of", "in"];
 
-/// Returns a script without comments and needless blanks. A line break stays wherever a statement might end there. A line break
-/// in a template takes the indentation after it along: the page's templates are markup.
-pub fn lean(script: &str) -> String {
+/// Removes comments and unnecessary white space. Keeps line breaks that may end a statement. In template literals it
+/// removes indentation after line breaks, since the page's templates are markup.
+pub fn minify(script: &str) -> String {
     let mut scanner = Scanner { rest: script, out: String::with_capacity(script.len()) };
     scanner.code();
     scanner.out.push('\n');
@@ -20,13 +20,13 @@ struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    /// Copies code up to its end, or up to the brace that ends a template's expression.
+    /// Copies code up to its end, or up to the brace that ends an expression in a template.
     fn code(&mut self) {
         let mut depth = 0;
         loop {
-            let blank = self.skip_blank();
+            let skipped = self.skip_blank();
             let Some(next) = self.rest.chars().next() else { return };
-            self.separate(blank, next);
+            self.separate(skipped, next);
             match next {
                 '\'' | '"' => self.text(next),
                 '`' => self.template(),
@@ -41,7 +41,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Skips blanks and comments. Returns them.
+    /// Skips white space and comments. Returns the skipped text.
     fn skip_blank(&mut self) -> &'a str {
         let before = self.rest;
         loop {
@@ -57,10 +57,10 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Writes what must stay of a blank before a character.
-    fn separate(&mut self, blank: &str, next: char) {
-        let Some(last) = self.out.chars().next_back().filter(|_| !blank.is_empty()) else { return };
-        if blank.contains('\n') {
+    /// Writes the line break or blank that must stay of a skipped text before a character.
+    fn separate(&mut self, skipped: &str, next: char) {
+        let Some(last) = self.out.chars().next_back().filter(|_| !skipped.is_empty()) else { return };
+        if skipped.contains('\n') {
             if !"{([,;".contains(last) && !"})].".contains(next) {
                 self.out.push('\n');
             }
@@ -69,7 +69,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Whether an expression comes next, and not an operator.
+    /// Whether an expression must follow, not an operator.
     fn expects_expression(&self) -> bool {
         let before = self.out.trim_end();
         let word = before.rsplit(|letter| !is_word(letter)).next().unwrap_or_default();
@@ -79,14 +79,14 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Copies a text with its quotes.
+    /// Copies a string with its quotes.
     fn text(&mut self, quote: char) {
         self.copy(1);
         self.copy_until(|letter| letter == quote);
         self.copy(1);
     }
 
-    /// Copies a regular expression; its flags are code.
+    /// Copies a regular expression without its flags.
     fn regular_expression(&mut self) {
         self.copy(1);
         let mut in_class = false;
@@ -97,7 +97,7 @@ impl<'a> Scanner<'a> {
         self.copy(1);
     }
 
-    /// Copies a template with its backquotes.
+    /// Copies a template literal with its backquotes.
     fn template(&mut self) {
         self.copy(1);
         loop {
@@ -117,14 +117,14 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Copies up to a character, which no backslash escapes.
+    /// Copies up to a character that is not escaped.
     fn copy_until(&mut self, mut is_end: impl FnMut(char) -> bool) {
         while let Some(letter) = self.rest.chars().next().filter(|letter| !is_end(*letter)) {
             self.letter(letter);
         }
     }
 
-    /// Copies the next character, after a backslash with the one that it escapes.
+    /// Copies the next character. After a backslash, also copies the escaped character.
     fn letter(&mut self, letter: char) {
         self.copy(letter.len_utf8());
         if letter == '\\' {
@@ -132,7 +132,6 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Copies bytes.
     fn copy(&mut self, bytes: usize) {
         let (copied, rest) = self.rest.split_at(bytes.min(self.rest.len()));
         self.out.push_str(copied);
@@ -150,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blanks_go_where_nothing_needs_them() {
+    fn unnecessary_white_space_is_removed() {
         let cases = [
             ("const a = 1, b = {c: [2, 3]};", "const a=1,b={c:[2,3]};"),
             ("import {a} from './b.js';\nexport const c = a;", "import{a}from'./b.js';export const c=a;"),
@@ -169,15 +168,15 @@ mod tests {
             ("const größe = 1;", "const größe=1;"),
         ];
         for (script, expected) in cases {
-            assert_eq!(lean(script), format!("{expected}\n"), "{script}");
-            assert_eq!(lean(&lean(script)), lean(script), "twice: {script}");
+            assert_eq!(minify(script), format!("{expected}\n"), "{script}");
+            assert_eq!(minify(&minify(script)), minify(script), "twice: {script}");
         }
     }
 
     #[test]
     fn unfinished_scripts_end() {
         for script in ["'a", "`a", "`a ${b", "/* a", "x = /a", "x = '\\", "{", "", "x = /[/", "`\\ß", "'\\ß"] {
-            assert!(lean(script).len() <= script.len() + 1, "{script}");
+            assert!(minify(script).len() <= script.len() + 1, "{script}");
         }
     }
 }
