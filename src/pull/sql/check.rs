@@ -1,11 +1,11 @@
 //! Compares everything that is derived from the records with them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use super::database::{Database, Dialect, Reader, Row};
-use super::rows::{FoundLinks, add_links, key_of, row_of};
+use super::rows::{FoundLinks, add_links, key_of, list, pairs_of, row_of};
 use super::schema::{Links, Tables};
 use crate::pull::columns::Cell;
 use crate::pull::error::PullError;
@@ -45,10 +45,11 @@ fn find_in_records<D: Database>(
                 return Ok(Some(fault));
             }
         }
-        let ids: BTreeSet<i64> = rows.iter().filter_map(|row| row[0].integer()).collect();
+        let ids = list(rows.iter().filter_map(|row| row[0].integer()));
         for (links, expected) in tables.links.iter().zip(&*expected) {
-            if let Some(fault) = find_in_links(database, links, &ids, &expected.pairs)? {
-                return Ok(Some(fault));
+            let found = pairs_of(database, links, &ids)?;
+            if let Some((id, _)) = found.symmetric_difference(&expected.pairs).next() {
+                return Ok(Some(format!("`{}` does not fit the JSON of record {id}", links.pairs.name)));
             }
         }
     }
@@ -69,23 +70,6 @@ fn check_row<D: Dialect>(tables: &Tables, row: &Row, expected: &mut [FoundLinks]
     }
     add_links::<D>(tables, id, &record, expected);
     Ok(())
-}
-
-/// Compares the links of some records.
-fn find_in_links<D: Database>(
-    database: &mut D,
-    links: &Links,
-    ids: &BTreeSet<i64>,
-    expected: &BTreeSet<(i64, String)>,
-) -> Result<Option<String>, PullError> {
-    let (table, (id, _)) = (&links.pairs.name, links.pairs.columns[0]);
-    let query = format!("SELECT {} FROM {table} WHERE {id} BETWEEN $1 AND $2", links.pairs.names());
-    let range = [ids.first(), ids.last()].map(|id| id.map_or(Cell::Null, |id| Cell::Integer(*id)));
-    let rows = database.query(&query, &range)?;
-    let found = rows.iter().filter_map(|row| Some((row[0].integer()?, key_of(&row[1]))));
-    let found: BTreeSet<(i64, String)> = found.filter(|(id, _)| ids.contains(id)).collect();
-    let difference = found.symmetric_difference(expected).next();
-    Ok(difference.map(|(id, _)| format!("`{table}` does not fit the JSON of record {id}")))
 }
 
 /// Compares linked rows with those of the records, and finds rows and links that belong to no record. Both datasets may

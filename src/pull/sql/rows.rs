@@ -127,11 +127,15 @@ impl<'a> Writer<'a> {
             return Ok(());
         }
         let touched = list(self.waiting.keys());
-        let (records, found) = self.take_waiting::<D>()?;
-        for ((links, found), unlinked) in self.tables.links.iter().zip(&found).zip(&mut self.unlinked) {
-            let kept = json!(found.pairs).to_string();
-            let gone = database.query(&unlink::<D>(links), &[touched.clone(), kept.into()])?;
-            unlinked.extend(gone.iter().map(|row| key_of(&row[0])));
+        let (records, mut found) = self.take_waiting::<D>()?;
+        for ((links, found), unlinked) in self.tables.links.iter().zip(&mut found).zip(&mut self.unlinked) {
+            let held = pairs_of(database, links, &touched)?;
+            let gone: Vec<&(i64, String)> = held.difference(&found.pairs).collect();
+            if !gone.is_empty() {
+                database.query(&unlink::<D>(links), &[json!(gone).to_string().into()])?;
+                unlinked.extend(gone.iter().map(|(_, key)| key.clone()));
+            }
+            found.pairs.retain(|pair| !held.contains(pair));
         }
         database.write_records(self.tables, records, self.updates_search)?;
         for ((links, found), written) in self.tables.links.iter().zip(found).zip(&mut self.written) {
@@ -165,11 +169,22 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// A statement that removes the links of records (`$1`) except some (`$2`), and returns the keys of the removed links.
+/// Reads the links of records. `ids` is a list of their ids.
+pub fn pairs_of<D: Database>(
+    database: &mut D,
+    links: &Links,
+    ids: &Cell,
+) -> Result<BTreeSet<(i64, String)>, PullError> {
+    let (table, names, (id, id_type)) = (&links.pairs.name, links.pairs.names(), links.pairs.columns[0]);
+    let query = format!("SELECT {names} FROM {table} WHERE {id} IN ({})", listed::<D>("$1", &[id_type]));
+    let rows = database.query(&query, std::slice::from_ref(ids))?;
+    Ok(rows.iter().filter_map(|row| Some((row[0].integer()?, key_of(&row[1])))).collect())
+}
+
+/// A statement that removes links.
 fn unlink<D: Dialect>(links: &Links) -> String {
-    let (table, [(id, id_type), (key, key_type)]) = (&links.pairs.name, [0, 1].map(|at| links.pairs.columns[at]));
-    let (touched, kept) = (listed::<D>("$1", &[id_type]), listed::<D>("$2", &[id_type, key_type]));
-    format!("DELETE FROM {table} WHERE {id} IN ({touched}) AND ({id}, {key}) NOT IN ({kept}) RETURNING {key}")
+    let types = [0, 1].map(|at| links.pairs.columns[at].1);
+    format!("DELETE FROM {} WHERE ({}) IN ({})", links.pairs.name, links.pairs.names(), listed::<D>("$1", &types))
 }
 
 /// A statement that removes linked rows that have no link: a copy holds no names that its records do not have.
