@@ -31,7 +31,6 @@ impl ETag {
         ETag(HeaderValue::from_str(&tag).unwrap_or(HeaderValue::from_static("W/\"\"")))
     }
 
-    /// The header's value.
     pub fn header(&self) -> &HeaderValue {
         &self.0
     }

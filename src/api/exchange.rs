@@ -15,7 +15,6 @@ pub struct Exchange {
     pub(super) request_id: String,
     pub(super) window: RateHeaders,
     pub(super) key: Option<UsableKey>,
-    /// The endpoint's pattern.
     pub(super) pattern: &'static str,
     /// The time of its arrival or of its last wake-up, from which its duration counts.
     pub(super) since: Instant,
@@ -34,14 +33,13 @@ pub(super) enum RateHeaders {
     OfAddress,
     /// The window in which the request was counted.
     Of(Window),
-    /// No rate headers.
     None,
 }
 
 /// The change for which a long poll waits: of the key, or of the witness of its license in a dataset.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the names explain the fields")]
 pub struct Interest {
-    /// The caller's key.
     pub key: UsableKey,
     pub(super) dataset: Dataset,
     pub(super) witness: Witness,

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use crate::model::network::network_of;
 
-/// The length of a window.
 const WINDOW: Duration = Duration::from_secs(60);
 /// The number of unusable keys that an address may send per window.
 pub const ADDRESS_LIMIT: u32 = 100;
@@ -19,9 +18,7 @@ const MAX_WINDOWS: usize = 65_536;
 /// The content of the rate headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Requests allowed per window.
     pub limit: u32,
-    /// Requests left in this window.
     pub remaining: u32,
     /// Seconds until the window ends, at least 1.
     pub reset_s: u64,

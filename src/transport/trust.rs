@@ -62,7 +62,6 @@ fn client_config(accepted: Accepted) -> Result<ClientConfig, String> {
     Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
 }
 
-/// The certificates of a PEM file.
 fn certificates_in(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let pem = fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
     let certificates = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
@@ -86,10 +85,11 @@ fn system_certificates() -> Result<Vec<CertificateDer<'static>>, String> {
 #[derive(Debug)]
 enum Accepted {
     /// Certificates that an authority has signed, and the pinned ones.
-    Signed { authorities: Arc<WebPkiServerVerifier>, pinned: Vec<CertificateDer<'static>> },
-    /// One certificate.
+    Signed {
+        authorities: Arc<WebPkiServerVerifier>,
+        pinned: Vec<CertificateDer<'static>>,
+    },
     Exactly(CertificateDer<'static>),
-    /// None.
     Nothing,
 }
 

@@ -19,10 +19,9 @@ pub enum ForwardedHeader {
 
 /// The proxies whose header is trusted.
 #[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "the names explain the fields")]
 pub struct TrustedProxies {
-    /// The networks of trusted proxies.
     pub networks: Vec<IpNet>,
-    /// The header that they write.
     pub header: ForwardedHeader,
 }
 
@@ -80,7 +79,6 @@ fn split_from_right(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Whether the byte at this index follows an odd number of backslashes.
 fn is_escaped(text: &[u8], at: usize) -> bool {
     text[..at].iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
 }

@@ -33,7 +33,6 @@ const LAST_REQUEST_GRACE: Duration = Duration::from_secs(2);
 /// The limits of one connection.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionLimits {
-    /// The time limits for requests.
     pub timeouts: Timeouts,
     /// The least rate at which the caller must read responses.
     pub pace: Pace,
@@ -46,11 +45,8 @@ pub struct ConnectionLimits {
 /// The context that all connections of a server share.
 #[derive(Debug)]
 pub struct ServerContext {
-    /// The API.
     pub service: Arc<Service>,
-    /// The dispatcher.
     pub dispatcher: Dispatcher,
-    /// The limits.
     pub limits: ConnectionLimits,
     /// The proxies whose header names the caller's address.
     pub proxies: TrustedProxies,

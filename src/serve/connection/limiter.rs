@@ -39,7 +39,6 @@ pub struct ConnectionLimiter {
 struct ConnectionTable {
     next: u64,
     open: HashMap<u64, OpenConnection>,
-    /// The connections per network.
     networks: HashMap<IpAddr, usize>,
     last_at_total: Option<Instant>,
     last_at_network: Option<Instant>,
@@ -56,7 +55,6 @@ struct OpenConnection {
 #[derive(Debug)]
 pub struct Slot {
     number: u64,
-    /// The connection's state.
     pub state: ConnectionState,
     /// The limit because of which another connection was closed for this one.
     pub reached: Option<ConnectionLimit>,
@@ -72,7 +70,6 @@ struct Evicted {
 
 /// The decision about a new connection.
 enum Decision {
-    /// A slot is free.
     Slot(Slot),
     /// The slot becomes free when this connection, which is being closed, ends.
     AfterClosing(Arc<Notify>, ConnectionLimit),
@@ -284,16 +281,13 @@ mod tests {
     /// The activity of a connection in a test.
     #[derive(Clone, Copy, Debug)]
     enum Does {
-        /// It has sent nothing.
         New,
         /// It got a response: with a key, or without.
         Idle(bool),
         Answering,
-        /// It reads its response without delay.
         Fast(bool),
         /// It reads this number of bytes per second.
         Slow(bool, usize),
-        /// It long-polls.
         News,
     }
     use Does::{Answering, Fast, Idle, New, News, Slow};
@@ -304,7 +298,6 @@ mod tests {
     /// The connection that is evicted, or the limit because of which the new one is refused.
     type Outcome = Result<&'static str, ConnectionLimit>;
 
-    /// Slots, by name.
     struct Crowd(Vec<(&'static str, Slot)>);
 
     impl Crowd {

@@ -34,7 +34,6 @@ struct GroupTable {
     keys: HashMap<KeyHash, Vec<CountedGroup>>,
 }
 
-/// A group and the number of its requests.
 #[derive(Debug)]
 struct CountedGroup {
     group: Arc<Group>,

@@ -15,32 +15,12 @@ use crate::transport::tls::{self, ServerConfig};
 /// The reason why a certificate and key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// The certificate file contains no certificate.
     #[error("{}: {reason}; it must hold the certificate chain in PEM, the server's own first", path.display())]
-    Certificate {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        reason: String,
-    },
-    /// The key file contains no private key.
+    Certificate { path: PathBuf, reason: String },
     #[error("{}: {reason}; it must hold one private key in PEM", path.display())]
-    Key {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        reason: String,
-    },
-    /// They do not match, or the library does not support them.
+    Key { path: PathBuf, reason: String },
     #[error("the certificate {} and the key {} cannot be used together: {source}", certificate.display(), key.display())]
-    Pair {
-        /// The certificate file.
-        certificate: PathBuf,
-        /// The key file.
-        key: PathBuf,
-        /// The reason.
-        source: tls::Error,
-    },
+    Pair { certificate: PathBuf, key: PathBuf, source: tls::Error },
 }
 
 /// The certificate and key in use.

@@ -14,7 +14,6 @@ use crate::serve::operators::usage::Usage;
 
 /// The time between two checks for the server's stop.
 const STOP_CHECK_EVERY: Duration = Duration::from_millis(100);
-/// The time between two reports.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
 
 /// The reports of a replica to its origin.
@@ -22,9 +21,7 @@ const REPORT_EVERY: Duration = Duration::from_secs(60);
 pub struct Reporter {
     /// The name of the report; it must not change.
     pub name: String,
-    /// The user and machine of the replica.
     pub who: String,
-    /// The record of key usage.
     pub usage: Arc<Usage>,
 }
 

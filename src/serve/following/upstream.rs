@@ -54,9 +54,7 @@ pub struct ReplicaStats {
     pub stale_s: u64,
     /// Seconds since the publisher's last heartbeat, or since the start.
     pub silence_s: u64,
-    /// Entries applied so far.
     pub applied: u64,
-    /// Whole states loaded so far.
     pub loads: u64,
     /// The number of times that the rows differed from the origin's.
     pub digest_failures: u64,

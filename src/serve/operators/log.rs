@@ -24,7 +24,6 @@ const END_PAUSE: Duration = Duration::from_millis(5);
 pub struct LostLines(Arc<AtomicU64>);
 
 impl LostLines {
-    /// The number of lost lines so far.
     pub fn count(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -34,7 +33,6 @@ impl LostLines {
     }
 }
 
-/// A message to the log's thread.
 #[derive(Debug)]
 enum Message {
     Line(Vec<u8>),
@@ -89,7 +87,6 @@ impl Log {
         Ok((lines.clone(), Log { lines }))
     }
 
-    /// The count of lost lines.
     pub fn lost(&self) -> LostLines {
         self.lines.lost.clone()
     }
@@ -133,7 +130,6 @@ fn write_lines(messages: &Receiver<Message>, mut output: impl Write, lost: &Lost
 mod tests {
     use super::*;
 
-    /// Accepts a number of bytes, then fails.
     struct Full(usize);
 
     impl Write for Full {

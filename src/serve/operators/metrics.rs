@@ -46,11 +46,9 @@ struct TokenPosition {
     license: LicenseId,
     dataset: Dataset,
     position: u64,
-    /// The time of that position.
     time: Timestamp,
 }
 
-/// The metrics of a server.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -179,10 +177,8 @@ fn new_duration_histogram() -> Histogram {
 const REFUSED_KEYS: [Code; 4] = [Code::InvalidApiKey, Code::RevokedApiKey, Code::ExpiredApiKey, Code::IpNotAllowed];
 
 impl Metrics {
-    /// Registers the metrics.
     pub fn new(lost_lines: LostLines, usage: Option<Arc<Usage>>, upstream: Option<Arc<dyn Upstream>>) -> Metrics {
         let mut all = Registrar::new("The serving program");
-        // In the order of the scrape.
         let metrics = Metrics {
             requests: all.add("requests", "Answered requests"),
             durations: all.add_in(

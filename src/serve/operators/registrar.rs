@@ -18,9 +18,7 @@ pub(in crate::serve) type Unsigned = Gauge<u64, AtomicU64>;
 #[derive(Clone, Copy, Debug)]
 pub(in crate::serve) enum MetricKind {
     Gauge,
-    /// A gauge in seconds.
     Seconds,
-    /// A gauge in bytes.
     Bytes,
     Counter,
 }
@@ -28,7 +26,6 @@ pub(in crate::serve) enum MetricKind {
 /// A metric that is read from a source at each scrape: its name, kind, help, and reader.
 pub(in crate::serve) type Sampled<S> = (&'static str, MetricKind, &'static str, fn(&S) -> i64);
 
-/// Registered sampled metrics.
 #[derive(Debug)]
 pub(in crate::serve) struct Samples<S>(Vec<(GaugeOrCounter, fn(&S) -> i64)>);
 
@@ -39,7 +36,6 @@ enum GaugeOrCounter {
 }
 
 impl<S> Samples<S> {
-    /// Updates all metrics.
     pub fn read(&self, source: &S) {
         for (metric, read) in &self.0 {
             match metric {
@@ -63,7 +59,6 @@ pub(in crate::serve) fn count(value: u64) -> i64 {
 pub(in crate::serve) struct Registrar(Registry);
 
 impl Registrar {
-    /// Starts with the program's version, with this help text.
     pub fn new(help: &str) -> Registrar {
         let mut registry = Registry::with_prefix("medfeed");
         registry.register("build", help, Info::new([("version", env!("CARGO_PKG_VERSION"))]));
@@ -99,7 +94,6 @@ impl Registrar {
     }
 }
 
-/// The OpenMetrics text of a scrape.
 pub(in crate::serve) fn text_of(process: &ProcessMetrics, registry: &Registry) -> String {
     process.update();
     let mut text = String::new();

@@ -22,24 +22,23 @@ use crate::serve::following::background::BackgroundTasks;
 use crate::store::file::draft::Draft;
 use crate::store::file::links::folder_of;
 
-/// The time between two writes of the file, if something changed.
 const WRITE_EVERY: Duration = Duration::from_secs(3);
 
 /// The usage of a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct KeyUse {
     /// The time of its last use.
     pub last_used_at: Option<Timestamp>,
-    /// Its last token for each feed.
     pub feeds: BTreeMap<Dataset, FeedSeen>,
 }
 
 /// The last sync token that a key sent, in one feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct FeedSeen {
     /// The time at which it was sent.
     pub at: Timestamp,
-    /// Its position.
     pub position: u64,
     /// The lag at that time, in seconds.
     pub behind_s: u64,
@@ -135,7 +134,6 @@ pub struct Usage {
 #[derive(Debug, Default)]
 struct RecordedUses {
     uses: Uses,
-    /// Whether it has unwritten changes.
     dirty: bool,
 }
 
@@ -160,7 +158,6 @@ impl Usage {
                     recorded.dirty = true;
                     files.merged.push((path, file));
                 }
-                // The file of a running server.
                 Err(TryLockError::WouldBlock | TryLockError::Error(_)) => {}
             }
         }

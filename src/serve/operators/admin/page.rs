@@ -18,12 +18,9 @@ use crate::model::{Dataset, KeyRecord, PerDataset, Scope, Timestamp};
 use crate::serve::operators::usage::{FeedSeen, KeyUse, Uses};
 use crate::store::{Snapshot, StoreError};
 
-/// The page's style sheet.
 pub const STYLE: &str = include_str!("page.css");
-/// The page's script.
 pub const SCRIPT: &str = include_str!("page.js");
 
-/// The number of commits on the page.
 const COMMITS: usize = 20;
 /// The maximum number of licenses, and of keys, on the page.
 const MAX_ROWS: usize = 500;
@@ -35,10 +32,8 @@ const FULL_BAR_S: u64 = 7 * 86_400;
 /// The reason why the page cannot be rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
-    /// The database cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The template failed.
     #[error(transparent)]
     Template(#[from] askama::Error),
 }
@@ -119,13 +114,11 @@ struct KeyRow {
     status: &'static str,
     used: Option<When>,
     feeds: Vec<FeedRow>,
-    /// The lag in seconds, for sorting.
     behind_s: u64,
 }
 
 struct FeedRow {
     dataset: &'static str,
-    /// The filled part of the bar, in percent.
     filled: u8,
     behind: String,
     /// The points of the last day's line, in a box of [`SAMPLES`] by 100; `None` for fewer than two.
@@ -167,7 +160,6 @@ struct Page {
     high: u8,
 }
 
-/// Renders the page.
 pub fn render(monitored: &MonitoredServer) -> Result<String, PageError> {
     let (published, newest) = (monitored.watcher.published(), monitored.watcher.newest());
     let now = now();

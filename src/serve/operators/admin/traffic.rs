@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 /// The traffic of a route.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RouteTraffic {
-    /// Answered requests.
     pub requests: u64,
     /// Responses with 4xx.
     pub refused: u64,
