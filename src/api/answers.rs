@@ -15,7 +15,6 @@ use super::representation::Representation;
 use crate::model::{Dataset, LicenseId, Witness};
 use crate::store::read::cache::{ByBytes, ByteCache, Cached, new_cache};
 
-/// The default size of the answer cache, in bytes.
 pub const DEFAULT_MAX_BYTES: u64 = 64 << 20;
 /// One answer may take the cache's capacity divided by this.
 const MAX_SHARE: u64 = 2;

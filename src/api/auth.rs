@@ -17,7 +17,6 @@ pub struct UsableKey {
     pub record: Arc<KeyRecord>,
 }
 
-/// The keys in the headers of a request.
 #[derive(Debug, PartialEq, Eq)]
 enum SentKey<'h> {
     None,

@@ -47,7 +47,6 @@ impl FromStr for Origin {
     }
 }
 
-/// The allowed origins; none by default.
 #[derive(Clone, Debug, Default)]
 pub struct Cors {
     origins: Vec<Origin>,

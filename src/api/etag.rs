@@ -4,7 +4,6 @@
 use data_encoding::HEXLOWER;
 use http::HeaderValue;
 
-/// An entity tag, as a header value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ETag(HeaderValue);
 

@@ -18,11 +18,9 @@ pub struct Exchange {
     pub(super) pattern: &'static str,
     /// The time of its arrival or of its last wake-up, from which its duration counts.
     pub(super) since: Instant,
-    /// Whether new keys were loaded for it.
     pub(super) has_polled_for_key: bool,
     /// Whether it was counted in the rate window of its key.
     pub(super) is_counted: bool,
-    /// Whether it may long-poll.
     pub(super) may_wait: bool,
 }
 
@@ -31,7 +29,6 @@ pub struct Exchange {
 pub(super) enum RateHeaders {
     /// The window of the address, if the path is under `/v1`.
     OfAddress,
-    /// The window in which the request was counted.
     Of(Window),
     None,
 }

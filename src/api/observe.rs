@@ -62,6 +62,7 @@ pub enum WaitEnd {
     /// A change that the caller sees: in its feed, its license or its key.
     Change,
     Time,
+    /// Its connection was needed for another one.
     Capacity,
     Stop,
     Left,
@@ -86,20 +87,16 @@ pub enum ConnectionLimit {
 }
 
 /// Observes responses and connections.
+#[allow(missing_docs, reason = "the names explain the other events")]
 pub trait Observer: Send + Sync {
-    /// Called after each response.
     fn answered(&self, answered: &Answered<'_>);
 
-    /// Called when a connection was opened.
     fn connected(&self) {}
 
-    /// Called when a connection ended.
     fn disconnected(&self) {}
 
-    /// Called when a request begins to long-poll.
     fn long_poll_started(&self) {}
 
-    /// Called when a long poll ended.
     fn long_poll_ended(&self, _end: WaitEnd) {}
 
     /// Called when the server closed a connection.

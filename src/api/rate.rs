@@ -42,12 +42,10 @@ impl RateLimiter {
         self.addresses.count(&network_of(address), ADDRESS_LIMIT, now)
     }
 
-    /// The window of a key, without counting.
     pub fn key_window(&self, key_id: &str, limit: u32, now: Instant) -> Window {
         self.keys.peek(key_id, limit, now)
     }
 
-    /// The window of an address, without counting.
     pub fn address_window(&self, address: IpAddr, now: Instant) -> Window {
         self.addresses.peek(&network_of(address), ADDRESS_LIMIT, now)
     }
@@ -87,7 +85,6 @@ impl<K: Hash + Eq> Windows<K> {
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        // A panic elsewhere cannot leave an inconsistent count.
         let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = windows.get_mut(key) {
             return count.take(limit, now);

@@ -33,7 +33,6 @@ pub struct Representation {
     pub wait: Option<Duration>,
 }
 
-/// The bytes of a representation.
 #[derive(Debug)]
 pub enum Body {
     /// Compressed if the caller accepts gzip.
@@ -98,7 +97,6 @@ impl Representation {
         }
     }
 
-    /// Whether it is a file, which supports ranges.
     pub fn is_file(&self) -> bool {
         matches!(self.body, Body::Export { .. })
     }
@@ -111,7 +109,6 @@ impl Representation {
         }
     }
 
-    /// The heap memory that it owns, in bytes.
     pub fn heap_bytes(&self) -> usize {
         let headers = self.headers.iter().map(|(_, value)| HEAP_BLOCK_BYTES + value.len()).sum::<usize>();
         let etag = self.etag.as_ref().map_or(0, |etag| HEAP_BLOCK_BYTES + etag.header().len());

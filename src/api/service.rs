@@ -326,7 +326,6 @@ impl Service {
         Ok(CheckedRequest::Answered(answer))
     }
 
-    /// Returns a 503 if no snapshot may be served now.
     fn refuse_unservable(&self) -> Result<(), Problem> {
         self.source.unservable().map_or(Ok(()), |unservable| Err(Problem::unservable(unservable)))
     }
@@ -338,7 +337,6 @@ impl Service {
         Some(Caller { snapshot, license })
     }
 
-    /// A cached answer that fits a request.
     fn find(&self, caller: &Caller, request: &Request) -> Option<Arc<CachedAnswer>> {
         let answer = self.answers.find(Some(caller.license.id), &request.target)?;
         fits(caller, &answer, accepts_gzip(&request.headers)).then_some(answer)

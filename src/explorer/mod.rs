@@ -40,7 +40,6 @@ macro_rules! scripts {
     };
 }
 
-/// The page's own scripts.
 const SCRIPTS: &[(&str, &str)] = scripts![
     "api.js",
     "app.js",

@@ -42,8 +42,8 @@ pub fn trust_authorities(ca_file: Option<&Path>) -> Result<ClientConfig, String>
     client_config(Accepted::Signed { authorities, pinned })
 }
 
-/// Client settings that accept only the first certificate of a PEM file, regardless of its names and dates: only the
-/// server of this machine has its key. Returns an error message if there is none.
+/// Client settings that accept only the first certificate of a PEM file, whatever its names and dates. They are for the
+/// server of this machine. Returns an error message if there is none.
 pub fn trust_exactly(file: &Path) -> Result<ClientConfig, String> {
     let certificate = CertificateDer::from_pem_file(file).map_err(|error| error.to_string())?;
     client_config(Accepted::Exactly(certificate))

@@ -26,8 +26,8 @@ use crate::serve::connection::pace::Pace;
 use crate::serve::connection::refusal::{ProblemStream, STRICT_TRANSPORT};
 use crate::serve::connection::state::ConnectionState;
 
-/// How long a connection stays open for a last request after the server began to stop. A request that is on its way is
-/// still answered.
+/// The time for which a connection stays open for a last request after the server began to stop. So a request that is
+/// on its way gets a response.
 const LAST_REQUEST_GRACE: Duration = Duration::from_secs(2);
 
 /// The limits of one connection.
@@ -92,7 +92,6 @@ pub async fn serve_connection<S>(
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let grace_is_over = async {
-        // An error means that the server was dropped.
         let _ = closing.wait_for(|closing| *closing).await;
         tokio::time::sleep(LAST_REQUEST_GRACE).await;
     };
@@ -104,7 +103,6 @@ pub async fn serve_connection<S>(
         }
     };
     if let Err(error) = ended {
-        // The caller disconnected or stalled: no task for the operator.
         tracing::debug!(%peer, %error, "a connection broke");
     }
 }

@@ -153,7 +153,6 @@ impl Server {
         }
         acceptor.admit_rest();
         drop(listener);
-        // An error means that all connections have ended.
         let _ = close.send(true);
         let Acceptor { mut connections, workers: _workers, .. } = acceptor;
         let drained = tokio::time::timeout(limits.drain, async { while connections.join_next().await.is_some() {} });
@@ -161,7 +160,6 @@ impl Server {
     }
 }
 
-/// An accepted connection without a slot.
 struct NewConnection {
     stream: TcpStream,
     peer: SocketAddr,

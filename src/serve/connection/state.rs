@@ -31,7 +31,6 @@ enum Phase {
 /// many small ones count like a large one.
 #[derive(Clone, Copy, Debug, Default)]
 struct SlowReading {
-    /// The time for which writes were blocked.
     blocked: Duration,
     blocked_since: Option<Instant>,
     /// The bytes written in this time.

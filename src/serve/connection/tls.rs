@@ -36,14 +36,12 @@ pub struct Tls {
 type Stamp = [Option<(u64, u64, u64, i64, i64)>; 2];
 
 impl Tls {
-    /// Loads a certificate chain and its key.
     pub fn load(certificate: PathBuf, key: PathBuf) -> Result<Tls, TlsError> {
         let stamp = stamp(&certificate, &key);
         let config = load_config(&certificate, &key)?;
         Ok(Tls { certificate, key, config: ArcSwap::from_pointee(config), stamp: Mutex::new(stamp) })
     }
 
-    /// An acceptor with the current pair.
     pub fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(self.config.load_full())
     }

@@ -121,7 +121,6 @@ impl ReplicaThread {
 impl Reporter {
     /// Puts a report into the bucket. A failure is only logged.
     fn send(&self, replica: &Replica) {
-        // Names and numbers can always be serialized.
         let usage = serde_json::to_string(&self.usage.all()).unwrap_or_default();
         if let Err(error) = replica.report(&self.name, &self.who, usage) {
             tracing::warn!(%error, "the replica's report could not be put into the bucket");

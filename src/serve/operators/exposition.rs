@@ -6,7 +6,6 @@
 use http::HeaderMap;
 use http::header::ACCEPT;
 
-/// A text format of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exposition {
     OpenMetrics,

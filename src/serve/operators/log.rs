@@ -19,7 +19,6 @@ const END_WAIT: Duration = Duration::from_secs(2);
 /// The pause before the next attempt to put the end message into a full queue.
 const END_PAUSE: Duration = Duration::from_millis(5);
 
-/// The count of lost lines.
 #[derive(Clone, Debug, Default)]
 pub struct LostLines(Arc<AtomicU64>);
 
@@ -112,7 +111,6 @@ impl Drop for Log {
     }
 }
 
-/// Writes lines until the end message.
 fn write_lines(messages: &Receiver<Message>, mut output: impl Write, lost: &LostLines) {
     for message in messages {
         match message {

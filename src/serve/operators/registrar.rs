@@ -55,7 +55,6 @@ pub(in crate::serve) fn count(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// Creates and registers metrics.
 pub(in crate::serve) struct Registrar(Registry);
 
 impl Registrar {

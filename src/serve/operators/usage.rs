@@ -85,7 +85,6 @@ pub(in crate::serve) fn prefix(database: &Path) -> String {
     format!("{}.usage-", database.file_name().unwrap_or_default().to_string_lossy())
 }
 
-/// The usage files of a database.
 pub(in crate::serve) fn find_files(database: &Path) -> Vec<PathBuf> {
     let prefix = prefix(database);
     let Ok(entries) = std::fs::read_dir(folder_of(database)) else { return Vec::new() };

@@ -81,7 +81,6 @@ pub struct Publishing {
 }
 
 impl Publishing {
-    /// Creates the metrics of a database's publisher.
     pub fn new(database: &Path, status: Arc<PublisherStatus>) -> Publishing {
         let mut all = Registrar::new("The publishing program");
         Publishing {

@@ -26,7 +26,6 @@ const SETTLED_S: i64 = 2;
 /// The part of these files' names after the common prefix.
 const KIND: &str = "replica-";
 
-/// The report files of a database.
 #[derive(Debug)]
 pub struct ReportFiles {
     database: PathBuf,

@@ -28,7 +28,6 @@ use self::monitored::Monitored;
 use crate::api::own_host::is_own;
 use crate::serve::operators::exposition::Exposition;
 
-/// The time limit for a request's head.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time limit for building the page or a scrape.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(10);

@@ -29,7 +29,6 @@ const MAX_VALUES: usize = 6;
 /// The lag that fills the bar of a key, in seconds: a week.
 const FULL_BAR_S: u64 = 7 * 86_400;
 
-/// The reason why the page cannot be rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
     #[error(transparent)]
@@ -256,7 +255,6 @@ fn route_row(route: &str, traffic: &RouteTraffic, up_s: u64) -> RouteRow {
     }
 }
 
-/// Connections, memory and refused requests.
 fn figures(monitored: &MonitoredServer, published: &Snapshot, scrape: &str) -> Vec<Figure> {
     let number = |name, metric| Figure { name, value: grouped(traffic::total(scrape, metric)), filled: None };
     let cache = |name, bytes, capacity| Figure {
@@ -366,7 +364,6 @@ fn span(seconds: u64) -> String {
     }
 }
 
-/// The upper bound of a duration.
 fn bound(seconds: f64) -> String {
     if seconds.is_infinite() {
         "over 30 s".to_owned()
@@ -383,7 +380,6 @@ fn per_minute(requests: u64, up_s: u64) -> String {
     if rate < 10.0 { format!("{rate:.1}") } else { format!("{rate:.0}") }
 }
 
-/// A share in percent.
 #[allow(clippy::cast_precision_loss, reason = "counts of requests are far below 2^53")]
 fn share(part: u64, whole: u64) -> String {
     if part == 0 { "0 %".to_owned() } else { format!("{:.1} %", part as f64 * 100.0 / whole.max(1) as f64) }

@@ -13,7 +13,6 @@ use crate::serve::following::watcher::Watcher;
 use crate::serve::operators::metrics::Metrics;
 use crate::serve::operators::usage::Usage;
 
-/// A running server.
 #[derive(Debug)]
 pub struct MonitoredServer {
     pub metrics: Arc<Metrics>,

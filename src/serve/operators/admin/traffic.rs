@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-/// The traffic of a route.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RouteTraffic {
     pub requests: u64,
@@ -26,7 +25,6 @@ impl RouteTraffic {
     }
 }
 
-/// A line of a scrape.
 struct Sample<'t> {
     name: &'t str,
     labels: &'t str,
@@ -53,7 +51,6 @@ impl<'t> Sample<'t> {
     }
 }
 
-/// The traffic by route.
 pub fn by_route(scrape: &str) -> BTreeMap<&str, RouteTraffic> {
     let mut routes = BTreeMap::<&str, RouteTraffic>::new();
     for sample in scrape.lines().filter_map(Sample::of) {
