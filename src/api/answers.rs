@@ -15,7 +15,6 @@ use super::representation::Representation;
 use crate::model::{Dataset, LicenseId, Witness};
 use crate::store::read::cache::{ByBytes, ByteCache, Cached, new_cache};
 
-/// The default size of the answer cache, in bytes.
 pub const DEFAULT_MAX_BYTES: u64 = 64 << 20;
 /// One answer may take the cache's capacity divided by this.
 const MAX_SHARE: u64 = 2;
@@ -25,14 +24,12 @@ const ENTRY_BYTES: usize = 160;
 /// An answer, or the problem to respond with.
 pub type AnswerResult = Result<Arc<CachedAnswer>, Problem>;
 
-/// A finished answer.
 #[derive(Debug)]
 pub struct CachedAnswer {
     /// The endpoint's pattern.
     pub pattern: &'static str,
     /// The witness on which it depends; `None` if it never changes.
     pub depends_on: Option<(Dataset, Witness)>,
-    /// The content.
     pub representation: Representation,
 }
 
@@ -62,7 +59,6 @@ impl Equivalent<AnswerKey> for AnswerKeyRef<'_> {
     }
 }
 
-/// A cached answer and its weight.
 #[derive(Clone, Debug)]
 struct CacheEntry {
     answer: Arc<CachedAnswer>,
@@ -78,7 +74,6 @@ impl Cached for CacheEntry {
     }
 }
 
-/// A cache of finished answers.
 #[derive(Debug)]
 pub struct AnswerCache(ByteCache<AnswerKey, CacheEntry>);
 
@@ -97,7 +92,6 @@ pub struct BuildGuard<'c> {
 }
 
 impl BuildGuard<'_> {
-    /// Caches the answer, and passes it to the waiting requests.
     pub fn finish(self, target: &str, answer: Arc<CachedAnswer>) {
         // Fails if the placeholder was evicted. Then the answer is not cached.
         let _ = self.guard.insert(self.cache.entry(target, answer));
@@ -105,17 +99,14 @@ impl BuildGuard<'_> {
 }
 
 impl AnswerCache {
-    /// Creates a cache with a capacity in bytes.
     pub fn new(max_bytes: u64) -> AnswerCache {
         AnswerCache(new_cache(max_bytes))
     }
 
-    /// The size of all answers, in bytes.
     pub fn bytes(&self) -> u64 {
         self.0.weight()
     }
 
-    /// The number of answers.
     pub fn entries(&self) -> usize {
         self.0.len()
     }
@@ -132,7 +123,6 @@ impl AnswerCache {
         CacheEntry { answer, bytes: if fits { bytes } else { usize::MAX } }
     }
 
-    /// Caches an answer, unless it is too large.
     pub(super) fn insert(&self, license: Option<LicenseId>, target: &str, answer: Arc<CachedAnswer>) {
         self.0.insert(AnswerKey { license, target: target.into() }, self.entry(target, answer));
     }

@@ -11,16 +11,12 @@ use crate::model::key::{ApiKey, KeyStatus};
 use crate::model::{KeyHash, KeyRecord};
 use crate::store::Snapshot;
 
-/// A usable key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UsableKey {
-    /// The hash of its text.
     pub hash: KeyHash,
-    /// Its row.
     pub record: Arc<KeyRecord>,
 }
 
-/// The keys in the headers of a request.
 #[derive(Debug, PartialEq, Eq)]
 enum SentKey<'h> {
     None,

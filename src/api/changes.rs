@@ -27,7 +27,6 @@ pub(super) struct FeedQuery {
 }
 
 impl FeedQuery {
-    /// Parses the query and opens the sync token.
     pub fn parse(caller: &Caller, dataset: Dataset, query: &Query<'_>) -> Result<FeedQuery, Problem> {
         let parameters: ChangesParameters = query.parse()?;
         let (start, token) = match (&parameters.since, parameters.updated_since) {
@@ -165,7 +164,6 @@ fn open_token(caller: &Caller, dataset: Dataset, text: &str) -> Result<SyncToken
     })
 }
 
-/// The last seq on which a token depends.
 fn last_seq(token: &SyncToken) -> u64 {
     token.scope_seq.max(token.position).max(token.witness.seq)
 }

@@ -47,14 +47,12 @@ impl FromStr for Origin {
     }
 }
 
-/// The allowed origins; none by default.
 #[derive(Clone, Debug, Default)]
 pub struct Cors {
     origins: Vec<Origin>,
 }
 
 impl Cors {
-    /// Allows these origins.
     pub fn new(origins: Vec<Origin>) -> Cors {
         Cors { origins }
     }
@@ -76,7 +74,6 @@ impl Cors {
             && self.allowed(request).is_some()
     }
 
-    /// The additional headers of responses to preflights.
     pub(super) fn preflight_headers() -> HeaderMap {
         HeaderMap::from_iter([
             (ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(ALLOWED_METHODS)),
@@ -85,7 +82,6 @@ impl Cors {
         ])
     }
 
-    /// Adds the CORS headers to a response.
     pub(super) fn add_headers(&self, request: &Request, headers: &mut HeaderMap) {
         if self.origins.is_empty() {
             return;

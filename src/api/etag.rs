@@ -4,7 +4,6 @@
 use data_encoding::HEXLOWER;
 use http::HeaderValue;
 
-/// An entity tag, as a header value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ETag(HeaderValue);
 
@@ -31,7 +30,6 @@ impl ETag {
         ETag(HeaderValue::from_str(&tag).unwrap_or(HeaderValue::from_static("W/\"\"")))
     }
 
-    /// The header's value.
     pub fn header(&self) -> &HeaderValue {
         &self.0
     }

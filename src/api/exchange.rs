@@ -15,15 +15,12 @@ pub struct Exchange {
     pub(super) request_id: String,
     pub(super) window: RateHeaders,
     pub(super) key: Option<UsableKey>,
-    /// The endpoint's pattern.
     pub(super) pattern: &'static str,
     /// The time of its arrival or of its last wake-up, from which its duration counts.
     pub(super) since: Instant,
-    /// Whether new keys were loaded for it.
     pub(super) has_polled_for_key: bool,
     /// Whether it was counted in the rate window of its key.
     pub(super) is_counted: bool,
-    /// Whether it may long-poll.
     pub(super) may_wait: bool,
 }
 
@@ -32,16 +29,14 @@ pub struct Exchange {
 pub(super) enum RateHeaders {
     /// The window of the address, if the path is under `/v1`.
     OfAddress,
-    /// The window in which the request was counted.
     Of(Window),
-    /// No rate headers.
     None,
 }
 
 /// The change for which a long poll waits: of the key, or of the witness of its license in a dataset.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the names explain the fields")]
 pub struct Interest {
-    /// The caller's key.
     pub key: UsableKey,
     pub(super) dataset: Dataset,
     pub(super) witness: Witness,

@@ -16,7 +16,6 @@ use crate::query::feed;
 use crate::query::segments::SegmentCache;
 use crate::token::Sealer;
 
-/// A whole dataset as one file.
 pub(super) fn export(
     caller: &Caller,
     dataset: Dataset,

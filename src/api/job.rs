@@ -19,13 +19,11 @@ use crate::query::segments::SegmentCache;
 /// The kind of permit that a job needs to run on a blocking thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PermitKind {
-    /// To read from the disk.
     Read,
     /// To build the columns for filters.
     Build,
     /// To poll the file or the origin for newer commits.
     CatchUp,
-    /// To build an export.
     Export,
 }
 
@@ -42,7 +40,6 @@ pub struct Job {
     received_at: Instant,
 }
 
-/// A handler's parameters.
 #[derive(Debug)]
 enum Handler {
     List(ListParameters),

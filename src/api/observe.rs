@@ -11,24 +11,19 @@ use super::problem::Code;
 
 /// An answered request, without its token, query and records.
 #[derive(Debug)]
+#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct Answered<'a> {
-    /// The request id in the response.
     pub request_id: &'a str,
     /// The method; callers may send any word.
     pub method: &'a Method,
-    /// The route's pattern.
     pub route: &'static str,
-    /// The status.
     pub status: u16,
     /// The error code, if the response is a problem.
     pub problem: Option<Code>,
     /// The key, if it is usable.
     pub key: Option<&'a KeyRecord>,
-    /// The caller's address.
     pub address: IpAddr,
-    /// The length of the body, in bytes.
     pub bytes: usize,
-    /// The time from the request to its response.
     pub duration: Duration,
     /// The caller's position in a change feed, if it sent a sync token.
     pub feed: Option<FeedUse>,
@@ -36,8 +31,8 @@ pub struct Answered<'a> {
 
 /// The position of a caller in a change feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct FeedUse {
-    /// The feed's dataset.
     pub dataset: Dataset,
     /// The position in the sync token.
     pub position: u64,
@@ -50,12 +45,10 @@ pub struct FeedUse {
 /// The reason why the server closed a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
+#[allow(missing_docs, reason = "the names explain the other variants")]
 pub enum CloseReason {
-    /// It waited for its next request.
     Idle,
-    /// Its request, or its TLS handshake, was incomplete.
     Unfinished,
-    /// Its caller read responses too slowly.
     Slow,
     /// It was long-polling. It was answered at once, then closed.
     Waiting,
@@ -64,54 +57,46 @@ pub enum CloseReason {
 /// The event that ended a long poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
+#[allow(missing_docs, reason = "the names explain the other variants")]
 pub enum WaitEnd {
     /// A change that the caller sees: in its feed, its license or its key.
     Change,
-    /// The end of its time, or of its key's.
     Time,
-    /// The eviction of its connection for another one.
+    /// Its connection was needed for another one.
     Capacity,
-    /// The server's stop.
     Stop,
-    /// The caller's disconnect.
     Left,
 }
 
 /// The cause for which the server closed a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
+#[allow(missing_docs, reason = "the names explain the variants")]
 pub enum CloseCause {
-    /// A time limit passed.
     Timeout,
-    /// Its slot was needed for another connection.
     Capacity,
 }
 
 /// A limit of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
+#[allow(missing_docs, reason = "the names explain the variants")]
 pub enum ConnectionLimit {
-    /// The connections of all callers together.
     Total,
-    /// The connections of one address.
     Address,
 }
 
 /// Observes responses and connections.
+#[allow(missing_docs, reason = "the names explain the other events")]
 pub trait Observer: Send + Sync {
-    /// Called after each response.
     fn answered(&self, answered: &Answered<'_>);
 
-    /// Called when a connection was opened.
     fn connected(&self) {}
 
-    /// Called when a connection ended.
     fn disconnected(&self) {}
 
-    /// Called when a request begins to long-poll.
     fn long_poll_started(&self) {}
 
-    /// Called when a long poll ended.
     fn long_poll_ended(&self, _end: WaitEnd) {}
 
     /// Called when the server closed a connection.

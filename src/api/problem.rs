@@ -13,14 +13,12 @@ use crate::store::StoreError;
 
 /// An error response. The caller gets `detail`; only the log gets `cause`.
 #[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct Problem {
-    /// The error code.
     pub code: Code,
-    /// The status.
     pub status: StatusCode,
     /// A sentence for the caller: the problem, and how to fix it.
     pub detail: String,
-    /// The internal cause, only for the log.
     cause: Option<String>,
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
 }
@@ -73,7 +71,7 @@ impl Problem {
         .with(ALLOW, HeaderValue::from_static(ALLOWED_METHODS))
     }
 
-    /// A missing or invalid parameter.
+    /// 400, for a missing or invalid parameter.
     pub fn invalid_parameter(name: &str, rule: impl fmt::Display) -> Problem {
         BadRequest::parameter(name, rule).into()
     }
@@ -125,7 +123,6 @@ impl Problem {
         serde_json::to_vec(&body).unwrap_or_default()
     }
 
-    /// Logs the internal cause, if any.
     pub(super) fn log(&self, request_id: &str) {
         if let Some(cause) = &self.cause {
             tracing::error!(request_id, error = cause, "a request could not be answered");
@@ -140,7 +137,6 @@ impl From<Code> for Problem {
     }
 }
 
-/// A failure of the store is an internal error.
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Problem {
         Problem::internal(error)

@@ -14,11 +14,9 @@ use super::request::Request;
 /// The part of a file that a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestedPart {
-    /// The whole file.
     Whole,
     /// A part, which is never empty.
     Part(Range<usize>),
-    /// A range beyond the end.
     Beyond,
 }
 

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use crate::model::network::network_of;
 
-/// The length of a window.
 const WINDOW: Duration = Duration::from_secs(60);
 /// The number of unusable keys that an address may send per window.
 pub const ADDRESS_LIMIT: u32 = 100;
@@ -19,9 +18,7 @@ const MAX_WINDOWS: usize = 65_536;
 /// The content of the rate headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Requests allowed per window.
     pub limit: u32,
-    /// Requests left in this window.
     pub remaining: u32,
     /// Seconds until the window ends, at least 1.
     pub reset_s: u64,
@@ -45,12 +42,10 @@ impl RateLimiter {
         self.addresses.count(&network_of(address), ADDRESS_LIMIT, now)
     }
 
-    /// The window of a key, without counting.
     pub fn key_window(&self, key_id: &str, limit: u32, now: Instant) -> Window {
         self.keys.peek(key_id, limit, now)
     }
 
-    /// The window of an address, without counting.
     pub fn address_window(&self, address: IpAddr, now: Instant) -> Window {
         self.addresses.peek(&network_of(address), ADDRESS_LIMIT, now)
     }
@@ -90,7 +85,6 @@ impl<K: Hash + Eq> Windows<K> {
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
     {
-        // A panic elsewhere cannot leave an inconsistent count.
         let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = windows.get_mut(key) {
             return count.take(limit, now);

@@ -17,7 +17,6 @@ pub(super) fn is_filtered(parameters: &ListParameters) -> bool {
     parameters.updated_since.is_some() || parameters.q.is_some() || !parameters.filters.is_empty()
 }
 
-/// A page of a list.
 pub(super) fn list(
     caller: &Caller,
     dataset: Dataset,
@@ -63,7 +62,6 @@ fn filter(dataset: Dataset, mut parameters: ListParameters) -> Filter {
     Filter { updated_since: parameters.updated_since, text: parameters.q, conditions }
 }
 
-/// A single record.
 pub(super) fn single(caller: &Caller, dataset: Dataset, id: Option<Id>) -> Result<Representation, Problem> {
     let view = caller.view(dataset)?;
     let row = match id {

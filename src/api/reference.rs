@@ -4,7 +4,6 @@ use super::etag::ETag;
 use super::representation::Representation;
 use crate::query::reference::envelope;
 
-/// A list of items.
 pub(super) fn list(items: &[Vec<u8>]) -> Representation {
     let body = envelope(items);
     let etag = ETag::of("reference", [body.as_slice()]);

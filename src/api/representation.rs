@@ -23,39 +23,26 @@ const MAX_INLINE_BYTES: usize = 16 << 10;
 /// The content and headers that are the same for all requests.
 #[derive(Debug)]
 pub struct Representation {
-    /// The media type.
     pub content_type: &'static str,
     /// The entity tag. Without a tag, the response must not be stored.
     pub etag: Option<ETag>,
-    /// Additional headers.
     pub headers: Vec<(HeaderName, HeaderValue)>,
-    /// The body.
     pub body: Body,
-    /// The caller's position in a change feed.
     pub feed: Option<FeedUse>,
     /// The time for which the caller wants to long-poll instead; `None` if the page has changes.
     pub wait: Option<Duration>,
 }
 
-/// The bytes of a representation.
 #[derive(Debug)]
 pub enum Body {
     /// Compressed if the caller accepts gzip.
     Plain {
-        /// The uncompressed bytes.
         plain: Bytes,
         /// One gzip member, built on first use; `None` inside if it is not shorter.
         gzip: OnceLock<Option<Bytes>>,
     },
     /// An export file, always compressed. Ranges are supported.
-    Export {
-        /// The gzip member.
-        gzip: Bytes,
-        /// The first part of the file name.
-        name: &'static str,
-        /// The extension of the file name.
-        ending: &'static str,
-    },
+    Export { gzip: Bytes, name: &'static str, ending: &'static str },
 }
 
 impl Representation {
@@ -87,7 +74,6 @@ impl Representation {
         Representation { content_type, etag: None, headers: Vec::new(), body, feed: None, wait: None }
     }
 
-    /// Adds a header.
     pub fn with(mut self, name: HeaderName, value: HeaderValue) -> Representation {
         self.headers.push((name, value));
         self
@@ -111,7 +97,6 @@ impl Representation {
         }
     }
 
-    /// Whether it is a file, which supports ranges.
     pub fn is_file(&self) -> bool {
         matches!(self.body, Body::Export { .. })
     }
@@ -124,7 +109,6 @@ impl Representation {
         }
     }
 
-    /// The heap memory that it owns, in bytes.
     pub fn heap_bytes(&self) -> usize {
         let headers = self.headers.iter().map(|(_, value)| HEAP_BLOCK_BYTES + value.len()).sum::<usize>();
         let etag = self.etag.as_ref().map_or(0, |etag| HEAP_BLOCK_BYTES + etag.header().len());
@@ -147,7 +131,6 @@ impl Representation {
 /// The overhead of a block of shared bytes: its reference count and the allocator's, in bytes.
 const HEAP_BLOCK_BYTES: usize = 48;
 
-/// Compresses bytes to one gzip member. Returns `None` if the compressor fails.
 fn compress(plain: &[u8]) -> Option<Bytes> {
     let mut encoder = GzBuilder::new().mtime(0).write(Vec::with_capacity(plain.len() / 4), Compression::fast());
     encoder.write_all(plain).ok()?;

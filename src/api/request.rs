@@ -9,14 +9,12 @@ use crate::model::Timestamp;
 
 /// A request, with its time on two clocks.
 #[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct Request {
-    /// The method.
     pub method: Method,
     /// The path and query as sent, not decoded.
     pub target: String,
-    /// The headers.
     pub headers: HeaderMap,
-    /// Whether it has a body.
     pub has_body: bool,
     /// An error message if the request is invalid in HTTP.
     pub flaw: Option<&'static str>,

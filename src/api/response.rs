@@ -16,11 +16,8 @@ use super::rate::Window;
 use super::representation::{Body, Representation};
 use super::request::Request;
 
-/// The request id, in every response.
 pub static X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// The sync token of an export.
 pub static X_SYNC_TOKEN: HeaderName = HeaderName::from_static("x-sync-token");
-/// The number of records in an export.
 pub static X_RECORD_COUNT: HeaderName = HeaderName::from_static("x-record-count");
 /// The SHA-256 of the whole file, also in partial responses (RFC 9530, section 3).
 pub static REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
@@ -30,22 +27,18 @@ static RATELIMIT_LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
 static RATELIMIT_REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
 static RATELIMIT_RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 
-/// The initial capacity for headers.
 const EXPECTED_HEADERS: usize = 16;
 
-/// A response.
+/// A finished response.
 #[must_use = "an answer that is not sent leaves its caller waiting"]
 #[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct Response {
-    /// The status.
     pub status: StatusCode,
-    /// The headers.
     pub headers: HeaderMap,
-    /// The body.
     pub body: Bytes,
     /// The error code, if it is a problem.
     pub problem: Option<Code>,
-    /// The caller's position in a change feed.
     pub feed: Option<FeedUse>,
     /// Whether the request had a key that is usable from its address.
     pub has_key: bool,
@@ -125,7 +118,6 @@ impl Response {
         Ok(Response { headers, ..response })
     }
 
-    /// The response for a problem.
     pub(super) fn of_problem(
         problem: Problem,
         docs_url: &str,
@@ -144,7 +136,6 @@ impl Response {
         Response { headers, ..response }
     }
 
-    /// The response to a CORS preflight.
     pub(super) fn preflight(request_id: &str, window: Option<&Window>) -> Response {
         let mut headers = common_headers(request_id, window);
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

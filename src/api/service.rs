@@ -36,6 +36,7 @@ use crate::store::read::cache::new_cache;
 
 /// The settings of a service.
 #[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct Settings {
     /// The URL for callers, without a trailing slash and without `/v1`.
     pub public_url: String,
@@ -45,9 +46,7 @@ pub struct Settings {
     pub max_uri_bytes: usize,
     /// The capacity of the answer cache, in bytes.
     pub answer_cache_bytes: u64,
-    /// The allowed CORS origins.
     pub cors: Cors,
-    /// The data of a demo, for the explorer.
     pub demo: Option<Arc<Demo>>,
 }
 
@@ -121,7 +120,6 @@ impl Service {
 
     /// Waits until keys newer than a request are loaded. It may block.
     pub fn poll_for_keys(&self, since: Instant) {
-        // After a panic the key stays unknown.
         let _ = catch(|| {
             self.source.poll_for_keys(since);
             Ok(())
@@ -209,7 +207,6 @@ impl Service {
         Some(Response { status: StatusCode::NOT_FOUND, problem: Some(problem.code), ..page })
     }
 
-    /// The rate window for the headers.
     fn window(&self, Exchange { request, window, .. }: &Exchange) -> Option<Window> {
         match window {
             RateHeaders::Of(window) => Some(*window),
@@ -329,7 +326,6 @@ impl Service {
         Ok(CheckedRequest::Answered(answer))
     }
 
-    /// Returns a 503 if no snapshot may be served now.
     fn refuse_unservable(&self) -> Result<(), Problem> {
         self.source.unservable().map_or(Ok(()), |unservable| Err(Problem::unservable(unservable)))
     }
@@ -341,7 +337,6 @@ impl Service {
         Some(Caller { snapshot, license })
     }
 
-    /// A cached answer that fits a request.
     fn find(&self, caller: &Caller, request: &Request) -> Option<Arc<CachedAnswer>> {
         let answer = self.answers.find(Some(caller.license.id), &request.target)?;
         fits(caller, &answer, accepts_gzip(&request.headers)).then_some(answer)
@@ -395,7 +390,6 @@ impl Service {
         Ok(caller)
     }
 
-    /// A page of the documentation.
     fn docs(&self, path: &str, pattern: &'static str) -> Result<Arc<CachedAnswer>, Problem> {
         if let Some(page) = self.answers.find(None, path) {
             return Ok(page);
@@ -422,10 +416,10 @@ fn page(page: docs::DocsPage) -> Representation {
 
 /// The outcome of checking a request.
 #[derive(Debug)]
+#[allow(missing_docs, reason = "the names explain the other variants")]
 pub enum CheckedRequest {
     /// A CORS preflight of an allowed origin. It has no key, and is not counted.
     Preflight,
-    /// The answer is ready.
     Answered(Arc<CachedAnswer>),
     /// The answer must be built on a blocking thread.
     Passed(Box<Job>, PermitKind),

@@ -13,7 +13,6 @@ pub type SnapshotCallback = Box<dyn Fn() -> bool + Send + Sync>;
 pub struct Unservable {
     /// The value of `Retry-After`, in seconds.
     pub retry_after_s: u64,
-    /// The reason, as a sentence for callers.
     pub reason: &'static str,
 }
 

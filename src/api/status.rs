@@ -25,7 +25,6 @@ pub(super) fn status(
     };
     let datasets = DatasetsBody { conferences: of(Dataset::Conferences), journals: of(Dataset::Journals) };
     let status = StatusBody::up(now, datasets);
-    // Strings and numbers can always be serialized.
     let body = serde_json::to_vec(&status).unwrap_or_default();
     Ok(Representation::json(body))
 }

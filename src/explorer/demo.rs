@@ -18,14 +18,11 @@ pub struct Demo {
     edits: Mutex<VecDeque<DemoEdit>>,
 }
 
-/// A license of a demo.
 #[derive(Clone, Serialize)]
 pub struct DemoLicense {
-    /// Its name.
     pub name: &'static str,
     /// A description of the records that it shows.
     pub shows: String,
-    /// An API key.
     pub key: String,
 }
 
@@ -36,11 +33,8 @@ pub struct DemoEdit {
     pub number: u64,
     /// The time of the commit, formatted as in the API.
     pub at: String,
-    /// A description.
     pub words: String,
-    /// The dataset of the changed records.
     pub dataset: Dataset,
-    /// The ids of the changed records.
     pub ids: Vec<u64>,
 }
 
@@ -66,7 +60,7 @@ impl Demo {
         edits.push_back(edit);
     }
 
-    /// The licenses and the latest edits, oldest first, as JSON.
+    /// The licenses and the edits, oldest first, as JSON.
     pub fn to_json(&self) -> Vec<u8> {
         let edits = self.edits.lock().unwrap_or_else(PoisonError::into_inner);
         serde_json::json!({ "licenses": self.licenses, "curating": self.curating, "edits": *edits })

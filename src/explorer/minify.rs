@@ -2,7 +2,6 @@
 
 /// After these characters a slash begins a regular expression, not a division.
 const BEFORE_EXPRESSION: &str = "(,=:[!&|?{};+-*%<>~^";
-/// After these words, too.
 const WORDS_BEFORE_EXPRESSION: [&str; 5] = ["return", "case", "typeof", "of", "in"];
 
 /// Removes comments and unnecessary white space. Keeps line breaks that may end a statement. In template literals it
@@ -139,7 +138,6 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Whether a character is part of a name or number.
 fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_' || letter == '$'
 }

@@ -4,10 +4,10 @@
 //! There is no build step. `app.js` is the entry point. `model/` contains modules without DOM: the copy of the records,
 //! search, facets and deadlines. `copies.js` keeps the copies of the current key. `views/` renders, with the shared
 //! parts in `parts.js`. `api.js` sends requests and builds curl lines, `session.js` stores the key. `filters.js` and
-//! `regions.js` are generated from the server's tables. Scripts are minified (`minify.rs`). [`demo`] has the data for a
+//! `regions.js` are generated from the server's tables. Scripts are minified (`minify.rs`). `demo` has the data for a
 //! demo's page.
 
-pub mod demo;
+pub(crate) mod demo;
 mod minify;
 
 pub use demo::Demo;
@@ -34,14 +34,12 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
-/// Includes scripts of this folder, by path.
 macro_rules! scripts {
     ($($file:literal),* $(,)?) => {
         &[$((concat!("/explorer/", $file), include_str!($file))),*]
     };
 }
 
-/// The page's own scripts.
 const SCRIPTS: &[(&str, &str)] = scripts![
     "api.js",
     "app.js",
@@ -81,12 +79,11 @@ const ASSETS: [(&str, &str, &[u8]); 3] = [
     ("/explorer/preact.js", SCRIPT, include_bytes!("vendor/preact.js")),
 ];
 
-/// A file of the page, ready to be sent.
+/// A file of the page.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names explain the fields")]
 pub struct Asset {
-    /// The `Content-Type`.
     pub content_type: &'static str,
-    /// The bytes.
     pub body: Vec<u8>,
 }
 

@@ -37,26 +37,19 @@ pub fn run_to_end<T>(server: impl Future<Output = T>) -> io::Result<T> {
 
 /// The parts of a server.
 #[derive(Debug)]
+#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct Setup {
-    /// The listener for callers.
     pub listener: TcpListener,
-    /// The database.
     pub watcher: Arc<Watcher>,
     /// The origin, if the database is a replica.
     pub upstream: Option<Arc<dyn Upstream>>,
-    /// The settings of the API.
     pub settings: Settings,
-    /// The proxies whose header names the caller's address.
     pub proxies: TrustedProxies,
     /// The certificate, for HTTPS.
     pub tls: Option<Arc<Tls>>,
-    /// The resource limits.
     pub limits: Limits,
-    /// The listener for operators and monitoring.
     pub admin: Option<AdminSetup>,
-    /// The record of key usage.
     pub usage: Option<Arc<Usage>>,
-    /// The count of lost log lines.
     pub lost_lines: LostLines,
     /// Whether another server may listen on the same address.
     pub shares_address: bool,
@@ -77,7 +70,6 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
     let observer: Arc<dyn Observer> = Arc::<Metrics>::clone(&metrics);
     let service = Arc::new(Service::observed(setup.settings, source, observer));
     let (stop, stopping) = watch::channel(false);
-    // Stops the thread when it is dropped.
     let _sampling;
     if let Some(admin) = setup.admin {
         let monitored = MonitoredServer {
@@ -113,7 +105,6 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
             }
             tracing::info!("stopping: finishing what is in flight");
             notify(&[NotifyState::Stopping]);
-            // There may be no admin listener.
             let _ = stop.send(true);
         })
         .await?;

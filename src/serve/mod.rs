@@ -1,18 +1,18 @@
 //! The server around the API: the only part that uses sockets, hyper and tokio.
 //!
 //! In reading order:
-//! - [`following`]: keeps the newest state of the database while the server runs.
+//! - `following`: keeps the newest state of the database while the server runs.
 //! - [`connection`]: connections, between the socket and the API.
 //! - [`operators`]: log, metrics, health check and the operators' page.
 //! - `publishing`: metrics and readiness of a publisher (feature `bucket`).
-//! - [`assembly`]: builds a server from these parts and runs it.
+//! - `assembly`: builds a server from these parts and runs it.
 
-pub mod assembly;
+pub(crate) mod assembly;
 pub mod connection;
-pub mod following;
+pub(crate) mod following;
 pub mod operators;
 #[cfg(feature = "bucket")]
-pub mod publishing;
+pub(crate) mod publishing;
 
 pub use assembly::{Setup, notify, run_to_end, serve};
 pub use connection::server::{Limits, Server};

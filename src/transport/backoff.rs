@@ -4,10 +4,9 @@ use std::time::Duration;
 
 /// The pauses between retries.
 #[derive(Clone, Copy, Debug)]
+#[allow(missing_docs, reason = "the names explain the fields")]
 pub struct Backoff {
-    /// The maximum pause after the first failure.
     pub first: Duration,
-    /// The maximum pause.
     pub longest: Duration,
 }
 

@@ -9,13 +9,12 @@ use reqwest::redirect::Policy;
 
 use super::tls::ClientConfig;
 
-/// The time limit for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The settings of a client.
 #[derive(Debug)]
+#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct ClientSettings {
-    /// The TLS settings.
     pub tls: ClientConfig,
     /// Whether the server is on this machine, so that proxies of the environment are ignored.
     pub is_local: bool,

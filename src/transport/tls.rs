@@ -13,7 +13,6 @@ use tokio_rustls::rustls::{
 /// The supported versions, the preferred one first.
 const VERSIONS: [&SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
 
-/// The cryptographic provider of all connections.
 pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
@@ -32,7 +31,6 @@ pub fn server_config(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'st
     Ok(config)
 }
 
-/// Sets the supported versions.
 pub(super) fn versions<S: ConfigSide>(
     builder: ConfigBuilder<S, WantsVersions>,
 ) -> Result<ConfigBuilder<S, WantsVerifier>, Error> {

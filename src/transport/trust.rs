@@ -42,8 +42,8 @@ pub fn trust_authorities(ca_file: Option<&Path>) -> Result<ClientConfig, String>
     client_config(Accepted::Signed { authorities, pinned })
 }
 
-/// Client settings that accept only the first certificate of a PEM file, regardless of its names and dates: only the
-/// server of this machine has its key. Returns an error message if there is none.
+/// Client settings that accept only the first certificate of a PEM file, whatever its names and dates. They are for the
+/// server of this machine. Returns an error message if there is none.
 pub fn trust_exactly(file: &Path) -> Result<ClientConfig, String> {
     let certificate = CertificateDer::from_pem_file(file).map_err(|error| error.to_string())?;
     client_config(Accepted::Exactly(certificate))
@@ -62,7 +62,6 @@ fn client_config(accepted: Accepted) -> Result<ClientConfig, String> {
     Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
 }
 
-/// The certificates of a PEM file.
 fn certificates_in(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let pem = fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
     let certificates = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
@@ -86,10 +85,11 @@ fn system_certificates() -> Result<Vec<CertificateDer<'static>>, String> {
 #[derive(Debug)]
 enum Accepted {
     /// Certificates that an authority has signed, and the pinned ones.
-    Signed { authorities: Arc<WebPkiServerVerifier>, pinned: Vec<CertificateDer<'static>> },
-    /// One certificate.
+    Signed {
+        authorities: Arc<WebPkiServerVerifier>,
+        pinned: Vec<CertificateDer<'static>>,
+    },
     Exactly(CertificateDer<'static>),
-    /// None.
     Nothing,
 }
 

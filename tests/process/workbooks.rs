@@ -369,7 +369,7 @@ fn a_text_that_no_cell_holds_is_refused() {
     let site = Site::new();
     site.import("journals.jsonl", format!("{{\"id\":1,\"name\":\"{}\"}}\n", "x".repeat(32_768)));
     let done = site.run(["export", "book.xlsx"]);
-    let expected = "a cell of a spreadsheet holds 32767; use --format csv or jsonl";
+    let expected = "a cell of a spreadsheet holds at most 32767; use --format csv or jsonl";
     assert!(done.code == Some(1) && done.stderr.contains(expected) && done.stderr.contains("`name`"), "{done:?}");
     assert!(!site.path("book.xlsx").exists());
 }

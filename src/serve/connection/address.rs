@@ -19,10 +19,9 @@ pub enum ForwardedHeader {
 
 /// The proxies whose header is trusted.
 #[derive(Clone, Debug, Default)]
+#[allow(missing_docs, reason = "the names explain the fields")]
 pub struct TrustedProxies {
-    /// The networks of trusted proxies.
     pub networks: Vec<IpNet>,
-    /// The header that they write.
     pub header: ForwardedHeader,
 }
 
@@ -48,8 +47,8 @@ impl TrustedProxies {
         };
         let lines = headers.get_all(name).into_iter().rev();
         for hop in lines.flat_map(|line| split_from_right(line.as_bytes(), b',')) {
-            // Anything else than an address ends the chain: the proxy that wrote it is the last known hop, and anybody
-            // may have written the entries to its left.
+            // Anything else than an address ends the chain: the last known hop is the proxy that wrote it. Anybody may have
+            // written the entries to its left.
             let Some(address) = read(trim(hop)) else { return caller };
             caller = address;
             if !self.trusts(caller) {
@@ -80,7 +79,6 @@ fn split_from_right(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Whether the byte at this index follows an odd number of backslashes.
 fn is_escaped(text: &[u8], at: usize) -> bool {
     text[..at].iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
 }

@@ -26,14 +26,13 @@ use crate::serve::connection::pace::Pace;
 use crate::serve::connection::refusal::{ProblemStream, STRICT_TRANSPORT};
 use crate::serve::connection::state::ConnectionState;
 
-/// How long a connection stays open for a last request after the server began to stop. A request that is on its way is
-/// still answered.
+/// The time for which a connection stays open for a last request after the server began to stop. So a request that is
+/// on its way gets a response.
 const LAST_REQUEST_GRACE: Duration = Duration::from_secs(2);
 
 /// The limits of one connection.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionLimits {
-    /// The time limits for requests.
     pub timeouts: Timeouts,
     /// The least rate at which the caller must read responses.
     pub pace: Pace,
@@ -46,11 +45,8 @@ pub struct ConnectionLimits {
 /// The context that all connections of a server share.
 #[derive(Debug)]
 pub struct ServerContext {
-    /// The API.
     pub service: Arc<Service>,
-    /// The dispatcher.
     pub dispatcher: Dispatcher,
-    /// The limits.
     pub limits: ConnectionLimits,
     /// The proxies whose header names the caller's address.
     pub proxies: TrustedProxies,
@@ -96,7 +92,6 @@ pub async fn serve_connection<S>(
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let grace_is_over = async {
-        // An error means that the server was dropped.
         let _ = closing.wait_for(|closing| *closing).await;
         tokio::time::sleep(LAST_REQUEST_GRACE).await;
     };
@@ -108,7 +103,6 @@ pub async fn serve_connection<S>(
         }
     };
     if let Err(error) = ended {
-        // The caller disconnected or stalled: no task for the operator.
         tracing::debug!(%peer, %error, "a connection broke");
     }
 }

@@ -12,7 +12,6 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::api::observe::CloseReason;
 use crate::serve::connection::state::ConnectionState;
 
-/// The read timeouts.
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
     /// From the first byte of a request's head to its last. For the first request, from the start of the connection.
@@ -29,7 +28,6 @@ pub struct GuardedStream<S> {
     state: ConnectionState,
     /// The start of the current head; `None` between requests.
     head_since: Option<Instant>,
-    /// The time of the last write.
     idle_since: Instant,
     timer: Pin<Box<Sleep>>,
 }
@@ -159,7 +157,6 @@ mod tests {
 
     const TIMEOUTS: Timeouts = Timeouts { header: Duration::from_secs(10), idle: Duration::from_secs(60) };
 
-    /// The seconds until the stream timed out.
     async fn seconds_until_error<T>(work: impl Future<Output = io::Result<T>>) -> u64 {
         let begun = Instant::now();
         let error = work.await.map(|_| ()).expect_err("the time should run out");

@@ -39,7 +39,6 @@ pub struct ConnectionLimiter {
 struct ConnectionTable {
     next: u64,
     open: HashMap<u64, OpenConnection>,
-    /// The connections per network.
     networks: HashMap<IpAddr, usize>,
     last_at_total: Option<Instant>,
     last_at_network: Option<Instant>,
@@ -56,23 +55,19 @@ struct OpenConnection {
 #[derive(Debug)]
 pub struct Slot {
     number: u64,
-    /// The connection's state.
     pub state: ConnectionState,
     /// The limit because of which another connection was closed for this one.
     pub reached: Option<ConnectionLimit>,
     limiter: Arc<ConnectionLimiter>,
 }
 
-/// A connection that was closed for another one.
 struct Evicted {
     number: u64,
     reason: CloseReason,
     closed: Arc<Notify>,
 }
 
-/// The decision about a new connection.
 enum Decision {
-    /// A slot is free.
     Slot(Slot),
     /// The slot becomes free when this connection, which is being closed, ends.
     AfterClosing(Arc<Notify>, ConnectionLimit),
@@ -178,7 +173,6 @@ impl ConnectionTable {
         network.and_then(|network| self.networks.get(&network)).copied().unwrap_or_default()
     }
 
-    /// Closes a connection of the same network.
     fn evict_own(&self, network: Option<IpAddr>, now: Instant) -> Option<Evicted> {
         let own = |open: &OpenConnection, evictable: &Evictable| {
             (open.network == network && !is_too_early(evictable)).then(|| eviction_order(evictable))
@@ -281,22 +275,18 @@ mod tests {
         Some(Ipv4Addr::new(192, 0, 2, number).into())
     }
 
-    /// The activity of a connection in a test.
     #[derive(Clone, Copy, Debug)]
     enum Does {
-        /// It has sent nothing.
         New,
         /// It got a response: with a key, or without.
         Idle(bool),
         Answering,
-        /// It reads its response without delay.
         Fast(bool),
         /// It reads this number of bytes per second.
         Slow(bool, usize),
-        /// It long-polls.
-        News,
+        LongPolling,
     }
-    use Does::{Answering, Fast, Idle, New, News, Slow};
+    use Does::{Answering, Fast, Idle, LongPolling, New, Slow};
 
     /// A connection's name and activity, and the seconds for which it lasts.
     type Member = (&'static str, Does, u64);
@@ -304,7 +294,6 @@ mod tests {
     /// The connection that is evicted, or the limit because of which the new one is refused.
     type Outcome = Result<&'static str, ConnectionLimit>;
 
-    /// Slots, by name.
     struct Crowd(Vec<(&'static str, Slot)>);
 
     impl Crowd {
@@ -365,7 +354,7 @@ mod tests {
     fn start(does: Does, state: &ConnectionState) {
         let answered = match does {
             New => return,
-            Answering | News => None,
+            Answering | LongPolling => None,
             Idle(has_key) | Fast(has_key) | Slow(has_key, _) => Some(has_key),
         };
         assert!(state.start_answer());
@@ -375,7 +364,7 @@ mod tests {
         match does {
             Idle(_) => state.finish_sending(),
             Slow(..) => state.note_blocked(),
-            News => state.start_long_poll(),
+            LongPolling => state.start_long_poll(),
             _ => {}
         }
     }
@@ -397,9 +386,9 @@ mod tests {
             (&[("a", Fast(K), 99), ("b", Slow(K, 10), 9), ("c", Fast(false), 99)], Ok("b")),
             (&[("a", Idle(K), 5), ("b", Slow(K, 10), 60), ("c", Answering, 9)], Ok("a")),
             // Long-polling connections are last.
-            (&[("a", News, 90), ("b", Idle(K), 5), ("c", Slow(K, 10), 9)], Ok("b")),
-            (&[("a", News, 6), ("b", News, 9), ("c", Answering, 99)], Ok("b")),
-            (&[("a", News, 4), ("b", Fast(K), 9), ("c", Answering, 99)], total),
+            (&[("a", LongPolling, 90), ("b", Idle(K), 5), ("c", Slow(K, 10), 9)], Ok("b")),
+            (&[("a", LongPolling, 6), ("b", LongPolling, 9), ("c", Answering, 99)], Ok("b")),
+            (&[("a", LongPolling, 4), ("b", Fast(K), 9), ("c", Answering, 99)], total),
             // New connections and those with a key have a grace period.
             (&[("a", New, 0), ("b", New, 0), ("c", Idle(false), 0)], total),
             (&[("a", Slow(false, 0), 0), ("b", Answering, 99), ("c", New, 0)], total),
@@ -423,8 +412,8 @@ mod tests {
         let address = Err(ConnectionLimit::Address);
         // Network 1 may have two. The connection of network 2 has been idle for long.
         let cases: [([Member; 2], Outcome); 10] = [
-            ([("a", News, 0), ("b", News, 2)], Ok("b")),
-            ([("a", News, 9), ("b", Slow(K, 10), 2)], Ok("b")),
+            ([("a", LongPolling, 0), ("b", LongPolling, 2)], Ok("b")),
+            ([("a", LongPolling, 9), ("b", Slow(K, 10), 2)], Ok("b")),
             ([("a", New, 0), ("b", New, 2)], Ok("b")),
             ([("a", New, 0), ("b", Idle(K), 50)], Ok("a")),
             ([("a", Slow(false, 10), 0), ("b", Answering, 50)], Ok("a")),

@@ -34,7 +34,6 @@ struct GroupTable {
     keys: HashMap<KeyHash, Vec<CountedGroup>>,
 }
 
-/// A group and the number of its requests.
 #[derive(Debug)]
 struct CountedGroup {
     group: Arc<Group>,
@@ -44,7 +43,7 @@ struct CountedGroup {
 #[derive(Debug)]
 struct Group {
     interest: Interest,
-    news: Notify,
+    changed: Notify,
     wake_permits: Arc<Semaphore>,
 }
 
@@ -72,7 +71,7 @@ impl LongPolls {
             self.lock().keys.values().flatten().map(|counted| Arc::clone(&counted.group)).collect();
         for group in groups {
             if !service.is_current(&group.interest) {
-                group.news.notify_waiters();
+                group.changed.notify_waiters();
             }
         }
     }
@@ -93,8 +92,8 @@ impl LongPolls {
             return None;
         };
         let group = Arc::clone(&membership.group);
-        let mut news = std::pin::pin!(group.news.notified());
-        news.as_mut().enable();
+        let mut changed = std::pin::pin!(group.changed.notified());
+        changed.as_mut().enable();
         state.start_long_poll();
         // A change before the request joined the group did not wake it, so check once.
         let is_current = service.is_current(&interest);
@@ -103,8 +102,7 @@ impl LongPolls {
         membership.end = if is_current {
             tokio::select! {
                 biased;
-                () = news => WaitEnd::Change,
-                // An error means that the server was dropped.
+                () = changed => WaitEnd::Change,
                 _ = closing.wait_for(|closing| *closing) => WaitEnd::Stop,
                 () = state.woken_early() => WaitEnd::Capacity,
                 () = tokio::time::sleep_until(wake_at.into()) => WaitEnd::Time,
@@ -145,7 +143,7 @@ impl LongPolls {
             }
             None => {
                 let wake_permits = Arc::new(Semaphore::new(CONCURRENT_WAKES));
-                let group = Arc::new(Group { interest: interest.clone(), news: Notify::new(), wake_permits });
+                let group = Arc::new(Group { interest: interest.clone(), changed: Notify::new(), wake_permits });
                 groups.push(CountedGroup { group: Arc::clone(&group), count: 1 });
                 group
             }

@@ -39,7 +39,6 @@ pub struct PacedStream<S> {
     state: ConnectionState,
     /// The time for which writes may still be blocked.
     budget: Duration,
-    /// The start of the blocked write.
     blocked_since: Option<Instant>,
     /// Whether the caller is behind the good rate, so that `state` counts its reads.
     is_behind: bool,

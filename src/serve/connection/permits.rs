@@ -20,9 +20,7 @@ const KEY_POLLS: usize = 64;
 /// The same for addresses over the limit for unusable keys. They have permits of their own, so they cannot use up those
 /// of others.
 const KEY_POLLS_OVER_LIMIT: usize = 4;
-/// The minimum number of concurrent reads.
 const MIN_READS: usize = 4;
-/// How long an export waits for its permits.
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The permits of a server.

@@ -34,7 +34,6 @@ const HTTP2_REQUEST: usize = b"PRI * HTTP/2.0\r\n\r\n".len();
 pub struct ProblemStream<S> {
     inner: S,
     service: Arc<Service>,
-    /// Whether responses have `Strict-Transport-Security`.
     strict_transport: bool,
     /// The replacement, the number of its bytes that are written, and the number of hyper's bytes that it replaces.
     replacement: Option<(Vec<u8>, usize, usize)>,
@@ -65,7 +64,6 @@ impl Preface {
 }
 
 impl<S> ProblemStream<S> {
-    /// Wraps a stream.
     pub fn new(inner: S, service: Arc<Service>, strict_transport: bool) -> ProblemStream<S> {
         ProblemStream { inner, service, strict_transport, replacement: None, preface: Preface::Partial(0) }
     }

@@ -31,6 +31,7 @@ use crate::serve::connection::workers::Workers;
 
 /// The limits of a server.
 #[derive(Clone, Copy, Debug)]
+#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct Limits {
     /// Concurrent connections. For a further one an idle, unfinished, slow or long-polling connection is closed. If
     /// there is none, the new connection waits.
@@ -41,19 +42,15 @@ pub struct Limits {
     /// unfinished, slow or long-polling connection of this address is closed. If there is none, the new connection is
     /// closed.
     pub connections_per_address: usize,
-    /// The limits of one connection.
     pub connection: ConnectionLimits,
     /// The time limit for a TLS handshake.
     pub handshake: Duration,
     /// The time for open connections to finish after the listener is closed.
     pub drain: Duration,
-    /// Exports built concurrently.
     pub exports: usize,
-    /// Exports built concurrently for one key.
     pub exports_per_key: usize,
     /// Concurrent long-polling requests; further ones are answered at once.
     pub long_polls: usize,
-    /// Concurrent long-polling requests of one key.
     pub long_polls_per_key: usize,
 }
 
@@ -156,7 +153,6 @@ impl Server {
         }
         acceptor.admit_rest();
         drop(listener);
-        // An error means that all connections have ended.
         let _ = close.send(true);
         let Acceptor { mut connections, workers: _workers, .. } = acceptor;
         let drained = tokio::time::timeout(limits.drain, async { while connections.join_next().await.is_some() {} });
@@ -164,7 +160,6 @@ impl Server {
     }
 }
 
-/// An accepted connection without a slot.
 struct NewConnection {
     stream: TcpStream,
     peer: SocketAddr,
@@ -219,7 +214,6 @@ impl Acceptor {
         }
     }
 
-    /// Serves all waiting connections, regardless of the limits.
     fn admit_rest(&mut self) {
         while let Some(new) = self.waiting.pop_front() {
             let slot = self.limiter.admit_always(self.network(new.peer));

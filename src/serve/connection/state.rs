@@ -14,19 +14,16 @@ pub const GOOD_RATE: u32 = 64 << 10;
 
 #[derive(Clone, Copy, Debug)]
 enum Phase {
-    /// Waiting for a complete request.
     AwaitingRequest {
         since: Instant,
         /// Whether the head has begun, or the connection is new.
         begun: bool,
     },
-    /// Answering a request.
     Answering,
-    /// The request waits for a change.
-    LongPolling { since: Instant },
-    /// Sending a response.
+    LongPolling {
+        since: Instant,
+    },
     Sending,
-    /// Closed for another connection.
     Closed,
 }
 
@@ -34,9 +31,7 @@ enum Phase {
 /// many small ones count like a large one.
 #[derive(Clone, Copy, Debug, Default)]
 struct SlowReading {
-    /// The time for which writes were blocked.
     blocked: Duration,
-    /// The start of the blocked write.
     blocked_since: Option<Instant>,
     /// The bytes written in this time.
     bytes: u64,
@@ -51,7 +46,6 @@ impl SlowReading {
         u128::from(self.bytes) * 1_000_000 < self.blocked(now).as_micros() * u128::from(GOOD_RATE)
     }
 
-    /// Bytes per second.
     fn rate(&self, now: Instant) -> u64 {
         let micros = self.blocked(now).as_micros().max(1);
         u64::try_from(u128::from(self.bytes) * 1_000_000 / micros).unwrap_or(u64::MAX)
@@ -60,8 +54,8 @@ impl SlowReading {
 
 /// The reason why a connection may be closed for another one, and the facts for choosing one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct Evictable {
-    /// The reason.
     pub reason: CloseReason,
     /// The time for which the reason has lasted.
     pub duration: Duration,

@@ -15,32 +15,12 @@ use crate::transport::tls::{self, ServerConfig};
 /// The reason why a certificate and key cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// The certificate file contains no certificate.
     #[error("{}: {reason}; it must hold the certificate chain in PEM, the server's own first", path.display())]
-    Certificate {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        reason: String,
-    },
-    /// The key file contains no private key.
+    Certificate { path: PathBuf, reason: String },
     #[error("{}: {reason}; it must hold one private key in PEM", path.display())]
-    Key {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        reason: String,
-    },
-    /// They do not match, or the library does not support them.
+    Key { path: PathBuf, reason: String },
     #[error("the certificate {} and the key {} cannot be used together: {source}", certificate.display(), key.display())]
-    Pair {
-        /// The certificate file.
-        certificate: PathBuf,
-        /// The key file.
-        key: PathBuf,
-        /// The reason.
-        source: tls::Error,
-    },
+    Pair { certificate: PathBuf, key: PathBuf, source: tls::Error },
 }
 
 /// The certificate and key in use.
@@ -56,14 +36,12 @@ pub struct Tls {
 type Stamp = [Option<(u64, u64, u64, i64, i64)>; 2];
 
 impl Tls {
-    /// Loads a certificate chain and its key.
     pub fn load(certificate: PathBuf, key: PathBuf) -> Result<Tls, TlsError> {
         let stamp = stamp(&certificate, &key);
         let config = load_config(&certificate, &key)?;
         Ok(Tls { certificate, key, config: ArcSwap::from_pointee(config), stamp: Mutex::new(stamp) })
     }
 
-    /// An acceptor with the current pair.
     pub fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(self.config.load_full())
     }

@@ -34,7 +34,6 @@ fn start_worker(number: usize) -> io::Result<(Handle, oneshot::Sender<()>)> {
     let handle = runtime.handle().clone();
     let (stop, stopped) = oneshot::channel();
     thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
-        // Resolves when the sender is dropped.
         let _ = runtime.block_on(stopped);
         // Do not wait for tasks that the disk blocks.
         runtime.shutdown_background();

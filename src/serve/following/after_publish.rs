@@ -17,7 +17,6 @@ pub struct PublishedOnly {
 }
 
 impl PublishedOnly {
-    /// Creates a reader for the database at a path.
     pub fn of(database: PathBuf) -> PublishedOnly {
         PublishedOnly { database, failure: Mutex::default() }
     }

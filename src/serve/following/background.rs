@@ -52,7 +52,6 @@ impl Drop for BackgroundTasks {
                 tracing::warn!(thread, "a thread did not stop, probably because the disk blocks it");
                 continue;
             }
-            // A panic of the thread is already in the log.
             let _ = handle.join();
         }
     }

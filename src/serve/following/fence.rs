@@ -11,7 +11,6 @@ use crate::model::time::since_boot;
 use crate::store::StoreError;
 use crate::store::replication::PublishedNote;
 
-/// The time between two reads of the publisher's note.
 const POLL_EVERY: Duration = Duration::from_millis(500);
 
 /// Watches the publisher's note next to a database.
@@ -28,7 +27,6 @@ pub struct FenceWatch {
 #[derive(Debug, Default)]
 struct FenceState {
     polled_at: Option<Instant>,
-    /// The publisher that took over.
     by: Option<String>,
 }
 
@@ -76,14 +74,12 @@ impl FenceWatch {
         state.by = fenced;
     }
 
-    /// The reason why the server is not ready.
     pub fn reason(&self) -> Option<String> {
         let by = self.state().by.clone()?;
         let answers = if self.is_over() { "so it answers 503" } else { "so it will answer 503 soon" };
         Some(format!("another publisher took over from this database, {answers}: {by}; stop this server"))
     }
 
-    /// Whether another publisher took over.
     pub fn is_fenced(&self) -> bool {
         self.end_ms.load(Ordering::Relaxed) < u64::MAX
     }

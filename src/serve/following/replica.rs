@@ -14,7 +14,6 @@ use crate::serve::operators::usage::Usage;
 
 /// The time between two checks for the server's stop.
 const STOP_CHECK_EVERY: Duration = Duration::from_millis(100);
-/// The time between two reports.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
 
 /// The reports of a replica to its origin.
@@ -22,9 +21,7 @@ const REPORT_EVERY: Duration = Duration::from_secs(60);
 pub struct Reporter {
     /// The name of the report; it must not change.
     pub name: String,
-    /// The user and machine of the replica.
     pub who: String,
-    /// The record of key usage.
     pub usage: Arc<Usage>,
 }
 
@@ -124,7 +121,6 @@ impl ReplicaThread {
 impl Reporter {
     /// Puts a report into the bucket. A failure is only logged.
     fn send(&self, replica: &Replica) {
-        // Names and numbers can always be serialized.
         let usage = serde_json::to_string(&self.usage.all()).unwrap_or_default();
         if let Err(error) = replica.report(&self.name, &self.who, usage) {
             tracing::warn!(%error, "the replica's report could not be put into the bucket");

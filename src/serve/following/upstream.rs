@@ -23,7 +23,6 @@ const OUTDATED: Unservable = Unservable {
 
 /// The origin of a replica, and the state of following it.
 pub trait Upstream: Debug + Send + Sync {
-    /// The URL of the bucket.
     fn url(&self) -> String;
 
     /// Whether the data is new enough to be served. Called on every request.
@@ -39,7 +38,6 @@ pub trait Upstream: Debug + Send + Sync {
     /// Whether a seq that is ahead of the replica belongs to a history that the origin no longer has.
     fn is_lost(&self, seq: u64) -> bool;
 
-    /// The numbers for monitoring.
     fn stats(&self) -> ReplicaStats;
 }
 
@@ -54,9 +52,7 @@ pub struct ReplicaStats {
     pub stale_s: u64,
     /// Seconds since the publisher's last heartbeat, or since the start.
     pub silence_s: u64,
-    /// Entries applied so far.
     pub applied: u64,
-    /// Whole states loaded so far.
     pub loads: u64,
     /// The number of times that the rows differed from the origin's.
     pub digest_failures: u64,
@@ -72,7 +68,6 @@ pub struct ReplicaSource {
 }
 
 impl ReplicaSource {
-    /// Combines a watched file and its origin.
     pub fn new(watcher: Arc<Watcher>, upstream: Arc<dyn Upstream>) -> ReplicaSource {
         ReplicaSource { watcher, upstream }
     }

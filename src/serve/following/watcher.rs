@@ -17,7 +17,6 @@ use crate::serve::following::background::BackgroundTasks;
 use crate::serve::following::fence::FenceWatch;
 use crate::store::{CommitEntry, CommitPoint, Follower, Snapshot, StoreError};
 
-/// The time between two polls of the file.
 const POLL_EVERY: Duration = Duration::from_millis(100);
 /// The maximum number of commits to log when several are published together.
 const MAX_COMMITS_LOGGED: usize = 20;
@@ -47,9 +46,7 @@ pub struct Watcher {
     path: PathBuf,
     /// Locked during a poll, which may take long: lock it on blocking threads only.
     file: Mutex<WatchedFile>,
-    /// The number of polls that have begun.
     polls: AtomicU64,
-    /// The start of the current poll.
     polling_since: Mutex<Option<Instant>>,
     /// The start of the last finished poll. The condition variable is notified when it changes.
     last_poll: (Mutex<Option<Instant>>, Condvar),
@@ -62,7 +59,6 @@ pub struct Watcher {
     fence: Option<FenceWatch>,
     /// Whether `published` may be served. False until the bucket has it.
     has_published: AtomicBool,
-    /// The time since which commits have been held back.
     held_since: Mutex<Option<Instant>>,
     followed: AtomicBool,
     readable: AtomicBool,

@@ -6,12 +6,9 @@
 use http::HeaderMap;
 use http::header::ACCEPT;
 
-/// A text format of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exposition {
-    /// OpenMetrics 1.0.
     OpenMetrics,
-    /// The Prometheus text format 0.0.4.
     Plain,
 }
 
@@ -62,7 +59,6 @@ impl Exposition {
         }
     }
 
-    /// The format's `Content-Type`.
     pub fn content_type(self) -> &'static str {
         match self {
             Exposition::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",

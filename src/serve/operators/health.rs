@@ -16,70 +16,32 @@ const MAX_ANSWER_BYTES: u64 = 64 << 10;
 /// The maximum length of a server's reason in the message, in characters.
 const MAX_REASON_CHARS: usize = 300;
 
-/// A health check of a server.
 #[derive(Clone, Debug)]
 pub struct Probe {
     /// The address on which the server listens. For an unspecified address (such as 0.0.0.0), the probe uses localhost.
     pub address: SocketAddr,
-    /// The path that responds with 200 if the server is healthy.
     pub path: &'static str,
     /// The file of the certificate that the server must present; `None` for plain HTTP.
     pub certificate: Option<PathBuf>,
-    /// The time limit.
     pub timeout: Duration,
 }
 
 /// The reason why a server is not healthy.
 #[derive(Debug, thiserror::Error)]
 pub enum Unhealthy {
-    /// The server cannot be reached.
     #[error("{url} cannot be reached: {reason}; is the server running, and does it listen there?")]
-    Unreachable {
-        /// The address.
-        url: String,
-        /// The reason.
-        reason: String,
-    },
-    /// The server takes too long.
+    Unreachable { url: String, reason: String },
     #[error("{url} did not answer within {timeout:?}")]
-    Late {
-        /// The address.
-        url: String,
-        /// The time limit.
-        timeout: Duration,
-    },
-    /// The server presents no certificate, or another one.
+    Late { url: String, timeout: Duration },
     #[error("{url} does not show the certificate of {}: {reason}", certificate.display())]
-    Certificate {
-        /// The address.
-        url: String,
-        /// The certificate's file.
-        certificate: PathBuf,
-        /// The reason.
-        reason: String,
-    },
-    /// The file of the certificate cannot be read.
+    Certificate { url: String, certificate: PathBuf, reason: String },
     #[error("{}: {reason}; it must hold the certificate chain in PEM, the server's own first", path.display())]
-    CertificateFile {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        reason: String,
-    },
-    /// The server responds with another status than 200.
+    CertificateFile { path: PathBuf, reason: String },
     #[error("{url} answers {status}: {reason}")]
-    Answer {
-        /// The address.
-        url: String,
-        /// The status.
-        status: StatusCode,
-        /// The beginning of the body.
-        reason: String,
-    },
+    Answer { url: String, status: StatusCode, reason: String },
 }
 
 impl Probe {
-    /// Sends the request.
     pub fn ask(&self) -> Result<(), Unhealthy> {
         let address = reachable(self.address);
         let (scheme, tls) = match &self.certificate {

@@ -19,12 +19,10 @@ const END_WAIT: Duration = Duration::from_secs(2);
 /// The pause before the next attempt to put the end message into a full queue.
 const END_PAUSE: Duration = Duration::from_millis(5);
 
-/// The count of lost lines.
 #[derive(Clone, Debug, Default)]
 pub struct LostLines(Arc<AtomicU64>);
 
 impl LostLines {
-    /// The number of lost lines so far.
     pub fn count(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -34,7 +32,6 @@ impl LostLines {
     }
 }
 
-/// A message to the log's thread.
 #[derive(Debug)]
 enum Message {
     Line(Vec<u8>),
@@ -89,7 +86,6 @@ impl Log {
         Ok((lines.clone(), Log { lines }))
     }
 
-    /// The count of lost lines.
     pub fn lost(&self) -> LostLines {
         self.lines.lost.clone()
     }
@@ -115,7 +111,6 @@ impl Drop for Log {
     }
 }
 
-/// Writes lines until the end message.
 fn write_lines(messages: &Receiver<Message>, mut output: impl Write, lost: &LostLines) {
     for message in messages {
         match message {
@@ -133,7 +128,6 @@ fn write_lines(messages: &Receiver<Message>, mut output: impl Write, lost: &Lost
 mod tests {
     use super::*;
 
-    /// Accepts a number of bytes, then fails.
     struct Full(usize);
 
     impl Write for Full {

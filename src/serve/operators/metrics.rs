@@ -46,11 +46,9 @@ struct TokenPosition {
     license: LicenseId,
     dataset: Dataset,
     position: u64,
-    /// The time of that position.
     time: Timestamp,
 }
 
-/// The metrics of a server.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -132,7 +130,6 @@ const SAMPLED: &[Sampled<ScrapeSource>] = &[
 /// The metrics of a replica, with their source.
 type ReplicaSamples = (Samples<Arc<dyn Upstream>>, Arc<dyn Upstream>);
 
-/// The additional metrics of replicas.
 const SAMPLED_OF_REPLICAS: &[Sampled<Arc<dyn Upstream>>] = &[
     ("replica_slot", MetricKind::Gauge, "The slot of the last applied entry of the origin's log", |upstream| {
         count(upstream.stats().slot)
@@ -178,14 +175,11 @@ fn new_duration_histogram() -> Histogram {
     Histogram::new([0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0])
 }
 
-/// The error codes for unusable keys.
 const REFUSED_KEYS: [Code; 4] = [Code::InvalidApiKey, Code::RevokedApiKey, Code::ExpiredApiKey, Code::IpNotAllowed];
 
 impl Metrics {
-    /// Registers the metrics.
     pub fn new(lost_lines: LostLines, usage: Option<Arc<Usage>>, upstream: Option<Arc<dyn Upstream>>) -> Metrics {
         let mut all = Registrar::new("The serving program");
-        // In the order of the scrape.
         let metrics = Metrics {
             requests: all.add("requests", "Answered requests"),
             durations: all.add_in(
@@ -282,7 +276,6 @@ impl Metrics {
         });
     }
 
-    /// Renders a scrape as OpenMetrics text.
     pub fn render(&self, watcher: &Arc<Watcher>, service: &Arc<Service>) -> String {
         let lost_lines = self.lost_lines.clone();
         self.samples.read(&ScrapeSource { watcher: Arc::clone(watcher), service: Arc::clone(service), lost_lines });

@@ -12,7 +12,6 @@ pub struct ProcessMetrics {
 }
 
 impl ProcessMetrics {
-    /// Registers the metrics.
     pub fn new() -> ProcessMetrics {
         #[cfg_attr(not(target_os = "linux"), allow(unused_mut, reason = "there is nothing to register"))]
         let mut metrics = ProcessMetrics::default();

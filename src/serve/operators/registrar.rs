@@ -18,9 +18,7 @@ pub(in crate::serve) type Unsigned = Gauge<u64, AtomicU64>;
 #[derive(Clone, Copy, Debug)]
 pub(in crate::serve) enum MetricKind {
     Gauge,
-    /// A gauge in seconds.
     Seconds,
-    /// A gauge in bytes.
     Bytes,
     Counter,
 }
@@ -31,7 +29,6 @@ pub(in crate::serve) type Sampled<S> = (&'static str, MetricKind, &'static str, 
 /// Reads the value of a metric.
 type ReadValue<S> = fn(&S) -> i64;
 
-/// Registered sampled metrics.
 #[derive(Debug)]
 pub(in crate::serve) struct Samples<S>(Vec<(GaugeOrCounter, ReadValue<S>)>);
 
@@ -42,7 +39,6 @@ enum GaugeOrCounter {
 }
 
 impl<S> Samples<S> {
-    /// Updates all metrics.
     pub fn read(&self, source: &S) {
         for (metric, read) in &self.0 {
             match metric {
@@ -62,11 +58,9 @@ pub(in crate::serve) fn count(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// Creates and registers metrics.
 pub(in crate::serve) struct Registrar(Registry);
 
 impl Registrar {
-    /// Starts with the program's version, with this help text.
     pub fn new(help: &str) -> Registrar {
         let mut registry = Registry::with_prefix("medfeed");
         registry.register("build", help, Info::new([("version", env!("CARGO_PKG_VERSION"))]));
@@ -102,7 +96,6 @@ impl Registrar {
     }
 }
 
-/// The OpenMetrics text of a scrape.
 pub(in crate::serve) fn text_of(process: &ProcessMetrics, registry: &Registry) -> String {
     process.update();
     let mut text = String::new();

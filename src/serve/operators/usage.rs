@@ -22,24 +22,23 @@ use crate::serve::following::background::BackgroundTasks;
 use crate::store::file::draft::Draft;
 use crate::store::file::links::folder_of;
 
-/// The time between two writes of the file, if something changed.
 const WRITE_EVERY: Duration = Duration::from_secs(3);
 
 /// The usage of a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct KeyUse {
     /// The time of its last use.
     pub last_used_at: Option<Timestamp>,
-    /// Its last token for each feed.
     pub feeds: BTreeMap<Dataset, FeedSeen>,
 }
 
 /// The last sync token that a key sent, in one feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct FeedSeen {
     /// The time at which it was sent.
     pub at: Timestamp,
-    /// Its position.
     pub position: u64,
     /// The lag at that time, in seconds.
     pub behind_s: u64,
@@ -86,7 +85,6 @@ pub(in crate::serve) fn prefix(database: &Path) -> String {
     format!("{}.usage-", database.file_name().unwrap_or_default().to_string_lossy())
 }
 
-/// The usage files of a database.
 pub(in crate::serve) fn find_files(database: &Path) -> Vec<PathBuf> {
     let prefix = prefix(database);
     let Ok(entries) = std::fs::read_dir(folder_of(database)) else { return Vec::new() };
@@ -135,7 +133,6 @@ pub struct Usage {
 #[derive(Debug, Default)]
 struct RecordedUses {
     uses: Uses,
-    /// Whether it has unwritten changes.
     dirty: bool,
 }
 
@@ -160,7 +157,6 @@ impl Usage {
                     recorded.dirty = true;
                     files.merged.push((path, file));
                 }
-                // The file of a running server.
                 Err(TryLockError::WouldBlock | TryLockError::Error(_)) => {}
             }
         }

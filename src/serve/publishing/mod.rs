@@ -19,7 +19,6 @@ use crate::store::Follower;
 /// The time for which the bucket may fail before the publisher is not ready.
 const FAILURE_GRACE: Duration = Duration::from_secs(60);
 
-/// The source of the sampled metrics.
 #[derive(Debug)]
 struct PublisherSample {
     progress: PublisherProgress,
@@ -69,7 +68,6 @@ const SAMPLED: &[Sampled<PublisherSample>] = &[
     }),
 ];
 
-/// A running publisher.
 #[derive(Debug)]
 pub struct Publishing {
     database: PathBuf,
@@ -83,7 +81,6 @@ pub struct Publishing {
 }
 
 impl Publishing {
-    /// Creates the metrics of a database's publisher.
     pub fn new(database: &Path, status: Arc<PublisherStatus>) -> Publishing {
         let mut all = Registrar::new("The publishing program");
         Publishing {

@@ -18,7 +18,6 @@ use crate::store::file::links::folder_of;
 const MAX_AGE_S: i64 = 7 * 86_400;
 /// The time between two updates, in heartbeat intervals. Listing objects is expensive in an object store.
 const HEARTBEATS_PER_UPDATE: u32 = 30;
-/// The maximum size of a report, in bytes.
 const MAX_BYTES: u64 = 8 << 20;
 /// The maximum number of reports.
 const MAX_REPORTS: usize = 1000;
@@ -27,7 +26,6 @@ const SETTLED_S: i64 = 2;
 /// The part of these files' names after the common prefix.
 const KIND: &str = "replica-";
 
-/// The report files of a database.
 #[derive(Debug)]
 pub struct ReportFiles {
     database: PathBuf,
@@ -36,7 +34,6 @@ pub struct ReportFiles {
     is_failing: bool,
 }
 
-/// A report that was read.
 #[derive(Debug)]
 struct ReportFile {
     /// The object's time and size, to notice changes. `None`: read it again next time.
@@ -47,9 +44,7 @@ struct ReportFile {
 
 /// The reason why a report was not copied.
 enum ReportError {
-    /// The bucket or the disk fails.
     Failing(String),
-    /// The report cannot be used.
     Unusable(String),
 }
 

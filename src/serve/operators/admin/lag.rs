@@ -13,7 +13,6 @@ use crate::serve::operators::usage::{FeedSeen, Usage, Uses};
 use crate::store::Snapshot;
 use crate::view::View;
 
-/// The time between two samples.
 const SAMPLE_EVERY: Duration = Duration::from_secs(600);
 /// The number of samples per day.
 pub const SAMPLES: usize = 144;

@@ -1,13 +1,13 @@
 //! The listener for operators and monitoring: a page, `/metrics`, `/livez`, `/readyz`.
 //!
-//! In reading order: [`monitored`] is the trait of a monitored program. For servers, [`server`] implements readiness,
-//! [`traffic`] parses the server's own metrics, [`page`] renders the page. This file handles the requests.
+//! In reading order: `monitored` is the trait of a monitored program. For servers, `server` implements readiness,
+//! `traffic` parses the server's own metrics, `page` renders the page. This file handles the requests.
 
 pub mod lag;
-pub mod monitored;
-pub mod page;
-pub mod server;
-pub mod traffic;
+pub(crate) mod monitored;
+pub(crate) mod page;
+pub(crate) mod server;
+pub(crate) mod traffic;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -28,7 +28,6 @@ use self::monitored::Monitored;
 use crate::api::own_host::is_own;
 use crate::serve::operators::exposition::Exposition;
 
-/// The time limit for a request's head.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time limit for building the page or a scrape.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -39,8 +38,8 @@ const TEXT: &str = "text/plain; charset=utf-8";
 
 /// The listener for operators, and its allowed names.
 #[derive(Debug)]
+#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct AdminSetup {
-    /// The listener.
     pub listener: TcpListener,
     /// Additional names that are allowed in `Host`. Addresses and `localhost` always are.
     pub hosts: Vec<String>,
@@ -141,7 +140,6 @@ async fn run_blocking<T: Send + 'static>(
 ) -> Result<T, (StatusCode, &'static str, String)> {
     match tokio::time::timeout(BUILD_TIMEOUT, tokio::task::spawn_blocking(build)).await {
         Ok(Ok(built)) => Ok(built),
-        // The panic is in the log.
         Ok(Err(_)) => Err((
             StatusCode::INTERNAL_SERVER_ERROR,
             TEXT,

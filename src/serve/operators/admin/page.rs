@@ -18,12 +18,9 @@ use crate::model::{Dataset, KeyRecord, PerDataset, Scope, Timestamp};
 use crate::serve::operators::usage::{FeedSeen, KeyUse, Uses};
 use crate::store::{Snapshot, StoreError};
 
-/// The page's style sheet.
 pub const STYLE: &str = include_str!("page.css");
-/// The page's script.
 pub const SCRIPT: &str = include_str!("page.js");
 
-/// The number of commits on the page.
 const COMMITS: usize = 20;
 /// The maximum number of licenses, and of keys, on the page.
 const MAX_ROWS: usize = 500;
@@ -32,13 +29,10 @@ const MAX_VALUES: usize = 6;
 /// The lag that fills the bar of a key, in seconds: a week.
 const FULL_BAR_S: u64 = 7 * 86_400;
 
-/// The reason why the page cannot be rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
-    /// The database cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The template failed.
     #[error(transparent)]
     Template(#[from] askama::Error),
 }
@@ -119,13 +113,11 @@ struct KeyRow {
     status: &'static str,
     used: Option<When>,
     feeds: Vec<FeedRow>,
-    /// The lag in seconds, for sorting.
     behind_s: u64,
 }
 
 struct FeedRow {
     dataset: &'static str,
-    /// The filled part of the bar, in percent.
     filled: u8,
     behind: String,
     /// The points of the last day's line, in a box of [`SAMPLES`] by 100; `None` for fewer than two.
@@ -167,7 +159,6 @@ struct Page {
     high: u8,
 }
 
-/// Renders the page.
 pub fn render(monitored: &MonitoredServer) -> Result<String, PageError> {
     let (published, newest) = (monitored.watcher.published(), monitored.watcher.newest());
     let now = now();
@@ -264,7 +255,6 @@ fn route_row(route: &str, traffic: &RouteTraffic, up_s: u64) -> RouteRow {
     }
 }
 
-/// Connections, memory and refused requests.
 fn figures(monitored: &MonitoredServer, published: &Snapshot, scrape: &str) -> Vec<Figure> {
     let number = |name, metric| Figure { name, value: grouped(traffic::total(scrape, metric)), filled: None };
     let cache = |name, bytes, capacity| Figure {
@@ -374,7 +364,6 @@ fn span(seconds: u64) -> String {
     }
 }
 
-/// The upper bound of a duration.
 fn bound(seconds: f64) -> String {
     if seconds.is_infinite() {
         "over 30 s".to_owned()
@@ -391,7 +380,6 @@ fn per_minute(requests: u64, up_s: u64) -> String {
     if rate < 10.0 { format!("{rate:.1}") } else { format!("{rate:.0}") }
 }
 
-/// A share in percent.
 #[allow(clippy::cast_precision_loss, reason = "counts of requests are far below 2^53")]
 fn share(part: u64, whole: u64) -> String {
     if part == 0 { "0 %".to_owned() } else { format!("{:.1} %", part as f64 * 100.0 / whole.max(1) as f64) }

@@ -13,24 +13,16 @@ use crate::serve::following::watcher::Watcher;
 use crate::serve::operators::metrics::Metrics;
 use crate::serve::operators::usage::Usage;
 
-/// A running server.
 #[derive(Debug)]
 pub struct MonitoredServer {
-    /// The metrics.
     pub metrics: Arc<Metrics>,
-    /// The watched database.
     pub watcher: Arc<Watcher>,
     /// The origin, if the database is a replica.
     pub upstream: Option<Arc<dyn Upstream>>,
-    /// The API.
     pub service: Arc<Service>,
-    /// The record of key usage.
     pub usage: Option<Arc<Usage>>,
-    /// The lag of keys over the last day.
     pub lags: LagHistory,
-    /// The server's limits.
     pub limits: Limits,
-    /// When the server started.
     pub started_at: Timestamp,
     /// Whether the server is stopping.
     pub stopping: watch::Receiver<bool>,

@@ -3,10 +3,8 @@
 
 use std::collections::BTreeMap;
 
-/// The traffic of a route.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RouteTraffic {
-    /// Answered requests.
     pub requests: u64,
     /// Responses with 4xx.
     pub refused: u64,
@@ -27,7 +25,6 @@ impl RouteTraffic {
     }
 }
 
-/// A line of a scrape.
 struct Sample<'t> {
     name: &'t str,
     labels: &'t str,
@@ -54,7 +51,6 @@ impl<'t> Sample<'t> {
     }
 }
 
-/// The traffic by route.
 pub fn by_route(scrape: &str) -> BTreeMap<&str, RouteTraffic> {
     let mut routes = BTreeMap::<&str, RouteTraffic>::new();
     for sample in scrape.lines().filter_map(Sample::of) {
