@@ -57,7 +57,7 @@ fn wait_until_held(site: &Site, admin: &mut Client) {
     let seq = Follower::open(&site.db()).unwrap().newest().commit().seq;
     wait_until("it is seen", SOON, || {
         let (status, told) = readyz(admin);
-        (status == 200 && told.contains(&format!("up to seq {seq},"))).then_some(())
+        (status == 200 && told.contains(&format!("up to seq {seq} "))).then_some(())
     });
 }
 

@@ -157,7 +157,7 @@ fn a_demo_gives_its_keys_to_no_other_site() {
         let has_keys = String::from_utf8_lossy(&answer.body).contains("mfk_");
         assert_eq!(has_keys, status == 200, "{host}");
         if status != 200 {
-            assert!(answer.json()["detail"].as_str().unwrap().contains("by this machine's address"), "{answer:?}");
+            assert!(answer.json()["detail"].as_str().unwrap().contains("with this machine's address"), "{answer:?}");
         }
         // The page itself holds nothing that is not public.
         assert_eq!(get_from(server.address, &host, "/").status, 200, "{host}");
