@@ -53,7 +53,7 @@ async fn serve(answers: Arc<Vec<Prepared>>) {
         stream.set_nodelay(true).expect("TCP_NODELAY can be set");
         let stream = stream.into_std().expect("a stream leaves its runtime");
         let answers = Arc::clone(&answers);
-        workers.next().spawn(async move {
+        workers.next_worker().spawn(async move {
             let stream = TcpStream::from_std(stream).expect("a stream comes into a runtime");
             let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
                 let row = request.headers().get(ROW_HEADER).and_then(|row| row.to_str().ok());

@@ -245,7 +245,7 @@ impl Acceptor {
                 tracing::debug!(%peer, %reason, %cause, "closed a connection");
             }
         };
-        self.connections.spawn_on(connection, self.workers.next());
+        self.connections.spawn_on(connection, self.workers.next_worker());
     }
 }
 

@@ -23,7 +23,7 @@ impl Workers {
     }
 
     /// Returns the workers in turn.
-    pub fn next(&mut self) -> &Handle {
+    pub fn next_worker(&mut self) -> &Handle {
         self.next = (self.next + 1) % self.workers.len();
         &self.workers[self.next].0
     }
