@@ -9,7 +9,7 @@ use postgres::types::ToSql;
 use postgres::{Client, Statement};
 use sha2::{Digest as _, Sha256};
 
-use super::address::Address;
+use super::address::PostgresAddress;
 use super::cells::{cells, json_of, upsert};
 use super::failure::{failure, is_lost};
 use super::open::open;
@@ -17,7 +17,7 @@ use crate::pull::columns::Cell;
 use crate::pull::error::PullError;
 use crate::pull::sql::database::{Database, Records, Row, Type};
 use crate::pull::sql::rows::{list, listed};
-use crate::pull::sql::schema::{Table, Tables};
+use crate::pull::sql::schema::{DatasetTables, SqlTable};
 
 /// The oldest server whose SQL is understood (`server_version_num`): 13, the first with `normalize`.
 const OLDEST_SERVER: i64 = 130_000;
@@ -56,7 +56,7 @@ impl Session {
     ///
     /// # Errors
     /// When there is no server or it cannot have a copy, and when another pull holds the lock.
-    pub fn connect(address: &Address) -> Result<Session, PullError> {
+    pub fn connect(address: &PostgresAddress) -> Result<Session, PullError> {
         let shown = address.shown().to_owned();
         let client = address.connect()?;
         let mut session = Session { client, statements: HashMap::new(), shown, is_lost: false };
@@ -125,11 +125,11 @@ impl Session {
 
 /// The server keeps the place of a copy. Each new connection examines the schema again.
 impl Database for Session {
-    type Address = Address;
+    type Location = PostgresAddress;
 
-    const OTHER_PLACE: &str = "name another schema (?schema=NAME), or give";
+    const OTHER_LOCATION: &str = "name another schema (?schema=NAME), or give";
 
-    fn open(address: &Address) -> Result<Session, PullError> {
+    fn open(address: &PostgresAddress) -> Result<Session, PullError> {
         open(address)
     }
 
@@ -153,7 +153,7 @@ impl Database for Session {
         Ok(rows.map_err(|error| self.fail(&error))?.iter().map(cells).collect())
     }
 
-    fn write_rows(&mut self, table: &Table, rows: Vec<Row>) -> Result<(), PullError> {
+    fn write_rows(&mut self, table: &SqlTable, rows: Vec<Row>) -> Result<(), PullError> {
         if !rows.is_empty() {
             self.query(&upsert(table), &[json_of(table, &rows)])?;
         }
@@ -161,7 +161,12 @@ impl Database for Session {
     }
 
     /// PostgreSQL updates the full-text index by itself.
-    fn write_records(&mut self, tables: &Tables, records: Records, _updates_search: bool) -> Result<(), PullError> {
+    fn write_records(
+        &mut self,
+        tables: &DatasetTables,
+        records: Records,
+        _updates_search: bool,
+    ) -> Result<(), PullError> {
         let removed: Vec<i64> = records.iter().filter(|(_, row)| row.is_none()).map(|(id, _)| *id).collect();
         self.write_rows(&tables.records, records.into_values().flatten().collect())?;
         if !removed.is_empty() {
@@ -173,7 +178,7 @@ impl Database for Session {
     }
 
     /// Queries are planned well from the first one on. They work without, and the server does this by itself later.
-    fn after_load(&mut self, tables: &Tables) {
+    fn after_load(&mut self, tables: &DatasetTables) {
         let others: String =
             tables.links.iter().map(|links| format!(", {}, {}", links.pairs.name, links.rows.name)).collect();
         let _ = self.batch(&format!("ANALYZE {}{others}", tables.dataset));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Debug;
 
-use super::schema::{Table, Tables};
+use super::schema::{DatasetTables, SqlTable};
 use crate::model::Dataset;
 use crate::model::value::ValueKind;
 use crate::pull::columns::Cell;
@@ -83,13 +83,13 @@ pub trait Dialect {
 /// An open database. It holds the lock that keeps other pulls away from the copy.
 pub trait Database: Dialect + Debug + Sized {
     /// The address of a copy.
-    type Address: Debug;
+    type Location: Debug;
 
     /// How to name another place for a copy, for messages.
-    const OTHER_PLACE: &str;
+    const OTHER_LOCATION: &str;
 
     /// Opens a copy, or creates one. Fails when the place holds something else, and leaves that untouched.
-    fn open(address: &Self::Address) -> Result<Self, PullError>;
+    fn open(address: &Self::Location) -> Result<Self, PullError>;
 
     /// Whether the connection is gone, and the lock with it.
     fn is_lost(&self) -> bool {
@@ -100,7 +100,7 @@ pub trait Database: Dialect + Debug + Sized {
     fn shown(&self) -> String;
 
     /// Fails when the address leads to another copy by now.
-    fn check_place(&self) -> Result<(), PullError> {
+    fn check_location(&self) -> Result<(), PullError> {
         Ok(())
     }
 
@@ -111,10 +111,15 @@ pub trait Database: Dialect + Debug + Sized {
     fn query(&mut self, sql: &str, params: &[Cell]) -> Result<Vec<Row>, PullError>;
 
     /// Writes rows of different keys. Replaces the rows that have their keys.
-    fn write_rows(&mut self, table: &Table, rows: Vec<Row>) -> Result<(), PullError>;
+    fn write_rows(&mut self, table: &SqlTable, rows: Vec<Row>) -> Result<(), PullError>;
 
     /// Writes and removes records. Updates the full-text index if `updates_search`.
-    fn write_records(&mut self, tables: &Tables, records: Records, updates_search: bool) -> Result<(), PullError>;
+    fn write_records(
+        &mut self,
+        tables: &DatasetTables,
+        records: Records,
+        updates_search: bool,
+    ) -> Result<(), PullError>;
 
     /// Rebuilds the full-text index of a dataset, if the database does not keep it by itself.
     fn rebuild_search(&mut self, _dataset: Dataset) -> Result<(), PullError> {
@@ -122,7 +127,7 @@ pub trait Database: Dialect + Debug + Sized {
     }
 
     /// Prepares the tables of a dataset for queries, after a load.
-    fn after_load(&mut self, _tables: &Tables) {}
+    fn after_load(&mut self, _tables: &DatasetTables) {}
 
     /// Fails when the storage is damaged.
     fn check_storage(&mut self) -> Result<(), PullError> {

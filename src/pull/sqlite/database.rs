@@ -13,7 +13,7 @@ use crate::model::Dataset;
 use crate::pull::columns::Cell;
 use crate::pull::error::PullError;
 use crate::pull::sql::database::{Database, Records, Row};
-use crate::pull::sql::schema::{Table, Tables};
+use crate::pull::sql::schema::{DatasetTables, SqlTable};
 
 /// A file that is open and locked.
 #[derive(Debug)]
@@ -35,9 +35,9 @@ impl SqliteFile {
 }
 
 impl Database for SqliteFile {
-    type Address = PathBuf;
+    type Location = PathBuf;
 
-    const OTHER_PLACE: &str = "give another path, or";
+    const OTHER_LOCATION: &str = "give another path, or";
 
     fn open(path: &PathBuf) -> Result<SqliteFile, PullError> {
         open(path)
@@ -47,7 +47,7 @@ impl Database for SqliteFile {
         self.path.display().to_string()
     }
 
-    fn check_place(&self) -> Result<(), PullError> {
+    fn check_location(&self) -> Result<(), PullError> {
         if identity(&self.path)? == self.identity {
             return Ok(());
         }
@@ -65,14 +65,19 @@ impl Database for SqliteFile {
         self.run(|connection| query(connection, &sql.replace('$', "?"), params))
     }
 
-    fn write_rows(&mut self, table: &Table, rows: Vec<Row>) -> Result<(), PullError> {
+    fn write_rows(&mut self, table: &SqlTable, rows: Vec<Row>) -> Result<(), PullError> {
         self.run(|connection| {
             let mut insert = connection.prepare_cached(&insert(table))?;
             rows.iter().try_for_each(|row| insert.execute(params_from_iter(row)).map(|_| ()))
         })
     }
 
-    fn write_records(&mut self, tables: &Tables, records: Records, updates_search: bool) -> Result<(), PullError> {
+    fn write_records(
+        &mut self,
+        tables: &DatasetTables,
+        records: Records,
+        updates_search: bool,
+    ) -> Result<(), PullError> {
         let statements = Statements::new(tables, updates_search);
         // In the order of ids: the full-text index gathers rising ids, and writes them to the disk in one go.
         self.run(|connection| records.into_iter().try_for_each(|(id, row)| statements.write(connection, id, row)))
@@ -143,7 +148,7 @@ pub fn execute(connection: &Connection, sql: &str, params: Row) -> rusqlite::Res
 }
 
 /// A statement that writes a row. A row that is nothing but a key is left as it is.
-pub fn insert(table: &Table) -> String {
+pub fn insert(table: &SqlTable) -> String {
     let action = if table.values().is_empty() { "IGNORE" } else { "REPLACE" };
     let marks = vec!["?"; table.columns.len()].join(", ");
     format!("INSERT OR {action} INTO {} ({}) VALUES ({marks})", table.name, table.names())
