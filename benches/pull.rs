@@ -23,9 +23,9 @@ use child::Server;
 use criterion::{BatchSize, Criterion};
 use medfeed::model::Dataset;
 use medfeed::pull::catch_up::{Done, catch_up};
-use medfeed::pull::client::Changes;
-use medfeed::pull::entry::{Entry, Page};
-use medfeed::pull::{Client, Events, PullError, SqliteCopy, Target};
+use medfeed::pull::client::ChangesResponse;
+use medfeed::pull::entry::{Entry, FeedPage};
+use medfeed::pull::{Events, PullClient, PullError, PullTarget, SqliteCopy};
 use rusqlite::Connection;
 use serde_json::Value;
 use support::Arguments;
@@ -59,7 +59,7 @@ fn main() {
 /// A server and a caller.
 struct Service {
     world: World,
-    client: Client,
+    client: PullClient,
     _server: Server,
 }
 
@@ -69,7 +69,7 @@ impl Service {
         let args = ["serve", "--listen", "127.0.0.1:0", "--log", "warn", "--db"];
         let server = Server::start(Command::new(env!("CARGO_BIN_EXE_medfeed")).args(args).arg(world.path()));
         let url = format!("http://{}", server.address).parse().expect("an address");
-        let client = Client::new(url, &world.keys[0], None).expect("a caller");
+        let client = PullClient::new(url, &world.keys[0], None).expect("a caller");
         Service { world, client, _server: server }
     }
 
@@ -184,9 +184,9 @@ fn pages(criterion: &mut Criterion, service: &Service) {
     commit(&service.world.writer(), synthetic::records(0..PAGE, [], 9_000));
     let page = loop {
         match service.client.changes(Dataset::Conferences, &since, 30).expect("the service answers") {
-            Changes::Page(page) if !page.entries.is_empty() => break page,
-            Changes::Page(_) => {}
-            Changes::ResyncRequired => unreachable!("nobody has changed the license"),
+            ChangesResponse::Page(page) if !page.entries.is_empty() => break page,
+            ChangesResponse::Page(_) => {}
+            ChangesResponse::ResyncRequired => unreachable!("nobody has changed the license"),
         }
     };
     assert_eq!(page.entries.len() as u64, PAGE, "a whole page");
@@ -210,7 +210,7 @@ fn pages(criterion: &mut Criterion, service: &Service) {
 }
 
 /// A page whose records differ in these fields.
-fn revised(page: &Page, fields: &[&str], revision: u32) -> Page {
+fn revised(page: &FeedPage, fields: &[&str], revision: u32) -> FeedPage {
     let entries = page.entries.iter().map(|entry| {
         let mut record: Value = serde_json::from_str(&entry.json).expect("JSON");
         for field in fields {
@@ -222,5 +222,5 @@ fn revised(page: &Page, fields: &[&str], revision: u32) -> Page {
         }
         Entry { json: record.to_string().into(), ..entry.clone() }
     });
-    Page { entries: entries.collect(), ..page.clone() }
+    FeedPage { entries: entries.collect(), ..page.clone() }
 }

@@ -34,9 +34,9 @@ use child::Server;
 use client::{Exchange, drive, fetch};
 use http::StatusCode;
 use medfeed::model::{Dataset, Head};
-use medfeed::pull::Client;
-use medfeed::pull::client::Changes;
-use medfeed::pull::entry::Page;
+use medfeed::pull::PullClient;
+use medfeed::pull::client::ChangesResponse;
+use medfeed::pull::entry::FeedPage;
 use medfeed::store::file::published_note::PublishedNote;
 use medfeed::store::{Follower, Writer};
 use support::Arguments;
@@ -192,7 +192,7 @@ fn time_lags(commits: u64) {
     let _publisher = Running(bucket.publish(world.path()).stdout(Stdio::null()).spawn().expect("it starts"));
     let replica = bucket.serve("replica");
     let url = format!("http://{}", replica.address).parse().expect("an address");
-    let client = Client::new(url, &world.keys[0], None).expect("a caller");
+    let client = PullClient::new(url, &world.keys[0], None).expect("a caller");
     let writer = world.writer();
     let mut lags = Vec::new();
     let mut since = feed_end(&world);
@@ -240,13 +240,13 @@ fn feed_end(world: &World) -> String {
 }
 
 /// Waits for news.
-fn next_page(client: &Client, since: &str) -> Page {
+fn next_page(client: &PullClient, since: &str) -> FeedPage {
     let mut since = since.to_owned();
     loop {
         match client.changes(Dataset::Conferences, &since, 30).expect("the replica answers") {
-            Changes::Page(page) if page.entries.is_empty() => since = page.token,
-            Changes::Page(page) => return page,
-            Changes::ResyncRequired => unreachable!("nobody has changed the license"),
+            ChangesResponse::Page(page) if page.entries.is_empty() => since = page.token,
+            ChangesResponse::Page(page) => return page,
+            ChangesResponse::ResyncRequired => unreachable!("nobody has changed the license"),
         }
     }
 }

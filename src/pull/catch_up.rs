@@ -1,11 +1,11 @@
 //! The protocol: load the export, then apply page after page of the change feed, each saved with its token. After a change of
 //! the license the feed tells the difference; only what it does not lead back from is loaded anew.
 
-use super::client::{Changes, Client};
+use super::client::{ChangesResponse, PullClient};
 use super::digest::ContentDigest;
-use super::entry::Page;
+use super::entry::FeedPage;
 use super::error::PullError;
-use super::target::{Events, Target};
+use super::target::{Events, PullTarget};
 use crate::model::Dataset;
 
 /// The most pages without entries, one after the other, that say that there is more.
@@ -26,29 +26,29 @@ pub struct Done {
 /// # Errors
 /// When the service or the copy fails; what was applied till then stays, and the next call goes on from there.
 pub fn catch_up(
-    server: &Client,
-    copy: &mut dyn Target,
+    server: &PullClient,
+    copy: &mut dyn PullTarget,
     dataset: Dataset,
     wait_s: u64,
     events: &dyn Events,
     done: &mut Done,
 ) -> Result<(), PullError> {
-    let mut walk = Walk { left: server.limits().walk_items, empty_pages: 0 };
+    let mut walk = CatchUpBudget { left: server.limits().walk_items, empty_pages: 0 };
     loop {
         let Some(position) = copy.position(dataset)? else {
             // A copy that has no token, or one that cannot be gone on with, begins with the export.
             return load(server, copy, dataset, true, events, done).map(|_| ());
         };
         let page = match server.changes(dataset, &position.token, wait_s)? {
-            Changes::Page(page) => page,
+            ChangesResponse::Page(page) => page,
             // 410: the license changed, or the service went back in time. What a change of the license brings and takes is
             // told by pages as well, unless the service is too old for that.
-            Changes::ResyncRequired => match server.difference(dataset, &position.token)? {
-                Changes::Page(page) => {
+            ChangesResponse::ResyncRequired => match server.difference(dataset, &position.token)? {
+                ChangesResponse::Page(page) => {
                     events.note(&format!("{dataset}: the license changed; taking what entered and left"));
                     page
                 }
-                Changes::ResyncRequired => {
+                ChangesResponse::ResyncRequired => {
                     events.note(&format!(
                         "{dataset}: the license changed, or the service was restored from a backup; loading the export"
                     ));
@@ -68,16 +68,16 @@ pub fn catch_up(
 }
 
 /// The rest of a catch-up's budget.
-struct Walk {
+struct CatchUpBudget {
     /// Entries and pages.
     left: u64,
     /// Pages without entries, one after the other.
     empty_pages: u32,
 }
 
-impl Walk {
+impl CatchUpBudget {
     /// Refuses a page that says that there is more, and leads nowhere or is one too many.
-    fn check(&mut self, page: &Page, asked: &str) -> Result<(), PullError> {
+    fn check(&mut self, page: &FeedPage, asked: &str) -> Result<(), PullError> {
         let fault = if page.token == asked {
             "it says that there is more, and gives the sync token that it was asked with".to_owned()
         } else if page.entries.is_empty() && self.empty_pages == EMPTY_PAGES {
@@ -103,8 +103,8 @@ impl Walk {
 /// # Errors
 /// When the export does not come whole, or the copy cannot be written; it is unchanged then.
 pub fn load(
-    server: &Client,
-    copy: &mut dyn Target,
+    server: &PullClient,
+    copy: &mut dyn PullTarget,
     dataset: Dataset,
     anew: bool,
     events: &dyn Events,
@@ -122,14 +122,14 @@ mod tests {
     use super::*;
     use crate::pull::entry::Entry;
 
-    fn page(entries: usize, token: &str) -> Page {
+    fn page(entries: usize, token: &str) -> FeedPage {
         let entry = Entry { id: 1, is_removal: false, json: "{}".into() };
-        Page { entries: vec![entry; entries], has_more: true, token: token.to_owned() }
+        FeedPage { entries: vec![entry; entries], has_more: true, token: token.to_owned() }
     }
 
     #[test]
     fn a_walk_ends() {
-        let mut walk = Walk { left: 10, empty_pages: 0 };
+        let mut walk = CatchUpBudget { left: 10, empty_pages: 0 };
         let error = walk.check(&page(1, "a"), "a").unwrap_err();
         assert!(error.to_string().contains("the sync token that it was asked with"), "{error}");
         walk.check(&page(4, "b"), "a").unwrap();
@@ -137,7 +137,7 @@ mod tests {
         let error = walk.check(&page(0, "d"), "c").unwrap_err();
         assert!(error.to_string().contains("more changes than any dataset can have"), "{error}");
 
-        let mut walk = Walk { left: 1000, empty_pages: 0 };
+        let mut walk = CatchUpBudget { left: 1000, empty_pages: 0 };
         for _ in 0..EMPTY_PAGES {
             walk.check(&page(0, "b"), "a").unwrap();
         }

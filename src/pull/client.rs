@@ -13,10 +13,10 @@ use serde::Deserialize;
 
 use super::digest::ContentDigest;
 use super::download::{Bytes, Download};
-use super::entry::Page;
+use super::entry::FeedPage;
 use super::error::PullError;
 use super::export::{Announced, Export};
-use super::limits::{Bounded, Limits, Paced, TooLong};
+use super::limits::{Bounded, Paced, ReadLimits, TooLong};
 use super::pause::{pause_after, reason};
 use super::server_url::ServerUrl;
 use crate::contract::Code;
@@ -44,7 +44,7 @@ const KEY_FILE_BYTES: u64 = 1 << 16;
 
 /// A caller with a key.
 #[derive(Debug)]
-pub struct Client {
+pub struct PullClient {
     http: transport::Client,
     server: ServerUrl,
     authorization: String,
@@ -52,14 +52,14 @@ pub struct Client {
     takes_wait: AtomicBool,
     /// Which of [`PAGE_LIMITS`] pages are asked for with.
     page_limit: AtomicU32,
-    limits: Limits,
+    limits: ReadLimits,
 }
 
 /// The answer of a change feed.
 #[derive(Debug)]
-pub enum Changes {
+pub enum ChangesResponse {
     /// What changed after the token.
-    Page(Page),
+    Page(FeedPage),
     /// The token does not lead to the present any more: load the export (410).
     ResyncRequired,
 }
@@ -67,11 +67,11 @@ pub enum Changes {
 /// What the service answered.
 enum Answer {
     Success(HeaderMap, Response),
-    Problem(Problem),
+    Problem(ServiceProblem),
 }
 
 impl Answer {
-    fn read(answer: Response, limits: &Limits) -> Answer {
+    fn read(answer: Response, limits: &ReadLimits) -> Answer {
         let (status, headers) = (answer.status(), answer.headers().clone());
         if status == StatusCode::OK {
             return Answer::Success(headers, answer);
@@ -79,32 +79,37 @@ impl Answer {
         let mut json = Vec::new();
         // An error without a readable body is told by its status.
         let _ = bounded(&headers, answer, "the answer", PROBLEM_BYTES, limits).read_to_end(&mut json);
-        Answer::Problem(Problem::read(status, &headers, &json))
+        Answer::Problem(ServiceProblem::read(status, &headers, &json))
     }
 }
 
 /// An error that the service answered with.
-struct Problem {
+struct ServiceProblem {
     status: StatusCode,
     code: String,
     detail: String,
     retry_after: Option<Duration>,
 }
 
-impl Client {
+impl PullClient {
     /// A caller who trusts the certificates of the system, or those of a PEM file alone.
     ///
     /// # Errors
     /// When the key cannot be sent or there are no certificates to trust, in words.
-    pub fn new(server: ServerUrl, key: &str, ca_file: Option<&Path>) -> Result<Client, String> {
-        Client::with_limits(server, key, ca_file, Limits::default())
+    pub fn new(server: ServerUrl, key: &str, ca_file: Option<&Path>) -> Result<PullClient, String> {
+        PullClient::with_limits(server, key, ca_file, ReadLimits::default())
     }
 
     /// The same, with other limits.
     ///
     /// # Errors
-    /// As [`Client::new`].
-    pub fn with_limits(server: ServerUrl, key: &str, ca_file: Option<&Path>, limits: Limits) -> Result<Client, String> {
+    /// As [`PullClient::new`].
+    pub fn with_limits(
+        server: ServerUrl,
+        key: &str,
+        ca_file: Option<&Path>,
+        limits: ReadLimits,
+    ) -> Result<PullClient, String> {
         let is_plain = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic());
         if !is_plain {
             return Err("the key is empty or holds characters that no key has; a key is `mfk_` and 38 letters and \
@@ -116,11 +121,11 @@ impl Client {
         let http = transport::client(rules).map_err(|error| root_cause(&error).to_string())?;
         let authorization = format!("Bearer {key}");
         let (takes_wait, page_limit) = (AtomicBool::new(true), AtomicU32::new(0));
-        Ok(Client { http, server, authorization, takes_wait, page_limit, limits })
+        Ok(PullClient { http, server, authorization, takes_wait, page_limit, limits })
     }
 
     /// The bounds on what is read.
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &ReadLimits {
         &self.limits
     }
 
@@ -139,12 +144,12 @@ impl Client {
     ///
     /// # Errors
     /// When the service cannot be reached or refuses.
-    pub fn changes(&self, dataset: Dataset, since: &str, wait_s: u64) -> Result<Changes, PullError> {
+    pub fn changes(&self, dataset: Dataset, since: &str, wait_s: u64) -> Result<ChangesResponse, PullError> {
         let waits = wait_s > 0 && self.takes_wait();
         let wait = waits.then(|| ("wait", wait_s.min(LONGEST_WAIT_S).to_string()));
         match self.page(dataset, since, wait)? {
-            Ok(page) => Ok(Changes::Page(page)),
-            Err(problem) if problem.status == StatusCode::GONE => Ok(Changes::ResyncRequired),
+            Ok(page) => Ok(ChangesResponse::Page(page)),
+            Err(problem) if problem.status == StatusCode::GONE => Ok(ChangesResponse::ResyncRequired),
             Err(problem) if waits && problem.code == Code::UnknownParameter.as_str() => {
                 self.takes_wait.store(false, Ordering::Relaxed);
                 self.changes(dataset, since, 0)
@@ -159,11 +164,11 @@ impl Client {
     ///
     /// # Errors
     /// When the service cannot be reached or refuses.
-    pub fn difference(&self, dataset: Dataset, since: &str) -> Result<Changes, PullError> {
+    pub fn difference(&self, dataset: Dataset, since: &str) -> Result<ChangesResponse, PullError> {
         match self.page(dataset, since, Some(("resync", "diff".to_owned())))? {
-            Ok(page) => Ok(Changes::Page(page)),
-            Err(problem) if problem.status == StatusCode::GONE => Ok(Changes::ResyncRequired),
-            Err(problem) if problem.code == Code::UnknownParameter.as_str() => Ok(Changes::ResyncRequired),
+            Ok(page) => Ok(ChangesResponse::Page(page)),
+            Err(problem) if problem.status == StatusCode::GONE => Ok(ChangesResponse::ResyncRequired),
+            Err(problem) if problem.code == Code::UnknownParameter.as_str() => Ok(ChangesResponse::ResyncRequired),
             Err(problem) => Err(self.refusal(dataset, problem)),
         }
     }
@@ -175,7 +180,7 @@ impl Client {
         dataset: Dataset,
         since: &str,
         extension: Option<(&str, String)>,
-    ) -> Result<Result<Page, Problem>, PullError> {
+    ) -> Result<Result<FeedPage, ServiceProblem>, PullError> {
         loop {
             let step = self.page_limit.load(Ordering::Relaxed) as usize;
             let limit = PAGE_LIMITS.get(step).copied().flatten().map(|limit| ("limit", limit.to_string()));
@@ -189,7 +194,7 @@ impl Client {
             let most = self.limits.page_bytes;
             match bounded(&headers, body, "a page of the feed", most, &self.limits).read_to_end(&mut json) {
                 Ok(_) => {
-                    let page = Page::read(&json)?;
+                    let page = FeedPage::read(&json)?;
                     if !page.has_more {
                         // The pages after these may be short again.
                         self.page_limit.store(0, Ordering::Relaxed);
@@ -227,14 +232,14 @@ impl Client {
         let etag = headers.get(header::ETAG).filter(|tag| !tag.as_bytes().starts_with(b"W/")).cloned();
         let bytes: Box<dyn Read + 'a> = match (length, etag) {
             (Some(length), Some(etag)) => {
-                let go_on = move |at: u64, failures: u32, error: &PullError| {
+                let resume = move |at: u64, failures: u32, error: &PullError| {
                     let pause = pause_after(failures, error);
                     let reason = reason(error);
                     note(&format!("{dataset}: {error}; going on in {} s{reason}", pause.as_secs_f64().ceil()));
                     sleep(pause);
                     self.rest(dataset, &target, &etag, at, length)
                 };
-                Box::new(Download::new(body, length, Box::new(go_on)))
+                Box::new(Download::new(body, length, Box::new(resume)))
             }
             _ => body,
         };
@@ -308,8 +313,8 @@ impl Client {
     }
 
     /// What an answer other than success means for the copy of a dataset.
-    fn refusal(&self, dataset: Dataset, problem: Problem) -> PullError {
-        let Problem { status, code, detail, retry_after } = problem;
+    fn refusal(&self, dataset: Dataset, problem: ServiceProblem) -> PullError {
+        let ServiceProblem { status, code, detail, retry_after } = problem;
         let server = &self.server;
         let told = match (code.as_str(), detail.as_str()) {
             ("", "") => format!("{server} answered {status}"),
@@ -359,13 +364,19 @@ fn decoded<'a>(headers: &HeaderMap, body: impl Read + 'a) -> Box<dyn Read + 'a> 
 }
 
 /// A body within bounds, on the wire and inflated.
-fn bounded<'a>(headers: &HeaderMap, body: Response, what: &'static str, most: u64, limits: &Limits) -> impl Read + 'a {
+fn bounded<'a>(
+    headers: &HeaderMap,
+    body: Response,
+    what: &'static str,
+    most: u64,
+    limits: &ReadLimits,
+) -> impl Read + 'a {
     let wire = Bounded::new(Paced::new(body, limits.pace), what, most);
     Bounded::new(decoded(headers, wire), what, most)
 }
 
-impl Problem {
-    fn read(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Problem {
+impl ServiceProblem {
+    fn read(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> ServiceProblem {
         #[derive(Default, Deserialize)]
         #[serde(default)]
         struct Members {
@@ -380,7 +391,7 @@ impl Problem {
         }
         let code = r#type.rsplit_once("/errors/").map(|(_, code)| code.to_owned()).unwrap_or_default();
         let retry_after = headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-        Problem { status, code, detail, retry_after: retry_after.map(Duration::from_secs) }
+        ServiceProblem { status, code, detail, retry_after: retry_after.map(Duration::from_secs) }
     }
 }
 

@@ -19,7 +19,7 @@ pub type Bytes = Box<dyn Read + Send + Sync>;
 
 /// What gives the bytes of a file from one of them on, after so many failures in a row, the last of which was this error.
 /// `None` when there is another file meanwhile.
-pub type GoOn<'a> = dyn Fn(u64, u32, &PullError) -> Result<Option<Bytes>, PullError> + 'a;
+pub type Resume<'a> = dyn Fn(u64, u32, &PullError) -> Result<Option<Bytes>, PullError> + 'a;
 
 /// Reads a file of a known length. What ends it early is a [`PullError`] within the reader's error.
 pub struct Download<'a> {
@@ -29,13 +29,13 @@ pub struct Download<'a> {
     resumed_at: u64,
     length: u64,
     failures: u32,
-    go_on: Box<GoOn<'a>>,
+    resume: Box<Resume<'a>>,
 }
 
 impl<'a> Download<'a> {
     /// A file of so many bytes, the first of which come over `bytes`.
-    pub fn new(bytes: Bytes, length: u64, go_on: Box<GoOn<'a>>) -> Download<'a> {
-        Download { bytes, came: 0, resumed_at: 0, length, failures: 0, go_on }
+    pub fn new(bytes: Bytes, length: u64, resume: Box<Resume<'a>>) -> Download<'a> {
+        Download { bytes, came: 0, resumed_at: 0, length, failures: 0, resume }
     }
 
     /// The bytes after those that came.
@@ -47,7 +47,7 @@ impl<'a> Download<'a> {
             if self.failures >= ATTEMPTS || !error.may_pass() {
                 return Err(error);
             }
-            match (self.go_on)(self.came, self.failures, &error) {
+            match (self.resume)(self.came, self.failures, &error) {
                 Ok(Some(bytes)) => {
                     self.resumed_at = self.came;
                     return Ok(bytes);
@@ -113,11 +113,11 @@ mod tests {
         for piece in 1..=FILE.len() {
             for with_error in [false, true] {
                 let asked = RefCell::new(Vec::new());
-                let go_on = |at, failures, _: &PullError| {
+                let resume = |at, failures, _: &PullError| {
                     asked.borrow_mut().push((at, failures));
                     Ok(Some(cut(at, piece, with_error)))
                 };
-                let mut download = Download::new(cut(0, piece, with_error), length(), Box::new(go_on));
+                let mut download = Download::new(cut(0, piece, with_error), length(), Box::new(resume));
                 let mut read = vec![0; FILE.len()];
                 download.read_exact(&mut read).unwrap();
                 assert_eq!(read, FILE, "pieces of {piece}");
@@ -140,13 +140,13 @@ mod tests {
         ];
         for (answer, tries, message) in cases {
             let asked = RefCell::new(0);
-            let go_on = |at, failures, _: &PullError| {
+            let resume = |at, failures, _: &PullError| {
                 assert_eq!(at, 5);
                 *asked.borrow_mut() += 1;
                 assert_eq!(failures, *asked.borrow());
                 answer()
             };
-            let mut download = Download::new(cut(0, 5, true), length(), Box::new(go_on));
+            let mut download = Download::new(cut(0, 5, true), length(), Box::new(resume));
             let error = io::read_to_string(&mut download).unwrap_err();
             let error = error.downcast::<PullError>().unwrap();
             drop(download);

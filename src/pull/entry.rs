@@ -32,7 +32,7 @@ pub struct Entry {
 
 /// A page of the change feed.
 #[derive(Clone, Debug)]
-pub struct Page {
+pub struct FeedPage {
     /// Oldest change first.
     pub entries: Vec<Entry>,
     /// Whether to ask again at once.
@@ -48,12 +48,12 @@ impl Entry {
     /// When it is neither, its id is none, or it spans lines.
     pub fn read(json: &str) -> Result<Entry, PullError> {
         #[derive(Deserialize)]
-        struct Head {
+        struct EntryHead {
             id: i64,
             #[serde(default)]
             deleted: bool,
         }
-        let head: Head = serde_json::from_str(json)
+        let head: EntryHead = serde_json::from_str(json)
             .map_err(|error| PullError::failed(format!("the service sent a record that cannot be read ({error})")))?;
         let id = head.id;
         if !(1..=MAX_ID).contains(&id) {
@@ -72,12 +72,12 @@ impl Entry {
     }
 }
 
-impl Page {
+impl FeedPage {
     /// Reads the body of a feed's answer.
     ///
     /// # Errors
     /// When it is no page.
-    pub fn read(body: &[u8]) -> Result<Page, PullError> {
+    pub fn read(body: &[u8]) -> Result<FeedPage, PullError> {
         #[derive(Deserialize)]
         struct Envelope<'a> {
             #[serde(borrow)]
@@ -90,7 +90,7 @@ impl Page {
         })?;
         let token = checked_token(page.next_sync_token)?;
         let entries = page.data.0.iter().map(|json| Entry::read(&in_one_line(json.get()))).collect::<Result<_, _>>()?;
-        Ok(Page { entries, has_more: page.has_more, token })
+        Ok(FeedPage { entries, has_more: page.has_more, token })
     }
 }
 
@@ -99,8 +99,8 @@ struct Items<'a>(Vec<&'a RawValue>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Items<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Items<'a>, D::Error> {
-        struct Counted;
-        impl<'de> Visitor<'de> for Counted {
+        struct ItemsVisitor;
+        impl<'de> Visitor<'de> for ItemsVisitor {
             type Value = Items<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -120,7 +120,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Items<'a> {
                 Ok(Items(items))
             }
         }
-        deserializer.deserialize_seq(Counted)
+        deserializer.deserialize_seq(ItemsVisitor)
     }
 }
 
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn a_page_keeps_the_bytes_of_its_entries() {
         let body = br#"{"data":[{"id":7,"x":1.50,"new":{"a":"\u00e9"}},{"id":8,"deleted":true,"changed_at":"x"}],"has_more":true,"next_sync_token":"t","more":1}"#;
-        let page = Page::read(body).unwrap();
+        let page = FeedPage::read(body).unwrap();
         let told: Vec<_> = page.entries.iter().map(|entry| (entry.id, entry.is_removal, &*entry.json)).collect();
         let expected = [
             (7, false, r#"{"id":7,"x":1.50,"new":{"a":"\u00e9"}}"#),
@@ -180,14 +180,14 @@ mod tests {
         assert!(page.has_more && page.token == "t");
     }
 
-    fn page_of(data: &str, token: &str) -> Result<Page, PullError> {
-        Page::read(format!("{{\"data\":[{data}],\"has_more\":false,\"next_sync_token\":{token}}}").as_bytes())
+    fn page_of(data: &str, token: &str) -> Result<FeedPage, PullError> {
+        FeedPage::read(format!("{{\"data\":[{data}],\"has_more\":false,\"next_sync_token\":{token}}}").as_bytes())
     }
 
     #[test]
     fn what_is_no_page_is_refused() {
         for body in ["", "<html>", "{}", r#"{"data":[{}],"has_more":false,"next_sync_token":"t"}"#, r#"{"data":[]}"#] {
-            assert!(Page::read(body.as_bytes()).is_err(), "{body}");
+            assert!(FeedPage::read(body.as_bytes()).is_err(), "{body}");
         }
         let long = format!("\"{}\"", "t".repeat(MAX_TOKEN_BYTES + 1));
         let many = vec!["{\"id\":1}"; MAX_ENTRIES + 1].join(",");

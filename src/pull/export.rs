@@ -9,7 +9,7 @@ use http::HeaderMap;
 use super::digest::{ContentDigest, Hasher};
 use super::entry::{Entry, checked_token};
 use super::error::PullError;
-use super::limits::{Bounded, Limits, TooLong, read_line};
+use super::limits::{Bounded, ReadLimits, TooLong, read_line};
 
 /// The headers of an export.
 pub struct Announced {
@@ -56,7 +56,7 @@ impl<'a> Export<'a> {
     ///
     /// # Errors
     /// When more records are announced than are read.
-    pub fn new(announced: Announced, bytes: impl Read + 'a, limits: &Limits) -> Result<Export<'a>, PullError> {
+    pub fn new(announced: Announced, bytes: impl Read + 'a, limits: &ReadLimits) -> Result<Export<'a>, PullError> {
         const WHAT: &str = "the export";
         let Announced { token, records, digest } = announced;
         if records > limits.export_records {

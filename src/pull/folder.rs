@@ -15,13 +15,13 @@ use sha2::{Digest as _, Sha256};
 
 use super::columns::{Cell, Column, cell_of, columns};
 use super::digest::ContentDigest;
-use super::entry::{Entry, Page};
+use super::entry::{Entry, FeedPage};
 use super::error::PullError;
 use super::export::Export;
 use super::files::{lock, make_draft, make_folder, open_file};
-use super::limits::{Limits, read_line};
+use super::limits::{ReadLimits, read_line};
 use super::server_url::ServerUrl;
-use super::target::{Events, Position, Target};
+use super::target::{Events, Position, PullTarget};
 use crate::model::time::{now, parse_time};
 use crate::model::{Dataset, Number, flat};
 
@@ -45,7 +45,7 @@ const PROGRESS_EVERY: u64 = 1000;
 
 /// What the state file says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct State {
+struct CopyState {
     format: u32,
     server: String,
     datasets: BTreeMap<String, DatasetState>,
@@ -69,7 +69,7 @@ struct DatasetState {
 pub struct FolderCopy {
     folder: PathBuf,
     identity: (u64, u64),
-    state: State,
+    state: CopyState,
     /// Datasets whose files are not those that the state names, or that are to be loaded in any case.
     to_load: Vec<Dataset>,
     _lock: File,
@@ -98,7 +98,7 @@ impl FolderCopy {
         let mut state = match read {
             Ok(_) => read_state(folder, &json)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                State { format: FORMAT, server: server.clone(), datasets: BTreeMap::new() }
+                CopyState { format: FORMAT, server: server.clone(), datasets: BTreeMap::new() }
             }
             Err(error) => return Err(fail(error)),
         };
@@ -110,7 +110,7 @@ impl FolderCopy {
                     state.server
                 )));
             }
-            state = State { format: FORMAT, server, datasets: BTreeMap::new() };
+            state = CopyState { format: FORMAT, server, datasets: BTreeMap::new() };
         }
         let found = fs::metadata(folder).map_err(fail)?;
         let identity = (found.dev(), found.ino());
@@ -143,11 +143,13 @@ impl FolderCopy {
     }
 
     /// The lines of a dataset's file; none when there is no file.
-    fn lines(&self, dataset: Dataset) -> Result<Lines, PullError> {
+    fn lines(&self, dataset: Dataset) -> Result<RecordLines, PullError> {
         let path = self.file(dataset, "jsonl");
         match open_file(&path) {
-            Ok(file) => Ok(Lines { path, reader: Some(BufReader::new(file)), line: Vec::new() }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Lines { path, reader: None, line: Vec::new() }),
+            Ok(file) => Ok(RecordLines { path, reader: Some(BufReader::new(file)), line: Vec::new() }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Ok(RecordLines { path, reader: None, line: Vec::new() })
+            }
             Err(error) => Err(failure(&path, &error)),
         }
     }
@@ -163,8 +165,8 @@ impl FolderCopy {
         let folder = self.folder.clone();
         let fail = |error: io::Error| failure(&folder, &error);
         let (jsonl, csv) = (self.file(dataset, "jsonl"), self.file(dataset, "csv"));
-        let mut lines = Draft::new(&jsonl).map_err(fail)?;
-        let mut table = Table::new(Draft::new(&csv).map_err(fail)?, dataset).map_err(fail)?;
+        let mut lines = HashedDraft::new(&jsonl).map_err(fail)?;
+        let mut table = CsvFile::new(HashedDraft::new(&csv).map_err(fail)?, dataset).map_err(fail)?;
         let mut records = 0;
         while let Some(entry) = next()? {
             lines.write_all(entry.json.as_bytes()).and_then(|()| lines.write_all(b"\n")).map_err(fail)?;
@@ -187,7 +189,7 @@ impl FolderCopy {
 
     fn save(&self) -> io::Result<()> {
         let path = self.folder.join(STATE);
-        let mut draft = Draft::new(&path)?;
+        let mut draft = HashedDraft::new(&path)?;
         let json = serde_json::to_string_pretty(&self.state).map_err(io::Error::other)?;
         draft.write_all(json.as_bytes())?;
         draft.write_all(b"\n")?;
@@ -197,7 +199,7 @@ impl FolderCopy {
     }
 }
 
-impl Target for FolderCopy {
+impl PullTarget for FolderCopy {
     fn position(&mut self, dataset: Dataset) -> Result<Option<Position>, PullError> {
         let state = self.state.datasets.get(dataset.as_str()).filter(|_| !self.to_load.contains(&dataset));
         Ok(state.map(|state| {
@@ -207,7 +209,7 @@ impl Target for FolderCopy {
         }))
     }
 
-    fn apply(&mut self, dataset: Dataset, page: &Page, events: &dyn Events) -> Result<(), PullError> {
+    fn apply(&mut self, dataset: Dataset, page: &FeedPage, events: &dyn Events) -> Result<(), PullError> {
         let is_same = self.state.datasets.get(dataset.as_str()).is_some_and(|state| state.token == page.token);
         if page.entries.is_empty() && is_same {
             return Ok(());
@@ -284,7 +286,7 @@ impl Target for FolderCopy {
     fn digest(&mut self, dataset: Dataset) -> Result<ContentDigest, PullError> {
         let path = self.file(dataset, "jsonl");
         let read = || -> io::Result<ContentDigest> {
-            let mut file = Counted { file: open_file(&path)?, lines: 0 };
+            let mut file = LineCounter { file: open_file(&path)?, lines: 0 };
             let sha256 = sha256_of(&mut file)?;
             Ok(ContentDigest { records: file.lines, sha256 })
         };
@@ -303,7 +305,7 @@ impl Target for FolderCopy {
         self.save().map_err(|error| failure(&self.folder, &error))
     }
 
-    fn check_place(&self) -> Result<(), PullError> {
+    fn check_location(&self) -> Result<(), PullError> {
         let found = fs::metadata(&self.folder).map(|found| (found.dev(), found.ino()));
         if found.is_ok_and(|found| found == self.identity) {
             return Ok(());
@@ -324,14 +326,14 @@ fn is_of_another(entry: io::Result<fs::DirEntry>) -> bool {
     })
 }
 
-fn read_state(folder: &Path, json: &[u8]) -> Result<State, PullError> {
+fn read_state(folder: &Path, json: &[u8]) -> Result<CopyState, PullError> {
     #[derive(Deserialize)]
-    struct Head {
+    struct StateHead {
         format: u32,
     }
     let path = folder.join(STATE);
     match serde_json::from_slice(json) {
-        Ok(Head { format }) if format != FORMAT => Err(PullError::Unusable(format!(
+        Ok(StateHead { format }) if format != FORMAT => Err(PullError::Unusable(format!(
             "{} was written by another version of this program (format {format}; this one knows {FORMAT}); use that \
              version, or give another folder",
             path.display()
@@ -382,12 +384,12 @@ fn sha256_of(mut file: impl Read) -> io::Result<String> {
 }
 
 /// Counts the lines of a file that is read.
-struct Counted {
+struct LineCounter {
     file: File,
     lines: u64,
 }
 
-impl Read for Counted {
+impl Read for LineCounter {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.file.read(buffer)?;
         self.lines += memchr::memchr_iter(b'\n', &buffer[..count]).count() as u64;
@@ -396,14 +398,14 @@ impl Read for Counted {
 }
 
 /// A new file beside the one that it will replace, hashed while it is written.
-struct Draft {
+struct HashedDraft {
     file: BufWriter<File>,
     hash: Sha256,
 }
 
-impl Draft {
-    fn new(path: &Path) -> io::Result<Draft> {
-        Ok(Draft { file: BufWriter::new(make_draft(&draft_of(path), path)?), hash: Sha256::new() })
+impl HashedDraft {
+    fn new(path: &Path) -> io::Result<HashedDraft> {
+        Ok(HashedDraft { file: BufWriter::new(make_draft(&draft_of(path), path)?), hash: Sha256::new() })
     }
 
     /// Brings the file to the disk; returns its SHA-256.
@@ -414,7 +416,7 @@ impl Draft {
     }
 }
 
-impl Write for Draft {
+impl Write for HashedDraft {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.file.write(bytes)?;
         self.hash.update(&bytes[..written]);
@@ -427,19 +429,19 @@ impl Write for Draft {
 }
 
 /// A CSV file, as the service exports it.
-struct Table {
-    writer: csv::Writer<Draft>,
+struct CsvFile {
+    writer: csv::Writer<HashedDraft>,
     columns: &'static [Column],
 }
 
-impl Table {
-    fn new(mut draft: Draft, dataset: Dataset) -> io::Result<Table> {
+impl CsvFile {
+    fn new(mut draft: HashedDraft, dataset: Dataset) -> io::Result<CsvFile> {
         draft.write_all(flat::BYTE_ORDER_MARK)?;
         let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(draft);
         let columns = columns(dataset);
         let names = columns.iter().map(|column| column.column.as_str());
         writer.write_record(["id"].into_iter().chain(names).chain(["updated_at"]))?;
-        Ok(Table { writer, columns })
+        Ok(CsvFile { writer, columns })
     }
 
     fn add(&mut self, id: i64, json: &str) -> io::Result<()> {
@@ -471,16 +473,16 @@ fn text_of(cell: Cell) -> String {
 }
 
 /// The records of a file of JSON lines.
-struct Lines {
+struct RecordLines {
     path: PathBuf,
     reader: Option<BufReader<File>>,
     line: Vec<u8>,
 }
 
-impl Lines {
+impl RecordLines {
     fn next(&mut self) -> Result<Option<Entry>, PullError> {
         let Some(reader) = &mut self.reader else { return Ok(None) };
-        match read_line(reader, &mut self.line, LINE, Limits::default().record_bytes) {
+        match read_line(reader, &mut self.line, LINE, ReadLimits::default().record_bytes) {
             Ok(0) => Ok(None),
             Ok(_) => {
                 let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);

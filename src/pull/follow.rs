@@ -4,10 +4,10 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::catch_up::{Done, catch_up};
-use super::client::Client;
+use super::client::PullClient;
 use super::error::PullError;
 use super::pause::{pause_after, reason};
-use super::target::{Events, Target};
+use super::target::{Events, PullTarget};
 use super::verify::{Verdict, verify};
 use crate::model::Dataset;
 use crate::model::time::now;
@@ -45,9 +45,9 @@ pub struct Report {
 /// A pull: a service, a copy, and who hears of it.
 pub struct Pull<'a> {
     /// The service.
-    pub server: &'a Client,
+    pub server: &'a PullClient,
     /// The copy.
-    pub copy: &'a mut dyn Target,
+    pub copy: &'a mut dyn PullTarget,
     /// Who hears of what happens.
     pub events: &'a dyn Events,
 }
@@ -98,7 +98,7 @@ impl Pull<'_> {
         let mut plan = plan.clone();
         let mut wait_s = 0;
         loop {
-            self.copy.check_place()?;
+            self.copy.check_location()?;
             let (begun, mut left, mut has_news) = (Instant::now(), Vec::new(), false);
             for dataset in &plan.datasets {
                 let held = self.patiently(None, &mut |pull, _| pull.copy.position(*dataset))?;
@@ -179,7 +179,7 @@ impl Pull<'_> {
             let reason = reason(&error);
             self.events.note(&format!("{error}; trying again in {} s{reason}", pause.as_secs_f64().ceil()));
             sleep(pause);
-            self.copy.check_place()?;
+            self.copy.check_location()?;
         }
     }
 }

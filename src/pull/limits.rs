@@ -7,7 +7,7 @@ use super::error::PullError;
 
 /// The bounds of a client. The defaults are far above what a real service sends.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct ReadLimits {
     /// The most bytes of a record's JSON. An import takes half of it in a line, unless it is told otherwise.
     pub record_bytes: usize,
     /// The most bytes of a page of the feed, inflated or not. A page of 500 records takes about 1.5 MiB.
@@ -21,12 +21,12 @@ pub struct Limits {
     /// How long a connection may be silent. An export may wait for its turn, and is built before its first byte is sent.
     pub silence: Duration,
     /// The slowest pace of a body.
-    pub pace: Pace,
+    pub pace: MinPace,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for ReadLimits {
+    fn default() -> ReadLimits {
+        ReadLimits {
             record_bytes: 8 << 20,
             page_bytes: 32 << 20,
             export_records: 10_000_000,
@@ -34,14 +34,14 @@ impl Default for Limits {
             walk_items: 20_000_000,
             silence: Duration::from_secs(90),
             // About 1 KiB a second: a modem of the last century is faster.
-            pace: Pace { bytes: 64 << 10, within: Duration::from_secs(60) },
+            pace: MinPace { bytes: 64 << 10, within: Duration::from_secs(60) },
         }
     }
 }
 
 /// A number of bytes that must come within a time spent waiting for them.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct MinPace {
     /// The bytes.
     pub bytes: u64,
     /// The time.
@@ -106,18 +106,18 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
-/// Reads at a [`Pace`] at least. Only the time spent waiting for bytes counts, not that between two reads.
+/// Reads at a [`MinPace`] at least. Only the time spent waiting for bytes counts, not that between two reads.
 #[derive(Debug)]
 pub struct Paced<R> {
     inner: R,
-    pace: Pace,
+    pace: MinPace,
     came: u64,
     waited: Duration,
 }
 
 impl<R> Paced<R> {
     /// A pace for a reader.
-    pub fn new(inner: R, pace: Pace) -> Paced<R> {
+    pub fn new(inner: R, pace: MinPace) -> Paced<R> {
         Paced { inner, pace, came: 0, waited: Duration::ZERO }
     }
 }
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn bytes_come_at_a_pace() {
-        let pace = |within| Pace { bytes: 8, within };
+        let pace = |within| MinPace { bytes: 8, within };
         let mut read = Vec::new();
         Paced::new(Slow(Duration::ZERO), pace(Duration::from_secs(60))).take(100).read_to_end(&mut read).unwrap();
         assert_eq!(read.len(), 100);

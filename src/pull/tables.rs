@@ -10,7 +10,7 @@ use crate::model::{Dataset, Fields, OrganizationFields, TagFields};
 
 /// A kind of row that records link to.
 #[derive(Debug)]
-pub struct Linked {
+pub struct LinkedKind {
     /// Its table.
     pub table: &'static str,
     /// The column of link tables that holds its key.
@@ -22,25 +22,25 @@ pub struct Linked {
 }
 
 /// The kinds of rows that records link to: organizations, tags, and the texts of each list.
-pub fn linked() -> &'static [Linked] {
-    fn rows<F: Fields + LinkTarget>() -> Linked {
+pub fn linked() -> &'static [LinkedKind] {
+    fn rows<F: Fields + LinkTarget>() -> LinkedKind {
         let columns = F::table().fields.iter().map(|field| field.column.as_str()).collect();
         let key = match F::KIND {
             ReferenceKind::Organization => "organization_id",
             ReferenceKind::Tag => "tag_id",
         };
-        Linked { table: F::STEM, key, kind: Some(F::KIND), columns }
+        LinkedKind { table: F::STEM, key, kind: Some(F::KIND), columns }
     }
-    fn texts(dataset: Dataset) -> impl Iterator<Item = Linked> {
+    fn texts(dataset: Dataset) -> impl Iterator<Item = LinkedKind> {
         let table = dataset.table();
         let lists = table.fields.iter().enumerate().filter(|(_, field)| field.kind == ValueKind::Texts);
         lists.map(|(at, field)| {
             let filter = table.filters.iter().find(|filter| filter.field == at);
             let key = filter.map_or("item", |filter| filter.name.as_str());
-            Linked { table: &field.column, key, kind: None, columns: Vec::new() }
+            LinkedKind { table: &field.column, key, kind: None, columns: Vec::new() }
         })
     }
-    static LINKED: LazyLock<Vec<Linked>> = LazyLock::new(|| {
+    static LINKED: LazyLock<Vec<LinkedKind>> = LazyLock::new(|| {
         let mut linked = vec![rows::<OrganizationFields>(), rows::<TagFields>()];
         linked.extend(Dataset::ALL.into_iter().flat_map(texts));
         linked.dedup_by_key(|linked| linked.table);
@@ -49,7 +49,7 @@ pub fn linked() -> &'static [Linked] {
     &LINKED
 }
 
-impl Linked {
+impl LinkedKind {
     /// The name of its key in its own table.
     pub fn own_key(&self) -> &'static str {
         if self.columns.is_empty() { "name" } else { "id" }
@@ -71,19 +71,19 @@ impl Linked {
 }
 
 /// The kinds of rows that a dataset's records link to, each with its link table.
-pub fn links(dataset: Dataset) -> Vec<(&'static Linked, String)> {
+pub fn links(dataset: Dataset) -> Vec<(&'static LinkedKind, String)> {
     linked().iter().filter_map(|kind| Some((kind, kind.link_table(dataset)?))).collect()
 }
 
 /// The lists of a record that link to rows of a kind.
-pub fn items_of<'a>(columns: &[Column], kind: &Linked, record: &'a Value) -> impl Iterator<Item = &'a Value> {
+pub fn items_of<'a>(columns: &[Column], kind: &LinkedKind, record: &'a Value) -> impl Iterator<Item = &'a Value> {
     let lists: Vec<&Value> =
         columns.iter().filter(|column| kind.is_listed_in(column)).map(|column| value_of(column, record)).collect();
     lists.into_iter().filter_map(Value::as_array).flatten()
 }
 
 /// A condition that no record links to the row whose key the text stands for.
-pub fn no_link(kind: &Linked, key: &str) -> String {
+pub fn no_link(kind: &LinkedKind, key: &str) -> String {
     let tables = Dataset::ALL.into_iter().filter_map(|dataset| kind.link_table(dataset));
     tables.map(|table| format!(" AND NOT EXISTS (SELECT 1 FROM {table} WHERE {} = {key})", kind.key)).collect()
 }

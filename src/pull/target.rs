@@ -1,7 +1,7 @@
 //! What a copy can do, and who hears of what happens to it.
 
 use super::digest::ContentDigest;
-use super::entry::Page;
+use super::entry::FeedPage;
 use super::error::PullError;
 use super::export::Export;
 use crate::model::Dataset;
@@ -19,7 +19,7 @@ pub struct Position {
 
 /// A copy of the datasets of one license. Each change is one transaction: after a crash at any moment the copy is as it was
 /// before or after it, token and rows together.
-pub trait Target {
+pub trait PullTarget {
     /// Where the copy of a dataset stands; `None` when there is none that could be gone on with.
     ///
     /// # Errors
@@ -30,7 +30,7 @@ pub trait Target {
     ///
     /// # Errors
     /// When the copy cannot be written; it is unchanged then.
-    fn apply(&mut self, dataset: Dataset, page: &Page, events: &dyn Events) -> Result<(), PullError>;
+    fn apply(&mut self, dataset: Dataset, page: &FeedPage, events: &dyn Events) -> Result<(), PullError>;
 
     /// Makes the copy equal to an export and saves its token. Readers see the old content until the new one is whole. Only
     /// records that differ are written, or all of them when `anew` says that what is derived from them is not to be trusted.
@@ -67,7 +67,7 @@ pub trait Target {
     ///
     /// # Errors
     /// When it is not.
-    fn check_place(&self) -> Result<(), PullError>;
+    fn check_location(&self) -> Result<(), PullError>;
 }
 
 /// Who hears of what happens.

@@ -1,10 +1,10 @@
 //! Comparing the copy with the service's content, and mending it.
 
 use super::catch_up::{Done, catch_up, load};
-use super::client::Client;
+use super::client::PullClient;
 use super::digest::ContentDigest;
 use super::error::PullError;
-use super::target::{Events, Position, Target};
+use super::target::{Events, Position, PullTarget};
 use crate::model::Dataset;
 
 /// How often a comparison is tried while the service changes under it.
@@ -16,7 +16,7 @@ pub enum Verdict {
     /// The copy is equal to the service's content.
     Sound,
     /// It was not, for this reason. It was loaded anew, and is equal now.
-    Mended(String),
+    Repaired(String),
 }
 
 /// Brings the copy to the present, compares it with the service's export at the same token, and what is derived from the
@@ -25,8 +25,8 @@ pub enum Verdict {
 /// # Errors
 /// When the service or the copy fails, or the service changes faster than it can be compared.
 pub fn verify(
-    server: &Client,
-    copy: &mut dyn Target,
+    server: &PullClient,
+    copy: &mut dyn PullTarget,
     dataset: Dataset,
     events: &dyn Events,
     done: &mut Done,
@@ -37,7 +37,7 @@ pub fn verify(
         let Some(position) = copy.position(dataset)? else { continue };
         let fault = match difference(copy, dataset, &position, &theirs)? {
             // The service has moved on meanwhile, so a difference means nothing.
-            Some(Fault { is_of_content: true, .. }) if token != position.token => continue,
+            Some(CopyFault { is_of_content: true, .. }) if token != position.token => continue,
             fault => fault,
         };
         let Some(fault) = fault else {
@@ -58,7 +58,7 @@ pub fn verify(
             )));
         }
         copy.set_verified(dataset)?;
-        return Ok(Verdict::Mended(fault));
+        return Ok(Verdict::Repaired(fault));
     }
     Err(PullError::failed(format!(
         "{dataset}: the service's content changed again and again while it was compared; verify it at a quieter time"
@@ -66,7 +66,7 @@ pub fn verify(
 }
 
 /// A difference between a copy and what it should hold.
-struct Fault {
+struct CopyFault {
     text: String,
     /// Whether the records differ from the service's, rather than what is derived from them.
     is_of_content: bool,
@@ -74,22 +74,22 @@ struct Fault {
 
 /// Compares a copy with the service's content, and what is derived from its records with them.
 fn difference(
-    copy: &mut dyn Target,
+    copy: &mut dyn PullTarget,
     dataset: Dataset,
     position: &Position,
     theirs: &ContentDigest,
-) -> Result<Option<Fault>, PullError> {
+) -> Result<Option<CopyFault>, PullError> {
     let ours = copy.digest(dataset)?;
     if ours != *theirs {
         let (ours, theirs) = (ours.records, theirs.records);
         let counts = if ours == theirs { String::new() } else { format!(" (there were {ours} records for {theirs})") };
         let text = format!("it differs from the service's content{counts}");
-        return Ok(Some(Fault { text, is_of_content: true }));
+        return Ok(Some(CopyFault { text, is_of_content: true }));
     }
     let fault = if position.records == ours.records {
         copy.find_fault(dataset)?
     } else {
         Some("its count of records was wrong".to_owned())
     };
-    Ok(fault.map(|text| Fault { text, is_of_content: false }))
+    Ok(fault.map(|text| CopyFault { text, is_of_content: false }))
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use medfeed::model::Dataset;
-use medfeed::pull::client::Client;
-use medfeed::pull::limits::{Limits, Pace};
+use medfeed::pull::client::PullClient;
+use medfeed::pull::limits::{MinPace, ReadLimits};
 
 use super::site::{Process, SOON, Site};
 
@@ -320,11 +320,11 @@ fn time_is_bounded_too() {
             "less than 64 KiB in 0.2 s",
         ),
     ];
-    let pace = Pace { bytes: 64 << 10, within: Duration::from_millis(200) };
-    let limits = Limits { silence: Duration::from_secs(3), pace, ..Limits::default() };
+    let pace = MinPace { bytes: 64 << 10, within: Duration::from_millis(200) };
+    let limits = ReadLimits { silence: Duration::from_secs(3), pace, ..ReadLimits::default() };
     let try_one = |(name, answer, message): (&str, Answer, &str)| {
         let fake = Fake::new(answer);
-        let client = Client::with_limits(fake.url().parse().unwrap(), "k", None, limits).unwrap();
+        let client = PullClient::with_limits(fake.url().parse().unwrap(), "k", None, limits).unwrap();
         let error = if name.contains("export") {
             let mut export = client.export(Dataset::Conferences, &|_| ()).unwrap();
             export.next_record().unwrap_err()

@@ -7,9 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use medfeed::model::{Dataset, Scope};
-use medfeed::pull::client::Client as Caller;
+use medfeed::pull::PullClient;
 use medfeed::pull::follow::{Plan, Pull};
-use medfeed::pull::{Events, FolderCopy, PullError, SqliteCopy, Target};
+use medfeed::pull::{Events, FolderCopy, PullError, PullTarget, SqliteCopy};
 use medfeed::store::Writer;
 use medfeed::store::write::licensing::KeySettings;
 
@@ -130,8 +130,8 @@ impl Events for Copy {
 
 impl Copy {
     fn pull(&self, relay: &Relay, verify: bool) -> Result<(), PullError> {
-        let server = Caller::new(relay.url().parse().unwrap(), &self.key, None).unwrap();
-        let mut copy: Box<dyn Target> = if self.is_folder() {
+        let server = PullClient::new(relay.url().parse().unwrap(), &self.key, None).unwrap();
+        let mut copy: Box<dyn PullTarget> = if self.is_folder() {
             Box::new(FolderCopy::open(&self.path, server.server(), false)?)
         } else {
             Box::new(SqliteCopy::open(&self.path, server.server(), false)?)

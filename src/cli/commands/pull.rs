@@ -17,10 +17,10 @@ use crate::model::Dataset;
 use crate::model::printable::{Printable, printable_json};
 use crate::pull::client::key_in;
 use crate::pull::follow::{Plan, Pull, Report};
-use crate::pull::place::Place;
+use crate::pull::location::CopyLocation;
 use crate::pull::server_url::ServerUrl;
 use crate::pull::verify::Verdict;
-use crate::pull::{Client, Events, FolderCopy, PostgresCopy, PullError, SqliteCopy, Target};
+use crate::pull::{Events, FolderCopy, PostgresCopy, PullClient, PullError, PullTarget, SqliteCopy};
 
 /// Arguments of `medfeed pull`.
 #[derive(Debug, Args)]
@@ -61,7 +61,7 @@ pub(in crate::cli) struct PullArgs {
 }
 
 pub(in crate::cli) fn run(common: &Common, args: PullArgs) -> anyhow::Result<ExitCode> {
-    let (place, client) = match Place::of(&args.to).and_then(|place| Ok((place, client(&args)?))) {
+    let (place, client) = match CopyLocation::of(&args.to).and_then(|place| Ok((place, client(&args)?))) {
         Ok(both) => both,
         Err(message) => {
             common.output().error(&message);
@@ -74,7 +74,7 @@ pub(in crate::cli) fn run(common: &Common, args: PullArgs) -> anyhow::Result<Exi
 }
 
 /// Builds the client from the arguments.
-fn client(args: &PullArgs) -> Result<Client, String> {
+fn client(args: &PullArgs) -> Result<PullClient, String> {
     if args.server.is_exposed() && !args.plain_http {
         return Err(format!(
             "{} is plain HTTP, and the key must not travel in plain text; use an https address, or accept plain HTTP with \
@@ -87,15 +87,17 @@ fn client(args: &PullArgs) -> Result<Client, String> {
         (None, Ok(key)) => key.trim().to_owned(),
         (None, Err(_)) => return Err("there is no API key; set MEDFEED_KEY, or add --key-file".to_owned()),
     };
-    Client::new(args.server.clone(), &key, args.ca_file.as_deref())
+    PullClient::new(args.server.clone(), &key, args.ca_file.as_deref())
 }
 
-fn pull(common: &Common, args: &PullArgs, place: Place, client: &Client) -> Result<(), PullError> {
+fn pull(common: &Common, args: &PullArgs, place: CopyLocation, client: &PullClient) -> Result<(), PullError> {
     let (server, reload) = (client.server(), args.reload);
-    let mut copy: Box<dyn Target> = match place {
-        Place::Postgres(address) => Box::new(PostgresCopy::open(*address, server, args.ca_file.as_deref(), reload)?),
-        Place::Folder(folder) => Box::new(FolderCopy::open(&folder, server, reload)?),
-        Place::Sqlite(file) => Box::new(SqliteCopy::open(&file, server, reload)?),
+    let mut copy: Box<dyn PullTarget> = match place {
+        CopyLocation::Postgres(address) => {
+            Box::new(PostgresCopy::open(*address, server, args.ca_file.as_deref(), reload)?)
+        }
+        CopyLocation::Folder(folder) => Box::new(FolderCopy::open(&folder, server, reload)?),
+        CopyLocation::Sqlite(file) => Box::new(SqliteCopy::open(&file, server, reload)?),
     };
     let are_named = !args.dataset.is_empty();
     let mut datasets: Vec<Dataset> = Dataset::ALL.to_vec();
@@ -125,7 +127,7 @@ impl Reporter {
         };
         match verdict {
             Some(Verdict::Sound) => text.push_str("; equal to the service's"),
-            Some(Verdict::Mended(_)) => text.push_str("; repaired, and equal to the service's now"),
+            Some(Verdict::Repaired(_)) => text.push_str("; repaired, and equal to the service's now"),
             None => {}
         }
         if !self.json {

@@ -34,7 +34,7 @@ const LONGEST_NAME: usize = 63;
 
 /// Where a copy is kept in PostgreSQL.
 #[derive(Clone, Debug)]
-pub struct Address {
+pub struct PostgresAddress {
     config: Config,
     schema: String,
     shown: String,
@@ -42,12 +42,12 @@ pub struct Address {
     roots: Option<PathBuf>,
 }
 
-impl FromStr for Address {
+impl FromStr for PostgresAddress {
     type Err = String;
 
     /// Reads a URL as `psql` takes it, with `schema` as a further parameter. `sslmode` is `require` unless the server is on
     /// this machine, and certificates are always verified.
-    fn from_str(text: &str) -> Result<Address, String> {
+    fn from_str(text: &str) -> Result<PostgresAddress, String> {
         let (base, query) = text.split_once('?').unwrap_or((text, ""));
         let (mut schema, mut roots, mut mode) = (None, None, None);
         let mut rest = form_urlencoded::Serializer::new(String::new());
@@ -89,11 +89,11 @@ impl FromStr for Address {
         }
         config.connect_timeout(CONNECTING).keepalives_idle(SILENCE).tcp_user_timeout(UNANSWERED);
         let shown = schema.as_ref().map(|schema| format!("{base}?schema={schema}")).unwrap_or(base.to_owned());
-        Ok(Address { config, schema: schema.unwrap_or(SCHEMA.to_owned()), shown, roots })
+        Ok(PostgresAddress { config, schema: schema.unwrap_or(SCHEMA.to_owned()), shown, roots })
     }
 }
 
-impl Address {
+impl PostgresAddress {
     /// The copy's schema.
     pub fn schema(&self) -> &str {
         &self.schema
@@ -190,7 +190,7 @@ mod tests {
             ("postgres://me@localhost:port/x", Err("write it as")),
         ];
         for (text, expected) in cases {
-            let read = text.parse::<Address>();
+            let read = text.parse::<PostgresAddress>();
             match (&read, expected) {
                 (Ok(address), Ok(expected)) => {
                     assert_eq!((address.config.get_ssl_mode(), address.schema()), expected, "{text}");
@@ -199,7 +199,7 @@ mod tests {
                 _ => panic!("{text}: {read:?}"),
             }
         }
-        let spaced: Address = "postgres:///x?host=%2Ftmp%2Fa%20b".parse().unwrap();
+        let spaced: PostgresAddress = "postgres:///x?host=%2Ftmp%2Fa%20b".parse().unwrap();
         assert_eq!(spaced.config.get_hosts(), [Host::Unix("/tmp/a b".into())]);
     }
 }

@@ -10,8 +10,8 @@ use serde_json::json;
 
 use super::session::Session;
 use crate::pull::columns::Cell;
-use crate::pull::sql::database::{Dialect, Row, Type};
-use crate::pull::sql::schema::Table;
+use crate::pull::sql::dialect::{Dialect, Row, Type};
+use crate::pull::sql::schema::SqlTable;
 
 /// A parameter is sent as a text, and the server reads it as the type that the statement needs.
 impl ToSql for Cell {
@@ -49,14 +49,14 @@ pub fn cells(row: &Answer) -> Row {
 }
 
 /// The JSON of rows, for the statement that [`upsert`] returns.
-pub fn json_of(table: &Table, rows: &[Row]) -> Cell {
+pub fn json_of(table: &SqlTable, rows: &[Row]) -> Cell {
     let names = || table.columns.iter().map(|(name, _)| *name);
     let objects: Vec<BTreeMap<&str, &Cell>> = rows.iter().map(|row| names().zip(row).collect()).collect();
     json!(objects).to_string().into()
 }
 
 /// A statement that writes the rows of a JSON array. Rows that do not change are left as they are.
-pub fn upsert(table: &Table) -> String {
+pub fn upsert(table: &SqlTable) -> String {
     let list = |columns: &[(&str, Type)], spell: &dyn Fn(&str, &str) -> String| {
         let spelled = columns.iter().map(|(name, kind)| spell(name, Session::type_name(*kind)));
         spelled.collect::<Vec<String>>().join(", ")

@@ -6,7 +6,7 @@ use super::session::Session;
 use crate::model::Dataset;
 use crate::model::time::{parse_date, parse_time};
 use crate::pull::columns::{Cell, columns};
-use crate::pull::sql::database::{Dialect, Type};
+use crate::pull::sql::dialect::{Dialect, Type};
 use crate::pull::sql::schema::FORMAT;
 use crate::pull::tables::searched;
 

@@ -17,13 +17,14 @@ use session::Session;
 
 pub mod address;
 pub mod cells;
+pub mod database;
 pub mod dialect;
 pub mod failure;
 pub mod open;
 pub mod password;
 pub mod session;
 
-pub use address::Address;
+pub use address::PostgresAddress;
 
 /// A copy in PostgreSQL.
 pub type PostgresCopy = SqlCopy<Session>;
@@ -32,7 +33,7 @@ impl PostgresCopy {
     /// Opens the copy of a service's content, or creates one, as [`SqlCopy::at`] does. Certificates are checked against
     /// `ca_file`, unless the address names a file itself.
     pub fn open(
-        mut address: Address,
+        mut address: PostgresAddress,
         server: &ServerUrl,
         ca_file: Option<&Path>,
         reload: bool,

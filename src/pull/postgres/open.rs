@@ -1,6 +1,6 @@
 //! Which schemas are taken.
 
-use super::address::Address;
+use super::address::PostgresAddress;
 use super::session::Session;
 use crate::pull::columns::Cell;
 use crate::pull::error::PullError;
@@ -13,7 +13,7 @@ use crate::pull::sql::schema::FORMAT;
 /// # Errors
 /// When the schema holds something else or a copy of a newer format, is left untouched then; when another pull is at work on
 /// it, or the server refuses.
-pub fn open(address: &Address) -> Result<Session, PullError> {
+pub fn open(address: &PostgresAddress) -> Result<Session, PullError> {
     let mut session = Session::connect(address)?;
     let schema = address.schema();
     // Whatever is in a schema depends on it.

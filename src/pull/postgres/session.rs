@@ -5,19 +5,14 @@ use std::fmt;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use postgres::types::ToSql;
 use postgres::{Client, Statement};
 use sha2::{Digest as _, Sha256};
 
-use super::address::Address;
-use super::cells::{cells, json_of, upsert};
+use super::address::PostgresAddress;
 use super::failure::{failure, is_lost};
-use super::open::open;
 use crate::pull::columns::Cell;
 use crate::pull::error::PullError;
-use crate::pull::sql::database::{Database, Records, Row, Type};
-use crate::pull::sql::rows::{list, listed};
-use crate::pull::sql::schema::{Table, Tables};
+use crate::pull::sql::database::Database;
 
 /// The oldest server whose SQL is understood (`server_version_num`): 13, the first with `normalize`.
 const OLDEST_SERVER: i64 = 130_000;
@@ -39,10 +34,10 @@ const SETTINGS: &str = "SET TIME ZONE 'UTC'; SET DateStyle TO ISO; SET extra_flo
 
 /// A connection that holds the copy's lock. Statements are prepared once.
 pub struct Session {
-    client: Client,
+    pub(super) client: Client,
     statements: HashMap<String, Statement>,
-    shown: String,
-    is_lost: bool,
+    pub(super) shown: String,
+    pub(super) is_lost: bool,
 }
 
 impl fmt::Debug for Session {
@@ -56,7 +51,7 @@ impl Session {
     ///
     /// # Errors
     /// When there is no server or it cannot have a copy, and when another pull holds the lock.
-    pub fn connect(address: &Address) -> Result<Session, PullError> {
+    pub fn connect(address: &PostgresAddress) -> Result<Session, PullError> {
         let shown = address.shown().to_owned();
         let client = address.connect()?;
         let mut session = Session { client, statements: HashMap::new(), shown, is_lost: false };
@@ -107,7 +102,7 @@ impl Session {
         Ok(())
     }
 
-    fn statement(&mut self, sql: &str) -> Result<Statement, PullError> {
+    pub(super) fn statement(&mut self, sql: &str) -> Result<Statement, PullError> {
         if let Some(statement) = self.statements.get(sql) {
             return Ok(statement.clone());
         }
@@ -117,65 +112,8 @@ impl Session {
         Ok(statement)
     }
 
-    fn fail(&mut self, error: &postgres::Error) -> PullError {
+    pub(super) fn fail(&mut self, error: &postgres::Error) -> PullError {
         self.is_lost |= is_lost(error);
         failure(&self.shown, error)
-    }
-}
-
-/// The server keeps the place of a copy. Each new connection examines the schema again.
-impl Database for Session {
-    type Address = Address;
-
-    const OTHER_PLACE: &str = "name another schema (?schema=NAME), or give";
-
-    fn open(address: &Address) -> Result<Session, PullError> {
-        open(address)
-    }
-
-    fn is_lost(&self) -> bool {
-        self.is_lost || self.client.is_closed()
-    }
-
-    fn shown(&self) -> String {
-        self.shown.clone()
-    }
-
-    fn batch(&mut self, sql: &str) -> Result<(), PullError> {
-        let done = self.client.batch_execute(sql);
-        done.map_err(|error| self.fail(&error))
-    }
-
-    fn query(&mut self, sql: &str, params: &[Cell]) -> Result<Vec<Row>, PullError> {
-        let statement = self.statement(sql)?;
-        let params: Vec<&(dyn ToSql + Sync)> = params.iter().map(|cell| cell as &(dyn ToSql + Sync)).collect();
-        let rows = self.client.query(&statement, &params);
-        Ok(rows.map_err(|error| self.fail(&error))?.iter().map(cells).collect())
-    }
-
-    fn write_rows(&mut self, table: &Table, rows: Vec<Row>) -> Result<(), PullError> {
-        if !rows.is_empty() {
-            self.query(&upsert(table), &[json_of(table, &rows)])?;
-        }
-        Ok(())
-    }
-
-    /// PostgreSQL updates the full-text index by itself.
-    fn write_records(&mut self, tables: &Tables, records: Records, _updates_search: bool) -> Result<(), PullError> {
-        let removed: Vec<i64> = records.iter().filter(|(_, row)| row.is_none()).map(|(id, _)| *id).collect();
-        self.write_rows(&tables.records, records.into_values().flatten().collect())?;
-        if !removed.is_empty() {
-            let ids = listed::<Session>("$1", &[Type::Integer]);
-            let delete = format!("DELETE FROM {} WHERE id IN ({ids})", tables.dataset);
-            self.query(&delete, &[list(removed)])?;
-        }
-        Ok(())
-    }
-
-    /// Queries are planned well from the first one on. They work without, and the server does this by itself later.
-    fn after_load(&mut self, tables: &Tables) {
-        let others: String =
-            tables.links.iter().map(|links| format!(", {}, {}", links.pairs.name, links.rows.name)).collect();
-        let _ = self.batch(&format!("ANALYZE {}{others}", tables.dataset));
     }
 }

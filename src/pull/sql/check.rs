@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::database::{Database, Dialect, Reader, Row};
+use super::database::{Database, Reader};
+use super::dialect::{Dialect, Row};
 use super::rows::{FoundLinks, add_links, key_of, list, pairs_of, row_of};
-use super::schema::{Links, Tables};
+use super::schema::{DatasetTables, LinkTables};
 use crate::pull::columns::Cell;
 use crate::pull::error::PullError;
 use crate::pull::tables::no_link;
 
 /// Returns the first fault in the tables that are derived from a dataset's records.
-pub fn find_fault<D: Database>(database: &mut D, tables: &Tables) -> Result<Option<String>, PullError> {
+pub fn find_fault<D: Database>(database: &mut D, tables: &DatasetTables) -> Result<Option<String>, PullError> {
     database.check_storage()?;
     let mut expected = vec![FoundLinks::default(); tables.links.len()];
     if let Some(fault) = find_in_records(database, tables, &mut expected)? {
@@ -29,7 +30,7 @@ pub fn find_fault<D: Database>(database: &mut D, tables: &Tables) -> Result<Opti
 /// Compares the row and the links of every record, and collects the linked rows.
 fn find_in_records<D: Database>(
     database: &mut D,
-    tables: &Tables,
+    tables: &DatasetTables,
     expected: &mut [FoundLinks],
 ) -> Result<Option<String>, PullError> {
     let columns: Vec<String> = tables.records.columns.iter().map(|(name, kind)| D::read(name, *kind)).collect();
@@ -56,7 +57,7 @@ fn find_in_records<D: Database>(
 }
 
 /// Compares a record's row with its JSON, and collects the record's links. Returns a fault as the error.
-fn check_row<D: Dialect>(tables: &Tables, row: &Row, expected: &mut [FoundLinks]) -> Result<(), String> {
+fn check_row<D: Dialect>(tables: &DatasetTables, row: &Row, expected: &mut [FoundLinks]) -> Result<(), String> {
     let id = row[0].integer().unwrap_or_default();
     let Some(Cell::Text(json)) = row.last() else { return Err(format!("the JSON of record {id} is no text")) };
     let record: Value = serde_json::from_str(json).map_err(|_| format!("the JSON of record {id} cannot be read"))?;
@@ -76,8 +77,8 @@ fn check_row<D: Dialect>(tables: &Tables, row: &Row, expected: &mut [FoundLinks]
 /// link to one row. The dataset that was updated last has written it, and its `expected` is the one that is compared.
 fn find_in_linked<D: Database>(
     database: &mut D,
-    tables: &Tables,
-    links: &Links,
+    tables: &DatasetTables,
+    links: &LinkTables,
     mut expected: BTreeMap<String, Row>,
 ) -> Result<Option<String>, PullError> {
     let (pairs, table) = (&links.pairs.name, &links.rows.name);

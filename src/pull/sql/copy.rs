@@ -5,19 +5,20 @@ use std::collections::BTreeSet;
 use sha2::{Digest as _, Sha256};
 
 use super::check;
-use super::database::{Database, Reader, Type};
+use super::database::{Database, Reader};
+use super::dialect::Type;
 use super::layout::value_of;
-use super::rows::{Writer, list, listed, sweep_all};
-use super::schema::Tables;
+use super::rows::{RecordWriter, list, listed, sweep_all};
+use super::schema::DatasetTables;
 use crate::model::time::{now, parse_time};
 use crate::model::{Dataset, PerDataset};
 use crate::pull::columns::Cell;
 use crate::pull::digest::{ContentDigest, Hasher};
-use crate::pull::entry::{Entry, Page};
+use crate::pull::entry::{Entry, FeedPage};
 use crate::pull::error::PullError;
 use crate::pull::export::Export;
 use crate::pull::server_url::ServerUrl;
-use crate::pull::target::{Events, Position, Target};
+use crate::pull::target::{Events, Position, PullTarget};
 
 /// The number of records between two reports of progress.
 const PROGRESS_EVERY: u64 = 1000;
@@ -25,9 +26,9 @@ const PROGRESS_EVERY: u64 = 1000;
 /// A copy in a database. After a lost connection the next call connects again.
 #[derive(Debug)]
 pub struct SqlCopy<D: Database> {
-    address: D::Address,
+    address: D::Location,
     database: Option<D>,
-    tables: PerDataset<Tables>,
+    tables: PerDataset<DatasetTables>,
     server: String,
     /// The datasets to load before anything else, whatever tokens they have.
     to_reload: Vec<Dataset>,
@@ -40,11 +41,11 @@ impl<D: Database> SqlCopy<D> {
     /// # Errors
     /// When the place holds something else, a copy of a newer format or of another service, or a copy that another pull is at
     /// work on. It is left untouched then.
-    pub fn at(address: D::Address, server: &ServerUrl, reload: bool) -> Result<SqlCopy<D>, PullError> {
+    pub fn at(address: D::Location, server: &ServerUrl, reload: bool) -> Result<SqlCopy<D>, PullError> {
         let mut copy = SqlCopy {
             address,
             database: None,
-            tables: PerDataset::of(Tables::new),
+            tables: PerDataset::of(DatasetTables::new),
             server: server.to_string(),
             to_reload: if reload { Dataset::ALL.to_vec() } else { Vec::new() },
         };
@@ -53,7 +54,7 @@ impl<D: Database> SqlCopy<D> {
     }
 
     /// The database and the tables. Connects if that is necessary.
-    fn connected(&mut self) -> Result<(&mut D, &PerDataset<Tables>), PullError> {
+    fn connected(&mut self) -> Result<(&mut D, &PerDataset<DatasetTables>), PullError> {
         let database = match self.database.take().filter(|database| !database.is_lost()) {
             Some(database) => database,
             None => self.connect()?,
@@ -70,14 +71,14 @@ impl<D: Database> SqlCopy<D> {
             return Err(PullError::Unusable(format!(
                 "{} is a copy of {other}, not of {server}; {} --reload to replace its content by what {server} has",
                 database.shown(),
-                D::OTHER_PLACE
+                D::OTHER_LOCATION
             )));
         }
         Ok(database)
     }
 }
 
-impl<D: Database> Target for SqlCopy<D> {
+impl<D: Database> PullTarget for SqlCopy<D> {
     fn position(&mut self, dataset: Dataset) -> Result<Option<Position>, PullError> {
         let is_reloaded = self.to_reload.contains(&dataset);
         let (database, _) = self.connected()?;
@@ -91,7 +92,7 @@ impl<D: Database> Target for SqlCopy<D> {
         Ok(Some(position).filter(|_| !is_reloaded))
     }
 
-    fn apply(&mut self, dataset: Dataset, page: &Page, events: &dyn Events) -> Result<(), PullError> {
+    fn apply(&mut self, dataset: Dataset, page: &FeedPage, events: &dyn Events) -> Result<(), PullError> {
         let (database, tables) = self.connected()?;
         database.in_transaction(|database| {
             let change = apply(database, &tables[dataset], &page.entries, events)?;
@@ -153,15 +154,15 @@ impl<D: Database> Target for SqlCopy<D> {
         database.query(note, &[now().to_string().into(), dataset.as_str().into()]).map(|_| ())
     }
 
-    fn check_place(&self) -> Result<(), PullError> {
-        self.database.as_ref().map_or(Ok(()), D::check_place)
+    fn check_location(&self) -> Result<(), PullError> {
+        self.database.as_ref().map_or(Ok(()), D::check_location)
     }
 }
 
 /// Applies the entries of a page; returns the change of the number of records.
 fn apply<D: Database>(
     database: &mut D,
-    tables: &Tables,
+    tables: &DatasetTables,
     entries: &[Entry],
     events: &dyn Events,
 ) -> Result<i64, PullError> {
@@ -169,7 +170,7 @@ fn apply<D: Database>(
     let query = format!("SELECT id FROM {dataset} WHERE id IN ({})", listed::<D>("$1", &[Type::Integer]));
     let rows = database.query(&query, &[list(entries.iter().map(|entry| entry.id))])?;
     let mut held: BTreeSet<i64> = rows.iter().filter_map(|row| row[0].integer()).collect();
-    let (mut writer, mut change) = (Writer::new(tables, true), 0);
+    let (mut writer, mut change) = (RecordWriter::new(tables, true), 0);
     let mut entries: Vec<&Entry> = entries.iter().collect();
     // Of two entries of one record, the later one counts.
     entries.sort_by_key(|entry| entry.id);
@@ -194,7 +195,7 @@ fn apply<D: Database>(
 /// records in the export.
 fn load<D: Database>(
     database: &mut D,
-    tables: &Tables,
+    tables: &DatasetTables,
     export: &mut Export<'_>,
     anew: bool,
     events: &dyn Events,
@@ -204,17 +205,18 @@ fn load<D: Database>(
         clear_links(database, tables)?;
     }
     let rebuilds_search = anew || !database.has(dataset.as_str(), "true")?;
-    let mut writer = Writer::new(tables, !rebuilds_search);
+    let mut writer = RecordWriter::new(tables, !rebuilds_search);
     // Another program may have written ids that no service has, so reading begins with the smallest number.
     let mut held = Reader::new(&format!("id, {}", D::JSON_OR_DIGEST), dataset.as_str(), i64::MIN);
     let mut came = 0;
-    let remove_until = |database: &mut D, held: &mut Reader, writer: &mut Writer<'_>, last| -> Result<(), PullError> {
-        while let Some(id) = held.next_until(database, last)?.and_then(|row| row[0].integer()) {
-            events.change(dataset, &format!("{{\"id\":{id},\"deleted\":true,\"changed_at\":null}}"))?;
-            writer.add(database, id, None)?;
-        }
-        Ok(())
-    };
+    let remove_until =
+        |database: &mut D, held: &mut Reader, writer: &mut RecordWriter<'_>, last| -> Result<(), PullError> {
+            while let Some(id) = held.next_until(database, last)?.and_then(|row| row[0].integer()) {
+                events.change(dataset, &format!("{{\"id\":{id},\"deleted\":true,\"changed_at\":null}}"))?;
+                writer.add(database, id, None)?;
+            }
+            Ok(())
+        };
     while let Some(entry) = export.next_record()? {
         remove_until(database, &mut held, &mut writer, entry.id - 1)?;
         let before = held.next_until(database, entry.id)?;
@@ -248,14 +250,14 @@ fn is_json(cell: &Cell, json: &str) -> bool {
 }
 
 /// Empties the link tables of a dataset, whatever they hold.
-fn clear_links<D: Database>(database: &mut D, tables: &Tables) -> Result<(), PullError> {
+fn clear_links<D: Database>(database: &mut D, tables: &DatasetTables) -> Result<(), PullError> {
     tables.links.iter().try_for_each(|links| database.batch(&format!("DELETE FROM {}", links.pairs.name)))
 }
 
 /// Removes the records of the other datasets, if they are another service's.
 fn forget_others<D: Database>(
     database: &mut D,
-    all: &PerDataset<Tables>,
+    all: &PerDataset<DatasetTables>,
     kept: Dataset,
     server: &Cell,
 ) -> Result<(), PullError> {

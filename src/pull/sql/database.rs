@@ -1,95 +1,27 @@
-//! The differences between SQLite and PostgreSQL.
+//! The database of a copy, which is SQLite or PostgreSQL.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt::Debug;
 
-use super::schema::{Table, Tables};
+use super::dialect::{Dialect, Records, Row};
+use super::schema::{DatasetTables, SqlTable};
 use crate::model::Dataset;
-use crate::model::value::ValueKind;
 use crate::pull::columns::Cell;
 use crate::pull::error::PullError;
 
 /// The number of rows that are read at once: another program may have written any number of them.
 const READ_AT_ONCE: u32 = 500;
 
-/// A row of a table or of a query's result.
-pub type Row = Vec<Cell>;
-
-/// The rows of records by id; `None` for records to remove.
-pub type Records = BTreeMap<i64, Option<Row>>;
-
-/// The type of a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "named as what they hold")]
-pub enum Type {
-    Integer,
-    Number,
-    Flag,
-    Date,
-    Text,
-    Time,
-    /// A record as the service sent it.
-    Json,
-}
-
-impl From<ValueKind> for Type {
-    fn from(kind: ValueKind) -> Type {
-        match kind {
-            ValueKind::Integer | ValueKind::Year => Type::Integer,
-            ValueKind::Number => Type::Number,
-            ValueKind::Flag => Type::Flag,
-            ValueKind::Date => Type::Date,
-            ValueKind::Text | ValueKind::Choice(_) | ValueKind::DateStatus(_) => Type::Text,
-            ValueKind::Texts | ValueKind::Links(_) => Type::Text,
-        }
-    }
-}
-
-/// The SQL that differs between databases. All statements write parameters as `$1`, `$2`.
-pub trait Dialect {
-    /// The words of the views: today, the day 90 days later, and the days from today until `due_date`, in UTC.
-    const VIEW_WORDS: [(&str, &str); 3];
-    /// Begins a transaction that writes.
-    const BEGIN: &str;
-    /// The function that returns the items of a JSON array as rows, in the column `value`.
-    const JSON_ITEMS: &str;
-    /// The end of the definition of a table whose primary key is not a number.
-    const BY_KEY: &str;
-    /// The JSON of a record, or its SHA-256 if the server can compute it.
-    const JSON_OR_DIGEST: &str;
-
-    /// Creates the tables `copy` and `sync`, and marks the database as a copy.
-    fn common() -> String;
-
-    /// The name of a type.
-    fn type_name(kind: Type) -> &'static str;
-
-    /// The full-text index of a dataset: further columns of its table, and statements that follow.
-    fn search(dataset: Dataset) -> (String, String);
-
-    /// Comments on a table.
-    fn comment(table: &str, text: &str) -> String;
-
-    /// Moves the records of a dataset to the table `old_DATASET`, and drops their table and its full-text index.
-    fn set_aside(dataset: Dataset) -> String;
-
-    /// An expression that reads a column as a [`Cell`].
-    fn read(column: &str, kind: Type) -> String;
-
-    /// The cell as the database stores it.
-    fn stored(kind: Type, cell: Cell) -> Cell;
-}
-
 /// An open database. It holds the lock that keeps other pulls away from the copy.
 pub trait Database: Dialect + Debug + Sized {
     /// The address of a copy.
-    type Address: Debug;
+    type Location: Debug;
 
     /// How to name another place for a copy, for messages.
-    const OTHER_PLACE: &str;
+    const OTHER_LOCATION: &str;
 
     /// Opens a copy, or creates one. Fails when the place holds something else, and leaves that untouched.
-    fn open(address: &Self::Address) -> Result<Self, PullError>;
+    fn open(address: &Self::Location) -> Result<Self, PullError>;
 
     /// Whether the connection is gone, and the lock with it.
     fn is_lost(&self) -> bool {
@@ -100,7 +32,7 @@ pub trait Database: Dialect + Debug + Sized {
     fn shown(&self) -> String;
 
     /// Fails when the address leads to another copy by now.
-    fn check_place(&self) -> Result<(), PullError> {
+    fn check_location(&self) -> Result<(), PullError> {
         Ok(())
     }
 
@@ -111,10 +43,15 @@ pub trait Database: Dialect + Debug + Sized {
     fn query(&mut self, sql: &str, params: &[Cell]) -> Result<Vec<Row>, PullError>;
 
     /// Writes rows of different keys. Replaces the rows that have their keys.
-    fn write_rows(&mut self, table: &Table, rows: Vec<Row>) -> Result<(), PullError>;
+    fn write_rows(&mut self, table: &SqlTable, rows: Vec<Row>) -> Result<(), PullError>;
 
     /// Writes and removes records. Updates the full-text index if `updates_search`.
-    fn write_records(&mut self, tables: &Tables, records: Records, updates_search: bool) -> Result<(), PullError>;
+    fn write_records(
+        &mut self,
+        tables: &DatasetTables,
+        records: Records,
+        updates_search: bool,
+    ) -> Result<(), PullError>;
 
     /// Rebuilds the full-text index of a dataset, if the database does not keep it by itself.
     fn rebuild_search(&mut self, _dataset: Dataset) -> Result<(), PullError> {
@@ -122,7 +59,7 @@ pub trait Database: Dialect + Debug + Sized {
     }
 
     /// Prepares the tables of a dataset for queries, after a load.
-    fn after_load(&mut self, _tables: &Tables) {}
+    fn after_load(&mut self, _tables: &DatasetTables) {}
 
     /// Fails when the storage is damaged.
     fn check_storage(&mut self) -> Result<(), PullError> {

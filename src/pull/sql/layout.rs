@@ -1,8 +1,8 @@
 //! Creates the tables, and replaces those of another version.
 
 use super::database::{Database, Reader};
-use super::rows::Writer;
-use super::schema::{Tables, derived, drop_derived, layout};
+use super::rows::RecordWriter;
+use super::schema::{DatasetTables, derived, drop_derived, layout};
 use crate::model::Dataset;
 use crate::pull::columns::Cell;
 use crate::pull::entry::MAX_ID;
@@ -44,8 +44,8 @@ pub fn renew<D: Database>(database: &mut D) -> Result<(), PullError> {
 
 /// Writes the records that were set aside into the new tables.
 fn take_back<D: Database>(database: &mut D, dataset: Dataset) -> Result<(), PullError> {
-    let tables = Tables::new(dataset);
-    let mut writer = Writer::new(&tables, false);
+    let tables = DatasetTables::new(dataset);
+    let mut writer = RecordWriter::new(&tables, false);
     let old = format!("old_{dataset}");
     // Other ids are not the service's.
     let mut reader = Reader::new("id, json", &old, 1);

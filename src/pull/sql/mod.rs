@@ -5,11 +5,12 @@
 //! - [`rows`]: writing records into all of their tables.
 //! - [`layout`]: creates the tables, and replaces those of another version.
 //! - [`check`]: compares everything that is derived from the records with them.
-//! - [`copy`]: the copy as a [`Target`](super::Target).
+//! - [`copy`]: the copy as a [`PullTarget`](super::PullTarget).
 
 pub mod check;
 pub mod copy;
 pub mod database;
+pub mod dialect;
 pub mod layout;
 pub mod rows;
 pub mod schema;

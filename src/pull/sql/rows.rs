@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::database::{Database, Dialect, Records, Row, Type};
-use super::schema::{Links, Tables};
+use super::database::Database;
+use super::dialect::{Dialect, Records, Row, Type};
+use super::schema::{DatasetTables, LinkTables};
 use crate::pull::columns::{Cell, cell_of};
 use crate::pull::error::PullError;
-use crate::pull::tables::{Linked, items_of, linked, no_link};
+use crate::pull::tables::{LinkedKind, items_of, linked, no_link};
 
 /// The number of records that are written at once.
 const WRITE_AT_ONCE: usize = 1000;
@@ -27,7 +28,7 @@ pub struct FoundLinks {
 }
 
 /// The row of a record. `json` is the record's text.
-pub fn row_of<D: Dialect>(tables: &Tables, id: i64, record: &Value, json: &str) -> Row {
+pub fn row_of<D: Dialect>(tables: &DatasetTables, id: i64, record: &Value, json: &str) -> Row {
     let mut row = vec![Cell::Integer(id)];
     row.extend(tables.columns.iter().map(|column| D::stored(column.kind.into(), cell_of(column, record))));
     let updated_at = record["updated_at"].as_str().map_or(Cell::Null, Cell::from);
@@ -36,7 +37,7 @@ pub fn row_of<D: Dialect>(tables: &Tables, id: i64, record: &Value, json: &str) 
 }
 
 /// Adds the links of a record to those of other records.
-pub fn add_links<D: Dialect>(tables: &Tables, id: i64, record: &Value, found: &mut [FoundLinks]) {
+pub fn add_links<D: Dialect>(tables: &DatasetTables, id: i64, record: &Value, found: &mut [FoundLinks]) {
     for (links, found) in tables.links.iter().zip(found) {
         for row in items_of(tables.columns, links.kind, record).filter_map(|item| linked_row::<D>(links, item)) {
             let key = key_of(&row[0]);
@@ -47,7 +48,7 @@ pub fn add_links<D: Dialect>(tables: &Tables, id: i64, record: &Value, found: &m
 }
 
 /// The row that an item of a list links to.
-fn linked_row<D: Dialect>(links: &Links, item: &Value) -> Option<Row> {
+fn linked_row<D: Dialect>(links: &LinkTables, item: &Value) -> Option<Row> {
     let text = |value: &Value| match value {
         Value::Null => Cell::Null,
         Value::String(text) => D::stored(Type::Text, text.as_str().into()),
@@ -83,8 +84,8 @@ pub fn list<T: Serialize>(items: impl IntoIterator<Item = T>) -> Cell {
 
 /// Writes and removes records within one transaction.
 #[derive(Debug)]
-pub struct Writer<'a> {
-    tables: &'a Tables,
+pub struct RecordWriter<'a> {
+    tables: &'a DatasetTables,
     updates_search: bool,
     /// The JSON of records to write; `None` for records to remove.
     waiting: BTreeMap<i64, Option<Box<str>>>,
@@ -95,12 +96,12 @@ pub struct Writer<'a> {
     unlinked: Vec<BTreeSet<String>>,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> RecordWriter<'a> {
     /// A writer of a dataset's tables. It updates the full-text index, or leaves that to the caller.
-    pub fn new(tables: &'a Tables, updates_search: bool) -> Writer<'a> {
+    pub fn new(tables: &'a DatasetTables, updates_search: bool) -> RecordWriter<'a> {
         let (written, unlinked) =
             (vec![BTreeMap::new(); tables.links.len()], vec![BTreeSet::new(); tables.links.len()]);
-        Writer { tables, updates_search, waiting: BTreeMap::new(), waiting_bytes: 0, written, unlinked }
+        RecordWriter { tables, updates_search, waiting: BTreeMap::new(), waiting_bytes: 0, written, unlinked }
     }
 
     /// Writes a record, or removes the one of an id, at once or with later ones.
@@ -172,7 +173,7 @@ impl<'a> Writer<'a> {
 /// Reads the links of records. `ids` is a list of their ids.
 pub fn pairs_of<D: Database>(
     database: &mut D,
-    links: &Links,
+    links: &LinkTables,
     ids: &Cell,
 ) -> Result<BTreeSet<(i64, String)>, PullError> {
     let (table, names, (id, id_type)) = (&links.pairs.name, links.pairs.names(), links.pairs.columns[0]);
@@ -182,13 +183,13 @@ pub fn pairs_of<D: Database>(
 }
 
 /// A statement that removes links.
-fn unlink<D: Dialect>(links: &Links) -> String {
+fn unlink<D: Dialect>(links: &LinkTables) -> String {
     let types = [0, 1].map(|at| links.pairs.columns[at].1);
     format!("DELETE FROM {} WHERE ({}) IN ({})", links.pairs.name, links.pairs.names(), listed::<D>("$1", &types))
 }
 
 /// A statement that removes linked rows that have no link: a copy holds no names that its records do not have.
-fn sweep(kind: &Linked, condition: &str) -> String {
+fn sweep(kind: &LinkedKind, condition: &str) -> String {
     let no_link = no_link(kind, &format!("{}.{}", kind.table, kind.own_key()));
     format!("DELETE FROM {} WHERE {condition}{no_link}", kind.table)
 }

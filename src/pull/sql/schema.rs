@@ -4,10 +4,10 @@
 
 use sha2::{Digest as _, Sha256};
 
-use super::database::{Dialect, Type};
+use super::dialect::{Dialect, Type};
 use crate::model::Dataset;
 use crate::pull::columns::{Column, columns};
-use crate::pull::tables::{Linked, id_column, linked, links};
+use crate::pull::tables::{LinkedKind, id_column, linked, links};
 
 /// Raised when an older program must not go on with a newer copy.
 pub const FORMAT: i32 = 1;
@@ -51,7 +51,7 @@ const VIEWS: [(&str, &str); 6] = [
 
 /// A table that rows are written to.
 #[derive(Debug)]
-pub struct Table {
+pub struct SqlTable {
     /// Its name.
     pub name: String,
     /// The names and types of its columns, those of the primary key first.
@@ -62,29 +62,29 @@ pub struct Table {
 
 /// The tables of a dataset.
 #[derive(Debug)]
-pub struct Tables {
+pub struct DatasetTables {
     /// The dataset.
     pub dataset: Dataset,
     /// The columns that come from the record's fields.
     pub columns: &'static [Column],
     /// One row for each record.
-    pub records: Table,
+    pub records: SqlTable,
     /// The links of its records.
-    pub links: Vec<Links>,
+    pub links: Vec<LinkTables>,
 }
 
 /// A link table and the table that it links to.
 #[derive(Debug)]
-pub struct Links {
+pub struct LinkTables {
     /// The kind of the linked rows.
-    pub kind: &'static Linked,
+    pub kind: &'static LinkedKind,
     /// The linked rows.
-    pub rows: Table,
+    pub rows: SqlTable,
     /// The link table: the id of a record and the key of a linked row.
-    pub pairs: Table,
+    pub pairs: SqlTable,
 }
 
-impl Table {
+impl SqlTable {
     /// The names of its columns, separated by commas.
     pub fn names(&self) -> String {
         let names: Vec<&str> = self.columns.iter().map(|(name, _)| *name).collect();
@@ -97,37 +97,37 @@ impl Table {
     }
 }
 
-impl Tables {
+impl DatasetTables {
     /// The tables of a dataset.
-    pub fn new(dataset: Dataset) -> Tables {
+    pub fn new(dataset: Dataset) -> DatasetTables {
         let columns = columns(dataset);
         let between = columns.iter().map(|column| (column.column.as_str(), Type::from(column.kind)));
         let cells = [("id", Type::Integer)].into_iter().chain(between);
         let cells = cells.chain([("updated_at", Type::Time), ("json", Type::Json)]).collect();
-        Tables {
+        DatasetTables {
             dataset,
             columns,
-            records: Table { name: dataset.to_string(), columns: cells, keys: 1 },
-            links: links(dataset).into_iter().map(|(kind, table)| Links::new(dataset, kind, table)).collect(),
+            records: SqlTable { name: dataset.to_string(), columns: cells, keys: 1 },
+            links: links(dataset).into_iter().map(|(kind, table)| LinkTables::new(dataset, kind, table)).collect(),
         }
     }
 }
 
-impl Links {
-    fn new(dataset: Dataset, kind: &'static Linked, table: String) -> Links {
+impl LinkTables {
+    fn new(dataset: Dataset, kind: &'static LinkedKind, table: String) -> LinkTables {
         let pairs = vec![(id_column(dataset), Type::Integer), (kind.key, key_type(kind))];
-        Links { kind, rows: rows_of(kind), pairs: Table { name: table, columns: pairs, keys: 2 } }
+        LinkTables { kind, rows: rows_of(kind), pairs: SqlTable { name: table, columns: pairs, keys: 2 } }
     }
 }
 
 /// The table of a kind of linked rows.
-fn rows_of(kind: &Linked) -> Table {
+fn rows_of(kind: &LinkedKind) -> SqlTable {
     let values = kind.columns.iter().map(|name| (*name, Type::Text));
     let columns = [(kind.own_key(), key_type(kind))].into_iter().chain(values).collect();
-    Table { name: kind.table.to_owned(), columns, keys: 1 }
+    SqlTable { name: kind.table.to_owned(), columns, keys: 1 }
 }
 
-fn key_type(kind: &Linked) -> Type {
+fn key_type(kind: &LinkedKind) -> Type {
     if kind.columns.is_empty() { Type::Text } else { Type::Integer }
 }
 
@@ -139,7 +139,7 @@ pub fn derived<D: Dialect>() -> String {
         ddl += &format!("{}{comment}\n", create_table::<D>(&rows_of(kind), ""));
     }
     for dataset in Dataset::ALL {
-        let (tables, (column, index)) = (Tables::new(dataset), D::search(dataset));
+        let (tables, (column, index)) = (DatasetTables::new(dataset), D::search(dataset));
         ddl += &format!("{}{index}\n", create_table::<D>(&tables.records, &column));
         ddl.extend(tables.links.iter().map(|links| create_links::<D>(dataset, links)));
     }
@@ -147,7 +147,7 @@ pub fn derived<D: Dialect>() -> String {
     ddl
 }
 
-fn create_table<D: Dialect>(table: &Table, more: &str) -> String {
+fn create_table<D: Dialect>(table: &SqlTable, more: &str) -> String {
     let (key, key_type) = table.columns[0];
     let column = |(name, kind): &(&str, Type)| {
         let constraint = match kind {
@@ -163,7 +163,7 @@ fn create_table<D: Dialect>(table: &Table, more: &str) -> String {
 }
 
 // The blanks are part of the layout's digest, so they stay as they are in existing copies.
-fn create_links<D: Dialect>(dataset: Dataset, links: &Links) -> String {
+fn create_links<D: Dialect>(dataset: Dataset, links: &LinkTables) -> String {
     let (table, target, end) = (&links.pairs.name, links.kind.table, D::BY_KEY);
     let [(id, id_type), (key, key_type)] = [0, 1].map(|at| links.pairs.columns[at]);
     let (id_type, key_type) = (D::type_name(id_type), D::type_name(key_type));

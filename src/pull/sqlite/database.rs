@@ -1,43 +1,23 @@
 //! An SQLite file as the database of a copy.
 
-use std::fs::File;
 use std::path::PathBuf;
 
-use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
-use rusqlite::{Connection, ErrorCode, params_from_iter};
+use rusqlite::{ErrorCode, params_from_iter};
 
-use super::failure::failure;
+use super::file::{SqliteFile, insert, query};
 use super::open::{identity, open};
 use super::records::Statements;
 use crate::model::Dataset;
 use crate::pull::columns::Cell;
 use crate::pull::error::PullError;
-use crate::pull::sql::database::{Database, Records, Row};
-use crate::pull::sql::schema::{Table, Tables};
-
-/// A file that is open and locked.
-#[derive(Debug)]
-pub struct SqliteFile {
-    /// The path of the file.
-    pub path: PathBuf,
-    /// The connection.
-    pub connection: Connection,
-    /// The device and inode of the file.
-    pub identity: (u64, u64),
-    /// Keeps other pulls away while the file is open.
-    pub lock: File,
-}
-
-impl SqliteFile {
-    fn run<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, PullError> {
-        work(&self.connection).map_err(|error| failure(&self.path, &error))
-    }
-}
+use crate::pull::sql::database::Database;
+use crate::pull::sql::dialect::{Records, Row};
+use crate::pull::sql::schema::{DatasetTables, SqlTable};
 
 impl Database for SqliteFile {
-    type Address = PathBuf;
+    type Location = PathBuf;
 
-    const OTHER_PLACE: &str = "give another path, or";
+    const OTHER_LOCATION: &str = "give another path, or";
 
     fn open(path: &PathBuf) -> Result<SqliteFile, PullError> {
         open(path)
@@ -47,7 +27,7 @@ impl Database for SqliteFile {
         self.path.display().to_string()
     }
 
-    fn check_place(&self) -> Result<(), PullError> {
+    fn check_location(&self) -> Result<(), PullError> {
         if identity(&self.path)? == self.identity {
             return Ok(());
         }
@@ -65,14 +45,19 @@ impl Database for SqliteFile {
         self.run(|connection| query(connection, &sql.replace('$', "?"), params))
     }
 
-    fn write_rows(&mut self, table: &Table, rows: Vec<Row>) -> Result<(), PullError> {
+    fn write_rows(&mut self, table: &SqlTable, rows: Vec<Row>) -> Result<(), PullError> {
         self.run(|connection| {
             let mut insert = connection.prepare_cached(&insert(table))?;
             rows.iter().try_for_each(|row| insert.execute(params_from_iter(row)).map(|_| ()))
         })
     }
 
-    fn write_records(&mut self, tables: &Tables, records: Records, updates_search: bool) -> Result<(), PullError> {
+    fn write_records(
+        &mut self,
+        tables: &DatasetTables,
+        records: Records,
+        updates_search: bool,
+    ) -> Result<(), PullError> {
         let statements = Statements::new(tables, updates_search);
         // In the order of ids: the full-text index gathers rising ids, and writes them to the disk in one go.
         self.run(|connection| records.into_iter().try_for_each(|(id, row)| statements.write(connection, id, row)))
@@ -102,49 +87,4 @@ impl Database for SqliteFile {
             done => done.map(|()| None),
         })
     }
-}
-
-impl ToSql for Cell {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(match self {
-            Cell::Null => ValueRef::Null,
-            Cell::Integer(number) => ValueRef::Integer(*number),
-            Cell::Number(number) => ValueRef::Real(*number),
-            Cell::Flag(flag) => ValueRef::Integer(i64::from(*flag)),
-            Cell::Text(text) => ValueRef::Text(text.as_bytes()),
-            Cell::Bytes(bytes) => ValueRef::Blob(bytes),
-        }))
-    }
-}
-
-fn cell(value: ValueRef<'_>) -> Cell {
-    match value {
-        ValueRef::Null => Cell::Null,
-        ValueRef::Integer(number) => Cell::Integer(number),
-        ValueRef::Real(number) => Cell::Number(number),
-        ValueRef::Text(bytes) => str::from_utf8(bytes).map_or_else(|_| Cell::Bytes(bytes.to_vec()), Cell::from),
-        ValueRef::Blob(bytes) => Cell::Bytes(bytes.to_vec()),
-    }
-}
-
-/// Runs a statement; returns the rows of its result.
-pub fn query(connection: &Connection, sql: &str, params: &[Cell]) -> rusqlite::Result<Vec<Row>> {
-    let mut statement = connection.prepare_cached(sql)?;
-    let columns = statement.column_count();
-    let rows = statement.query_map(params_from_iter(params), |row| {
-        (0..columns).map(|column| row.get_ref(column).map(cell)).collect::<rusqlite::Result<Row>>()
-    })?;
-    rows.collect()
-}
-
-/// Runs a statement without a result.
-pub fn execute(connection: &Connection, sql: &str, params: Row) -> rusqlite::Result<()> {
-    connection.prepare_cached(sql)?.execute(params_from_iter(params)).map(|_| ())
-}
-
-/// A statement that writes a row. A row that is nothing but a key is left as it is.
-pub fn insert(table: &Table) -> String {
-    let action = if table.values().is_empty() { "IGNORE" } else { "REPLACE" };
-    let marks = vec!["?"; table.columns.len()].join(", ");
-    format!("INSERT OR {action} INTO {} ({}) VALUES ({marks})", table.name, table.names())
 }

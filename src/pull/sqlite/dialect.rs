@@ -1,9 +1,9 @@
 //! SQLite's words in the statements of a copy.
 
-use super::database::SqliteFile;
+use super::file::SqliteFile;
 use crate::model::Dataset;
 use crate::pull::columns::Cell;
-use crate::pull::sql::database::{Dialect, Type};
+use crate::pull::sql::dialect::{Dialect, Type};
 use crate::pull::sql::schema::FORMAT;
 use crate::pull::tables::searched;
 

@@ -2,6 +2,7 @@
 //!
 //! - [`dialect`]: SQLite's words in the statements of a copy.
 //! - [`failure`]: errors, by what can be done about them.
+//! - [`file`]: an open SQLite file, and its statements.
 //! - [`open`]: which files are taken, and for whom they are kept.
 //! - [`records`]: writing records, and keeping the full-text index with them.
 //! - [`database`]: an SQLite file as the database of a copy.
@@ -11,11 +12,12 @@ use std::path::Path;
 use super::error::PullError;
 use super::server_url::ServerUrl;
 use super::sql::SqlCopy;
-use database::SqliteFile;
+use file::SqliteFile;
 
 pub mod database;
 pub mod dialect;
 pub mod failure;
+pub mod file;
 pub mod open;
 pub mod records;
 

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::database::SqliteFile;
 use super::dialect::APPLICATION_ID;
 use super::failure::{failure, no_copy};
+use super::file::SqliteFile;
 use crate::pull::error::PullError;
 use crate::pull::files::{self, make_file, open_file};
 use crate::pull::sql::database::Database;

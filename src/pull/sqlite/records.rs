@@ -4,15 +4,15 @@ use std::iter::once;
 
 use rusqlite::Connection;
 
-use super::database::{SqliteFile, execute, insert, query};
+use super::file::{SqliteFile, execute, insert, query};
 use crate::pull::columns::{Cell, cell_of};
-use crate::pull::sql::database::{Dialect, Row};
-use crate::pull::sql::schema::Tables;
+use crate::pull::sql::dialect::{Dialect, Row};
+use crate::pull::sql::schema::DatasetTables;
 use crate::pull::tables::searched;
 
 /// The statements that write a record and its words.
 pub struct Statements<'a> {
-    tables: &'a Tables,
+    tables: &'a DatasetTables,
     updates_search: bool,
     /// The indexes of the id and of the columns in the full-text index.
     searched: Vec<usize>,
@@ -30,7 +30,7 @@ pub struct Statements<'a> {
 
 impl<'a> Statements<'a> {
     /// The statements of a dataset.
-    pub fn new(tables: &'a Tables, updates_search: bool) -> Statements<'a> {
+    pub fn new(tables: &'a DatasetTables, updates_search: bool) -> Statements<'a> {
         let (dataset, names) = (tables.dataset, searched(tables.dataset));
         let is_searched = |name: &str| name == "id" || names.contains(&name);
         let columns = tables.records.columns.iter().enumerate();

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::files::open_file;
-use super::postgres::address::Address;
+use super::postgres::address::PostgresAddress;
 use super::sqlite::open::is_sqlite;
 
 /// The endings of an SQLite file's name.
@@ -19,21 +19,21 @@ const FORMS: &str = "give an SQLite file ending .sqlite, .sqlite3 or .db, a fold
 
 /// The place of a copy.
 #[derive(Debug)]
-pub enum Place {
+pub enum CopyLocation {
     /// An SQLite file.
     Sqlite(PathBuf),
     /// A folder of JSON lines and CSV.
     Folder(PathBuf),
     /// A schema in PostgreSQL.
-    Postgres(Box<Address>),
+    Postgres(Box<PostgresAddress>),
 }
 
-impl Place {
+impl CopyLocation {
     /// Reads a path or an address. An SQLite file that exists may have any name.
     ///
     /// # Errors
     /// When it is neither, in words that repeat no password.
-    pub fn of(to: &Path) -> Result<Place, String> {
+    pub fn of(to: &Path) -> Result<CopyLocation, String> {
         let text = to.to_string_lossy();
         let (scheme, rest) = text.split_once(':').unwrap_or(("", &text));
         let lower = scheme.trim().to_ascii_lowercase();
@@ -41,17 +41,17 @@ impl Place {
             if lower.len() < scheme.len() || !rest.starts_with("//") {
                 return Err(format!("the address of PostgreSQL cannot be read; {FORMS}"));
             }
-            return format!("{lower}:{rest}").parse().map(|address| Place::Postgres(Box::new(address)));
+            return format!("{lower}:{rest}").parse().map(|address| CopyLocation::Postgres(Box::new(address)));
         }
         if text.contains("://") {
             return Err(format!("--to names an address of another kind; {FORMS}"));
         }
         if to.is_dir() || to.as_os_str().as_encoded_bytes().ends_with(b"/") {
-            return Ok(Place::Folder(to.to_owned()));
+            return Ok(CopyLocation::Folder(to.to_owned()));
         }
         let ending = to.extension().and_then(OsStr::to_str).unwrap_or_default().to_ascii_lowercase();
         if ENDINGS.contains(&&*ending) || open_file(to).is_ok_and(|mut file| is_sqlite(&mut file)) {
-            return Ok(Place::Sqlite(to.to_owned()));
+            return Ok(CopyLocation::Sqlite(to.to_owned()));
         }
         let is_short =
             !ending.is_empty() && ending.len() <= 10 && ending.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -99,7 +99,7 @@ mod tests {
             ("host=db.sqlite password=secret".to_owned(), Err("has no known ending")),
         ];
         for (to, expected) in cases {
-            match (Place::of(Path::new(&to)), expected) {
+            match (CopyLocation::of(Path::new(&to)), expected) {
                 (Ok(place), Ok(kind)) => assert!(format!("{place:?}").starts_with(kind), "{to}: {place:?}"),
                 (Err(message), Err(part)) => {
                     assert!(message.contains(part) && !message.contains("secret"), "{to}: {message}");
