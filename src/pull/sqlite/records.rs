@@ -86,7 +86,8 @@ impl<'a> Statements<'a> {
 
     /// The same of a record's JSON; `None` if another program has damaged it.
     fn words_of(&self, id: i64, json: &Cell) -> Option<Row> {
-        let record = serde_json::from_slice(json.bytes()).ok()?;
+        let Cell::Text(json) = json else { return None };
+        let record = serde_json::from_str(json).ok()?;
         let cell = |at: &usize| {
             let column = &self.tables.columns[at - 1];
             SqliteFile::stored(column.kind.into(), cell_of(column, &record))
