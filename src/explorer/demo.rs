@@ -1,5 +1,5 @@
-//! What the page is told in a demo: throwaway keys, and the curator's edits in words. Records it gets from `/v1`, with these
-//! keys, like everybody.
+//! The demo's data for the explorer: throwaway keys, and the curator's edits in words. The explorer reads records from `/v1`
+//! with these keys, like any other client.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -8,14 +8,14 @@ use serde::Serialize;
 
 use crate::model::Dataset;
 
-/// The most edits that are told: a page that was away longer goes on with the newest.
-const MAX_TOLD: usize = 50;
+/// The most edits kept: older ones are dropped.
+const MAX_EDITS: usize = 50;
 
-/// A demo's licenses, and what happened in it of late.
+/// A demo's licenses and latest edits.
 pub struct Demo {
     licenses: Vec<DemoLicense>,
     curating: bool,
-    told: Mutex<VecDeque<DemoEdit>>,
+    edits: Mutex<VecDeque<DemoEdit>>,
 }
 
 /// A license of a demo.
@@ -23,53 +23,53 @@ pub struct Demo {
 pub struct DemoLicense {
     /// Its name.
     pub name: &'static str,
-    /// What it shows, in words.
+    /// Its scope, in words.
     pub shows: String,
-    /// A key of it.
+    /// One of its keys.
     pub key: String,
 }
 
 /// A curator's edit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DemoEdit {
-    /// Counts edits from 1.
+    /// The number of the edit, from 1.
     pub number: u64,
-    /// When it was committed, as the API writes times.
+    /// The time of its commit, in the API's format.
     pub at: String,
-    /// What it did.
+    /// A description of the edit.
     pub words: String,
-    /// The dataset of the records that it touched.
+    /// The dataset of the edited records.
     pub dataset: Dataset,
-    /// The ids of the records that it touched.
+    /// The ids of the edited records.
     pub ids: Vec<u64>,
 }
 
 impl std::fmt::Debug for Demo {
-    /// Without the keys.
+    /// Omits the keys.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Demo").finish_non_exhaustive()
     }
 }
 
 impl Demo {
-    /// A demo of these licenses, in which nothing has happened yet. `curating` says whether anything will by itself.
+    /// A demo without edits. `curating` says whether it makes edits by itself.
     pub fn new(licenses: Vec<DemoLicense>, curating: bool) -> Demo {
-        Demo { licenses, curating, told: Mutex::default() }
+        Demo { licenses, curating, edits: Mutex::default() }
     }
 
-    /// Tells of an edit that readers can see already.
-    pub fn tell(&self, edit: DemoEdit) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.len() == MAX_TOLD {
-            told.pop_front();
+    /// Adds an edit that is committed.
+    pub fn add(&self, edit: DemoEdit) {
+        let mut edits = self.edits.lock().unwrap_or_else(PoisonError::into_inner);
+        if edits.len() == MAX_EDITS {
+            edits.pop_front();
         }
-        told.push_back(edit);
+        edits.push_back(edit);
     }
 
     /// The licenses and the latest edits, oldest first, as JSON.
     pub fn to_json(&self) -> Vec<u8> {
-        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        serde_json::json!({ "licenses": self.licenses, "curating": self.curating, "edits": *told })
+        let edits = self.edits.lock().unwrap_or_else(PoisonError::into_inner);
+        serde_json::json!({ "licenses": self.licenses, "curating": self.curating, "edits": *edits })
             .to_string()
             .into_bytes()
     }
@@ -85,7 +85,7 @@ mod tests {
         let demo = Demo::new(vec![license], true);
         for number in 1..=60 {
             let words = format!("edit {number}");
-            demo.tell(DemoEdit {
+            demo.add(DemoEdit {
                 number,
                 at: "2026-03-15T09:30:00Z".to_owned(),
                 words,
@@ -93,10 +93,10 @@ mod tests {
                 ids: vec![number],
             });
         }
-        let told: serde_json::Value = serde_json::from_slice(&demo.to_json()).unwrap();
-        let edits = told["edits"].as_array().unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&demo.to_json()).unwrap();
+        let edits = json["edits"].as_array().unwrap();
         assert_eq!((edits.len(), &edits[0]["number"], &edits[49]["ids"][0]), (50, &11.into(), &60.into()));
-        assert_eq!((&told["licenses"][0]["key"], &edits[0]["dataset"]), (&"mfk_secret".into(), &"conferences".into()));
+        assert_eq!((&json["licenses"][0]["key"], &edits[0]["dataset"]), (&"mfk_secret".into(), &"conferences".into()));
         assert!(!format!("{demo:?}").contains("mfk_"));
     }
 }

@@ -1,12 +1,12 @@
-//! Scripts without comments, indentation and other blanks that only people need.
+//! Minifies scripts: removes comments, indentation and needless whitespace.
 
-/// The characters after which a slash begins a regular expression, and not a division.
+/// After these characters, a slash begins a regular expression, not a division.
 const BEFORE_EXPRESSION: &str = "(,=:[!&|?{};+-*%<>~^";
-/// The words after which it does.
+/// After these words too.
 const WORDS_BEFORE_EXPRESSION: [&str; 5] = ["return", "case", "typeof", "of", "in"];
 
-/// Returns a script without comments and needless blanks. A line break stays wherever a statement might end there. A line break
-/// in a template takes the indentation after it along: the page's templates are markup.
+/// Returns a script without comments and needless whitespace. Keeps a line break that may end a statement. Removes the
+/// indentation within templates: they contain HTML.
 pub fn lean(script: &str) -> String {
     let mut scanner = Scanner { rest: script, out: String::with_capacity(script.len()) };
     scanner.code();
@@ -41,7 +41,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Skips blanks and comments. Returns them.
+    /// Skips whitespace and comments. Returns them.
     fn skip_blank(&mut self) -> &'a str {
         let before = self.rest;
         loop {
@@ -57,7 +57,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Writes what must stay of a blank before a character.
+    /// Writes the part of the whitespace that must stay before `next`.
     fn separate(&mut self, blank: &str, next: char) {
         let Some(last) = self.out.chars().next_back().filter(|_| !blank.is_empty()) else { return };
         if blank.contains('\n') {
@@ -69,7 +69,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Whether an expression comes next, and not an operator.
+    /// Whether an expression comes next, rather than an operator.
     fn expects_expression(&self) -> bool {
         let before = self.out.trim_end();
         let word = before.rsplit(|letter| !is_word(letter)).next().unwrap_or_default();

@@ -1,11 +1,10 @@
-//! The explorer: a page at `/` that shows what a license sees, by plain requests under `/v1` with the key that its reader
-//! pastes. The server treats it as any other caller.
+//! The explorer: a page at `/` that shows the records of a license. The user pastes a key, and the page sends requests to `/v1`
+//! like any other client.
 //!
-//! It has no build step. `app.js` is its start. `model/` holds plain modules without DOM: the copy of the license's records, its
-//! search, facets and deadlines. `copies.js` keeps the copies of the present key. `views/` draws them, with the shared parts of
-//! `parts.js`. `api.js` makes requests and curl lines, `session.js` holds the key. `filters.js` and `regions.js` are generated
-//! from tables of the server. The scripts are sent without comments and needless blanks (`lean.rs`). [`demo`] is what only a
-//! demo's page reads.
+//! It has no build step. `app.js` is the entry point. `model/` contains modules without DOM: the copy of the license's records,
+//! its search, facets and deadlines. `copies.js` keeps the copies of the present key. `views/` renders them, with the shared
+//! parts of `parts.js`. `api.js` makes requests and curl lines, `session.js` holds the key. `filters.js` and `regions.js` are
+//! generated from the server's tables. `lean.rs` minifies the scripts. Only a demo uses [`demo`].
 
 pub mod demo;
 mod lean;
@@ -19,11 +18,11 @@ use crate::model::Dataset;
 use crate::model::country;
 use crate::model::value::ValueKind;
 
-/// A `Content-Security-Policy` that fits the page: what this server gives, no inline script or style, and no form that is sent.
+/// The page's `Content-Security-Policy`: files of this server only, no inline scripts or styles, no form submissions.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                                            img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Where the page is told of a demo's licenses and edits; such a path exists in a demo only.
+/// The path of a demo's licenses and edits. It exists only in a demo.
 pub const DEMO_PATH: &str = "/demo.json";
 
 const PAGE: &str = include_str!("page.html");
@@ -81,7 +80,7 @@ const ASSETS: [(&str, &str, &[u8]); 3] = [
     ("/explorer/preact.js", SCRIPT, include_bytes!("vendor/preact.js")),
 ];
 
-/// A file of the page, ready to be sent.
+/// A file of the page, as it is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asset {
     /// Its `Content-Type`.
@@ -90,7 +89,7 @@ pub struct Asset {
     pub body: Vec<u8>,
 }
 
-/// The file at a path, which is compared exactly. `in_demo` says whether the page should ask for [`DEMO_PATH`].
+/// The file at a path. With `in_demo`, the page requests [`DEMO_PATH`].
 pub fn find(path: &str, in_demo: bool) -> Option<Asset> {
     if path == "/" {
         let demo = if in_demo { DEMO_PATH.trim_start_matches('/') } else { "" };
@@ -112,7 +111,7 @@ pub fn find(path: &str, in_demo: bool) -> Option<Asset> {
     Some(Asset { content_type, body: body.to_vec() })
 }
 
-/// The style without indentation and the blanks that people need.
+/// The style without needless whitespace.
 fn without_blanks(style: &str) -> String {
     let lean: String = style.lines().map(str::trim).collect();
     [(" { ", "{"), (" {", "{"), ("{ ", "{"), ("; ", ";"), (";}", "}"), (" }", "}"), (": ", ":"), (", ", ",")]
@@ -120,7 +119,7 @@ fn without_blanks(style: &str) -> String {
         .fold(lean, |style, (long, short)| style.replace(long, short))
 }
 
-/// A script with the boxes of each dataset's list: `q`, and the parameters that its fields declare.
+/// A script with the filter boxes of each dataset: `q`, and the parameters that its fields declare.
 fn filters() -> String {
     let boxes = |dataset: Dataset| -> Vec<Value> {
         let table = dataset.table();
@@ -137,8 +136,8 @@ fn filters() -> String {
     format!("export const FILTERS = {boxes};\n")
 }
 
-/// A script with the countries of each region, each with its aliases in their comparable form: `Spain,espana|Sweden,sverige`.
-/// Long aliases are left out, and codes that a search finds as the beginning of the name.
+/// A script with the countries of each region, each with its folded aliases: `Spain,espana|Sweden,sverige`. Omits long aliases,
+/// and those with which the country's name begins.
 fn regions() -> String {
     const MAX_ALIAS: usize = 21;
     let words = |country: &&'static str| {

@@ -1,19 +1,19 @@
-//! Pauses between attempts that grow, with jitter.
+//! Exponential backoff with jitter.
 
 use std::time::Duration;
 
-/// The pauses of one kind of work.
+/// The bounds of a backoff.
 #[derive(Clone, Copy, Debug)]
 pub struct Backoff {
-    /// The longest pause after the first failure.
+    /// The maximum after the first failure.
     pub first: Duration,
-    /// The longest pause of all.
+    /// The maximum after any failure.
     pub longest: Duration,
 }
 
 impl Backoff {
-    /// The pause after a number of failures in a row, 1 or more: twice as long each time, and then a random part of it, at least
-    /// half, so that many callers do not return together.
+    /// The pause after a number of consecutive failures, 1 or more. It doubles each time, and is then multiplied by a random
+    /// number from 0.5 to 1, so that clients do not retry all at once.
     pub fn pause(&self, failures: u32) -> Duration {
         let doubled = self.first.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(self.longest);
         doubled.mul_f64(0.5 + random_part() / 2.0)
@@ -22,7 +22,7 @@ impl Backoff {
 
 /// A random number from 0 to 1.
 pub fn random_part() -> f64 {
-    // Without randomness callers wait equally long, which does no harm.
+    // Without randomness there is no jitter, which is harmless.
     f64::from(getrandom::u32().unwrap_or_default()) / f64::from(u32::MAX)
 }
 

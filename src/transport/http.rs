@@ -9,27 +9,24 @@ use reqwest::redirect::Policy;
 
 use super::tls::ClientConfig;
 
-/// The longest time in which a connection may be made.
+/// The connect timeout.
 const CONNECTING: Duration = Duration::from_secs(15);
 
-/// The rules of a client.
+/// The settings of a client.
 #[derive(Debug)]
 pub struct Rules {
     /// The TLS settings.
     pub tls: ClientConfig,
-    /// Whether requests go to this machine itself, so that no proxy of the environment is used.
+    /// Whether the server is on this machine. If so, proxies of the environment are not used.
     pub is_local: bool,
-    /// How long the server may send nothing: before its answer's head, and before each further part of its body.
+    /// The timeout for the response's head, and for each further read of its body.
     pub silence: Duration,
 }
 
 /// A client.
 pub type Client = blocking::Client;
 
-/// Creates a client. It follows no redirects, since a key is for one server only.
-///
-/// # Errors
-/// When the system gives no thread.
+/// Creates a client. It follows no redirects: a key is for one server only.
 pub fn client(rules: Rules) -> Result<Client, Error> {
     let mut builder = blocking::Client::builder()
         .redirect(Policy::none())

@@ -18,16 +18,13 @@ pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-/// Makes the provider the process's own, for libraries that take it from there.
+/// Installs the provider as the process's default, which other libraries use.
 pub fn install_provider() {
-    // One that is installed already is as good.
+    // An error means that one is installed already.
     let _ = ring::default_provider().install_default();
 }
 
 /// The settings of a server with a certificate chain and its key.
-///
-/// # Errors
-/// When chain and key do not match, or are of a kind that is not supported.
 pub fn server_config(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Result<ServerConfig, Error> {
     let builder = versions(ServerConfig::builder_with_provider(provider()))?;
     let mut config = builder.with_no_client_auth().with_single_cert(chain, key)?;

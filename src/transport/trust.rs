@@ -1,8 +1,8 @@
 //! The certificates that a client accepts: those of authorities, or exactly those in a PEM file.
 //!
-//! A PEM file of authorities may also hold the server's own certificate. `openssl req -x509` marks a self-signed certificate as
-//! that of an authority, and the usual rules let no server use such a one. The verifier accepts it if it is exactly the one in
-//! the file, is valid for the server's name, and has not expired.
+//! A PEM file of authorities may also contain the server's own certificate. `openssl req -x509` marks self-signed certificates
+//! as authorities, and the usual rules reject such certificates for servers. This verifier accepts one if it is in the file, is
+//! valid for the server's name, and has not expired.
 
 use std::error::Error as StdError;
 use std::fs;
@@ -22,13 +22,10 @@ use tokio_rustls::rustls::{
 use super::causes::cause_of;
 use super::tls::{provider, versions};
 
-/// rustls's message for a certificate that is marked as an authority's.
+/// rustls's message for a server certificate that is marked as an authority.
 const AUTHORITY: &str = "CaUsedAsEndEntity";
 
-/// Client settings that trust the certificates of a PEM file, or those of the system.
-///
-/// # Errors
-/// When there are none, in words.
+/// Client settings that trust the authorities in a PEM file, or those of the system.
 pub fn by_authorities(ca_file: Option<&Path>) -> Result<ClientConfig, String> {
     let (trusted, pinned) = match ca_file {
         Some(file) => certificates_in(file).map(|found| (found.clone(), found))?,
@@ -44,20 +41,14 @@ pub fn by_authorities(ca_file: Option<&Path>) -> Result<ClientConfig, String> {
     client_config(Accepted::Signed { authorities, pinned })
 }
 
-/// Client settings that accept exactly the first certificate of a PEM file, whatever names and dates it has: the server that
-/// has its key is the one that this machine runs.
-///
-/// # Errors
-/// When there is none, in words.
+/// Client settings that accept only the first certificate of a PEM file, and ignore its names and dates. For a server on this
+/// machine, its key is proof enough.
 pub fn exactly(file: &Path) -> Result<ClientConfig, String> {
     let certificate = CertificateDer::from_pem_file(file).map_err(|error| error.to_string())?;
     client_config(Accepted::Exactly(certificate))
 }
 
-/// Client settings that accept no certificate, for plain HTTP: the system's certificates are not read, and may be missing.
-///
-/// # Errors
-/// When the library does not support its own provider, in words.
+/// Client settings for plain HTTP, which accept no certificate. They do not read the system's certificates.
 pub fn nobody() -> Result<ClientConfig, String> {
     client_config(Accepted::Nothing)
 }
@@ -93,11 +84,11 @@ fn system_certificates() -> Result<Vec<CertificateDer<'static>>, String> {
 
 #[derive(Debug)]
 enum Accepted {
-    /// Certificates that an authority has signed, and the pinned ones themselves.
+    /// Certificates signed by an authority, and the pinned ones.
     Signed { authorities: Arc<WebPkiServerVerifier>, pinned: Vec<CertificateDer<'static>> },
-    /// One certificate.
+    /// Only this certificate.
     Exactly(CertificateDer<'static>),
-    /// None.
+    /// No certificate.
     Nothing,
 }
 
@@ -118,12 +109,12 @@ impl ServerCertVerifier for Verifier {
     ) -> Result<ServerCertVerified, Error> {
         let (authorities, pinned) = match &self.accepted {
             Accepted::Exactly(certificate) if certificate == end_entity => return Ok(ServerCertVerified::assertion()),
-            Accepted::Exactly(_) => return Err(Error::General("it shows another one".to_owned())),
+            Accepted::Exactly(_) => return Err(Error::General("the server has another one".to_owned())),
             Accepted::Nothing => return Err(Error::General("no certificate is accepted".to_owned())),
             Accepted::Signed { authorities, pinned } => (authorities, pinned),
         };
         match authorities.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
-            // The library checks the time before the mark: an expired certificate has another error.
+            // rustls checks the dates first, so an expired certificate has another error.
             Err(Error::InvalidCertificate(CertificateError::Other(other)))
                 if other.0.to_string() == AUTHORITY && pinned.contains(end_entity) =>
             {
@@ -169,7 +160,7 @@ pub fn tls_error_in<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a Error
     None
 }
 
-/// Why a server's certificate was refused, and what helps, if an error says that one was.
+/// For an error about a server's certificate: the reason and a remedy.
 pub fn reason_in(error: &(dyn StdError + 'static)) -> Option<String> {
     match tls_error_in(error)? {
         Error::InvalidCertificate(fault) => Some(reason(fault)),

@@ -15,7 +15,7 @@ use crate::pull::error::PullError;
 use crate::pull::sql::database::{Database, Records, Row};
 use crate::pull::sql::schema::{DatasetTables, SqlTable};
 
-/// A file that is open and locked.
+/// An open and locked file.
 #[derive(Debug)]
 pub struct SqliteFile {
     /// The path of the file.
@@ -24,7 +24,7 @@ pub struct SqliteFile {
     pub connection: Connection,
     /// The device and inode of the file.
     pub identity: (u64, u64),
-    /// Keeps other pulls away while the file is open.
+    /// The lock against other pulls.
     pub lock: File,
 }
 
@@ -52,7 +52,7 @@ impl Database for SqliteFile {
             return Ok(());
         }
         Err(PullError::Unusable(format!(
-            "{}: another file has taken the copy's place meanwhile; run again to go on with that one",
+            "{}: another file has replaced the copy; run again to use that one",
             self.path.display()
         )))
     }
@@ -79,7 +79,7 @@ impl Database for SqliteFile {
         updates_search: bool,
     ) -> Result<(), PullError> {
         let statements = Statements::new(tables, updates_search);
-        // In the order of ids: the full-text index gathers rising ids, and writes them to the disk in one go.
+        // The full-text index buffers rising ids, and writes them to the disk together.
         self.run(|connection| records.into_iter().try_for_each(|(id, row)| statements.write(connection, id, row)))
     }
 
@@ -132,7 +132,7 @@ fn cell(value: ValueRef<'_>) -> Cell {
     }
 }
 
-/// Runs a statement; returns the rows of its result.
+/// Runs a statement. Returns its rows.
 pub fn query(connection: &Connection, sql: &str, params: &[Cell]) -> rusqlite::Result<Vec<Row>> {
     let mut statement = connection.prepare_cached(sql)?;
     let columns = statement.column_count();
@@ -147,7 +147,7 @@ pub fn execute(connection: &Connection, sql: &str, params: Row) -> rusqlite::Res
     connection.prepare_cached(sql)?.execute(params_from_iter(params)).map(|_| ())
 }
 
-/// A statement that writes a row. A row that is nothing but a key is left as it is.
+/// A statement that writes a row. Does not touch an existing row that has only a key.
 pub fn insert(table: &SqlTable) -> String {
     let action = if table.values().is_empty() { "IGNORE" } else { "REPLACE" };
     let marks = vec!["?"; table.columns.len()].join(", ");

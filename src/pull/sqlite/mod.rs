@@ -1,9 +1,9 @@
 //! The copy as an SQLite file.
 //!
-//! - [`dialect`]: SQLite's words in the statements of a copy.
-//! - [`failure`]: errors, by what can be done about them.
-//! - [`open`]: which files are taken, and for whom they are kept.
-//! - [`records`]: writing records, and keeping the full-text index with them.
+//! - [`dialect`]: SQLite's SQL.
+//! - [`failure`]: the errors of SQLite.
+//! - [`open`]: opens the file of a copy, or creates one.
+//! - [`records`]: writes records and their full-text index.
 //! - [`database`]: an SQLite file as the database of a copy.
 
 use std::path::Path;
@@ -23,7 +23,7 @@ pub mod records;
 pub type SqliteCopy = SqlCopy<SqliteFile>;
 
 impl SqliteCopy {
-    /// Opens the copy of a service's content, or creates one, as [`SqlCopy::at`] does.
+    /// Opens a copy like [`SqlCopy::at`].
     pub fn open(path: &Path, server: &ServerUrl, reload: bool) -> Result<SqliteCopy, PullError> {
         SqlCopy::at(path.to_owned(), server, reload)
     }

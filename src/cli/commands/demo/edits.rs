@@ -89,7 +89,7 @@ impl Curator {
                         // An announced edit is in the feed already.
                         watcher.catch_up(watcher.polls(), &|snapshot| snapshot.commit().seq >= seq);
                         print_line(&format!("{}  {}", edit.at, edit.words));
-                        demo.tell(DemoEdit { number, ..edit });
+                        demo.add(DemoEdit { number, ..edit });
                     }
                     Err(error) => tracing::warn!("the demo skipped an edit: {error:#}"),
                 }
