@@ -1,5 +1,5 @@
-//! The protocol: load the export, then apply page after page of the change feed, each saved with its token. After a change of
-//! the license the feed tells the difference; only what it does not lead back from is loaded anew.
+//! The protocol: load the export, then apply the pages of the change feed, each saved with its token. After a change of the
+//! license, the feed sends the difference. If the feed cannot continue from the token, load the export again.
 
 use super::client::{ChangesResponse, PullClient};
 use super::digest::ContentDigest;
@@ -8,23 +8,20 @@ use super::error::PullError;
 use super::target::{Events, PullTarget};
 use crate::model::Dataset;
 
-/// The most pages without entries, one after the other, that say that there is more.
+/// The most consecutive pages without entries whose `has_more` is true.
 const EMPTY_PAGES: u32 = 100;
 
-/// What a catch-up did.
+/// The progress of a catch-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Done {
-    /// Entries of the feed that were applied.
+    /// The number of feed entries that were applied.
     pub entries: u64,
     /// Whether the export was loaded.
     pub is_loaded: bool,
 }
 
-/// Brings the copy of a dataset to the present; when it is there already, the service may wait for news for `wait_s` seconds.
-/// `done` counts on, also when an error ends it.
-///
-/// # Errors
-/// When the service or the copy fails; what was applied till then stays, and the next call goes on from there.
+/// Brings the copy of a dataset up to date. If it is up to date already, the service may long-poll for `wait_s` seconds. Adds
+/// the progress to `done`, also before an error. Each applied page is kept, so the next call continues after it.
 pub fn catch_up(
     server: &PullClient,
     copy: &mut dyn PullTarget,
@@ -36,16 +33,15 @@ pub fn catch_up(
     let mut walk = CatchUpBudget { left: server.limits().walk_items, empty_pages: 0 };
     loop {
         let Some(position) = copy.position(dataset)? else {
-            // A copy that has no token, or one that cannot be gone on with, begins with the export.
             return load(server, copy, dataset, true, events, done).map(|_| ());
         };
         let page = match server.changes(dataset, &position.token, wait_s)? {
             ChangesResponse::Page(page) => page,
-            // 410: the license changed, or the service went back in time. What a change of the license brings and takes is
-            // told by pages as well, unless the service is too old for that.
+            // 410: the license changed, or the service was restored from a backup. After a change of the license, newer services
+            // send the difference as pages.
             ChangesResponse::ResyncRequired => match server.difference(dataset, &position.token)? {
                 ChangesResponse::Page(page) => {
-                    events.note(&format!("{dataset}: the license changed; taking what entered and left"));
+                    events.note(&format!("{dataset}: the license changed; applying the difference"));
                     page
                 }
                 ChangesResponse::ResyncRequired => {
@@ -67,25 +63,23 @@ pub fn catch_up(
     }
 }
 
-/// The rest of a catch-up's budget.
+/// The work that a catch-up may still do.
 struct CatchUpBudget {
-    /// Entries and pages.
+    /// The number of entries plus pages.
     left: u64,
-    /// Pages without entries, one after the other.
+    /// The number of consecutive pages without entries.
     empty_pages: u32,
 }
 
 impl CatchUpBudget {
-    /// Refuses a page that says that there is more, and leads nowhere or is one too many.
+    /// Rejects a page with `has_more` that makes no progress or exceeds the budget.
     fn check(&mut self, page: &FeedPage, asked: &str) -> Result<(), PullError> {
         let fault = if page.token == asked {
-            "it says that there is more, and gives the sync token that it was asked with".to_owned()
+            "it has more pages, but returns the sync token of the request".to_owned()
         } else if page.entries.is_empty() && self.empty_pages == EMPTY_PAGES {
-            format!(
-                "it sends more than {EMPTY_PAGES} pages without entries one after the other, and says that there is more"
-            )
+            format!("it sends more than {EMPTY_PAGES} pages without entries in a row")
         } else if self.left <= page.entries.len() as u64 {
-            "it sends more changes than any dataset can have, and says that there is more".to_owned()
+            "it sends more changes than any dataset can have".to_owned()
         } else {
             self.left -= page.entries.len() as u64 + 1;
             self.empty_pages = if page.entries.is_empty() { self.empty_pages + 1 } else { 0 };
@@ -98,21 +92,18 @@ impl CatchUpBudget {
     }
 }
 
-/// Makes the copy equal to the export; returns the export's digest.
-///
-/// # Errors
-/// When the export does not come whole, or the copy cannot be written; it is unchanged then.
+/// Makes the copy equal to the export. Returns the export's digest.
 pub fn load(
     server: &PullClient,
     copy: &mut dyn PullTarget,
     dataset: Dataset,
-    anew: bool,
+    rewrite_all: bool,
     events: &dyn Events,
     done: &mut Done,
 ) -> Result<ContentDigest, PullError> {
     let note = |text: &str| events.note(text);
     let mut export = server.export(dataset, &note)?;
-    copy.load(dataset, &mut export, anew, events)?;
+    copy.load(dataset, &mut export, rewrite_all, events)?;
     done.is_loaded = true;
     Ok(export.content())
 }
@@ -131,7 +122,7 @@ mod tests {
     fn a_walk_ends() {
         let mut walk = CatchUpBudget { left: 10, empty_pages: 0 };
         let error = walk.check(&page(1, "a"), "a").unwrap_err();
-        assert!(error.to_string().contains("the sync token that it was asked with"), "{error}");
+        assert!(error.to_string().contains("the sync token of the request"), "{error}");
         walk.check(&page(4, "b"), "a").unwrap();
         walk.check(&page(4, "c"), "b").unwrap();
         let error = walk.check(&page(0, "d"), "c").unwrap_err();

@@ -1,4 +1,4 @@
-//! The requests that keeping a copy takes, and what their answers mean.
+//! The requests of a pull, and the meaning of their responses.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -25,46 +25,45 @@ use crate::transport::causes::root_cause;
 use crate::transport::http::{self as transport, ClientSettings, RequestBuilder, Response};
 use crate::transport::trust;
 
-/// The longest time for which a service can be asked to hold an empty page back, in seconds. Less than the silence that a
-/// connection may keep.
+/// The longest time of a long poll, in seconds. It is shorter than the read timeout.
 const LONGEST_WAIT_S: u64 = 60;
 
-/// How many records a page is asked for, one after the other, while pages are longer than is read. The first is the service's
-/// own choice; a single record always fits.
+/// The `limit`s to try in turn while a page exceeds the size limit. The first is the service's default; a single record always
+/// fits.
 const PAGE_LIMITS: [Option<u32>; 4] = [None, Some(50), Some(5), Some(1)];
 
-/// The most that is read of an error's body, in bytes.
+/// The most bytes read from an error's body.
 const PROBLEM_BYTES: u64 = 1 << 16;
 
 /// The most characters of the service's own message that are shown.
 const DETAIL_CHARS: usize = 500;
 
-/// The longest file of a key, in bytes.
+/// The longest key file, in bytes.
 const KEY_FILE_BYTES: u64 = 1 << 16;
 
-/// A caller with a key.
+/// An HTTP client with an API key.
 #[derive(Debug)]
 pub struct PullClient {
     http: transport::Client,
     server: ServerUrl,
     authorization: String,
-    /// Whether the service is taken to know `wait`, until it says that it does not.
+    /// Whether the service supports `wait`. Assumed until it rejects the parameter.
     takes_wait: AtomicBool,
-    /// Which of [`PAGE_LIMITS`] pages are asked for with.
+    /// The index in [`PAGE_LIMITS`] of the current `limit`.
     page_limit: AtomicU32,
     limits: ReadLimits,
 }
 
-/// The answer of a change feed.
+/// The response of a change feed.
 #[derive(Debug)]
 pub enum ChangesResponse {
-    /// What changed after the token.
+    /// The changes after the token.
     Page(FeedPage),
-    /// The token does not lead to the present any more: load the export (410).
+    /// The feed cannot continue from the token (410): load the export.
     ResyncRequired,
 }
 
-/// What the service answered.
+/// A response of the service.
 enum Answer {
     Success(HeaderMap, Response),
     Problem(ServiceProblem),
@@ -77,13 +76,13 @@ impl Answer {
             return Answer::Success(headers, answer);
         }
         let mut json = Vec::new();
-        // An error without a readable body is told by its status.
+        // Without a readable body, the message shows the status only.
         let _ = bounded(&headers, answer, "the answer", PROBLEM_BYTES, limits).read_to_end(&mut json);
         Answer::Problem(ServiceProblem::read(status, &headers, &json))
     }
 }
 
-/// An error that the service answered with.
+/// An error response (RFC 9457).
 struct ServiceProblem {
     status: StatusCode,
     code: String,
@@ -92,18 +91,12 @@ struct ServiceProblem {
 }
 
 impl PullClient {
-    /// A caller who trusts the certificates of the system, or those of a PEM file alone.
-    ///
-    /// # Errors
-    /// When the key cannot be sent or there are no certificates to trust, in words.
+    /// Creates a client that trusts the system's certificates, or only those of `ca_file`.
     pub fn new(server: ServerUrl, key: &str, ca_file: Option<&Path>) -> Result<PullClient, String> {
         PullClient::with_limits(server, key, ca_file, ReadLimits::default())
     }
 
-    /// The same, with other limits.
-    ///
-    /// # Errors
-    /// As [`PullClient::new`].
+    /// Like [`PullClient::new`], with other limits.
     pub fn with_limits(
         server: ServerUrl,
         key: &str,
@@ -124,7 +117,7 @@ impl PullClient {
         Ok(PullClient { http, server, authorization, takes_wait, page_limit, limits })
     }
 
-    /// The bounds on what is read.
+    /// The limits on responses.
     pub fn limits(&self) -> &ReadLimits {
         &self.limits
     }
@@ -134,16 +127,13 @@ impl PullClient {
         &self.server
     }
 
-    /// Whether the service holds empty pages back when it is asked to.
+    /// Whether the service supports long polling.
     pub fn takes_wait(&self) -> bool {
         self.takes_wait.load(Ordering::Relaxed)
     }
 
-    /// The changes after a token: `GET /v1/{dataset}/changes?since=`. An empty page may be held back for `wait_s` seconds, until
-    /// there is news; a service that does not know of that answers at once.
-    ///
-    /// # Errors
-    /// When the service cannot be reached or refuses.
+    /// The changes after a token: `GET /v1/{dataset}/changes?since=`. If there are none, the service may long-poll for `wait_s`
+    /// seconds. Older services respond at once.
     pub fn changes(&self, dataset: Dataset, since: &str, wait_s: u64) -> Result<ChangesResponse, PullError> {
         let waits = wait_s > 0 && self.takes_wait();
         let wait = waits.then(|| ("wait", wait_s.min(LONGEST_WAIT_S).to_string()));
@@ -158,12 +148,8 @@ impl PullClient {
         }
     }
 
-    /// The changes after a token that a change of the license has ended: `GET /v1/{dataset}/changes?since=&resync=diff`. The
-    /// page's own token is of the present license, so the pages after it are asked for like any other. To a service that does
-    /// not know of that the token does not lead to the present.
-    ///
-    /// # Errors
-    /// When the service cannot be reached or refuses.
+    /// The difference that a change of the license made: `GET /v1/{dataset}/changes?since=&resync=diff`. The page's token is
+    /// valid for the new license, so [`PullClient::changes`] continues from it. Older services lead to `ResyncRequired`.
     pub fn difference(&self, dataset: Dataset, since: &str) -> Result<ChangesResponse, PullError> {
         match self.page(dataset, since, Some(("resync", "diff".to_owned())))? {
             Ok(page) => Ok(ChangesResponse::Page(page)),
@@ -173,8 +159,7 @@ impl PullClient {
         }
     }
 
-    /// A page of the change feed, asked for with an extension of the feed or without. Where a page is longer than is read,
-    /// a shorter one is asked for.
+    /// Requests a page of the change feed, with an optional extra parameter. Requests a shorter page if one is too long.
     fn page(
         &self,
         dataset: Dataset,
@@ -196,7 +181,7 @@ impl PullClient {
                 Ok(_) => {
                     let page = FeedPage::read(&json)?;
                     if !page.has_more {
-                        // The pages after these may be short again.
+                        // Later pages may be short again.
                         self.page_limit.store(0, Ordering::Relaxed);
                     }
                     return Ok(Ok(page));
@@ -209,11 +194,8 @@ impl PullClient {
         }
     }
 
-    /// All records of a dataset: `GET /v1/exports/{dataset}`. They are read while they come; where the connection breaks, the
-    /// export is gone on with after a pause, of which `note` hears, if it is the same one still.
-    ///
-    /// # Errors
-    /// When the service cannot be reached or refuses.
+    /// Streams all records of a dataset: `GET /v1/exports/{dataset}`. Resumes a broken download after a pause if its `ETag` has
+    /// not changed, and reports that to `note`.
     pub fn export<'a>(&'a self, dataset: Dataset, note: &'a dyn Fn(&str)) -> Result<Export<'a>, PullError> {
         let target = format!("/v1/exports/{dataset}");
         let (headers, body) = match self.get(&target)? {
@@ -228,14 +210,14 @@ impl PullClient {
             )));
         };
         let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        // Parts of a file fit together by a strong tag only.
+        // `If-Range` needs a strong tag (RFC 9110, section 13.1.5).
         let etag = headers.get(header::ETAG).filter(|tag| !tag.as_bytes().starts_with(b"W/")).cloned();
         let bytes: Box<dyn Read + 'a> = match (length, etag) {
             (Some(length), Some(etag)) => {
                 let resume = move |at: u64, failures: u32, error: &PullError| {
                     let pause = pause_after(failures, error);
                     let reason = reason(error);
-                    note(&format!("{dataset}: {error}; going on in {} s{reason}", pause.as_secs_f64().ceil()));
+                    note(&format!("{dataset}: {error}; resuming in {} s{reason}", pause.as_secs_f64().ceil()));
                     sleep(pause);
                     self.rest(dataset, &target, &etag, at, length)
                 };
@@ -243,11 +225,10 @@ impl PullClient {
             }
             _ => body,
         };
-        // The decoder stands above the connections and knows nothing of them.
         Export::new(announced, decoded(&headers, bytes), &self.limits)
     }
 
-    /// The bytes of a file from `at` on; `None` when it is not the file with that tag any more.
+    /// Requests the bytes of a file from `at` on; `None` if its tag has changed.
     fn rest(
         &self,
         dataset: Dataset,
@@ -273,13 +254,10 @@ impl PullClient {
         }
     }
 
-    /// What the service's content of a dataset comes to, and the token at which it does: `HEAD /v1/exports/{dataset}`. The
-    /// export is downloaded where the service does not say it.
-    ///
-    /// # Errors
-    /// When the service cannot be reached or refuses.
+    /// The digest of the service's content of a dataset, and its token: `HEAD /v1/exports/{dataset}`. Downloads the export if the
+    /// service sends no digest.
     pub fn export_digest(&self, dataset: Dataset) -> Result<(String, ContentDigest), PullError> {
-        // What a service refuses it explains in a body, which HEAD has none of: then the download tells.
+        // The error of a HEAD request has no body. The GET request gets the explanation.
         if let Answer::Success(headers, _) = self.ask(Method::HEAD, &format!("/v1/exports/{dataset}"))?
             && let Some(Announced { token, digest: Some(digest), .. }) = Announced::read(&headers)?
         {
@@ -300,7 +278,7 @@ impl PullClient {
         Ok(Answer::read(answer, &self.limits))
     }
 
-    /// The bytes of a body, at a pace.
+    /// A body that fails if it is too slow.
     fn paced(&self, body: Response) -> Bytes {
         Box::new(Paced::new(body, self.limits.pace))
     }
@@ -312,7 +290,7 @@ impl PullClient {
             .header(header::ACCEPT_ENCODING, "gzip")
     }
 
-    /// What an answer other than success means for the copy of a dataset.
+    /// Maps an error response to a [`PullError`].
     fn refusal(&self, dataset: Dataset, problem: ServiceProblem) -> PullError {
         let ServiceProblem { status, code, detail, retry_after } = problem;
         let server = &self.server;
@@ -324,9 +302,8 @@ impl PullClient {
             PullError::NotLicensed(dataset)
         } else if code == Code::InvalidSyncToken.as_str() {
             PullError::Unusable(format!(
-                "{server} has not issued the sync token of the copy of `{dataset}`: another service answers there, or its \
-                 database was made anew; check the address, or give --reload to replace the copy's content by what this \
-                 service has"
+                "{server} did not issue the sync token of the copy of `{dataset}`: it is another service, or its \
+                 database was created again; check the address, or replace the copy's content with --reload"
             ))
         } else if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             PullError::Refused(told)
@@ -349,7 +326,7 @@ impl PullClient {
         if TooLong::is(&error) {
             return PullError::failed(error.to_string());
         }
-        // A body that comes too slowly has its own error.
+        // A body that is too slow has its own error.
         let own = error.downcast::<PullError>();
         own.unwrap_or_else(|error| {
             PullError::failed(format!("the connection to {} broke: {}", self.server, root_cause(&error)))
@@ -357,13 +334,13 @@ impl PullClient {
     }
 }
 
-/// A body, decompressed when it was compressed for transport.
+/// A body without its `Content-Encoding`.
 fn decoded<'a>(headers: &HeaderMap, body: impl Read + 'a) -> Box<dyn Read + 'a> {
     let is_packed = headers.get(header::CONTENT_ENCODING).is_some_and(|coding| coding.as_bytes() == b"gzip");
     if is_packed { Box::new(MultiGzDecoder::new(body)) } else { Box::new(body) }
 }
 
-/// A body within bounds, on the wire and inflated.
+/// A body whose size is limited, both compressed and decompressed.
 fn bounded<'a>(
     headers: &HeaderMap,
     body: Response,
@@ -383,7 +360,7 @@ impl ServiceProblem {
             r#type: String,
             detail: String,
         }
-        // What is no problem, such as a proxy's page, has neither.
+        // Other bodies, such as a proxy's page, have neither member.
         let Members { r#type, mut detail } = serde_json::from_slice(body).unwrap_or_default();
         if let Some((end, _)) = detail.char_indices().nth(DETAIL_CHARS) {
             detail.truncate(end);
@@ -395,10 +372,7 @@ impl ServiceProblem {
     }
 }
 
-/// Reads the key of a file, without the line's end.
-///
-/// # Errors
-/// When the file cannot be read, in words.
+/// Reads a key from a file.
 pub fn key_in(file: &PathBuf) -> Result<String, String> {
     let mut text = String::new();
     let read = File::open(file).and_then(|file| file.take(KEY_FILE_BYTES).read_to_string(&mut text));

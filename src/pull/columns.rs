@@ -7,7 +7,7 @@ pub use crate::model::field::Field as Column;
 use crate::model::value::ValueKind;
 use crate::model::{Dataset, ReferenceKind};
 
-/// What separates the items of a list within a cell, as in the CSV export.
+/// The separator of list items within a cell, as in the CSV export.
 const ITEM_SEPARATOR: &str = "; ";
 
 /// A value in a column.
@@ -24,7 +24,7 @@ pub enum Cell {
     Flag(bool),
     /// A text.
     Text(String),
-    /// Bytes that are no text. No record has them; a database may return them.
+    /// Bytes that are not UTF-8. Only damaged databases return them.
     Bytes(Vec<u8>),
 }
 
@@ -37,7 +37,7 @@ impl Cell {
         }
     }
 
-    /// The bytes of a text; none of a number.
+    /// The bytes of a text or of bytes; empty for other cells.
     pub fn bytes(&self) -> &[u8] {
         match self {
             Cell::Text(text) => text.as_bytes(),
@@ -63,7 +63,7 @@ pub fn value_of<'a>(column: &Column, record: &'a Value) -> &'a Value {
     column.name.split('.').fold(record, |object, key| &object[key])
 }
 
-/// The cell of a record. A value of another type than the column's is given as its JSON text.
+/// The cell of a record. A value whose type differs from the column's becomes its JSON text.
 pub fn cell_of(column: &Column, record: &Value) -> Cell {
     let value = value_of(column, record);
     match (column.kind, value) {

@@ -1,20 +1,19 @@
-//! What content comes to, so that two copies can be compared without laying them side by side.
+//! Digests of content: they compare two copies without a transfer of the records.
 
 use data_encoding::{BASE64, HEXLOWER};
 use sha2::{Digest as _, Sha256};
 
-/// What content comes to: equal content has equal digests.
+/// A digest of content. Equal content has equal digests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContentDigest {
     /// The number of records.
     pub records: u64,
-    /// SHA-256 over the records' JSON in the order of their ids, each with a line feed behind it, in hexadecimal.
+    /// SHA-256, in hexadecimal, of the records' JSON, ordered by id, each followed by a line feed.
     pub sha256: String,
 }
 
 impl ContentDigest {
-    /// What a service says that so many records come to, in a digest field (RFC 9530, section 2): `sha-256=:BASE64:`, which may
-    /// stand among others. `None` when that is not there.
+    /// Parses a digest field (RFC 9530, section 2) with a member `sha-256=:BASE64:`. `None` if there is no such member.
     pub fn announced(records: u64, field: &str) -> Option<ContentDigest> {
         let mut members = field.split(',').map(str::trim);
         let base64 = members.find_map(|member| member.strip_prefix("sha-256=:")?.strip_suffix(':'))?;
@@ -31,14 +30,14 @@ pub struct Hasher {
 }
 
 impl Hasher {
-    /// Takes the next record, in the order of ids.
+    /// Adds the next record, in the order of ids.
     pub fn add(&mut self, json: &[u8]) {
         self.hash.update(json);
         self.hash.update(b"\n");
         self.records += 1;
     }
 
-    /// The digest of all that came.
+    /// The digest of all added records.
     pub fn finish(self) -> ContentDigest {
         let sha256 = HEXLOWER.encode(&self.hash.finalize());
         ContentDigest { records: self.records, sha256 }

@@ -1,31 +1,29 @@
-//! A file that goes on where it broke off, however often its connection does.
+//! A download that resumes after its connection breaks.
 
 use std::io::{self, Read};
 
 use super::error::PullError;
 
-/// How often in a row it is tried to go on while nothing comes of it: with the pauses between, longer than a service takes to
-/// restart.
+/// The most attempts without progress. With the pauses between them, they take longer than a restart of the service.
 const ATTEMPTS: u32 = 8;
 
-/// How many bytes of one connection are progress, after which failures are counted anew.
+/// The bytes of one connection that count as progress and reset the count of failures.
 const PROGRESS_BYTES: u64 = 64 << 10;
 
-/// The part of a short file that is progress.
+/// For short files, this fraction of the length is progress: 1/16.
 const PROGRESS_PARTS: u64 = 16;
 
-/// Bytes that come over one connection.
+/// The body of one response.
 pub type Bytes = Box<dyn Read + Send + Sync>;
 
-/// What gives the bytes of a file from one of them on, after so many failures in a row, the last of which was this error.
-/// `None` when there is another file meanwhile.
+/// Reopens a download: `(offset, consecutive failures, last error)`. Returns `None` if the file has changed.
 pub type Resume<'a> = dyn Fn(u64, u32, &PullError) -> Result<Option<Bytes>, PullError> + 'a;
 
-/// Reads a file of a known length. What ends it early is a [`PullError`] within the reader's error.
+/// Reads a file of a known length. A failed download ends with an [`io::Error`] that wraps a [`PullError`].
 pub struct Download<'a> {
     bytes: Bytes,
     came: u64,
-    /// From where on the present connection goes.
+    /// The offset at which the present connection began.
     resumed_at: u64,
     length: u64,
     failures: u32,
@@ -33,12 +31,12 @@ pub struct Download<'a> {
 }
 
 impl<'a> Download<'a> {
-    /// A file of so many bytes, the first of which come over `bytes`.
+    /// A file of `length` bytes; `bytes` is the first connection.
     pub fn new(bytes: Bytes, length: u64, resume: Box<Resume<'a>>) -> Download<'a> {
         Download { bytes, came: 0, resumed_at: 0, length, failures: 0, resume }
     }
 
-    /// The bytes after those that came.
+    /// Reopens the download after an error.
     fn rest(&mut self, why: &io::Error) -> Result<Bytes, PullError> {
         let part = self.came * 100 / self.length.max(1);
         let mut error = PullError::failed(format!("the export broke off after {part} % ({why})"));
@@ -53,7 +51,7 @@ impl<'a> Download<'a> {
                     return Ok(bytes);
                 }
                 Ok(None) => {
-                    return Err(PullError::failed("the export broke off, and was another one when it came back"));
+                    return Err(PullError::failed("the export broke off, and has changed since"));
                 }
                 Err(next) => error = next,
             }
@@ -68,7 +66,7 @@ impl Read for Download<'_> {
                 Ok(0) if self.came < self.length && !buffer.is_empty() => io::ErrorKind::UnexpectedEof.into(),
                 Ok(count) => {
                     self.came += count as u64;
-                    // A service that sends a byte and breaks off, again and again, makes no progress.
+                    // A single byte per connection is no progress.
                     if self.came - self.resumed_at >= PROGRESS_BYTES.min(self.length / PROGRESS_PARTS) {
                         self.failures = 0;
                     }
@@ -90,7 +88,7 @@ mod tests {
 
     const FILE: &[u8] = b"a file of some thirty-one bytes";
 
-    /// Bytes that end with an error, or are over too early.
+    /// A part of the file, followed by an error or an early end.
     fn cut(from: u64, count: usize, with_error: bool) -> Bytes {
         struct Broken;
         impl Read for Broken {
@@ -132,7 +130,7 @@ mod tests {
     fn what_cannot_be_gone_on_with_is_told() {
         type Answer = fn() -> Result<Option<Bytes>, PullError>;
         let cases: [(Answer, u32, &str); 5] = [
-            (|| Ok(None), 1, "was another one"),
+            (|| Ok(None), 1, "has changed since"),
             (|| Err(PullError::failed("no way there")), ATTEMPTS - 1, "no way there"),
             (|| Ok(Some(cut(0, 0, true))), ATTEMPTS - 1, "broke off after 16 % (connection reset"),
             (|| Ok(Some(cut(0, 0, false))), ATTEMPTS - 1, "broke off after 16 % (unexpected end of file"),

@@ -1,4 +1,4 @@
-//! What the feed and the export consist of: records and tombstones, their JSON as the service words it.
+//! The entries of the feed and the export: records and tombstones, with the bytes of their JSON.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,10 +13,10 @@ use crate::model::Id;
 /// The largest id.
 pub const MAX_ID: i64 = Id::MAX.get().cast_signed();
 
-/// The most entries of a page: the largest `limit` of the feed (the contract, "Limits").
+/// The most entries of a page: the largest `limit` of the feed (contract, "Limits").
 const MAX_ENTRIES: usize = 1000;
 
-/// The longest sync token, in bytes: far more than any service needs, and less than a request line may have.
+/// The longest sync token, in bytes. It fits into a request line.
 const MAX_TOKEN_BYTES: usize = 2048;
 
 /// A record or a tombstone.
@@ -26,26 +26,23 @@ pub struct Entry {
     pub id: i64,
     /// Whether it is a tombstone: the record was removed, or left the license.
     pub is_removal: bool,
-    /// The bytes that the service sent for it.
+    /// The bytes that the service sent.
     pub json: Box<str>,
 }
 
 /// A page of the change feed.
 #[derive(Clone, Debug)]
 pub struct FeedPage {
-    /// Oldest change first.
+    /// The entries, oldest change first.
     pub entries: Vec<Entry>,
-    /// Whether to ask again at once.
+    /// Whether there are further pages.
     pub has_more: bool,
-    /// The token to save with the entries, and to go on with.
+    /// The token to save with the entries, and to continue from.
     pub token: String,
 }
 
 impl Entry {
-    /// Reads the JSON of a record or tombstone, in one line.
-    ///
-    /// # Errors
-    /// When it is neither, its id is none, or it spans lines.
+    /// Parses a record or tombstone. Rejects JSON of several lines.
     pub fn read(json: &str) -> Result<Entry, PullError> {
         #[derive(Deserialize)]
         struct EntryHead {
@@ -73,10 +70,7 @@ impl Entry {
 }
 
 impl FeedPage {
-    /// Reads the body of a feed's answer.
-    ///
-    /// # Errors
-    /// When it is no page.
+    /// Parses the body of a feed response.
     pub fn read(body: &[u8]) -> Result<FeedPage, PullError> {
         #[derive(Deserialize)]
         struct Envelope<'a> {
@@ -94,7 +88,7 @@ impl FeedPage {
     }
 }
 
-/// The items of a page. More than [`MAX_ENTRIES`] are refused before they are held.
+/// The items of a page. Parsing stops after [`MAX_ENTRIES`].
 struct Items<'a>(Vec<&'a RawValue>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Items<'a> {
@@ -124,10 +118,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Items<'a> {
     }
 }
 
-/// Returns a sync token that can be stored and sent back.
-///
-/// # Errors
-/// When it is empty, too long, or holds characters other than visible ASCII.
+/// Returns the token if it is visible ASCII of a valid length.
 pub fn checked_token(token: String) -> Result<String, PullError> {
     if (1..=MAX_TOKEN_BYTES).contains(&token.len()) && token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(token);
@@ -139,12 +130,12 @@ pub fn checked_token(token: String) -> Result<String, PullError> {
     )))
 }
 
-/// Whether a character of JSON breaks a line, or is a tab. Texts hold them as escapes only.
+/// Whether a character breaks a line or is a tab. JSON strings contain them only as escapes.
 fn is_line_or_tab(letter: char) -> bool {
     matches!(letter, '\n' | '\r' | '\t')
 }
 
-/// JSON without blanks between its values where they break lines. JSON in one line keeps its bytes.
+/// Removes whitespace between the values of JSON that spans lines. Other JSON keeps its bytes.
 fn in_one_line(json: &str) -> Cow<'_, str> {
     if !json.contains(is_line_or_tab) {
         return Cow::Borrowed(json);

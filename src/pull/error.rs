@@ -1,47 +1,46 @@
-//! Why a pull ends, by what can be done about it.
+//! The errors of a pull, by remedy.
 
 use std::time::Duration;
 
 use crate::model::Dataset;
 
-/// Why a pull did not succeed. The copy stands as it did after the last whole page.
+/// The error of a pull. The copy is as it was after the last complete page or load.
 #[derive(Debug, thiserror::Error)]
 pub enum PullError {
-    /// The service cannot be reached, is overloaded, or sent what cannot be used; trying again may help.
+    /// The service cannot be reached, is overloaded, or sent an invalid response. A retry may help.
     #[error("{message}")]
     Failed {
-        /// What happened.
+        /// The message for the user.
         message: String,
-        /// How long the service wants not to be asked.
+        /// The service's `Retry-After`.
         retry_after: Option<Duration>,
     },
-    /// The copy cannot be written now: no space, no permission, another process works on it.
+    /// The copy cannot be written now: no space, no permission, or in use by another process.
     #[error("{0}")]
     Unwritable(String),
     /// The license does not have the dataset.
     #[error("the license of the key does not have the dataset `{0}`; ask the operator for a license that does")]
     NotLicensed(Dataset),
-    /// The service refuses the key, or all that was asked for.
+    /// The service rejects the key or the requests.
     #[error("{0}")]
     Refused(String),
-    /// What stands there is no copy that this program can go on with.
+    /// The location holds no copy that this program can use, or a damaged one.
     #[error("{0}")]
     Unusable(String),
 }
 
 impl PullError {
-    /// A failure that names no time to wait.
+    /// A [`PullError::Failed`] without `Retry-After`.
     pub fn failed(message: impl Into<String>) -> PullError {
         PullError::Failed { message: message.into(), retry_after: None }
     }
 
-    /// Whether trying again later may help, with nothing done by anybody.
+    /// Whether a later retry may help without any action by a user.
     pub fn may_pass(&self) -> bool {
         matches!(self, PullError::Failed { .. } | PullError::Unwritable(_))
     }
 
-    /// The exit code that stands for it: 1 when trying again may help, 3 when the service says no, 4 when the copy cannot be
-    /// used.
+    /// The exit code: 1 if a retry may help, 3 if the service rejects the request, 4 if the copy is unusable.
     pub fn exit_code(&self) -> u8 {
         match self {
             PullError::Failed { .. } | PullError::Unwritable(_) => 1,

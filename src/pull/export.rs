@@ -1,4 +1,4 @@
-//! An export, read record by record while it comes.
+//! An export as a stream of records.
 
 use std::fmt;
 use std::io::{self, BufReader, Read};
@@ -13,19 +13,16 @@ use super::limits::{Bounded, ReadLimits, TooLong, read_line};
 
 /// The headers of an export.
 pub struct Announced {
-    /// The token to go on with once all records are saved.
+    /// The token to continue from once all records are saved.
     pub token: String,
     /// The number of records.
     pub records: u64,
-    /// The digest of the records; older services do not announce it.
+    /// The digest of the records; older services send none.
     pub digest: Option<ContentDigest>,
 }
 
 impl Announced {
-    /// Reads the headers; `None` when they are not those of an export.
-    ///
-    /// # Errors
-    /// When the token cannot be used.
+    /// Parses the headers; `None` if they are not those of an export.
     pub fn read(headers: &HeaderMap) -> Result<Option<Announced>, PullError> {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let records = text("x-record-count").and_then(|count| count.parse().ok());
@@ -38,9 +35,9 @@ impl Announced {
 
 /// An export, read record by record.
 pub struct Export<'a> {
-    /// The token to go on with once all records are saved.
+    /// The token to continue from once all records are saved.
     pub token: String,
-    /// How many records the service announced.
+    /// The number of records according to the headers.
     pub records: u64,
     digest: Option<ContentDigest>,
     lines: BufReader<Bounded<MultiGzDecoder<Box<dyn Read + 'a>>>>,
@@ -52,10 +49,7 @@ pub struct Export<'a> {
 }
 
 impl<'a> Export<'a> {
-    /// An export of compressed bytes.
-    ///
-    /// # Errors
-    /// When more records are announced than are read.
+    /// An export from its gzip bytes.
     pub fn new(announced: Announced, bytes: impl Read + 'a, limits: &ReadLimits) -> Result<Export<'a>, PullError> {
         const WHAT: &str = "the export";
         let Announced { token, records, digest } = announced;
@@ -72,7 +66,7 @@ impl<'a> Export<'a> {
         Ok(Export { token, records, digest, lines, line, record_bytes, came: 0, last_id: 0, hasher })
     }
 
-    /// The digest of the records that came.
+    /// The digest of the records read so far.
     pub fn content(&self) -> ContentDigest {
         self.hasher.clone().finish()
     }
@@ -85,44 +79,41 @@ impl fmt::Debug for Export<'_> {
 }
 
 impl Export<'_> {
-    /// The next record, in the order of ids; `None` after the last one, when all have come as they were announced.
-    ///
-    /// # Errors
-    /// When the export ends early, was changed on its way, or is not one.
+    /// The next record, in the order of ids; `None` at the end. Checks order, count and digest against the headers.
     pub fn next_record(&mut self) -> Result<Option<Entry>, PullError> {
         let read = read_line(&mut self.lines, &mut self.line, "a record of the export", self.record_bytes);
         let length = read.map_err(why_broken)?;
         if length == 0 {
             if self.came != self.records {
                 return Err(PullError::failed(format!(
-                    "the export did not come whole: {} of {} records",
+                    "the export is incomplete: {} of {} records",
                     self.came, self.records
                 )));
             }
             if self.digest.as_ref().is_some_and(|digest| *digest != self.content()) {
                 return Err(PullError::failed(
-                    "the export was changed on its way: its records are not those that `X-Records-Digest` tells; the copy \
-                     stays as it was; check what stands between this machine and the service, such as a proxy",
+                    "the export was changed on its way: its records do not match `X-Records-Digest`; the copy stays as it \
+                     was; check any proxy between this machine and the service",
                 ));
             }
             return Ok(None);
         }
         if self.came == self.records {
             return Err(PullError::failed(format!(
-                "the export holds more than the {} records that `X-Record-Count` announces; the copy stays as it was; check what \
-                 stands between this machine and the service, such as a proxy",
+                "the export holds more than the {} records that `X-Record-Count` announces; the copy stays as it was; check any \
+                 proxy between this machine and the service",
                 self.records
             )));
         }
         let line = self.line.strip_suffix(b"\n").and_then(|line| std::str::from_utf8(line).ok());
-        let line = line.ok_or_else(|| PullError::failed("the export holds a line that is cut off or no text"))?;
+        let line = line.ok_or_else(|| PullError::failed("the export holds a line that is cut off or not UTF-8"))?;
         let entry = Entry::read(line)?;
         if entry.is_removal {
             return Err(PullError::failed(format!("the export holds a tombstone, of record {}", entry.id)));
         }
         if entry.id <= self.last_id {
             return Err(PullError::failed(format!(
-                "the export is not in the order of ids: {} stands after {}",
+                "the export is not ordered by id: {} follows {}",
                 entry.id, self.last_id
             )));
         }
@@ -133,11 +124,11 @@ impl Export<'_> {
     }
 }
 
-/// Returns the error of an export that broke off. Bounds and downloads have errors of their own.
+/// Returns the error of a broken export. Size limits and downloads have their own errors.
 fn why_broken(error: io::Error) -> PullError {
     if TooLong::is(&error) {
         return PullError::failed(error.to_string());
     }
     let own = error.downcast::<PullError>();
-    own.unwrap_or_else(|error| PullError::failed(format!("the export did not come whole: {error}")))
+    own.unwrap_or_else(|error| PullError::failed(format!("the export is incomplete: {error}")))
 }

@@ -1,6 +1,6 @@
 //! The files of a copy. New ones are readable by their owner only; existing ones keep their mode.
 //!
-//! The folder may be shared, so another user may have put a link, a pipe or a device at a path. None is followed or waited for.
+//! Other users may have put a link, a pipe or a device into a shared folder. Such files are errors, and never block.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io;
@@ -11,44 +11,32 @@ use rustix::fs::{Mode, OFlags};
 
 use super::error::PullError;
 
-/// The mode of a new file: a license shows its content to its holder alone.
+/// The mode of a new file: only its owner may see the licensed content.
 const FILE_MODE: u32 = 0o600;
 
 /// The mode of a new folder.
 const FOLDER_MODE: u32 = 0o700;
 
-/// The bits of a mode that a group has.
+/// The group's bits of a mode.
 const GROUP_BITS: u32 = 0o070;
 
-/// Makes a folder and those above it where they are missing.
-///
-/// # Errors
-/// The file system's.
+/// Creates a folder and its missing parents.
 pub fn make_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder)
 }
 
-/// Makes an empty file where there is none. One that is there keeps its mode.
-///
-/// # Errors
-/// The file system's.
+/// Creates an empty file if it is missing. An existing file keeps its mode.
 pub fn make_file(path: &Path) -> io::Result<()> {
     OpenOptions::new().create(true).truncate(false).write(true).mode(FILE_MODE).open(path).map(|_| ())
 }
 
-/// Opens a file for reading. Pipes and devices, which may never end, are errors.
-///
-/// # Errors
-/// The file system's.
+/// Opens a regular file for reading.
 pub fn open_file(path: &Path) -> io::Result<File> {
     regular(OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?)
 }
 
-/// Makes the file that will take a path's place. A file or link at the draft's own path is removed, and not followed. The
-/// draft has the mode of the file that it replaces, for its own group no more than for everybody where the groups differ.
-///
-/// # Errors
-/// The file system's.
+/// Creates a file that will replace another one by rename. Removes an old file or link at the path of the draft. The draft gets
+/// the mode of the replaced file. If it cannot get the same group, its group gets only the permissions of others.
 pub fn make_draft(draft: &Path, replaces: &Path) -> io::Result<File> {
     match fs::remove_file(draft) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -64,20 +52,17 @@ pub fn make_draft(draft: &Path, replaces: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens the file of a lock, or makes it, and takes the lock. `copy` is the place that it keeps.
-///
-/// # Errors
-/// When another pull holds it, or the file is a link, a pipe or a device.
+/// Opens or creates a lock file, and takes the lock. Messages name the path of the `copy`.
 pub fn lock(path: &Path, copy: &Path) -> Result<File, PullError> {
     let refused = |error: &io::Error| {
         PullError::Unusable(format!("{}: {error}; the folder of the copy must be writable", path.display()))
     };
-    // A file that is a lock is never removed: a second pull that waits for it would hold another one.
+    // Lock files are never removed. Otherwise two pulls could hold locks on two files of one path.
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = rustix::fs::open(path, flags, Mode::from_raw_mode(FILE_MODE)).map_err(io::Error::from);
     let file = match opened {
         Ok(file) => regular(File::from(file)),
-        // A link, or a pipe that nobody reads.
+        // A link, or a pipe without a reader.
         Err(_) if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) => Err(not_regular()),
         Err(error) => Err(error),
     };
@@ -85,7 +70,7 @@ pub fn lock(path: &Path, copy: &Path) -> Result<File, PullError> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(PullError::Unwritable(format!(
-            "another `medfeed pull` is at work on {}; let it go on, or stop it first",
+            "another `medfeed pull` is using {}; wait until it ends, or stop it",
             copy.display()
         ))),
         Err(TryLockError::Error(error)) => Err(refused(&error)),

@@ -1,7 +1,7 @@
-//! The copy as a folder of files: each dataset as JSON lines and as CSV, as the service's exports have them, and a state file.
+//! The copy as a folder: a JSON lines file and a CSV file for each dataset, as in the service's exports, and a state file.
 //!
-//! Files are replaced whole, by rename; the state file last. It names the digests of the files that it belongs to, so that a
-//! replacement which a crash has cut short is noticed, and the export loaded anew.
+//! Files are replaced by rename, the state file last. It holds the digests of the other files. If they differ, as after a crash
+//! between two renames, the export is loaded again.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -25,25 +25,25 @@ use super::target::{Events, Position, PullTarget};
 use crate::model::time::{now, parse_time};
 use crate::model::{Dataset, Number, flat};
 
-/// The state file.
+/// The name of the state file.
 const STATE: &str = "medfeed-copy.json";
 
-/// The file that a pull holds a lock on.
+/// The name of the lock file.
 const LOCK: &str = "medfeed-copy.lock";
 
-/// The longest state file, in bytes; it has about 600.
+/// The most bytes of a state file; usual are about 600.
 const STATE_BYTES: u64 = 1 << 20;
 
-/// A line of the records, for messages.
+/// The name of a line in messages.
 const LINE: &str = "a line";
 
-/// Raised when an older program must not go on with a newer copy.
+/// The format of a copy. It changes if older versions must not use newer copies.
 const FORMAT: u32 = 1;
 
-/// How often progress is told, in records.
+/// The number of records between two reports of progress.
 const PROGRESS_EVERY: u64 = 1000;
 
-/// What the state file says.
+/// The content of the state file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct CopyState {
     format: u32,
@@ -51,7 +51,7 @@ struct CopyState {
     datasets: BTreeMap<String, DatasetState>,
 }
 
-/// What it says of a dataset.
+/// The state of a dataset.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct DatasetState {
     token: String,
@@ -70,17 +70,14 @@ pub struct FolderCopy {
     folder: PathBuf,
     identity: (u64, u64),
     state: CopyState,
-    /// Datasets whose files are not those that the state names, or that are to be loaded in any case.
+    /// The datasets to load: their files do not match the state, or the user wants to reload.
     to_load: Vec<Dataset>,
     _lock: File,
 }
 
 impl FolderCopy {
-    /// Opens the copy of a service's content, or makes one in a new or empty folder. With `reload` all is loaded anew, and the
-    /// copy may have been another service's.
-    ///
-    /// # Errors
-    /// When the folder holds something else, a copy of a newer format or of another service, or is in use by another pull.
+    /// Opens the copy of a service's content, or creates one in a new or empty folder. With `reload`, everything is loaded
+    /// again, and the copy may be that of another service.
     pub fn open(folder: &Path, server: &ServerUrl, reload: bool) -> Result<FolderCopy, PullError> {
         let fail = |error: io::Error| failure(folder, &error);
         let shown = folder.display();
@@ -88,7 +85,7 @@ impl FolderCopy {
         let state_file = folder.join(STATE);
         if !state_file.exists() && fs::read_dir(folder).map_err(fail)?.any(is_of_another) {
             return Err(PullError::Unusable(format!(
-                "{shown} holds files that are no copy, and is left as it is; give an empty or a new folder"
+                "{shown} contains files that are not a copy; give an empty or a new folder"
             )));
         }
         let lock = lock(&folder.join(LOCK), folder)?;
@@ -120,7 +117,7 @@ impl FolderCopy {
                 copy.to_load.push(dataset);
             }
         }
-        // A folder without a state is nobody's, so it is there before any other file.
+        // The state file marks the folder as a copy, so it is written before any other file.
         copy.save().map_err(fail)?;
         Ok(copy)
     }
@@ -129,7 +126,7 @@ impl FolderCopy {
         self.folder.join(format!("{dataset}.{ending}"))
     }
 
-    /// Whether the files of a dataset are those that the state names; also when it names none.
+    /// Whether the files of a dataset match the state. True if the state does not have the dataset.
     fn fits(&self, dataset: Dataset) -> io::Result<bool> {
         let Some(state) = self.state.datasets.get(dataset.as_str()) else { return Ok(true) };
         for (ending, expected) in [("jsonl", &state.jsonl_sha256), ("csv", &state.csv_sha256)] {
@@ -142,7 +139,7 @@ impl FolderCopy {
         Ok(true)
     }
 
-    /// The lines of a dataset's file; none when there is no file.
+    /// The records in a dataset's file; none if there is no file.
     fn lines(&self, dataset: Dataset) -> Result<RecordLines, PullError> {
         let path = self.file(dataset, "jsonl");
         match open_file(&path) {
@@ -154,7 +151,7 @@ impl FolderCopy {
         }
     }
 
-    /// Replaces the files of a dataset by what comes, in the order of ids, then the state.
+    /// Replaces the files of a dataset by the entries that `next` returns, ordered by id, and then the state.
     fn replace(
         &mut self,
         dataset: Dataset,
@@ -178,7 +175,7 @@ impl FolderCopy {
         let changed_at = now().to_string();
         let token = token.to_owned();
         let state = DatasetState { token, records, jsonl_sha256, csv_sha256, changed_at, verified_at };
-        // From the first rename on the files are not those of the old state; whoever is killed here loads anew.
+        // From the first rename until the state is saved, the files do not match it.
         self.to_load.push(dataset);
         put_in_place(&jsonl).and_then(|()| put_in_place(&csv)).map_err(fail)?;
         self.state.datasets.insert(dataset.to_string(), state);
@@ -214,7 +211,7 @@ impl PullTarget for FolderCopy {
         if page.entries.is_empty() && is_same {
             return Ok(());
         }
-        // A record that stands twice in a page ends as its last entry says.
+        // The last entry of a record wins.
         let mut changes: BTreeMap<i64, &Entry> = page.entries.iter().map(|entry| (entry.id, entry)).collect();
         let mut old = self.lines(dataset)?;
         let mut held = old.next()?;
@@ -250,11 +247,11 @@ impl PullTarget for FolderCopy {
         &mut self,
         dataset: Dataset,
         export: &mut Export<'_>,
-        _anew: bool,
+        _rewrite_all: bool,
         events: &dyn Events,
     ) -> Result<(), PullError> {
         let mut old = self.lines(dataset)?;
-        // A file that somebody has changed may not be readable; then all is told as new.
+        // If the old file is unreadable, all records are reported as new.
         let mut held = old.next().unwrap_or_default();
         let (token, total) = (export.token.clone(), export.records);
         let mut came = 0;
@@ -295,7 +292,7 @@ impl PullTarget for FolderCopy {
 
     fn find_fault(&mut self, dataset: Dataset) -> Result<Option<String>, PullError> {
         let fits = self.fits(dataset).map_err(|error| failure(&self.folder, &error))?;
-        Ok((!fits).then(|| "a file is not the one that the state names".to_owned()))
+        Ok((!fits).then(|| "a file does not match the state file".to_owned()))
     }
 
     fn set_verified(&mut self, dataset: Dataset) -> Result<(), PullError> {
@@ -317,7 +314,7 @@ impl PullTarget for FolderCopy {
     }
 }
 
-/// Whether an entry of a folder is neither the lock nor what a killed pull leaves.
+/// Whether an entry of a folder is neither the lock nor a draft of a killed pull.
 fn is_of_another(entry: io::Result<fs::DirEntry>) -> bool {
     entry.map_or(true, |entry| {
         let name = entry.file_name();
@@ -340,14 +337,14 @@ fn read_state(folder: &Path, json: &[u8]) -> Result<CopyState, PullError> {
         ))),
         _ => serde_json::from_slice(json).map_err(|error| {
             PullError::Unusable(format!(
-                "{} cannot be read ({error}); remove it and the files beside it, and the next pull makes new ones",
+                "{} cannot be read ({error}); remove it and the other files of the copy; the next pull creates them again",
                 path.display()
             ))
         }),
     }
 }
 
-/// What an error of the file system means for the copy.
+/// Maps an error of the file system to a [`PullError`].
 fn failure(path: &Path, error: &io::Error) -> PullError {
     let path = path.display();
     match error.kind() {
@@ -361,7 +358,7 @@ fn failure(path: &Path, error: &io::Error) -> PullError {
     }
 }
 
-/// The file that takes a path's place once it is whole.
+/// The path of the draft that replaces a file.
 fn draft_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
@@ -383,7 +380,7 @@ fn sha256_of(mut file: impl Read) -> io::Result<String> {
     }
 }
 
-/// Counts the lines of a file that is read.
+/// Counts lines while a file is read.
 struct LineCounter {
     file: File,
     lines: u64,
@@ -397,7 +394,7 @@ impl Read for LineCounter {
     }
 }
 
-/// A new file beside the one that it will replace, hashed while it is written.
+/// A new file that will replace another one. It is hashed while it is written.
 struct HashedDraft {
     file: BufWriter<File>,
     hash: Sha256,
@@ -408,7 +405,7 @@ impl HashedDraft {
         Ok(HashedDraft { file: BufWriter::new(make_draft(&draft_of(path), path)?), hash: Sha256::new() })
     }
 
-    /// Brings the file to the disk; returns its SHA-256.
+    /// Syncs the file to the disk. Returns its SHA-256.
     fn finish(mut self) -> io::Result<String> {
         self.file.flush()?;
         self.file.get_ref().sync_all()?;
@@ -428,7 +425,7 @@ impl Write for HashedDraft {
     }
 }
 
-/// A CSV file, as the service exports it.
+/// A writer of the CSV file.
 struct CsvFile {
     writer: csv::Writer<HashedDraft>,
     columns: &'static [Column],
@@ -458,7 +455,7 @@ impl CsvFile {
     }
 }
 
-/// The text of a cell in CSV. What a spreadsheet may take for a formula gets a `'` in front.
+/// The text of a cell in CSV. A `'` precedes texts that a spreadsheet may take for a formula.
 fn text_of(cell: Cell) -> String {
     match cell {
         Cell::Null | Cell::Bytes(_) => String::new(),
@@ -472,7 +469,7 @@ fn text_of(cell: Cell) -> String {
     }
 }
 
-/// The records of a file of JSON lines.
+/// Reads the records of a JSON lines file.
 struct RecordLines {
     path: PathBuf,
     reader: Option<BufReader<File>>,

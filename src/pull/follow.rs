@@ -1,4 +1,4 @@
-//! One round over all datasets, and going on: through limits, failures and restarts of either side.
+//! Brings all datasets up to date, once or for ever, and retries after failures.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -12,52 +12,49 @@ use super::verify::{Verdict, verify};
 use crate::model::Dataset;
 use crate::model::time::now;
 
-/// How often a single round is tried when the service fails, while nothing comes of it.
+/// The most attempts of a single round that make no progress.
 const ATTEMPTS: u32 = 5;
 
-/// After how long a copy that is followed is compared with the service's content again, in seconds.
+/// The time between two comparisons of a followed copy with the service, in seconds.
 const VERIFY_AFTER_S: i64 = 24 * 3600;
 
-/// What is to be pulled.
+/// The work of a pull.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The datasets.
     pub datasets: Vec<Dataset>,
-    /// Whether they were named: then each must be in the license.
+    /// Whether the user named the datasets. If so, each must be in the license.
     pub are_named: bool,
     /// Whether to compare the copy with the service's content.
     pub verify: bool,
 }
 
-/// What was done for a dataset.
+/// The result of a round for one dataset.
 #[derive(Debug)]
 pub struct Report {
-    /// Which one.
+    /// The dataset.
     pub dataset: Dataset,
-    /// What came.
+    /// The applied changes.
     pub done: Done,
-    /// What a comparison found, where there was one.
+    /// The result of the comparison, if there was one.
     pub verdict: Option<Verdict>,
-    /// How many records the copy holds now.
+    /// The number of records in the copy.
     pub records: u64,
 }
 
-/// A pull: a service, a copy, and who hears of it.
+/// A pull from a service into a copy.
 pub struct Pull<'a> {
     /// The service.
     pub server: &'a PullClient,
     /// The copy.
     pub copy: &'a mut dyn PullTarget,
-    /// Who hears of what happens.
+    /// Receives changes, progress and notes.
     pub events: &'a dyn Events,
 }
 
 impl Pull<'_> {
-    /// Brings all datasets to the present, trying again a few times when the service fails. Those that the license does not
-    /// have are passed over, unless they were named or the copy holds them: then that is the error, once the others are done.
-    ///
-    /// # Errors
-    /// The first one that trying again did not get past.
+    /// Brings all datasets up to date, with a few retries. Skips a dataset that the license does not have. That is an error if
+    /// the user named the dataset or the copy holds it; the error comes after all other datasets are done.
     pub fn once(&mut self, plan: &Plan, report: &mut dyn FnMut(Report)) -> Result<(), PullError> {
         let mut missing = Vec::new();
         for dataset in &plan.datasets {
@@ -71,24 +68,21 @@ impl Pull<'_> {
             let held = self.copy.position(*dataset)?;
             if let Some(held) = held {
                 return Err(PullError::Refused(format!(
-                    "the license of the key does not have the dataset `{dataset}` any more; the copy keeps the {} records that \
-                     it has; ask the operator, or go on without it: name the others with --dataset",
+                    "the license of the key does not have the dataset `{dataset}` any more; the copy keeps its {} records; ask the \
+                     operator, or name the other datasets with --dataset",
                     held.records
                 )));
             }
             if plan.are_named || missing.len() == plan.datasets.len() {
                 return Err(PullError::NotLicensed(*dataset));
             }
-            self.events.note(&format!("{dataset}: not in the license, passed over"));
+            self.events.note(&format!("{dataset}: not in the license, skipped"));
         }
         Ok(())
     }
 
-    /// Goes on for ever: a round every so often, a comparison once a day. A service that can wait for news itself is asked to,
-    /// so that they come at once.
-    ///
-    /// # Errors
-    /// What waiting does not help: the service says no, or the copy cannot be used.
+    /// Brings all datasets up to date `every` so often, and compares the copy with the service once a day. Uses long polling
+    /// if the service supports it. Returns only errors that retries cannot solve.
     pub fn follow(
         &mut self,
         plan: &Plan,
@@ -101,7 +95,7 @@ impl Pull<'_> {
             self.copy.check_location()?;
             let (begun, mut left, mut has_news) = (Instant::now(), Vec::new(), false);
             for dataset in &plan.datasets {
-                let held = self.patiently(None, &mut |pull, _| pull.copy.position(*dataset))?;
+                let held = self.retry(None, &mut |pull, _| pull.copy.position(*dataset))?;
                 let is_due = held.as_ref().is_some_and(|held| now().unix_s() - held.verified_at >= VERIFY_AFTER_S);
                 match self.pull(*dataset, plan.verify || is_due, wait_s, None) {
                     Ok(done) => {
@@ -110,8 +104,8 @@ impl Pull<'_> {
                         report(done);
                     }
                     Err(PullError::NotLicensed(_)) if !plan.are_named || held.is_some() => {
-                        let kept = if held.is_some() { "; what the copy has of it stays as it is" } else { "" };
-                        self.events.note(&format!("{dataset}: not in the license, passed over{kept}"));
+                        let kept = if held.is_some() { "; its records stay in the copy" } else { "" };
+                        self.events.note(&format!("{dataset}: not in the license, skipped{kept}"));
                     }
                     Err(error) => return Err(error),
                 }
@@ -122,7 +116,7 @@ impl Pull<'_> {
                     |dataset| Err(PullError::NotLicensed(*dataset)),
                 );
             }
-            // One dataset is waited for after the other.
+            // The datasets long-poll one after the other.
             wait_s = every.as_secs() / left.len() as u64;
             (plan.datasets, plan.verify) = (left, false);
             if !(has_news && wait_s > 0 && self.server.takes_wait()) {
@@ -131,7 +125,7 @@ impl Pull<'_> {
         }
     }
 
-    /// Brings a dataset to the present, trying again when the service or the copy fails.
+    /// Brings a dataset up to date, with retries.
     fn pull(
         &mut self,
         dataset: Dataset,
@@ -139,7 +133,7 @@ impl Pull<'_> {
         wait_s: u64,
         attempts: Option<u32>,
     ) -> Result<Report, PullError> {
-        self.patiently(attempts, &mut |pull, total| {
+        self.retry(attempts, &mut |pull, total| {
             let verdict = if verifies {
                 Some(verify(pull.server, pull.copy, dataset, pull.events, total)?)
             } else {
@@ -151,9 +145,9 @@ impl Pull<'_> {
         })
     }
 
-    /// Does something that counts what it did, again after a pause when it fails: so many times in a row while nothing comes of
-    /// it, or as long as waiting may help.
-    fn patiently<T>(
+    /// Retries `work` after pauses. With `attempts`, gives up after that many consecutive failures without progress; otherwise
+    /// retries while waiting may help. `work` adds its progress to the [`Done`].
+    fn retry<T>(
         &mut self,
         attempts: Option<u32>,
         work: &mut dyn FnMut(&mut Self, &mut Done) -> Result<T, PullError>,
@@ -167,7 +161,7 @@ impl Pull<'_> {
                 Err(error) => error,
             };
             failures = if total == before { failures + 1 } else { 1 };
-            // A single round is not there to wait for room on the disk; who follows is.
+            // A single round does not wait for disk space; following does.
             let may_wait = match attempts {
                 Some(attempts) => matches!(error, PullError::Failed { .. }) && failures < attempts,
                 None => error.may_pass(),

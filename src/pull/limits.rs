@@ -1,26 +1,26 @@
-//! Bounds on all that is read from a service, whatever it says about itself: bytes, items and time.
+//! Limits on all responses, independent of their headers: bytes, items and time.
 
 use std::io::{self, BufRead, Read};
 use std::time::{Duration, Instant};
 
 use super::error::PullError;
 
-/// The bounds of a client. The defaults are far above what a real service sends.
+/// The limits of a client. The defaults are far above the sizes of real services.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadLimits {
-    /// The most bytes of a record's JSON. An import takes half of it in a line, unless it is told otherwise.
+    /// The most bytes of a record's JSON: twice the default limit of an import.
     pub record_bytes: usize,
-    /// The most bytes of a page of the feed, inflated or not. A page of 500 records takes about 1.5 MiB.
+    /// The most bytes of a page, compressed or not. A page of 500 records takes about 1.5 MiB.
     pub page_bytes: u64,
-    /// The most records of an export: a thousand times those of the contract's "Limits".
+    /// The most records of an export: 1000 times the contract's limit.
     pub export_records: u64,
-    /// The most bytes of an export, inflated or not: 10 million records of about 3 KiB.
+    /// The most bytes of an export, compressed or not: 10 million records of about 3 KiB.
     pub export_bytes: u64,
-    /// The most entries and pages that one catch-up takes: each record and each tombstone of the largest export once.
+    /// The most entries plus pages of one catch-up: a record and a tombstone for each record of the largest export.
     pub walk_items: u64,
-    /// How long a connection may be silent. An export may wait for its turn, and is built before its first byte is sent.
+    /// The read timeout. It includes the time in which the service builds an export.
     pub silence: Duration,
-    /// The slowest pace of a body.
+    /// The lowest rate of a body.
     pub pace: MinPace,
 }
 
@@ -33,13 +33,13 @@ impl Default for ReadLimits {
             export_bytes: 32 << 30,
             walk_items: 20_000_000,
             silence: Duration::from_secs(90),
-            // About 1 KiB a second: a modem of the last century is faster.
+            // About 1 KiB a second.
             pace: MinPace { bytes: 64 << 10, within: Duration::from_secs(60) },
         }
     }
 }
 
-/// A number of bytes that must come within a time spent waiting for them.
+/// The lowest rate of a body: `bytes` must arrive within a waiting time.
 #[derive(Clone, Copy, Debug)]
 pub struct MinPace {
     /// The bytes.
@@ -48,7 +48,7 @@ pub struct MinPace {
     pub within: Duration,
 }
 
-/// A number of bytes in the unit that suits it.
+/// A number of bytes in a readable unit.
 pub fn size(bytes: u64) -> String {
     match bytes {
         1_073_741_824.. => format!("{} GiB", bytes >> 30),
@@ -58,22 +58,22 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// A body that is longer than is read. It is passed as an [`io::Error`] through the readers above.
+/// The error of a body over its limit, wrapped into an [`io::Error`].
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{what} is longer than {}, the most that is read of one; the copy stays as it was; check the address, and report it to the \
+    "{what} is longer than {}, the limit; the copy stays as it was; check the address, and report it to the \
      service's operator",
     size(*.most)
 )]
 pub struct TooLong {
     /// The name of the part that is too long.
     pub what: &'static str,
-    /// The most bytes that are read.
+    /// The limit in bytes.
     pub most: u64,
 }
 
 impl TooLong {
-    /// Whether an error is this one.
+    /// Whether an error wraps a [`TooLong`].
     pub fn is(error: &io::Error) -> bool {
         error.get_ref().is_some_and(|inner| inner.is::<TooLong>())
     }
@@ -89,7 +89,7 @@ pub struct Bounded<R> {
 }
 
 impl<R> Bounded<R> {
-    /// A bound on a reader.
+    /// Limits a reader.
     pub fn new(inner: R, what: &'static str, most: u64) -> Bounded<R> {
         Bounded { inner, what, most, came: 0 }
     }
@@ -106,7 +106,7 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
-/// Reads at a [`MinPace`] at least. Only the time spent waiting for bytes counts, not that between two reads.
+/// A reader that fails below a [`MinPace`]. Only the time spent in reads counts.
 #[derive(Debug)]
 pub struct Paced<R> {
     inner: R,
@@ -116,7 +116,7 @@ pub struct Paced<R> {
 }
 
 impl<R> Paced<R> {
-    /// A pace for a reader.
+    /// Sets the lowest rate of a reader.
     pub fn new(inner: R, pace: MinPace) -> Paced<R> {
         Paced { inner, pace, came: 0, waited: Duration::ZERO }
     }
@@ -133,17 +133,14 @@ impl<R: Read> Read for Paced<R> {
         } else if count > 0 && self.waited > self.pace.within {
             let (bytes, within) = (size(self.pace.bytes), self.pace.within.as_secs_f64());
             return Err(io::Error::other(PullError::failed(format!(
-                "the service sends less than {bytes} in {within} s, the slowest pace that is waited for; check the connection"
+                "the service sends less than {bytes} in {within} s, the lowest accepted rate; check the connection"
             ))));
         }
         Ok(count)
     }
 }
 
-/// Reads a line into a buffer, with its line feed; returns its length, 0 at the end.
-///
-/// # Errors
-/// [`TooLong`] when it is longer than `most` bytes, of which no more are held; and those of the reader.
+/// Reads a line with its line feed. Returns its length, or 0 at the end. Fails with [`TooLong`] after `most` bytes.
 pub fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>, what: &'static str, most: usize) -> io::Result<usize> {
     line.clear();
     let most = most as u64;
@@ -178,10 +175,10 @@ mod tests {
             }
         }
         let error = TooLong { what: "a page of the feed", most: 32 << 20 }.to_string();
-        assert!(error.starts_with("a page of the feed is longer than 32 MiB, the most"), "{error}");
+        assert!(error.starts_with("a page of the feed is longer than 32 MiB, the limit"), "{error}");
     }
 
-    /// Gives a byte at a time, and lets a time pass with each.
+    /// Returns one byte per read, after a delay.
     struct Slow(Duration);
 
     impl Read for Slow {

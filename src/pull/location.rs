@@ -1,4 +1,4 @@
-//! The place of a copy, as `--to` names it.
+//! The location of a copy, as given by `--to`.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -7,17 +7,17 @@ use super::files::open_file;
 use super::postgres::address::PostgresAddress;
 use super::sqlite::open::is_sqlite;
 
-/// The endings of an SQLite file's name.
+/// The file name extensions of SQLite.
 const ENDINGS: [&str; 3] = ["sqlite", "sqlite3", "db"];
 
-/// The schemes of PostgreSQL's addresses.
+/// The URL schemes of PostgreSQL.
 const SCHEMES: [&str; 2] = ["postgres", "postgresql"];
 
-/// The forms of a place, for messages.
+/// The forms of `--to`, for messages.
 const FORMS: &str = "give an SQLite file ending .sqlite, .sqlite3 or .db, a folder ending / (for JSON lines and CSV), or an \
                      address such as postgres://user@host/database?schema=NAME";
 
-/// The place of a copy.
+/// The location of a copy.
 #[derive(Debug)]
 pub enum CopyLocation {
     /// An SQLite file.
@@ -29,10 +29,7 @@ pub enum CopyLocation {
 }
 
 impl CopyLocation {
-    /// Reads a path or an address. An SQLite file that exists may have any name.
-    ///
-    /// # Errors
-    /// When it is neither, in words that repeat no password.
+    /// Parses a path or a URL. An existing SQLite file may have any extension. Error messages contain no password.
     pub fn of(to: &Path) -> Result<CopyLocation, String> {
         let text = to.to_string_lossy();
         let (scheme, rest) = text.split_once(':').unwrap_or(("", &text));
@@ -56,7 +53,7 @@ impl CopyLocation {
         let is_short =
             !ending.is_empty() && ending.len() <= 10 && ending.bytes().all(|byte| byte.is_ascii_alphanumeric());
         let named = if is_short { format!("ends .{ending}") } else { "has no known ending".to_owned() };
-        Err(format!("--to names a file that {named}, and no copy is kept so; {FORMS}"))
+        Err(format!("--to names a file that {named}, which is not a format of copies; {FORMS}"))
     }
 }
 

@@ -1,24 +1,23 @@
 //! A customer's copy of the licensed datasets, kept by export and change feed: `medfeed pull`.
 //!
-//! It speaks to a service over HTTP only, and knows of it what the contract says. In reading order:
-//! - [`entry`]: what the feed and the export consist of.
-//! - [`digest`]: what content comes to.
-//! - [`error`]: why a pull ends, by what can be done about it.
+//! It uses only the service's public HTTP API. In reading order:
+//! - [`entry`]: the entries of the feed and the export.
+//! - [`digest`]: digests that compare two copies.
+//! - [`error`]: the errors of a pull.
 //! - [`limits`]: bounds on all that is read from a service.
-//! - [`pause`]: how long to wait before trying again; [`download`]: a file that goes on where it broke off; [`export`]: its
-//!   records.
+//! - [`pause`]: pauses between attempts; [`download`]: resumable downloads; [`export`]: the records of an export.
 //! - [`server_url`]: the service's address.
-//! - [`client`]: the requests, and what their answers mean.
-//! - [`target`]: what a copy can do, and who hears of it.
-//! - [`catch_up`]: the protocol itself: load the export, then apply page after page, over changes of the license.
-//! - [`verify`]: comparing the copy with the service's content, and mending it.
-//! - [`follow`]: going on, through limits, failures and restarts.
+//! - [`client`]: the requests and their responses.
+//! - [`target`]: the traits of a copy and of its observers.
+//! - [`catch_up`]: the protocol: load the export, then apply the pages of the feed.
+//! - [`verify`]: compares the copy with the service's content, and repairs it.
+//! - [`follow`]: single rounds and endless following, with retries.
 //! - [`columns`]: a record's JSON as the cells of a flat table.
 //! - [`tables`]: the tables of a copy in a database.
-//! - [`files`]: files that nobody else can read or replace.
+//! - [`files`]: files that only their owner can read or replace.
 //! - [`sql`]: the copy in a database; [`sqlite`]: an SQLite file; [`postgres`]: PostgreSQL.
 //! - [`folder`]: the copy as JSON lines and CSV.
-//! - [`place`]: which of them `--to` names.
+//! - [`location`]: the location that `--to` names.
 
 pub mod catch_up;
 pub mod client;

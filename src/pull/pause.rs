@@ -1,16 +1,16 @@
-//! How long to wait before trying again.
+//! The pauses before retries.
 
 use std::time::Duration;
 
 use super::error::PullError;
 use crate::transport::backoff::{Backoff, random_part};
 
-/// The longest pause between two tries, also where the service asks for a longer one: the copy's lock is held meanwhile.
+/// The longest pause, even if `Retry-After` is longer: the pull holds the copy's lock meanwhile.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 const BACKOFF: Backoff = Backoff { first: Duration::from_millis(500), longest: LONGEST_PAUSE };
 
-/// The pause after a number of failures in a row. It is never less than the service asks for within the longest pause.
+/// The pause after a number of consecutive failures: `Retry-After`, or exponential backoff.
 pub fn pause_after(failures: u32, error: &PullError) -> Duration {
     match error {
         PullError::Failed { retry_after: Some(asked), .. } => {
@@ -20,7 +20,7 @@ pub fn pause_after(failures: u32, error: &PullError) -> Duration {
     }
 }
 
-/// A note for a pause that is shorter than the service asks for; otherwise empty.
+/// A note for a pause that is shorter than `Retry-After`; otherwise empty.
 pub fn reason(error: &PullError) -> String {
     match error {
         PullError::Failed { retry_after: Some(asked), .. } if *asked > LONGEST_PAUSE => {

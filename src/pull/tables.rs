@@ -1,4 +1,4 @@
-//! The tables that a copy in a database has, whatever the database.
+//! The tables of a copy that all kinds of databases share.
 
 use std::sync::LazyLock;
 
@@ -8,20 +8,20 @@ use super::columns::{Column, columns, value_of};
 use crate::model::value::{JsonType, LinkTarget, ReferenceKind, ValueKind};
 use crate::model::{Dataset, Fields, OrganizationFields, TagFields};
 
-/// A kind of row that records link to.
+/// A kind of row that records link to: organizations, tags, or the items of a list of texts.
 #[derive(Debug)]
 pub struct LinkedKind {
     /// Its table.
     pub table: &'static str,
     /// The column of link tables that holds its key.
     pub key: &'static str,
-    /// Which rows; `None` for the texts of the field that the table is named after.
+    /// The kind of reference; `None` for the items of the list field with the table's name.
     kind: Option<ReferenceKind>,
     /// Its columns besides the key, which is `id` (or `name` when there are none).
     pub columns: Vec<&'static str>,
 }
 
-/// The kinds of rows that records link to: organizations, tags, and the texts of each list.
+/// All kinds of linked rows.
 pub fn linked() -> &'static [LinkedKind] {
     fn rows<F: Fields + LinkTarget>() -> LinkedKind {
         let columns = F::table().fields.iter().map(|field| field.column.as_str()).collect();
@@ -50,12 +50,12 @@ pub fn linked() -> &'static [LinkedKind] {
 }
 
 impl LinkedKind {
-    /// The name of its key in its own table.
+    /// The key column of its own table.
     pub fn own_key(&self) -> &'static str {
         if self.columns.is_empty() { "name" } else { "id" }
     }
 
-    /// Whether a column lists such rows.
+    /// Whether a column contains links to such rows.
     fn is_listed_in(&self, column: &Column) -> bool {
         match self.kind {
             Some(kind) => column.kind == ValueKind::Links(kind),
@@ -63,7 +63,7 @@ impl LinkedKind {
         }
     }
 
-    /// The table of a dataset's links to it; none where its records have no such links.
+    /// The name of a dataset's link table; `None` if its records have no such links.
     pub fn link_table(&self, dataset: Dataset) -> Option<String> {
         let has_links = columns(dataset).iter().any(|column| self.is_listed_in(column));
         has_links.then(|| format!("{}_{}", id_column(dataset).trim_end_matches("_id"), self.table))
@@ -75,14 +75,14 @@ pub fn links(dataset: Dataset) -> Vec<(&'static LinkedKind, String)> {
     linked().iter().filter_map(|kind| Some((kind, kind.link_table(dataset)?))).collect()
 }
 
-/// The lists of a record that link to rows of a kind.
+/// The items of a record's lists that link to rows of a kind.
 pub fn items_of<'a>(columns: &[Column], kind: &LinkedKind, record: &'a Value) -> impl Iterator<Item = &'a Value> {
     let lists: Vec<&Value> =
         columns.iter().filter(|column| kind.is_listed_in(column)).map(|column| value_of(column, record)).collect();
     lists.into_iter().filter_map(Value::as_array).flatten()
 }
 
-/// A condition that no record links to the row whose key the text stands for.
+/// An SQL condition: no record links to the row with the key `key`, which is an SQL expression.
 pub fn no_link(kind: &LinkedKind, key: &str) -> String {
     let tables = Dataset::ALL.into_iter().filter_map(|dataset| kind.link_table(dataset));
     tables.map(|table| format!(" AND NOT EXISTS (SELECT 1 FROM {table} WHERE {} = {key})", kind.key)).collect()
@@ -96,7 +96,7 @@ pub fn id_column(dataset: Dataset) -> &'static str {
     }
 }
 
-/// The columns in the full-text index: lists, texts that are searched or filtered, and those that say so in their line.
+/// The columns in the full-text index: lists, searched or filtered texts, and fields marked as indexed.
 pub fn searched(dataset: Dataset) -> Vec<&'static str> {
     let table = dataset.table();
     let is_searched = |(at, field): &(usize, &Column)| {

@@ -1,4 +1,4 @@
-//! Comparing the copy with the service's content, and mending it.
+//! Compares the copy with the service's content, and repairs it.
 
 use super::catch_up::{Done, catch_up, load};
 use super::client::PullClient;
@@ -7,23 +7,20 @@ use super::error::PullError;
 use super::target::{Events, Position, PullTarget};
 use crate::model::Dataset;
 
-/// How often a comparison is tried while the service changes under it.
+/// The most comparisons while the service's content changes during each one.
 const ATTEMPTS: u32 = 5;
 
-/// What a comparison found.
+/// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The copy is equal to the service's content.
     Sound,
-    /// It was not, for this reason. It was loaded anew, and is equal now.
+    /// The copy had this fault. It was loaded again, and is equal now.
     Repaired(String),
 }
 
-/// Brings the copy to the present, compares it with the service's export at the same token, and what is derived from the
-/// records with the records. A copy that differs is loaded anew and compared with the export again.
-///
-/// # Errors
-/// When the service or the copy fails, or the service changes faster than it can be compared.
+/// Brings the copy up to date, and compares it with the service's export at the same token. Also compares the derived tables
+/// and files with the records. Loads a copy that differs again, and compares it once more.
 pub fn verify(
     server: &PullClient,
     copy: &mut dyn PullTarget,
@@ -36,7 +33,7 @@ pub fn verify(
         let (token, theirs) = server.export_digest(dataset)?;
         let Some(position) = copy.position(dataset)? else { continue };
         let fault = match difference(copy, dataset, &position, &theirs)? {
-            // The service has moved on meanwhile, so a difference means nothing.
+            // The service's content has changed meanwhile, so the two may differ.
             Some(CopyFault { is_of_content: true, .. }) if token != position.token => continue,
             fault => fault,
         };
@@ -47,13 +44,13 @@ pub fn verify(
         let fault = fault.text;
         events.note(&format!("{dataset}: the copy was changed or damaged: {fault}; loading the export"));
         let theirs = load(server, copy, dataset, true, events, done)?;
-        // A load can leave a fault where another program writes to the copy, so it is compared once more.
+        // Another program may write to the copy at the same time.
         let position = copy.position(dataset)?;
         let left = position.map(|position| difference(copy, dataset, &position, &theirs)).transpose()?.flatten();
         if let Some(left) = left {
             return Err(PullError::Unusable(format!(
-                "{dataset}: the copy still differs after the export was loaded: {}; another program writes to it: stop that one, \
-                 or give another place for the copy",
+                "{dataset}: the copy still differs after the export was loaded: {}; another program may be writing to it: \
+                 stop it, or give another location",
                 left.text
             )));
         }
@@ -68,11 +65,11 @@ pub fn verify(
 /// A difference between a copy and what it should hold.
 struct CopyFault {
     text: String,
-    /// Whether the records differ from the service's, rather than what is derived from them.
+    /// True if the records differ from the service's, false if derived tables differ from the records.
     is_of_content: bool,
 }
 
-/// Compares a copy with the service's content, and what is derived from its records with them.
+/// Compares the records with the service's digest, and the derived tables with the records.
 fn difference(
     copy: &mut dyn PullTarget,
     dataset: Dataset,
@@ -82,7 +79,7 @@ fn difference(
     let ours = copy.digest(dataset)?;
     if ours != *theirs {
         let (ours, theirs) = (ours.records, theirs.records);
-        let counts = if ours == theirs { String::new() } else { format!(" (there were {ours} records for {theirs})") };
+        let counts = if ours == theirs { String::new() } else { format!(" ({ours} records instead of {theirs})") };
         let text = format!("it differs from the service's content{counts}");
         return Ok(Some(CopyFault { text, is_of_content: true }));
     }

@@ -73,7 +73,7 @@ fn the_servers_own_certificate_is_the_one_that_is_accepted() {
     let address = server.address.to_string();
     let cases = [
         (Some("own.pem"), 0, "ok"),
-        (Some("other.pem"), 1, "it shows another one"),
+        (Some("other.pem"), 1, "the server has another one"),
         (Some("own-key.pem"), 1, "must hold the certificate"),
         (Some("none.pem"), 1, "none.pem"),
         (None, 1, "http://127.0.0.1"),

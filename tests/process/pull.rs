@@ -101,7 +101,7 @@ fn a_license_change_and_a_restore_bring_what_differs() {
     pulled.pull("");
     pulled.site.license("all", "--dataset conferences --dataset journals --year 2026");
     let done = pulled.settle("conferences", "--dataset conferences --json");
-    assert!(done.stderr.contains("taking what entered and left"), "{done:?}");
+    assert!(done.stderr.contains("applying the difference"), "{done:?}");
     let told: Vec<Value> = done.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(told.len(), 900, "three in four leave, and nothing else is told");
     assert!(told.iter().all(|line| line["dataset"] == "conferences" && line["entry"]["deleted"] == true));

@@ -57,7 +57,7 @@ fn a_dataset_that_the_license_lacks_is_passed_over_or_told() {
     let mut client = pulled.client();
     wait_until("narrowed", SOON, || (client.get("/v1/journals").status == 403).then_some(()));
     let done = pulled.pull("");
-    assert_eq!(done.stderr, "journals: not in the license, passed over\n");
+    assert_eq!(done.stderr, "journals: not in the license, skipped\n");
     let named = pulled.run("--dataset journals");
     assert!(named.code == Some(3) && named.stderr.contains("does not have the dataset `journals`"), "{named:?}");
 
@@ -99,10 +99,14 @@ fn what_is_no_copy_of_this_service_is_left_alone() {
     };
     let whole = fs::read(&pulled.copy).unwrap();
     let cases: [(&str, Vec<u8>, &str); 6] = [
-        ("text", b"id,name\n1,a\n".repeat(20), "is no copy that `medfeed pull` made"),
-        ("short", b"x".to_vec(), "is no copy that `medfeed pull` made"),
-        ("redb", fs::read(pulled.site.db()).unwrap(), "is no copy that `medfeed pull` made"),
-        ("sqlite", sqlite("CREATE TABLE mine (x); INSERT INTO mine VALUES (1)"), "is no copy that `medfeed pull` made"),
+        ("text", b"id,name\n1,a\n".repeat(20), "is not a copy made by `medfeed pull`"),
+        ("short", b"x".to_vec(), "is not a copy made by `medfeed pull`"),
+        ("redb", fs::read(pulled.site.db()).unwrap(), "is not a copy made by `medfeed pull`"),
+        (
+            "sqlite",
+            sqlite("CREATE TABLE mine (x); INSERT INTO mine VALUES (1)"),
+            "is not a copy made by `medfeed pull`",
+        ),
         ("newer", newer, "written by another version of this program (format 99"),
         ("cut", whole[..whole.len() / 2].to_vec(), "damaged"),
     ];
@@ -121,7 +125,7 @@ fn what_is_no_copy_of_this_service_is_left_alone() {
     assert_eq!(pulled.content("conferences"), before);
     pulled.tamper("UPDATE sync SET token = 'x'");
     let done = pulled.run("");
-    assert!(done.code == Some(4) && done.stderr.contains("has not issued the sync token"), "{done:?}");
+    assert!(done.code == Some(4) && done.stderr.contains("did not issue the sync token"), "{done:?}");
     assert_eq!(pulled.content("conferences").lines, before.lines);
     let output = pulled.command(&other.url(), "--reload").env("MEDFEED_KEY", &other.key).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -160,7 +164,7 @@ fn one_pull_at_a_time_works_on_a_copy() {
     let mut follower = Process::spawn(&mut pulled.command(&pulled.url(), "--follow --every 10ms"));
     wait_until("followed", SOON, || super::pulled::read(&pulled.copy, "journals").ok().flatten());
     let second = pulled.run("");
-    assert!(second.code == Some(1) && second.stderr.contains("another `medfeed pull` is at work"), "{second:?}");
+    assert!(second.code == Some(1) && second.stderr.contains("another `medfeed pull` is using"), "{second:?}");
     // A reader that stays in its transaction keeps its state and hinders nobody.
     let mut reader = super::pulled::open(&pulled.copy).unwrap();
     let reading = reader.transaction().unwrap();
@@ -213,13 +217,13 @@ fn a_comparison_notices_and_mends_what_was_changed() {
             "differs from the service's",
         ),
         ("UPDATE conferences SET json = CAST(json || x'ff' AS TEXT) WHERE id = 300", "differs from the service's"),
-        ("DELETE FROM conferences WHERE id = 17", "there were 299 records for 300"),
-        ("INSERT INTO conferences (id, json) VALUES (9000, '{\"id\":9000}')", "there were 301 records for 300"),
+        ("DELETE FROM conferences WHERE id = 17", "299 records instead of 300"),
+        ("INSERT INTO conferences (id, json) VALUES (9000, '{\"id\":9000}')", "301 records instead of 300"),
         ("UPDATE conferences SET id = 9000 WHERE id = 1", "differs from the service's"),
-        ("INSERT INTO conferences (id, json) VALUES (0, '{\"id\":0}')", "there were 301 records for 300"),
-        ("INSERT INTO conferences (id, json) VALUES (-5, '{\"id\":-5}')", "there were 301 records for 300"),
-        ("INSERT INTO conferences (id, json) VALUES (9223372036854775807, 'x')", "there were 301 records for 300"),
-        ("INSERT INTO conferences (id, json) VALUES (-9223372036854775807 - 1, 'x')", "there were 301 records for 300"),
+        ("INSERT INTO conferences (id, json) VALUES (0, '{\"id\":0}')", "301 records instead of 300"),
+        ("INSERT INTO conferences (id, json) VALUES (-5, '{\"id\":-5}')", "301 records instead of 300"),
+        ("INSERT INTO conferences (id, json) VALUES (9223372036854775807, 'x')", "301 records instead of 300"),
+        ("INSERT INTO conferences (id, json) VALUES (-9223372036854775807 - 1, 'x')", "301 records instead of 300"),
         ("UPDATE conferences SET id = 0 WHERE id = 1", "the id of record 0 does not fit its JSON"),
         (
             "WITH RECURSIVE n (x) AS (SELECT 0 UNION ALL SELECT x - 1 FROM n WHERE x > -2500)
@@ -232,12 +236,12 @@ fn a_comparison_notices_and_mends_what_was_changed() {
         ("UPDATE conferences SET updated_at = NULL WHERE id = 9", "column `updated_at` of record 9"),
         ("DELETE FROM conference_organizations", "`conference_organizations`"),
         ("INSERT INTO conference_tags VALUES (4, 3)", "`conference_tags` does not fit"),
-        ("INSERT INTO conference_tags VALUES (9999, 3)", "a record that is not there"),
-        ("INSERT INTO conference_tags VALUES ('of text', 3)", "a record that is not there"),
-        ("INSERT INTO conference_tags VALUES (-9223372036854775807 - 1, 3)", "a record that is not there"),
-        ("INSERT INTO therapy_areas VALUES (x'00ff')", "no record is linked to"),
+        ("INSERT INTO conference_tags VALUES (9999, 3)", "a link of a missing record"),
+        ("INSERT INTO conference_tags VALUES ('of text', 3)", "a link of a missing record"),
+        ("INSERT INTO conference_tags VALUES (-9223372036854775807 - 1, 3)", "a link of a missing record"),
+        ("INSERT INTO therapy_areas VALUES (x'00ff')", "no record links to"),
         ("UPDATE organizations SET name = 'Other'", "`organizations` does not fit the records that link to `7`"),
-        ("INSERT INTO therapy_areas VALUES ('Stray')", "no record is linked to"),
+        ("INSERT INTO therapy_areas VALUES ('Stray')", "no record links to"),
         ("INSERT INTO conferences_search (conferences_search) VALUES ('delete-all')", "full-text index"),
     ];
     for (sql, fault) in cases {

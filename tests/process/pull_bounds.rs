@@ -150,7 +150,7 @@ fn what_a_broken_service_sends_is_bounded() {
                 }
                 page(stream, r#"{"data":[],"has_more":true,"next_sync_token":"t0"}"#)
             },
-            "gives the sync token that it was asked with",
+            "returns the sync token of the request",
         ),
         (
             "empty pages for ever",

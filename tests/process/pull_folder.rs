@@ -96,7 +96,7 @@ fn files_follow_the_feed() {
     assert_equal(&pulled, "conferences");
     pulled.site.license("all", "--dataset conferences --dataset journals --year 2025 --country Japan");
     let done = settle(&pulled, "--json");
-    assert!(done.stderr.contains("taking what entered and left"), "{done:?}");
+    assert!(done.stderr.contains("applying the difference"), "{done:?}");
     take(done);
     assert_equal(&pulled, "conferences");
     assert_eq!(pulled.pull("--verify").stdout.matches("equal to the service's").count(), 2);
@@ -152,14 +152,14 @@ fn folders_that_are_no_copy_are_left_alone() {
     pulled.site.import("conferences.jsonl", conferences_of_version(3, 1));
     wait_until("followed", SOON, || (text(&copy, "conferences.jsonl") != before).then_some(()));
     let second = pulled.run("");
-    assert!(second.code == Some(1) && second.stderr.contains("another `medfeed pull` is at work"), "{second:?}");
+    assert!(second.code == Some(1) && second.stderr.contains("another `medfeed pull` is using"), "{second:?}");
     fs::rename(&copy, pulled.site.path("taken")).unwrap();
     assert_eq!(follower.ended_within(SOON).expect("ends").code(), Some(4));
 
     pulled.site.write("mine/conferences.jsonl", "mine");
     pulled.copy = pulled.site.path("mine");
     let done = pulled.run("");
-    assert!(done.code == Some(4) && done.stderr.contains("holds files that are no copy"), "{done:?}");
+    assert!(done.code == Some(4) && done.stderr.contains("contains files that are not a copy"), "{done:?}");
     assert_eq!(fs::read_dir(&pulled.copy).unwrap().count(), 1);
 }
 

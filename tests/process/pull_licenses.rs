@@ -57,7 +57,7 @@ fn a_change_of_the_license_costs_what_differs() {
         pulled.assert_equal("conferences");
         let (old, new) = (by_id(&before), by_id(&present));
         let differing = old.keys().chain(new.keys()).filter(|id| old.contains_key(id) != new.contains_key(id)).count();
-        assert_eq!(done.stderr, "conferences: the license changed; taking what entered and left\n", "{scope}");
+        assert_eq!(done.stderr, "conferences: the license changed; applying the difference\n", "{scope}");
         let told = format!("conferences: {differing} changes applied, {} records\n", new.len());
         assert_eq!(done.stdout, told, "{scope}");
         // One request that is refused, then pages of 500, the first one with the parameter.
@@ -250,7 +250,7 @@ fn histories_of_licenses_end_with_the_view() {
         assert_eq!(count_of_exports(&relay), 0, "seed {seed}, round {round}: an export was loaded");
     }
     let notes: BTreeSet<String> = copies.iter().flat_map(|copy| copy.notes.take()).collect();
-    assert_eq!(notes, BTreeSet::from(["conferences: the license changed; taking what entered and left".to_owned()]));
+    assert_eq!(notes, BTreeSet::from(["conferences: the license changed; applying the difference".to_owned()]));
     // The comparison agrees.
     for (copy, scope) in copies.iter().zip(&scopes).take(20).filter(|(_, scope)| scope.datasets.len() == 2) {
         let before = copy.content();

@@ -32,7 +32,10 @@ fn mode(path: &Path) -> u32 {
 fn only_known_forms_of_a_place_are_taken() {
     let pulled = pulled_site();
     let cases = [
-        ("x.csv", "a file that ends .csv, and no copy is kept so; give an SQLite file ending .sqlite, .sqlite3 or .db"),
+        (
+            "x.csv",
+            "a file that ends .csv, which is not a format of copies; give an SQLite file ending .sqlite, .sqlite3 or .db",
+        ),
         ("x.parquet", "a folder ending /"),
         ("copy", "postgres://user@host/database"),
         ("mysql://me:secret@host/x", "an address of another kind"),

@@ -296,7 +296,7 @@ fn a_comparison_notices_and_mends_what_was_changed_in_postgresql() {
         ("DELETE FROM conference_organizations", "`conference_organizations` does not fit the JSON of record 5000"),
         ("INSERT INTO conference_tags VALUES (4, 3)", "`conference_tags` does not fit the JSON of record 4"),
         ("UPDATE organizations SET name = 'Other'", "`organizations` does not fit"),
-        ("INSERT INTO therapy_areas VALUES ('Stray')", "no record is linked to"),
+        ("INSERT INTO therapy_areas VALUES ('Stray')", "no record links to"),
     ];
     for (sql, fault) in cases {
         kept.tamper(sql);
@@ -324,8 +324,8 @@ fn what_is_no_copy_in_postgresql_is_left_alone() {
     kept.pulled.pull("");
     for (more, code, message) in [
         ("&schema=mine", 4, "the schema `mine` of"),
-        ("&schema=theirs", 4, "holds what `medfeed pull` has not made"),
-        ("&schema=Not-a-name", 2, "is no name for the copy's schema"),
+        ("&schema=theirs", 4, "contains objects that `medfeed pull` did not create"),
+        ("&schema=Not-a-name", 2, "is not a valid schema name"),
         ("&schema=empty", 0, ""),
         ("&schema=new", 0, ""),
         ("&schema=select", 0, ""),
@@ -392,7 +392,7 @@ fn one_pull_at_a_time_works_on_a_copy_in_postgresql() {
     let mut follower = Process::spawn(&mut kept.pulled.command(&kept.pulled.url(), "--follow --every 10ms"));
     wait_until("followed", SOON, || kept.read("journals"));
     let second = kept.pulled.run("");
-    assert!(second.code == Some(1) && second.stderr.contains("another `medfeed pull` is at work"), "{second:?}");
+    assert!(second.code == Some(1) && second.stderr.contains("another `medfeed pull` is using"), "{second:?}");
     // Another schema of the same database is another copy.
     let elsewhere = kept.run_to(&format!("{}&schema=second", cluster.url(&kept.database)), ("X", ""), "");
     assert_eq!(elsewhere.code, Some(0), "{elsewhere:?}");
@@ -459,7 +459,7 @@ fn what_the_database_refuses_is_told_and_leaves_the_copy() {
     for (code, exit, message) in [
         ("53100", 1, "no space is left"),
         ("42501", 1, "CREATE SCHEMA name AUTHORIZATION user"),
-        ("25006", 1, "takes no changes"),
+        ("25006", 1, "the server is read-only"),
         ("55P03", 1, "holds a lock"),
         ("58030", 1, "check the server's disk"),
         ("XX001", 4, "are damaged"),

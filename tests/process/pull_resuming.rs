@@ -78,7 +78,7 @@ fn an_export_goes_on_where_it_broke_off() {
         assert_eq!(asked.len(), cuts.len() + 1, "{cuts:?}: {told}");
         assert_eq!(asked[0], None, "{cuts:?}");
         assert!(asked[1..].is_sorted() && asked[1..].iter().all(|at| at > &Some(0)), "{cuts:?}: {asked:?}");
-        assert_eq!(told.matches("; going on in ").count(), cuts.len(), "{cuts:?}: {told}");
+        assert_eq!(told.matches("; resuming in ").count(), cuts.len(), "{cuts:?}: {told}");
         assert!(told.contains("conferences: the export broke off after "), "{cuts:?}: {told}");
         assert!(told.ends_with("conferences: 3000 records loaded\n"), "{cuts:?}: {told}");
         // No byte of the export comes twice; heads do, and what was on its way when a connection broke.
@@ -106,8 +106,8 @@ fn an_export_that_changed_meanwhile_is_loaded_from_its_start() {
         stderr.read_line(&mut line).unwrap();
         line
     };
-    assert!(line().contains("going on in 1 s"));
-    assert!(line().contains("was another one when it came back; trying again"));
+    assert!(line().contains("resuming in 1 s"));
+    assert!(line().contains("has changed since; trying again"));
     let status = pull.ended_within(SOON).expect("it ends");
     assert_eq!(status.code(), Some(0));
     let asked = broken.asked();

@@ -1,4 +1,4 @@
-//! The URL of a copy in PostgreSQL, and how it is connected to.
+//! The URL of a copy in PostgreSQL, and its connection settings.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -17,22 +17,22 @@ use crate::transport::trust;
 /// The schema when the URL names none.
 const SCHEMA: &str = "medfeed";
 
-/// Where a server on the same machine listens when the URL names no host, as Debian has it.
+/// The folder of the server's socket if the URL names no host, as on Debian.
 const SOCKETS: &str = "/var/run/postgresql";
 
-/// How long a connection may take to come about.
+/// The connect timeout.
 const CONNECTING: Duration = Duration::from_secs(15);
 
-/// After how long a silent connection is asked whether the other side is still there.
+/// The idle time before TCP keepalives.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// After how long a connection is given up whose other side does not acknowledge what was sent.
+/// The time after which unacknowledged data closes a connection (`TCP_USER_TIMEOUT`).
 const UNANSWERED: Duration = Duration::from_secs(60);
 
 /// The longest name of a schema, in bytes (PostgreSQL's `NAMEDATALEN` less one).
 const LONGEST_NAME: usize = 63;
 
-/// Where a copy is kept in PostgreSQL.
+/// The URL of a copy in PostgreSQL.
 #[derive(Clone, Debug)]
 pub struct PostgresAddress {
     config: Config,
@@ -45,8 +45,8 @@ pub struct PostgresAddress {
 impl FromStr for PostgresAddress {
     type Err = String;
 
-    /// Reads a URL as `psql` takes it, with `schema` as a further parameter. `sslmode` is `require` unless the server is on
-    /// this machine, and certificates are always verified.
+    /// Parses a URL of `psql`, with the additional parameter `schema`. `sslmode` defaults to `require`, or to `disable` for
+    /// this machine. Certificates are always verified.
     fn from_str(text: &str) -> Result<PostgresAddress, String> {
         let (base, query) = text.split_once('?').unwrap_or((text, ""));
         let (mut schema, mut roots, mut mode) = (None, None, None);
@@ -61,7 +61,7 @@ impl FromStr for PostgresAddress {
                 }
             }
         }
-        // The client takes `+` for itself, and no blank.
+        // The client does not decode `+` as a space.
         let rest = rest.finish().replace('+', "%20");
         let mut config: Config = format!("{base}?{rest}").parse().map_err(|error: postgres::Error| {
             let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
@@ -76,7 +76,7 @@ impl FromStr for PostgresAddress {
         }
         if let Some(schema) = schema.as_deref().filter(|schema| !is_plain_name(schema)) {
             return Err(format!(
-                "`{schema}` is no name for the copy's schema; use small letters, digits and underscores, and a letter first"
+                "`{schema}` is not a valid schema name; use small letters, digits and underscores, and a letter first"
             ));
         }
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
@@ -99,20 +99,17 @@ impl PostgresAddress {
         &self.schema
     }
 
-    /// The address as messages name it.
+    /// The URL, for messages.
     pub fn shown(&self) -> &str {
         &self.shown
     }
 
-    /// Trusts the certificates of this PEM file rather than those of the system, unless the URL names one itself.
+    /// Trusts the certificates of this PEM file instead of the system's, unless the URL names another file.
     pub fn trust(&mut self, ca_file: Option<&Path>) {
         self.roots = self.roots.take().or(ca_file.map(Path::to_owned));
     }
 
     /// Connects.
-    ///
-    /// # Errors
-    /// When there is no server, or it refuses.
     pub fn connect(&self) -> Result<Client, PullError> {
         let unusable = |message: String| PullError::Unusable(format!("{}: {message}", self.shown));
         let mut config = self.config.clone();
@@ -129,13 +126,15 @@ impl PostgresAddress {
     }
 }
 
-/// What libpq calls `verify-ca` and `verify-full` is what `require` is here.
+/// Parses `sslmode`. `require` verifies certificates, like libpq's `verify-full`.
 fn ssl_mode(text: &str) -> Result<SslMode, String> {
     match text {
         "disable" => Ok(SslMode::Disable),
         "prefer" => Ok(SslMode::Prefer),
         "require" | "verify-ca" | "verify-full" => Ok(SslMode::Require),
-        _ => Err(format!("`{text}` is no sslmode; use require (certificates are verified), prefer or disable")),
+        _ => Err(format!(
+            "`{text}` is not a supported sslmode; use require (certificates are verified), prefer or disable"
+        )),
     }
 }
 
@@ -148,7 +147,7 @@ fn is_plain_name(name: &str) -> bool {
         && !name.starts_with("pg_")
 }
 
-/// Whether all servers that are named are on this machine.
+/// Whether all hosts are this machine.
 fn is_local(config: &Config) -> bool {
     let is_local = |host: &Host| match host {
         Host::Unix(_) => true,
@@ -182,10 +181,10 @@ mod tests {
             ("postgres://a,b/x", Ok((SslMode::Require, "medfeed"))),
             ("postgres://me:secret@localhost/x", Err("PGPASSWORD")),
             ("postgres://me@localhost/x?password=secret", Err("PGPASSWORD")),
-            ("postgres://me@localhost/x?sslmode=allow", Err("`allow` is no sslmode")),
-            ("postgres://me@localhost/x?schema=pg_catalog", Err("no name for the copy's schema")),
-            ("postgres://me@localhost/x?schema=Copy", Err("no name for the copy's schema")),
-            ("postgres://me@localhost/x?schema=", Err("no name for the copy's schema")),
+            ("postgres://me@localhost/x?sslmode=allow", Err("`allow` is not a supported sslmode")),
+            ("postgres://me@localhost/x?schema=pg_catalog", Err("not a valid schema name")),
+            ("postgres://me@localhost/x?schema=Copy", Err("not a valid schema name")),
+            ("postgres://me@localhost/x?schema=", Err("not a valid schema name")),
             ("postgres://me@localhost/x?colour=red", Err("colour")),
             ("postgres://me@localhost:port/x", Err("write it as")),
         ];

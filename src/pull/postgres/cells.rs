@@ -1,4 +1,4 @@
-//! Cells as parameters, in results, and as the JSON of many rows.
+//! Converts cells to parameters and JSON, and results to cells.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -13,7 +13,7 @@ use crate::pull::columns::Cell;
 use crate::pull::sql::dialect::{Dialect, Row, Type};
 use crate::pull::sql::schema::SqlTable;
 
-/// A parameter is sent as a text, and the server reads it as the type that the statement needs.
+/// Parameters are sent as text. The server converts them to the types of the statement.
 impl ToSql for Cell {
     fn to_sql(&self, _: &SqlType, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
         match self {
@@ -35,7 +35,7 @@ impl ToSql for Cell {
     postgres::types::to_sql_checked!();
 }
 
-/// The cells of a row. A value of a type that no copy has is null.
+/// The cells of a row. Values of unknown types become null.
 pub fn cells(row: &Answer) -> Row {
     let cell = |(at, kind): (usize, SqlType)| match kind {
         SqlType::INT8 => row.try_get(at).ok().flatten().map(Cell::Integer),
@@ -55,13 +55,13 @@ pub fn json_of(table: &SqlTable, rows: &[Row]) -> Cell {
     json!(objects).to_string().into()
 }
 
-/// A statement that writes the rows of a JSON array. Rows that do not change are left as they are.
+/// A statement that writes the rows of a JSON array. Does not touch rows that are equal.
 pub fn upsert(table: &SqlTable) -> String {
     let list = |columns: &[(&str, Type)], spell: &dyn Fn(&str, &str) -> String| {
         let spelled = columns.iter().map(|(name, kind)| spell(name, Session::type_name(*kind)));
         spelled.collect::<Vec<String>>().join(", ")
     };
-    // The record's JSON comes as a text within JSON, so that it stays as it is.
+    // A record's JSON is a string within the JSON, to keep its bytes.
     let read = |name: &str, kind: &str| format!("{name} {}", if kind == "json" { "text" } else { kind });
     let compared =
         |prefix: &str, name: &str, kind: &str| format!("{prefix}.{name}{}", if kind == "json" { "::text" } else { "" });

@@ -13,7 +13,6 @@ use crate::pull::sql::dialect::{Records, Row, Type};
 use crate::pull::sql::rows::{list, listed};
 use crate::pull::sql::schema::{DatasetTables, SqlTable};
 
-/// The server keeps the place of a copy. Each new connection examines the schema again.
 impl Database for Session {
     type Location = PostgresAddress;
 
@@ -50,7 +49,7 @@ impl Database for Session {
         Ok(())
     }
 
-    /// PostgreSQL updates the full-text index by itself.
+    /// PostgreSQL maintains the full-text index.
     fn write_records(
         &mut self,
         tables: &DatasetTables,
@@ -67,7 +66,7 @@ impl Database for Session {
         Ok(())
     }
 
-    /// Queries are planned well from the first one on. They work without, and the server does this by itself later.
+    /// Updates the planner's statistics. Errors are ignored: the server does this later anyway.
     fn after_load(&mut self, tables: &DatasetTables) {
         let others: String =
             tables.links.iter().map(|links| format!(", {}, {}", links.pairs.name, links.rows.name)).collect();

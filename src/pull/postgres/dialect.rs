@@ -1,6 +1,6 @@
-//! PostgreSQL's words in the statements of a copy.
+//! PostgreSQL's SQL.
 //!
-//! The type `json` keeps a record's bytes as they are. PostgreSQL derives the words of the full-text index by itself.
+//! The type `json` keeps a record's bytes. PostgreSQL maintains the full-text index.
 
 use super::session::Session;
 use crate::model::Dataset;
@@ -20,8 +20,7 @@ const COMMON: &str = "
 last found equal to the service''s content';
 ";
 
-/// How much of a record's text is in the full-text index, in characters: far more than records have, and less than an entry
-/// of the index can hold.
+/// The most characters of a record in the full-text index: more than records have, and less than an entry's limit.
 const SEARCHED_LENGTH: u32 = 50_000;
 
 impl Dialect for Session {
@@ -51,7 +50,7 @@ impl Dialect for Session {
         }
     }
 
-    // The blanks are part of the layout's digest, so they stay as they are in existing copies. The same holds for `comment`.
+    // The layout's digest includes the whitespace here and in `comment`, so it must not change.
     fn search(dataset: Dataset) -> (String, String) {
         // Words are found with and without their accents.
         let texts: Vec<String> = searched(dataset).iter().map(|name| format!("coalesce({name}, '')")).collect();
@@ -88,18 +87,18 @@ impl Dialect for Session {
     fn read(column: &str, kind: Type) -> String {
         match kind {
             Type::Date | Type::Json => format!("{column}::text"),
-            // The form of RFC 3339, unlike that of a cast.
+            // RFC 3339, unlike the result of a cast.
             Type::Time => format!("to_json({column}) #>> '{{}}'"),
             _ => column.to_owned(),
         }
     }
 
-    /// A cell that does not fit the type of its column becomes null. PostgreSQL cannot store NUL, so texts lose it.
+    /// A cell of another type becomes null. PostgreSQL cannot store NUL, so U+FFFD replaces it.
     fn stored(kind: Type, cell: Cell) -> Cell {
         match (kind, cell) {
             (Type::Date, Cell::Text(text)) if parse_date(&text).is_ok() => Cell::Text(text),
             (Type::Time, Cell::Text(text)) => {
-                // As PostgreSQL writes it, so that it can be compared.
+                // PostgreSQL's own form, for comparisons.
                 parse_time(&text).map_or(Cell::Null, |time| time.to_string().replace('Z', "+00:00").into())
             }
             (Type::Text, Cell::Text(text)) => text.replace('\0', "\u{fffd}").into(),

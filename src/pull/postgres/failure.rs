@@ -1,4 +1,4 @@
-//! PostgreSQL's errors, by what can be done about them.
+//! Maps PostgreSQL's errors to a [`PullError`].
 
 use std::error::Error as _;
 use std::io;
@@ -9,7 +9,7 @@ use postgres::error::SqlState;
 use crate::pull::error::PullError;
 use crate::transport::trust;
 
-/// What an error of a statement means for a copy.
+/// Maps an error of a statement.
 pub fn failure(shown: &str, error: &Error) -> PullError {
     let told = told(error);
     if is_lost(error) {
@@ -26,9 +26,9 @@ pub fn failure(shown: &str, error: &Error) -> PullError {
             "{shown}: {told}; the copy needs a schema of its own: have one made by `CREATE SCHEMA name AUTHORIZATION user`, and \
              name it with ?schema=name"
         )),
-        SqlState::READ_ONLY_SQL_TRANSACTION => {
-            PullError::Unwritable(format!("{shown}: {told}; the server takes no changes: name the one that does"))
-        }
+        SqlState::READ_ONLY_SQL_TRANSACTION => PullError::Unwritable(format!(
+            "{shown}: {told}; the server is read-only; give the address of the primary server"
+        )),
         SqlState::LOCK_NOT_AVAILABLE => PullError::Unwritable(format!(
             "{shown}: another session holds a lock on the copy's tables ({told}); end it, or run again later"
         )),
@@ -36,8 +36,8 @@ pub fn failure(shown: &str, error: &Error) -> PullError {
             PullError::Unwritable(format!("{shown}: {told}; check the server's disk and its space, and run again"))
         }
         SqlState::DEPENDENT_OBJECTS_STILL_EXIST => PullError::Unusable(format!(
-            "{shown}: this version of the program makes the copy's tables anew, and something else depends on them ({told}); \
-             drop that, run again, and make it anew"
+            "{shown}: this version creates the copy's tables again, but other objects depend on them ({told}); drop those, run \
+             again, and create them again"
         )),
         _ if matches!(&code.code()[..2], "40" | "53" | "57") => PullError::failed(format!("{shown}: {told}")),
         _ => PullError::Unusable(format!(
@@ -47,7 +47,7 @@ pub fn failure(shown: &str, error: &Error) -> PullError {
     }
 }
 
-/// Whether an error means that the connection is gone: it broke, or the server has ended it.
+/// Whether an error means that the connection broke or the server has closed it.
 pub fn is_lost(error: &Error) -> bool {
     let is_ended = |code: &SqlState| {
         matches!(*code, SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN | SqlState::CANNOT_CONNECT_NOW)
@@ -57,20 +57,20 @@ pub fn is_lost(error: &Error) -> bool {
     error.is_closed() || error.code().map_or_else(|| is_io(error), is_ended)
 }
 
-/// What it means that no connection came about.
+/// Maps an error of an attempt to connect.
 pub fn unconnected(shown: &str, error: &Error) -> PullError {
     if let Some(reason) = trust::reason_in(error) {
         return PullError::Unusable(format!(
-            "{shown}: {reason}; ?sslrootcert= names a file as well, and ?sslmode=disable does without TLS, within a network that \
-             nobody else listens to"
+            "{shown}: {reason}; ?sslrootcert= also names this file; ?sslmode=disable turns TLS off, for networks where nobody can \
+             listen in"
         ));
     }
     let told = told(error);
     let hint = match error.to_string().as_str() {
-        // The client's own words: it does not tell the kinds of its errors otherwise.
+        // The client's messages: its errors have no public kind.
         "error performing TLS handshake" if !is_io(error) => {
-            "give the PEM file of the server's authority with --ca-file or ?sslrootcert=, or ?sslmode=disable within a network \
-             that nobody else listens to"
+            "give the PEM file of the server's authority with --ca-file or ?sslrootcert=, or ?sslmode=disable in a network where \
+             nobody can listen in"
         }
         "invalid configuration" if told.contains("password") => {
             "set PGPASSWORD, or write the password into ~/.pgpass (PGPASSFILE names another file)"
@@ -79,20 +79,20 @@ pub fn unconnected(shown: &str, error: &Error) -> PullError {
         _ => match error.code() {
             Some(code) if *code == SqlState::INVALID_CATALOG_NAME => "make the database first, by `createdb`",
             Some(code) if code.code().starts_with("28") => "check user and password, and the server's pg_hba.conf",
-            Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => "have the right to connect granted",
+            Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => "ask for the right to connect",
             _ => return PullError::failed(format!("{shown} cannot be reached: {told}")),
         },
     };
     PullError::Unusable(format!("{shown}: {told}; {hint}"))
 }
 
-/// Whether the network is the cause. What TLS says of certificates comes as an error of the same type, of invalid data.
+/// Whether the network is the cause. TLS errors are I/O errors too, with the kind `InvalidData`.
 fn is_io(error: &Error) -> bool {
     let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
     cause.is_some_and(|cause| !matches!(cause.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput))
 }
 
-/// The error in words: the server's own where they are from there.
+/// The server's message, or the error with its causes.
 fn told(error: &Error) -> String {
     if let Some(told) = error.as_db_error() {
         let detail = told.detail().map(|detail| format!(": {}", detail.replace('\n', "; "))).unwrap_or_default();

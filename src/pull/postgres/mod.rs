@@ -1,12 +1,12 @@
 //! The copy in a PostgreSQL database: a schema of its own.
 //!
-//! - [`address`]: the URL of a copy, and how it is connected to.
-//! - [`password`]: passwords, from where `psql` takes them.
-//! - [`failure`]: errors, by what can be done about them.
-//! - [`dialect`]: PostgreSQL's words in the statements of a copy.
-//! - [`cells`]: cells as parameters, in results, and as the JSON of many rows.
+//! - [`address`]: the URL of a copy, and its connection settings.
+//! - [`password`]: the sources of passwords, as in `psql`.
+//! - [`failure`]: the errors of PostgreSQL.
+//! - [`dialect`]: PostgreSQL's SQL.
+//! - [`cells`]: converts cells to parameters and JSON, and results to cells.
 //! - [`session`]: a connection that holds the copy's lock.
-//! - [`open`]: which schemas are taken.
+//! - [`open`]: opens the schema of a copy, or creates one.
 
 use std::path::Path;
 
@@ -30,8 +30,7 @@ pub use address::PostgresAddress;
 pub type PostgresCopy = SqlCopy<Session>;
 
 impl PostgresCopy {
-    /// Opens the copy of a service's content, or creates one, as [`SqlCopy::at`] does. Certificates are checked against
-    /// `ca_file`, unless the address names a file itself.
+    /// Opens a copy like [`SqlCopy::at`]. Certificates are checked against `ca_file`, unless the URL names another file.
     pub fn open(
         mut address: PostgresAddress,
         server: &ServerUrl,

@@ -1,4 +1,4 @@
-//! Which schemas are taken.
+//! Opens the schema of a copy, or creates one.
 
 use super::address::PostgresAddress;
 use super::session::Session;
@@ -8,15 +8,11 @@ use crate::pull::sql::database::Database;
 use crate::pull::sql::layout::{self, value_of};
 use crate::pull::sql::schema::FORMAT;
 
-/// Connects, and opens the copy or makes one.
-///
-/// # Errors
-/// When the schema holds something else or a copy of a newer format, is left untouched then; when another pull is at work on
-/// it, or the server refuses.
+/// Connects, and opens or creates the copy. Leaves other schemas untouched.
 pub fn open(address: &PostgresAddress) -> Result<Session, PullError> {
     let mut session = Session::connect(address)?;
     let schema = address.schema();
-    // Whatever is in a schema depends on it.
+    // All objects in a schema depend on it.
     let objects =
         "SELECT (SELECT count(*) FROM pg_depend d WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = n.oid)
          FROM pg_namespace n WHERE nspname = $1::text";
@@ -36,8 +32,8 @@ pub fn open(address: &PostgresAddress) -> Result<Session, PullError> {
         && value_of(&mut session, "made by")?.as_deref() == Some("medfeed pull");
     if !is_copy {
         return Err(PullError::Unusable(format!(
-            "the schema `{schema}` of {} holds what `medfeed pull` has not made, and is left as it is; name another one at the \
-             end of the address: ?schema=NAME",
+            "the schema `{schema}` of {} contains objects that `medfeed pull` did not create, and was not changed; name \
+             another one at the end of the address: ?schema=NAME",
             session.shown()
         )));
     }

@@ -1,4 +1,4 @@
-//! Passwords for PostgreSQL, from where `psql` takes them: the environment, or a file that nobody else can read
+//! Passwords for PostgreSQL, from the same sources as `psql`: the environment, or a file that only its owner can read
 //! (<https://www.postgresql.org/docs/current/libpq-pgpass.html>).
 
 use std::env;
@@ -9,14 +9,11 @@ use std::path::{Path, PathBuf};
 use postgres::Config;
 use postgres::config::Host;
 
-/// The port when none is named.
+/// The default port.
 const PORT: u16 = 5432;
 
-/// The password for a connection: `PGPASSWORD`, else what the file named by `PGPASSFILE`, or `~/.pgpass`, has for it. None is
-/// no error, since many servers ask for none.
-///
-/// # Errors
-/// When there is a file that cannot be read, or that others can read, in words.
+/// The password for a connection: from `PGPASSWORD`, or from the file `PGPASSFILE` or `~/.pgpass`. `None` if there is none:
+/// many servers need no password.
 pub fn password_for(config: &Config) -> Result<Option<String>, String> {
     if let Ok(password) = env::var("PGPASSWORD") {
         return Ok(Some(password));
@@ -45,7 +42,7 @@ fn read(file: &Path) -> Result<String, String> {
     fs::read_to_string(file).map_err(|error| format!("{shown}: {error}"))
 }
 
-/// The password of the first line that fits host, port, database and user.
+/// The password in the first line that matches host, port, database and user.
 fn find(text: &str, wanted: [&str; 4]) -> Option<String> {
     text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
         let fields = fields_of(line);
@@ -55,8 +52,8 @@ fn find(text: &str, wanted: [&str; 4]) -> Option<String> {
     })
 }
 
-/// The fields of a line, each with whether it is a bare `*`. A backslash stands before a colon or backslash that is meant so.
-/// The fifth is the password, with all that follows.
+/// The fields of a line, each with a flag for a bare `*`. A backslash escapes a colon or a backslash. The fifth field is the
+/// rest of the line, the password.
 fn fields_of(line: &str) -> Vec<(String, bool)> {
     let mut fields = vec![String::new()];
     let mut begins = vec![0];

@@ -14,18 +14,17 @@ use crate::pull::columns::Cell;
 use crate::pull::error::PullError;
 use crate::pull::sql::database::Database;
 
-/// The oldest server whose SQL is understood (`server_version_num`): 13, the first with `normalize`.
+/// The oldest supported `server_version_num`: PostgreSQL 13, the first with `normalize`.
 const OLDEST_SERVER: i64 = 130_000;
 
-/// How long the lock of a pull that ended a moment ago is waited for: its server process may still be at work.
+/// The timeout for the lock. The server process of a pull that has just ended may still hold it.
 const ENDING: Duration = Duration::from_secs(5);
 
-/// How often the lock is tried meanwhile.
+/// The pause between two attempts to lock.
 const LOCK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What a session is told first. A pull is alone with its copy, so plans are made for the values at hand, no time limit of
-/// the server's applies while an export comes in, and a lock of somebody else is not waited for without end. The server asks
-/// whether this side is still there, so that the lock of a machine that vanished is not kept.
+/// The settings of a session: plans for the actual parameters, no timeouts while an export arrives, but one for the locks of
+/// other sessions. Keepalives release the copy's lock if this machine vanishes.
 const SETTINGS: &str = "SET TIME ZONE 'UTC'; SET DateStyle TO ISO; SET extra_float_digits = 1;
     SET client_min_messages = warning; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0;
     SET lock_timeout = '30s'; SET plan_cache_mode = force_custom_plan; SET jit = off;
@@ -48,9 +47,6 @@ impl fmt::Debug for Session {
 
 impl Session {
     /// Connects, and takes the copy's lock.
-    ///
-    /// # Errors
-    /// When there is no server or it cannot have a copy, and when another pull holds the lock.
     pub fn connect(address: &PostgresAddress) -> Result<Session, PullError> {
         let shown = address.shown().to_owned();
         let client = address.connect()?;
@@ -67,7 +63,7 @@ impl Session {
                      current_setting('server_encoding')";
         let row = self.query(query, &[])?.pop().unwrap_or_default();
         let [Cell::Integer(number), Cell::Text(version), Cell::Text(encoding)] = &row[..] else {
-            return Err(PullError::failed(format!("{}: the server does not tell its version", self.shown)));
+            return Err(PullError::failed(format!("{}: the server does not report its version", self.shown)));
         };
         if *number < OLDEST_SERVER {
             return Err(PullError::Unusable(format!(
@@ -85,7 +81,7 @@ impl Session {
         Ok(())
     }
 
-    /// Takes the lock that keeps a second pull away; it ends with the connection.
+    /// Takes the copy's lock. The server releases it at the end of the connection.
     fn lock(&mut self, schema: &str) -> Result<(), PullError> {
         let digest = Sha256::digest(format!("medfeed pull {schema}"));
         let key = digest.iter().take(8).fold(0_i64, |key, byte| (key << 8) | i64::from(*byte));
@@ -93,7 +89,7 @@ impl Session {
         while self.query("SELECT pg_try_advisory_lock($1)", &[Cell::Integer(key)])? != [[Cell::Flag(true)]] {
             if begun.elapsed() > ENDING {
                 return Err(PullError::Unwritable(format!(
-                    "another `medfeed pull` is at work on {}; let it go on, or stop it first",
+                    "another `medfeed pull` is using {}; wait until it ends, or stop it",
                     self.shown
                 )));
             }

@@ -1,4 +1,4 @@
-//! Compares everything that is derived from the records with them.
+//! Compares the derived tables with the records' JSON.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub fn find_fault<D: Database>(database: &mut D, tables: &DatasetTables) -> Resu
     database.find_search_fault(tables.dataset)
 }
 
-/// Compares the row and the links of every record, and collects the linked rows.
+/// Compares the row and the links of each record. Adds the linked rows to `expected`.
 fn find_in_records<D: Database>(
     database: &mut D,
     tables: &DatasetTables,
@@ -56,7 +56,7 @@ fn find_in_records<D: Database>(
     }
 }
 
-/// Compares a record's row with its JSON, and collects the record's links. Returns a fault as the error.
+/// Compares a record's row with its JSON. Adds its links to `expected`. Returns a fault as the error.
 fn check_row<D: Dialect>(tables: &DatasetTables, row: &Row, expected: &mut [FoundLinks]) -> Result<(), String> {
     let id = row[0].integer().unwrap_or_default();
     let Some(Cell::Text(json)) = row.last() else { return Err(format!("the JSON of record {id} is no text")) };
@@ -73,8 +73,8 @@ fn check_row<D: Dialect>(tables: &DatasetTables, row: &Row, expected: &mut [Foun
     Ok(())
 }
 
-/// Compares linked rows with those of the records, and finds rows and links that belong to no record. Both datasets may
-/// link to one row. The dataset that was updated last has written it, and its `expected` is the one that is compared.
+/// Compares the linked rows with `expected`, and finds rows and links that belong to no record. If both datasets link to one
+/// row, it comes from the dataset that was updated last.
 fn find_in_linked<D: Database>(
     database: &mut D,
     tables: &DatasetTables,
@@ -85,7 +85,7 @@ fn find_in_linked<D: Database>(
     let id = links.pairs.columns[0].0;
     let dangling = format!("NOT EXISTS (SELECT 1 FROM {} WHERE id = {pairs}.{id})", tables.records.name);
     if database.has(pairs, &dangling)? {
-        return Ok(Some(format!("`{pairs}` has a link of a record that is not there")));
+        return Ok(Some(format!("`{pairs}` has a link of a missing record")));
     }
     for row in database.query(&format!("SELECT {} FROM {table}", links.rows.names()), &[])? {
         let key = key_of(&row[0]);
@@ -97,5 +97,5 @@ fn find_in_linked<D: Database>(
         return Ok(Some(format!("`{table}` lacks `{key}`")));
     }
     let stray = format!("true{}", no_link(links.kind, &format!("{table}.{}", links.kind.own_key())));
-    Ok(database.has(table, &stray)?.then(|| format!("`{table}` has a row that no record is linked to")))
+    Ok(database.has(table, &stray)?.then(|| format!("`{table}` has a row that no record links to")))
 }

@@ -1,4 +1,4 @@
-//! The copy as a target of the feed.
+//! [`PullTarget`] for a copy in a database.
 
 use std::collections::BTreeSet;
 
@@ -30,17 +30,13 @@ pub struct SqlCopy<D: Database> {
     database: Option<D>,
     tables: PerDataset<DatasetTables>,
     server: String,
-    /// The datasets to load before anything else, whatever tokens they have.
+    /// The datasets to load even if they have tokens.
     to_reload: Vec<Dataset>,
 }
 
 impl<D: Database> SqlCopy<D> {
-    /// Opens the copy of a service's content, or creates one. With `reload`, all is loaded again, and the copy may have been
-    /// another service's.
-    ///
-    /// # Errors
-    /// When the place holds something else, a copy of a newer format or of another service, or a copy that another pull is at
-    /// work on. It is left untouched then.
+    /// Opens the copy of a service's content, or creates one. With `reload`, everything is loaded again, and the copy may be that
+    /// of another service. Leaves other files and databases untouched.
     pub fn at(address: D::Location, server: &ServerUrl, reload: bool) -> Result<SqlCopy<D>, PullError> {
         let mut copy = SqlCopy {
             address,
@@ -53,7 +49,7 @@ impl<D: Database> SqlCopy<D> {
         Ok(copy)
     }
 
-    /// The database and the tables. Connects if that is necessary.
+    /// The database and the tables. Connects if necessary.
     fn connected(&mut self) -> Result<(&mut D, &PerDataset<DatasetTables>), PullError> {
         let database = match self.database.take().filter(|database| !database.is_lost()) {
             Some(database) => database,
@@ -65,7 +61,7 @@ impl<D: Database> SqlCopy<D> {
     fn connect(&self) -> Result<D, PullError> {
         let mut database = D::open(&self.address)?;
         let (held, server) = (value_of(&mut database, "server")?, &self.server);
-        // The first load of a reload may replace the content of another service.
+        // A reload may replace the content of another service.
         let is_replaced = self.to_reload.len() == Dataset::ALL.len();
         if let Some(other) = held.filter(|held| held != server && !is_replaced) {
             return Err(PullError::Unusable(format!(
@@ -108,19 +104,19 @@ impl<D: Database> PullTarget for SqlCopy<D> {
         &mut self,
         dataset: Dataset,
         export: &mut Export<'_>,
-        anew: bool,
+        rewrite_all: bool,
         events: &dyn Events,
     ) -> Result<(), PullError> {
         let server = Cell::from(self.server.as_str());
         let (database, tables) = self.connected()?;
         database.in_transaction(|database| {
             forget_others(database, tables, dataset, &server)?;
-            let records = Cell::Integer(load(database, &tables[dataset], export, anew, events)?);
+            let records = Cell::Integer(load(database, &tables[dataset], export, rewrite_all, events)?);
             let note = "INSERT INTO copy VALUES ('server', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
             database.query(note, &[server])?;
-            // A load that leaves rows as they were has not compared all of their tables.
+            // A load that skips equal rows has not checked their derived tables.
             let time = Cell::from(now().to_string());
-            let verified_at = if anew { time.clone() } else { Cell::Null };
+            let verified_at = if rewrite_all { time.clone() } else { Cell::Null };
             let save = "INSERT INTO sync AS s VALUES ($1, $2, $3, $4, $4, $4, $5) ON CONFLICT (dataset) DO UPDATE SET
                 token = excluded.token, records = excluded.records, loaded_at = excluded.loaded_at,
                 changed_at = excluded.changed_at, checked_at = excluded.checked_at,
@@ -159,7 +155,7 @@ impl<D: Database> PullTarget for SqlCopy<D> {
     }
 }
 
-/// Applies the entries of a page; returns the change of the number of records.
+/// Applies the entries of a page. Returns the change in the number of records.
 fn apply<D: Database>(
     database: &mut D,
     tables: &DatasetTables,
@@ -176,7 +172,7 @@ fn apply<D: Database>(
     entries.sort_by_key(|entry| entry.id);
     for entry in entries {
         let was_held = held.remove(&entry.id);
-        // A tombstone may concern a record that the copy never had.
+        // The copy may never have had the record of a tombstone.
         if entry.is_removal && !was_held {
             continue;
         }
@@ -191,22 +187,22 @@ fn apply<D: Database>(
     Ok(change)
 }
 
-/// Writes the records of an export that differ, or all of them if `anew`, and removes the others. Returns the number of
-/// records in the export.
+/// Writes the records of an export that differ, or all of them if `rewrite_all`. Removes all other records. Returns the number
+/// of records in the export.
 fn load<D: Database>(
     database: &mut D,
     tables: &DatasetTables,
     export: &mut Export<'_>,
-    anew: bool,
+    rewrite_all: bool,
     events: &dyn Events,
 ) -> Result<i64, PullError> {
     let dataset = tables.dataset;
-    if anew {
+    if rewrite_all {
         clear_links(database, tables)?;
     }
-    let rebuilds_search = anew || !database.has(dataset.as_str(), "true")?;
+    let rebuilds_search = rewrite_all || !database.has(dataset.as_str(), "true")?;
     let mut writer = RecordWriter::new(tables, !rebuilds_search);
-    // Another program may have written ids that no service has, so reading begins with the smallest number.
+    // Another program may have written invalid ids, so reading begins with the smallest number.
     let mut held = Reader::new(&format!("id, {}", D::JSON_OR_DIGEST), dataset.as_str(), i64::MIN);
     let mut came = 0;
     let remove_until =
@@ -224,7 +220,7 @@ fn load<D: Database>(
         if !is_same {
             events.change(dataset, &entry.json)?;
         }
-        if !is_same || anew {
+        if !is_same || rewrite_all {
             writer.add(database, entry.id, Some(entry.json))?;
         }
         came += 1;
@@ -235,7 +231,7 @@ fn load<D: Database>(
     remove_until(database, &mut held, &mut writer, i64::MAX)?;
     writer.finish(database)?;
     events.progress(dataset, came, export.records);
-    if anew {
+    if rewrite_all {
         sweep_all(database)?;
     }
     if rebuilds_search {
@@ -249,12 +245,12 @@ fn is_json(cell: &Cell, json: &str) -> bool {
     cell.bytes() == json.as_bytes() || *cell.bytes() == *Sha256::digest(json.as_bytes())
 }
 
-/// Empties the link tables of a dataset, whatever they hold.
+/// Empties the link tables of a dataset.
 fn clear_links<D: Database>(database: &mut D, tables: &DatasetTables) -> Result<(), PullError> {
     tables.links.iter().try_for_each(|links| database.batch(&format!("DELETE FROM {}", links.pairs.name)))
 }
 
-/// Removes the records of the other datasets, if they are another service's.
+/// Removes the other datasets if the copy is that of another service.
 fn forget_others<D: Database>(
     database: &mut D,
     all: &PerDataset<DatasetTables>,

@@ -9,29 +9,29 @@ use crate::model::Dataset;
 use crate::pull::columns::Cell;
 use crate::pull::error::PullError;
 
-/// The number of rows that are read at once: another program may have written any number of them.
+/// The number of rows that a query reads at once.
 const READ_AT_ONCE: u32 = 500;
 
-/// An open database. It holds the lock that keeps other pulls away from the copy.
+/// An open database. It holds the copy's lock.
 pub trait Database: Dialect + Debug + Sized {
-    /// The address of a copy.
+    /// The path or URL of a copy.
     type Location: Debug;
 
-    /// How to name another place for a copy, for messages.
+    /// A hint for messages: how to choose another location.
     const OTHER_LOCATION: &str;
 
-    /// Opens a copy, or creates one. Fails when the place holds something else, and leaves that untouched.
+    /// Opens a copy, or creates one. Leaves other files and databases untouched.
     fn open(address: &Self::Location) -> Result<Self, PullError>;
 
-    /// Whether the connection is gone, and the lock with it.
+    /// Whether the connection, and with it the lock, is lost.
     fn is_lost(&self) -> bool {
         false
     }
 
-    /// The address, for messages.
+    /// The location, for messages.
     fn shown(&self) -> String;
 
-    /// Fails when the address leads to another copy by now.
+    /// Fails if the location was removed or now holds another copy.
     fn check_location(&self) -> Result<(), PullError> {
         Ok(())
     }
@@ -39,10 +39,10 @@ pub trait Database: Dialect + Debug + Sized {
     /// Runs statements without parameters.
     fn batch(&mut self, sql: &str) -> Result<(), PullError>;
 
-    /// Runs a statement; returns the rows of its result.
+    /// Runs a statement. Returns its rows.
     fn query(&mut self, sql: &str, params: &[Cell]) -> Result<Vec<Row>, PullError>;
 
-    /// Writes rows of different keys. Replaces the rows that have their keys.
+    /// Inserts rows with distinct keys, or replaces those with the same keys.
     fn write_rows(&mut self, table: &SqlTable, rows: Vec<Row>) -> Result<(), PullError>;
 
     /// Writes and removes records. Updates the full-text index if `updates_search`.
@@ -53,7 +53,7 @@ pub trait Database: Dialect + Debug + Sized {
         updates_search: bool,
     ) -> Result<(), PullError>;
 
-    /// Rebuilds the full-text index of a dataset, if the database does not keep it by itself.
+    /// Rebuilds the full-text index of a dataset, if the database does not maintain it.
     fn rebuild_search(&mut self, _dataset: Dataset) -> Result<(), PullError> {
         Ok(())
     }
@@ -66,7 +66,7 @@ pub trait Database: Dialect + Debug + Sized {
         Ok(())
     }
 
-    /// Compares the full-text index of a dataset with its records; returns the fault.
+    /// Compares the full-text index of a dataset with its records. Returns the fault.
     fn find_search_fault(&mut self, _dataset: Dataset) -> Result<Option<String>, PullError> {
         Ok(None)
     }
@@ -76,7 +76,7 @@ pub trait Database: Dialect + Debug + Sized {
         self.batch(Self::BEGIN)?;
         let done = work(self).and_then(|done| self.batch("COMMIT").map(|()| done));
         if done.is_err() && !self.is_lost() {
-            // The first error counts. After some errors the database has rolled back by itself.
+            // Returns the first error. After some errors, the database has already rolled back.
             let _ = self.batch("ROLLBACK");
         }
         done
@@ -88,23 +88,23 @@ pub trait Database: Dialect + Debug + Sized {
     }
 }
 
-/// Reads the rows of a table in the order of ids, some at a time.
+/// Reads the rows of a table in batches, ordered by id.
 #[derive(Debug)]
 pub struct Reader {
     query: String,
-    /// The first id that was not read yet; `None` after the last one.
+    /// The first id of the next batch; `None` at the end.
     next: Option<i64>,
     rows: VecDeque<Row>,
 }
 
 impl Reader {
-    /// Reads columns from an id on. The first column is `id`.
+    /// Reads from an id on. The first column must be `id`.
     pub fn new(columns: &str, table: &str, from: i64) -> Reader {
         let query = format!("SELECT {columns} FROM {table} WHERE id >= $1 ORDER BY id LIMIT {READ_AT_ONCE}");
         Reader { query, next: Some(from), rows: VecDeque::new() }
     }
 
-    /// Returns the next rows; none after the last one.
+    /// Returns the next batch; empty at the end.
     pub fn some<D: Database>(&mut self, database: &mut D) -> Result<Vec<Row>, PullError> {
         let Some(from) = self.next else { return Ok(Vec::new()) };
         let rows = database.query(&self.query, &[Cell::Integer(from)])?;

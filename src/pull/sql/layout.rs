@@ -16,13 +16,13 @@ pub fn create<D: Database>(database: &mut D) -> Result<(), PullError> {
 
 /// Returns a value of the table `copy`.
 pub fn value_of<D: Database>(database: &mut D, name: &str) -> Result<Option<String>, PullError> {
-    // The table may be somebody else's, with any types.
+    // The table may belong to another program, with other types.
     let query = "SELECT CAST(value AS text) FROM copy WHERE CAST(name AS text) = $1";
     let row = database.query(query, &[name.into()])?.pop().unwrap_or_default();
     Ok(if let [Cell::Text(value)] = &row[..] { Some(value.clone()) } else { None })
 }
 
-/// Creates the derived tables again if another version of the program has created them otherwise.
+/// Creates the derived tables again if their layout is that of another version.
 pub fn renew<D: Database>(database: &mut D) -> Result<(), PullError> {
     let wanted = layout::<D>();
     if value_of(database, "layout")?.as_deref() == Some(&*wanted) {
@@ -42,12 +42,12 @@ pub fn renew<D: Database>(database: &mut D) -> Result<(), PullError> {
     })
 }
 
-/// Writes the records that were set aside into the new tables.
+/// Writes the records of `old_DATASET` into the new tables.
 fn take_back<D: Database>(database: &mut D, dataset: Dataset) -> Result<(), PullError> {
     let tables = DatasetTables::new(dataset);
     let mut writer = RecordWriter::new(&tables, false);
     let old = format!("old_{dataset}");
-    // Other ids are not the service's.
+    // Skips invalid ids.
     let mut reader = Reader::new("id, json", &old, 1);
     while let Some(row) = reader.next_until(database, MAX_ID)? {
         if let [Cell::Integer(id), Cell::Text(json)] = &row[..] {

@@ -2,9 +2,9 @@
 //!
 //! - [`database`]: the differences between SQLite and PostgreSQL.
 //! - [`schema`]: the tables and views, and the statements that create them.
-//! - [`rows`]: writing records into all of their tables.
+//! - [`rows`]: writes records into all of their tables.
 //! - [`layout`]: creates the tables, and replaces those of another version.
-//! - [`check`]: compares everything that is derived from the records with them.
+//! - [`check`]: compares the derived tables with the records' JSON.
 //! - [`copy`]: the copy as a [`PullTarget`](super::PullTarget).
 
 pub mod check;

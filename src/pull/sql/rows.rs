@@ -1,4 +1,4 @@
-//! Writing records into all of their tables, some at a time. A database writes each table in as few statements as it can.
+//! Writes records into all of their tables, in batches.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,22 +12,22 @@ use crate::pull::columns::{Cell, cell_of};
 use crate::pull::error::PullError;
 use crate::pull::tables::{LinkedKind, items_of, linked, no_link};
 
-/// The number of records that are written at once.
+/// The most records of a batch.
 const WRITE_AT_ONCE: usize = 1000;
 
-/// About how many bytes of JSON are written at once, if that is less.
+/// The approximate limit of a batch in bytes of JSON.
 const WRITE_BYTES: usize = 4 << 20;
 
-/// The links of some records to rows of a kind.
+/// The links of some records to rows of one kind.
 #[derive(Clone, Debug, Default)]
 pub struct FoundLinks {
-    /// The ids of records, each with the key of a linked row.
+    /// Pairs of a record's id and the key of a linked row.
     pub pairs: BTreeSet<(i64, String)>,
     /// The linked rows by key.
     pub rows: BTreeMap<String, Row>,
 }
 
-/// The row of a record. `json` is the record's text.
+/// The row of a record with the text `json`.
 pub fn row_of<D: Dialect>(tables: &DatasetTables, id: i64, record: &Value, json: &str) -> Row {
     let mut row = vec![Cell::Integer(id)];
     row.extend(tables.columns.iter().map(|column| D::stored(column.kind.into(), cell_of(column, record))));
@@ -36,7 +36,7 @@ pub fn row_of<D: Dialect>(tables: &DatasetTables, id: i64, record: &Value, json:
     row
 }
 
-/// Adds the links of a record to those of other records.
+/// Adds the links of a record to `found`, which has an item for each link table.
 pub fn add_links<D: Dialect>(tables: &DatasetTables, id: i64, record: &Value, found: &mut [FoundLinks]) {
     for (links, found) in tables.links.iter().zip(found) {
         for row in items_of(tables.columns, links.kind, record).filter_map(|item| linked_row::<D>(links, item)) {
@@ -70,14 +70,14 @@ pub fn key_of(cell: &Cell) -> String {
     }
 }
 
-/// A query of rows that a parameter holds as a JSON array of arrays.
+/// A query of the rows in a parameter, a JSON array of arrays.
 pub fn listed<D: Dialect>(parameter: &str, types: &[Type]) -> String {
     let column = |(at, kind): (usize, &Type)| format!("CAST(value ->> {at} AS {})", D::type_name(*kind));
     let columns: Vec<String> = types.iter().enumerate().map(column).collect();
     format!("SELECT {} FROM {}({parameter})", columns.join(", "), D::JSON_ITEMS)
 }
 
-/// The parameter of [`listed`] for rows of one item.
+/// The parameter of [`listed`] for rows with one column.
 pub fn list<T: Serialize>(items: impl IntoIterator<Item = T>) -> Cell {
     json!(items.into_iter().map(|item| [item]).collect::<Vec<_>>()).to_string().into()
 }
@@ -90,21 +90,21 @@ pub struct RecordWriter<'a> {
     /// The JSON of records to write; `None` for records to remove.
     waiting: BTreeMap<i64, Option<Box<str>>>,
     waiting_bytes: usize,
-    /// The linked rows that were written already, for each link table.
+    /// The linked rows already written, for each link table.
     written: Vec<BTreeMap<String, Row>>,
     /// The keys that lost a link, for each link table.
     unlinked: Vec<BTreeSet<String>>,
 }
 
 impl<'a> RecordWriter<'a> {
-    /// A writer of a dataset's tables. It updates the full-text index, or leaves that to the caller.
+    /// Writes to a dataset's tables, and to the full-text index if `updates_search`.
     pub fn new(tables: &'a DatasetTables, updates_search: bool) -> RecordWriter<'a> {
         let (written, unlinked) =
             (vec![BTreeMap::new(); tables.links.len()], vec![BTreeSet::new(); tables.links.len()]);
         RecordWriter { tables, updates_search, waiting: BTreeMap::new(), waiting_bytes: 0, written, unlinked }
     }
 
-    /// Writes a record, or removes the one of an id, at once or with later ones.
+    /// Adds a record to the batch, or the removal of an id. Writes a full batch.
     pub fn add<D: Database>(&mut self, database: &mut D, id: i64, json: Option<Box<str>>) -> Result<(), PullError> {
         self.waiting_bytes += json.as_ref().map_or(0, |json| json.len());
         self.waiting.insert(id, json);
@@ -112,7 +112,7 @@ impl<'a> RecordWriter<'a> {
         if is_full { self.write(database) } else { Ok(()) }
     }
 
-    /// Writes the rest, and removes linked rows that have lost their last link.
+    /// Writes the last batch, and removes linked rows without links.
     pub fn finish<D: Database>(mut self, database: &mut D) -> Result<(), PullError> {
         self.write(database)?;
         for (links, unlinked) in self.tables.links.iter().zip(self.unlinked).filter(|(_, keys)| !keys.is_empty()) {
@@ -151,7 +151,7 @@ impl<'a> RecordWriter<'a> {
         Ok(())
     }
 
-    /// Reads the waiting records. Returns their rows by id, and their links for each link table.
+    /// Empties the batch. Returns its rows by id, and their links for each link table.
     fn take_waiting<D: Database>(&mut self) -> Result<(Records, Vec<FoundLinks>), PullError> {
         let (mut records, mut found) = (Records::new(), vec![FoundLinks::default(); self.tables.links.len()]);
         for (id, json) in std::mem::take(&mut self.waiting) {
@@ -188,13 +188,13 @@ fn unlink<D: Dialect>(links: &LinkTables) -> String {
     format!("DELETE FROM {} WHERE ({}) IN ({})", links.pairs.name, links.pairs.names(), listed::<D>("$1", &types))
 }
 
-/// A statement that removes linked rows that have no link: a copy holds no names that its records do not have.
+/// A statement that removes the linked rows without links.
 fn sweep(kind: &LinkedKind, condition: &str) -> String {
     let no_link = no_link(kind, &format!("{}.{}", kind.table, kind.own_key()));
     format!("DELETE FROM {} WHERE {condition}{no_link}", kind.table)
 }
 
-/// Removes all linked rows that have no link.
+/// Removes all linked rows without links.
 pub fn sweep_all<D: Database>(database: &mut D) -> Result<(), PullError> {
     linked().iter().try_for_each(|kind| database.batch(&sweep(kind, "true")))
 }

@@ -1,6 +1,6 @@
 //! The tables and views, and the statements that create them.
 //!
-//! A record's row has its cells and, in `json`, the bytes that the service sent. All else is derived from `json`.
+//! The column `json` holds a record as the service sent it. All other columns and tables are derived from it.
 
 use sha2::{Digest as _, Sha256};
 
@@ -9,10 +9,10 @@ use crate::model::Dataset;
 use crate::pull::columns::{Column, columns};
 use crate::pull::tables::{LinkedKind, id_column, linked, links};
 
-/// Raised when an older program must not go on with a newer copy.
+/// The format of a copy. It changes if older versions must not use newer copies.
 pub const FORMAT: i32 = 1;
 
-/// Views for the usual questions, with the names of a [`Dialect`]'s words in braces. Days are those of UTC.
+/// Views for common questions. The expressions in braces come from [`Dialect::VIEW_WORDS`]. Days are in UTC.
 const VIEWS: [(&str, &str); 6] = [
     (
         "upcoming_conferences",
@@ -54,7 +54,7 @@ const VIEWS: [(&str, &str); 6] = [
 pub struct SqlTable {
     /// Its name.
     pub name: String,
-    /// The names and types of its columns, those of the primary key first.
+    /// The names and types of its columns, primary key first.
     pub columns: Vec<(&'static str, Type)>,
     /// The number of columns of the primary key.
     pub keys: usize,
@@ -162,7 +162,7 @@ fn create_table<D: Dialect>(table: &SqlTable, more: &str) -> String {
     format!("CREATE TABLE {} ({}{more}){end};", table.name, columns.join(", "))
 }
 
-// The blanks are part of the layout's digest, so they stay as they are in existing copies.
+// The layout's digest includes the whitespace, so it must not change.
 fn create_links<D: Dialect>(dataset: Dataset, links: &LinkTables) -> String {
     let (table, target, end) = (&links.pairs.name, links.kind.table, D::BY_KEY);
     let [(id, id_type), (key, key_type)] = [0, 1].map(|at| links.pairs.columns[at]);

@@ -32,7 +32,7 @@ impl Database for SqliteFile {
             return Ok(());
         }
         Err(PullError::Unusable(format!(
-            "{}: another file has taken the copy's place meanwhile; run again to go on with that one",
+            "{}: another file has replaced the copy; run again to use that one",
             self.path.display()
         )))
     }
@@ -59,7 +59,7 @@ impl Database for SqliteFile {
         updates_search: bool,
     ) -> Result<(), PullError> {
         let statements = Statements::new(tables, updates_search);
-        // In the order of ids: the full-text index gathers rising ids, and writes them to the disk in one go.
+        // The full-text index buffers rising ids, and writes them to the disk together.
         self.run(|connection| records.into_iter().try_for_each(|(id, row)| statements.write(connection, id, row)))
     }
 

@@ -1,4 +1,4 @@
-//! SQLite's words in the statements of a copy.
+//! SQLite's SQL.
 
 use super::file::SqliteFile;
 use crate::model::Dataset;
@@ -44,7 +44,7 @@ impl Dialect for SqliteFile {
         }
     }
 
-    // The blanks are part of the layout's digest, so they stay as they are in existing copies.
+    // The layout's digest includes the whitespace, so it must not change.
     fn search(dataset: Dataset) -> (String, String) {
         let index = format!(
             "
@@ -67,7 +67,7 @@ impl Dialect for SqliteFile {
         column.to_owned()
     }
 
-    /// SQLite has no type for flags. It stores all other cells as they are.
+    /// SQLite stores flags as integers.
     fn stored(_kind: Type, cell: Cell) -> Cell {
         match cell {
             Cell::Flag(flag) => Cell::Integer(flag.into()),

@@ -1,4 +1,4 @@
-//! SQLite's errors, by what can be done about them.
+//! Maps SQLite's errors to a [`PullError`].
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use rusqlite::{Error, ErrorCode};
 
 use crate::pull::error::PullError;
 
-/// What an error of SQLite means for a copy.
+/// Maps an error of SQLite.
 pub fn failure(path: &Path, error: &Error) -> PullError {
     let path = path.display();
     match error.sqlite_error_code() {
@@ -29,7 +29,7 @@ pub fn failure(path: &Path, error: &Error) -> PullError {
     }
 }
 
-/// The error of a file that is something else.
+/// The error for a file that is not a copy.
 pub fn no_copy(path: &impl std::fmt::Display) -> PullError {
-    PullError::Unusable(format!("{path} is no copy that `medfeed pull` made, and is left as it is; give another path"))
+    PullError::Unusable(format!("{path} is not a copy made by `medfeed pull`, and was not changed; give another path"))
 }

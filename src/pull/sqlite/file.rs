@@ -12,7 +12,7 @@ use crate::pull::error::PullError;
 use crate::pull::sql::dialect::Row;
 use crate::pull::sql::schema::SqlTable;
 
-/// A file that is open and locked.
+/// An open and locked file.
 #[derive(Debug)]
 pub struct SqliteFile {
     /// The path of the file.
@@ -21,7 +21,7 @@ pub struct SqliteFile {
     pub connection: Connection,
     /// The device and inode of the file.
     pub identity: (u64, u64),
-    /// Keeps other pulls away while the file is open.
+    /// The lock against other pulls.
     pub lock: File,
 }
 

@@ -25,7 +25,7 @@ pub mod records;
 pub type SqliteCopy = SqlCopy<SqliteFile>;
 
 impl SqliteCopy {
-    /// Opens the copy of a service's content, or creates one, as [`SqlCopy::at`] does.
+    /// Opens a copy like [`SqlCopy::at`].
     pub fn open(path: &Path, server: &ServerUrl, reload: bool) -> Result<SqliteCopy, PullError> {
         SqlCopy::at(path.to_owned(), server, reload)
     }

@@ -1,4 +1,4 @@
-//! Which files are taken, and for whom they are kept.
+//! Opens the file of a copy, or creates one.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -18,26 +18,23 @@ use crate::pull::sql::database::Database;
 use crate::pull::sql::layout;
 use crate::pull::sql::schema::FORMAT;
 
-/// How much of the file is held in memory, in KiB: a million records are loaded within it.
+/// The page cache, in KiB. A load of a million records needs no more.
 const CACHE_KIB: i32 = 16 * 1024;
 
-/// How long another program that writes to the file is waited for.
+/// The timeout for the lock of another program that writes to the file.
 const BUSY: Duration = Duration::from_secs(30);
 
 /// The first bytes of every SQLite file (<https://sqlite.org/fileformat.html>).
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
-/// Opens a copy, or makes one.
-///
-/// # Errors
-/// When the file is something else, of a newer format, or in use by another pull; it is left untouched then.
+/// Opens or creates a copy. Leaves other files untouched.
 pub fn open(path: &Path) -> Result<SqliteFile, PullError> {
-    // The lock's file stands beside the copy, so first see that there is none or a copy.
+    // Checked before the lock file is created next to it.
     has_copy(path)?;
     let lock = lock(path)?;
     let is_there = has_copy(path)?;
     if !is_there {
-        // Made here, so that the umask does not open it to others. SQLite gives its mode to the files beside it.
+        // The file's mode must not depend on the umask. SQLite uses it for its other files too.
         make_file(path).map_err(|error| PullError::Unusable(format!("{}: {error}", path.display())))?;
     }
     let connection = connect(path).map_err(|error| failure(path, &error))?;
@@ -50,10 +47,7 @@ pub fn open(path: &Path) -> Result<SqliteFile, PullError> {
     Ok(file)
 }
 
-/// Device and inode of what a path leads to.
-///
-/// # Errors
-/// When there is nothing.
+/// The device and inode of a path.
 pub fn identity(path: &Path) -> Result<(u64, u64), PullError> {
     let found = fs::metadata(path).map_err(|error| {
         PullError::Unusable(format!("{}: the copy has gone ({error}); run again to make a new one", path.display()))
@@ -61,13 +55,13 @@ pub fn identity(path: &Path) -> Result<(u64, u64), PullError> {
     Ok((found.dev(), found.ino()))
 }
 
-/// Whether a file begins as SQLite's do.
+/// Whether a file begins with SQLite's magic bytes.
 pub fn is_sqlite(file: &mut File) -> bool {
     let mut begin = [0; MAGIC.len()];
     file.read_exact(&mut begin).is_ok() && begin == *MAGIC
 }
 
-/// Whether there is a copy at a path. Fails when there is something else, and changes nothing.
+/// Whether there is a copy at a path. Fails if there is another file. Changes nothing.
 fn has_copy(path: &Path) -> Result<bool, PullError> {
     match fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -81,7 +75,7 @@ fn has_copy(path: &Path) -> Result<bool, PullError> {
         Err(error) => return Err(PullError::Unusable(format!("{}: {error}", path.display()))),
         Ok(found) if !found.is_file() => return Err(no_copy(&path.display())),
         Ok(found) if found.len() == 0 => return Ok(false),
-        // SQLite takes a file that is shorter than its header for an empty database, and would write over it.
+        // SQLite would overwrite a file that is shorter than its header.
         Ok(_) if !open_file(path).is_ok_and(|mut file| is_sqlite(&mut file)) => return Err(no_copy(&path.display())),
         Ok(_) => {}
     }
@@ -99,7 +93,7 @@ fn has_copy(path: &Path) -> Result<bool, PullError> {
              version, or give another path",
             path.display()
         ))),
-        // What a pull leaves that is killed before its first commit.
+        // Left by a pull that was killed before its first commit.
         Ok((0, 0, 0)) => Ok(false),
         Ok(_) => Err(no_copy(&path.display())),
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => Err(no_copy(&path.display())),
@@ -114,13 +108,12 @@ fn lock(path: &Path) -> Result<File, PullError> {
 }
 
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    // Without the flag for addresses: a name such as `file:x.db` is a name.
+    // No `SQLITE_OPEN_URI`: `file:x.db` is a file name.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY)?;
     connection.set_prepared_statement_cache_capacity(64);
-    // Readers go on while a page or an export is written. What a power cut takes is whole transactions, the newest ones,
-    // tokens included.
+    // WAL does not block readers. A power cut can lose the newest transactions, but only whole ones.
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", "normal")?;
     connection.pragma_update(None, "foreign_keys", "off")?;

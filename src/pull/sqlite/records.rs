@@ -1,4 +1,4 @@
-//! Writing records, and keeping the full-text index with them.
+//! Writes records and their full-text index.
 
 use std::iter::once;
 
@@ -10,11 +10,11 @@ use crate::pull::sql::dialect::{Dialect, Row};
 use crate::pull::sql::schema::DatasetTables;
 use crate::pull::tables::searched;
 
-/// The statements that write a record and its words.
+/// The statements that write a record and its full-text index.
 pub struct Statements<'a> {
     tables: &'a DatasetTables,
     updates_search: bool,
-    /// The indexes of the id and of the columns in the full-text index.
+    /// The positions of the id and of the columns in the full-text index.
     searched: Vec<usize>,
     /// Selects the id of a record, its texts in the full-text index, and its JSON.
     select: String,
@@ -23,8 +23,8 @@ pub struct Statements<'a> {
     delete: String,
     /// Adds an id and its texts to the full-text index.
     search: String,
-    /// Removes an id and its texts from the full-text index. It names values rather than selecting them: before a statement
-    /// that may concern several rows, the index writes everything to the disk, and that takes five times as long.
+    /// Removes an id and its texts from the full-text index. It uses `VALUES`: with `SELECT`, the index flushes to the disk
+    /// before each statement, which takes five times as long.
     unsearch: String,
 }
 
@@ -52,7 +52,7 @@ impl<'a> Statements<'a> {
         }
     }
 
-    /// Writes a record, or removes the one of an id if there is no row.
+    /// Writes a record, or removes it if `row` is `None`.
     pub fn write(&self, connection: &Connection, id: i64, row: Option<Row>) -> rusqlite::Result<()> {
         let key = vec![Cell::Integer(id)];
         if !self.updates_search {
@@ -84,7 +84,7 @@ impl<'a> Statements<'a> {
         self.searched.iter().map(|at| row[*at].clone()).collect()
     }
 
-    /// The same of a record's JSON; `None` if another program has damaged it.
+    /// Like `words`, from a record's JSON; `None` if the JSON is invalid.
     fn words_of(&self, id: i64, json: &Cell) -> Option<Row> {
         let Cell::Text(json) = json else { return None };
         let record = serde_json::from_str(json).ok()?;
