@@ -89,7 +89,7 @@ enum Command {
     Show(show::ShowArgs),
     /// Show the commits: who changed what, and when
     #[command(args = common::read_options())]
-    Log(log::LogArgs),
+    Log(log::CommitLogArgs),
     /// Compare every index, hash and count of the database with its records
     #[command(args = common::write_options())]
     Check(check::CheckArgs),

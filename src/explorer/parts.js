@@ -14,7 +14,7 @@ const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', '
 export function date(from, to) {
 	if (!from) return null;
 	const [first, last] = [from, to ?? from].map(day => [+day.slice(8, 10), MONTHS[day.slice(5, 7) - 1], day.slice(0, 4)]);
-	// What both days share stands once, at the end.
+	// Parts that both days share appear once, at the end.
 	const shared = [2, 1, 0].find(part => first[part] !== last[part]) ?? -1;
 	return (shared < 0 ? '' : first.slice(0, shared + 1).join(' ') + ' – ') + last.join(' ');
 }

@@ -27,11 +27,11 @@ pub(in crate::cli) struct ExportArgs {
     target: PathBuf,
     /// The format of the files [default: jsonl, or xlsx for a name ending .xlsx]
     #[arg(long)]
-    format: Option<ExportFormat>,
+    format: Option<ExportFileFormat>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ExportFormat {
+enum ExportFileFormat {
     /// One JSON object per line
     Jsonl,
     /// Tables
@@ -40,12 +40,12 @@ enum ExportFormat {
     Xlsx,
 }
 
-impl ExportFormat {
+impl ExportFileFormat {
     const fn ending(self) -> &'static str {
         match self {
-            ExportFormat::Jsonl => "jsonl",
-            ExportFormat::Csv => "csv",
-            ExportFormat::Xlsx => "xlsx",
+            ExportFileFormat::Jsonl => "jsonl",
+            ExportFileFormat::Csv => "csv",
+            ExportFileFormat::Xlsx => "xlsx",
         }
     }
 }
@@ -67,7 +67,7 @@ pub(in crate::cli) fn run(common: &Common, args: ExportArgs) -> anyhow::Result<E
     let target = ExportTarget::of(args, permissions)?;
     target.permissions.create_folder(&target.folder).with_context(|| target.folder.display().to_string())?;
     let references = snapshot.references()?;
-    let files = if target.format == ExportFormat::Xlsx {
+    let files = if target.format == ExportFileFormat::Xlsx {
         vec![write_workbook(snapshot, &target)?]
     } else {
         refuse_other_files(&target)?;
@@ -88,7 +88,7 @@ struct ExportTarget {
     folder: PathBuf,
     /// The path of the workbook.
     workbook: PathBuf,
-    format: ExportFormat,
+    format: ExportFileFormat,
     permissions: FilePermissions,
 }
 
@@ -97,8 +97,8 @@ impl ExportTarget {
         let given = args.target;
         let is_workbook =
             given.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("xlsx")) && !given.is_dir();
-        let format = args.format.unwrap_or(if is_workbook { ExportFormat::Xlsx } else { ExportFormat::Jsonl });
-        if is_workbook && format != ExportFormat::Xlsx {
+        let format = args.format.unwrap_or(if is_workbook { ExportFileFormat::Xlsx } else { ExportFileFormat::Jsonl });
+        if is_workbook && format != ExportFileFormat::Xlsx {
             bail!("{} is the name of a workbook; write a folder, or --format xlsx", given.display());
         }
         let workbook = if is_workbook { given.clone() } else { given.join(WORKBOOK_STEM).with_extension("xlsx") };
@@ -108,7 +108,7 @@ impl ExportTarget {
             _ => given,
         };
         let target = ExportTarget { folder, workbook, format, permissions };
-        if !is_workbook && format == ExportFormat::Xlsx {
+        if !is_workbook && format == ExportFileFormat::Xlsx {
             refuse_other_files(&target)?;
         }
         Ok(target)
@@ -163,10 +163,10 @@ fn refuse_other_files(target: &ExportTarget) -> anyhow::Result<()> {
     let names = stems.iter().flat_map(|stem| {
         ["jsonl", "csv", "xlsx", "jsonl.gz", "csv.gz"]
             .into_iter()
-            .filter(|ending| target.format == ExportFormat::Xlsx || *ending != target.format.ending())
+            .filter(|ending| target.format == ExportFileFormat::Xlsx || *ending != target.format.ending())
             .map(move |ending| format!("{stem}.{ending}"))
     });
-    let workbook = (target.format != ExportFormat::Xlsx).then(|| format!("{WORKBOOK_STEM}.xlsx"));
+    let workbook = (target.format != ExportFileFormat::Xlsx).then(|| format!("{WORKBOOK_STEM}.xlsx"));
     for name in names.chain(workbook) {
         let path = target.folder.join(name);
         if path.exists() {
@@ -244,14 +244,14 @@ fn write_records<F: RecordFields>(snapshot: &Snapshot, target: &ExportTarget) ->
     write_text(target, F::STEM, |out| {
         let mut rows = 0;
         match target.format {
-            ExportFormat::Jsonl => {
+            ExportFileFormat::Jsonl => {
                 snapshot.for_each_record::<F, anyhow::Error>(|record, updated_at, _| {
                     rows += 1;
                     out.write_all(&json::render_record(&record, updated_at, &**references))?;
                     Ok(out.write_all(b"\n")?)
                 })?;
             }
-            ExportFormat::Csv | ExportFormat::Xlsx => {
+            ExportFileFormat::Csv | ExportFileFormat::Xlsx => {
                 let mut table = begin_table(out, &flat::record_columns::<F>())?;
                 snapshot.for_each_record::<F, anyhow::Error>(|record, updated_at, _| {
                     rows += 1;
@@ -272,13 +272,13 @@ fn write_references<'r, F: ReferenceFields>(
     let count = u64::try_from(rows.len())?;
     write_text(target, F::STEM, |out| {
         match target.format {
-            ExportFormat::Jsonl => {
+            ExportFileFormat::Jsonl => {
                 for row in rows {
                     out.write_all(&row.json)?;
                     out.write_all(b"\n")?;
                 }
             }
-            ExportFormat::Csv | ExportFormat::Xlsx => {
+            ExportFileFormat::Csv | ExportFileFormat::Xlsx => {
                 let none = crate::model::References::default();
                 let mut table = begin_table(out, &flat::reference_columns::<F>())?;
                 for row in rows {

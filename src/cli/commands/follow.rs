@@ -51,7 +51,7 @@ pub(in crate::cli) struct FollowArgs {
 }
 
 /// A replica that is opened, but does not follow the bucket yet.
-pub(in crate::cli) struct OpenedReplica {
+pub(in crate::cli) struct FollowedReplica {
     replica: Replica,
     url: String,
     poll: Duration,
@@ -59,7 +59,7 @@ pub(in crate::cli) struct OpenedReplica {
     reports: Option<String>,
 }
 
-impl OpenedReplica {
+impl FollowedReplica {
     /// Starts to follow the bucket.
     pub fn start(
         self,
@@ -80,7 +80,7 @@ pub(in crate::cli) fn open_log(url: &BucketUrl, seal_key: Option<&PathBuf>) -> a
 
 impl FollowArgs {
     /// Opens or loads the replica; `None` without `--from`.
-    pub fn open(&self, common: &Common, staleness: Duration) -> anyhow::Result<Option<OpenedReplica>> {
+    pub fn open(&self, common: &Common, staleness: Duration) -> anyhow::Result<Option<FollowedReplica>> {
         let Some(url) = &self.from else { return Ok(None) };
         require_folder(&common.resolved_db())?;
         let log = open_log(url, self.seal_key.as_ref())?;
@@ -97,7 +97,7 @@ impl FollowArgs {
             let hash = blake3::hash(format!("{} {}", user_at_host(), path.display()).as_bytes());
             hash.to_hex().chars().take(16).collect()
         });
-        Ok(Some(OpenedReplica { replica, url: url.to_string(), poll: self.poll, reports }))
+        Ok(Some(FollowedReplica { replica, url: url.to_string(), poll: self.poll, reports }))
     }
 }
 

@@ -21,7 +21,7 @@ const MAX_NAMED: usize = 3;
 
 /// Arguments of `medfeed log`.
 #[derive(Debug, Args)]
-pub(in crate::cli) struct LogArgs {
+pub(in crate::cli) struct CommitLogArgs {
     /// Show only commits of one record of this dataset, given by ID: its last change, and when it entered or left
     /// licenses
     #[arg(requires = "id", value_parser = parse_dataset)]
@@ -79,7 +79,7 @@ struct LoggedCommit {
     records: Vec<CommitRecords>,
 }
 
-pub(in crate::cli) fn run(common: &Common, args: &LogArgs) -> anyhow::Result<ExitCode> {
+pub(in crate::cli) fn run(common: &Common, args: &CommitLogArgs) -> anyhow::Result<ExitCode> {
     #[derive(Serialize)]
     struct Commits {
         commits: Vec<LoggedCommit>,

@@ -27,7 +27,7 @@ use crate::replicate::publisher::progress::PublisherStatus;
 use crate::replicate::publisher::status::{PublicationStatus, Waiting};
 use crate::replicate::publisher::{PublishError, PublishSettings, Publisher, Round};
 use crate::serve::operators::admin::{self, AdminSetup};
-use crate::serve::publishing::Publishing;
+use crate::serve::publishing::MonitoredPublisher;
 use crate::serve::publishing::reports::ReportFiles;
 use crate::serve::{notify, run_to_end};
 use crate::store::panics::{self, CaughtPanic};
@@ -96,7 +96,7 @@ struct AdminArgs {
 
 impl AdminArgs {
     /// Serves monitoring in the background; returns false without `--admin-listen`.
-    async fn listen(self, publishing: Publishing) -> anyhow::Result<bool> {
+    async fn listen(self, publishing: MonitoredPublisher) -> anyhow::Result<bool> {
         let Some(address) = self.admin_listen else { return Ok(false) };
         let listener = TcpListener::bind(address).await.map_err(|error| cannot_listen(address, error))?;
         // With port 0 only the log names the port.
@@ -136,7 +136,7 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
     let (db, real_db) = (common.db.clone(), common.resolved_db());
     let begun = format!("publishing {} to {}", db.display(), args.bucket);
     let (bucket, status) = (Arc::new(bucket), Arc::new(PublisherStatus::default()));
-    let publishing = Publishing::new(&db, Arc::clone(&status));
+    let publishing = MonitoredPublisher::new(&db, Arc::clone(&status));
     let (sender, ended) = tokio::sync::oneshot::channel();
     let work = move || -> Result<Round, PublishError> {
         let (is_once, every) = (settings.once, settings.heartbeat);

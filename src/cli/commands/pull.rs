@@ -103,19 +103,19 @@ fn pull(common: &Common, args: &PullArgs, place: CopyLocation, client: &PullClie
     let mut datasets: Vec<Dataset> = Dataset::ALL.to_vec();
     datasets.retain(|dataset| !are_named || args.dataset.contains(dataset));
     let plan = Plan { datasets, are_named, verify: args.verify };
-    let reporter = Reporter { json: common.json, bar: RefCell::new(None) };
+    let reporter = PullReporter { json: common.json, bar: RefCell::new(None) };
     let mut report = |report: Report| reporter.report(&report, args.follow);
     let mut pull = Pull { server: client, copy: &mut *copy, events: &reporter };
     if args.follow { match pull.follow(&plan, args.every, &mut report)? {} } else { pull.once(&plan, &mut report) }
 }
 
 /// Prints text, progress and notes for people, or changes as JSON for scripts.
-struct Reporter {
+struct PullReporter {
     json: bool,
     bar: RefCell<Option<ProgressBar>>,
 }
 
-impl Reporter {
+impl PullReporter {
     fn report(&self, report: &Report, follows: bool) {
         let Report { dataset, done, verdict, records } = report;
         let records = counted(*records, "record");
@@ -136,7 +136,7 @@ impl Reporter {
     }
 }
 
-impl Events for Reporter {
+impl Events for PullReporter {
     fn change(&self, dataset: Dataset, json: &str) -> Result<(), PullError> {
         if !self.json {
             return Ok(());

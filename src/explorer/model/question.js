@@ -1,4 +1,4 @@
-// What a view asks, and its address. An address never holds a key.
+// The question of a view, and its address. An address never holds a key.
 import {FACETS} from './facets.js';
 import {KINDS} from './deadlines.js';
 import {COLUMNS, FIRST_COLUMN} from './order.js';

@@ -1,4 +1,4 @@
-// What lists show of records.
+// The columns of lists.
 import {html} from '../preact.js';
 import {KINDS, byMonth, deadlinesOf} from '../model/deadlines.js';
 import {Badge, Status, Table, date, inDays, link} from '../parts.js';

@@ -1,4 +1,4 @@
-// What a developer needs: the same requests with curl, the exports, the feed.
+// For developers: the same requests with curl, the exports, the feed.
 import {html, useRef, useState} from '../preact.js';
 import {requester, target, useAsk} from '../api.js';
 import {Answer, Badge, Curl, DATASETS, Table, Title, count, link, save} from '../parts.js';

@@ -18,7 +18,9 @@ use crate::serve::following::upstream::Upstream;
 use crate::serve::following::watcher::Watcher;
 use crate::serve::operators::log::LostLines;
 use crate::serve::operators::process::ProcessMetrics;
-use crate::serve::operators::registrar::{MetricKind, Number, Registrar, Sampled, Samples, Unsigned, count, text_of};
+use crate::serve::operators::registrar::{
+    MetricKind, Registrar, Sampled, SampledMetrics, SignedGauge, UnsignedGauge, count, text_of,
+};
 use crate::serve::operators::usage::Usage;
 use crate::store::Snapshot;
 use crate::view::View;
@@ -57,17 +59,17 @@ pub struct Metrics {
     refused_keys: Family<Labels<1>, Counter>,
     rate_limited: Counter,
     internal_errors: Counter,
-    connections: Number,
+    connections: SignedGauge,
     connections_opened: Counter,
     connections_given_up: Family<Labels<2>, Counter>,
     connections_at_limit: Family<Labels<1>, Counter>,
     connections_refused: Family<Labels<1>, Counter>,
-    waiting: Number,
+    waiting: SignedGauge,
     waits_ended: Family<Labels<1>, Counter>,
-    feed_position: Family<FeedLabels, Unsigned>,
-    feed_behind: Family<FeedLabels, Unsigned>,
+    feed_position: Family<FeedLabels, UnsignedGauge>,
+    feed_behind: Family<FeedLabels, UnsignedGauge>,
     positions: Mutex<HashMap<FeedLabels, TokenPosition>>,
-    samples: Samples<ScrapeSource>,
+    samples: SampledMetrics<ScrapeSource>,
     lost_lines: LostLines,
     usage: Option<Arc<Usage>>,
     replica: Option<ReplicaSamples>,
@@ -128,7 +130,7 @@ const SAMPLED: &[Sampled<ScrapeSource>] = &[
 ];
 
 /// The metrics of a replica, with their source.
-type ReplicaSamples = (Samples<Arc<dyn Upstream>>, Arc<dyn Upstream>);
+type ReplicaSamples = (SampledMetrics<Arc<dyn Upstream>>, Arc<dyn Upstream>);
 
 const SAMPLED_OF_REPLICAS: &[Sampled<Arc<dyn Upstream>>] = &[
     ("replica_slot", MetricKind::Gauge, "The slot of the last applied entry of the origin's log", |upstream| {
@@ -154,7 +156,7 @@ const SAMPLED_OF_REPLICAS: &[Sampled<Arc<dyn Upstream>>] = &[
     (
         "replica_digest_failures",
         MetricKind::Counter,
-        "Number of times that the rows differed from the origin's",
+        "SignedGauge of times that the rows differed from the origin's",
         |upstream| count(upstream.stats().digest_failures),
     ),
     (

@@ -44,16 +44,16 @@ mod linux {
 
     use crate::model::time::now;
 
-    type Unsigned = Gauge<u64, AtomicU64>;
+    type UnsignedGauge = Gauge<u64, AtomicU64>;
 
     #[derive(Debug, Default)]
     pub struct Gauges {
         cpu: Counter<f64, AtomicU64>,
-        resident: Unsigned,
-        virtual_memory: Unsigned,
-        open_fds: Unsigned,
-        max_fds: Unsigned,
-        threads: Unsigned,
+        resident: UnsignedGauge,
+        virtual_memory: UnsignedGauge,
+        open_fds: UnsignedGauge,
+        max_fds: UnsignedGauge,
+        threads: UnsignedGauge,
         started: Gauge<i64>,
     }
 

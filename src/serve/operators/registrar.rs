@@ -10,9 +10,9 @@ use prometheus_client::registry::{Metric, Registry, Unit};
 use crate::serve::operators::process::ProcessMetrics;
 
 /// A gauge that may be negative.
-pub(in crate::serve) type Number = Gauge<i64>;
+pub(in crate::serve) type SignedGauge = Gauge<i64>;
 /// A gauge that is never negative.
-pub(in crate::serve) type Unsigned = Gauge<u64, AtomicU64>;
+pub(in crate::serve) type UnsignedGauge = Gauge<u64, AtomicU64>;
 
 /// The kind of a sampled metric.
 #[derive(Clone, Copy, Debug)]
@@ -30,15 +30,15 @@ pub(in crate::serve) type Sampled<S> = (&'static str, MetricKind, &'static str, 
 type ReadValue<S> = fn(&S) -> i64;
 
 #[derive(Debug)]
-pub(in crate::serve) struct Samples<S>(Vec<(GaugeOrCounter, ReadValue<S>)>);
+pub(in crate::serve) struct SampledMetrics<S>(Vec<(GaugeOrCounter, ReadValue<S>)>);
 
 #[derive(Debug)]
 enum GaugeOrCounter {
-    Gauge(Number),
+    Gauge(SignedGauge),
     Counter(Counter),
 }
 
-impl<S> Samples<S> {
+impl<S> SampledMetrics<S> {
     pub fn read(&self, source: &S) {
         for (metric, read) in &self.0 {
             match metric {
@@ -78,17 +78,21 @@ impl Registrar {
         metric
     }
 
-    pub fn add_sampled<S>(&mut self, table: &[Sampled<S>]) -> Samples<S> {
+    pub fn add_sampled<S>(&mut self, table: &[Sampled<S>]) -> SampledMetrics<S> {
         let register = |(name, kind, help, read): &Sampled<S>| {
             let metric = match kind {
                 MetricKind::Gauge => GaugeOrCounter::Gauge(self.add(name, help)),
-                MetricKind::Seconds => GaugeOrCounter::Gauge(self.add_in(Unit::Seconds, name, help, Number::default())),
-                MetricKind::Bytes => GaugeOrCounter::Gauge(self.add_in(Unit::Bytes, name, help, Number::default())),
+                MetricKind::Seconds => {
+                    GaugeOrCounter::Gauge(self.add_in(Unit::Seconds, name, help, SignedGauge::default()))
+                }
+                MetricKind::Bytes => {
+                    GaugeOrCounter::Gauge(self.add_in(Unit::Bytes, name, help, SignedGauge::default()))
+                }
                 MetricKind::Counter => GaugeOrCounter::Counter(self.add(name, help)),
             };
             (metric, *read)
         };
-        Samples(table.iter().map(register).collect())
+        SampledMetrics(table.iter().map(register).collect())
     }
 
     pub fn into_registry(self) -> Registry {

@@ -13,7 +13,7 @@ use crate::replicate::publisher::progress::{PublishedEnd, PublisherProgress, Pub
 use crate::replicate::publisher::status::{Waiting, waiting};
 use crate::serve::operators::admin::monitored::Monitored;
 use crate::serve::operators::process::ProcessMetrics;
-use crate::serve::operators::registrar::{MetricKind, Registrar, Sampled, Samples, count, text_of};
+use crate::serve::operators::registrar::{MetricKind, Registrar, Sampled, SampledMetrics, count, text_of};
 use crate::store::Follower;
 
 /// The time for which the bucket may fail before the publisher is not ready.
@@ -69,7 +69,7 @@ const SAMPLED: &[Sampled<PublisherSample>] = &[
 ];
 
 #[derive(Debug)]
-pub struct Publishing {
+pub struct MonitoredPublisher {
     database: PathBuf,
     status: Arc<PublisherStatus>,
     started: Instant,
@@ -77,13 +77,13 @@ pub struct Publishing {
     follower: Mutex<Option<Follower>>,
     registry: Registry,
     process: ProcessMetrics,
-    samples: Samples<PublisherSample>,
+    samples: SampledMetrics<PublisherSample>,
 }
 
-impl Publishing {
-    pub fn new(database: &Path, status: Arc<PublisherStatus>) -> Publishing {
+impl MonitoredPublisher {
+    pub fn new(database: &Path, status: Arc<PublisherStatus>) -> MonitoredPublisher {
         let mut all = Registrar::new("The publishing program");
-        Publishing {
+        MonitoredPublisher {
             database: database.to_owned(),
             status,
             started: Instant::now(),
@@ -110,7 +110,7 @@ impl Publishing {
     }
 }
 
-impl Monitored for Publishing {
+impl Monitored for MonitoredPublisher {
     fn unready(&self) -> Option<String> {
         self.status.failure(FAILURE_GRACE)
     }
