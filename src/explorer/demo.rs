@@ -1,5 +1,5 @@
-//! The demo's data for the explorer: throwaway keys, and the curator's edits in words. The explorer reads records from `/v1`
-//! with these keys, like any other client.
+//! The demo's data for the explorer: throwaway keys, and the curator's edits in words. The explorer reads records from
+//! `/v1` with these keys, like any other client.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};

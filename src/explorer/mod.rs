@@ -1,10 +1,11 @@
-//! The explorer: a page at `/` that shows the records of a license. The user pastes a key, and the page sends requests to `/v1`
-//! like any other client.
+//! The explorer: a page at `/` that shows the records of a license. The user pastes a key, and the page sends requests
+//! to `/v1` like any other client.
 //!
-//! It has no build step. `app.js` is the entry point. `model/` contains modules without DOM: the copy of the license's records,
-//! its search, facets and deadlines. `copies.js` keeps the copies of the present key. `views/` renders them, with the shared
-//! parts of `parts.js`. `api.js` makes requests and curl lines, `session.js` holds the key. `filters.js` and `regions.js` are
-//! generated from the server's tables. `lean.rs` minifies the scripts. Only a demo uses [`demo`].
+//! It has no build step. `app.js` is the entry point. `model/` contains modules without DOM: the copy of the license's
+//! records, its search, facets and deadlines. `copies.js` keeps the copies of the present key. `views/` renders them,
+//! with the shared parts of `parts.js`. `api.js` makes requests and curl lines, `session.js` holds the key.
+//! `filters.js` and `regions.js` are generated from the server's tables. `lean.rs` minifies the scripts. Only a demo
+//! uses [`demo`].
 
 pub mod demo;
 mod lean;
@@ -136,8 +137,8 @@ fn filters() -> String {
     format!("export const FILTERS = {boxes};\n")
 }
 
-/// A script with the countries of each region, each with its folded aliases: `Spain,espana|Sweden,sverige`. Omits long aliases,
-/// and those with which the country's name begins.
+/// A script with the countries of each region, each with its folded aliases: `Spain,espana|Sweden,sverige`. Omits long
+/// aliases, and those with which the country's name begins.
 fn regions() -> String {
     const MAX_ALIAS: usize = 21;
     let words = |country: &&'static str| {
@@ -215,7 +216,8 @@ mod tests {
                 assert!(find(&found, false).is_some(), "{path} names {name}");
                 count += 1;
             }
-            // The page loads nothing from elsewhere, and has no script or style within a file. One file may keep the key.
+            // The page loads nothing from elsewhere, and has no script or style within a file. One file may keep the
+            // key.
             for forbidden in ["http://", "https://", "localStorage", "sessionStorage", "innerHTML", "style=\"", "eval("]
             {
                 let is_there = text.replace("http://www.w3.org/2000/svg", "").contains(forbidden);

@@ -12,8 +12,8 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// The pause after a number of consecutive failures, 1 or more. It doubles each time, and is then multiplied by a random
-    /// number from 0.5 to 1, so that clients do not retry all at once.
+    /// The pause after a number of consecutive failures, 1 or more. It doubles each time, and is then multiplied by a
+    /// random number from 0.5 to 1, so that clients do not retry all at once.
     pub fn pause(&self, failures: u32) -> Duration {
         let doubled = self.first.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(self.longest);
         doubled.mul_f64(0.5 + random_part() / 2.0)

@@ -9,8 +9,7 @@ use reqwest::redirect::Policy;
 
 use super::tls::ClientConfig;
 
-/// The connect timeout.
-const CONNECTING: Duration = Duration::from_secs(15);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The settings of a client.
 #[derive(Debug)]
@@ -31,7 +30,7 @@ pub fn client(rules: Rules) -> Result<Client, Error> {
     let mut builder = blocking::Client::builder()
         .redirect(Policy::none())
         .user_agent(concat!("medfeed/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(CONNECTING)
+        .connect_timeout(CONNECT_TIMEOUT)
         .timeout(rules.silence)
         .tls_backend_preconfigured(rules.tls);
     if rules.is_local {

@@ -1,8 +1,8 @@
 //! The certificates that a client accepts: those of authorities, or exactly those in a PEM file.
 //!
-//! A PEM file of authorities may also contain the server's own certificate. `openssl req -x509` marks self-signed certificates
-//! as authorities, and the usual rules reject such certificates for servers. This verifier accepts one if it is in the file, is
-//! valid for the server's name, and has not expired.
+//! A PEM file of authorities may also contain the server's own certificate. `openssl req -x509` marks self-signed
+//! certificates as authorities, and the usual rules reject such certificates for servers. This verifier accepts one if
+//! it is in the file, is valid for the server's name, and has not expired.
 
 use std::error::Error as StdError;
 use std::fs;
@@ -41,8 +41,8 @@ pub fn by_authorities(ca_file: Option<&Path>) -> Result<ClientConfig, String> {
     client_config(Accepted::Signed { authorities, pinned })
 }
 
-/// Client settings that accept only the first certificate of a PEM file, and ignore its names and dates. For a server on this
-/// machine, its key is proof enough.
+/// Client settings that accept only the first certificate of a PEM file, and ignore its names and dates. For a server
+/// on this machine, its key is proof enough.
 pub fn exactly(file: &Path) -> Result<ClientConfig, String> {
     let certificate = CertificateDer::from_pem_file(file).map_err(|error| error.to_string())?;
     client_config(Accepted::Exactly(certificate))

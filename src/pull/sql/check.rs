@@ -71,7 +71,6 @@ fn check_row<D: Dialect>(tables: &DatasetTables, row: &Row, expected: &mut [Foun
     Ok(())
 }
 
-/// Compares the links of some records.
 fn find_in_links<D: Database>(
     database: &mut D,
     links: &LinkTables,
@@ -88,8 +87,8 @@ fn find_in_links<D: Database>(
     Ok(difference.map(|(id, _)| format!("`{table}` does not fit the JSON of record {id}")))
 }
 
-/// Compares the linked rows with `expected`, and finds rows and links that belong to no record. If both datasets link to one
-/// row, it comes from the dataset that was updated last.
+/// Compares the linked rows with `expected`, and finds rows and links that belong to no record. If both datasets link
+/// to one row, it comes from the dataset that was updated last.
 fn find_in_linked<D: Database>(
     database: &mut D,
     tables: &DatasetTables,
