@@ -292,7 +292,7 @@ impl PullClient {
     fn refusal(&self, dataset: Dataset, problem: ServiceProblem) -> PullError {
         let ServiceProblem { status, code, detail, retry_after } = problem;
         let server = &self.server;
-        let told = match (code.as_str(), detail.as_str()) {
+        let message = match (code.as_str(), detail.as_str()) {
             ("", "") => format!("{server} answered {status}"),
             (_, detail) => format!("{server} answered {status}: {detail}"),
         };
@@ -304,11 +304,11 @@ impl PullClient {
                  database was created again; check the address, or replace the copy's content with --reload"
             ))
         } else if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            PullError::Refused(told)
+            PullError::Refused(message)
         } else if status.is_redirection() || matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED) {
-            PullError::failed(format!("{told}; check the address: no medfeed service answers there"))
+            PullError::failed(format!("{message}; check the address: no medfeed service answers there"))
         } else {
-            PullError::Failed { message: told, retry_after }
+            PullError::Failed { message, retry_after }
         }
     }
 

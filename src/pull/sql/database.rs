@@ -20,7 +20,7 @@ pub type Records = BTreeMap<i64, Option<Row>>;
 
 /// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "named as what they hold")]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Type {
     Integer,
     Number,
