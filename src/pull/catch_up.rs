@@ -1,5 +1,5 @@
-//! The protocol: load the export, then apply the pages of the change feed, each saved with its token. After a change of the
-//! license, the feed sends the difference. If the feed cannot continue from the token, load the export again.
+//! The protocol: load the export, then apply the pages of the change feed, each saved with its token. After a change of
+//! the license, the feed sends the difference. If the feed cannot continue from the token, load the export again.
 
 use super::client::{ChangesResponse, PullClient};
 use super::digest::ContentDigest;
@@ -8,8 +8,7 @@ use super::error::PullError;
 use super::target::{Events, PullTarget};
 use crate::model::Dataset;
 
-/// The most consecutive pages without entries whose `has_more` is true.
-const EMPTY_PAGES: u32 = 100;
+const MAX_EMPTY_PAGES: u32 = 100;
 
 /// The progress of a catch-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,8 +19,9 @@ pub struct Done {
     pub is_loaded: bool,
 }
 
-/// Brings the copy of a dataset up to date. If it is up to date already, the service may long-poll for `wait_s` seconds. Adds
-/// the progress to `done`, also before an error. Each applied page is kept, so the next call continues after it.
+/// Brings the copy of a dataset up to date. If it is up to date already, the service may long-poll for `wait_s`
+/// seconds. Adds the progress to `done`, also before an error. Each applied page is kept, so the next call continues
+/// after it.
 pub fn catch_up(
     server: &PullClient,
     copy: &mut dyn PullTarget,
@@ -30,15 +30,15 @@ pub fn catch_up(
     events: &dyn Events,
     done: &mut Done,
 ) -> Result<(), PullError> {
-    let mut walk = CatchUpBudget { left: server.limits().walk_items, empty_pages: 0 };
+    let mut budget = CatchUpBudget { left: server.limits().catch_up_items, empty_pages: 0 };
     loop {
         let Some(position) = copy.position(dataset)? else {
             return load(server, copy, dataset, true, events, done).map(|_| ());
         };
         let page = match server.changes(dataset, &position.token, wait_s)? {
             ChangesResponse::Page(page) => page,
-            // 410: the license changed, or the service was restored from a backup. After a change of the license, newer services
-            // send the difference as pages.
+            // 410: the license changed, or the service was restored from a backup. After a change of the license, newer
+            // services send the difference as pages.
             ChangesResponse::ResyncRequired => match server.difference(dataset, &position.token)? {
                 ChangesResponse::Page(page) => {
                     events.note(&format!("{dataset}: the license changed; applying the difference"));
@@ -53,7 +53,7 @@ pub fn catch_up(
             },
         };
         if page.has_more {
-            walk.check(&page, &position.token)?;
+            budget.check(&page, &position.token)?;
         }
         copy.apply(dataset, &page, events)?;
         done.entries += page.entries.len() as u64;
@@ -67,7 +67,6 @@ pub fn catch_up(
 struct CatchUpBudget {
     /// The number of entries plus pages.
     left: u64,
-    /// The number of consecutive pages without entries.
     empty_pages: u32,
 }
 
@@ -76,8 +75,8 @@ impl CatchUpBudget {
     fn check(&mut self, page: &FeedPage, asked: &str) -> Result<(), PullError> {
         let fault = if page.token == asked {
             "it has more pages, but returns the sync token of the request".to_owned()
-        } else if page.entries.is_empty() && self.empty_pages == EMPTY_PAGES {
-            format!("it sends more than {EMPTY_PAGES} pages without entries in a row")
+        } else if page.entries.is_empty() && self.empty_pages == MAX_EMPTY_PAGES {
+            format!("it sends more than {MAX_EMPTY_PAGES} pages without entries in a row")
         } else if self.left <= page.entries.len() as u64 {
             "it sends more changes than any dataset can have".to_owned()
         } else {
@@ -120,21 +119,21 @@ mod tests {
 
     #[test]
     fn a_walk_ends() {
-        let mut walk = CatchUpBudget { left: 10, empty_pages: 0 };
-        let error = walk.check(&page(1, "a"), "a").unwrap_err();
+        let mut budget = CatchUpBudget { left: 10, empty_pages: 0 };
+        let error = budget.check(&page(1, "a"), "a").unwrap_err();
         assert!(error.to_string().contains("the sync token of the request"), "{error}");
-        walk.check(&page(4, "b"), "a").unwrap();
-        walk.check(&page(4, "c"), "b").unwrap();
-        let error = walk.check(&page(0, "d"), "c").unwrap_err();
+        budget.check(&page(4, "b"), "a").unwrap();
+        budget.check(&page(4, "c"), "b").unwrap();
+        let error = budget.check(&page(0, "d"), "c").unwrap_err();
         assert!(error.to_string().contains("more changes than any dataset can have"), "{error}");
 
-        let mut walk = CatchUpBudget { left: 1000, empty_pages: 0 };
-        for _ in 0..EMPTY_PAGES {
-            walk.check(&page(0, "b"), "a").unwrap();
+        let mut budget = CatchUpBudget { left: 1000, empty_pages: 0 };
+        for _ in 0..MAX_EMPTY_PAGES {
+            budget.check(&page(0, "b"), "a").unwrap();
         }
-        let error = walk.check(&page(0, "b"), "a").unwrap_err();
+        let error = budget.check(&page(0, "b"), "a").unwrap_err();
         assert!(error.to_string().contains("more than 100 pages without entries"), "{error}");
-        walk.check(&page(1, "b"), "a").unwrap();
-        walk.check(&page(0, "b"), "a").unwrap();
+        budget.check(&page(1, "b"), "a").unwrap();
+        budget.check(&page(0, "b"), "a").unwrap();
     }
 }

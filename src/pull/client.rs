@@ -28,18 +28,15 @@ use crate::transport::trust;
 /// The longest time of a long poll, in seconds. It is shorter than the read timeout.
 const LONGEST_WAIT_S: u64 = 60;
 
-/// The `limit`s to try in turn while a page exceeds the size limit. The first is the service's default; a single record always
-/// fits.
+/// The `limit`s to try in turn while a page exceeds the size limit. The first is the service's default; a single record
+/// always fits.
 const PAGE_LIMITS: [Option<u32>; 4] = [None, Some(50), Some(5), Some(1)];
 
-/// The most bytes read from an error's body.
-const PROBLEM_BYTES: u64 = 1 << 16;
+const MAX_PROBLEM_BYTES: u64 = 1 << 16;
 
-/// The most characters of the service's own message that are shown.
-const DETAIL_CHARS: usize = 500;
+const MAX_DETAIL_CHARS: usize = 500;
 
-/// The longest key file, in bytes.
-const KEY_FILE_BYTES: u64 = 1 << 16;
+const MAX_KEY_FILE_BYTES: u64 = 1 << 16;
 
 /// An HTTP client with an API key.
 #[derive(Debug)]
@@ -63,7 +60,6 @@ pub enum ChangesResponse {
     ResyncRequired,
 }
 
-/// A response of the service.
 enum Answer {
     Success(HeaderMap, Response),
     Problem(ServiceProblem),
@@ -77,7 +73,7 @@ impl Answer {
         }
         let mut json = Vec::new();
         // Without a readable body, the message shows the status only.
-        let _ = bounded(&headers, answer, "the answer", PROBLEM_BYTES, limits).read_to_end(&mut json);
+        let _ = bounded(&headers, answer, "the answer", MAX_PROBLEM_BYTES, limits).read_to_end(&mut json);
         Answer::Problem(ServiceProblem::read(status, &headers, &json))
     }
 }
@@ -132,8 +128,8 @@ impl PullClient {
         self.takes_wait.load(Ordering::Relaxed)
     }
 
-    /// The changes after a token: `GET /v1/{dataset}/changes?since=`. If there are none, the service may long-poll for `wait_s`
-    /// seconds. Older services respond at once.
+    /// The changes after a token: `GET /v1/{dataset}/changes?since=`. If there are none, the service may long-poll for
+    /// `wait_s` seconds. Older services respond at once.
     pub fn changes(&self, dataset: Dataset, since: &str, wait_s: u64) -> Result<ChangesResponse, PullError> {
         let waits = wait_s > 0 && self.takes_wait();
         let wait = waits.then(|| ("wait", wait_s.min(LONGEST_WAIT_S).to_string()));
@@ -148,8 +144,9 @@ impl PullClient {
         }
     }
 
-    /// The difference that a change of the license made: `GET /v1/{dataset}/changes?since=&resync=diff`. The page's token is
-    /// valid for the new license, so [`PullClient::changes`] continues from it. Older services lead to `ResyncRequired`.
+    /// The difference that a change of the license made: `GET /v1/{dataset}/changes?since=&resync=diff`. The page's
+    /// token is valid for the new license, so [`PullClient::changes`] continues from it. Older services lead to
+    /// `ResyncRequired`.
     pub fn difference(&self, dataset: Dataset, since: &str) -> Result<ChangesResponse, PullError> {
         match self.page(dataset, since, Some(("resync", "diff".to_owned())))? {
             Ok(page) => Ok(ChangesResponse::Page(page)),
@@ -159,7 +156,8 @@ impl PullClient {
         }
     }
 
-    /// Requests a page of the change feed, with an optional extra parameter. Requests a shorter page if one is too long.
+    /// Requests a page of the change feed, with an optional extra parameter. Requests a shorter page if one is too
+    /// long.
     fn page(
         &self,
         dataset: Dataset,
@@ -194,8 +192,8 @@ impl PullClient {
         }
     }
 
-    /// Streams all records of a dataset: `GET /v1/exports/{dataset}`. Resumes a broken download after a pause if its `ETag` has
-    /// not changed, and reports that to `note`.
+    /// Streams all records of a dataset: `GET /v1/exports/{dataset}`. Resumes a broken download after a pause if its
+    /// `ETag` has not changed, and reports that to `note`.
     pub fn export<'a>(&'a self, dataset: Dataset, note: &'a dyn Fn(&str)) -> Result<Export<'a>, PullError> {
         let target = format!("/v1/exports/{dataset}");
         let (headers, body) = match self.get(&target)? {
@@ -254,8 +252,8 @@ impl PullClient {
         }
     }
 
-    /// The digest of the service's content of a dataset, and its token: `HEAD /v1/exports/{dataset}`. Downloads the export if the
-    /// service sends no digest.
+    /// The digest of the service's content of a dataset, and its token: `HEAD /v1/exports/{dataset}`. Downloads the
+    /// export if the service sends no digest.
     pub fn export_digest(&self, dataset: Dataset) -> Result<(String, ContentDigest), PullError> {
         // The error of a HEAD request has no body. The GET request gets the explanation.
         if let Answer::Success(headers, _) = self.ask(Method::HEAD, &format!("/v1/exports/{dataset}"))?
@@ -294,7 +292,7 @@ impl PullClient {
     fn refusal(&self, dataset: Dataset, problem: ServiceProblem) -> PullError {
         let ServiceProblem { status, code, detail, retry_after } = problem;
         let server = &self.server;
-        let told = match (code.as_str(), detail.as_str()) {
+        let message = match (code.as_str(), detail.as_str()) {
             ("", "") => format!("{server} answered {status}"),
             (_, detail) => format!("{server} answered {status}: {detail}"),
         };
@@ -306,11 +304,11 @@ impl PullClient {
                  database was created again; check the address, or replace the copy's content with --reload"
             ))
         } else if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            PullError::Refused(told)
+            PullError::Refused(message)
         } else if status.is_redirection() || matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED) {
-            PullError::failed(format!("{told}; check the address: no medfeed service answers there"))
+            PullError::failed(format!("{message}; check the address: no medfeed service answers there"))
         } else {
-            PullError::Failed { message: told, retry_after }
+            PullError::Failed { message, retry_after }
         }
     }
 
@@ -362,7 +360,7 @@ impl ServiceProblem {
         }
         // Other bodies, such as a proxy's page, have neither member.
         let Members { r#type, mut detail } = serde_json::from_slice(body).unwrap_or_default();
-        if let Some((end, _)) = detail.char_indices().nth(DETAIL_CHARS) {
+        if let Some((end, _)) = detail.char_indices().nth(MAX_DETAIL_CHARS) {
             detail.truncate(end);
             detail.push('…');
         }
@@ -375,7 +373,7 @@ impl ServiceProblem {
 /// Reads a key from a file.
 pub fn key_in(file: &PathBuf) -> Result<String, String> {
     let mut text = String::new();
-    let read = File::open(file).and_then(|file| file.take(KEY_FILE_BYTES).read_to_string(&mut text));
+    let read = File::open(file).and_then(|file| file.take(MAX_KEY_FILE_BYTES).read_to_string(&mut text));
     read.map_err(|error| format!("{}: {error}", file.display()))?;
     Ok(text.trim().to_owned())
 }

@@ -1,4 +1,5 @@
-//! A record's JSON as the cells of a flat table, with the columns of the CSV export (the contract, "GET /exports/{dataset}").
+//! A record's JSON as the cells of a flat table, with the columns of the CSV export (the contract, "GET
+//! /exports/{dataset}").
 
 use serde::Serialize;
 use serde_json::Value;

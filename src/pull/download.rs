@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use super::error::PullError;
 
 /// The most attempts without progress. With the pauses between them, they take longer than a restart of the service.
-const ATTEMPTS: u32 = 8;
+const MAX_ATTEMPTS: u32 = 8;
 
 /// The bytes of one connection that count as progress and reset the count of failures.
 const PROGRESS_BYTES: u64 = 64 << 10;
@@ -22,7 +22,7 @@ pub type Resume<'a> = dyn Fn(u64, u32, &PullError) -> Result<Option<Bytes>, Pull
 /// Reads a file of a known length. A failed download ends with an [`io::Error`] that wraps a [`PullError`].
 pub struct Download<'a> {
     bytes: Bytes,
-    came: u64,
+    received: u64,
     /// The offset at which the present connection began.
     resumed_at: u64,
     length: u64,
@@ -33,21 +33,20 @@ pub struct Download<'a> {
 impl<'a> Download<'a> {
     /// A file of `length` bytes; `bytes` is the first connection.
     pub fn new(bytes: Bytes, length: u64, resume: Box<Resume<'a>>) -> Download<'a> {
-        Download { bytes, came: 0, resumed_at: 0, length, failures: 0, resume }
+        Download { bytes, received: 0, resumed_at: 0, length, failures: 0, resume }
     }
 
-    /// Reopens the download after an error.
     fn rest(&mut self, why: &io::Error) -> Result<Bytes, PullError> {
-        let part = self.came * 100 / self.length.max(1);
+        let part = self.received * 100 / self.length.max(1);
         let mut error = PullError::failed(format!("the export broke off after {part} % ({why})"));
         loop {
             self.failures += 1;
-            if self.failures >= ATTEMPTS || !error.may_pass() {
+            if self.failures >= MAX_ATTEMPTS || !error.may_pass() {
                 return Err(error);
             }
-            match (self.resume)(self.came, self.failures, &error) {
+            match (self.resume)(self.received, self.failures, &error) {
                 Ok(Some(bytes)) => {
-                    self.resumed_at = self.came;
+                    self.resumed_at = self.received;
                     return Ok(bytes);
                 }
                 Ok(None) => {
@@ -63,11 +62,11 @@ impl Read for Download<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let broken = match self.bytes.read(buffer) {
-                Ok(0) if self.came < self.length && !buffer.is_empty() => io::ErrorKind::UnexpectedEof.into(),
+                Ok(0) if self.received < self.length && !buffer.is_empty() => io::ErrorKind::UnexpectedEof.into(),
                 Ok(count) => {
-                    self.came += count as u64;
+                    self.received += count as u64;
                     // A single byte per connection is no progress.
-                    if self.came - self.resumed_at >= PROGRESS_BYTES.min(self.length / PROGRESS_PARTS) {
+                    if self.received - self.resumed_at >= PROGRESS_BYTES.min(self.length / PROGRESS_PARTS) {
                         self.failures = 0;
                     }
                     return Ok(count);
@@ -131,9 +130,9 @@ mod tests {
         type Answer = fn() -> Result<Option<Bytes>, PullError>;
         let cases: [(Answer, u32, &str); 5] = [
             (|| Ok(None), 1, "has changed since"),
-            (|| Err(PullError::failed("no way there")), ATTEMPTS - 1, "no way there"),
-            (|| Ok(Some(cut(0, 0, true))), ATTEMPTS - 1, "broke off after 16 % (connection reset"),
-            (|| Ok(Some(cut(0, 0, false))), ATTEMPTS - 1, "broke off after 16 % (unexpected end of file"),
+            (|| Err(PullError::failed("no way there")), MAX_ATTEMPTS - 1, "no way there"),
+            (|| Ok(Some(cut(0, 0, true))), MAX_ATTEMPTS - 1, "broke off after 16 % (connection reset"),
+            (|| Ok(Some(cut(0, 0, false))), MAX_ATTEMPTS - 1, "broke off after 16 % (unexpected end of file"),
             (|| Err(PullError::Refused("the key is revoked".to_owned())), 1, "the key is revoked"),
         ];
         for (answer, tries, message) in cases {

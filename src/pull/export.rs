@@ -43,7 +43,7 @@ pub struct Export<'a> {
     lines: BufReader<Bounded<MultiGzDecoder<Box<dyn Read + 'a>>>>,
     line: Vec<u8>,
     record_bytes: usize,
-    came: u64,
+    received: u64,
     last_id: i64,
     hasher: Hasher,
 }
@@ -63,7 +63,7 @@ impl<'a> Export<'a> {
         let bytes: Box<dyn Read + 'a> = Box::new(Bounded::new(bytes, WHAT, limits.export_bytes));
         let lines = BufReader::new(Bounded::new(MultiGzDecoder::new(bytes), WHAT, limits.export_bytes));
         let (line, record_bytes, hasher) = (Vec::new(), limits.record_bytes, Hasher::default());
-        Ok(Export { token, records, digest, lines, line, record_bytes, came: 0, last_id: 0, hasher })
+        Ok(Export { token, records, digest, lines, line, record_bytes, received: 0, last_id: 0, hasher })
     }
 
     /// The digest of the records read so far.
@@ -74,7 +74,7 @@ impl<'a> Export<'a> {
 
 impl fmt::Debug for Export<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Export({} of {} records)", self.came, self.records)
+        write!(f, "Export({} of {} records)", self.received, self.records)
     }
 }
 
@@ -82,12 +82,12 @@ impl Export<'_> {
     /// The next record, in the order of ids; `None` at the end. Checks order, count and digest against the headers.
     pub fn next_record(&mut self) -> Result<Option<Entry>, PullError> {
         let read = read_line(&mut self.lines, &mut self.line, "a record of the export", self.record_bytes);
-        let length = read.map_err(why_broken)?;
+        let length = read.map_err(broken_error)?;
         if length == 0 {
-            if self.came != self.records {
+            if self.received != self.records {
                 return Err(PullError::failed(format!(
                     "the export is incomplete: {} of {} records",
-                    self.came, self.records
+                    self.received, self.records
                 )));
             }
             if self.digest.as_ref().is_some_and(|digest| *digest != self.content()) {
@@ -98,7 +98,7 @@ impl Export<'_> {
             }
             return Ok(None);
         }
-        if self.came == self.records {
+        if self.received == self.records {
             return Err(PullError::failed(format!(
                 "the export holds more than the {} records that `X-Record-Count` announces; the copy stays as it was; check any \
                  proxy between this machine and the service",
@@ -119,13 +119,13 @@ impl Export<'_> {
         }
         self.hasher.add(line.as_bytes());
         self.last_id = entry.id;
-        self.came += 1;
+        self.received += 1;
         Ok(Some(entry))
     }
 }
 
 /// Returns the error of a broken export. Size limits and downloads have their own errors.
-fn why_broken(error: io::Error) -> PullError {
+fn broken_error(error: io::Error) -> PullError {
     if TooLong::is(&error) {
         return PullError::failed(error.to_string());
     }

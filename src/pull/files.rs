@@ -14,10 +14,8 @@ use super::error::PullError;
 /// The mode of a new file: only its owner may see the licensed content.
 const FILE_MODE: u32 = 0o600;
 
-/// The mode of a new folder.
 const FOLDER_MODE: u32 = 0o700;
 
-/// The group's bits of a mode.
 const GROUP_BITS: u32 = 0o070;
 
 /// Creates a folder and its missing parents.
@@ -35,8 +33,9 @@ pub fn open_file(path: &Path) -> io::Result<File> {
     regular(OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?)
 }
 
-/// Creates a file that will replace another one by rename. Removes an old file or link at the path of the draft. The draft gets
-/// the mode of the replaced file. If it cannot get the same group, its group gets only the permissions of others.
+/// Creates a file that will replace another one by rename. Removes an old file or link at the path of the draft. The
+/// draft gets the mode of the replaced file. If it cannot get the same group, its group gets only the permissions of
+/// others.
 pub fn make_draft(draft: &Path, replaces: &Path) -> io::Result<File> {
     match fs::remove_file(draft) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

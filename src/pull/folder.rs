@@ -1,7 +1,8 @@
-//! The copy as a folder: a JSON lines file and a CSV file for each dataset, as in the service's exports, and a state file.
+//! The copy as a folder: a JSON lines file and a CSV file for each dataset, as in the service's exports, and a state
+//! file.
 //!
-//! Files are replaced by rename, the state file last. It holds the digests of the other files. If they differ, as after a crash
-//! between two renames, the export is loaded again.
+//! Files are replaced by rename, the state file last. It holds the digests of the other files. If they differ, as after
+//! a crash between two renames, the export is loaded again.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -25,25 +26,20 @@ use super::target::{Events, Position, PullTarget};
 use crate::model::time::{now, parse_time};
 use crate::model::{Dataset, Number, flat};
 
-/// The name of the state file.
-const STATE: &str = "medfeed-copy.json";
+const STATE_FILE: &str = "medfeed-copy.json";
 
-/// The name of the lock file.
-const LOCK: &str = "medfeed-copy.lock";
+const LOCK_FILE: &str = "medfeed-copy.lock";
 
 /// The most bytes of a state file; usual are about 600.
-const STATE_BYTES: u64 = 1 << 20;
+const MAX_STATE_BYTES: u64 = 1 << 20;
 
-/// The name of a line in messages.
 const LINE: &str = "a line";
 
 /// The format of a copy. It changes if older versions must not use newer copies.
 const FORMAT: u32 = 1;
 
-/// The number of records between two reports of progress.
 const PROGRESS_EVERY: u64 = 1000;
 
-/// The content of the state file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct CopyState {
     format: u32,
@@ -51,7 +47,6 @@ struct CopyState {
     datasets: BTreeMap<String, DatasetState>,
 }
 
-/// The state of a dataset.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct DatasetState {
     token: String,
@@ -76,22 +71,22 @@ pub struct FolderCopy {
 }
 
 impl FolderCopy {
-    /// Opens the copy of a service's content, or creates one in a new or empty folder. With `reload`, everything is loaded
-    /// again, and the copy may be that of another service.
+    /// Opens the copy of a service's content, or creates one in a new or empty folder. With `reload`, everything is
+    /// loaded again, and the copy may be that of another service.
     pub fn open(folder: &Path, server: &ServerUrl, reload: bool) -> Result<FolderCopy, PullError> {
         let fail = |error: io::Error| failure(folder, &error);
         let shown = folder.display();
         make_folder(folder).map_err(fail)?;
-        let state_file = folder.join(STATE);
-        if !state_file.exists() && fs::read_dir(folder).map_err(fail)?.any(is_of_another) {
+        let state_file = folder.join(STATE_FILE);
+        if !state_file.exists() && fs::read_dir(folder).map_err(fail)?.any(is_foreign) {
             return Err(PullError::Unusable(format!(
                 "{shown} contains files that are not a copy; give an empty or a new folder"
             )));
         }
-        let lock = lock(&folder.join(LOCK), folder)?;
+        let lock = lock(&folder.join(LOCK_FILE), folder)?;
         let server = server.to_string();
         let mut json = Vec::new();
-        let read = open_file(&state_file).and_then(|file| file.take(STATE_BYTES).read_to_end(&mut json));
+        let read = open_file(&state_file).and_then(|file| file.take(MAX_STATE_BYTES).read_to_end(&mut json));
         let mut state = match read {
             Ok(_) => read_state(folder, &json)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -185,7 +180,7 @@ impl FolderCopy {
     }
 
     fn save(&self) -> io::Result<()> {
-        let path = self.folder.join(STATE);
+        let path = self.folder.join(STATE_FILE);
         let mut draft = HashedDraft::new(&path)?;
         let json = serde_json::to_string_pretty(&self.state).map_err(io::Error::other)?;
         draft.write_all(json.as_bytes())?;
@@ -254,7 +249,7 @@ impl PullTarget for FolderCopy {
         // If the old file is unreadable, all records are reported as new.
         let mut held = old.next().unwrap_or_default();
         let (token, total) = (export.token.clone(), export.records);
-        let mut came = 0;
+        let mut received = 0;
         let gone = |id: i64| events.change(dataset, &format!("{{\"id\":{id},\"deleted\":true,\"changed_at\":null}}"));
         self.replace(dataset, &token, Some(now().to_string()), &mut || {
             let next = export.next_record()?;
@@ -271,10 +266,10 @@ impl PullTarget for FolderCopy {
                 if before.as_ref() != Some(entry) {
                     events.change(dataset, &entry.json)?;
                 }
-                came += 1;
+                received += 1;
             }
-            if came % PROGRESS_EVERY == 0 || next.is_none() {
-                events.progress(dataset, came, total);
+            if received % PROGRESS_EVERY == 0 || next.is_none() {
+                events.progress(dataset, received, total);
             }
             Ok(next)
         })
@@ -315,11 +310,11 @@ impl PullTarget for FolderCopy {
 }
 
 /// Whether an entry of a folder is neither the lock nor a draft of a killed pull.
-fn is_of_another(entry: io::Result<fs::DirEntry>) -> bool {
+fn is_foreign(entry: io::Result<fs::DirEntry>) -> bool {
     entry.map_or(true, |entry| {
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        name != LOCK && !name.ends_with(".new")
+        name != LOCK_FILE && !name.ends_with(".new")
     })
 }
 
@@ -328,7 +323,7 @@ fn read_state(folder: &Path, json: &[u8]) -> Result<CopyState, PullError> {
     struct StateHead {
         format: u32,
     }
-    let path = folder.join(STATE);
+    let path = folder.join(STATE_FILE);
     match serde_json::from_slice(json) {
         Ok(StateHead { format }) if format != FORMAT => Err(PullError::Unusable(format!(
             "{} was written by another version of this program (format {format}; this one knows {FORMAT}); use that \
@@ -344,7 +339,6 @@ fn read_state(folder: &Path, json: &[u8]) -> Result<CopyState, PullError> {
     }
 }
 
-/// Maps an error of the file system to a [`PullError`].
 fn failure(path: &Path, error: &io::Error) -> PullError {
     let path = path.display();
     match error.kind() {
@@ -358,7 +352,6 @@ fn failure(path: &Path, error: &io::Error) -> PullError {
     }
 }
 
-/// The path of the draft that replaces a file.
 fn draft_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
@@ -380,7 +373,6 @@ fn sha256_of(mut file: impl Read) -> io::Result<String> {
     }
 }
 
-/// Counts lines while a file is read.
 struct LineCounter {
     file: File,
     lines: u64,
@@ -425,7 +417,6 @@ impl Write for HashedDraft {
     }
 }
 
-/// A writer of the CSV file.
 struct CsvFile {
     writer: csv::Writer<HashedDraft>,
     columns: &'static [Column],
@@ -469,7 +460,6 @@ fn text_of(cell: Cell) -> String {
     }
 }
 
-/// Reads the records of a JSON lines file.
 struct RecordLines {
     path: PathBuf,
     reader: Option<BufReader<File>>,

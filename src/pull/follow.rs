@@ -13,10 +13,10 @@ use crate::model::Dataset;
 use crate::model::time::now;
 
 /// The most attempts of a single round that make no progress.
-const ATTEMPTS: u32 = 5;
+const MAX_ATTEMPTS: u32 = 5;
 
 /// The time between two comparisons of a followed copy with the service, in seconds.
-const VERIFY_AFTER_S: i64 = 24 * 3600;
+const VERIFY_INTERVAL_S: i64 = 24 * 3600;
 
 /// The work of a pull.
 #[derive(Clone, Debug)]
@@ -53,12 +53,12 @@ pub struct Pull<'a> {
 }
 
 impl Pull<'_> {
-    /// Brings all datasets up to date, with a few retries. Skips a dataset that the license does not have. That is an error if
-    /// the user named the dataset or the copy holds it; the error comes after all other datasets are done.
+    /// Brings all datasets up to date, with a few retries. Skips a dataset that the license does not have. That is an
+    /// error if the user named the dataset or the copy holds it; the error comes after all other datasets are done.
     pub fn once(&mut self, plan: &Plan, report: &mut dyn FnMut(Report)) -> Result<(), PullError> {
         let mut missing = Vec::new();
         for dataset in &plan.datasets {
-            match self.pull(*dataset, plan.verify, 0, Some(ATTEMPTS)) {
+            match self.pull(*dataset, plan.verify, 0, Some(MAX_ATTEMPTS)) {
                 Ok(done) => report(done),
                 Err(PullError::NotLicensed(_)) => missing.push(*dataset),
                 Err(error) => return Err(error),
@@ -81,8 +81,8 @@ impl Pull<'_> {
         Ok(())
     }
 
-    /// Brings all datasets up to date `every` so often, and compares the copy with the service once a day. Uses long polling
-    /// if the service supports it. Returns only errors that retries cannot solve.
+    /// Brings all datasets up to date `every` so often, and compares the copy with the service once a day. Uses long
+    /// polling if the service supports it. Returns only errors that retries cannot solve.
     pub fn follow(
         &mut self,
         plan: &Plan,
@@ -96,7 +96,7 @@ impl Pull<'_> {
             let (begun, mut left, mut has_news) = (Instant::now(), Vec::new(), false);
             for dataset in &plan.datasets {
                 let held = self.retry(None, &mut |pull, _| pull.copy.position(*dataset))?;
-                let is_due = held.as_ref().is_some_and(|held| now().unix_s() - held.verified_at >= VERIFY_AFTER_S);
+                let is_due = held.as_ref().is_some_and(|held| now().unix_s() - held.verified_at >= VERIFY_INTERVAL_S);
                 match self.pull(*dataset, plan.verify || is_due, wait_s, None) {
                     Ok(done) => {
                         left.push(*dataset);
@@ -125,7 +125,6 @@ impl Pull<'_> {
         }
     }
 
-    /// Brings a dataset up to date, with retries.
     fn pull(
         &mut self,
         dataset: Dataset,
@@ -145,8 +144,8 @@ impl Pull<'_> {
         })
     }
 
-    /// Retries `work` after pauses. With `attempts`, gives up after that many consecutive failures without progress; otherwise
-    /// retries while waiting may help. `work` adds its progress to the [`Done`].
+    /// Retries `work` after pauses. With `attempts`, gives up after that many consecutive failures without progress;
+    /// otherwise retries while waiting may help. `work` adds its progress to the [`Done`].
     fn retry<T>(
         &mut self,
         attempts: Option<u32>,

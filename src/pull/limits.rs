@@ -17,7 +17,7 @@ pub struct ReadLimits {
     /// The most bytes of an export, compressed or not: 10 million records of about 3 KiB.
     pub export_bytes: u64,
     /// The most entries plus pages of one catch-up: a record and a tombstone for each record of the largest export.
-    pub walk_items: u64,
+    pub catch_up_items: u64,
     /// The read timeout. It includes the time in which the service builds an export.
     pub silence: Duration,
     /// The lowest rate of a body.
@@ -31,7 +31,7 @@ impl Default for ReadLimits {
             page_bytes: 32 << 20,
             export_records: 10_000_000,
             export_bytes: 32 << 30,
-            walk_items: 20_000_000,
+            catch_up_items: 20_000_000,
             silence: Duration::from_secs(90),
             // About 1 KiB a second.
             pace: MinPace { bytes: 64 << 10, within: Duration::from_secs(60) },
@@ -85,21 +85,21 @@ pub struct Bounded<R> {
     inner: R,
     what: &'static str,
     most: u64,
-    came: u64,
+    received: u64,
 }
 
 impl<R> Bounded<R> {
     /// Limits a reader.
     pub fn new(inner: R, what: &'static str, most: u64) -> Bounded<R> {
-        Bounded { inner, what, most, came: 0 }
+        Bounded { inner, what, most, received: 0 }
     }
 }
 
 impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
-        self.came += count as u64;
-        if self.came > self.most {
+        self.received += count as u64;
+        if self.received > self.most {
             return Err(io::Error::other(TooLong { what: self.what, most: self.most }));
         }
         Ok(count)
@@ -111,14 +111,14 @@ impl<R: Read> Read for Bounded<R> {
 pub struct Paced<R> {
     inner: R,
     pace: MinPace,
-    came: u64,
+    received: u64,
     waited: Duration,
 }
 
 impl<R> Paced<R> {
     /// Sets the lowest rate of a reader.
     pub fn new(inner: R, pace: MinPace) -> Paced<R> {
-        Paced { inner, pace, came: 0, waited: Duration::ZERO }
+        Paced { inner, pace, received: 0, waited: Duration::ZERO }
     }
 }
 
@@ -126,10 +126,10 @@ impl<R: Read> Read for Paced<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let begun = Instant::now();
         let count = self.inner.read(buffer)?;
-        self.came += count as u64;
+        self.received += count as u64;
         self.waited += begun.elapsed();
-        if self.came >= self.pace.bytes {
-            (self.came, self.waited) = (0, Duration::ZERO);
+        if self.received >= self.pace.bytes {
+            (self.received, self.waited) = (0, Duration::ZERO);
         } else if count > 0 && self.waited > self.pace.within {
             let (bytes, within) = (size(self.pace.bytes), self.pace.within.as_secs_f64());
             return Err(io::Error::other(PullError::failed(format!(
@@ -178,7 +178,6 @@ mod tests {
         assert!(error.starts_with("a page of the feed is longer than 32 MiB, the limit"), "{error}");
     }
 
-    /// Returns one byte per read, after a delay.
     struct Slow(Duration);
 
     impl Read for Slow {

@@ -7,11 +7,9 @@ use super::files::open_file;
 use super::postgres::address::PostgresAddress;
 use super::sqlite::open::is_sqlite;
 
-/// The file name extensions of SQLite.
-const ENDINGS: [&str; 3] = ["sqlite", "sqlite3", "db"];
+const SQLITE_EXTENSIONS: [&str; 3] = ["sqlite", "sqlite3", "db"];
 
-/// The URL schemes of PostgreSQL.
-const SCHEMES: [&str; 2] = ["postgres", "postgresql"];
+const POSTGRES_SCHEMES: [&str; 2] = ["postgres", "postgresql"];
 
 /// The forms of `--to`, for messages.
 const FORMS: &str = "give an SQLite file ending .sqlite, .sqlite3 or .db, a folder ending / (for JSON lines and CSV), or an \
@@ -34,7 +32,7 @@ impl CopyLocation {
         let text = to.to_string_lossy();
         let (scheme, rest) = text.split_once(':').unwrap_or(("", &text));
         let lower = scheme.trim().to_ascii_lowercase();
-        if SCHEMES.contains(&&*lower) {
+        if POSTGRES_SCHEMES.contains(&&*lower) {
             if lower.len() < scheme.len() || !rest.starts_with("//") {
                 return Err(format!("the address of PostgreSQL cannot be read; {FORMS}"));
             }
@@ -47,7 +45,7 @@ impl CopyLocation {
             return Ok(CopyLocation::Folder(to.to_owned()));
         }
         let ending = to.extension().and_then(OsStr::to_str).unwrap_or_default().to_ascii_lowercase();
-        if ENDINGS.contains(&&*ending) || open_file(to).is_ok_and(|mut file| is_sqlite(&mut file)) {
+        if SQLITE_EXTENSIONS.contains(&&*ending) || open_file(to).is_ok_and(|mut file| is_sqlite(&mut file)) {
             return Ok(CopyLocation::Sqlite(to.to_owned()));
         }
         let is_short =

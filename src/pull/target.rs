@@ -17,8 +17,8 @@ pub struct Position {
     pub verified_at: i64,
 }
 
-/// A copy of the datasets of one license. Each method is one transaction of token and rows: after an error or a crash, it has
-/// either taken effect or changed nothing.
+/// A copy of the datasets of one license. Each method is one transaction of token and rows: after an error or a crash,
+/// it has either taken effect or changed nothing.
 pub trait PullTarget {
     /// The position of the copy; `None` if the export must be loaded.
     fn position(&mut self, dataset: Dataset) -> Result<Option<Position>, PullError>;
@@ -26,8 +26,8 @@ pub trait PullTarget {
     /// Applies a page and saves its token.
     fn apply(&mut self, dataset: Dataset, page: &FeedPage, events: &dyn Events) -> Result<(), PullError>;
 
-    /// Makes the copy equal to an export and saves its token. Readers see the old content until then. Writes only records that
-    /// differ. With `rewrite_all`, writes all of them, and so repairs the tables derived from them.
+    /// Makes the copy equal to an export and saves its token. Readers see the old content until then. Writes only
+    /// records that differ. With `rewrite_all`, writes all of them, and so repairs the tables derived from them.
     fn load(
         &mut self,
         dataset: Dataset,
@@ -51,7 +51,8 @@ pub trait PullTarget {
 
 /// Observes a pull.
 pub trait Events {
-    /// Receives a changed entry before it is saved: at least once, and twice after a crash. After an error, it is not saved.
+    /// Receives a changed entry before it is saved: at least once, and twice after a crash. After an error, it is not
+    /// saved.
     fn change(&self, dataset: Dataset, json: &str) -> Result<(), PullError>;
 
     /// Receives the number of records read from an export of `of` records.

@@ -8,7 +8,7 @@ use super::target::{Events, Position, PullTarget};
 use crate::model::Dataset;
 
 /// The most comparisons while the service's content changes during each one.
-const ATTEMPTS: u32 = 5;
+const MAX_ATTEMPTS: u32 = 5;
 
 /// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +19,8 @@ pub enum Verdict {
     Repaired(String),
 }
 
-/// Brings the copy up to date, and compares it with the service's export at the same token. Also compares the derived tables
-/// and files with the records. Loads a copy that differs again, and compares it once more.
+/// Brings the copy up to date, and compares it with the service's export at the same token. Also compares the derived
+/// tables and files with the records. Loads a copy that differs again, and compares it once more.
 pub fn verify(
     server: &PullClient,
     copy: &mut dyn PullTarget,
@@ -28,7 +28,7 @@ pub fn verify(
     events: &dyn Events,
     done: &mut Done,
 ) -> Result<Verdict, PullError> {
-    for _ in 0..ATTEMPTS {
+    for _ in 0..MAX_ATTEMPTS {
         catch_up(server, copy, dataset, 0, events, done)?;
         let (token, theirs) = server.export_digest(dataset)?;
         let Some(position) = copy.position(dataset)? else { continue };
@@ -62,7 +62,6 @@ pub fn verify(
     )))
 }
 
-/// A difference between a copy and what it should hold.
 struct CopyFault {
     text: String,
     /// True if the records differ from the service's, false if derived tables differ from the records.

@@ -228,9 +228,9 @@ fn a_comparison_notices_and_mends_what_was_changed() {
         (
             "WITH RECURSIVE n (x) AS (SELECT 0 UNION ALL SELECT x - 1 FROM n WHERE x > -2500)
              INSERT INTO conferences (id, json) SELECT x, '{}' FROM n",
-            "there were 2801 records for 300",
+            "2801 records instead of 300",
         ),
-        ("UPDATE conferences SET json = CAST(json AS BLOB) WHERE id = 5", "the JSON of record 5 is no text"),
+        ("UPDATE conferences SET json = CAST(json AS BLOB) WHERE id = 5", "the JSON of record 5 is not text"),
         ("UPDATE sync SET records = 7 WHERE dataset = 'conferences'", "count of records"),
         ("UPDATE conferences SET city = 'Elsewhere' WHERE id = 9", "column `city` of record 9"),
         ("UPDATE conferences SET updated_at = NULL WHERE id = 9", "column `updated_at` of record 9"),

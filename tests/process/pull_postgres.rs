@@ -276,9 +276,9 @@ fn a_comparison_notices_and_mends_what_was_changed_in_postgresql() {
         ("UPDATE conferences SET json = (json::text || ' ')::json WHERE id = 1200", "differs from the service's"),
         (
             "DELETE FROM conference_therapy_areas WHERE conference_id = 17; DELETE FROM conferences WHERE id = 17",
-            "there were 1200 records for 1201",
+            "1200 records instead of 1201",
         ),
-        ("INSERT INTO conferences (id, json) VALUES (-9, '{\"id\":-9}')", "there were 1202 records for 1201"),
+        ("INSERT INTO conferences (id, json) VALUES (-9, '{\"id\":-9}')", "1202 records instead of 1201"),
         ("INSERT INTO conferences (id, json) VALUES (0, '{}'), (9223372036854775807, '{}')", "1203 records for 1201"),
         ("INSERT INTO conferences (id, json) VALUES (-9223372036854775808, '{}')", "1202 records for 1201"),
         (

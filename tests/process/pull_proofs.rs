@@ -131,8 +131,8 @@ fn a_comparison_downloads_nothing_where_the_service_tells_digests() {
             "UPDATE conferences SET json = replace(json, 'Conference 5\"', 'Conference 6\"') WHERE id = 5",
             "differs from the service's content;",
         ),
-        ("DELETE FROM conferences WHERE id = 17", "there were 299 records for 300"),
-        ("INSERT INTO conferences (id, json) VALUES (9000, '{\"id\":9000}')", "there were 301 records for 300"),
+        ("DELETE FROM conferences WHERE id = 17", "299 records instead of 300"),
+        ("INSERT INTO conferences (id, json) VALUES (9000, '{\"id\":9000}')", "301 records instead of 300"),
     ];
     for (name, change, asked) in ways {
         let relay = Relay::new(pulled.server.address, change);

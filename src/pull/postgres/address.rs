@@ -14,23 +14,20 @@ use super::password::password_for;
 use crate::pull::error::PullError;
 use crate::transport::trust;
 
-/// The schema when the URL names none.
-const SCHEMA: &str = "medfeed";
+const DEFAULT_SCHEMA: &str = "medfeed";
 
 /// The folder of the server's socket if the URL names no host, as on Debian.
-const SOCKETS: &str = "/var/run/postgresql";
+const SOCKET_FOLDER: &str = "/var/run/postgresql";
 
-/// The connect timeout.
-const CONNECTING: Duration = Duration::from_secs(15);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The idle time before TCP keepalives.
-const SILENCE: Duration = Duration::from_secs(30);
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 
 /// The time after which unacknowledged data closes a connection (`TCP_USER_TIMEOUT`).
-const UNANSWERED: Duration = Duration::from_secs(60);
+const TCP_USER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The longest name of a schema, in bytes (PostgreSQL's `NAMEDATALEN` less one).
-const LONGEST_NAME: usize = 63;
+const MAX_SCHEMA_NAME_BYTES: usize = 63;
 
 /// The URL of a copy in PostgreSQL.
 #[derive(Clone, Debug)]
@@ -38,15 +35,14 @@ pub struct PostgresAddress {
     config: Config,
     schema: String,
     shown: String,
-    /// The PEM file of `sslrootcert`.
     roots: Option<PathBuf>,
 }
 
 impl FromStr for PostgresAddress {
     type Err = String;
 
-    /// Parses a URL of `psql`, with the additional parameter `schema`. `sslmode` defaults to `require`, or to `disable` for
-    /// this machine. Certificates are always verified.
+    /// Parses a URL of `psql`, with the additional parameter `schema`. `sslmode` defaults to `require`, or to `disable`
+    /// for this machine. Certificates are always verified.
     fn from_str(text: &str) -> Result<PostgresAddress, String> {
         let (base, query) = text.split_once('?').unwrap_or((text, ""));
         let (mut schema, mut roots, mut mode) = (None, None, None);
@@ -80,16 +76,16 @@ impl FromStr for PostgresAddress {
             ));
         }
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-            config.host_path(SOCKETS);
+            config.host_path(SOCKET_FOLDER);
         }
         let default = if is_local(&config) { SslMode::Disable } else { SslMode::Require };
         config.ssl_mode(mode.unwrap_or(default));
         if config.get_application_name().is_none() {
             config.application_name("medfeed pull");
         }
-        config.connect_timeout(CONNECTING).keepalives_idle(SILENCE).tcp_user_timeout(UNANSWERED);
+        config.connect_timeout(CONNECT_TIMEOUT).keepalives_idle(KEEPALIVE_IDLE).tcp_user_timeout(TCP_USER_TIMEOUT);
         let shown = schema.as_ref().map(|schema| format!("{base}?schema={schema}")).unwrap_or(base.to_owned());
-        Ok(PostgresAddress { config, schema: schema.unwrap_or(SCHEMA.to_owned()), shown, roots })
+        Ok(PostgresAddress { config, schema: schema.unwrap_or(DEFAULT_SCHEMA.to_owned()), shown, roots })
     }
 }
 
@@ -143,11 +139,10 @@ fn is_plain_name(name: &str) -> bool {
     let bytes = name.as_bytes();
     bytes.first().is_some_and(|first| is_small(*first))
         && bytes.iter().all(|byte| is_small(*byte) || byte.is_ascii_digit())
-        && bytes.len() <= LONGEST_NAME
+        && bytes.len() <= MAX_SCHEMA_NAME_BYTES
         && !name.starts_with("pg_")
 }
 
-/// Whether all hosts are this machine.
 fn is_local(config: &Config) -> bool {
     let is_local = |host: &Host| match host {
         Host::Unix(_) => true,

@@ -10,7 +10,6 @@ use crate::pull::sql::dialect::{Dialect, Type};
 use crate::pull::sql::schema::FORMAT;
 use crate::pull::tables::searched;
 
-/// The tables that are the same in every copy.
 const COMMON: &str = "
     CREATE TABLE copy (name text PRIMARY KEY, value text NOT NULL);
     COMMENT ON TABLE copy IS 'Of what this is a copy: the address of the service, and the layout of the tables';

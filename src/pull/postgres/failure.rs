@@ -11,37 +11,37 @@ use crate::transport::trust;
 
 /// Maps an error of a statement.
 pub fn failure(shown: &str, error: &Error) -> PullError {
-    let told = told(error);
+    let message = message_of(error);
     if is_lost(error) {
-        return PullError::failed(format!("the connection to {shown} broke: {told}"));
+        return PullError::failed(format!("the connection to {shown} broke: {message}"));
     }
     let Some(code) = error.code() else {
-        return PullError::Unusable(format!("{shown}: {told}"));
+        return PullError::Unusable(format!("{shown}: {message}"));
     };
     match *code {
         SqlState::DISK_FULL => {
             PullError::Unwritable(format!("{shown}: no space is left on the server's disk; make room and run again"))
         }
         SqlState::INSUFFICIENT_PRIVILEGE => PullError::Unwritable(format!(
-            "{shown}: {told}; the copy needs a schema of its own: have one made by `CREATE SCHEMA name AUTHORIZATION user`, and \
+            "{shown}: {message}; the copy needs a schema of its own: have one made by `CREATE SCHEMA name AUTHORIZATION user`, and \
              name it with ?schema=name"
         )),
         SqlState::READ_ONLY_SQL_TRANSACTION => PullError::Unwritable(format!(
-            "{shown}: {told}; the server is read-only; give the address of the primary server"
+            "{shown}: {message}; the server is read-only; give the address of the primary server"
         )),
         SqlState::LOCK_NOT_AVAILABLE => PullError::Unwritable(format!(
-            "{shown}: another session holds a lock on the copy's tables ({told}); end it, or run again later"
+            "{shown}: another session holds a lock on the copy's tables ({message}); end it, or run again later"
         )),
         SqlState::IO_ERROR => {
-            PullError::Unwritable(format!("{shown}: {told}; check the server's disk and its space, and run again"))
+            PullError::Unwritable(format!("{shown}: {message}; check the server's disk and its space, and run again"))
         }
         SqlState::DEPENDENT_OBJECTS_STILL_EXIST => PullError::Unusable(format!(
-            "{shown}: this version creates the copy's tables again, but other objects depend on them ({told}); drop those, run \
+            "{shown}: this version creates the copy's tables again, but other objects depend on them ({message}); drop those, run \
              again, and create them again"
         )),
-        _ if matches!(&code.code()[..2], "40" | "53" | "57") => PullError::failed(format!("{shown}: {told}")),
+        _ if matches!(&code.code()[..2], "40" | "53" | "57") => PullError::failed(format!("{shown}: {message}")),
         _ => PullError::Unusable(format!(
-            "{shown}: the copy's tables are damaged, or not as `medfeed pull` made them ({told}); drop the schema, and the next \
+            "{shown}: the copy's tables are damaged, or not as `medfeed pull` made them ({message}); drop the schema, and the next \
              pull makes a new copy"
         )),
     }
@@ -65,14 +65,14 @@ pub fn unconnected(shown: &str, error: &Error) -> PullError {
              listen in"
         ));
     }
-    let told = told(error);
+    let message = message_of(error);
     let hint = match error.to_string().as_str() {
         // The client's messages: its errors have no public kind.
         "error performing TLS handshake" if !is_io(error) => {
             "give the PEM file of the server's authority with --ca-file or ?sslrootcert=, or ?sslmode=disable in a network where \
              nobody can listen in"
         }
-        "invalid configuration" if told.contains("password") => {
+        "invalid configuration" if message.contains("password") => {
             "set PGPASSWORD, or write the password into ~/.pgpass (PGPASSFILE names another file)"
         }
         "invalid configuration" | "authentication error" => "check the address",
@@ -80,10 +80,10 @@ pub fn unconnected(shown: &str, error: &Error) -> PullError {
             Some(code) if *code == SqlState::INVALID_CATALOG_NAME => "make the database first, by `createdb`",
             Some(code) if code.code().starts_with("28") => "check user and password, and the server's pg_hba.conf",
             Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => "ask for the right to connect",
-            _ => return PullError::failed(format!("{shown} cannot be reached: {told}")),
+            _ => return PullError::failed(format!("{shown} cannot be reached: {message}")),
         },
     };
-    PullError::Unusable(format!("{shown}: {told}; {hint}"))
+    PullError::Unusable(format!("{shown}: {message}; {hint}"))
 }
 
 /// Whether the network is the cause. TLS errors are I/O errors too, with the kind `InvalidData`.
@@ -93,10 +93,10 @@ fn is_io(error: &Error) -> bool {
 }
 
 /// The server's message, or the error with its causes.
-fn told(error: &Error) -> String {
-    if let Some(told) = error.as_db_error() {
-        let detail = told.detail().map(|detail| format!(": {}", detail.replace('\n', "; "))).unwrap_or_default();
-        return format!("{}{detail}", told.message());
+fn message_of(error: &Error) -> String {
+    if let Some(error) = error.as_db_error() {
+        let detail = error.detail().map(|detail| format!(": {}", detail.replace('\n', "; "))).unwrap_or_default();
+        return format!("{}{detail}", error.message());
     }
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -30,7 +30,8 @@ pub use address::PostgresAddress;
 pub type PostgresCopy = SqlCopy<Session>;
 
 impl PostgresCopy {
-    /// Opens a copy like [`SqlCopy::at`]. Certificates are checked against `ca_file`, unless the URL names another file.
+    /// Opens a copy like [`SqlCopy::at`]. Certificates are checked against `ca_file`, unless the URL names another
+    /// file.
     pub fn open(
         mut address: PostgresAddress,
         server: &ServerUrl,

@@ -9,11 +9,10 @@ use std::path::{Path, PathBuf};
 use postgres::Config;
 use postgres::config::Host;
 
-/// The default port.
-const PORT: u16 = 5432;
+const DEFAULT_PORT: u16 = 5432;
 
-/// The password for a connection: from `PGPASSWORD`, or from the file `PGPASSFILE` or `~/.pgpass`. `None` if there is none:
-/// many servers need no password.
+/// The password for a connection: from `PGPASSWORD`, or from the file `PGPASSFILE` or `~/.pgpass`. `None` if there is
+/// none: many servers need no password.
 pub fn password_for(config: &Config) -> Result<Option<String>, String> {
     if let Ok(password) = env::var("PGPASSWORD") {
         return Ok(Some(password));
@@ -27,7 +26,7 @@ pub fn password_for(config: &Config) -> Result<Option<String>, String> {
         Some(Host::Unix(_)) => "localhost".to_owned(),
         None => config.get_hostaddrs().first().map(ToString::to_string).unwrap_or_default(),
     };
-    let port = config.get_ports().first().copied().unwrap_or(PORT).to_string();
+    let port = config.get_ports().first().copied().unwrap_or(DEFAULT_PORT).to_string();
     let user = config.get_user().map(str::to_owned).or_else(|| env::var("USER").ok()).unwrap_or_default();
     let database = config.get_dbname().unwrap_or(&user).to_owned();
     Ok(find(&text, [&host, &port, &database, &user]))
@@ -52,8 +51,8 @@ fn find(text: &str, wanted: [&str; 4]) -> Option<String> {
     })
 }
 
-/// The fields of a line, each with a flag for a bare `*`. A backslash escapes a colon or a backslash. The fifth field is the
-/// rest of the line, the password.
+/// The fields of a line, each with a flag for a bare `*`. A backslash escapes a colon or a backslash. The fifth field
+/// is the rest of the line, the password.
 fn fields_of(line: &str) -> Vec<(String, bool)> {
     let mut fields = vec![String::new()];
     let mut begins = vec![0];

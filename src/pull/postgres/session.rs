@@ -18,13 +18,12 @@ use crate::pull::sql::database::Database;
 const OLDEST_SERVER: i64 = 130_000;
 
 /// The timeout for the lock. The server process of a pull that has just ended may still hold it.
-const ENDING: Duration = Duration::from_secs(5);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The pause between two attempts to lock.
 const LOCK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The settings of a session: plans for the actual parameters, no timeouts while an export arrives, but one for the locks of
-/// other sessions. Keepalives release the copy's lock if this machine vanishes.
+/// The settings of a session: plans for the actual parameters, no timeouts while an export arrives, but one for the
+/// locks of other sessions. Keepalives release the copy's lock if this machine vanishes.
 const SETTINGS: &str = "SET TIME ZONE 'UTC'; SET DateStyle TO ISO; SET extra_float_digits = 1;
     SET client_min_messages = warning; SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0;
     SET lock_timeout = '30s'; SET plan_cache_mode = force_custom_plan; SET jit = off;
@@ -87,7 +86,7 @@ impl Session {
         let key = digest.iter().take(8).fold(0_i64, |key, byte| (key << 8) | i64::from(*byte));
         let begun = Instant::now();
         while self.query("SELECT pg_try_advisory_lock($1)", &[Cell::Integer(key)])? != [[Cell::Flag(true)]] {
-            if begun.elapsed() > ENDING {
+            if begun.elapsed() > LOCK_TIMEOUT {
                 return Err(PullError::Unwritable(format!(
                     "another `medfeed pull` is using {}; wait until it ends, or stop it",
                     self.shown

@@ -59,7 +59,7 @@ fn find_in_records<D: Database>(
 /// Compares a record's row with its JSON. Adds its links to `expected`. Returns a fault as the error.
 fn check_row<D: Dialect>(tables: &DatasetTables, row: &Row, expected: &mut [FoundLinks]) -> Result<(), String> {
     let id = row[0].integer().unwrap_or_default();
-    let Some(Cell::Text(json)) = row.last() else { return Err(format!("the JSON of record {id} is no text")) };
+    let Some(Cell::Text(json)) = row.last() else { return Err(format!("the JSON of record {id} is not text")) };
     let record: Value = serde_json::from_str(json).map_err(|_| format!("the JSON of record {id} cannot be read"))?;
     if record["id"].as_i64() != Some(id) {
         return Err(format!("the id of record {id} does not fit its JSON"));
@@ -73,8 +73,8 @@ fn check_row<D: Dialect>(tables: &DatasetTables, row: &Row, expected: &mut [Foun
     Ok(())
 }
 
-/// Compares the linked rows with `expected`, and finds rows and links that belong to no record. If both datasets link to one
-/// row, it comes from the dataset that was updated last.
+/// Compares the linked rows with `expected`, and finds rows and links that belong to no record. If both datasets link
+/// to one row, it comes from the dataset that was updated last.
 fn find_in_linked<D: Database>(
     database: &mut D,
     tables: &DatasetTables,

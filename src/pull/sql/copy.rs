@@ -20,7 +20,6 @@ use crate::pull::export::Export;
 use crate::pull::server_url::ServerUrl;
 use crate::pull::target::{Events, Position, PullTarget};
 
-/// The number of records between two reports of progress.
 const PROGRESS_EVERY: u64 = 1000;
 
 /// A copy in a database. After a lost connection the next call connects again.
@@ -35,8 +34,8 @@ pub struct SqlCopy<D: Database> {
 }
 
 impl<D: Database> SqlCopy<D> {
-    /// Opens the copy of a service's content, or creates one. With `reload`, everything is loaded again, and the copy may be that
-    /// of another service. Leaves other files and databases untouched.
+    /// Opens the copy of a service's content, or creates one. With `reload`, everything is loaded again, and the copy
+    /// may be that of another service. Leaves other files and databases untouched.
     pub fn at(address: D::Location, server: &ServerUrl, reload: bool) -> Result<SqlCopy<D>, PullError> {
         let mut copy = SqlCopy {
             address,
@@ -49,7 +48,6 @@ impl<D: Database> SqlCopy<D> {
         Ok(copy)
     }
 
-    /// The database and the tables. Connects if necessary.
     fn connected(&mut self) -> Result<(&mut D, &PerDataset<DatasetTables>), PullError> {
         let database = match self.database.take().filter(|database| !database.is_lost()) {
             Some(database) => database,
@@ -110,7 +108,7 @@ impl<D: Database> PullTarget for SqlCopy<D> {
         let server = Cell::from(self.server.as_str());
         let (database, tables) = self.connected()?;
         database.in_transaction(|database| {
-            forget_others(database, tables, dataset, &server)?;
+            remove_other_service(database, tables, dataset, &server)?;
             let records = Cell::Integer(load(database, &tables[dataset], export, rewrite_all, events)?);
             let note = "INSERT INTO copy VALUES ('server', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
             database.query(note, &[server])?;
@@ -187,8 +185,8 @@ fn apply<D: Database>(
     Ok(change)
 }
 
-/// Writes the records of an export that differ, or all of them if `rewrite_all`. Removes all other records. Returns the number
-/// of records in the export.
+/// Writes the records of an export that differ, or all of them if `rewrite_all`. Removes all other records. Returns the
+/// number of records in the export.
 fn load<D: Database>(
     database: &mut D,
     tables: &DatasetTables,
@@ -204,7 +202,7 @@ fn load<D: Database>(
     let mut writer = RecordWriter::new(tables, !rebuilds_search);
     // Another program may have written invalid ids, so reading begins with the smallest number.
     let mut held = Reader::new(&format!("id, {}", D::JSON_OR_DIGEST), dataset.as_str(), i64::MIN);
-    let mut came = 0;
+    let mut received = 0;
     let remove_until =
         |database: &mut D, held: &mut Reader, writer: &mut RecordWriter<'_>, last| -> Result<(), PullError> {
             while let Some(id) = held.next_until(database, last)?.and_then(|row| row[0].integer()) {
@@ -223,21 +221,21 @@ fn load<D: Database>(
         if !is_same || rewrite_all {
             writer.add(database, entry.id, Some(entry.json))?;
         }
-        came += 1;
-        if came % PROGRESS_EVERY == 0 {
-            events.progress(dataset, came, export.records);
+        received += 1;
+        if received % PROGRESS_EVERY == 0 {
+            events.progress(dataset, received, export.records);
         }
     }
     remove_until(database, &mut held, &mut writer, i64::MAX)?;
     writer.finish(database)?;
-    events.progress(dataset, came, export.records);
+    events.progress(dataset, received, export.records);
     if rewrite_all {
         sweep_all(database)?;
     }
     if rebuilds_search {
         database.rebuild_search(dataset)?;
     }
-    Ok(i64::try_from(came).unwrap_or(i64::MAX))
+    Ok(i64::try_from(received).unwrap_or(i64::MAX))
 }
 
 /// Whether a cell holds a JSON text or its SHA-256.
@@ -245,13 +243,12 @@ fn is_json(cell: &Cell, json: &str) -> bool {
     cell.bytes() == json.as_bytes() || *cell.bytes() == *Sha256::digest(json.as_bytes())
 }
 
-/// Empties the link tables of a dataset.
 fn clear_links<D: Database>(database: &mut D, tables: &DatasetTables) -> Result<(), PullError> {
     tables.links.iter().try_for_each(|links| database.batch(&format!("DELETE FROM {}", links.pairs.name)))
 }
 
 /// Removes the other datasets if the copy is that of another service.
-fn forget_others<D: Database>(
+fn remove_other_service<D: Database>(
     database: &mut D,
     all: &PerDataset<DatasetTables>,
     kept: Dataset,

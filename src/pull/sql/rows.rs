@@ -47,7 +47,6 @@ pub fn add_links<D: Dialect>(tables: &DatasetTables, id: i64, record: &Value, fo
     }
 }
 
-/// The row that an item of a list links to.
 fn linked_row<D: Dialect>(links: &LinkTables, item: &Value) -> Option<Row> {
     let text = |value: &Value| match value {
         Value::Null => Cell::Null,

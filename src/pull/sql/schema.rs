@@ -120,7 +120,6 @@ impl LinkTables {
     }
 }
 
-/// The table of a kind of linked rows.
 fn rows_of(kind: &LinkedKind) -> SqlTable {
     let values = kind.columns.iter().map(|name| (*name, Type::Text));
     let columns = [(kind.own_key(), key_type(kind))].into_iter().chain(values).collect();

@@ -10,7 +10,6 @@ use crate::pull::tables::searched;
 /// `PRAGMA application_id` of a copy: "mfcp".
 pub const APPLICATION_ID: i32 = 0x6d66_6370;
 
-/// The tables that are the same in every copy.
 const COMMON: &str = "
     -- Of what this is a copy: the service's address and the layout of the tables.
     CREATE TABLE copy (name TEXT PRIMARY KEY, value TEXT NOT NULL);

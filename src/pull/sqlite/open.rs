@@ -22,7 +22,7 @@ use crate::pull::sql::schema::FORMAT;
 const CACHE_KIB: i32 = 16 * 1024;
 
 /// The timeout for the lock of another program that writes to the file.
-const BUSY: Duration = Duration::from_secs(30);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The first bytes of every SQLite file (<https://sqlite.org/fileformat.html>).
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -81,7 +81,7 @@ fn has_copy(path: &Path) -> Result<bool, PullError> {
     }
     let read = || -> rusqlite::Result<(i32, i32, i64)> {
         let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-        connection.busy_timeout(BUSY)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
         let number = |pragma: &str| connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0));
         let tables = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
         Ok((number("application_id")?, number("user_version")?, tables))
@@ -111,7 +111,7 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     // No `SQLITE_OPEN_URI`: `file:x.db` is a file name.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(BUSY)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(64);
     // WAL does not block readers. A power cut can lose the newest transactions, but only whole ones.
     connection.pragma_update(None, "journal_mode", "wal")?;

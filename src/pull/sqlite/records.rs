@@ -23,8 +23,8 @@ pub struct Statements<'a> {
     delete: String,
     /// Adds an id and its texts to the full-text index.
     search: String,
-    /// Removes an id and its texts from the full-text index. It uses `VALUES`: with `SELECT`, the index flushes to the disk
-    /// before each statement, which takes five times as long.
+    /// Removes an id and its texts from the full-text index. It uses `VALUES`: with `SELECT`, the index flushes to the
+    /// disk before each statement, which takes five times as long.
     unsearch: String,
 }
 
