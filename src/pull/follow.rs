@@ -81,8 +81,8 @@ impl Pull<'_> {
         Ok(())
     }
 
-    /// Brings all datasets up to date `every` so often, and compares the copy with the service once a day. Uses long
-    /// polling if the service supports it. Returns only errors that retries cannot solve.
+    /// Brings all datasets up to date at the interval `every`, and compares the copy with the service once a day. Uses
+    /// long polling if the service supports it. Returns only errors that retries cannot solve.
     pub fn follow(
         &mut self,
         plan: &Plan,
