@@ -24,7 +24,7 @@ use super::s3::S3;
 use super::site::{SOON, Server, Site, conferences_of_version, wait_until};
 
 const TARGET: &str = "/v1/conferences?limit=1";
-/// Options of a publisher whose signs of life come often, and of a replica that reads them often.
+/// Options of a publisher whose heartbeats come often, and of a replica that reads them often.
 const LIVELY: &str = "--every 0s --heartbeat 40ms";
 const STRICT: &str = "--poll 20ms --max-staleness 1s";
 
@@ -405,7 +405,7 @@ fn old_signs_of_life_are_none() {
     let name = format!("sealed/{}", layout::ALIVE);
     let reads = || s3.requests().iter().filter(|request| **request == format!("GET feed/{name}")).count();
     let mut kept = Vec::new();
-    wait_until("ten signs of life", SOON, || {
+    wait_until("ten heartbeats", SOON, || {
         let alive = s3.object(&name)?;
         if kept.last() != Some(&alive) {
             kept.push(alive);
@@ -443,7 +443,7 @@ fn signs_of_life_go_on_when_the_clock_is_set_back() {
     let publisher = super::published::Watched::start(&site, command.args(["--admin-listen", "127.0.0.1:0"]));
     // The publisher makes the folder.
     let alive = || Some(Heartbeat::decode(&place.bucket.get(layout::ALIVE).ok()??.bytes).unwrap().at);
-    let first = wait_until("a sign of life", SOON, alive);
+    let first = wait_until("a heartbeat", SOON, alive);
     clock.set(-3600);
     wait_until("a later one", SOON, || alive().filter(|at| *at > first));
     drop(publisher);

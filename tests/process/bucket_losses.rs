@@ -42,13 +42,13 @@ enum Loss {
     Manifest(u64),
     /// The parts of a state vanish.
     Parts(u64),
-    /// The sign of life vanishes.
+    /// The heartbeat vanishes.
     Alive,
-    /// The sign of life is again the one after a slot.
+    /// The heartbeat is again the one after a slot.
     OldAlive(u64),
     /// Everything is again as it was after a slot.
     Back(u64),
-    /// All later objects vanish; the sign of life stays.
+    /// All later objects vanish; the heartbeat stays.
     Later(u64),
     /// Everything vanishes.
     All,

@@ -13,7 +13,7 @@ use super::site::{SOON, Site, wait_until};
 const PUT_OR_LIST: f64 = 0.005 / 1000.0;
 const GET: f64 = 0.0004 / 1000.0;
 const MINUTES_A_MONTH: f64 = 30.0 * 24.0 * 60.0;
-/// The usual seconds between two signs of life.
+/// The usual seconds between two heartbeats.
 const HEARTBEAT_S: f64 = 40.0;
 
 /// Requests by kind.
@@ -70,9 +70,9 @@ fn an_idle_publisher_costs_half_a_dollar_a_month() {
     let _publisher = place.start(&site, "--every 0s --heartbeat 100ms");
     let signs =
         || s3.requests().iter().filter(|request| request.starts_with("PUT") && request.ends_with("/alive")).count();
-    let begun = wait_until("the first sign of life", SOON, || Some(signs()).filter(|signs| *signs >= 3));
+    let begun = wait_until("the first heartbeat", SOON, || Some(signs()).filter(|signs| *signs >= 3));
     let before = s3.requests().len();
-    wait_until("many signs of life", SOON, || (signs() >= begun + SIGNS).then_some(()));
+    wait_until("many heartbeats", SOON, || (signs() >= begun + SIGNS).then_some(()));
     let requests = s3.requests().split_off(before);
     let signs = requests.iter().filter(|request| request.starts_with("PUT")).count();
     #[allow(clippy::cast_precision_loss, reason = "there are few")]
@@ -91,7 +91,7 @@ fn a_commit_is_one_put() {
     let (s3, site) = (S3::start(), curated());
     let place = Place::s3(&s3);
     let publisher = place.start(&site, "--every 0s --heartbeat 1h");
-    wait_until("a sign of life", SOON, || s3.object(&format!("some/prefix/{}", layout::ALIVE)));
+    wait_until("a heartbeat", SOON, || s3.object(&format!("some/prefix/{}", layout::ALIVE)));
     for version in 1..=3 {
         let before = s3.requests().len();
         commit(&site, version);
@@ -149,7 +149,7 @@ fn a_replica_looks_once_a_poll() {
     wait_until("many polls", SOON, || (polls() >= begun + POLLS).then_some(()));
     let requests = Requests::of(&s3.requests().split_off(before));
     assert!(requests.lists + requests.puts + requests.others == 0.0, "{requests:?}");
-    // Besides, the sign of life is read every 15 s, whatever the interval.
+    // Besides, the heartbeat is read every 15 s, whatever the interval.
     assert!(requests.gets <= 1.03 * 100.0 + 3.0, "{requests:?}");
     for poll_s in [1.0, 10.0] {
         let gets = 60.0 / poll_s + 60.0 / 15.0;

@@ -28,12 +28,12 @@ pub const STEPS: [&[&str]; 2] = [
     &[
         "publisher after a manifest",
         "publisher after a part",
-        "publisher after a sign of life",
+        "publisher after a heartbeat",
         "publisher after an entry",
         "publisher after reading",
         "publisher before a manifest",
         "publisher before a part",
-        "publisher before a sign of life",
+        "publisher before a heartbeat",
         "publisher before an entry",
         "publisher before reading",
         "publisher of a restored state after a manifest",
@@ -134,7 +134,7 @@ pub fn step(method: &str, target: &str, fault: Fault, restores: bool) -> String 
         ("PUT", target) if target.contains("/log/") => "an entry",
         ("PUT", target) if target.contains("/parts/") => "a part",
         ("PUT", target) if target.contains("/states/") => "a manifest",
-        ("PUT", target) if target.contains("/alive") => "a sign of life",
+        ("PUT", target) if target.contains("/alive") => "a heartbeat",
         ("PUT", target) => panic!("{target}"),
         _ => "reading",
     };

@@ -47,7 +47,7 @@ impl Origin {
         Follower::open(&self.site.db()).expect("a database").origin().expect("it can be read")
     }
 
-    /// Publishes all that was committed since the last time, and gives a sign of life.
+    /// Publishes all that was committed since the last time, and gives a heartbeat.
     pub fn publish(&mut self) {
         self.publish_with("");
     }

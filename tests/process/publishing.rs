@@ -80,7 +80,7 @@ fn a_publisher_goes_on_until_it_is_stopped() {
         wait_until("the commit is published", SOON, || (note(&site).seq == head.seq).then_some(()));
     }
     let alive = || place.bucket.get(layout::ALIVE).unwrap().map(|object| object.bytes);
-    wait_until("a sign of life", SOON, || alive().filter(|bytes| *bytes != b""));
+    wait_until("a heartbeat", SOON, || alive().filter(|bytes| *bytes != b""));
     let second = place.run(&site, "--once");
     assert_eq!(second.code, Some(1), "{second:?}");
     assert!(second.stderr.contains(&format!("is already published by process {}", publisher.id())), "{second:?}");

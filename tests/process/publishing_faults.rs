@@ -138,9 +138,9 @@ fn an_entry_of_a_killed_publisher_that_arrives_late_is_its_own() {
     let (s3, site) = (S3::start(), curated());
     let place = Place::s3(&s3);
     place.once(&site);
-    // A publisher that is killed before the answer writes neither its note nor a sign of life.
+    // A publisher that is killed before the answer writes neither its note nor a heartbeat.
     let alive = format!("some/prefix/{}", layout::ALIVE);
-    let (noted, sign) = (note(&site), s3.object(&alive).expect("a sign of life"));
+    let (noted, sign) = (note(&site), s3.object(&alive).expect("a heartbeat"));
     commit(&site, 1);
     place.once(&site);
     let name = format!("some/prefix/{}", layout::log(2));

@@ -22,7 +22,7 @@ fn commit(site: &Site, version: u64) {
 
 type Rows = (DatabaseId, Head, RowDigest);
 
-/// A log of four entries, two states, a sign of life and a report, with the rows after each entry from the second on.
+/// A log of four entries, two states, a heartbeat and a report, with the rows after each entry from the second on.
 struct Published {
     s3: S3,
     site: Site,
@@ -52,9 +52,9 @@ impl Published {
             }
         }
         assert_eq!((place.slots(layout::LOG), place.slots(layout::STATES)), (vec![1, 2, 3, 4], vec![1, 3]));
-        // A sign of life, and a report.
+        // A heartbeat, and a report.
         let mut publisher = place.start(&site, "--heartbeat 20ms");
-        wait_until("a sign of life", SOON, || place.bucket.get(layout::ALIVE).unwrap());
+        wait_until("a heartbeat", SOON, || place.bucket.get(layout::ALIVE).unwrap());
         publisher.kill();
         let reporting = Site::new();
         let server = reporting.start(place.serve_command(&reporting, "--poll 20ms --report"));
@@ -213,7 +213,7 @@ fn damage_all(is_sealed: bool, flips: u64, seed: u64) {
 }
 
 impl Published {
-    /// A damaged sign of life leaves open where the log ends, which everybody is told; nothing rests on reports.
+    /// A damaged heartbeat leaves open where the log ends, which everybody is told; nothing rests on reports.
     fn signs_are_told(&self, random: &mut Random, flips: u64) {
         let report = self.names("replicas").pop().expect("a report");
         for name in [layout::ALIVE, &report] {
