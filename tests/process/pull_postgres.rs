@@ -279,7 +279,10 @@ fn a_comparison_notices_and_mends_what_was_changed_in_postgresql() {
             "1200 records instead of 1201",
         ),
         ("INSERT INTO conferences (id, json) VALUES (-9, '{\"id\":-9}')", "1202 records instead of 1201"),
-        ("INSERT INTO conferences (id, json) VALUES (0, '{}'), (9223372036854775807, '{}')", "1203 records instead of 1201"),
+        (
+            "INSERT INTO conferences (id, json) VALUES (0, '{}'), (9223372036854775807, '{}')",
+            "1203 records instead of 1201",
+        ),
         ("INSERT INTO conferences (id, json) VALUES (-9223372036854775808, '{}')", "1202 records instead of 1201"),
         (
             "DELETE FROM conference_therapy_areas WHERE conference_id = 1; UPDATE conferences SET id = 0 WHERE id = 1",
