@@ -2,7 +2,7 @@
 //!
 //! - [`dialect`]: SQLite's words in the statements of a copy.
 //! - [`failure`]: errors, by what can be done about them.
-//! - [`file`]: an open SQLite file, and its statements.
+//! - [`mod@file`]: an open SQLite file, and its statements.
 //! - [`open`]: which files are taken, and for whom they are kept.
 //! - [`records`]: writing records, and keeping the full-text index with them.
 //! - [`database`]: an SQLite file as the database of a copy.
