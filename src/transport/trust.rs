@@ -110,7 +110,7 @@ impl ServerCertVerifier for Verifier {
     ) -> Result<ServerCertVerified, Error> {
         let (authorities, pinned) = match &self.accepted {
             Accepted::Exactly(certificate) if certificate == end_entity => return Ok(ServerCertVerified::assertion()),
-            Accepted::Exactly(_) => return Err(Error::General("it shows another one".to_owned())),
+            Accepted::Exactly(_) => return Err(Error::General("the server has another one".to_owned())),
             Accepted::Nothing => return Err(Error::General("no certificate is accepted".to_owned())),
             Accepted::Signed { authorities, pinned } => (authorities, pinned),
         };

@@ -9,6 +9,7 @@ use http::StatusCode;
 
 use crate::transport::causes::root_cause;
 use crate::transport::http::{self as transport, ClientSettings};
+use crate::transport::tls::Error as TlsError;
 use crate::transport::trust;
 
 /// The maximum number of bytes to read of a response.
@@ -58,7 +59,11 @@ impl Probe {
             &self.certificate,
         ) {
             (Some(error), Some(certificate)) => {
-                Unhealthy::Certificate { url: url.clone(), certificate: certificate.clone(), reason: error.to_string() }
+                let reason = match error {
+                    TlsError::General(reason) => reason.clone(),
+                    other => other.to_string(),
+                };
+                Unhealthy::Certificate { url: url.clone(), certificate: certificate.clone(), reason }
             }
             _ if is_late => Unhealthy::Late { url: url.clone(), timeout: self.timeout },
             _ => Unhealthy::Unreachable { url: url.clone(), reason: root_cause(error).to_string() },
