@@ -313,9 +313,10 @@ impl PullClient {
     }
 
     fn unreachable(&self, error: &transport::Error) -> PullError {
-        let reason = trust::reason_in(error).unwrap_or_else(|| match error.is_timeout() {
-            true => format!("timed out: no answer in {} s", self.limits.silence.as_secs()),
-            false => root_cause(error).to_string(),
+        let reason = trust::reason_in(error).unwrap_or_else(|| match (error.is_timeout(), error.is_connect()) {
+            (true, true) => "timed out while connecting; check the address and the network".to_owned(),
+            (true, false) => format!("timed out: no answer in {} s", self.limits.silence.as_secs()),
+            (false, _) => root_cause(error).to_string(),
         });
         PullError::failed(format!("{} cannot be reached: {reason}", self.server))
     }

@@ -1,4 +1,4 @@
-//! Who enters a key.
+//! The explorer with a key: its views, its copy, and what arrives.
 
 use std::fs;
 

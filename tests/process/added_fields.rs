@@ -129,7 +129,7 @@ fn records_that_gain_a_field_come_once_by_the_feed() {
     assert_eq!(items, Vec::<Value>::new(), "journals have no new field");
     server.stop();
 
-    // What is imported now has the field.
+    // Records that are imported now have the field.
     let told = site.import("conferences.jsonl", conferences_of_version(30, 8));
     assert_eq!(told["datasets"]["conferences"]["changed"], 30, "{told}");
     site.check();

@@ -75,7 +75,7 @@ pub fn present_format() -> u32 {
     format_of(&site.db())
 }
 
-/// What an answer says, at any time of asking.
+/// An answer without its times and ids.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
     pub status: u16,
@@ -153,7 +153,7 @@ impl Saved {
     }
 }
 
-/// What the program answered over one state of the database.
+/// The recorded answers over one state of the database.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Recording {
     pub exchanges: Vec<Exchange>,

@@ -166,7 +166,7 @@ fn apply<D: Database>(
     let mut held: BTreeSet<i64> = rows.iter().filter_map(|row| row[0].integer()).collect();
     let (mut writer, mut change) = (RecordWriter::new(tables, true), 0);
     let mut entries: Vec<&Entry> = entries.iter().collect();
-    // Of two entries of one record, the later one counts.
+    // The later of two entries of a record counts.
     entries.sort_by_key(|entry| entry.id);
     for entry in entries {
         let was_held = held.remove(&entry.id);

@@ -1,10 +1,11 @@
-// Loads the page again every 15 seconds while it is seen, and keeps what is focused and selected.
+// Loads the page again every 15 seconds, unless it is hidden, or a part of it has the focus or is selected.
 const PAUSE_MS = 15000;
 const box = document.getElementById('live');
 box.parentElement.hidden = false;
 
 async function refresh() {
-	const busy = document.hidden || !box.checked || !getSelection().isCollapsed;
+	const inUse = document.activeElement !== document.body && document.activeElement !== box;
+	const busy = document.hidden || !box.checked || inUse || !getSelection().isCollapsed;
 	if (busy) return;
 	try {
 		const answer = await fetch('/');
