@@ -4,6 +4,7 @@
 //! ARCHITECTURE.md explains the design. The modules, in reading order:
 //!
 //! - [`model`]: the plain types and their rules.
+//! - [`disk`]: files made durable, as tests of power losses observe it.
 //! - [`store`]: the database file: one writer, read-only followers.
 //! - [`view`]: a license's view of a snapshot, the only access to records.
 //! - [`token`]: sync tokens and cursors.
@@ -25,6 +26,7 @@ pub mod api;
 pub mod bucket;
 pub mod cli;
 pub mod contract;
+pub mod disk;
 pub mod docs;
 pub mod explorer;
 pub mod import;

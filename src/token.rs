@@ -148,6 +148,8 @@ impl PlainReader<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn token(position: u64) -> SyncToken {
@@ -176,6 +178,116 @@ mod tests {
             assert_eq!(sealer.open_cursor(&text), Ok(cursor(number)));
             assert_eq!((text.len(), CURSOR_CHARS), (66, 66));
         }
+    }
+
+    #[test]
+    fn each_part_of_a_token_is_its_own() {
+        let sealer = Sealer::new(&[1; 32]);
+        let lineage: [u8; 16] = std::array::from_fn(|at| u8::try_from(at).unwrap() + 100);
+        let parts = |change: usize| {
+            let number = |at: usize| 1000 + at as u64 + u64::from(at == change) * 7;
+            SyncToken {
+                dataset: if change == 0 { Dataset::Conferences } else { Dataset::Journals },
+                license: LicenseId(number(1)),
+                scope_seq: number(2),
+                position: number(3),
+                witness: Witness {
+                    seq: number(4),
+                    lineage: std::array::from_fn(|at| lineage[at] ^ u8::from(change == 5 + at)),
+                },
+            }
+        };
+        let texts: BTreeSet<String> = (0..=21).map(|change| sealer.seal_sync_token(&parts(change))).collect();
+        assert_eq!(texts.len(), 22, "a change of any part, each byte of the lineage, and no change");
+        for change in 0..=21 {
+            assert_eq!(sealer.open_sync_token(&sealer.seal_sync_token(&parts(change))), Ok(parts(change)), "{change}");
+        }
+    }
+
+    #[test]
+    fn each_part_of_a_cursor_is_its_own() {
+        let sealer = Sealer::new(&[1; 32]);
+        let filters: [u8; 16] = std::array::from_fn(|at| u8::try_from(at).unwrap() + 100);
+        let parts = |change: usize| Cursor {
+            dataset: if change == 0 { Dataset::Conferences } else { Dataset::Journals },
+            license: LicenseId(5 + u64::from(change == 1)),
+            filters: std::array::from_fn(|at| filters[at] ^ u8::from(change == 3 + at)),
+            last_id: 6 + u64::from(change == 2) * 3,
+        };
+        let texts: BTreeSet<String> = (0..=19).map(|change| sealer.seal_cursor(&parts(change))).collect();
+        assert_eq!(texts.len(), 20, "a change of any part, each byte of the filters, and no change");
+        for change in 0..=19 {
+            assert_eq!(sealer.open_cursor(&sealer.seal_cursor(&parts(change))), Ok(parts(change)), "{change}");
+        }
+    }
+
+    /// Clients save tokens for months, so newer versions must open them.
+    #[test]
+    fn tokens_of_earlier_versions_are_opened() {
+        let sealer = Sealer::new(&std::array::from_fn(|at| u8::try_from(at).unwrap()));
+        let lineage = std::array::from_fn(|at| u8::try_from(at).unwrap() * 3);
+        let token = SyncToken {
+            dataset: Dataset::Conferences,
+            license: LicenseId(0x0102_0304_0506_0708),
+            scope_seq: 11,
+            position: 22,
+            witness: Witness { seq: 33, lineage },
+        };
+        let text = "Itn2VLoPL8NoRkHbIwWKK0Hw0z0-1l3KXppMgedb4FrAP52gRJa_fE7HMfBYlS-qiwrP2unlpYoviWF0xxJuzhE";
+        assert_eq!((sealer.seal_sync_token(&token).as_str(), sealer.open_sync_token(text)), (text, Ok(token)));
+    }
+
+    #[test]
+    fn each_bit_of_the_secret_counts() {
+        let text = Sealer::new(&[0; 32]).seal_sync_token(&token(4));
+        for at in 0..32 {
+            for bit in [1, 128] {
+                let mut secret = [0; 32];
+                secret[at] = bit;
+                assert_eq!(Sealer::new(&secret).open_sync_token(&text), Err(Forged), "byte {at}");
+            }
+        }
+        assert_eq!(format!("{:?}", Sealer::new(&[1; 32])), "Sealer(..)", "the key is not shown");
+    }
+
+    #[test]
+    fn sealed_bytes_that_are_no_token_are_rejected() {
+        let sealer = Sealer::new(&[1; 32]);
+        let (sync_token, cursor) = (&[1; SYNC_TOKEN_LEN], &[1; CURSOR_LEN]);
+        assert!(sealer.open_sync_token(&sealer.seal(SYNC_TOKEN_PURPOSE, sync_token)).is_ok(), "1 is a dataset");
+        assert!(sealer.open_cursor(&sealer.seal(CURSOR_PURPOSE, cursor)).is_ok());
+        for code in (0..=u8::MAX).filter(|code| Dataset::from_code(*code).is_none()) {
+            let (mut sync_token, mut cursor) = (*sync_token, *cursor);
+            (sync_token[0], cursor[0]) = (code, code);
+            assert_eq!(sealer.open_sync_token(&sealer.seal(SYNC_TOKEN_PURPOSE, &sync_token)), Err(Forged), "{code}");
+            assert_eq!(sealer.open_cursor(&sealer.seal(CURSOR_PURPOSE, &cursor)), Err(Forged), "{code}");
+        }
+        // Of the right length, for another purpose.
+        for purpose in [CURSOR_PURPOSE, b"sync token 9", b"sync token", b""] {
+            assert_eq!(sealer.open_sync_token(&sealer.seal(purpose, sync_token)), Err(Forged));
+        }
+        for purpose in [SYNC_TOKEN_PURPOSE, b"cursor 9", b""] {
+            assert_eq!(sealer.open_cursor(&sealer.seal(purpose, cursor)), Err(Forged));
+        }
+        // Shorter and longer ones.
+        for length in [0, 1, SYNC_TOKEN_LEN - 1, SYNC_TOKEN_LEN + 1, 2 * SYNC_TOKEN_LEN] {
+            let text = sealer.seal(SYNC_TOKEN_PURPOSE, &vec![1; length]);
+            assert_eq!(sealer.open_sync_token(&text), Err(Forged), "{length}");
+        }
+    }
+
+    #[test]
+    fn nothing_around_a_token_is_passed_over() {
+        let sealer = Sealer::new(&[1; 32]);
+        let (token, cursor) = (sealer.seal_sync_token(&token(4)), sealer.seal_cursor(&cursor(4)));
+        for (before, after) in [(" ", ""), ("", " "), ("", "\n"), ("\u{feff}", ""), ("", "\0"), ("", "==")] {
+            let around = |text: &str| format!("{before}{text}{after}");
+            assert_eq!(sealer.open_sync_token(&around(&token)), Err(Forged), "{before:?} {after:?}");
+            assert_eq!(sealer.open_cursor(&around(&cursor)), Err(Forged), "{before:?} {after:?}");
+        }
+        // The other alphabet of base64.
+        let number = (0..).find(|number| sealer.seal_cursor(&self::cursor(*number)).contains('-')).unwrap();
+        assert_eq!(sealer.open_cursor(&sealer.seal_cursor(&self::cursor(number)).replace('-', "+")), Err(Forged));
     }
 
     #[test]

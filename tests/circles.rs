@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::layers::all_sources;
 
 /// The rooms that each room of the store uses. What checks uses nothing of what it checks.
-const ROOMS: [(&str, &[&str]); 11] = [
+const ROOMS: [(&str, &[&str]); 12] = [
     ("error", &[]),
     ("panics", &["error"]),
     ("format", &["error"]),
@@ -18,6 +18,7 @@ const ROOMS: [(&str, &[&str]); 11] = [
     ("upgrade", &["error", "panics", "format", "read", "file", "write"]),
     ("restore", &["error", "panics", "format", "write_tx", "read", "file", "upgrade"]),
     ("replication", &["error", "panics", "format", "write_tx", "read", "file", "write", "check", "upgrade", "restore"]),
+    ("tests", &["error", "format", "read", "file", "write", "check", "upgrade", "restore"]),
 ];
 
 /// A path such as `store::file`, from the root of the crate.

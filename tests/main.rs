@@ -5,6 +5,7 @@
 //! - `harness`: a database in a temporary folder with a service over it; every answer passes one central check.
 //! - `routes`: laid out as the URL tree, then what goes across it.
 //! - `properties`: what must hold for any world and any sequence of edits.
+//! - `power`: the database after power losses.
 //! - `process`: the program itself: commands, servers, signals, killed imports.
 //! - `browser`: the explorer in a real browser, where there is one.
 //! - `explorer`: the explorer's model, by Node where there is one.
@@ -24,6 +25,7 @@ mod explorer;
 mod harness;
 mod layers;
 mod mutations;
+mod power;
 mod process;
 mod properties;
 mod routes;

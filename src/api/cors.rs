@@ -135,4 +135,87 @@ mod tests {
             assert_eq!(written.as_deref(), expected, "{text:?}");
         }
     }
+
+    fn request(origin: Option<&str>) -> Request {
+        let mut headers = HeaderMap::new();
+        headers.extend(origin.map(|origin| (ORIGIN, HeaderValue::from_str(origin).unwrap())));
+        Request {
+            method: Method::GET,
+            target: "/v1/status".to_owned(),
+            headers,
+            has_body: false,
+            flaw: None,
+            address: [192, 0, 2, 7].into(),
+            at: std::time::Instant::now(),
+            wall: crate::model::time::now(),
+        }
+    }
+
+    #[test]
+    fn an_origin_is_compared_whole() {
+        let of = |origins: &[&str]| Cors::new(origins.iter().map(|origin| origin.parse().unwrap()).collect());
+        let two = ["https://app.example.org", "http://localhost:3000"];
+        let cases: [(&[&str], &str, Option<&str>); 22] = [
+            (&two, "https://app.example.org", Some("https://app.example.org")),
+            (&two, "http://localhost:3000", Some("http://localhost:3000")),
+            (&two, "https://app.example.org.evil.net", None),
+            (&two, "https://app.example.org.", None),
+            (&two, "https://app.example.org:443", None),
+            (&two, "https://app.example.org:8443", None),
+            (&two, "https://evilapp.example.org", None),
+            (&two, "https://evil.app.example.org", None),
+            (&two, "https://app.example.or", None),
+            (&two, "http://app.example.org", None),
+            (&two, "app.example.org", None),
+            (&two, "https://App.example.org", None),
+            (&two, "http://localhost:300", None),
+            (&two, "http://localhost:30000", None),
+            (&two, "http://localhost", None),
+            (&two, "null", None),
+            (&two, "", None),
+            (&two, "*", None),
+            (&["*"], "https://evil.example", Some("*")),
+            (&["https://app.example.org", "*"], "https://evil.example", Some("*")),
+            (&["*"], "null", Some("*")),
+            (&[], "https://app.example.org", None),
+        ];
+        for (origins, sent, expected) in cases {
+            let cors = of(origins);
+            let mut headers = HeaderMap::from_iter([(VARY, HeaderValue::from_static("Authorization"))]);
+            cors.add_headers(&request(Some(sent)), &mut headers);
+            let allowed = headers.get(ACCESS_CONTROL_ALLOW_ORIGIN).map(|value| value.to_str().unwrap());
+            assert_eq!(allowed, expected, "{origins:?} {sent:?}");
+            assert_eq!(headers.contains_key(ACCESS_CONTROL_EXPOSE_HEADERS), expected.is_some(), "{origins:?} {sent:?}");
+            // A cache may use a response for all origins only if all get the same.
+            let varies = !origins.is_empty() && !origins.contains(&"*");
+            let vary: Vec<&HeaderValue> = headers.get_all(VARY).iter().collect();
+            assert_eq!(vary.len(), if varies { 2 } else { 1 }, "{origins:?} {sent:?}: {vary:?}");
+            assert_eq!(vary[0], "Authorization", "{origins:?}");
+        }
+        // Also a response without an origin varies by it.
+        let mut headers = HeaderMap::new();
+        of(&two).add_headers(&request(None), &mut headers);
+        assert_eq!(headers.get(VARY), Some(&HeaderValue::from_static("Origin")));
+        assert_eq!(headers.len(), 1);
+    }
+
+    #[test]
+    fn a_preflight_is_an_options_request_of_an_allowed_origin() {
+        let cors = Cors::new(vec!["https://app.example.org".parse().unwrap()]);
+        let cases = [
+            ("OPTIONS", Some("https://app.example.org"), true, true),
+            ("GET", Some("https://app.example.org"), true, false),
+            ("OPTIONS", Some("https://app.example.org"), false, false),
+            ("OPTIONS", Some("https://app.example.org.evil.net"), true, false),
+            ("OPTIONS", None, true, false),
+        ];
+        for (method, origin, names_method, expected) in cases {
+            let mut request = request(origin);
+            request.method = Method::from_bytes(method.as_bytes()).unwrap();
+            if names_method {
+                request.headers.insert(ACCESS_CONTROL_REQUEST_METHOD, HeaderValue::from_static("GET"));
+            }
+            assert_eq!(cors.is_preflight(&request), expected, "{method} {origin:?} {names_method}");
+        }
+    }
 }

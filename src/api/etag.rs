@@ -85,4 +85,43 @@ mod tests {
             assert_eq!(value_matches(value, "abc"), expected, "{value:?}");
         }
     }
+
+    #[test]
+    fn all_lines_of_if_none_match_count() {
+        let etag = ETag::of("list", [b"x".as_slice()]);
+        let own = etag.header().clone();
+        let other = HeaderValue::from_static("\"other\"");
+        let cases: [(&[&HeaderValue], bool); 5] =
+            [(&[], false), (&[&own], true), (&[&other], false), (&[&other, &own], true), (&[&own, &other], true)];
+        for (lines, expected) in cases {
+            assert_eq!(matches(lines.iter().copied(), &etag), expected, "{lines:?}");
+        }
+        let file = ETag::of_bytes(b"x");
+        let weak = HeaderValue::from_str(&format!("W/{}", file.header().to_str().unwrap())).unwrap();
+        assert!(matches([&weak].into_iter(), &file), "it is compared weakly");
+    }
+
+    #[test]
+    fn a_tag_depends_on_the_purpose_and_on_each_part() {
+        let of = |purpose: &str, parts: &[&str]| ETag::of(purpose, parts.iter().map(|part| part.as_bytes()));
+        let tags = [
+            of("list", &["ab", "c"]),
+            of("list", &["a", "bc"]),
+            of("list", &["abc"]),
+            of("list", &["abc", ""]),
+            of("list", &["c", "ab"]),
+            of("record", &["ab", "c"]),
+            of("list", &[]),
+            ETag::of_bytes(b"abc"),
+            ETag::of_bytes(b""),
+        ];
+        for (at, tag) in tags.iter().enumerate() {
+            assert!(!tags[..at].contains(tag), "{at}: {tag:?}");
+        }
+        assert_eq!(of("list", &["ab", "c"]), tags[0]);
+        assert!(
+            tags[0].header().to_str().unwrap().starts_with("W/\"")
+                && !tags[7].header().to_str().unwrap().starts_with('W')
+        );
+    }
 }

@@ -95,3 +95,137 @@ impl Exchange {
 pub fn new_request_id() -> String {
     uuid::Uuid::now_v7().to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use http::{HeaderMap, Method};
+
+    use super::*;
+    use crate::api::answers::CachedAnswer;
+    use crate::api::representation::Representation;
+    use crate::model::time::now;
+    use crate::model::{KeyHash, KeyRecord, LicenseId};
+
+    const WITNESS: Witness = Witness { seq: 7, lineage: [1; 16] };
+
+    fn exchange(method: Method, expires_s: Option<i64>, revoked_s: Option<i64>) -> Exchange {
+        let (at, wall) = (Instant::now(), now());
+        let request = Request {
+            method,
+            target: "/v1/journals/changes?since=x&wait=60".to_owned(),
+            headers: HeaderMap::new(),
+            has_body: false,
+            flaw: None,
+            address: [192, 0, 2, 7].into(),
+            at,
+            wall,
+        };
+        let record = KeyRecord {
+            id: "key_1".to_owned(),
+            label: None,
+            license: LicenseId(1),
+            license_name: "all".to_owned(),
+            created_at: wall,
+            expires_at: expires_s.map(|seconds| wall.plus_s(seconds)),
+            allowed_ips: Vec::new(),
+            revoked_at: revoked_s.map(|seconds| wall.plus_s(seconds)),
+            replaced_by: None,
+        };
+        let mut exchange = Exchange::new(request);
+        exchange.key = Some(UsableKey { hash: KeyHash::of(b"k"), record: Arc::new(record) });
+        exchange
+    }
+
+    fn page(wait_s: Option<u64>) -> AnswerResult {
+        let mut representation = Representation::json(b"{}".to_vec());
+        representation.wait = wait_s.map(Duration::from_secs);
+        let depends_on = Some((Dataset::Journals, WITNESS));
+        Ok(Arc::new(CachedAnswer { pattern: "/v1/journals/changes", depends_on, representation }))
+    }
+
+    #[test]
+    fn a_wait_ends_so_long_after_the_request_however_often_it_was_woken() {
+        let mut exchange = exchange(Method::GET, None, None);
+        let came = exchange.request.at;
+        let until = |exchange: &Exchange| exchange.interest(&page(Some(60))).map(|(_, until)| until - came);
+        assert_eq!(until(&exchange), Some(Duration::from_secs(60)));
+        assert!(exchange.interest(&page(None)).is_none(), "a page with entries does not wait");
+        let key = exchange.key.clone();
+        for woken_s in [10, 59] {
+            exchange.wake(came + Duration::from_secs(woken_s), now(), false);
+            assert!(exchange.interest(&page(Some(60))).is_none(), "not before its key is checked again");
+            exchange.key.clone_from(&key);
+            assert_eq!(until(&exchange), Some(Duration::from_secs(60)), "woken after {woken_s} s");
+        }
+        exchange.wake(came + Duration::from_secs(60), now(), true);
+        exchange.key.clone_from(&key);
+        assert!(exchange.interest(&page(Some(60))).is_none(), "it is over");
+    }
+
+    #[test]
+    fn an_interest_is_of_key_dataset_and_witness() {
+        let exchange = exchange(Method::GET, None, None);
+        let (interest, _) = exchange.interest(&page(Some(1))).unwrap();
+        let other_key = UsableKey { hash: KeyHash::of(b"l"), ..interest.key.clone() };
+        let others = [
+            Interest { key: other_key, ..interest.clone() },
+            Interest { dataset: Dataset::Conferences, ..interest.clone() },
+            Interest { witness: Witness { seq: 8, ..WITNESS }, ..interest.clone() },
+            Interest { witness: Witness { lineage: [2; 16], ..WITNESS }, ..interest.clone() },
+        ];
+        assert!(others.iter().all(|other| *other != interest));
+        assert_eq!((interest.dataset, interest.witness), (Dataset::Journals, WITNESS));
+    }
+
+    #[test]
+    fn head_requests_never_wait() {
+        assert!(exchange(Method::HEAD, None, None).interest(&page(Some(60))).is_none());
+    }
+
+    #[test]
+    fn the_earlier_end_of_a_key_ends_the_wait() {
+        // The seconds to the expiry and the revocation when the request came; the seconds after which it was woken; the
+        // seconds from then to the end.
+        let cases = [
+            (None, None, 0, None),
+            (Some(30), None, 0, Some(30)),
+            (None, Some(30), 0, Some(30)),
+            (Some(30), Some(10), 0, Some(10)),
+            (Some(10), Some(30), 0, Some(10)),
+            (Some(30), None, 20, Some(10)),
+            (Some(30), None, 29, Some(1)),
+            (Some(30), None, 30, None),
+            (Some(30), None, 31, None),
+        ];
+        for (expires_s, revoked_s, woken_s, expected) in cases {
+            let mut exchange = exchange(Method::GET, expires_s, revoked_s);
+            let (came, wall) = (exchange.request.at, exchange.request.wall);
+            if woken_s > 0 {
+                let key = exchange.key.clone();
+                let at = came + Duration::from_secs(woken_s);
+                exchange.wake(at, wall.plus_s(i64::try_from(woken_s).unwrap()), false);
+                exchange.key = key;
+            }
+            let left_s = exchange.key_ends_at().map(|end| (end - came).as_secs() - woken_s);
+            assert_eq!(left_s, expected, "{expires_s:?} {revoked_s:?} {woken_s}");
+        }
+        let mut nobody = exchange(Method::GET, Some(30), None);
+        nobody.key = None;
+        assert_eq!((nobody.key_ends_at(), nobody.key_id()), (None, ""));
+    }
+
+    #[test]
+    fn a_woken_request_is_checked_like_a_new_one() {
+        let mut exchange = exchange(Method::GET, None, None);
+        exchange.is_counted = true;
+        exchange.window = RateHeaders::None;
+        let (came, wall) = (exchange.request.at, exchange.request.wall);
+        exchange.wake(came + Duration::from_secs(5), wall.plus_s(5), false);
+        assert_eq!(exchange.request.wall, wall.plus_s(5), "its key may have expired meanwhile");
+        assert_eq!((exchange.since, exchange.request.at), (came + Duration::from_secs(5), came));
+        assert!(exchange.key.is_none() && matches!(exchange.window, RateHeaders::OfAddress));
+        assert!(exchange.is_counted && exchange.has_polled_for_key, "it is not counted again, and polls for no key");
+    }
+}

@@ -146,3 +146,18 @@ impl Observer for RequestLog {
         );
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_are_no_methods_are_not_logged() {
+        for known in ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"] {
+            assert_eq!(loggable_name(&Method::from_bytes(known.as_bytes()).unwrap()), known);
+        }
+        for other in ["get", "GETX", "PROPFIND", "mfk_0123456789", "X"] {
+            assert_eq!(loggable_name(&Method::from_bytes(other.as_bytes()).unwrap()), "(other)", "{other}");
+        }
+    }
+}

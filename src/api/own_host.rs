@@ -16,8 +16,9 @@ pub fn is_own(headers: &HeaderMap, names: &[String]) -> bool {
     let (value, None) = (values.next(), values.next()) else { return false };
     let Some(value) = value else { return true };
     let Ok(host) = value.to_str() else { return false };
-    let host = match host.strip_prefix('[') {
-        Some(literal) => literal.split_once(']').map_or(literal, |(address, _)| address),
+    let host = match host.strip_prefix('[').and_then(|literal| literal.split_once(']')) {
+        Some((address, port)) if port.is_empty() || port.starts_with(':') => address,
+        Some(_) => return false,
         None => host.split_once(':').map_or(host, |(name, _)| name),
     };
     let is_named = ["localhost"].into_iter().chain(names.iter().map(String::as_str));
@@ -32,8 +33,8 @@ mod tests {
 
     #[test]
     fn foreign_names_are_rejected() {
-        let names = ["Feed-1.internal".to_owned()];
-        let cases: [(&[&str], bool); 16] = [
+        let names = ["Feed-1.internal", "example.org"].map(str::to_owned);
+        let cases: [(&[&str], bool); 46] = [
             (&[], true),
             (&["127.0.0.1"], true),
             (&["127.0.0.1:9090"], true),
@@ -50,6 +51,37 @@ mod tests {
             (&[""], false),
             (&["localhost", "localhost"], false),
             (&["[evil.example]"], false),
+            // Every name is compared whole: none that only begins, ends or goes on like it.
+            (&["example.org"], true),
+            (&["example.org:8080"], true),
+            (&["EXAMPLE.ORG"], true),
+            (&["Example.Org:8080"], true),
+            (&["evilexample.org"], false),
+            (&["evil.example.org"], false),
+            (&["evilexample.org:8080"], false),
+            (&["example.org.evil.net"], false),
+            (&["example.org.evil.net:8080"], false),
+            (&["example.orgevil"], false),
+            (&["example.org."], false),
+            (&[".example.org"], false),
+            (&["xample.org"], false),
+            (&["example.or"], false),
+            (&["org"], false),
+            (&["evilfeed-1.internal"], false),
+            (&["feed-1.internal.evil.net"], false),
+            (&["evillocalhost"], false),
+            (&["localhost."], false),
+            (&["localhos"], false),
+            (&["ocalhost:8080"], false),
+            (&[":8080"], false),
+            (&["example.org", "evil.example"], false),
+            (&["evil.example", "example.org"], false),
+            (&["127.0.0.1", "127.0.0.1"], false),
+            (&["127.0.0.1."], false),
+            (&["[::ffff:127.0.0.1]:9090"], true),
+            (&["[::1].evil.example"], false),
+            (&["[::1]evil.example"], false),
+            (&["[::1"], false),
         ];
         for (hosts, expected) in cases {
             let mut headers = HeaderMap::new();
@@ -58,5 +90,7 @@ mod tests {
             }
             assert_eq!(is_own(&headers, &names), expected, "{hosts:?}");
         }
+        let named = HeaderMap::from_iter([(HOST, HeaderValue::from_static("example.org"))]);
+        assert!(!is_own(&named, &[]), "without names there are only addresses and localhost");
     }
 }

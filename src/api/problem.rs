@@ -20,7 +20,7 @@ pub struct Problem {
     /// A sentence for the caller: the problem, and how to fix it.
     pub detail: String,
     cause: Option<String>,
-    pub(super) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl Problem {

@@ -125,4 +125,48 @@ mod tests {
         }
         assert_eq!(RangeSpec::From(0, None).within(0), Beyond);
     }
+
+    #[test]
+    fn a_part_is_of_the_same_file_and_for_get() {
+        use std::time::Instant;
+
+        use RequestedPart::{Beyond, Part, Whole};
+        let etag = ETag::of_bytes(b"content");
+        let own = etag.header().to_str().unwrap().to_owned();
+        let (weak, other) = (format!("W/{own}"), "\"other\"".to_owned());
+        let list = format!("{own}, {other}");
+        let cases: [(&str, &str, &[&str], RequestedPart); 13] = [
+            ("GET", "bytes=2-3", &[], Part(2..4)),
+            ("GET", "bytes=2-3", &[&own], Part(2..4)),
+            ("GET", "bytes=2-3", &[&own, &own], Part(2..4)),
+            ("GET", "bytes=10-", &[], Beyond),
+            ("GET", "bytes=10-", &[&other], Whole),
+            ("GET", "bytes=2-3", &[&weak], Whole),
+            ("GET", "bytes=2-3", &[&other], Whole),
+            ("GET", "bytes=2-3", &[&other, &own], Whole),
+            ("GET", "bytes=2-3", &[&own, &other], Whole),
+            ("GET", "bytes=2-3", &[&list], Whole),
+            ("GET", "bytes=2-3", &["*"], Whole),
+            ("GET", "bytes=2-3", &["Sun, 06 Nov 1994 08:49:37 GMT"], Whole),
+            ("HEAD", "bytes=2-3", &[], Whole),
+        ];
+        for (method, range, conditions, expected) in cases {
+            let mut headers = HeaderMap::new();
+            headers.insert(RANGE, HeaderValue::from_str(range).unwrap());
+            for condition in conditions {
+                headers.append(IF_RANGE, HeaderValue::from_str(condition).unwrap());
+            }
+            let request = Request {
+                method: Method::from_bytes(method.as_bytes()).unwrap(),
+                target: "/v1/exports/journals".to_owned(),
+                headers,
+                has_body: false,
+                flaw: None,
+                address: [192, 0, 2, 7].into(),
+                at: Instant::now(),
+                wall: crate::model::time::now(),
+            };
+            assert_eq!(RequestedPart::of(&request, &etag, 10), expected, "{method} {range} {conditions:?}");
+        }
+    }
 }

@@ -170,4 +170,46 @@ mod tests {
         }
         assert!(windows.0.lock().unwrap().len() <= MAX_WINDOWS);
     }
+
+    #[test]
+    fn a_full_table_drops_expired_windows_first() {
+        let windows = Windows::<usize>::default();
+        let start = Instant::now();
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        for key in 0..MAX_WINDOWS - 1 {
+            let _ = windows.count(&key, 9, start);
+        }
+        let (running, beyond) = (MAX_WINDOWS, MAX_WINDOWS + 1);
+        let _ = windows.count(&running, 9, at(30_000));
+        assert_eq!(windows.0.lock().unwrap().len(), MAX_WINDOWS, "so many have a place");
+        // A key that has a window needs no further one.
+        let _ = windows.count(&running, 9, at(60_000));
+        assert_eq!(windows.0.lock().unwrap().len(), MAX_WINDOWS);
+        let _ = windows.count(&beyond, 9, at(60_000));
+        assert_eq!(windows.0.lock().unwrap().len(), 2, "those of the first minute are dropped");
+        assert_eq!(windows.peek(&running, 9, at(60_000)), Window { limit: 9, remaining: 7, reset_s: 30 });
+        assert_eq!(windows.peek(&beyond, 9, at(60_000)).remaining, 8);
+    }
+
+    #[test]
+    fn looking_at_a_window_takes_nothing_from_it() {
+        let rate = RateLimiter::default();
+        let start = Instant::now();
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        let full = Window { limit: 3, remaining: 3, reset_s: 60 };
+        assert_eq!(rate.key_window("a", 3, start), full, "one that has not begun");
+        let _ = rate.count_key("a", 3, start);
+        let cases = [("a", 0, 2, 60), ("a", 1, 2, 60), ("a", 59_000, 2, 1), ("a", 59_999, 2, 1), ("b", 59_000, 3, 60)];
+        for (key, ms, remaining, reset_s) in cases {
+            assert_eq!(rate.key_window(key, 3, at(ms)), Window { limit: 3, remaining, reset_s }, "{key} at {ms}");
+        }
+        assert_eq!(rate.key_window("a", 3, at(60_000)), full, "it is over");
+        assert_eq!(rate.key_window("a", 1, at(1)).remaining, 0);
+        assert_eq!(rate.key_window("a", 0, at(1)).remaining, 0, "a lower limit than was used");
+        let address = |text: &str| text.parse::<IpAddr>().unwrap();
+        let _ = rate.count_failure(address("::ffff:192.0.2.1"), start);
+        for (text, used) in [("192.0.2.1", 1), ("::ffff:192.0.2.1", 1), ("192.0.2.2", 0)] {
+            assert_eq!(rate.address_window(address(text), start).remaining, ADDRESS_LIMIT - used, "{text}");
+        }
+    }
 }

@@ -245,4 +245,41 @@ mod tests {
         }
         assert!(!prefers_html(&HeaderMap::new()));
     }
+
+    #[test]
+    fn all_lines_of_a_list_header_count() {
+        let cases: [(&[&str], bool); 9] = [
+            (&["br", "gzip"], true),
+            (&["gzip", "br"], true),
+            (&["br", "deflate"], false),
+            (&["*", "gzip;q=0"], false),
+            (&["gzip;q=0", "*"], false),
+            (&["*;q=0", "gzip"], true),
+            (&["gzip;q=0.001"], true),
+            (&["gzip;level=9;q=0"], false),
+            (&["gzip;Q=0"], false),
+        ];
+        for (lines, expected) in cases {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                headers.append(ACCEPT_ENCODING, HeaderValue::from_static(line));
+            }
+            assert_eq!(accepts_gzip(&headers), expected, "{lines:?}");
+        }
+        let cases: [(&[&str], bool); 6] = [
+            (&["application/json;q=0.1", "text/html"], true),
+            (&["text/html", "application/json"], false),
+            (&["text/html;q=0.9, application/json, application/problem+json;q=0.1"], false),
+            (&["text/html;q=0.9, application/json;q=0.1, application/problem+json"], false),
+            (&["text/html;q=0.9, application/*, */*;q=0.1"], false),
+            (&["text/html;q=0.9, */*;q=0.9"], true),
+        ];
+        for (lines, expected) in cases {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                headers.append(ACCEPT, HeaderValue::from_static(line));
+            }
+            assert_eq!(prefers_html(&headers), expected, "{lines:?}");
+        }
+    }
 }

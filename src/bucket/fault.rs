@@ -50,6 +50,24 @@ impl ErrorMapper {
         BucketError::Unreachable(format!("{} sent only a part of `{name}` ({detail}); check the network", self.url))
     }
 
+    /// Returns the error for an object without an ETag.
+    pub(super) fn not_of_the_store(&self, name: &str) -> BucketError {
+        BucketError::Unreachable(format!(
+            "{} cannot be reached to read `{name}`: the response has no ETag, so it is not the store's; check the \
+             network, and any proxy between this machine and the store",
+            self.url
+        ))
+    }
+
+    /// Returns the error for a list that names an object outside its folder.
+    pub(super) fn foreign_list(&self, folder: &str, found: &str) -> BucketError {
+        BucketError::Unreachable(format!(
+            "{} cannot be reached to list `{folder}`: the response names `{found}`, so it is that of another request; \
+             check any proxy between this machine and the store",
+            self.url
+        ))
+    }
+
     /// Whether the bucket exists and has no such object.
     pub(super) fn is_absent(&self, error: &Error) -> bool {
         matches!(error, Error::NotFound { .. }) && !Failure::of(error).is_of_the_bucket()
@@ -213,4 +231,86 @@ impl Failure {
 /// Whether no request was sent, because the address is invalid.
 fn is_of_the_address(text: &str) -> bool {
     text.contains("scheme is not allowed") || text.contains("URL scheme")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mapper(kind: StoreKind) -> ErrorMapper {
+        ErrorMapper::new(&"s3://feed/x".parse().unwrap(), kind, "feed", true)
+    }
+
+    fn generic(text: impl Into<String>) -> Error {
+        Error::Generic { store: "test", source: text.into().into() }
+    }
+
+    fn not_found(text: &str) -> Error {
+        Error::NotFound { path: "x/log/1".to_owned(), source: text.into() }
+    }
+
+    #[test]
+    fn only_temporary_statuses_are_retried() {
+        let temporary = [408, 409, 425, 429, 500, 502, 503, 504, 599];
+        let permanent = [300, 301, 307, 308, 400, 402, 405, 407, 410, 411, 422, 424, 426, 428, 430, 431, 499, 501];
+        let cases = temporary.map(|status| (status, true)).into_iter().chain(permanent.map(|status| (status, false)));
+        for (status, expected) in cases {
+            let error = generic(format!("request failed with status code: {status}: <Code>Some</Code>"));
+            let mapped = mapper(StoreKind::S3).map(Action::Create, "log/1", &error);
+            assert_eq!(mapped.may_pass(), expected, "{status}: {mapped}");
+        }
+        let cases = [("connection reset", true), ("URL scheme is not allowed", false), ("UnknownIssuer", true)];
+        for (text, expected) in cases {
+            let mapped = mapper(StoreKind::S3).map(Action::Read, "log/1", &generic(text));
+            assert_eq!(mapped.may_pass(), expected, "{text}: {mapped}");
+        }
+        let authority = mapper(StoreKind::S3).map(Action::Read, "log/1", &generic("UnknownIssuer")).to_string();
+        assert!(authority.contains("SSL_CERT_FILE"), "{authority}");
+    }
+
+    #[test]
+    fn a_missing_bucket_is_no_missing_object() {
+        for (text, is_absent) in [
+            ("status code: 404 <Code>NoSuchKey</Code>", true),
+            ("no such file", true),
+            ("status code: 404 <Code>NoSuchBucket</Code>", false),
+            ("status code: 404 <Code>ContainerNotFound</Code>", false),
+            ("status code: 404: The specified bucket does not exist.", false),
+        ] {
+            let error = not_found(text);
+            assert_eq!(mapper(StoreKind::S3).is_absent(&error), is_absent, "{text}");
+            let mapped = mapper(StoreKind::S3).map(Action::Read, "log/1", &error);
+            assert!(matches!(&mapped, BucketError::Refused(text) if text.contains("no bucket `feed`")), "{mapped}");
+        }
+        assert!(!mapper(StoreKind::S3).is_absent(&generic("status code: 404 <Code>NoSuchKey</Code>")));
+    }
+
+    #[test]
+    fn the_innermost_cause_is_one_short_line() {
+        let failure = Failure::of(&generic("status code: 403\n<Code>Denied</Code>  <Message>not\n you</Message>"));
+        assert_eq!((failure.status, failure.code.as_str()), (Some(403), "Denied"));
+        assert_eq!(failure.text, "403 Denied: not you");
+        assert_eq!(Failure::of(&generic("status code: 503: ")).text, "503");
+        assert_eq!(Failure::of(&generic("x".repeat(1000))).text.len(), 300);
+    }
+
+    #[test]
+    fn each_store_names_its_permissions() {
+        let cases = [
+            (StoreKind::S3, Action::Delete, "s3:DeleteObject"),
+            (StoreKind::S3, Action::List, "s3:ListBucket"),
+            (StoreKind::Google, Action::Create, "storage.objects.create"),
+            (StoreKind::Google, Action::Write, "storage.objects.delete, to overwrite"),
+            (StoreKind::Azure, Action::Read, "Reader"),
+            (StoreKind::Azure, Action::List, "Reader"),
+            (StoreKind::Azure, Action::Create, "Contributor"),
+            (StoreKind::Azure, Action::Delete, "Contributor"),
+        ];
+        for (kind, action, expected) in cases {
+            let source = "status code: 403".into();
+            let error = Error::PermissionDenied { path: "x".to_owned(), source };
+            let mapped = mapper(kind).map(action, "log/1", &error);
+            assert!(matches!(&mapped, BucketError::Refused(text) if text.contains(expected)), "{kind:?}: {mapped}");
+        }
+    }
 }

@@ -13,6 +13,7 @@ use tempfile::NamedTempFile;
 
 use super::error::BucketError;
 use super::object::{BucketObject, Created, ListedObject, OBJECT_BYTES};
+use crate::disk::{self, DiskEvent};
 use crate::model::Timestamp;
 use crate::model::time::now;
 
@@ -41,8 +42,9 @@ impl Folder {
     pub(super) fn prepare(&self) -> Result<(), BucketError> {
         let make = || -> io::Result<()> {
             if !self.root.is_dir() {
+                let parents = parents_of_new(&self.root);
                 DirBuilder::new().recursive(true).mode(0o700).create(&self.root)?;
-                self.root.parent().map_or(Ok(()), sync_folder)?;
+                parents.into_iter().try_for_each(disk::sync_folder)?;
             }
             Ok(())
         };
@@ -114,25 +116,34 @@ impl Folder {
             let mut draft = tempfile::Builder::new().prefix(DRAFT).tempfile_in(&self.root)?;
             draft.write_all(bytes)?;
             draft.as_file().set_permissions(Permissions::from_mode(mode & 0o666))?;
-            draft.as_file().sync_all()?;
+            disk::sync(draft.as_file())?;
             let folder = target.parent().unwrap_or(&self.root);
             self.make_folders(folder, mode & 0o777)?;
             let created = match take_name(draft, &target) {
-                Ok(()) => Created::New,
+                Ok(()) => {
+                    disk::named(None, &target);
+                    Created::New
+                }
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => Created::Exists,
                 Err(error) => return Err(error),
             };
-            // Also for an existing object: its creator may have died before the sync.
-            sync_folder(folder)?;
+            // Also for existing objects and folders: who created them may have died before the sync.
+            let above = folder.ancestors().take_while(|above| above.starts_with(&self.root));
+            above.into_iter().try_for_each(disk::sync_folder)?;
             Ok(created)
         };
+        self.retried(&target, write)
+    }
+
+    /// Repeats a write while other programs delete its folder.
+    fn retried(&self, target: &Path, write: impl Fn() -> io::Result<Created>) -> Result<Created, BucketError> {
         let mut tries = 0;
         loop {
             tries += 1;
             match write() {
                 // Deleting the last object of a folder removes the folder.
                 Err(error) if error.kind() == ErrorKind::NotFound && tries < TRIES => self.root()?,
-                Err(error) => return Err(self.failed("write", &target, &error)),
+                Err(error) => return Err(self.failed("write", target, &error)),
                 Ok(created) => return Ok(created),
             };
         }
@@ -146,10 +157,11 @@ impl Folder {
         self.make_folders(above, mode)?;
         match fs::create_dir(folder) {
             Ok(()) => fs::set_permissions(folder, Permissions::from_mode(mode))?,
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(()),
             Err(error) => return Err(error),
         }
-        sync_folder(above)
+        disk::named(None, folder);
+        Ok(())
     }
 
     pub(super) fn list(&self, folder: &str) -> Result<Vec<ListedObject>, BucketError> {
@@ -188,7 +200,8 @@ impl Folder {
         let path = self.root.join(name);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(self.failed("delete", &path, &error)),
-            _ => {}
+            Err(_) => {}
+            Ok(()) => disk::tell(DiskEvent::Remove { path: &path }),
         }
         // Remove the folders that are empty now.
         let above = path.ancestors().skip(1).take_while(|above| *above != self.root);
@@ -196,6 +209,7 @@ impl Folder {
             if fs::remove_dir(folder).is_err() {
                 break;
             }
+            disk::tell(DiskEvent::Remove { path: folder });
         }
         Ok(())
     }
@@ -240,6 +254,162 @@ fn modified(found: &Metadata) -> Timestamp {
     Timestamp::from_unix_s(found.mtime())
 }
 
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
+/// The folders that get a new entry when a folder is created with those above it. Without a sync of each, a power loss can
+/// take the whole bucket away.
+fn parents_of_new(folder: &Path) -> Vec<&Path> {
+    let missing = folder.ancestors().take_while(|above| !above.as_os_str().is_empty() && !above.is_dir());
+    let parents = missing.filter_map(Path::parent);
+    parents.map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use super::*;
+
+    fn date(path: &Path, at: Timestamp) {
+        let then = UNIX_EPOCH + Duration::from_secs(u64::try_from(at.unix_s()).unwrap());
+        File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
+    }
+
+    fn new() -> (tempfile::TempDir, Folder) {
+        let above = tempfile::tempdir().unwrap();
+        let folder = Folder::new(&above.path().join("bucket"));
+        folder.prepare().unwrap();
+        (above, folder)
+    }
+
+    #[test]
+    fn drafts_of_more_than_a_day_are_removed() {
+        let (_above, folder) = new();
+        let files = [(".draft-old", 86_400 + 60, false), (".draft-new", 86_400 - 60, true), ("alive", 900_000, true)];
+        for (name, age_s, _) in files {
+            fs::write(folder.root.join(name), "x").unwrap();
+            date(&folder.root.join(name), now().plus_s(-age_s));
+        }
+        folder.prepare().unwrap();
+        for (name, _, is_kept) in files {
+            assert_eq!(folder.root.join(name).exists(), is_kept, "{name}");
+        }
+    }
+
+    #[test]
+    fn drafts_and_folders_are_no_objects() {
+        let (_above, folder) = new();
+        for name in ["log/1", "log/2/3/4", "alive"] {
+            assert_eq!(folder.create(name, b"x"), Ok(Created::New));
+        }
+        fs::write(folder.root.join("log/.hidden"), "x").unwrap();
+        let names: Vec<String> = folder.list("log").unwrap().into_iter().map(|found| found.name).collect();
+        assert_eq!(names.len(), 2, "{names:?}");
+        assert!(folder.contains("log/2/3/4").unwrap() && !folder.contains("log/2").unwrap());
+        assert_eq!(folder.list("states").unwrap(), []);
+        // Deleting removes only folders that are empty.
+        folder.delete("log/2/3/4").unwrap();
+        assert!(!folder.root.join("log/2").exists() && folder.contains("log/1").unwrap());
+        folder.delete("alive").unwrap();
+        folder.delete("alive").unwrap();
+        fs::remove_file(folder.root.join("log/.hidden")).unwrap();
+        folder.delete("log/1").unwrap();
+        assert!(folder.root.is_dir() && !folder.root.join("log").exists(), "the root folder stays");
+    }
+
+    #[test]
+    fn the_time_of_an_object_is_that_of_its_file_in_seconds() {
+        let (_above, folder) = new();
+        folder.put("log/1", b"x").unwrap();
+        let at = Timestamp::from_unix_s(1_700_000_000);
+        date(&folder.root.join("log/1"), at);
+        assert_eq!(folder.get("log/1").unwrap().unwrap().modified, at);
+        assert_eq!(folder.list("log").unwrap()[0].modified, at);
+        folder.put("log/1", b"y").unwrap();
+        assert!(folder.get("log/1").unwrap().unwrap().modified > at);
+    }
+
+    #[test]
+    fn a_larger_file_than_any_object_is_damaged() {
+        let (_above, folder) = new();
+        let file = File::create(folder.root.join("alive")).unwrap();
+        file.set_len(OBJECT_BYTES + 1).unwrap();
+        assert!(matches!(folder.get("alive"), Err(BucketError::Damaged { .. })));
+        assert_eq!(folder.contains("alive"), Ok(true));
+    }
+
+    #[test]
+    fn a_folder_that_was_replaced_is_not_used() {
+        let (above, folder) = new();
+        folder.put("log/1", b"x").unwrap();
+        // Another folder of the same content, such as one whose disk was not mounted.
+        fs::rename(&folder.root, above.path().join("elsewhere")).unwrap();
+        fs::create_dir_all(folder.root.join("log")).unwrap();
+        fs::write(folder.root.join("log/1"), "x").unwrap();
+        let refused = |error: BucketError| error.to_string().contains("is another folder than before");
+        assert!(refused(folder.get("log/1").unwrap_err()));
+        assert!(refused(folder.contains("log/1").unwrap_err()));
+        assert!(refused(folder.list("log").unwrap_err()));
+        assert!(refused(folder.put("log/1", b"y").unwrap_err()));
+        assert!(refused(folder.create("log/2", b"y").unwrap_err()));
+        assert!(refused(folder.delete("log/1").unwrap_err()));
+        assert!(refused(folder.prepare().unwrap_err()));
+        assert_eq!(fs::read(folder.root.join("log/1")).unwrap(), b"x");
+        // After a restart the folder that is there counts.
+        assert!(Folder::new(&folder.root).get("log/1").unwrap().is_some());
+    }
+
+    #[test]
+    fn errors_of_the_path_last_and_errors_of_the_disk_may_pass() {
+        let (_above, folder) = new();
+        folder.put("alive", b"x").unwrap();
+        assert!(matches!(folder.get("alive/x"), Err(BucketError::Refused(_))), "a file where a folder should be");
+        for (kind, expected) in [
+            (ErrorKind::PermissionDenied, false),
+            (ErrorKind::ReadOnlyFilesystem, false),
+            (ErrorKind::IsADirectory, false),
+            (ErrorKind::StorageFull, true),
+            (ErrorKind::Interrupted, true),
+            (ErrorKind::Other, true),
+            (ErrorKind::NotFound, true),
+        ] {
+            let error = folder.failed("write", &folder.root, &kind.into());
+            assert_eq!(error.may_pass(), expected, "{kind}: {error}");
+        }
+    }
+
+    #[test]
+    fn writing_tries_again_while_others_delete_the_folder() {
+        let (_above, folder) = new();
+        let tries = std::cell::Cell::new(0);
+        // The tenth attempt is the last one.
+        for (failures, expected) in [(0, true), (3, true), (9, true), (10, false)] {
+            tries.set(0);
+            let created = folder.retried(&folder.root, || {
+                tries.set(tries.get() + 1);
+                if tries.get() <= failures { Err(ErrorKind::NotFound.into()) } else { Ok(Created::New) }
+            });
+            assert_eq!(created.is_ok(), expected, "{failures} failures: {created:?}");
+            assert_eq!(tries.get(), failures + i32::from(expected));
+        }
+        let other = folder.retried(&folder.root, || Err(ErrorKind::PermissionDenied.into()));
+        assert!(matches!(other, Err(BucketError::Refused(_))));
+    }
+
+    #[test]
+    fn each_folder_with_a_new_entry_is_synced() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("there")).unwrap();
+        let none: [&str; 0] = [];
+        let cases: [(&str, &[&str]); 4] =
+            [("there", &none), ("there/new", &["there"]), ("new", &[""]), ("new/feed/eu", &["new/feed", "new", ""])];
+        for (name, expected) in cases {
+            let path = at(name);
+            let expected: Vec<PathBuf> = expected.iter().map(|name| at(name).components().collect()).collect();
+            assert_eq!(parents_of_new(&path), expected, "{name}");
+            Folder::new(&path).prepare().unwrap();
+            assert!(path.is_dir() && parents_of_new(&path).is_empty(), "{name}");
+            fs::remove_dir_all(at("new")).unwrap_or_default();
+        }
+        assert_eq!(parents_of_new(Path::new("no-such-folder")), [Path::new(".")]);
+    }
 }

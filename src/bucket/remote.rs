@@ -73,6 +73,10 @@ impl Remote {
             Some(Err(error)) => return Err(self.errors.map(Action::Read, name, &error)),
             None => return Err(self.errors.timeout(Action::Read, name)),
         };
+        // All stores send an ETag, and a login page of a network does not.
+        if found.meta.e_tag.is_none() {
+            return Err(self.errors.not_of_the_store(name));
+        }
         let (size, modified) = (found.meta.size, modified(&found.meta));
         if size > OBJECT_BYTES {
             let detail = format!("its {size} bytes are too many for an object");
@@ -137,7 +141,10 @@ impl Remote {
         loop {
             match self.wait(REQUEST, objects.try_next()) {
                 Some(Ok(None)) => return Ok(listed),
-                // Foreign objects are skipped.
+                // A proxy may return the list of another request. The sweep would delete what it names.
+                Some(Ok(Some(found))) if !found.location.prefix_matches(&path) => {
+                    return Err(self.errors.foreign_list(folder, found.location.as_ref()));
+                }
                 Some(Ok(Some(found))) => listed.extend(self.listed(&found)),
                 Some(Err(error)) => return Err(self.errors.map(Action::List, folder, &error)),
                 None => return Err(self.errors.timeout(Action::List, folder)),
@@ -272,6 +279,116 @@ fn store(
             let sources = [Key::AccessKey, Key::SasKey, Key::Token, Key::ClientSecret, Key::FederatedTokenFile];
             let has_credentials = sources.iter().any(|key| builder.get_config_value(key).is_some());
             (boxed(builder.build()), has_credentials)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use object_store::memory::InMemory;
+
+    use super::*;
+
+    /// A bucket with this prefix in a store that others share.
+    fn below(store: &Arc<InMemory>, prefix: &str) -> Remote {
+        let url: BucketUrl = format!("s3://feed/{prefix}").parse().unwrap();
+        Remote {
+            store: Box::new(Arc::clone(store)),
+            runtime: Some(tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()),
+            prefix: Path::parse(prefix).unwrap(),
+            errors: ErrorMapper::new(&url, StoreKind::S3, "feed", true),
+        }
+    }
+
+    fn names(remote: &Remote, folder: &str, after: Option<&str>) -> Vec<String> {
+        let mut names: Vec<String> = remote.list(folder, after).unwrap().into_iter().map(|found| found.name).collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn prefixes_that_begin_alike_do_not_share_objects() {
+        let store = Arc::new(InMemory::new());
+        let prefixes = ["", "a", "a/b", "a/bc", "a/b/log", "ab", "log"];
+        let buckets: Vec<Remote> = prefixes.iter().map(|prefix| below(&store, prefix)).collect();
+        for (bucket, prefix) in buckets.iter().zip(prefixes) {
+            for name in ["log/1", "logs/1", "log1", "alive"] {
+                let content = format!("{prefix} {name}").into_bytes();
+                assert_eq!(bucket.create(name, content), Ok(Created::New), "{prefix:?} {name}");
+                assert_eq!(bucket.create(name, Vec::new()), Ok(Created::Exists), "{prefix:?} {name}");
+            }
+        }
+        for (bucket, prefix) in buckets.iter().zip(prefixes) {
+            let expected: &[&str] = match prefix {
+                // These buckets contain the bucket of a longer prefix.
+                "" | "a/b" => &["log/1", "log/alive", "log/log/1", "log/log1", "log/logs/1"],
+                _ => &["log/1"],
+            };
+            assert_eq!(names(bucket, "log", None), expected, "{prefix:?}");
+            assert_eq!(names(bucket, "logs", None), ["logs/1"], "{prefix:?}");
+            assert_eq!(names(bucket, "lo", None), [""; 0], "{prefix:?}");
+            assert_eq!(bucket.get("log/1").unwrap().unwrap().bytes, format!("{prefix} log/1").into_bytes());
+            assert_eq!(bucket.contains("log"), Ok(false), "{prefix:?}");
+        }
+        // Deleting and overwriting in one leaves the others alone.
+        buckets[2].delete("alive").unwrap();
+        buckets[2].put("log1", b"x".to_vec()).unwrap();
+        for (bucket, prefix) in buckets.iter().zip(prefixes) {
+            assert_eq!(bucket.contains("alive"), Ok(prefix != "a/b"), "{prefix:?}");
+            let is_old = bucket.get("log1").unwrap().unwrap().bytes == format!("{prefix} log1").into_bytes();
+            assert_eq!(is_old, prefix != "a/b", "{prefix:?}");
+        }
+    }
+
+    #[test]
+    fn lists_begin_after_a_name_of_the_same_folder() {
+        let store = Arc::new(InMemory::new());
+        let (bucket, other) = (below(&store, "a/b"), below(&store, "a/bc"));
+        for name in ["logs/1", "parts/1"] {
+            bucket.put(name, Vec::new()).unwrap();
+        }
+        for at in 1..=9 {
+            bucket.put(&format!("log/{at}"), Vec::new()).unwrap();
+            other.put(&format!("log/{at}"), Vec::new()).unwrap();
+        }
+        assert_eq!(names(&bucket, "log", Some("log/7")), ["log/8", "log/9"]);
+        assert_eq!(names(&bucket, "log", Some("log/9")), [""; 0]);
+        assert_eq!(names(&bucket, "log", Some("log/0")).len(), 9);
+        bucket.put("log/9", b"nine".to_vec()).unwrap();
+        let found = &bucket.list("log", Some("log/8")).unwrap()[0];
+        assert_eq!((found.bytes, found.modified), (4, bucket.get("log/9").unwrap().unwrap().modified));
+        assert_eq!((bucket.contains("log/9"), bucket.contains("log/10")), (Ok(true), Ok(false)));
+        bucket.delete("log/9").unwrap();
+        bucket.delete("log/9").unwrap();
+        assert_eq!(bucket.get("log/9"), Ok(None));
+    }
+
+    #[test]
+    fn requests_get_time_for_their_bytes() {
+        for (bytes, seconds) in [(0, 30), (32_767, 30), (32_768, 31), (1 << 20, 62), (1 << 29, 30 + 16_384)] {
+            assert_eq!(time_for(bytes), Duration::from_secs(seconds), "{bytes}");
+        }
+    }
+
+    #[test]
+    fn credentials_are_known_from_the_environment() {
+        let cases = [
+            (StoreKind::S3, "AWS_ACCESS_KEY_ID", true),
+            (StoreKind::S3, "AWS_WEB_IDENTITY_TOKEN_FILE", true),
+            (StoreKind::S3, "AWS_REGION", false),
+            (StoreKind::S3, "XAWS_ACCESS_KEY_ID", false),
+            (StoreKind::S3, "GOOGLE_SERVICE_ACCOUNT", false),
+            (StoreKind::Google, "GOOGLE_SERVICE_ACCOUNT", true),
+            (StoreKind::Google, "AWS_ACCESS_KEY_ID", false),
+            (StoreKind::Azure, "AZURE_STORAGE_ACCOUNT_KEY", true),
+            (StoreKind::Azure, "AZURE_STORAGE_ACCOUNT_NAME", false),
+        ];
+        tls::install_provider();
+        for (kind, variable, expected) in cases {
+            let environment = [(variable.to_owned(), "x".to_owned())];
+            assert_eq!(store(kind, "feed", &environment).1, expected, "{kind:?} {variable}");
         }
     }
 }

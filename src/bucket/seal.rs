@@ -165,6 +165,43 @@ mod tests {
     }
 
     #[test]
+    fn an_object_is_sealed_under_its_whole_name() {
+        let names = [
+            "log/00000000000000000001",
+            "log/00000000000000000002",
+            "states/00000000000000000001",
+            "parts/00000000000000000001-0123456789abcdef/00000",
+            "parts/00000000000000000001-0123456789abcdef/00001",
+            "parts/00000000000000000001-fedcba9876543210/00000",
+            "parts/00000000000000000002-0123456789abcdef/00000",
+            "alive",
+        ];
+        for name in names {
+            let sealed = seal(Some(&key(1)), name, b"the same content").unwrap();
+            for other in names {
+                let found = unseal(Some(&key(1)), other, sealed.clone());
+                assert_eq!(found.is_ok(), other == name, "{name} at {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_byte_of_a_key_counts() {
+        let bytes: Vec<u8> = (0..64).collect();
+        let sealed = seal(Some(&key(0)), "alive", b"x").unwrap();
+        for length in [32, 64] {
+            let sound = SealKey::parse(&BASE64.encode(&bytes[..length])).unwrap();
+            for at in 0..length {
+                let mut other = bytes[..length].to_vec();
+                other[at] ^= 1;
+                let other = SealKey::parse(&BASE64.encode(&other)).unwrap();
+                assert_ne!(other.0, sound.0, "byte {at} of {length}");
+                assert!(unseal(Some(&other), "alive", sealed.clone()).is_err(), "byte {at} of {length}");
+            }
+        }
+    }
+
+    #[test]
     fn keys_are_read_from_files() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
@@ -178,6 +215,11 @@ mod tests {
             (BASE64.encode(&bytes), 0o600, good),
             (BASE64.encode(&bytes[..32]), 0o600, good),
             (BASE64_NOPAD.encode(&bytes[..32]), 0o600, good),
+            (BASE64_NOPAD.encode(&bytes), 0o600, good),
+            (hex.clone(), 0o660, good),
+            (hex.clone(), 0o601, "(mode 601)"),
+            (format!("{}{}", &hex, &hex), 0o600, "holds no seal key"),
+            (BASE64.encode(&[0; 32]), 0o600, "holds no seal key"),
             (hex[..62].to_owned(), 0o600, "holds no seal key, which is 32 or 64 bytes"),
             ("0".repeat(128), 0o600, "holds no seal key"),
             (format!("{}x", &hex[..63]), 0o600, "holds no seal key"),

@@ -138,10 +138,20 @@ mod tests {
             ("s3://feed/a/../x", Err("`a/../x` cannot be a prefix"), ""),
             ("s3://feed/x?y=1", Err("`x?y=1` cannot be a prefix"), ""),
             ("s3://feed/a b", Err("`a b` cannot be a prefix"), ""),
+            ("s3://feed/a/b//", remote(StoreKind::S3, "feed", "a/b"), "s3://feed/a/b"),
+            ("s3://feed/a/./x", Err("`a/./x` cannot be a prefix"), ""),
+            ("s3://feed/..", Err("`..` cannot be a prefix"), ""),
+            ("s3://a=b/x", Err("`a=b` cannot be a bucket's name"), ""),
+            ("s3://user@feed", Err("holds neither credentials nor a port"), ""),
+            ("s3://feed/a@b", Err("`a@b` cannot be a prefix"), ""),
+            ("file:///srv/feed#x", Err("names no folder"), ""),
+            ("file:///srv//", Ok(BucketLocation::Folder("/srv/".into())), "file:///srv"),
             ("file://srv/feed", Err("`srv` would be another machine"), ""),
             ("file:///", Err("`file:///` names no folder"), ""),
             ("file:///srv/feed?x", Err("names no folder"), ""),
         ];
+        let url = |text: &str| text.parse::<BucketUrl>().unwrap();
+        assert!(url("s3://feed/a/b") != url("s3://feed/a/bc") && url("s3://feed/a") != url("gs://feed/a"));
         for (text, expected, shown) in cases {
             match (text.parse::<BucketUrl>(), expected) {
                 (Ok(url), Ok(location)) => {

@@ -142,3 +142,134 @@ pub fn percent_decode(text: &str, form: bool) -> Option<Cow<'_, str>> {
     }
     String::from_utf8(bytes).ok().map(Cow::Owned)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::CONTRACT;
+    use crate::contract::parameters::{ChangesParameters, ExportParameters, ListParameters};
+
+    fn query<'a>(path: &str, text: &'a str) -> Query<'a> {
+        Query::of(CONTRACT.route(path).unwrap().endpoint, Some(text))
+    }
+
+    #[test]
+    fn escapes_are_decoded() {
+        // A text, and its decoded form in a path and in a query.
+        let cases = [
+            ("", Some(""), Some("")),
+            ("plain", Some("plain"), Some("plain")),
+            ("a+b", Some("a+b"), Some("a b")),
+            ("a%2Bb", Some("a+b"), Some("a+b")),
+            ("a%2bb", Some("a+b"), Some("a+b")),
+            ("%41%7A", Some("Az"), Some("Az")),
+            ("%C3%A9", Some("é"), Some("é")),
+            ("é%20", Some("é "), Some("é ")),
+            ("%2541", Some("%41"), Some("%41")),
+            ("%00", Some("\0"), Some("\0")),
+            ("%FF", None, None),
+            ("%C3", None, None),
+            ("%", None, None),
+            ("%4", None, None),
+            ("ab%", None, None),
+            ("%4g", None, None),
+            ("%g4", None, None),
+            ("%+1", None, None),
+            ("% 1", None, None),
+            ("+%", None, None),
+        ];
+        for (text, in_path, in_query) in cases {
+            assert_eq!(percent_decode(text, false).as_deref(), in_path, "{text:?} in a path");
+            assert_eq!(percent_decode(text, true).as_deref(), in_query, "{text:?} in a query");
+        }
+    }
+
+    #[test]
+    fn a_parameter_is_given_once_however_it_is_written() {
+        let parse = |text| query("/v1/conferences", text).parse::<ListParameters>().map(|read| read.limit);
+        for (text, expected) in [("", 100), ("limit=7", 7), ("%6cimit=7", 7), ("limit=%37", 7), ("&limit=7&&", 7)] {
+            assert_eq!(parse(text), Ok(expected), "{text}");
+        }
+        let twice = [
+            "limit=7&limit=7",
+            "limit=7&limit=8",
+            "limit=7&limit=",
+            "limit&limit=7",
+            "limit=7&%6cimit=8",
+            "q=ab&limit=7&q=ab",
+            "cursor=x&cursor=x",
+            "country=a&country=b&country=c",
+        ];
+        for text in twice {
+            let error = parse(text).unwrap_err();
+            assert_eq!(error.code, Code::InvalidParameter, "{text}");
+            assert!(error.detail.ends_with("is given more than once; give it once."), "{text}: {}", error.detail);
+        }
+    }
+
+    #[test]
+    fn the_first_unknown_parameter_is_named_with_the_nearest_known_one() {
+        let cases = [
+            ("contry=x", "`contry`. Did you mean `country`? Allowed are: `limit`, "),
+            ("Country=x", "`Country`. Did you mean `country`? "),
+            ("coun=x", "`coun`. Allowed"),
+            ("contr=x", "`contr`. Did you mean `country`? "),
+            ("conrt=x", "`conrt`. Allowed"),
+            ("since=x", "`since`. Allowed"),
+            ("p=x", "`p`. Allowed"),
+            ("x", "`x`. Allowed"),
+            ("=x", "``. Allowed"),
+            ("a%zz=x", "`a%zz`. Allowed"),
+            ("a+b=x", "`a b`. Allowed"),
+            ("limit=0&yaer=1", "`yaer`. Did you mean `year`? "),
+            ("yaer=1&contry=x", "`yaer`. "),
+        ];
+        for (text, expected) in cases {
+            let error = query("/v1/conferences", text).parse::<ListParameters>().unwrap_err();
+            assert_eq!(error.code, Code::UnknownParameter, "{text}");
+            assert!(error.detail.starts_with(&format!("Unknown parameter {expected}")), "{text}: {}", error.detail);
+        }
+        let long = "é".repeat(101);
+        let error = query("/v1/conferences", &long).parse::<ListParameters>().unwrap_err();
+        assert!(error.detail.contains(&format!("`{}`.", "é".repeat(100))), "{}", error.detail);
+        let error = query("/v1/status", "x=1").parse::<crate::contract::parameters::NoParameters>().unwrap_err();
+        assert_eq!(error.detail, "Unknown parameter `x`. This endpoint takes no parameters.");
+    }
+
+    #[test]
+    fn numbers_have_bounds_on_both_sides() {
+        type Read = fn(&Query<'_>) -> Option<u64>;
+        let of_list: Read = |query| query.parse::<ListParameters>().ok().map(|read| read.limit.into());
+        let of_feed: Read = |query| query.parse::<ChangesParameters>().ok().map(|read| read.limit.into());
+        let wait: Read = |query| query.parse::<ChangesParameters>().ok().map(|read| read.wait.into());
+        let year: Read =
+            |query| query.parse::<ListParameters>().ok().and_then(|read| read.filters.get("year")?.as_u64());
+        let cases = [
+            ("/v1/conferences", "limit", of_list, 1, 500, Some(100)),
+            ("/v1/journals", "limit", of_list, 1, 500, Some(100)),
+            ("/v1/conferences/changes", "limit", of_feed, 1, 1000, Some(500)),
+            ("/v1/journals/changes", "limit", of_feed, 1, 1000, Some(500)),
+            ("/v1/journals/changes", "wait", wait, 0, 60, Some(0)),
+            ("/v1/conferences", "year", year, 1900, 2100, None),
+        ];
+        for (path, name, read, min, max, absent) in cases {
+            let given = |value: String| read(&query(path, &format!("{name}={value}")));
+            assert_eq!(read(&query(path, "")), absent, "{path} without {name}");
+            for value in [min, min + 1, max - 1, max] {
+                assert_eq!(given(value.to_string()), Some(value), "{path} {name}={value}");
+                assert_eq!(given(format!("00{value}")), Some(value), "{path} {name}=00{value}");
+            }
+            for value in
+                [(max + 1).to_string(), format!("-{min}"), format!("%2B{max}"), format!("{max}.0"), "0x1".into()]
+            {
+                assert_eq!(given(value.clone()), None, "{path} {name}={value}");
+            }
+            if let Some(below) = min.checked_sub(1) {
+                assert_eq!(given(below.to_string()), None, "{path} {name}={below}");
+            }
+        }
+        let format = |text| query("/v1/exports/journals", text).parse::<ExportParameters>().is_ok();
+        assert!(format("") && format("format=csv") && format("format=jsonl"));
+        assert!(!format("format=CSV") && !format("format=cs") && !format("format=csv+"));
+    }
+}

@@ -131,4 +131,36 @@ mod tests {
             assert_eq!(CONTRACT.route(&path).map(|route| route.endpoint), Some(endpoint), "{path}");
         }
     }
+
+    #[test]
+    fn only_the_first_segment_makes_a_path_one_of_v1() {
+        let cases = [
+            ("/v1", true),
+            ("/v1/", true),
+            ("/v1/status", true),
+            ("/%76%31/status", true),
+            ("/v1%2Fstatus", true),
+            ("/v1%2f", true),
+            ("/v1/%zz", true),
+            ("/v10", false),
+            ("/v10/status", false),
+            ("/v1x/status", false),
+            ("/v1.0/status", false),
+            ("/v1;x/status", false),
+            ("/v1%20/status", false),
+            ("/v", false),
+            ("/V1/status", false),
+            ("/v2/status", false),
+            ("/docs/v1", false),
+            ("//v1/status", false),
+            ("v1/status", false),
+            ("/%zz/v1", false),
+            ("/%2Fv1/status", false),
+            ("*", false),
+            ("", false),
+        ];
+        for (path, expected) in cases {
+            assert_eq!(super::is_under_v1(path), expected, "{path}");
+        }
+    }
 }

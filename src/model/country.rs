@@ -177,7 +177,38 @@ mod tests {
             ("Egypt", "Africa"),
             ("Greenland", "Americas"),
             ("Guam", "Oceania"),
+            ("Georgia", "Asia"),
+            ("Armenia", "Asia"),
+            ("Azerbaijan", "Asia"),
+            ("Kazakhstan", "Asia"),
+            ("Israel", "Asia"),
+            ("Timor-Leste", "Asia"),
+            ("Maldives", "Asia"),
+            ("Yemen", "Asia"),
+            ("Taiwan", "Asia"),
+            ("Kosovo", "Europe"),
+            ("Malta", "Europe"),
+            ("Iceland", "Europe"),
+            ("Faroe Islands", "Europe"),
+            ("Vatican City", "Europe"),
+            ("Albania", "Europe"),
+            ("Réunion", "Africa"),
+            ("Mauritius", "Africa"),
+            ("Cape Verde", "Africa"),
+            ("Sudan", "Africa"),
+            ("Algeria", "Africa"),
+            ("Zimbabwe", "Africa"),
+            ("Mexico", "Americas"),
+            ("Panama", "Americas"),
+            ("Bermuda", "Americas"),
+            ("Venezuela", "Americas"),
+            ("Papua New Guinea", "Oceania"),
+            ("French Polynesia", "Oceania"),
+            ("Vanuatu", "Oceania"),
+            ("Australia", "Oceania"),
         ];
+        let counts = REGIONS.map(|(region, countries)| (region, countries.len()));
+        assert_eq!(counts, [("Africa", 55), ("Americas", 43), ("Asia", 51), ("Europe", 47), ("Oceania", 17)]);
         for (country, expected) in cases {
             let region = REGIONS.iter().find(|(_, countries)| countries.contains(&country));
             assert_eq!(region.map(|(name, _)| *name), Some(expected), "{country}");
@@ -202,6 +233,21 @@ mod tests {
             ("Bosnia & Herzegovina", "Bosnia and Herzegovina", true),
             ("españa", "España", true),
             ("日本", "日本 ", true),
+            ("the United  States", "U.S.", true),
+            ("Cote d’Ivoire", "IVORY COAST", true),
+            ("Theland", "land", false),
+            ("The", "", false),
+            // Names that contain another name, or begin or end with one.
+            ("Guinea", "Guinea-Bissau", false),
+            ("Guinea", "Equatorial Guinea", false),
+            ("Papua New Guinea", "Guinea", false),
+            ("Congo", "Democratic Republic of the Congo", false),
+            ("Dominica", "Dominican Republic", false),
+            ("Sudan", "South Sudan", false),
+            ("US", "Russia", false),
+            ("USSR", "US", false),
+            ("Samoa", "American Samoa", false),
+            ("AUS", "AUT", false),
             ("Austria", "Australia", false),
             ("Niger", "Nigeria", false),
             ("North Korea", "South Korea", false),
@@ -209,6 +255,20 @@ mod tests {
         ];
         for (one, other, expected) in cases {
             assert_eq!(comparable(one) == comparable(other), expected, "{one:?} and {other:?}");
+        }
+    }
+
+    #[test]
+    fn aliases_of_a_country_leave_out_its_usual_name() {
+        let cases: [(&str, &[&str]); 5] = [
+            ("United States", &["unitedstatesofamerica", "us", "usa"]),
+            ("USA", &["unitedstatesofamerica", "us", "usa"]),
+            ("Bosnia and Herzegovina", &["bosnia"]),
+            ("Spain", &["espana", "esp"]),
+            ("Nigeria", &[]),
+        ];
+        for (country, expected) in cases {
+            assert_eq!(aliases(country), expected, "{country}");
         }
     }
 

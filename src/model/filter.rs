@@ -63,3 +63,51 @@ impl Dataset {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn filters_with_different_conditions_have_different_hashes() {
+        let condition = |name: &str, value: &str| {
+            let filters = &Dataset::Conferences.table().filters;
+            let filter = filters.iter().find(|filter| filter.name == name).unwrap();
+            FieldCondition { filter, value: value.to_owned() }
+        };
+        let of = |updated_since: Option<i64>, text: Option<&str>, conditions: &[(&str, &str)]| Filter {
+            updated_since: updated_since.map(Timestamp::from_unix_s),
+            text: text.map(str::to_owned),
+            conditions: conditions.iter().map(|(name, value)| condition(name, value)).collect(),
+        };
+        let filters = [
+            of(None, None, &[]),
+            of(Some(17), None, &[]),
+            of(Some(18), None, &[]),
+            of(None, Some("17"), &[]),
+            of(None, Some(""), &[]),
+            of(Some(17), Some("17"), &[]),
+            // The same value of two fields, in either direction of a range, and in two ways to cut it.
+            of(None, None, &[("country", "Oncology")]),
+            of(None, None, &[("therapy_area", "Oncology")]),
+            of(None, None, &[("start_date_from", "2026-05-01")]),
+            of(None, None, &[("start_date_to", "2026-05-01")]),
+            of(None, None, &[("start_date_from", "2026-05-01"), ("start_date_to", "2026-05-02")]),
+            of(None, None, &[("start_date_from", "2026-05-02"), ("start_date_to", "2026-05-01")]),
+            of(None, None, &[("country", "A"), ("therapy_area", "B")]),
+            of(None, None, &[("country", "Atherapy_areaB")]),
+            of(None, Some("country"), &[]),
+            of(None, Some("x"), &[("country", "A")]),
+        ];
+        let hashes: BTreeSet<[u8; 16]> = filters.iter().map(Filter::hash).collect();
+        assert_eq!(hashes.len(), filters.len());
+        assert_eq!(
+            of(Some(1), Some("x"), &[("country", "A")]).hash(),
+            of(Some(1), Some("x"), &[("country", "A")]).hash()
+        );
+        let empty: Vec<bool> = filters.iter().map(Filter::is_empty).collect();
+        assert!(empty[0] && !empty[1..].contains(&true), "{empty:?}");
+    }
+}

@@ -85,6 +85,45 @@ mod tests {
     }
 
     #[test]
+    fn strokes_and_ligatures_do_not_count() {
+        let cases = [
+            ("ØØ", "oo"),
+            ("Łł", "ll"),
+            ("ĐđÐð", "dddd"),
+            ("Ħħ", "hh"),
+            ("Ŧŧ", "tt"),
+            ("Iı", "ii"),
+            ("Ææ", "aeae"),
+            ("Œuvre, cœur", "oeuvre, coeur"),
+            ("Ƀƀ", "bb"),
+            ("Ɨɨ", "ii"),
+            ("Ʉʉ", "uu"),
+            ("ẞß", "ssss"),
+            ("O'Hara’s", "o'hara’s"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(fold(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_compare_without_blanks_and_joining_signs() {
+        let cases = [
+            ("Start_Date", "startdate"),
+            ("start-date", "startdate"),
+            ("start.date", "startdate"),
+            (" start\u{a0}\u{2007}\u{202f}date\t", "startdate"),
+            ("\u{feff}id\u{200b}\u{2060}\r\n", "id"),
+            ("start/date", "start/date"),
+            ("author's", "author's"),
+            ("_-. ", ""),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(comparable(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
     fn letters_count() {
         for (one, other) in [("각", "가"), ("हिन्दी", "हन्दी"), ("癌", "がん"), ("n", "m")] {
             assert_ne!(fold(one), fold(other), "{one:?} and {other:?}");

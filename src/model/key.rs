@@ -173,6 +173,74 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_key_ends_at_the_very_second() {
+        use KeyStatus::{Active, Expired, Replaced, Revoked};
+        let at = Timestamp::from_unix_s;
+        // Revoked at, expires at, now, the time of the commit.
+        let cases = [
+            (None, None, 100, 100, Active),
+            (None, Some(101), 100, 100, Active),
+            (None, Some(100), 100, 100, Expired),
+            (None, Some(99), 100, 100, Expired),
+            (Some(101), None, 100, 100, Replaced),
+            (Some(100), None, 100, 100, Revoked),
+            (Some(99), None, 100, 100, Revoked),
+            (Some(101), Some(100), 100, 100, Expired),
+            (Some(100), Some(100), 100, 100, Revoked),
+            (Some(100), Some(50), 100, 100, Revoked),
+            (Some(101), Some(101), 100, 100, Replaced),
+            // The clock was set back, so a revocation holds and an expiry waits.
+            (Some(100), None, 40, 100, Revoked),
+            (Some(101), None, 40, 100, Replaced),
+            (None, Some(100), 40, 100, Active),
+            (Some(100), None, 100, 40, Revoked),
+        ];
+        for (revoked, expires, now, committed, expected) in cases {
+            let record = KeyRecord {
+                id: "key_1".to_owned(),
+                label: None,
+                license: LicenseId(1),
+                license_name: "acme".to_owned(),
+                created_at: at(0),
+                expires_at: expires.map(at),
+                allowed_ips: Vec::new(),
+                revoked_at: revoked.map(at),
+                replaced_by: None,
+            };
+            let status = record.status_after(at(now), at(committed));
+            assert_eq!(status, expected, "{revoked:?} {expires:?} {now} {committed}");
+            assert_eq!(status.is_usable(), matches!(expected, Active | Replaced));
+            if now == committed {
+                assert_eq!(record.is_usable(at(now)), status.is_usable());
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_has_one_form() {
+        let random = "0123456789ABCDEFGHIJKLMNOPQRSTUV";
+        let right = format!("mfk_{random}{}", checksum(random));
+        assert!(ApiKey::parse(&right).is_ok());
+        for wrong in [
+            right.to_ascii_lowercase(),
+            format!("{right}0"),
+            right[..right.len() - 1].to_owned(),
+            format!(" {right}"),
+            right.replacen("mfk_", "mfk-", 1),
+            right.replacen("mfk_", "", 1),
+            format!("mfk_{}é{}", &random[..30], checksum(&format!("{}é", &random[..30]))),
+            String::new(),
+        ] {
+            assert!(ApiKey::parse(&wrong).is_err(), "{wrong}");
+        }
+        let (one, other) = (ApiKey::generate().unwrap(), ApiKey::generate().unwrap());
+        assert!(
+            one != other && one.hash() != other.hash() && one.hash() == ApiKey::parse(one.reveal()).unwrap().hash()
+        );
+        assert_eq!(new_key_id().unwrap().len(), 14);
+    }
+
+    #[test]
     fn every_changed_character_is_noticed() {
         let key = ApiKey::generate().unwrap();
         assert!(ApiKey::parse(key.reveal()).is_ok());
@@ -183,5 +251,45 @@ mod tests {
             assert!(ApiKey::parse(&changed).is_err(), "{at}");
         }
         assert_eq!(format!("{key:?}"), "ApiKey(..)");
+    }
+
+    #[test]
+    fn the_status_of_a_key_changes_at_the_second() {
+        use KeyStatus::{Active, Expired, Replaced, Revoked};
+        let key = |revoked: Option<i64>, expires: Option<i64>| KeyRecord {
+            id: "key_1".to_owned(),
+            label: None,
+            license: LicenseId(1),
+            license_name: "all".to_owned(),
+            created_at: Timestamp::from_unix_s(0),
+            expires_at: expires.map(Timestamp::from_unix_s),
+            allowed_ips: Vec::new(),
+            revoked_at: revoked.map(Timestamp::from_unix_s),
+            replaced_by: None,
+        };
+        let cases = [
+            // revoked and expiring at, now, last commit
+            (None, None, 100, 100, Active),
+            (None, Some(101), 100, 100, Active),
+            (None, Some(100), 100, 100, Expired),
+            (None, Some(99), 100, 100, Expired),
+            // A commit of a clock that was ahead ends no key.
+            (None, Some(150), 100, 200, Active),
+            (Some(101), None, 100, 100, Replaced),
+            (Some(100), None, 100, 100, Revoked),
+            (Some(99), None, 100, 100, Revoked),
+            (Some(150), None, 100, 150, Revoked),
+            (Some(150), None, 100, 149, Replaced),
+            (Some(150), None, 150, 100, Revoked),
+            (Some(101), Some(100), 100, 100, Expired),
+            (Some(100), Some(100), 100, 100, Revoked),
+            (Some(100), Some(99), 100, 100, Revoked),
+        ];
+        for (revoked, expires, now, committed, expected) in cases {
+            let status =
+                key(revoked, expires).status_after(Timestamp::from_unix_s(now), Timestamp::from_unix_s(committed));
+            assert_eq!(status, expected, "{revoked:?} {expires:?} at {now} after {committed}");
+            assert_eq!(status.is_usable(), matches!(expected, Active | Replaced));
+        }
     }
 }

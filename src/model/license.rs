@@ -160,3 +160,93 @@ pub struct Witness {
     pub seq: u64,
     pub lineage: [u8; 16],
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{ConferenceFields, Fields, JournalFields, RecordFields};
+
+    fn texts(texts: &[&str]) -> Option<BTreeSet<String>> {
+        (!texts.is_empty()).then(|| texts.iter().map(|text| (*text).to_owned()).collect())
+    }
+
+    fn scope(areas: &[&str], countries: &[&str], years: &[u16]) -> Scope {
+        Scope {
+            datasets: Dataset::ALL.into(),
+            therapy_areas: texts(areas),
+            countries: texts(countries),
+            years: (!years.is_empty()).then(|| years.iter().copied().collect()),
+        }
+    }
+
+    #[test]
+    fn every_set_of_a_scope_must_match() {
+        let conference = ConferenceFields {
+            therapy_areas: vec!["Cardiology".to_owned(), "Oncology".to_owned()],
+            country: Some("Spain".to_owned()),
+            year: Some(2026),
+            ..ConferenceFields::default()
+        };
+        let cases = [
+            (scope(&[], &[], &[]), ""),
+            // The second item of a field, and the second value of a set.
+            (scope(&["Oncology"], &[], &[]), ""),
+            (scope(&["Dermatology", "Oncology"], &["France", "Spain"], &[2025, 2026]), ""),
+            // Each set alone, and with others that match.
+            (scope(&["Dermatology"], &[], &[]), "therapy areas"),
+            (scope(&[], &["France"], &[]), "countries"),
+            (scope(&[], &[], &[2025]), "years"),
+            (scope(&["Oncology"], &["France"], &[2026]), "countries"),
+            (scope(&["Oncology"], &["Spain"], &[2027]), "years"),
+            (scope(&["Dermatology"], &["Spain"], &[2026]), "therapy areas"),
+            (scope(&["Dermatology"], &["France"], &[2025]), "therapy areas, countries, years"),
+            // Words are compared as a whole, with their case.
+            (scope(&["oncology"], &[], &[]), "therapy areas"),
+            (scope(&["Onco"], &["Spai"], &[]), "therapy areas, countries"),
+            (scope(&[], &["Spain "], &[]), "countries"),
+        ];
+        for (scope, expected) in cases {
+            let blocking: Vec<String> =
+                conference.blocking_rules(&scope).iter().map(|(rule, _)| rule.to_string()).collect();
+            assert_eq!(blocking.join(", "), expected, "{scope:?}");
+            assert_eq!(conference.is_in(&scope), expected.is_empty(), "{scope:?}");
+            assert!(JournalFields::default().is_in(&scope));
+            // Null is in no set.
+            assert_eq!(ConferenceFields::default().is_in(&scope), !scope.is_restricted(), "{scope:?}");
+        }
+        assert_eq!(ConferenceFields::table().fields.iter().filter(|field| field.uses.rule.is_some()).count(), 3);
+    }
+
+    #[test]
+    fn scopes_show_the_same_if_all_their_sets_are_equal() {
+        let one = scope(&["A"], &["B"], &[2026]);
+        let only = |dataset| Scope { datasets: [dataset].into(), ..one.clone() };
+        // Another scope, and whether it shows the same conferences and the same journals.
+        let cases = [
+            (one.clone(), true, true),
+            (scope(&["X"], &["B"], &[2026]), false, true),
+            (scope(&["A"], &["X"], &[2026]), false, true),
+            (scope(&["A"], &["B"], &[2025]), false, true),
+            (scope(&[], &["B"], &[2026]), false, true),
+            (scope(&["A", "X"], &["B"], &[2026]), false, true),
+            (only(Dataset::Conferences), true, false),
+            (only(Dataset::Journals), false, true),
+            (Scope::nothing(), false, false),
+        ];
+        for (other, conferences, journals) in cases {
+            for (one, other) in [(&one, &other), (&other, &one)] {
+                let shows = Dataset::ALL.map(|dataset| one.shows_same(other, dataset));
+                assert_eq!(shows, [conferences, journals], "{one:?} {other:?}");
+            }
+        }
+        // Neither shows any conference, whatever their sets are.
+        let [one, other] =
+            [&["A"], &["B"]].map(|areas| Scope { datasets: [Dataset::Journals].into(), ..scope(areas, &[], &[]) });
+        assert!(one.shows_same(&other, Dataset::Conferences) && one.shows_same(&other, Dataset::Journals));
+        let years = scope(&[], &[], &[2026, 2025]);
+        assert_eq!(years.set(Rule::Years).map(RuleSet::values), Some(vec!["2025".to_owned(), "2026".to_owned()]));
+        for scope in [scope(&["A"], &[], &[]), scope(&[], &["B"], &[]), years] {
+            assert!(scope.is_restricted() && !Scope::nothing().is_restricted());
+        }
+    }
+}

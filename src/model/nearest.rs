@@ -63,11 +63,31 @@ mod tests {
             ("xyzzy", "name", false),
             ("x", "y", false),
             ("", "id", false),
+            // One letter in four of the longer name, and always one.
+            ("abcdefgh", "abcdefxx", true),
+            ("abcdefgh", "abcdexxx", false),
+            ("abcdefg", "abcdexx", false),
+            ("abcdefg", "xabcdefgx", true),
+            ("abcdef", "xabcdefx", true),
+            ("xbc", "abc", true),
+            ("ab", "xb", true),
+            ("a", "ab", false),
+            // Four letters that a name begins with.
+            ("abst", "abstract_due_date", true),
+            ("abs", "abstract_due_date", false),
+            ("date", "abstract_due_date", false),
         ];
         for (given, known, expected) in cases {
             assert_eq!(nearest(given, [known]).is_some(), expected, "{given:?} and {known:?}");
         }
         assert_eq!(nearest("nmae", ["name", "nme", "id"]), Some("name"), "the nearest of them");
+        assert_eq!(nearest("nmae", ["id", "nme", "name"]), Some("nme"), "the first of two");
+        assert_eq!(nearest("abcdefgh", ["abcdefxx", "abcdefgx"]), Some("abcdefgx"), "the nearer one, though later");
+        for (bytes, expected) in [(MAX_BYTES, true), (MAX_BYTES + 1, false)] {
+            let (long, other) = ("x".repeat(bytes), "x".repeat(MAX_BYTES - 1));
+            assert_eq!(nearest(&long, [&*other]).is_some(), expected, "{bytes} given");
+            assert_eq!(nearest(&other, [&*long]).is_some(), expected, "{bytes} known");
+        }
         assert_eq!(nearest(&"name".repeat(100_000), ["name"]), None);
     }
 }

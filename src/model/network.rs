@@ -44,6 +44,33 @@ mod tests {
     use super::*;
 
     #[test]
+    fn networks_are_read_without_host_bits() {
+        let cases = [
+            ("192.0.2.7", Ok("192.0.2.7/32")),
+            ("192.0.2.7/24", Ok("192.0.2.0/24")),
+            ("192.0.2.255/31", Ok("192.0.2.254/31")),
+            ("2001:db8:1::9/32", Ok("2001:db8::/32")),
+            ("2001:db8::9", Ok("2001:db8::9/128")),
+            ("::ffff:192.0.2.7", Ok("192.0.2.7/32")),
+            ("::ffff:192.0.2.7/120", Ok("192.0.2.0/24")),
+            ("::ffff:192.0.2.7/128", Ok("192.0.2.7/32")),
+            ("::ffff:192.0.2.7/96", Ok("0.0.0.0/0")),
+            ("::ffff:192.0.2.7/95", Err("must be /96 or longer")),
+            ("192.0.2.7/33", Err("write an address or a CIDR")),
+            ("192.0.2", Err("write an address or a CIDR")),
+            ("example.org", Err("write an address or a CIDR")),
+            ("", Err("write an address or a CIDR")),
+        ];
+        for (text, expected) in cases {
+            match (parse_network(text), expected) {
+                (Ok(network), Ok(expected)) => assert_eq!(network.to_string(), expected, "{text}"),
+                (Err(message), Err(expected)) => assert!(message.contains(expected), "{text}: {message}"),
+                (network, expected) => panic!("{text}: {network:?}, expected {expected:?}"),
+            }
+        }
+    }
+
+    #[test]
     fn an_ipv6_caller_is_its_network() {
         let cases = [
             ("192.0.2.1", "192.0.2.1"),

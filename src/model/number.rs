@@ -87,6 +87,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn ranks_have_the_order_of_the_numbers() {
+        let numbers = [0.0, 5e-324, 1e-7, 0.1, 0.30000000000000004, 1.0, 4.25, 10.0, 1e21, f64::MAX];
+        let ranks = numbers.map(|number| Number::try_from(number).unwrap().rank());
+        assert!(ranks[0] == 1 && ranks.is_sorted_by(|one, other| one < other), "{ranks:?}");
+        assert_eq!(Number::try_from(-0.0).unwrap().rank(), 1);
+        for wrong in [-5e-324, f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {
+            assert!(Number::try_from(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
     fn numbers_are_read_and_written() {
         let cases = [
             ("0", Some("0")),

@@ -67,3 +67,32 @@ impl Scalar for DateStatus {
         *self as u64 + 1
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_status_says_whether_there_is_a_date() {
+        let (needs, forbids) = (Some("needs a date; "), Some("must have no date; "));
+        let cases = [
+            ("confirmed", None, needs),
+            ("estimated", None, needs),
+            ("copied", None, needs),
+            ("not_found", forbids, None),
+            ("check", None, None),
+        ];
+        for ((word, with, without), status) in cases.into_iter().zip(DateStatus::ALL) {
+            assert_eq!((status.as_str(), DateStatus::parse(word)), (word, Ok(status)));
+            for (has_date, expected) in [(true, with), (false, without)] {
+                let fault = status.fault_with(has_date);
+                assert!(
+                    fault.is_some() == expected.is_some() && fault.unwrap_or("").starts_with(expected.unwrap_or("")),
+                    "{word}"
+                );
+            }
+        }
+        assert!(DateStatus::parse("Confirmed").is_err() && DateStatus::parse("notfound").is_err());
+        assert_eq!(DateStatus::ALL.map(|status| status.rank()), [1, 2, 3, 4, 5]);
+    }
+}

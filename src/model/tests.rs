@@ -136,3 +136,57 @@ fn other_texts_are_no_records() {
         assert!(refused.contains(expected), "{refused}");
     }
 }
+
+#[test]
+fn the_last_day_is_not_before_the_first() {
+    let fields = |start: &str, end: &str| ConferenceFields {
+        name: Some("C".into()),
+        start_date: start.parse().ok(),
+        start_date_status: Some(DateStatus::Check),
+        end_date: end.parse().ok(),
+        abstract_due_date_status: Some(DateStatus::Check),
+        late_breaking_due_date_status: Some(DateStatus::Check),
+        ..ConferenceFields::default()
+    };
+    let cases = [
+        ("2026-03-15", "2026-03-15", ""),
+        ("2026-03-15", "2026-03-14", "is before the start_date 2026-03-15"),
+        ("2025-12-31", "2026-01-01", ""),
+        ("2026-01-01", "2025-12-31", "is before the start_date 2026-01-01"),
+        ("2024-02-29", "2024-03-01", ""),
+        ("", "2026-03-15", "needs a start_date"),
+        ("2026-03-15", "", ""),
+        ("", "", ""),
+    ];
+    for (start, end, expected) in cases {
+        let faults = Curated::new(Id::MIN, fields(start, end)).err().unwrap_or_default();
+        let shown: String = faults.iter().map(|fault| format!("{}: {}", fault.field, fault.message)).collect();
+        assert!(shown.contains(expected) && shown.is_empty() == expected.is_empty(), "{start} {end}: {shown}");
+    }
+}
+
+#[test]
+fn separators_of_lists_are_in_no_name() {
+    let tag = |kind: &str, name: &str| {
+        let fields = TagFields { kind: Some(kind.into()), name: Some(name.into()), category: Some("a; b".into()) };
+        Curated::new(Id::MIN, fields).err().unwrap_or_default().into_iter().map(|fault| fault.field).collect::<Vec<_>>()
+    };
+    let cases: [(&str, &str, &[&str]); 6] = [
+        ("Topic", "Lung: small", &[]),
+        ("Topic;", "a;b", &[]),
+        ("Topic:x", "it's", &[]),
+        ("Topic; x", "N", &["type"]),
+        ("Topic: x", "N", &["type"]),
+        ("Topic", "a; b", &["name"]),
+    ];
+    for (kind, name, expected) in cases {
+        assert_eq!(tag(kind, name), expected, "{kind} {name}");
+    }
+    let organization = OrganizationFields { name: Some("A; B".into()), ..OrganizationFields::default() };
+    assert_eq!(Curated::new(Id::MIN, organization).unwrap_err().len(), 1);
+    // Each of several areas is checked.
+    let areas = ["A", "B; C", "D"].map(str::to_owned).to_vec();
+    let conference = ConferenceFields { therapy_areas: areas, ..ConferenceFields::default() };
+    let faults = Curated::new(Id::MIN, conference).unwrap_err();
+    assert!(faults.iter().any(|fault| fault.value.as_deref() == Some("B; C")), "{faults:?}");
+}

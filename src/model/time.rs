@@ -179,6 +179,33 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_time_has_the_date_of_its_second() {
+        let cases = [
+            (0, "1970-01-01"),
+            (-1, "1969-12-31"),
+            (86_399, "1970-01-01"),
+            (86_400, "1970-01-02"),
+            (1_709_164_799, "2024-02-28"),
+            (1_709_164_800, "2024-02-29"),
+            (1_709_251_200, "2024-03-01"),
+            (1_767_225_599, "2025-12-31"),
+            (1_767_225_600, "2026-01-01"),
+            (i64::MIN, "0001-01-01"),
+            (i64::MAX, "9999-12-30"),
+        ];
+        for (seconds, expected) in cases {
+            assert_eq!(Timestamp::from_unix_s(seconds).date().to_string(), expected, "{seconds}");
+        }
+        let (first, last) = (Timestamp::from_unix_s(i64::MIN), Timestamp::from_unix_s(i64::MAX));
+        assert_eq!((first.plus_s(-1), last.plus_s(1), last.plus_s(i64::MAX)), (first, last, last));
+        assert_eq!((first.plus_s(1).unix_s(), last.plus_s(-1).unix_s()), (first.unix_s() + 1, last.unix_s() - 1));
+        assert_eq!(
+            (first.to_string(), last.to_string()),
+            ("0001-01-01T00:00:00Z".into(), "9999-12-30T22:00:00Z".into())
+        );
+    }
+
+    #[test]
     fn times_are_read() {
         let cases = [
             ("2026-03-15", Ok("2026-03-15T00:00:00Z")),
@@ -191,6 +218,35 @@ mod tests {
             ("2026-03-15T09:30:00-0130", Ok("2026-03-15T11:00:00Z")),
             ("2026-12-31T23:59:60Z", Ok("2026-12-31T23:59:59Z")),
             ("2024-02-29", Ok("2024-02-29T00:00:00Z")),
+            // Offsets that move the day, the month, the year and the leap day.
+            ("2026-01-01T00:30:00+01:00", Ok("2025-12-31T23:30:00Z")),
+            ("2025-12-31T23:30:00-01:00", Ok("2026-01-01T00:30:00Z")),
+            ("2024-03-01T00:00:00+00:01", Ok("2024-02-29T23:59:00Z")),
+            ("2026-03-01T00:00:00+14:00", Ok("2026-02-28T10:00:00Z")),
+            ("2026-03-15T09:30:00+0530", Ok("2026-03-15T04:00:00Z")),
+            ("2026-03-15T09:30:00+02", Ok("2026-03-15T07:30:00Z")),
+            ("2026-03-15T09:30:00+23:59", Ok("2026-03-14T09:31:00Z")),
+            ("2026-03-15T09:30:00-00:00", Ok("2026-03-15T09:30:00Z")),
+            ("2026-03-15T09:30:00+24:00", Err(NotATime::Malformed)),
+            ("2026-03-15T09:30:00+01:60", Err(NotATime::Malformed)),
+            ("2026-03-15T09:30:00+1:00", Err(NotATime::Malformed)),
+            ("2026-03-15T09:30:00+", Err(NotATime::Malformed)),
+            ("2026-03-15T09:30:00+02:00Z", Err(NotATime::Malformed)),
+            ("2026-03-15T09:30:00 25:00", Err(NotATime::Malformed)),
+            ("2026-03-15T09:30:00,5Z", Ok("2026-03-15T09:30:00Z")),
+            ("2026-03-15T09:30.5Z", Err(NotATime::Malformed)),
+            ("2026-03-15T09:30:00:00Z", Err(NotATime::Malformed)),
+            ("2026-03-15T9:30:00Z", Err(NotATime::Malformed)),
+            ("2026-03-15T23:59:59.999999999Z", Ok("2026-03-15T23:59:59Z")),
+            ("2026-03-15T10:59:60Z", Err(NotATime::Malformed)),
+            ("2026-03-15T23:58:60Z", Err(NotATime::Malformed)),
+            ("2026-03-15T23:59:61Z", Ok("2026-03-15T23:59:59Z")),
+            ("2026-03-15T09:60:00Z", Err(NotATime::Malformed)),
+            ("2026-04-31", Err(NotATime::Malformed)),
+            ("2000-02-29", Ok("2000-02-29T00:00:00Z")),
+            ("1900-02-29", Err(NotATime::Malformed)),
+            ("0001-01-01", Ok("0001-01-01T00:00:00Z")),
+            ("1969-12-31T23:59:59Z", Ok("1969-12-31T23:59:59Z")),
             ("2026-03-15T09:30:00 02:00", Err(NotATime::BlankForPlus)),
             ("2026-03-15 09:30:00", Err(NotATime::Malformed)),
             ("9999-12-31T23:59:59Z", Ok("9999-12-30T22:00:00Z")),

@@ -335,7 +335,8 @@ impl PullClient {
 
 /// A body without its `Content-Encoding`.
 fn decoded<'a>(headers: &HeaderMap, body: impl Read + 'a) -> Box<dyn Read + 'a> {
-    let is_packed = headers.get(header::CONTENT_ENCODING).is_some_and(|coding| coding.as_bytes() == b"gzip");
+    let coding = headers.get(header::CONTENT_ENCODING).map(HeaderValue::as_bytes);
+    let is_packed = coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"));
     if is_packed { Box::new(MultiGzDecoder::new(body)) } else { Box::new(body) }
 }
 

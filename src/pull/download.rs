@@ -126,6 +126,36 @@ mod tests {
     }
 
     #[test]
+    fn a_few_bytes_for_each_connection_are_no_progress() {
+        const LONG: u64 = 64 << 20;
+        // (the length, the bytes of each connection, whether the file comes whole)
+        let cases = [
+            (320, 20, true),
+            (320, 19, false),
+            (320, 1, false),
+            (LONG, PROGRESS_BYTES, true),
+            (LONG, PROGRESS_BYTES - 1, false),
+            (15, 1, true),
+        ];
+        for (length, piece, is_whole) in cases {
+            let part = move |count: u64| -> Bytes { Box::new(io::repeat(b'x').take(count)) };
+            let connections = RefCell::new(0);
+            let resume = |_, _, _: &PullError| {
+                *connections.borrow_mut() += 1;
+                Ok(Some(part(piece)))
+            };
+            // The first connection brings much.
+            let first = length / 4 + 1;
+            let mut download = Download::new(part(first), length, Box::new(resume));
+            let read = io::copy(&mut download.by_ref().take(length), &mut io::sink());
+            drop(download);
+            assert_eq!(read.is_ok(), is_whole, "{piece} of {length}: {read:?}");
+            let expected = if is_whole { (length - first).div_ceil(piece) } else { u64::from(MAX_ATTEMPTS - 1) };
+            assert_eq!(connections.into_inner(), expected, "{piece} of {length}");
+        }
+    }
+
+    #[test]
     fn what_cannot_be_gone_on_with_is_told() {
         type Answer = fn() -> Result<Option<Bytes>, PullError>;
         let cases: [(Answer, u32, &str); 5] = [

@@ -132,3 +132,141 @@ fn broken_error(error: io::Error) -> PullError {
     let own = error.downcast::<PullError>();
     own.unwrap_or_else(|error| PullError::failed(format!("the export is incomplete: {error}")))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use http::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn gzip(text: &str) -> Vec<u8> {
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+        gzip.write_all(text.as_bytes()).unwrap();
+        gzip.finish().unwrap()
+    }
+
+    /// Reads an export to its end. Returns the ids.
+    fn read(announced: Announced, bytes: &[u8], limits: &ReadLimits) -> Result<Vec<i64>, String> {
+        let mut export = Export::new(announced, bytes, limits).map_err(|error| error.to_string())?;
+        let mut ids = Vec::new();
+        while let Some(entry) = export.next_record().map_err(|error| error.to_string())? {
+            ids.push(entry.id);
+        }
+        Ok(ids)
+    }
+
+    fn announced(records: u64, digest: Option<ContentDigest>) -> Announced {
+        Announced { token: "t".to_owned(), records, digest }
+    }
+
+    #[test]
+    fn an_export_is_ordered_and_of_the_announced_length() {
+        let line = |id: i64| format!("{{\"id\":{id}}}\n");
+        let lines = |ids: &[i64]| ids.iter().map(|id| line(*id)).collect::<String>();
+        type Case = (String, u64, Result<&'static [i64], &'static str>);
+        let cases: [Case; 14] = [
+            (String::new(), 0, Ok(&[])),
+            (lines(&[1]), 1, Ok(&[1])),
+            (lines(&[1, 2, 9]), 3, Ok(&[1, 2, 9])),
+            (String::new(), 1, Err("incomplete: 0 of 1 records")),
+            (lines(&[1, 2]), 3, Err("incomplete: 2 of 3 records")),
+            (lines(&[1, 2]), 1, Err("more than the 1 records")),
+            (lines(&[1]), 0, Err("more than the 0 records")),
+            (lines(&[1, 1]), 2, Err("not ordered by id: 1 follows 1")),
+            (lines(&[2, 1]), 2, Err("not ordered by id: 1 follows 2")),
+            (lines(&[1, 3, 2]), 3, Err("not ordered by id: 2 follows 3")),
+            ("{\"id\":4,\"deleted\":true}\n".to_owned(), 1, Err("holds a tombstone, of record 4")),
+            (line(1) + "{\"id\":2}", 2, Err("cut off or not UTF-8")),
+            (line(1) + "\n", 2, Err("cannot be read")),
+            (line(1) + "{\"id\":2}\r\n", 2, Err("a line break or a tab")),
+        ];
+        for (text, records, expected) in cases {
+            let found = read(announced(records, None), &gzip(&text), &ReadLimits::default());
+            match (&found, expected) {
+                (Ok(ids), Ok(expected)) => assert_eq!(ids, expected),
+                (Err(error), Err(part)) => assert!(error.contains(part), "{text}: {error}"),
+                (found, expected) => panic!("{text}: {found:?} instead of {expected:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn an_export_has_the_announced_digest() {
+        let text = "{\"id\":1,\"x\":1}\n{\"id\":2}\n";
+        let mut hasher = Hasher::default();
+        text.lines().for_each(|line| hasher.add(line.as_bytes()));
+        let digest = hasher.finish();
+        let limits = ReadLimits::default();
+        assert_eq!(read(announced(2, Some(digest.clone())), &gzip(text), &limits), Ok(vec![1, 2]));
+        // Of the same length, and with the same ids.
+        for other in [text.replace("\"x\":1", "\"x\":2"), text.replace("{\"id\":2}", "{\"id\":3}")] {
+            let error = read(announced(2, Some(digest.clone())), &gzip(&other), &limits).unwrap_err();
+            assert!(error.contains("was changed on its way"), "{error}");
+        }
+        let other = ContentDigest { records: 2, sha256: "0".repeat(64) };
+        assert!(read(announced(2, Some(other)), &gzip(text), &limits).is_err());
+    }
+
+    #[test]
+    fn exports_at_their_limits_are_read() {
+        let line = |id: i64| format!("{{\"id\":{id}}}\n");
+        let text: String = (1..=9).map(line).collect();
+        let bytes = u64::try_from(text.len()).unwrap();
+        let roomy = ReadLimits { export_bytes: 1 << 20, ..ReadLimits::default() };
+        let cases = [
+            (ReadLimits { export_records: 9, ..roomy }, Ok(())),
+            (ReadLimits { export_records: 8, ..roomy }, Err("announces an export of 9 records; at most 8 are read")),
+            (ReadLimits { export_bytes: bytes, ..roomy }, Ok(())),
+            (ReadLimits { export_bytes: bytes - 1, ..roomy }, Err("the export is longer than")),
+            (ReadLimits { record_bytes: 8, ..roomy }, Ok(())),
+            (ReadLimits { record_bytes: 7, ..roomy }, Err("a record of the export is longer than 7 bytes")),
+        ];
+        for (limits, expected) in cases {
+            match (read(announced(9, None), &gzip(&text), &limits), expected) {
+                (Ok(ids), Ok(())) => assert_eq!(ids.len(), 9),
+                (Err(error), Err(part)) => assert!(error.contains(part), "{error}"),
+                (found, expected) => panic!("{found:?} instead of {expected:?}"),
+            }
+        }
+        // The limit counts compressed bytes too: members without content.
+        let empty = gzip("").repeat(100);
+        let limits = ReadLimits { export_bytes: 1000, ..roomy };
+        assert!(read(announced(0, None), &empty, &limits).unwrap_err().contains("the export is longer than"));
+    }
+
+    #[test]
+    fn headers_announce_an_export() {
+        let sha256 = "UbxRMRNUjgYq2mKwPv6hU8riq99GsFHFUcPmKk37iM8=";
+        let digest = format!("sha-256=:{sha256}:");
+        let (token, count) = ("x-sync-token", "x-record-count");
+        // (the headers, whether they announce one, whether with a digest)
+        type Case<'a> = (&'a [(&'a str, &'a str)], bool, bool);
+        let cases: [Case<'_>; 9] = [
+            (&[], false, false),
+            (&[(token, "t")], false, false),
+            (&[(count, "5")], false, false),
+            (&[(token, "t"), (count, "five")], false, false),
+            (&[(token, "t"), (count, "-5")], false, false),
+            (&[(token, "t"), (count, "5")], true, false),
+            (&[(token, "t"), (count, "5"), ("x-records-digest", &digest)], true, true),
+            (&[(token, "t"), (count, "5"), ("repr-digest", &digest)], true, false),
+            (&[(token, "t"), (count, "5"), ("x-records-digest", "sha-512=:AAAA:")], true, false),
+        ];
+        for (headers, is_one, has_digest) in cases {
+            let header = |(name, value): &(&str, &str)| {
+                (HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_str(value).unwrap())
+            };
+            let found = Announced::read(&headers.iter().map(header).collect()).unwrap();
+            let found = found.map(|found| (found.token, found.records, found.digest.map(|digest| digest.records)));
+            assert_eq!(found, is_one.then(|| ("t".to_owned(), 5, has_digest.then_some(5))), "{headers:?}");
+        }
+        let long = "t".repeat(2049);
+        let headers = [(token, long.as_str()), (count, "5")]
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap()));
+        assert!(Announced::read(&headers.into_iter().collect()).is_err());
+    }
+}

@@ -6,6 +6,8 @@ use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 
@@ -17,6 +19,12 @@ const FILE_MODE: u32 = 0o600;
 const FOLDER_MODE: u32 = 0o700;
 
 const GROUP_BITS: u32 = 0o070;
+
+/// How long a lock may be held elsewhere before it counts as another pull's. A pull that is ending holds it a moment longer,
+/// and so does any program that this process starts, from its `fork` to its `exec`.
+const LOCK_WAIT: Duration = Duration::from_secs(1);
+
+const LOCK_RETRY_EVERY: Duration = Duration::from_millis(20);
 
 /// Creates a folder and its missing parents.
 pub fn make_folder(folder: &Path) -> io::Result<()> {
@@ -51,7 +59,7 @@ pub fn make_draft(draft: &Path, replaces: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens or creates a lock file, and takes the lock. Messages name the path of the `copy`.
+/// Opens or creates a lock file, and takes the lock within [`LOCK_WAIT`]. Messages name the path of the `copy`.
 pub fn lock(path: &Path, copy: &Path) -> Result<File, PullError> {
     let refused = |error: &io::Error| {
         PullError::Unusable(format!("{}: {error}; the folder of the copy must be writable", path.display()))
@@ -66,13 +74,19 @@ pub fn lock(path: &Path, copy: &Path) -> Result<File, PullError> {
         Err(error) => Err(error),
     };
     let file = file.map_err(|error| refused(&error))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(PullError::Unwritable(format!(
-            "another `medfeed pull` is using {}; wait until it ends, or stop it",
-            copy.display()
-        ))),
-        Err(TryLockError::Error(error)) => Err(refused(&error)),
+    let deadline = Instant::now() + LOCK_WAIT;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(LOCK_RETRY_EVERY),
+            Err(TryLockError::WouldBlock) => {
+                return Err(PullError::Unwritable(format!(
+                    "another `medfeed pull` is using {}; wait until it ends, or stop it",
+                    copy.display()
+                )));
+            }
+            Err(TryLockError::Error(error)) => return Err(refused(&error)),
+        }
     }
 }
 
@@ -134,8 +148,15 @@ mod tests {
         let held = lock(&at("lock"), &at("copy")).unwrap();
         assert_eq!(mode(&at("lock")), 0o600);
         assert!(lock(&at("lock"), &at("copy")).unwrap_err().to_string().contains("another `medfeed pull`"));
-        drop(held);
-        lock(&at("lock"), &at("copy")).unwrap();
+        thread::scope(|scope| {
+            let second = scope.spawn(|| lock(&at("lock"), &at("copy")));
+            let begun = Instant::now();
+            while !second.is_finished() && begun.elapsed() < LOCK_WAIT / 5 {
+                thread::sleep(LOCK_RETRY_EVERY);
+            }
+            drop(held);
+            second.join().unwrap().unwrap();
+        });
         assert!(!at("elsewhere").exists());
     }
 }

@@ -178,6 +178,51 @@ mod tests {
         assert!(error.starts_with("a page of the feed is longer than 32 MiB, the limit"), "{error}");
     }
 
+    #[test]
+    fn the_pace_is_counted_anew_after_each_portion() {
+        let pace = MinPace { bytes: 8, within: Duration::from_secs(60) };
+        let slow = Duration::from_secs(61);
+        // (the bytes received before, the time waited before, the bytes that come now, what is left: bytes; `None`: an error)
+        let cases = [
+            (0, Duration::ZERO, 7, Some((7, false))),
+            (0, Duration::ZERO, 8, Some((0, true))),
+            (0, slow, 8, Some((0, true))),
+            (1, slow, 7, Some((0, true))),
+            (7, slow, 1, Some((0, true))),
+            (0, slow, 7, None),
+            (6, slow, 1, None),
+            (6, slow, 0, Some((6, false))),
+        ];
+        for (received, waited, count, expected) in cases {
+            let bytes = [b'x'; 8];
+            let mut paced = Paced { inner: &bytes[..count], pace, received, waited };
+            let read = paced.read(&mut [0; 8]);
+            let Some((left, is_new)) = expected else {
+                assert!(read.is_err(), "{received} {count}");
+                continue;
+            };
+            assert_eq!((read.unwrap(), paced.received), (count, left), "{received} {count}");
+            assert_eq!(paced.waited.is_zero(), is_new, "{received} {count}: the time begins again");
+        }
+    }
+
+    #[test]
+    fn sizes_are_told_in_the_largest_unit() {
+        let cases = [
+            (0, "0 bytes"),
+            (1023, "1023 bytes"),
+            (1024, "1 KiB"),
+            (1_048_575, "1023 KiB"),
+            (1_048_576, "1 MiB"),
+            (1_073_741_823, "1023 MiB"),
+            (1_073_741_824, "1 GiB"),
+            (32 << 30, "32 GiB"),
+        ];
+        for (bytes, expected) in cases {
+            assert_eq!(size(bytes), expected);
+        }
+    }
+
     struct Slow(Duration);
 
     impl Read for Slow {

@@ -36,6 +36,36 @@ mod tests {
     use super::*;
 
     #[test]
+    fn pauses_without_a_request_of_the_service_double() {
+        let errors = [
+            PullError::failed("no answer"),
+            PullError::Unwritable("no space".to_owned()),
+            // Only errors of the service have a time.
+            PullError::Unusable("damaged".to_owned()),
+        ];
+        // (consecutive failures, the shortest pause, the longest one, in milliseconds)
+        let cases = [
+            (1, 250, 500),
+            (2, 500, 1000),
+            (3, 1000, 2000),
+            (4, 2000, 4000),
+            (8, 32_000, 64_000),
+            (10, 128_000, 256_000),
+        ];
+        for (failures, least_ms, most_ms) in
+            cases.into_iter().chain([(11, 150_000, 300_000), (u32::MAX, 150_000, 300_000)])
+        {
+            for error in &errors {
+                let pause = pause_after(failures, error).as_millis();
+                assert!((least_ms..=most_ms).contains(&pause), "{failures}: {pause} ms");
+                assert_eq!(reason(error), "");
+            }
+        }
+        let pauses: std::collections::BTreeSet<_> = (0..20).map(|_| pause_after(3, &errors[0])).collect();
+        assert!(pauses.len() > 10, "many callers do not retry together");
+    }
+
+    #[test]
     fn pauses_heed_the_service_within_a_bound() {
         let cases = [
             (0, 0, ""),

@@ -305,6 +305,105 @@ mod tests {
     }
 
     #[test]
+    fn segments_end_where_the_records_say_and_after_the_most() {
+        let (end, other) = ([END_ONE_IN; 32], [1; 32]);
+        let hash = |ends: bool| -> ShortHash { std::array::from_fn(|at| if ends { end[at] } else { other[at] }) };
+        let most = MAX_SEGMENT_RECORDS;
+        // (the number of records, those that end a segment, the ends of the segments)
+        let cases: [(usize, &[usize], &[usize]); 11] = [
+            (0, &[], &[]),
+            (1, &[], &[1]),
+            (1, &[0], &[1]),
+            (3, &[0], &[1, 3]),
+            (3, &[1], &[2, 3]),
+            (3, &[2], &[3]),
+            (3, &[0, 1, 2], &[1, 2, 3]),
+            (most - 1, &[], &[most - 1]),
+            (most, &[], &[most]),
+            (most + 1, &[], &[most, most + 1]),
+            (2 * most + 6, &[4], &[5, most + 5, 2 * most + 5, 2 * most + 6]),
+        ];
+        for (count, ending, expected) in cases {
+            let hashes: Vec<ShortHash> = (0..count).map(|at| hash(ending.contains(&at))).collect();
+            let ranges = segment_ranges(hashes.iter());
+            assert_eq!(ranges.iter().map(|range| range.end).collect::<Vec<_>>(), expected, "{count} {ending:?}");
+            let mut start = 0;
+            assert!(ranges.iter().all(|range| std::mem::replace(&mut start, range.end) == range.start), "{ranges:?}");
+        }
+        let ends = |first: u8| {
+            let hashes = [std::array::from_fn(|_| first), hash(false)];
+            segment_ranges(hashes.iter()).len() == 2
+        };
+        assert_eq!((0..=u8::MAX).filter(|first| ends(*first)).collect::<Vec<_>>(), [0, 64, 128, 192]);
+    }
+
+    /// Returns a member with one stored text.
+    fn stored(text: &[u8]) -> (Bytes, [u8; 32]) {
+        let mut sha256 = ContentHasher::default();
+        let cache = new_cache(0);
+        let mut member = GzipMember::new(&cache, FeedId(1), SegmentFormat::Items, 0, Some(&mut sha256));
+        member.push_stored(text);
+        (member.finish(), sha256.finish())
+    }
+
+    #[test]
+    fn long_texts_are_stored_in_several_blocks() {
+        for length in [0, 1, 65_534, 65_535, 65_536, 131_070, 131_071, 200_000] {
+            let text = text(3, length);
+            let (member, sha256) = stored(&text);
+            let mut read = Vec::new();
+            flate2::bufread::GzDecoder::new(member.as_ref()).read_to_end(&mut read).unwrap();
+            assert!(read == text && sha256 == <[u8; 32]>::from(Sha256::digest(&text)), "{length}");
+        }
+    }
+
+    #[test]
+    fn a_segment_is_reused_only_in_its_feed_its_form_and_for_its_records() {
+        let cache = new_cache(1 << 24);
+        let (one, two) = (hash(b"one"), hash(b"two"));
+        let asked = |feed: u64, form: SegmentFormat, hashes: &[ShortHash]| {
+            let mut asked = false;
+            let mut member = GzipMember::new(&cache, FeedId(feed), form, 0, None);
+            let plain = || {
+                asked = true;
+                Ok(b"content")
+            };
+            member.push_segment(hashes.iter(), true, plain).unwrap();
+            asked
+        };
+        // (the feed, the form, the records, whether the segment is made)
+        let lines = SegmentFormat::Lines;
+        let cases: [(u64, SegmentFormat, &[ShortHash], bool); 12] = [
+            (1, lines, &[one, two], true),
+            (1, lines, &[one, two], false),
+            (2, lines, &[one, two], true),
+            (1 << 32 | 1, lines, &[one, two], true),
+            (1, SegmentFormat::Items, &[one, two], true),
+            (1, SegmentFormat::Csv, &[one, two], true),
+            (1, lines, &[one], true),
+            (1, lines, &[two, one], true),
+            (1, lines, &[one, one], true),
+            (1, lines, &[two], true),
+            (2, lines, &[one, two], false),
+            (1, lines, &[one, two], false),
+        ];
+        for (at, (feed, form, hashes, expected)) in cases.into_iter().enumerate() {
+            assert_eq!(asked(feed, form, hashes), expected, "case {at}");
+        }
+        // Without `keep`, nothing is looked up or kept.
+        for _ in 0..2 {
+            let mut member = GzipMember::new(&cache, FeedId(9), lines, 0, None);
+            let mut asked = false;
+            let plain = || {
+                asked = true;
+                Ok(b"content")
+            };
+            member.push_segment([one].iter(), false, plain).unwrap();
+            assert!(asked);
+        }
+    }
+
+    #[test]
     fn members_are_whole_whatever_is_taken_from_the_cache() {
         for form in [SegmentFormat::Items, SegmentFormat::Lines, SegmentFormat::Csv] {
             let cache = new_cache(1 << 24);

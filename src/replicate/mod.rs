@@ -16,4 +16,6 @@ pub mod layout;
 pub mod publisher;
 pub mod report;
 pub mod state;
+#[cfg(test)]
+mod test_log;
 pub mod user;

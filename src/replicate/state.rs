@@ -195,6 +195,13 @@ mod tests {
             let part = PartRef { bytes, ..sound.parts[0].clone() };
             assert!(decode_part(&part, &stored[0]).is_err(), "{bytes} bytes");
         }
+        // The largest part, and the densest one, are sound.
+        let mut largest = sound.clone();
+        largest.parts[0].bytes = PAYLOAD_BYTES;
+        assert!(Manifest::decode(&largest.encode().unwrap().0).is_ok());
+        let zeros = vec![0; 4 << 20];
+        let (encoded, part) = encode_part(layout::part(2, RANDOM, 0), &zeros).unwrap();
+        assert!(encoded.len() < zeros.len() / 1000 && decode_part(&part, &encoded) == Ok(zeros));
         let (bytes, _) = frame::encode(MARK, &sound, b"x").unwrap();
         assert!(Manifest::decode(&bytes).is_err(), "more than a manifest");
     }

@@ -15,7 +15,7 @@ use crate::model::{
 use crate::store::StoreError;
 use crate::store::file::open::Writer;
 use crate::store::format::codec::{
-    CLOCK_TOLERANCE_S, RecordRow, StoredCommit, TableCounts, expect_count, unseal, unseal_commit,
+    CLOCK_TOLERANCE_S, RecordRow, StoredCommit, TableCounts, expect_count, unseal, unseal_commit, unseal_under,
 };
 use crate::store::format::digest::digest_of;
 use crate::store::format::feed::{FeedEntry, FeedHead};
@@ -23,6 +23,7 @@ use crate::store::format::outbox::{next_header, read_changes};
 use crate::store::format::publish::stored_digest;
 use crate::store::format::replica::find_mark;
 use crate::store::format::rows::{load_references, load_rows, optional_table};
+use crate::store::format::secret;
 use crate::store::format::tables::{self, TOMBSTONE};
 use crate::store::panics;
 use crate::store::panics::guard;
@@ -507,15 +508,14 @@ fn check_owners(
     let known: BTreeSet<u64> = licenses.iter().map(|license| license.id.0).collect();
     for entry in transaction.open_table(tables::KEYS)?.iter()? {
         report.keys += 1;
-        let read = unseal::<KeyRecord>("keys", entry?.1.value());
+        let (hash, row) = entry?;
+        let read = unseal_under::<KeyRecord>("keys", &hash.value(), row.value());
         if let Some(key) = report.note("keys", read) {
             report.expect(key.revoked_at.is_some() || known.contains(&key.license.0), "keys", || {
                 format!("key {} has a license that does not exist", key.id)
             });
         }
     }
-    let meta = transaction.open_table(tables::META)?;
-    let secret = meta.get(tables::META_SECRET)?.is_some_and(|secret| secret.value().len() == 32);
-    report.expect(secret, "meta", || "the token secret is missing".to_owned());
+    report.note("meta", secret::read(&transaction.open_table(tables::META)?));
     Ok(())
 }

@@ -18,6 +18,8 @@ pub mod panics;
 pub mod read;
 pub mod replication;
 pub mod restore;
+#[cfg(test)]
+mod tests;
 pub mod upgrade;
 pub mod write;
 mod write_tx;

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,8 +24,9 @@ use crate::store::file::open::{Writer, new_draft};
 use crate::store::file::publish::{OriginIdentity, put_history_entry, remove_local_rows};
 use crate::store::file::published_note::PublishedNote;
 use crate::store::file::replace::{copy_owner, discard_damage_at_close, io_error, persist};
-use crate::store::format::codec::{StoredCommit, seal, unseal, unseal_commit};
+use crate::store::format::codec::{StoredCommit, seal, seal_under, unseal_commit, unseal_under};
 use crate::store::format::rows::load_rows;
+use crate::store::format::secret;
 use crate::store::format::tables;
 use crate::store::panics::guard;
 use crate::store::read::history::RESTORED;
@@ -72,15 +74,15 @@ pub struct Restoration {
 #[derive(Debug)]
 enum OldFileLock {
     None,
-    Older(#[allow(dead_code, reason = "held for its lock")] Box<OldFile>),
-    Locked(#[allow(dead_code, reason = "held for its lock")] Box<Writer>),
+    Older(Box<OldFile>),
+    Locked(Box<Writer>),
     Damaged(#[allow(dead_code, reason = "held for its lock")] Box<FileBackend>),
 }
 
 /// The parts of the replaced database that are carried over.
 #[derive(Default)]
 struct CarriedOver {
-    secret: Option<Vec<u8>>,
+    secret: Option<[u8; 32]>,
     /// The time of its last commit.
     committed: Timestamp,
     /// The seq of that commit; 0 if there is none, or it cannot be read.
@@ -191,11 +193,22 @@ impl Restoration {
 
     /// Replaces the database. After an error, it is unchanged.
     pub fn finish(self) -> Result<(), StoreError> {
-        if self.target.exists() {
-            copy_owner(&self.target, &self.draft)?;
+        let Restoration { draft, target, lock, .. } = self;
+        // Another file may have come to this name since. It was not compared, so it is not replaced.
+        match &lock {
+            OldFileLock::None => {
+                return draft.persist_noclobber(&target).map_err(|source| match source.kind() {
+                    ErrorKind::AlreadyExists => StoreError::Replaced { path: target.clone() },
+                    _ => io_error(&target, source),
+                });
+            }
+            OldFileLock::Older(old) => old.check_not_replaced()?,
+            OldFileLock::Locked(writer) => writer.check_not_replaced()?,
+            OldFileLock::Damaged(_) => {}
         }
-        persist(self.draft, &self.target)?;
-        drop(self.lock);
+        copy_owner(&target, &draft)?;
+        persist(draft, &target)?;
+        drop(lock);
         discard_damage_at_close();
         Ok(())
     }
@@ -235,11 +248,12 @@ fn read_kept(transaction: &ReadTransaction, differences: &mut RestoreDifferences
     let mut keys = BTreeMap::new();
     for entry in transaction.open_table(tables::KEYS)?.iter()? {
         let (hash, bytes) = entry?;
-        keys.insert(hash.value(), unseal("keys", bytes.value())?);
+        let hash = hash.value();
+        keys.insert(hash, unseal_under("keys", &hash, bytes.value())?);
     }
     let licenses = load_rows("licenses", &transaction.open_table(tables::LICENSES)?)?;
     let origin = OriginIdentity::read(transaction, commit.head())?;
-    let secret = Some(snapshot.secret().to_vec());
+    let secret = Some(*snapshot.secret());
     Ok(CarriedOver { secret, committed: commit.time, seq: commit.seq, keys, licenses, origin })
 }
 
@@ -319,7 +333,7 @@ fn renew_lineages(tx: &WriteTx) -> Result<(), StoreError> {
 /// Keys that are revoked in either database stay revoked. The replaced secret is kept, so that its tokens get 410.
 fn keep_revocations(tx: &WriteTx, kept: &CarriedOver) -> Result<(), StoreError> {
     if let Some(secret) = &kept.secret {
-        tx.open(tables::META)?.insert(tables::META_SECRET, secret.as_slice())?;
+        tx.open(tables::META)?.insert(tables::META_SECRET, secret::encode(secret).as_slice())?;
     }
     let restored_to = last_commit(&*tx.open(tables::COMMITS)?)?.map_or(Timestamp::EPOCH, |(point, _)| point.time);
     let judged_at = now().max(kept.committed);
@@ -327,7 +341,7 @@ fn keep_revocations(tx: &WriteTx, kept: &CarriedOver) -> Result<(), StoreError> 
     let mut changed: Vec<([u8; 32], KeyRecord)> = Vec::new();
     for entry in keys.iter()? {
         let (hash, bytes) = entry?;
-        let mut key: KeyRecord = unseal("keys", bytes.value())?;
+        let mut key: KeyRecord = unseal_under("keys", &hash.value(), bytes.value())?;
         let Some(old) = kept.keys.get(&hash.value()) else { continue };
         // A key that is revoked now is revoked from the restored state on, even if the clock is later set back.
         let revoked_at = old.revoked_at.map(|at| if at <= judged_at { at.min(restored_to) } else { at });
@@ -339,7 +353,7 @@ fn keep_revocations(tx: &WriteTx, kept: &CarriedOver) -> Result<(), StoreError> 
         }
     }
     for (hash, key) in changed {
-        keys.insert(hash, seal(&key)?.as_slice())?;
+        keys.insert(hash, seal_under(&hash, &key)?.as_slice())?;
     }
     Ok(())
 }

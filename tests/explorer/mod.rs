@@ -1,4 +1,5 @@
-//! The explorer's model: its cases, run by Node where there is one. Chromium runs the same cases.
+//! The explorer's model: its cases, run by Node where there is one. Chromium runs the same cases. Other scripts, also that
+//! of the operators' page, have cases for Node alone.
 
 use std::fmt::Write;
 use std::fs;
@@ -36,40 +37,83 @@ fn knows_modules(version: (u32, u32)) -> bool {
     version >= (22, 7) || (version.0 == 20 && version.1 >= 19)
 }
 
-/// Runs the cases on the modules of a folder. Without Node it prints a message.
-fn run_cases(model: &Path) {
+/// Runs the cases of a file with a variable, at least so many. Without Node it prints a message.
+fn run_cases(file: &str, variable: &str, value: &Path, least: usize) {
     match node_version() {
-        None => return eprintln!("the explorer's model is left out: there is no node"),
+        None => return eprintln!("{file} is left out: there is no node"),
         Some(version) if !knows_modules(version) => {
-            return eprintln!("the explorer's model is left out: node is {version:?}; install 20.19, 22.7 or newer");
+            return eprintln!("{file} is left out: node is {version:?}; install 20.19, 22.7 or newer");
         }
         Some(_) => {}
     }
     let mut node = Command::new("node");
-    node.arg("--test").arg(folder().join("model.test.js")).env("EXPLORER_MODEL", model);
+    // A zone that is not UTC and changes its clocks: a day there is another one than in UTC, and not always of 24 hours.
+    node.arg("--test").arg(folder().join(file)).env(variable, value).env("TZ", "America/New_York");
     let output = node.output().unwrap();
     let report = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{report}\n{}", String::from_utf8_lossy(&output.stderr));
     // A runner without cases succeeds too.
     let passed = report.lines().find_map(|line| line.trim_start_matches(['#', 'ℹ', ' ']).strip_prefix("pass "));
     let passed: usize = passed.and_then(|count| count.parse().ok()).unwrap_or(0);
-    assert!(passed >= 40, "only {passed} cases passed\n{report}");
+    assert!(passed >= least, "only {passed} cases passed\n{report}");
+}
+
+fn run_model_cases(model: &Path) {
+    run_cases("model.test.js", "EXPLORER_MODEL", model, 75);
+}
+
+/// Runs the cases of the page's other scripts. `text_of` returns a script as it is to be tested.
+fn run_page_cases(text_of: impl Fn(&str) -> Vec<u8>) {
+    let page = tempfile::tempdir().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/explorer");
+    for folder in ["", "model", "views"] {
+        fs::create_dir_all(page.path().join(folder)).unwrap();
+        for path in scripts(&source.join(folder)) {
+            let name = path.strip_prefix(&source).unwrap().to_str().unwrap();
+            fs::write(page.path().join(name), text_of(name)).unwrap();
+        }
+    }
+    for name in ["preact.js", "filters.js", "regions.js"] {
+        fs::write(page.path().join(name), served(name)).unwrap();
+    }
+    run_cases("page.test.js", "EXPLORER_PAGE", page.path(), 11);
+}
+
+/// A script as the server sends it.
+fn served(name: &str) -> Vec<u8> {
+    medfeed::explorer::find(&format!("/explorer/{name}"), false).expect(name).body
 }
 
 #[test]
 fn the_model_passes_its_cases() {
-    run_cases(&model());
+    run_model_cases(&model());
 }
 
 #[test]
 fn the_model_passes_its_cases_as_it_is_served() {
-    let served = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().unwrap();
     for path in scripts(&model()) {
         let name = path.file_name().unwrap().to_str().unwrap();
-        let asset = medfeed::explorer::find(&format!("/explorer/model/{name}"), false);
-        fs::write(served.path().join(name), asset.expect(name).body).unwrap();
+        fs::write(folder.path().join(name), served(&format!("model/{name}"))).unwrap();
     }
-    run_cases(served.path());
+    run_model_cases(folder.path());
+}
+
+#[test]
+fn the_page_passes_its_cases() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/explorer");
+    run_page_cases(|name| fs::read(source.join(name)).unwrap());
+}
+
+#[test]
+fn the_page_passes_its_cases_as_it_is_served() {
+    run_page_cases(served);
+}
+
+#[test]
+fn the_operators_page_is_loaded_again() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/serve/operators/admin/page.js");
+    run_cases("operators.test.js", "OPERATORS_SCRIPT", &script, 3);
 }
 
 /// A script for a page of the explorer that runs all cases, and calls its last argument with `{passed, failed}`.

@@ -1,5 +1,5 @@
-//! Time that passes: what is committed is moved into the past. The library gives a commit the present time and has no
-//! other clock, so this rewrites the rows of the table `commits` (their form is told in `store::format::tables`).
+//! Moves commits into the past, also those of the program, which has no clock but the real one. This rewrites the rows of
+//! the table `commits` (`store::format::tables` describes them).
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -3,6 +3,7 @@
 mod age;
 mod answer;
 mod check;
+mod counted;
 mod direct;
 mod scope;
 
@@ -23,6 +24,7 @@ use medfeed::store::{Edit, Snapshot, Writer};
 use serde_json::{Value, json};
 
 pub use answer::{Answer, gunzip};
+pub use counted::counted;
 pub use direct::Direct;
 pub use scope::scope;
 
@@ -149,6 +151,11 @@ impl World {
     /// Lets the service look at the file; what is new is held back where a delay is set.
     pub fn look(&self) {
         self.source.catch_up(self.source.polls(), &|_| false);
+    }
+
+    /// Where the service's states come from, for another service.
+    pub fn source(&self) -> Arc<dyn api::SnapshotSource> {
+        Arc::clone(&self.source)
     }
 
     /// The state that answers are made from.

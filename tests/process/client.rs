@@ -12,7 +12,7 @@ use socket2::{Domain, Socket, Type};
 const PATIENCE: Duration = Duration::from_secs(40);
 
 /// An answer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Answer {
     pub status: u16,
     pub headers: Vec<(String, String)>,

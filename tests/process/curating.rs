@@ -217,6 +217,21 @@ fn a_record_is_shown_with_its_licenses_and_history() {
     for expected in expected {
         assert!(text.contains(expected), "{expected}\n{text}");
     }
+    // The limit counts the commits that were asked for, from the newest on.
+    assert_eq!(whats(&["log", "conferences", "5", "--limit", "1"]), ["license set acme:"]);
+    assert_eq!(whats(&["log", "--limit", "0"]).len(), 0);
+    let all = site.json(["log", "--limit", "999"])["commits"].as_array().unwrap().clone();
+    let text = |commit: &Value| commit["time"].as_str().unwrap().to_owned();
+    let seqs = |args: &[&str]| -> Vec<Value> {
+        site.json(args)["commits"].as_array().unwrap().iter().map(|commit| commit["seq"].clone()).collect()
+    };
+    for time in all.iter().map(text) {
+        let of = |is_in: &dyn Fn(&str) -> bool| -> Vec<Value> {
+            all.iter().filter(|commit| is_in(&text(commit))).map(|commit| commit["seq"].clone()).collect()
+        };
+        assert_eq!(seqs(&["log", "--since", &time]), of(&|own| own >= time.as_str()), "since {time}");
+        assert_eq!(seqs(&["log", "--until", &time]), of(&|own| own < time.as_str()), "until {time}");
+    }
     let none = site.run(["log", "conferences"]);
     assert_eq!(none.code, Some(2), "{none:?}");
 }

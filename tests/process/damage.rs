@@ -7,6 +7,7 @@ use std::process::Stdio;
 
 use super::client::{Answer, Client};
 use super::site::{Done, Random, STATUSES, Server, Site};
+use crate::harness::counted;
 
 /// Files damaged unless something else is said.
 const CASES: u64 = 25;
@@ -205,6 +206,7 @@ fn no_answer_of_a_damaged_file_lacks_a_row() {
         server.stop();
     }
     println!("{refused} files refused; of the other servers' answers {failed} failed and {same} were right");
+    counted(from_environment("MEDFEED_CASES", CASES), "damaged files");
 }
 
 /// Whether the check finds nothing in a file of this content.

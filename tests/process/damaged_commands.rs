@@ -5,6 +5,7 @@
 use std::fs;
 
 use super::site::{Done, Random, Site, conferences_of_version};
+use crate::harness::counted;
 
 const PAGE: usize = 4096;
 
@@ -121,4 +122,5 @@ fn damage_is_told() {
     }
     println!("seed {seed}: {found} of {cases} damages found, {failed} commands failed");
     assert!(found > 0, "no case was a damage");
+    counted(cases, "damaged files");
 }

@@ -1,16 +1,20 @@
-//! Writers killed at random moments, and two servers on one file.
+//! Writers killed at random moments, and two servers on one file. `MEDFEED_CASES` sets the number of kills, `MEDFEED_SEED` the
+//! seed.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use super::pull_kills::variable;
 use super::serving::read_whole_states;
 use super::site::{Process, Random, SOON, Site, conferences_of_version, version_of, wait_until};
+use crate::harness::counted;
 
 #[test]
 fn a_killed_import_leaves_the_state_before_or_after() {
     const COUNT: u64 = 2000;
-    const SEED: u64 = 20_261_121;
+    let (rounds, seed) = (variable("MEDFEED_CASES").unwrap_or(10), variable("MEDFEED_SEED").unwrap_or(20_261_121));
+    println!("MEDFEED_SEED={seed} MEDFEED_CASES={rounds}");
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(COUNT, 0));
     let key = site.open_key();
@@ -19,13 +23,13 @@ fn a_killed_import_leaves_the_state_before_or_after() {
     let usual = begun.elapsed();
 
     let server = site.serve();
-    let mut random = Random::new(SEED);
+    let mut random = Random::new(seed);
     let stop = AtomicBool::new(false);
     let (mut killed, mut lost) = (0, 0);
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| read_whole_states(&mut server.client(&key), 2000, &stop));
         let mut stands = 1;
-        for round in 0..10 {
+        for round in 0..rounds {
             let next = stands + 1;
             let file = site.write("conferences.jsonl", conferences_of_version(COUNT, next));
             let mut import =
@@ -39,7 +43,7 @@ fn a_killed_import_leaves_the_state_before_or_after() {
             let fresh = site.serve();
             let found = version_of(&fresh.client(&key).get("/v1/exports/conferences").lines());
             let allowed = if acknowledged { vec![next] } else { vec![stands, next] };
-            assert!(allowed.contains(&found), "seed {SEED}, round {round}: {found}, allowed {allowed:?}");
+            assert!(allowed.contains(&found), "seed {seed}, round {round}: {found}, allowed {allowed:?}");
             lost += u32::from(found == stands);
             stands = found;
             site.check();
@@ -52,7 +56,8 @@ fn a_killed_import_leaves_the_state_before_or_after() {
         stop.store(true, Ordering::Relaxed);
         reader.join().expect("the reader saw only whole states");
     });
-    println!("{killed} of 10 imports killed, {lost} of them before their commit");
+    counted(killed, "kills");
+    println!("{killed} of {rounds} imports killed, {lost} of them before their commit");
     assert!(killed > 0, "the kills came too late: no import was killed");
 
     // After all of it the next writer goes on.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::site::Site;
 
 /// The manuals of users, each with the most words that it may have.
-pub const MANUALS: [(&str, usize); 9] = [
+pub const MANUALS: [(&str, usize); 10] = [
     ("README.md", 900),
     ("docs/callers.md", 1500),
     ("docs/copies.md", 1500),
@@ -15,6 +15,7 @@ pub const MANUALS: [(&str, usize); 9] = [
     ("docs/licenses.md", 1500),
     ("docs/operate.md", 1500),
     ("docs/performance.md", 1500),
+    ("docs/promises.md", 1500),
     ("docs/replicas.md", 1500),
     ("docs/upgrading.md", 1500),
 ];

@@ -9,6 +9,7 @@
 mod added_fields;
 #[cfg(feature = "bucket")]
 mod after_publish;
+mod answer_faults;
 mod answer_memory;
 mod backups;
 #[cfg(feature = "bucket")]
@@ -35,11 +36,13 @@ mod demo;
 mod deploy_files;
 mod examples;
 mod exports;
+mod fault_relay;
 mod faults;
 mod first_import;
 #[cfg(feature = "bucket")]
 mod fixtures;
 mod foreign_files;
+mod full_disks;
 mod giving_way;
 mod health;
 mod hostile_workbooks;
@@ -61,6 +64,7 @@ mod operators_page;
 #[cfg(feature = "bucket")]
 pub mod origin;
 mod postgres_server;
+mod promises;
 #[cfg(feature = "bucket")]
 mod promotion;
 mod proxies;
@@ -75,20 +79,26 @@ mod publishing_doubles;
 #[cfg(feature = "bucket")]
 mod publishing_faults;
 #[cfg(feature = "bucket")]
+mod publishing_network;
+#[cfg(feature = "bucket")]
 mod publishing_states;
 #[cfg(feature = "bucket")]
 pub mod publishing_watched;
 mod pull;
 mod pull_accidents;
 mod pull_bounds;
+mod pull_copies;
 mod pull_folder;
 mod pull_kills;
 mod pull_licenses;
+mod pull_network;
 mod pull_places;
 mod pull_postgres;
 mod pull_proofs;
+mod pull_requests;
 mod pull_resuming;
-mod pulled;
+mod pull_rounds;
+pub mod pulled;
 mod races;
 mod readers;
 mod readme;
@@ -102,6 +112,8 @@ mod replica_files;
 mod replica_instants;
 #[cfg(feature = "bucket")]
 mod replica_kills;
+#[cfg(feature = "bucket")]
+mod replica_network;
 #[cfg(feature = "bucket")]
 mod replica_troubles;
 #[cfg(feature = "bucket")]
@@ -117,6 +129,7 @@ mod resuming;
 mod revocation;
 #[cfg(feature = "bucket")]
 pub mod s3;
+mod scripted;
 #[cfg(feature = "bucket")]
 mod sealed_replicas;
 mod secrets;
@@ -126,6 +139,8 @@ mod shared_replicas;
 mod shell_example;
 mod shown_numbers;
 pub mod site;
+#[cfg(feature = "bucket")]
+mod soak;
 mod spreadsheets;
 mod stalled;
 mod stopping;

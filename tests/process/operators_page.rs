@@ -47,6 +47,9 @@ fn the_page_shows_what_is_served_and_to_whom() {
     let (unused, _) = site.key("none", &[]);
     let (ended, _) = site.key("all", &[]);
     site.json(["key", "revoke", ended.as_str()]);
+    // A replaced key works for a while, and counts like its successor.
+    let (replaced, _) = site.key("none", &[]);
+    site.json(["key", "replace", &replaced, "--overlap", "1h"]);
     let (server, mut admin) = serve_watched(&site, &[]);
     let mut client = server.client(&key);
     for (target, times) in [("/v1/conferences", 3), ("/v1/conferences/5000", 1), ("/v1/exports/conferences", 1)] {
@@ -60,8 +63,9 @@ fn the_page_shows_what_is_served_and_to_whom() {
     assert!(text_around(&shown, "<li>", "</li>", "1,234").starts_with("1,234 | conferences | changed"), "{shown}");
     let cases = [
         ("<th scope=\"row\">all<", "all | 1,234 | 0 | 1 | 1,000,000 | no restriction"),
-        ("<th scope=\"row\">none<", "none | 0 | – | 1 | 1,000,000 | Countries | Nowhere"),
+        ("<th scope=\"row\">none<", "none | 0 | – | 3 | 1,000,000 | Countries | Nowhere"),
         (unused.as_str(), &format!("{unused} | none | never | not asked for")),
+        (replaced.as_str(), &format!("{replaced} | none | replaced, still usable | never")),
         ("/v1/conferences/{id}<", "/v1/conferences/{id} | 1 |"),
         ("/v1/conferences<", "/v1/conferences | 3 |"),
         ("conferences.jsonl<", " | import "),
@@ -197,6 +201,15 @@ fn the_lag_of_a_key_is_kept_for_a_day() {
     assert_eq!(lags.of(&id, Dataset::Conferences), vec![0; SAMPLES]);
     assert!(lags.of(&silent, Dataset::Conferences).is_empty(), "it never sent a token");
     assert!(lags.of(&id, Dataset::Journals).is_empty());
+    // A key outside of its license keeps the lag that it had, and the newest samples are the last ones.
+    for behind_s in 0..SAMPLES as u64 + 5 {
+        let seen = FeedSeen { behind_s, ..seen };
+        let used =
+            KeyUse { last_used_at: None, feeds: [(Dataset::Journals, seen), (Dataset::Conferences, seen)].into() };
+        lags.sample(&snapshot, &Uses::from([(id.clone(), used)]));
+    }
+    assert_eq!(lags.of(&id, Dataset::Journals), (5..SAMPLES as u64 + 5).collect::<Vec<_>>());
+    assert_eq!(lags.of(&id, Dataset::Conferences), vec![0; SAMPLES], "an open feed has its own lag");
     lags.sample(&snapshot, &Uses::new());
     assert!(lags.of(&id, Dataset::Conferences).is_empty(), "a key without a record of its use is dropped");
 }

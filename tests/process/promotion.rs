@@ -14,6 +14,7 @@ use super::published::{Place, note};
 use super::publishing::{commit, copy_of, curated};
 use super::s3::{Fault, S3};
 use super::site::{Process, Random, SOON, Site, wait_until};
+use crate::harness::counted;
 use crate::properties::variable;
 
 /// A replica that has followed to the end, and is not running.
@@ -145,6 +146,7 @@ fn a_promotion_that_is_killed_at_any_moment_is_run_again() {
         origin = replica;
     }
     println!("killed before it was put {before}, before it was promoted {between}, after it {after}");
+    counted(kills, "kills");
 }
 
 #[test]

@@ -54,6 +54,14 @@ impl Place {
         Place::of(kind, url, environment, Some(SealKey::load(&file).unwrap()))
     }
 
+    /// The same bucket of a store, reached at another address.
+    pub fn through(&self, endpoint: &str) -> Place {
+        let mut environment = self.environment.clone();
+        environment.retain(|(name, _)| name != "AWS_ENDPOINT_URL");
+        environment.push(("AWS_ENDPOINT_URL".to_owned(), endpoint.to_owned()));
+        Place::of(self.kind, self.url.clone(), environment, None)
+    }
+
     /// Tells a command of the bucket's credentials and key.
     pub fn told(&self, mut command: Command) -> Command {
         command.envs(self.environment.iter().cloned());

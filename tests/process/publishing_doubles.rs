@@ -14,6 +14,7 @@ use super::published::{Place, note};
 use super::publishing::{commit, copy_of, curated};
 use super::s3::{CALLERS, Fault, S3};
 use super::site::{Process, Random, SOON, Site, conferences_of_version, wait_until};
+use crate::harness::counted;
 
 /// The rounds and the seed of a test.
 fn rounds(usual: u64) -> (u64, u64) {
@@ -120,6 +121,7 @@ fn of_two_copies_that_publish_one_goes_on() {
         }
         println!("{}: {rounds} rounds, {} slots, {late} commits refused", place.kind, line.0.len());
     }
+    counted(rounds, "rounds of two publishers");
 }
 
 #[test]

@@ -15,6 +15,7 @@ use super::client::Client;
 use super::pulled::{Content, Pulled, content_of, exported, read};
 use super::relay::Relay;
 use super::site::{Process, Random, SOON, STATUSES, Site, conferences_of_version, wait_until};
+use crate::harness::counted;
 
 const EXPORT: &str = "/v1/exports/conferences";
 
@@ -276,6 +277,7 @@ fn a_killed_pull_leaves_the_view_at_its_token() {
         asked("resync=diff")
     );
     assert!(known.len() > 1, "the copy was never seen at a state of the service");
+    counted(rounds, "kills");
 }
 
 /// Does something when it goes out of scope.

@@ -17,6 +17,7 @@ use super::client::Client;
 use super::pulled::{Content, Pulled, exported, read};
 use super::relay::Relay;
 use super::site::{Random, SOON, STATUSES, Server, Site, conferences_of_version, wait_until};
+use crate::harness::counted;
 
 const BOTH: &str = "--dataset conferences --dataset journals";
 
@@ -258,6 +259,7 @@ fn histories_of_licenses_end_with_the_view() {
         assert_eq!((copy.content(), copy.notes.take()), (before, Vec::new()), "seed {seed}, {}", copy.name);
     }
     server.stop();
+    counted(histories, "histories of licenses");
 }
 
 fn count_of_exports(relay: &Relay) -> usize {

@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::client::Client;
 use super::site::{SOON, STATUSES, Site, conferences_of_version, wait_until};
+use crate::harness::counted;
 use crate::properties::variable;
 
 const IMPORTERS: u64 = 2;
@@ -154,6 +155,7 @@ fn compactions_between_imports_lose_nothing() {
     assert_eq!(resyncs, 0, "tokens stay alive");
     assert!(acknowledged.len() as u64 >= swaps);
     println!("{swaps} compactions, {} imports, none lost", acknowledged.len());
+    counted(swaps, "files replaced");
 }
 
 #[test]
@@ -209,6 +211,7 @@ fn restores_between_imports_lose_only_what_came_before_them() {
     assert!(resyncs > 0 && told >= swaps, "{resyncs} resyncs, {told} imports");
     let lost = acknowledged.iter().filter(|import| !ids.contains(&import.id)).count();
     println!("{swaps} restores, {told} imports, {lost} of them undone by a restore, {resyncs} resyncs");
+    counted(swaps, "files replaced");
 }
 
 #[test]

@@ -14,13 +14,14 @@ use medfeed::replicate::layout;
 use super::published::{Place, rows_of};
 use super::s3::{Fault, S3};
 use super::site::{Random, SOON, Site, conferences_of_version, wait_until};
+use crate::harness::counted;
 
 /// A commit of few rows, since they are read over and over.
 fn commit(site: &Site, version: u64) {
     site.import("conferences.jsonl", conferences_of_version(4, version));
 }
 
-type Rows = (DatabaseId, Head, RowDigest);
+pub type Rows = (DatabaseId, Head, RowDigest);
 
 /// A log of four entries, two states, a heartbeat and a report, with the rows after each entry from the second on.
 struct Published {
@@ -210,6 +211,7 @@ fn damage_all(is_sealed: bool, flips: u64, seed: u64) {
     assert_eq!(published.read(), [None, None, None]);
     published.signs_are_told(&mut random, flips);
     published.ends_are_refused(&mut random, flips);
+    counted(cases, "damaged objects");
 }
 
 impl Published {

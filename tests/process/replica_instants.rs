@@ -14,6 +14,7 @@ use medfeed::store::Follower;
 use super::published::{Place, note};
 use super::publishing::curated;
 use super::site::{Random, SOON, Site, conferences_of_version, wait_until};
+use crate::harness::counted;
 use crate::properties::variable;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -250,4 +251,5 @@ fn any_instant_that_is_kept_comes_back() {
         println!("{}: {} commits in {slots} slots, swept after {days}", history.place.kind, history.kept.len());
     }
     println!("{restored} instants restored");
+    counted(restored, "instants");
 }

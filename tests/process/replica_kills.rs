@@ -13,6 +13,7 @@ use super::publishing::age;
 use super::replicated::{REPLICAS, World};
 use super::s3::{CALLERS, Fault, S3};
 use super::site::{Process, Random, conferences_of_version};
+use crate::harness::counted;
 
 /// How many kills are made before all steps must have been met.
 const ENOUGH: u64 = 400;
@@ -426,4 +427,5 @@ fn whoever_is_killed_nothing_is_lost_and_all_answer_alike() {
             assert!(kills < ENOUGH || missed.is_empty(), "seed {seed}: never killed at {missed:?}");
         }
     });
+    counted(kills, "kills");
 }

@@ -10,6 +10,7 @@ use super::monitoring::scrape;
 use super::origin::url_of;
 use super::replicas::{COUNT, compare, origin, seq_of, serve, wait_for_seq};
 use super::site::{Process, Random, SOON, Site, conferences_of_version, wait_until};
+use crate::harness::counted;
 
 #[test]
 fn a_revoked_key_dies_and_a_replica_that_is_cut_off_answers_no_more() {
@@ -259,6 +260,7 @@ fn killed_replicas_go_on() {
     replica.site.check();
     let left: Vec<String> = replica.site.files().into_iter().filter(|name| name.contains("draft")).collect();
     assert!(left.is_empty(), "seed {seed}: {left:?}");
+    counted(cases, "kills");
 }
 
 #[test]

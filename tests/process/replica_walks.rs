@@ -15,6 +15,7 @@ use super::origin::Replica;
 use super::published::{Place, note, rows_of};
 use super::replicas::seq_of;
 use super::site::{Random, SOON, STATUSES, Server, Site, wait_until};
+use crate::harness::counted;
 use crate::properties::variable;
 
 const COUNTRIES: [&str; 3] = ["Japan", "France", "Chile"];
@@ -388,4 +389,5 @@ fn tokens_walk_over_origin_and_replicas_in_turn() {
     [&chosen.site, &other.site].into_iter().for_each(Site::check);
     let sum = |count: fn(&Walker) -> u64| walkers.iter().map(count).sum::<u64>();
     println!("{} pages, {} while behind, {commits} commits", sum(|walker| walker.polls), sum(|walker| walker.behind));
+    counted(walkers.iter().map(|walker| walker.polls).sum::<u64>(), "pages of three servers");
 }

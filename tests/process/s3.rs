@@ -2,6 +2,7 @@
 //! is atomic; and faults, when a test asks for them.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
@@ -157,6 +158,17 @@ impl S3 {
         });
         let port = port.recv().unwrap();
         S3 { url: format!("s3://{BUCKET}"), port, shared, stop: Some(stop), thread: Some(thread) }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.port))
+    }
+
+    /// Another server with the same objects.
+    pub fn fork(&self) -> S3 {
+        let fork = S3::start();
+        fork.shared.objects.lock().unwrap().clone_from(&self.shared.objects.lock().unwrap());
+        fork
     }
 
     /// The variables that a program needs to reach it.

@@ -13,6 +13,7 @@ use serde_json::Value;
 use super::client::Client;
 use super::examples::{answering, export_of};
 use super::site::{Done, Process, Random, SOON, Site, conferences_of_version, wait_until};
+use crate::harness::counted;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/shell/follow.sh");
 
@@ -263,4 +264,5 @@ fn a_killed_script_loses_nothing() {
         }
     });
     settle(&copy, &mut Client::new(server.address, Some(&copy.key)));
+    counted(rounds, "kills");
 }

@@ -17,6 +17,7 @@ use super::faults::Disk;
 use super::foreign_files::{make_newer, open};
 use super::recorded::{Fixture, SERVE, Saved, check_exported, exported, format_of, has_new_fields, present_format};
 use super::site::{Process, Random, SOON, Server, Site, conferences_of_version, wait_until};
+use crate::harness::counted;
 use crate::harness::gunzip;
 use crate::properties::variable;
 
@@ -557,7 +558,9 @@ fn a_killed_upgrade_leaves_the_old_file_or_the_new_one() {
             let _ = fs::remove_file(&kept);
             let mut command = site.command([OsStr::new("upgrade")]);
             let mut upgrade = Process::spawn(command.stdout(Stdio::null()).stderr(Stdio::null()));
-            let status = upgrade.ended_within(random.part_of(usual.mul_f64(1.2)));
+            // The first one is killed at once, however long the others take on a busy machine.
+            let wait = if kill == 1 { Duration::ZERO } else { random.part_of(usual.mul_f64(1.2)) };
+            let status = upgrade.ended_within(wait);
             if status.is_none() {
                 upgrade.signal(["KILL", "TERM", "INT"][random.below(3)]);
             }
@@ -589,6 +592,7 @@ fn a_killed_upgrade_leaves_the_old_file_or_the_new_one() {
             }
         }
         println!("killed before anything was seen {before}, before the name was taken {between}, after it {after}");
-        assert!(before > 0 || kills < 5, "the kills came too late");
+        assert!(before > 0, "the kills came too late");
+        counted(kills, "kills");
     }
 }

@@ -1,8 +1,8 @@
 //! An export and the feed after it equal the current view, whatever happens in between and however badly callers poll.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use medfeed::model::time::now;
 use medfeed::model::{Dataset, Timestamp};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -13,6 +13,7 @@ use super::edits::{Change, first_imports, imports};
 use super::holds;
 use super::system::System;
 use super::world::{Position, Record, Row, Scope, scopes};
+use crate::harness::counted;
 
 /// What becomes of a page that the server gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,15 @@ enum Step {
     Walk(Index, usize),
     Reload(Index),
     Restart,
+    /// So many seconds pass, or the clock is set back.
+    Clock(i64),
+    BackUp,
+    Restore,
+}
+
+/// By how many seconds a clock moves: by one, past an hour or a day, or back.
+pub fn clocks() -> impl Strategy<Value = i64> {
+    prop_oneof![4 => Just(1), 2 => 2..100_000_i64, 1 => -100_000..0_i64]
 }
 
 fn steps() -> impl Strategy<Value = Step> {
@@ -49,6 +59,9 @@ fn steps() -> impl Strategy<Value = Step> {
         3 => (any::<Index>(), limit).prop_map(|(caller, limit)| Step::Walk(caller, limit)),
         1 => any::<Index>().prop_map(Step::Reload),
         1 => Just(Step::Restart),
+        6 => clocks().prop_map(Step::Clock),
+        1 => Just(Step::BackUp),
+        1 => Just(Step::Restore),
     ]
 }
 
@@ -58,6 +71,7 @@ pub struct Saved {
     pub token: String,
     pub position: Position,
     pub scope_changes: u32,
+    pub restores: u32,
 }
 
 /// A caller with a copy of a dataset.
@@ -109,7 +123,7 @@ impl Caller {
         if let Some((copy, token)) = loaded {
             self.copy = copy;
             let scope_changes = system.world.licenses[self.license].scope_changes;
-            self.saved = Some(Saved { token, position: system.world.now(), scope_changes });
+            self.saved = Some(Saved { token, position: system.world.now(), scope_changes, restores: system.restores });
         }
     }
 
@@ -126,8 +140,8 @@ impl Caller {
             return (false, Vec::new());
         }
         let license = &system.world.licenses[self.license];
-        if license.scope_changes != saved.scope_changes {
-            assert_eq!(reply.status, 410, "the scope changed: {}", reply.text());
+        if license.scope_changes != saved.scope_changes || system.restores != saved.restores {
+            assert_eq!(reply.status, 410, "the scope changed, or a backup is back: {}", reply.text());
             self.reload(system);
             return (false, Vec::new());
         }
@@ -232,13 +246,16 @@ fn check_times(system: &System, license: usize, dataset: Dataset, limit: usize) 
 fn export_plus_feed_is_the_view() {
     let licenses = vec(scopes(), 1..4);
     let strategy = (first_imports(), licenses, vec(steps(), 1..40), select(&[1_usize, 2, 1000]));
+    let done = Cell::new(0);
     holds(96, strategy, |(first, scopes, steps, limit)| {
+        done.set(done.get() + steps.len());
         let mut system = System::with(&first, &scopes);
         let mut callers: Vec<Caller> = (0..scopes.len()).flat_map(callers_of).collect();
         let mut first_copies = Vec::new();
         for caller in &mut callers {
             caller.reload(&system);
-            let begun = now();
+            // What is committed from now on may have the time of the newest commit.
+            let begun = system.newest;
             first_copies
                 .extend(caller.saved.is_some().then(|| (caller.license, caller.dataset, caller.copy.clone(), begun)));
         }
@@ -265,6 +282,13 @@ fn export_plus_feed_is_the_view() {
                     callers[at].reload(&system);
                 }
                 Step::Restart => system.restart(),
+                Step::Clock(seconds) => system.pass_s(seconds),
+                Step::BackUp => system.back_up(),
+                Step::Restore if system.restore() => {
+                    callers.retain(|caller| caller.license < system.world.licenses.len());
+                    first_copies.clear();
+                }
+                Step::Restore => {}
             }
         }
         for caller in &mut callers {
@@ -284,9 +308,9 @@ fn export_plus_feed_is_the_view() {
         }
         system.check();
     });
+    counted(done.get(), "model steps");
 }
 
-/// Generated cases are over within a second or two; here the commits are of different seconds.
 #[test]
 fn times_order_what_enters_and_choose_what_changed() {
     let all = Scope { datasets: Dataset::ALL.into(), areas: None, countries: None, years: None };
@@ -306,10 +330,7 @@ fn times_order_what_enters_and_choose_what_changed() {
     system.set_license(0, &narrow);
     for (id, area) in [(3, "Cardiology"), (4, "Oncology"), (1, "Cardiology"), (2, "Oncology")] {
         system.import(&[Change::Put(Dataset::Conferences, id, record(&[area]))]);
-        let committed = now();
-        while now() == committed {
-            std::thread::yield_now();
-        }
+        system.pass_s(1);
     }
     for scope in [&all, &narrow, &all] {
         system.set_license(0, scope);

@@ -10,11 +10,13 @@
 mod edits;
 mod feeds;
 mod folding;
+mod inputs;
 mod lists;
 mod names;
 mod replicas;
 mod resync;
 mod round_trips;
+mod served;
 mod soundness;
 mod system;
 mod workbooks;
@@ -24,6 +26,8 @@ use std::fmt::Debug;
 
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
+
+use crate::harness::counted;
 
 const SEED: u64 = 1;
 
@@ -50,6 +54,7 @@ where
     if let Err(failure) = run {
         panic!("seed {seed}: {failure}");
     }
+    counted(cases, "generated cases");
 }
 
 /// A file with its timestamps blotted out: `updated_at` is not part of what goes round.

@@ -1,5 +1,6 @@
 //! A replica holds what its origin holds, whatever happened there and however it came to the replica.
 
+use std::cell::Cell;
 use std::path::Path;
 
 use medfeed::model::{CommitInfo, DatabaseId};
@@ -16,6 +17,7 @@ use super::edits::{Change, first_imports, imports};
 use super::holds;
 use super::system::System;
 use super::world::{Scope, scopes};
+use crate::harness::counted;
 
 /// What happens at the origin.
 #[derive(Clone, Debug)]
@@ -138,7 +140,9 @@ fn is_sound(path: &Path) {
 #[test]
 fn a_replica_holds_what_its_origin_holds() {
     let histories = (first_imports(), vec(scopes(), 0..3), vec(steps(), 1..14), any::<(Index, Index)>(), 1..3000_usize);
+    let done = Cell::new(0);
     holds(32, histories, |(first, scopes, steps, (published_at, loaded_at), part_bytes)| {
+        done.set(done.get() + steps.len());
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let mut system = System::with(&first, &scopes);
@@ -184,6 +188,7 @@ fn a_replica_holds_what_its_origin_holds() {
         }
         system.check();
     });
+    counted(done.get(), "model steps");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Callers who send `resync=diff` and never load an export again: whatever becomes of their license, what they hold is its
 //! view, and they are sent what entered, changed or left, and nothing else.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use medfeed::model::Dataset;
@@ -10,10 +11,11 @@ use proptest::sample::{Index, select};
 use serde_json::{Value, json};
 
 use super::edits::{Change, first_imports, imports};
-use super::feeds::{Saved, apply};
+use super::feeds::{Saved, apply, clocks};
 use super::holds;
 use super::system::System;
 use super::world::scopes;
+use crate::harness::counted;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -27,6 +29,9 @@ enum Step {
     /// A poll as the contract knows it.
     Plain(Index),
     Restart,
+    Clock(i64),
+    BackUp,
+    Restore,
 }
 
 fn steps() -> impl Strategy<Value = Step> {
@@ -39,6 +44,9 @@ fn steps() -> impl Strategy<Value = Step> {
         2 => (any::<Index>(), limit).prop_map(|(at, limit)| Step::Walk(at, limit)),
         2 => any::<Index>().prop_map(Step::Plain),
         1 => Just(Step::Restart),
+        5 => clocks().prop_map(Step::Clock),
+        1 => Just(Step::BackUp),
+        1 => Just(Step::Restore),
     ]
 }
 
@@ -72,14 +80,16 @@ impl Caller {
         let records = export.lines.iter().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
         self.copy = records.map(|record| (record["id"].as_u64().expect("an id"), record)).collect();
         let scope_changes = system.world.licenses[self.license].scope_changes;
-        self.saved = Some(Saved { token: export.token, position: system.world.now(), scope_changes });
+        let (token, position, restores) = (export.token, system.world.now(), system.restores);
+        self.saved = Some(Saved { token, position, scope_changes, restores });
     }
 
     /// A poll without the parameter is answered by the contract's words.
     fn poll_plainly(&self, system: &System) {
         let Some(saved) = &self.saved else { return };
         let reply = system.get(self.license, &format!("/v1/{}/changes?since={}", self.dataset, saved.token));
-        let is_former = system.world.licenses[self.license].scope_changes != saved.scope_changes;
+        let is_former = system.world.licenses[self.license].scope_changes != saved.scope_changes
+            || system.restores != saved.restores;
         let expected = if !self.is_licensed(system) {
             403
         } else if is_former {
@@ -101,6 +111,11 @@ impl Caller {
         let reply = system.get(self.license, &target);
         if !self.is_licensed(system) {
             assert_eq!(reply.status, 403, "{}", reply.text());
+            return (false, Vec::new());
+        }
+        if system.restores != saved.restores {
+            assert_eq!(reply.status, 410, "no difference leads over a restore: {}", reply.text());
+            self.load(system);
             return (false, Vec::new());
         }
         let page = reply.items();
@@ -126,7 +141,7 @@ impl Caller {
             let token = reply.json()["next_sync_token"].as_str().expect("a token").to_owned();
             let position = if has_more { expected[limit - 1].0 } else { system.world.now() };
             let scope_changes = system.world.licenses[self.license].scope_changes;
-            self.saved = Some(Saved { token, position, scope_changes });
+            self.saved = Some(Saved { token, position, scope_changes, restores: system.restores });
             // What goes on is of the present scope: it needs the parameter no more.
             self.poll_plainly(system);
         }
@@ -146,7 +161,8 @@ impl Caller {
                 break;
             }
         }
-        let Some(begun) = begun.filter(|_| self.is_licensed(system)) else { return };
+        let is_of_now = |begun: &Saved| self.is_licensed(system) && begun.restores == system.restores;
+        let Some(begun) = begun.filter(is_of_now) else { return };
         let visible = self.visible(system);
         let view: BTreeMap<u64, Value> = visible.iter().map(|id| (*id, system.world.json(self.dataset, *id))).collect();
         assert_eq!(self.copy, view, "the copy is the view");
@@ -166,7 +182,9 @@ fn a_difference_is_the_new_view() {
     // Licenses of one scope share a feed, so the same few scopes come again and again.
     let licenses = vec(any::<Index>(), 1..4);
     let strategy = (first_imports(), vec(scopes(), 2..5), licenses, vec(steps(), 1..40), select(&[1_usize, 2, 1000]));
+    let done = Cell::new(0);
     holds(96, strategy, |(first, scopes, licenses, steps, limit)| {
+        done.set(done.get() + steps.len());
         let scope_of = |index: &Index| index.get(&scopes).clone();
         let mut system = System::with(&first, &licenses.iter().map(scope_of).collect::<Vec<_>>());
         let both = |license| Dataset::ALL.map(|dataset| (license, dataset));
@@ -187,6 +205,9 @@ fn a_difference_is_the_new_view() {
                 Step::Walk(index, limit) => callers[at(index)].walk(&system, limit),
                 Step::Plain(index) => callers[at(index)].poll_plainly(&system),
                 Step::Restart => system.restart(),
+                Step::Clock(seconds) => system.pass_s(seconds),
+                Step::BackUp => system.back_up(),
+                Step::Restore => drop(system.restore()),
             }
             callers.iter_mut().for_each(|caller| caller.watch(&system));
         }
@@ -195,4 +216,5 @@ fn a_difference_is_the_new_view() {
         }
         system.check();
     });
+    counted(done.get(), "model steps");
 }

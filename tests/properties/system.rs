@@ -10,16 +10,20 @@ use flate2::read::MultiGzDecoder;
 use http::{HeaderMap, HeaderValue, Method};
 use medfeed::api::{Request, Response, Service, Settings, SnapshotSource};
 use medfeed::model::time::now;
-use medfeed::model::{Dataset, Scope as RealScope};
+use medfeed::model::{Dataset, Scope as RealScope, Timestamp};
 use medfeed::store::check::check;
+use medfeed::store::restore::Restoration;
 use medfeed::store::write::licensing::KeySettings;
-use medfeed::store::{Batch, Follower, Snapshot, Writer};
+use medfeed::store::{Batch, Edit, Follower, Snapshot, Writer};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use super::edits::{self, Change};
 use super::world::{Scope, World};
 use crate::harness::Direct;
+
+/// 2020-01-01, in seconds since 1970: a clock that begins here may run for years before it is ahead of the real one.
+const FIRST_DAY_S: i64 = 1_577_836_800;
 
 /// Always the newest state.
 struct Newest(Mutex<Follower>);
@@ -84,6 +88,14 @@ pub struct Export {
 /// A database that follows a model.
 pub struct System {
     pub world: World,
+    /// What the clock shows to commits. It may be moved, also back.
+    pub clock: Timestamp,
+    /// The time of the newest commit.
+    pub newest: Timestamp,
+    /// How often a backup was restored: no older token is good.
+    pub restores: u32,
+    /// What the backup holds.
+    backup: Option<World>,
     keys: Vec<String>,
     service: Option<Direct>,
     writer: Option<Writer>,
@@ -94,7 +106,10 @@ impl System {
     /// An empty database.
     pub fn new() -> System {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let mut system = System { world: World::default(), keys: Vec::new(), service: None, writer: None, folder };
+        let clock = Timestamp::EPOCH.plus_s(FIRST_DAY_S);
+        let (world, keys) = (World::default(), Vec::new());
+        let (newest, restores, backup) = (Timestamp::EPOCH, 0, None);
+        let mut system = System { world, clock, newest, restores, backup, keys, service: None, writer: None, folder };
         system.restart();
         system
     }
@@ -116,11 +131,11 @@ impl System {
         let path = self.path();
         let writer = Writer::open_or_create(&path, Duration::ZERO).expect("the database opens");
         // A new one takes its name with its first commit, even an empty one.
-        writer.begin().and_then(medfeed::store::Edit::commit).expect("an empty commit");
+        writer.begin_at(self.clock).and_then(Edit::commit).expect("an empty commit");
+        self.writer = Some(writer);
         let follower = Follower::open(&path).expect("the database opens for reading");
         let source = Arc::new(Newest(Mutex::new(follower)));
         self.service = Some(Direct::new(Service::new(Settings::of("http://feed.test"), source)));
-        self.writer = Some(writer);
     }
 
     /// The path of the file.
@@ -133,12 +148,58 @@ impl System {
         self.writer.as_ref().expect("an open database")
     }
 
+    /// Moves the clock, also back.
+    pub fn pass_s(&mut self, seconds: i64) {
+        self.clock = self.clock.plus_s(seconds);
+    }
+
+    fn backup_path(&self) -> PathBuf {
+        self.folder.path().join("backup.redb")
+    }
+
+    /// The key of a license.
+    pub fn key(&self, license: usize) -> &str {
+        &self.keys[license]
+    }
+
+    /// Keeps the file as it is.
+    pub fn back_up(&mut self) {
+        self.writer = None;
+        std::fs::copy(self.path(), self.backup_path()).expect("a copy");
+        self.writer = Some(Writer::open(&self.path(), Duration::ZERO).expect("the database opens"));
+        self.backup = Some(self.world.clone());
+    }
+
+    /// Brings the kept file back while the service runs, if there is one. Licenses made since are gone.
+    pub fn restore(&mut self) -> bool {
+        let Some(world) = self.backup.clone() else { return false };
+        self.writer = None;
+        let restoration = Restoration::prepare(&self.path(), &self.backup_path(), Duration::ZERO);
+        restoration.and_then(Restoration::finish).expect("the backup is restored");
+        self.writer = Some(Writer::open(&self.path(), Duration::ZERO).expect("the database opens"));
+        self.keys.truncate(world.licenses.len());
+        self.world = world;
+        self.world.commits += 1;
+        self.restores += 1;
+        self.newest = now();
+        true
+    }
+
+    /// Begins a commit at the time that the clock shows.
+    fn begin(&self) -> Edit<'_> {
+        self.writer().begin_at(self.clock).expect("a transaction")
+    }
+
     /// Brings a batch in.
-    pub fn apply(&self, batch: Batch) -> medfeed::model::Timestamp {
-        let mut edit = self.writer().begin().expect("a transaction");
+    pub fn apply(&mut self, batch: Batch) -> Timestamp {
+        let mut edit = self.begin();
         edit.apply(&batch).expect("the batch is taken");
         let time = edit.time();
+        let is_empty = edit.is_empty();
         edit.commit().expect("the commit");
+        if !is_empty {
+            self.newest = time;
+        }
         time
     }
 
@@ -153,18 +214,19 @@ impl System {
         let name = format!("license {license}");
         let real = real_scope(scope);
         let is_new = license == self.keys.len();
-        let mut edit = self.writer().begin().expect("a transaction");
+        let mut edit = self.begin();
         edit.set_license(&name, real, is_new.then_some(1_000_000_000)).expect("the license is taken");
         let key = is_new.then(|| edit.create_key(&name, KeySettings::default()).expect("a key"));
         let time = edit.time();
         edit.commit().expect("the commit");
+        self.newest = time;
         self.keys.extend(key.map(|(key, _)| key.reveal().to_owned()));
         self.world = edits::rescoped(self.world.clone(), license, scope, time);
     }
 
     /// Changes a license's rate limit, which no token may notice.
     pub fn set_rate(&mut self, license: usize, rate: u32) {
-        let mut edit = self.writer().begin().expect("a transaction");
+        let mut edit = self.begin();
         let name = format!("license {license}");
         let scope = edit.find_license(&name).expect("the license").scope.clone();
         let change = edit.set_license(&name, scope, Some(1_000_000_000 + rate)).expect("the license is taken");
@@ -172,11 +234,13 @@ impl System {
         edit.commit().expect("the commit");
     }
 
-    fn answer(&self, license: usize, target: &str) -> Response {
-        let mut headers = HeaderMap::new();
-        headers.insert("x-api-key", HeaderValue::from_str(&self.keys[license]).expect("a key"));
-        self.service.as_ref().expect("an open database").answer(Request {
-            method: Method::GET,
+    /// Asks with any method and headers, as a license or as nobody.
+    pub fn ask(&self, license: Option<usize>, method: Method, target: &str, mut headers: HeaderMap) -> Reply {
+        if let Some(license) = license {
+            headers.insert("x-api-key", HeaderValue::from_str(&self.keys[license]).expect("a key"));
+        }
+        let response = self.service.as_ref().expect("an open database").answer(Request {
+            method,
             target: target.to_owned(),
             headers,
             has_body: false,
@@ -184,12 +248,13 @@ impl System {
             address: IpAddr::V4(Ipv4Addr::LOCALHOST),
             at: Instant::now(),
             wall: now(),
-        })
+        });
+        Reply::of(response)
     }
 
     /// Asks as a license.
     pub fn get(&self, license: usize, target: &str) -> Reply {
-        Reply::of(self.answer(license, target))
+        self.ask(Some(license), Method::GET, target, HeaderMap::new())
     }
 
     /// Loads an export; `None` where the license does not include the dataset.

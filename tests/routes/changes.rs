@@ -331,6 +331,38 @@ fn a_token_belongs_to_its_license() {
 }
 
 #[test]
+fn no_character_of_a_token_can_be_changed() {
+    let world = World::small();
+    world.set_rate_limit("full", 1_000);
+    let token = world.get("full", "/v1/conferences/changes").token();
+    for at in 0..token.len() {
+        let mut forged = token.clone().into_bytes();
+        // The nearest other character: as the last one it differs in the unused bits alone.
+        forged[at] = if forged[at] == b'A' { b'B' } else { b'A' };
+        let path = format!("/v1/conferences/changes?since={}", String::from_utf8(forged).unwrap());
+        world.get("full", &path).expect_problem("invalid_sync_token", "");
+    }
+}
+
+#[test]
+fn tokens_do_not_age() {
+    let world = World::small();
+    let token = world.get("full", "/v1/conferences/changes").token();
+    let feed = |more: &str| world.get("full", &format!("/v1/conferences/changes?since={token}{more}")).expect(200);
+    // Each change is ten years older than the next one, and both are older than the question.
+    let ten_years_s = 10 * 365 * 86_400;
+    world.pass_s(ten_years_s);
+    world.conferences(&[removal(2), patch(3, json!({"venue": "V"}))]);
+    world.pass_s(ten_years_s);
+    world.conferences(&[patch(4, json!({"venue": "V"}))]);
+    for ahead_s in [0, ten_years_s] {
+        world.wall_ahead_s.set(ahead_s);
+        assert_eq!(feed("").entries(), "-2 3 4", "{ahead_s} s ahead");
+        assert_eq!(feed("&limit=1").entries(), "-2", "{ahead_s} s ahead");
+    }
+}
+
+#[test]
 fn a_replaced_key_keeps_tokens_cursors_and_tags() {
     let world = World::small();
     let token = world.get("onco", "/v1/conferences/changes?updated_since=2000-01-01&limit=1").token();

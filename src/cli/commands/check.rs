@@ -77,3 +77,38 @@ fn describe(common: &Common, report: &CheckReport) -> String {
     text.push_str("\nRestore a backup. Or run `medfeed export`, and import the files into a new database.");
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_check_counts_the_findings_that_it_does_not_list() {
+        let common = Common {
+            db: "a.redb".into(),
+            json: false,
+            wait: Duration::ZERO,
+            publish_wait: None,
+            narrows_access: Cell::new(false),
+        };
+        let mut report = CheckReport { commits: 1, licenses: 2, feed_rows: 1, keys: 0, ..CheckReport::default() };
+        report.warnings.push("w".to_owned());
+        let counts = ", 1 commit, 2 licenses with 1 feed row, 0 keys";
+        assert_eq!(describe(&common, &report), format!("a.redb is sound: {counts}.\nwarning: w"));
+        report.records.insert(crate::model::Dataset::Journals, 3);
+        let text = loop {
+            report.add("log", "x");
+            let text = describe(&common, &report);
+            assert_eq!(text.matches("\n  log: x").count(), report.findings.len());
+            if report.damages > report.findings.len() as u64 {
+                break text;
+            }
+            assert!(!text.contains("more"), "{text}");
+        };
+        assert!(text.starts_with(&format!("a.redb is DAMAGED; checked 3 journals{counts}:\n")), "{text}");
+        assert!(text.contains("\n  ... and 1 more\nRestore a backup."), "{text}");
+    }
+}

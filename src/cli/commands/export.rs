@@ -297,3 +297,28 @@ fn begin_table<'o>(out: &'o mut dyn Write, columns: &[String]) -> anyhow::Result
     table.write_record(columns)?;
     Ok(table)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_another_group_is_read_by_nobody_who_may_not_read_the_database() {
+        let cases = [
+            (0o600, 0o600, 0o600),
+            (0o640, 0o640, 0o600),
+            (0o660, 0o660, 0o600),
+            (0o644, 0o644, 0o644),
+            (0o664, 0o664, 0o644),
+            (0o666, 0o666, 0o666),
+            (0o604, 0o604, 0o604),
+            (0o646, 0o646, 0o646),
+            (0o400, 0o400, 0o400),
+        ];
+        for (mode, own, other) in cases {
+            let permissions = FilePermissions { mode, group: 7 };
+            let found = (permissions.mode_for(7), permissions.mode_for(8));
+            assert_eq!(found, (own, other), "{mode:o}: {:o} {:o}", found.0, found.1);
+        }
+    }
+}

@@ -419,3 +419,63 @@ impl ImportProgress {
         self.bar.finish_and_clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Id;
+
+    #[test]
+    fn an_import_says_committed_only_if_something_is_new() {
+        let none = RowCounts::default();
+        let outcome = |at: usize, counts: RowCounts| {
+            let mut outcome = BatchOutcome::default();
+            let BatchOutcome { datasets, organizations, tags, .. } = &mut outcome;
+            *[&mut datasets.conferences, &mut datasets.journals, organizations, tags][at] = counts;
+            outcome
+        };
+        for at in 0..4 {
+            for counts in
+                [RowCounts { added: 1, ..none }, RowCounts { changed: 1, ..none }, RowCounts { removed: 1, ..none }]
+            {
+                let text = describe(&outcome(at, counts), None, 0);
+                assert!(text.ends_with("unchanged\nCommitted."), "{text}");
+            }
+            let text = describe(&outcome(at, RowCounts { unchanged: 7, ..none }), None, 1);
+            assert!(text.ends_with("7 unchanged\nNothing is new; nothing was changed, with 1 warning."), "{text}");
+        }
+        let mut outcome = outcome(3, RowCounts { added: 1, ..none });
+        let effect = |entering, changed, leaving| LicenseEffect {
+            license: "it's".to_owned(),
+            dataset: Dataset::Journals,
+            entering,
+            changed,
+            leaving,
+        };
+        outcome.licenses = vec![effect(0, 0, 0), effect(1, 0, 0), effect(0, 2, 0), effect(0, 0, 3)];
+        let expected = "tags                1 added      0 changed      0 removed      0 unchanged\n\
+                        license `it's`, journals: 1 enter, 0 change, 0 leave\nlicense `it's`, journals: 0 enter, 2 change, 0 leave\n\
+                        license `it's`, journals: 0 enter, 0 change, 3 leave\nCommitted, with 2 warnings.";
+        assert_eq!(describe(&outcome, None, 2), expected);
+        assert_eq!(describe(&BatchOutcome::default(), None, 0), "Nothing is new; nothing was changed.");
+    }
+
+    #[test]
+    fn the_first_new_ids_are_listed() {
+        let assigned = |count: u64| -> Vec<AssignedId> {
+            let row = |number| AssignedId {
+                file: "a.csv".to_owned(),
+                line: number + 1,
+                dataset: Dataset::Journals,
+                id: Id::try_from(number).unwrap(),
+            };
+            (1..=count).map(row).collect()
+        };
+        assert_eq!(describe_assigned(&[]), "");
+        assert_eq!(describe_assigned(&assigned(1)), "a.csv:2 matches no record; its new id in journals is 1\n");
+        for (count, last) in [(20, "a.csv:21 "), (21, "and 1 more new ids;"), (120, "and 100 more new ids;")] {
+            let text = describe_assigned(&assigned(count));
+            assert!(text.lines().count() <= 21 && text.lines().last().unwrap().starts_with(last), "{text}");
+        }
+    }
+}

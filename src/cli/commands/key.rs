@@ -254,3 +254,33 @@ fn replace(common: &Common, args: &ReplaceArgs) -> anyhow::Result<ExitCode> {
     common.commit(edit, format!("key replace {} by {} of license {}", args.id, record.id, record.license_name))?;
     show_new(common, &key, &record)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::operators::usage::FeedSeen;
+
+    #[test]
+    fn the_use_of_a_key_is_told() {
+        let at = |seconds| Timestamp::from_unix_s(seconds);
+        let seen = |seconds, behind_s| FeedSeen { at: at(seconds), position: 1, behind_s };
+        let used = |last_used_at, feeds: Vec<(Dataset, FeedSeen)>| {
+            UsageJson::of(KeyUse { last_used_at, feeds: feeds.into_iter().collect() }).text()
+        };
+        assert_eq!(used(None, vec![]), "never");
+        assert_eq!(used(Some(at(0)), vec![]), "last 1970-01-01T00:00:00Z");
+        let feeds = vec![(Dataset::Journals, seen(60, 1)), (Dataset::Conferences, seen(0, 0))];
+        assert_eq!(
+            used(Some(at(60)), feeds),
+            "last 1970-01-01T00:01:00Z, conferences up to date at 1970-01-01T00:00:00Z, journals 1 s behind at 1970-01-01T00:01:00Z"
+        );
+    }
+
+    #[test]
+    fn a_key_is_refused_where_its_id_is_meant() {
+        assert!(refuse_key("mfk_x").is_err_and(|error| !error.to_string().contains("mfk_")));
+        for id in ["key_mfk_x", "key_1", "mfk", ""] {
+            assert!(refuse_key(id).is_ok(), "{id}");
+        }
+    }
+}

@@ -394,3 +394,97 @@ pub(in crate::cli) fn why_hidden<F: RecordFields>(scope: &Scope, fields: &F) -> 
     }));
     reasons
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::write::batch::LicenseEffect;
+
+    fn scope(areas: &[&str], countries: &[&str], years: &[u16]) -> Scope {
+        let texts = |texts: &[&str]| given(texts.iter().map(|text| (*text).to_owned()).collect());
+        Scope {
+            datasets: [Dataset::Conferences].into(),
+            therapy_areas: texts(areas),
+            countries: texts(countries),
+            years: given(years.to_vec()),
+        }
+    }
+
+    #[test]
+    fn years_are_shown_as_ranges() {
+        let cases: [(&[u16], &str); 6] = [
+            (&[], ""),
+            (&[2026], "2026"),
+            (&[2026, 2027], "2026..2027"),
+            (&[2024, 2026, 2027, 2028], "2024, 2026..2028"),
+            (&[1900, 1901, 2099, 2100], "1900..1901, 2099..2100"),
+            (&[2024, 2026, 2028], "2024, 2026, 2028"),
+        ];
+        for (years, expected) in cases {
+            assert_eq!(in_ranges(&years.iter().copied().collect()), expected);
+        }
+    }
+
+    #[test]
+    fn a_dropped_restriction_is_refused_by_its_name() {
+        let whole = scope(&["Oncology"], &["Japan"], &[2026]);
+        let cases = [
+            (scope(&["Oncology"], &["Japan"], &[2026]), ""),
+            (scope(&["Cardiology"], &["Chile"], &[2030]), ""),
+            (scope(&[], &["Japan"], &[2026]), "--therapy-area,"),
+            (scope(&["Oncology"], &[], &[2026]), "--country,"),
+            (scope(&["Oncology"], &["Japan"], &[]), "--year,"),
+            (scope(&[], &[], &[2026]), "--therapy-area and --country,"),
+            (scope(&[], &[], &[]), "--therapy-area and --country and --year,"),
+        ];
+        for (after, expected) in cases {
+            match check_widening("acme", &whole, &after, false) {
+                Ok(()) => assert_eq!(expected, "", "{after:?}"),
+                Err(error) => {
+                    let told = error.to_string();
+                    assert!(!expected.is_empty() && told.contains(&format!("restricted by {expected}")), "{told}");
+                    let now =
+                        "Now `acme` shows: datasets conferences; therapy areas Oncology; countries Japan; years 2026.";
+                    assert!(told.contains(now), "{told}");
+                }
+            }
+            assert!(check_widening("acme", &whole, &after, true).is_ok());
+            assert!(check_widening("acme", &scope(&[], &[], &[]), &after, false).is_ok(), "a new restriction");
+        }
+    }
+
+    #[test]
+    fn a_change_is_told_as_it_is() {
+        let effect =
+            LicenseEffect { license: "a".to_owned(), dataset: Dataset::Journals, entering: 1, changed: 0, leaving: 2 };
+        let told = |created, scope_changed, rate_limit_changed, dry_run| {
+            describe("a", &LicenseChange { created, scope_changed, rate_limit_changed, effects: Vec::new() }, dry_run)
+        };
+        let cases = [
+            (told(true, true, false, false), "License `a` is created."),
+            (told(true, true, false, true), "License `a` would be created."),
+            (
+                told(false, true, true, false),
+                "License `a` is changed. Older sync tokens get 410, so clients load the export again.",
+            ),
+            (
+                told(false, true, true, true),
+                "License `a` would change. Older sync tokens would get 410, so clients would load the export again.",
+            ),
+            (told(false, false, true, false), "The rate limit of license `a` is changed. Sync tokens stay valid."),
+            (
+                told(false, false, true, true),
+                "Only the rate limit of license `a` would change. Sync tokens stay valid.",
+            ),
+            (told(false, false, false, false), "License `a` already has this scope and rate limit; nothing to change."),
+            (told(false, false, false, true), "License `a` already has this scope and rate limit; nothing to change."),
+        ];
+        for (told, expected) in cases {
+            assert_eq!(told, expected);
+        }
+        let change =
+            LicenseChange { created: true, scope_changed: true, rate_limit_changed: false, effects: vec![effect] };
+        let text = describe("a", &change, false);
+        assert_eq!(text, "License `a` is created.\n  journals: 1 record enter, 2 records leave");
+    }
+}

@@ -99,3 +99,38 @@ fn ask_about(given: &str, near: &str, warning: &str) -> anyhow::Result<()> {
     note(&format!("warning: {}", Printable(warning)));
     confirm(&format!("Accept `{given}` nevertheless?"), false, "changed")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_value_is_told_with_the_first_known_ones() {
+        let known = |count: usize| -> BTreeSet<String> { (0..count).map(|at| format!("C{at:02}")).collect() };
+        let told = |count, near| {
+            let known = known(count);
+            UnknownValue { what: "is in the country", given: "O'Land", near, known: &known }.to_string()
+        };
+        let start = "no conference is in the country `O'Land`";
+        assert_eq!(told(0, None), format!("{start} yet, so no conference matches it"));
+        assert_eq!(told(0, Some("C00")), format!("{start}; did you mean `C00`?"));
+        assert_eq!(told(2, Some("C01")), format!("{start}; did you mean `C01`? (the data contains `C00`, `C01`)"));
+        for (count, end) in [(11, "`C10`)"), (12, "`C11`)"), (13, "`C11` and 1 more)"), (20, "`C11` and 8 more)")] {
+            assert!(told(count, None).ends_with(end), "{}", told(count, None));
+        }
+    }
+
+    #[test]
+    fn a_country_in_another_spelling_is_the_same() {
+        let known: BTreeSet<String> = ["Germany", "United States", "Niger"].map(str::to_owned).into();
+        let cases = [
+            ("USA", Some("United States")),
+            ("Germny", Some("Germany")),
+            ("Deutschland", Some("Germany")),
+            ("Atlantis", None),
+        ];
+        for (given, expected) in cases {
+            assert_eq!(same_or_near(given, &known), expected, "{given}");
+        }
+    }
+}

@@ -177,3 +177,43 @@ fn push_some(text: &mut String, what: &str, items: impl Iterator<Item = String>,
     };
     let _ = writeln!(text, "    {what}: {first}{more}");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_names_its_first_records() {
+        let id = |number| Id::try_from(number).unwrap();
+        let logged = |changed: u64, removed: u64| {
+            let named = |number| RecordName { id: id(number), name: format!("N{number}") };
+            let records = CommitRecords {
+                dataset: Dataset::Journals,
+                changed_count: usize::try_from(changed).unwrap(),
+                changed: (1..=changed.min(3)).map(named).collect(),
+                removed: (1..=removed).map(id).collect(),
+            };
+            let commit = CommitJson {
+                seq: 1234,
+                time: "2026-11-22T12:00:00Z".to_owned(),
+                who: "é".to_owned(),
+                what: "a\nb".to_owned(),
+            };
+            table(&[LoggedCommit { commit, records: vec![records] }])
+        };
+        let head = "TIME                   SEQ  WHO  WHAT\n2026-11-22T12:00:00Z  1234  é    a\\nb\n";
+        let cases = [
+            (0, 0, ""),
+            (1, 0, "    journals last changed: 1 N1\n"),
+            (3, 0, "    journals last changed: 1 N1, 2 N2, 3 N3\n"),
+            (4, 0, "    journals last changed: 1 N1, 2 N2, 3 N3 and 1 more\n"),
+            (1003, 0, "    journals last changed: 1 N1, 2 N2, 3 N3 and 1,000 more\n"),
+            (0, 3, "    journals removed: 1, 2, 3\n"),
+            (0, 4, "    journals removed: 1, 2, 3 and 1 more\n"),
+            (1, 1, "    journals last changed: 1 N1\n    journals removed: 1\n"),
+        ];
+        for (changed, removed, expected) in cases {
+            assert_eq!(logged(changed, removed), format!("{head}{expected}"));
+        }
+    }
+}

@@ -11,9 +11,16 @@ use crate::model::printable::steers;
 use crate::model::time::{now, parse_date, parse_time};
 use crate::model::{Dataset, Timestamp};
 
+/// The longest duration, in days: a thousand years. Added to a time, a longer one could be beyond the clock's range.
+const MAX_DAYS: u64 = 365_250;
+
 /// Parses a duration: a number and a unit, or several (`1h 30m`).
 pub(in crate::cli) fn parse_duration(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|_| "write a number and a unit: 90s, 5m, 24h, 7d".to_owned())
+    let read = humantime::parse_duration(text).map_err(|_| "write a number and a unit: 90s, 5m, 24h, 7d".to_owned())?;
+    if read > Duration::from_secs(MAX_DAYS * 86_400) {
+        return Err(format!("it is too long; write at most {MAX_DAYS}d"));
+    }
+    Ok(read)
 }
 
 /// Parses an end: an RFC 3339 time, a date (its end, UTC), or a duration from now.
@@ -200,6 +207,11 @@ mod tests {
             ("2w", Some(1_209_600_000)),
             ("soon", None),
             ("99999999999999999999d", None),
+            ("365250d", Some(31_557_600_000_000)),
+            ("365250d 1ms", None),
+            ("500000000000y", None),
+            ("1h 30m", Some(5_400_000)),
+            ("1M", Some(2_630_016_000)),
         ];
         for (text, expected) in cases {
             let read = parse_duration(text).ok().map(|read| read.as_millis());
@@ -219,6 +231,15 @@ mod tests {
             ("90min", Ok("2026-11-22T13:30:00Z")),
             ("2026-11-21", Err("in the past")),
             ("2020-01-01T00:00:00Z", Err("now is 2026-11-22T12:00:00Z")),
+            ("2026-11-22T12:00:00Z", Err("in the past")),
+            ("2026-11-22T12:00:01Z", Ok("2026-11-22T12:00:01Z")),
+            ("2026-11-22T13:00:00+01:00", Err("in the past")),
+            ("2026-02-28", Err("in the past")),
+            ("2028-02-28", Ok("2028-02-29T00:00:00Z")),
+            ("1s", Ok("2026-11-22T12:00:01Z")),
+            ("500ms", Err("in the past")),
+            ("m", Err("`m` means minutes")),
+            ("1h 30m", Ok("2026-11-22T13:30:00Z")),
             ("0s", Err("in the past")),
             ("6m", Err("`6min`")),
             ("tomorrow", Err("write a date")),
@@ -268,6 +289,11 @@ mod tests {
             ("2026", Some(2026..=2026)),
             ("2024..2027", Some(2024..=2027)),
             ("2024..2024", Some(2024..=2024)),
+            ("1900", Some(1900..=1900)),
+            ("2100", Some(2100..=2100)),
+            ("1900..2100", Some(1900..=2100)),
+            ("2099..2101", None),
+            ("1899..1900", None),
             ("1899", None),
             ("2101", None),
             ("2027..2024", None),
@@ -278,6 +304,50 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(parse_years(text).ok(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn urls_are_read() {
+        let cases = [
+            ("https://feed.example.org", Ok("https://feed.example.org")),
+            ("http://h", Ok("http://h")),
+            ("https://h/", Ok("https://h")),
+            ("https://h/a/b//", Ok("https://h/a/b")),
+            ("https://h:8443/a", Ok("https://h:8443/a")),
+            ("feed.example.org", Err("https://feed.example.org")),
+            ("https://", Err("such as")),
+            ("", Err("such as")),
+            ("ftp://h", Err("such as")),
+            ("https://h/?a", Err("such as")),
+            ("https://h/#a", Err("such as")),
+            ("https://h/a b", Err("such as")),
+            ("https://h/it's", Err("such as")),
+            ("https://h/\"", Err("such as")),
+            ("https://h/$(x)", Err("such as")),
+            ("https://h/`x`", Err("such as")),
+            ("https://h/\\", Err("such as")),
+            ("https://h/<b>", Err("such as")),
+            ("https://h/>", Err("such as")),
+            ("https://h/\n", Err("such as")),
+            ("o'neill.example.org", Err("such as")),
+        ];
+        for (text, expected) in cases {
+            match (parse_url(text), expected) {
+                (Ok(url), Ok(expected)) => assert_eq!(url, expected, "{text}"),
+                (Err(message), Err(expected)) => assert!(message.contains(expected), "{text}: {message}"),
+                (read, expected) => panic!("{text:?}: {read:?}, not {expected:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn log_filters_are_read() {
+        for text in ["error", "WARN", "info", "debug", "trace", "off", "warn,medfeed::serve=debug", "medfeed=info"] {
+            assert_eq!(parse_filter(text).as_deref(), Ok(text));
+        }
+        for text in ["verbose", "warning", "5x", "medfeed", "a=b=c", "medfeed=loud"] {
+            assert!(parse_filter(text).is_err(), "{text}");
         }
     }
 }

@@ -219,3 +219,71 @@ impl ChangeObserver for Changes {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn changes(rows: Vec<RowChange>, effects: BTreeMap<(String, Dataset), ViewChanges>) -> Changes {
+        Changes { references_before: References::default(), licenses: Vec::new(), rows, effects }
+    }
+
+    fn named(count: u64) -> Vec<NamedRecord> {
+        (1..=count).map(|id| NamedRecord { id: Id::try_from(id).unwrap(), name: format!("C{id}") }).collect()
+    }
+
+    #[test]
+    fn long_lists_are_cut_after_their_first_rows() {
+        let row = |id, change| RowChange {
+            dataset: "journals",
+            id: Id::try_from(id).unwrap(),
+            name: "x".repeat(MAX_VALUE_CHARS + 1),
+            change,
+            fields: Vec::new(),
+        };
+        for (count, last) in [(20, "  20 "), (21, "  and 1 more; --json lists all"), (1021, "  and 1,001 more;")] {
+            let text =
+                changes((1..=count).map(|id| row(id, ChangeKind::Added)).collect(), BTreeMap::new()).describe_rows();
+            assert_eq!(text.lines().count(), 1 + count.min(21) as usize, "{text}");
+            assert!(text.starts_with(&format!("journals added:\n  1 {}…\n", "x".repeat(MAX_VALUE_CHARS))), "{text}");
+            assert!(text.lines().last().unwrap().starts_with(last), "{text}");
+            let effect = ViewChanges { leaving: named(count), ..ViewChanges::default() };
+            let all = changes(Vec::new(), [(("acme".to_owned(), Dataset::Journals), effect)].into());
+            let text = all.describe_license("acme", Dataset::Journals);
+            assert!(text.lines().count() == count.min(21) as usize, "{text}");
+            assert!(
+                text.starts_with("  leave  1 C1\n  leave  2 C2\n")
+                    && text.lines().last().unwrap().contains(last.trim()),
+                "{text}"
+            );
+            assert_eq!(all.describe_license("acme", Dataset::Conferences), "");
+            assert_eq!(all.describe_license("acm", Dataset::Journals), "");
+        }
+    }
+
+    #[test]
+    fn rows_are_listed_by_dataset_and_kind() {
+        let field = |before, after| FieldChange { field: "city", before, after };
+        let row = |dataset, id, change, fields| RowChange {
+            dataset,
+            id: Id::try_from(id).unwrap(),
+            name: "A\n".to_owned(),
+            change,
+            fields,
+        };
+        let rows = vec![
+            row("tags", 1, ChangeKind::Removed, vec![field(json!("x"), json!(null))]),
+            row("tags", 2, ChangeKind::Changed, vec![field(json!("x"), json!("x")), field(json!(null), json!("y"))]),
+            row("tags", 3, ChangeKind::Added, vec![field(json!(null), json!("x"))]),
+            row("conferences", 4, ChangeKind::Changed, vec![field(json!("it's"), json!(null))]),
+        ];
+        let expected = "tags added:\n  3 A\\n\ntags changed:\n  2 A\\n\n      city: x (a linked row changed)\n      city: (empty) → y\n\
+                        tags removed:\n  1 A\\n\nconferences changed:\n  4 A\\n\n      city: it's → (empty)\n";
+        assert_eq!(changes(rows, BTreeMap::new()).describe_rows(), expected);
+        let effect = ViewChanges { entering: named(1), changed: named(2), leaving: Vec::new() };
+        let all = changes(Vec::new(), [(("a".to_owned(), Dataset::Journals), effect)].into());
+        assert_eq!(all.describe_license("a", Dataset::Journals), "  enter  1 C1\n  change 1 C1\n  change 2 C2\n");
+    }
+}

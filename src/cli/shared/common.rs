@@ -102,7 +102,8 @@ fn publish_wait_options(default: &'static str) -> [Arg; 4] {
 pub(in crate::cli) fn require_folder(file: &Path) -> anyhow::Result<()> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder.filter(|folder| !folder.exists()) {
-        bail!("there is no folder {} for {}; create it: `mkdir -p \"{0}\"`", folder.display(), file.display());
+        let word = ShellWord(&folder.to_string_lossy()).to_string();
+        bail!("there is no folder {} for {}; create it: `mkdir -p {word}`", folder.display(), file.display());
     }
     Ok(())
 }
@@ -330,6 +331,52 @@ impl Common {
     pub fn note_if_new(&self, is_new: bool) {
         if is_new && self.db.exists() {
             note(&format!("{} is a new database", Printable(&self.db.display().to_string())));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command as Process;
+
+    use super::*;
+
+    #[test]
+    fn the_command_that_creates_a_folder_creates_just_this_one() {
+        let root = tempfile::tempdir().unwrap();
+        for name in ["plain", "with blank", "it's", "a\"b", "$HOME", "`touch pwned`", "$(touch pwned)", "a/b/c", "*"] {
+            let file = root.path().join(name).join("feed.redb");
+            let told = require_folder(&file).unwrap_err().to_string();
+            let (_, line) = told.split_once("create it: `").unwrap();
+            let line = line.strip_suffix('`').unwrap();
+            let done = Process::new("sh").arg("-c").arg(line).current_dir(&root).output().unwrap();
+            assert!(done.status.success(), "{line}: {done:?}");
+            require_folder(&file).unwrap();
+            assert!(!root.path().join("pwned").exists(), "{line}");
+        }
+        require_folder(Path::new("feed.redb")).unwrap();
+    }
+
+    #[test]
+    fn options_before_a_command_move_behind_it() {
+        let cases = [
+            ("--db x.redb license list", "license list --db x.redb"),
+            ("--db=x.redb license list --json", "license list --db=x.redb --json"),
+            ("--wait 1s --publish-wait 2s key revoke k", "key revoke --wait 1s --publish-wait 2s k"),
+            ("key --publish-wait=2s revoke k", "key revoke --publish-wait=2s k"),
+            ("--json key list --db x", "key list --json --db x"),
+            ("check --db x", "check --db x"),
+            ("--db x", ""),
+            ("--db", ""),
+            ("--unknown check", "--unknown check"),
+            ("--json nothing --db x", "nothing --json --db x"),
+        ];
+        let words = |line: &str| -> Vec<OsString> {
+            std::iter::once("medfeed").chain(line.split_whitespace()).map(OsString::from).collect()
+        };
+        for (line, expected) in cases {
+            let moved = move_behind_command(&crate::cli::program(), words(line));
+            assert_eq!(moved, words(expected), "{line}");
         }
     }
 }

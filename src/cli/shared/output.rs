@@ -128,4 +128,28 @@ mod tests {
             assert_eq!(harmless(text), expected, "{text:?}");
         }
     }
+
+    #[test]
+    fn counts_have_their_noun() {
+        let cases = [
+            (0, "record", "0 records"),
+            (1, "record", "1 record"),
+            (2, "record", "2 records"),
+            (1, "entry", "1 entry"),
+            (0, "entry", "0 entries"),
+            (21, "entry", "21 entries"),
+            (2, "key", "2 keys"),
+        ];
+        for (count, noun, expected) in cases {
+            assert_eq!(counted(count, noun), expected);
+        }
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows = [["é\n", "1", ""], ["Zürich", "", "x"], ["a", "22222", "yy"]];
+        let text = table(["NAME", "N", "LAST"], &rows.map(|row| row.map(str::to_owned)));
+        assert_eq!(text, "NAME    N      LAST\né\\n     1\nZürich         x\na       22222  yy\n");
+        assert_eq!(table(["A"], &[]), "A\n");
+    }
 }

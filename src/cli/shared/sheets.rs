@@ -197,3 +197,62 @@ fn date_of(cell: &str) -> Option<ExcelDateTime> {
     let (year, month, day) = (date.year(), date.month(), date.day());
     ExcelDateTime::from_ymd(u16::try_from(year).ok()?, u8::try_from(month).ok()?, u8::try_from(day).ok()?).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_exact_numbers_and_dates_are_no_texts() {
+        let numbers = [
+            ("0", true),
+            ("1.5", true),
+            ("-2.25", true),
+            ("0.1", true),
+            ("1.50", false),
+            ("01", false),
+            ("999999999999999", true),
+            ("1000000000000000", false),
+            ("1e3", false),
+            ("", false),
+            ("x", false),
+            ("inf", false),
+            ("NaN", false),
+        ];
+        for (cell, expected) in numbers {
+            assert_eq!(is_exact(cell), expected, "{cell}");
+        }
+        let dates = [
+            ("1900-12-31", false),
+            ("1901-01-01", true),
+            ("2028-02-29", true),
+            ("2027-02-29", false),
+            ("2027-1-1", false),
+            ("", false),
+        ];
+        for (cell, expected) in dates {
+            assert_eq!(date_of(cell).is_some(), expected, "{cell}");
+        }
+    }
+
+    #[test]
+    fn a_cell_holds_so_many_units() {
+        let cases = [
+            ("a", MAX_CELL_UNITS, true),
+            ("a", MAX_CELL_UNITS + 1, false),
+            ("ü", MAX_CELL_UNITS, true),
+            ("🧬", MAX_CELL_UNITS / 2, true),
+            ("🧬", MAX_CELL_UNITS / 2 + 1, false),
+        ];
+        for (letter, count, expected) in cases {
+            let mut workbook = WorkbookWriter::new();
+            let mut sheet = workbook.begin::<crate::model::TagFields>(false).unwrap();
+            let pushed = sheet.push(&["1", "Type", &letter.repeat(count)]);
+            assert_eq!(pushed.is_ok(), expected, "{count} {letter}");
+            if let Err(error) = pushed {
+                let told = format!("{error:#}");
+                assert!(told.starts_with("row 2 of `tags`, column `name`: the text has 32768 characters"), "{told}");
+            }
+        }
+    }
+}

@@ -59,4 +59,19 @@ mod tests {
             assert_eq!(text_of(&value).as_deref(), expected, "{value}");
         }
     }
+
+    #[test]
+    fn only_longer_texts_are_cut() {
+        let cases = [
+            ("", 3, ""),
+            ("abc", 3, "abc"),
+            ("abcd", 3, "abc…"),
+            ("äöü", 3, "äöü"),
+            ("äöüß", 3, "äöü…"),
+            ("a", 0, "…"),
+        ];
+        for (text, most, expected) in cases {
+            assert_eq!(cut(text, most), expected, "{text}");
+        }
+    }
 }

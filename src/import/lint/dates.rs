@@ -99,6 +99,39 @@ mod tests {
     }
 
     #[test]
+    fn the_date_that_does_not_fit_is_named() {
+        type Find = fn(&ConferenceFields) -> Option<Fault>;
+        let cases: [(Find, [&str; 4], &str); 5] = [
+            (unlikely_date, ["2026-05-29", "2101-01-01", "2102-01-01", ""], "end_date `2101-01-01` is not between"),
+            (
+                long_meeting,
+                ["2025-12-31", "2026-02-28", "", ""],
+                "end_date `2026-02-28` is 59 days after the start_date 2025-12-31",
+            ),
+            (
+                deadline_after_start,
+                ["2026-05-29", "", "2026-01-01", "2026-06-01"],
+                "late_breaking_due_date `2026-06-01` is after the start_date",
+            ),
+            (
+                deadline_after_start,
+                ["2026-05-29", "", "2026-05-30", "2026-06-01"],
+                "abstract_due_date `2026-05-30` is after the start_date",
+            ),
+            (
+                deadline_after_start,
+                ["2026-05-29", "", "2016-05-30", ""],
+                "abstract_due_date `2016-05-30` is years before the start_date",
+            ),
+        ];
+        for (find, dates, expected) in cases {
+            let fault = find(&conference("ASCO", 2026, dates)).unwrap();
+            let shown = format!("{} `{}` {}", fault.field, fault.value.unwrap(), fault.message);
+            assert!(shown.starts_with(expected), "{shown}");
+        }
+    }
+
+    #[test]
     fn dates_that_do_not_fit_are_found() {
         let cases = [
             ("ASCO", 2026, ["2026-05-29", "2026-06-02", "2026-01-27", "2026-03-10"], ""),
@@ -119,6 +152,29 @@ mod tests {
             ("ASCO", 2026, ["2026-05-29", "", "2026-06-29", ""], "deadline_after_start"),
             ("ASCO", 2026, ["2026-05-29", "", "", "2027-01-29"], "deadline_after_start"),
             ("ASCO", 2026, ["2026-05-29", "", "2016-01-27", ""], "deadline_after_start"),
+            // The boundaries of each rule.
+            ("ASCO", 2026, ["2025-01-01", "", "", ""], ""),
+            ("ASCO", 2026, ["2027-12-31", "", "", ""], ""),
+            ("ASCO", 2026, ["2028-01-01", "", "", ""], "year_far_from_dates"),
+            ("ASCO 2021", 2026, ["", "", "", ""], "year_in_name"),
+            ("ASCO 2020", 2026, ["", "", "", ""], ""),
+            ("ASCO 2031", 2026, ["", "", "", ""], "year_in_name"),
+            ("ASCO 1999", 2000, ["", "", "", ""], "year_in_name"),
+            ("ASCO'25, ASCO2025", 2026, ["", "", "", ""], ""),
+            ("ASCO 2025-2026", 2026, ["", "", "", ""], ""),
+            ("ASCO", 1900, ["1900-01-01", "", "", ""], ""),
+            ("ASCO", 1900, ["1899-12-31", "", "", ""], "unlikely_date"),
+            ("ASCO", 2100, ["2100-12-31", "", "", ""], ""),
+            ("ASCO", 2100, ["2101-01-01", "", "", ""], "unlikely_date"),
+            ("ASCO", 2100, ["", "", "", "2101-01-01"], "unlikely_date"),
+            ("ASCO", 2026, ["2026-05-29", "2026-06-30", "", ""], "long_meeting"),
+            ("ASCO", 2024, ["2024-01-31", "2024-03-02", "", ""], ""),
+            ("ASCO", 2024, ["2024-01-31", "2024-03-03", "", ""], "long_meeting"),
+            ("ASCO", 2025, ["2025-12-01", "2026-01-01", "", ""], ""),
+            ("ASCO", 2026, ["2026-05-29", "", "2026-05-30", ""], "deadline_after_start"),
+            ("ASCO", 2026, ["2026-05-29", "", "", "2026-05-29"], ""),
+            ("ASCO", 2026, ["2026-05-29", "", "", "2023-05-27"], ""),
+            ("ASCO", 2026, ["2026-05-29", "", "", "2023-05-26"], "deadline_after_start"),
         ];
         for (name, year, dates, expected) in cases {
             let conference = conference(name, year, dates);

@@ -267,6 +267,11 @@ mod tests {
             (long, ("European Breast Cancer Conference", "EBCC"), false),
             (long, ("ESMOS Congress", ""), false),
             (("A and B", "A"), ("C for A", ""), false),
+            (("Annual Meeting", "ASH"), ("Hematology Days", "ash"), true),
+            (("Annual Meeting", "AS"), ("Hematology Days", "AS"), false),
+            (("Annual Meeting", "ASH"), ("The ASH Days", ""), true),
+            (("Annual Meeting", "ASH"), ("ASH-Days", "X"), true),
+            (("Annual Meeting", ""), ("Hematology Days", ""), false),
         ];
         for (one, other, expected) in cases {
             assert_eq!(of(one).is_similar(&of(other), &mut Budget::default()), expected, "{one:?} {other:?}");
@@ -284,6 +289,14 @@ mod tests {
             ("ESMO Breast Cancer", "ESMO Lung Cancer", false),
             ("Asia Pacific Forum 1", "Asia Pacific Forum 2", false),
             ("", "A", false),
+            // One letter in ten may differ, counted by the longer name.
+            ("abcdefghijklmnopqrst", "abcdefghijklmnopqrxx", true),
+            ("abcdefghijklmnopqrst", "abcdefghijklmnopqxxx", false),
+            ("abcdefghijklmnopqrst", "abcdefghijklmnopqrx", true),
+            ("abcdefghijklmnopqrs", "abcdefghijklmnopqxx", false),
+            ("abcdefghij", "abcdefghix", true),
+            ("abcdefghi", "abcdefghx", false),
+            ("Patients' Day", "Patients’ Day", true),
         ];
         for (one, other, expected) in cases {
             let [first, second] = [one, other].map(|name| CountedText::of(comparable(name)));

@@ -96,7 +96,15 @@ mod tests {
             ("cardiology", "cadriology", 1, Some(1)),
             ("cardiology", "cardiolgy", 1, Some(1)),
             ("cardiology", "cardiologyy", 1, Some(1)),
+            ("cardiology", "kardiology", 1, Some(1)),
+            ("cardiology", "kardiologi", 2, Some(2)),
+            ("cardiology", "kardiologi", 1, None),
             ("cardiology", "kardiologie", 2, None),
+            // The same letters in another order.
+            ("cardiology", "golocardiy", 2, None),
+            ("ab", "ba", 1, Some(1)),
+            ("a", "", 1, Some(1)),
+            ("a", "", 0, None),
             ("forum1", "forum2", 2, None),
             ("", "", 0, Some(0)),
             ("", "ab", 1, None),
@@ -105,6 +113,33 @@ mod tests {
             let (one, other) = (CountedText::of(one.to_owned()), CountedText::of(other.to_owned()));
             assert_eq!(one.distance(&other, max, &mut Budget::default()), expected, "{one:?} {other:?}");
             assert_eq!(other.distance(&one, max, &mut Budget::default()), expected, "{one:?} {other:?}");
+        }
+    }
+
+    #[test]
+    fn texts_are_compared_up_to_their_longest_length() {
+        for (bytes, expected) in [(MAX_BYTES - 1, Some(1)), (MAX_BYTES, Some(1)), (MAX_BYTES + 1, None)] {
+            let long = CountedText::of("x".repeat(bytes));
+            let shorter = CountedText::of("x".repeat(bytes - 1));
+            assert_eq!(long.distance(&shorter, 1, &mut Budget::default()), expected, "{bytes}");
+            assert_eq!(shorter.distance(&long, 1, &mut Budget::default()), expected, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn the_last_step_of_the_budget_is_taken() {
+        let one = CountedText::of("abcdefgh".to_owned());
+        for (left, expected) in
+            [(105, (Some(0), 1, 0)), (104, (Some(0), 0, 0)), (103, (None, 99, 1)), (3, (None, 3, 1))]
+        {
+            let mut budget = Budget { left, left_out: 0 };
+            let distance = one.distance(&one, 1, &mut budget);
+            assert_eq!((distance, budget.left, budget.left_out), expected, "{left}");
+        }
+        // All comparisons that are skipped are counted.
+        let mut budget = Budget { left: 0, left_out: 0 };
+        for skipped in 1..=3 {
+            assert_eq!((one.distance(&one, 1, &mut budget), budget.left_out), (None, skipped));
         }
     }
 

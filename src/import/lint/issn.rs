@@ -83,6 +83,13 @@ mod tests {
             ("ISSN 0028-4793", "issn_form"),
             ("0028-479A", "issn_form"),
             ("é028-479", "issn_form"),
+            ("0000-0000", ""),
+            ("0000-0001", "issn_check_digit"),
+            ("0000-006X", ""),
+            ("0000-0060", "issn_check_digit"),
+            ("X000-0060", "issn_form"),
+            ("0028 4793", "issn_form"),
+            ("'0028-4793", "issn_form"),
         ];
         for (text, expected) in cases {
             let found: Vec<&str> =
@@ -90,6 +97,11 @@ mod tests {
             assert_eq!(found.join(" "), expected, "{text:?}");
         }
         assert_eq!(form("name", "x"), None);
-        assert!(form("issn_online", "284793").unwrap_or_default().contains("dropped zeros"));
+        for (text, is_likely) in
+            [("4793", false), ("84793", true), ("0284793", true), ("28479311", false), ("28-793", false)]
+        {
+            let message = form("issn_online", text).unwrap_or_default();
+            assert_eq!(message.contains("dropped zeros"), is_likely, "{text}: {message}");
+        }
     }
 }

@@ -348,6 +348,62 @@ pub fn lint_database(snapshot: &Snapshot) -> Result<Vec<Finding>, StoreError> {
 mod tests {
     use super::*;
 
+    fn hit(rule: &'static str, field: &str) -> Hit {
+        Hit { rule, field: field.to_owned(), value: None, message: "x".to_owned() }
+    }
+
+    #[test]
+    fn findings_beyond_a_thousand_of_a_rule_are_counted() {
+        let shown = |count: usize| {
+            let mut findings = Findings::default();
+            for id in 1..=u64::try_from(count).unwrap() {
+                let location = RowLocation::of_stored::<JournalFields>(Id::try_from(id).unwrap());
+                findings.add(&location, hit("blanks", "city"));
+            }
+            // Another rule has a thousand of its own.
+            findings.add(&RowLocation::of_stored::<JournalFields>(Id::MAX), hit("formula", "name"));
+            let found = findings.into_vec();
+            (found.len(), found.last().unwrap().message.clone())
+        };
+        assert_eq!(shown(MAX_KEPT - 1), (MAX_KEPT, "x".to_owned()));
+        assert_eq!(shown(MAX_KEPT), (MAX_KEPT + 1, "x".to_owned()));
+        assert_eq!(shown(MAX_KEPT + 1), (MAX_KEPT + 2, "1 more findings of the rule `blanks`".to_owned()));
+        assert_eq!(shown(MAX_KEPT + 2), (MAX_KEPT + 2, "2 more findings of the rule `blanks`".to_owned()));
+    }
+
+    #[test]
+    fn findings_are_listed_by_file_and_line_and_then_by_kind_and_id() {
+        use crate::import::report::faults::FilePosition;
+        let file = |file: &str, line| RowLocation::File(FilePosition { file: file.into(), line });
+        let stored = |kind, id| RowLocation::Database(kind, Id::try_from(id).unwrap());
+        let mut findings = Findings::default();
+        let locations = [
+            file("b.csv", 10),
+            file("a.csv", 7),
+            file("b.csv", 9),
+            stored("journals", 1),
+            stored("conferences", 3),
+            file("a.csv", 2),
+            stored("conferences", 2),
+        ];
+        findings.add_left_out(5);
+        for location in &locations {
+            findings.add(location, hit("blanks", "city"));
+        }
+        let shown: Vec<String> = findings.into_vec().iter().map(ToString::to_string).collect();
+        let expected = [
+            "b.csv:9: city: x",
+            "b.csv:10: city: x",
+            "a.csv:2: city: x",
+            "a.csv:7: city: x",
+            "conferences 2: city: x",
+            "conferences 3: city: x",
+            "journals 1: city: x",
+        ];
+        assert_eq!(shown[..7], expected);
+        assert!(shown.len() == 8 && shown[7].starts_with("5 pairs of names or words were not compared"), "{shown:?}");
+    }
+
     #[test]
     fn every_rule_is_documented_once() {
         let manual = include_str!("../../../docs/import.md");

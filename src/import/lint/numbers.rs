@@ -51,6 +51,55 @@ mod tests {
     use crate::model::Number;
 
     #[test]
+    fn the_bounds_of_numbers_are_exact() {
+        type Set = fn(&mut JournalFields, f64);
+        fn number(value: f64) -> Option<Number> {
+            Number::try_from(value).ok()
+        }
+        let cases: [(Set, f64, f64, &str); 5] = [
+            (|journal, value| journal.impact_factor = number(value), 1_000.0, 1_000.001, "impact_factor"),
+            (|journal, value| journal.citescore = number(value), 2_000.0, 2_001.0, "citescore"),
+            (|journal, value| journal.sjr = number(value), 500.0, 500.5, "sjr"),
+            (|journal, value| journal.publishing.apc_usd = number(value), 50_000.0, 50_001.0, "publishing.apc_usd"),
+            (|journal, value| journal.publishing.apc_usd = number(value), 10.0, 9.99, "publishing.apc_usd"),
+        ];
+        for (set, right, wrong, field) in cases {
+            let found = |value: f64| {
+                let mut journal = JournalFields::default();
+                set(&mut journal, value);
+                unlikely_number(&journal).map(|fault| (fault.field, fault.value.unwrap()))
+            };
+            assert_eq!(found(right), None, "{field} {right}");
+            assert_eq!(found(wrong), Some((field, wrong.to_string())), "{field} {wrong}");
+        }
+        for (year, is_found) in [(1_959, true), (1_960, false), (2_100, false), (2_101, true)] {
+            let journal = JournalFields { impact_factor_year: Some(year), ..JournalFields::default() };
+            assert_eq!(unlikely_number(&journal).is_some(), is_found, "{year}");
+        }
+    }
+
+    #[test]
+    fn weeks_of_each_step_may_be_equal_and_not_reversed() {
+        let weeks = |min: f64, max: f64| crate::model::journal::Weeks {
+            min_weeks: Number::try_from(min).ok(),
+            max_weeks: Number::try_from(max).ok(),
+        };
+        for at in 0..4 {
+            for (min, max, is_found) in [(4.0, 4.0, false), (4.0, 5.0, false), (4.5, 4.0, true)] {
+                let mut journal = JournalFields::default();
+                let timelines = &mut journal.timelines;
+                *[
+                    &mut timelines.submit_to_first_decision,
+                    &mut timelines.online_submit_to_accept,
+                    &mut timelines.accept_to_online,
+                    &mut timelines.accept_to_print,
+                ][at] = weeks(min, max);
+                assert_eq!(weeks_reversed(&journal).is_some(), is_found, "{at} {min} {max}");
+            }
+        }
+    }
+
+    #[test]
     fn numbers_that_no_journal_has_are_found() {
         let number = |value: f64| Number::try_from(value).ok();
         type Set = fn(&mut JournalFields, Option<Number>);

@@ -291,6 +291,49 @@ mod tests {
     }
 
     #[test]
+    fn every_escape_is_told_with_its_character() {
+        let cases = [
+            ("Men&apos;s", Some("contains `&apos;`, which is HTML; write `'` instead")),
+            ("Men&#39;s", Some("contains `&#39;`, which is HTML; write `'` instead")),
+            ("Men&#x27;s", Some("contains `&#x27;`, which is HTML; write `'` instead")),
+            ("Men&#X2019;s", Some("contains `&#X2019;`, which is HTML; write `’` instead")),
+            ("&quot;A&quot;", Some("contains `&quot;`, which is HTML; write `\"` instead")),
+            ("a &lt; b", Some("contains `&lt;`, which is HTML; write `<` instead")),
+            ("a &gt; b", Some("contains `&gt;`, which is HTML; write `>` instead")),
+            ("a&nbsp;b", Some("contains `&nbsp;`, which is HTML; write ` ` instead")),
+            ("a<br />b", Some("contains `<br />`, which is HTML; write ` ` instead")),
+            // The first sound one of several.
+            ("&#; &#231;&#227;", Some("contains `&#231;`, which is HTML; write `ç` instead")),
+            ("&#0; &#10;", None),
+            ("Men's \"A\" < B & C", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(html_escape("name", text).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn long_texts_are_no_placeholders() {
+        for (blanks, is_one) in [(0, true), (30, true), (60, true)] {
+            // Blanks at both ends do not count as length.
+            let text = format!("{}to be announced{}", " ".repeat(blanks), " ".repeat(blanks));
+            assert_eq!(is_placeholder("name", &text), is_one, "{text:?}");
+        }
+        for (text, is_one) in [
+            ("\"tbd\"", true),
+            ("'n/a'", true),
+            ("*TBA*", true),
+            ("“”", true),
+            ("#DIV/0!", true),
+            ("N/A's", false),
+            (&"-".repeat(41), true),
+            (&format!("{}a", "-".repeat(41)), false),
+        ] {
+            assert_eq!(is_placeholder("city", text), is_one, "{text:?}");
+        }
+    }
+
+    #[test]
     fn what_was_meant_is_told() {
         let cases = [
             ("KardiologÃ¼ in ZÃ¼rich", "`Kardiologü in Zürich`"),

@@ -170,3 +170,223 @@ fn the_rarer_word_of_a_database_is_reported() {
         assert!(warnings.iter().any(|warnings| warnings.starts_with(expected)), "{warnings:?}");
     }
 }
+
+/// Imports the conferences one after another, and returns the warnings about the last file.
+fn warnings_after(database: &mut MemoryDatabase, head: &str, files: &[&str]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for rows in files {
+        let rows: String = rows.lines().map(|row| format!("{row},check,check,check\n")).collect();
+        let statuses = "start_date_status,abstract_due_date_status,late_breaking_due_date_status";
+        let file = format!("# conferences.csv\n{head},{statuses}\n{rows}");
+        let merged = run(database, &file, MergeOptions::default()).unwrap();
+        warnings = merged.warnings.iter().map(|warning| without_folder(&warning.to_string())).collect();
+        apply(database, merged.batch);
+    }
+    warnings
+}
+
+#[test]
+fn a_finding_is_known_by_its_rule_field_value_and_message() {
+    // What is stored, what is imported then, and the start of each warning about it.
+    let cases: [(&str, &str, &[&str]); 12] = [
+        // The same finding, though the row changed.
+        ("1,A,2026,, Paris,Hall", "1,A,2026,, Paris,Other hall", &[]),
+        // Another value of the same field, another field with the same value, and both.
+        ("1,A,2026,, Paris,Hall", "1,A,2026,, Lyon,Hall", &["conferences.csv:2: city: ` Lyon` - has blanks"]),
+        ("1,A,2026,, Paris,Hall", "1,A,2026,, Paris, Paris", &["conferences.csv:2: venue: ` Paris` - has blanks"]),
+        ("1,A,2026,, Paris,Hall", "1,A,2026,,Paris, Hall", &["conferences.csv:2: venue: ` Hall` - has blanks"]),
+        ("1,A,2026,, Paris,Hall", "1, A,2026,, Paris,Hall", &["conferences.csv:2: name: ` A` - has blanks"]),
+        // Another rule about the same field.
+        (
+            "1,A,2026,, Paris,Hall",
+            "1,A,2026,,Paris &amp; Lyon,Hall",
+            &["conferences.csv:2: city: `Paris &amp; Lyon` - contains"],
+        ),
+        (
+            "1,A,2026,, Paris,Hall",
+            "1,A,2026,, &amp;,Hall",
+            &["conferences.csv:2: city: ` &amp;` - contains `&amp;`", "conferences.csv:2: city: ` &amp;` - has blanks"],
+        ),
+        // The same value contradicts another one now.
+        ("1,A,2026,2023-05-01,Paris,Hall", "1,A,2026,2023-05-01,Paris,Other hall", &[]),
+        (
+            "1,A,2026,2023-05-01,Paris,Hall",
+            "1,A,2026,2022-05-01,Paris,Hall",
+            &["conferences.csv:2: year: `2026` - is far from the start_date 2022-05-01"],
+        ),
+        // The same finding about another record.
+        (
+            "1,A,2026,, Paris,Hall",
+            "1,A,2026,, Paris,Hall\n2,B,2026,, Paris,Hall",
+            &["conferences.csv:3: city: ` Paris` - has"],
+        ),
+        (
+            "1,A,2026,, Paris,Hall",
+            "2,B,2026,, Paris,Hall\n1,A,2026,, Paris,Other",
+            &["conferences.csv:2: city: ` Paris` - has"],
+        ),
+        // A finding that went comes back.
+        (
+            "1,A,2026,, Paris,Hall\n",
+            "1,A,2026,,TBD,TBD",
+            &[
+                "conferences.csv:2: city: `TBD` - is a placeholder",
+                "conferences.csv:2: venue: `TBD` - is a placeholder",
+            ],
+        ),
+    ];
+    let head = "id,name,year,start_date,city,venue";
+    for (stored, rows, expected) in cases {
+        let warnings = warnings_after(&mut sample_database(), head, &[stored, rows]);
+        assert_eq!(warnings.len(), expected.len(), "{rows}: {warnings:?}");
+        let fit = warnings.iter().zip(expected).all(|(warning, expected)| warning.starts_with(expected));
+        assert!(fit, "{rows}: {warnings:?}");
+    }
+}
+
+#[test]
+fn a_duplicate_is_known_while_the_names_of_both_stay() {
+    let head = "id,name,abbv,year,start_date,city";
+    let stored = "1,Heart Failure Congress,,2026,2026-05-02,Paris\n2,Heart Failures Congress,,2025,2026-05-02,Paris\n\
+                  3,Kidney Week,,2026,2026-05-02,Paris";
+    let cases: [(&str, &[&str]); 8] = [
+        // Only other fields of a known pair change.
+        ("2,Heart Failures Congress,,2026,2026-05-02,Paris", &[]),
+        ("2,HEART FAILURES CONGRESS,,2025,2026-05-02,paris", &[]),
+        // The names change, and they are still similar.
+        (
+            "2,Heart Failure Congresses,,2025,2026-05-02,Paris",
+            &["begins on the same day in the same city as conference 1"],
+        ),
+        // Names become similar, by their letters or by an abbreviation.
+        (
+            "3,Heart Failure Congres,,2026,2026-05-02,Paris",
+            &[
+                "begins on the same day in the same city as conference 1",
+                "begins on the same day in the same city as conference 2",
+            ],
+        ),
+        ("3,Kidney Week,failures,2026,2026-05-02,Paris", &["begins on the same day in the same city as conference 2"]),
+        // Two rules about one row are one warning.
+        ("4,kidney week,,2026,2026-05-02,Paris", &["is also the name of conference 3 in the database"]),
+        // The pair is reported once, at the imported row, though both rows are in the file.
+        (
+            "5,Liver Days,,2026,2026-06-02,Rome\n6,Liver Days.,,2026,2026-06-02,Rome",
+            &["conferences.csv:3: name: `Liver Days.` - is also the name of conference 5 at conferences.csv:2"],
+        ),
+        ("4,Lung Days,,2026,2026-05-02,Paris\n5,Kidney Days,,2026,2026-05-02,Paris", &[]),
+    ];
+    for (rows, expected) in cases {
+        let warnings = warnings_after(&mut sample_database(), head, &[stored, rows]);
+        assert_eq!(warnings.len(), expected.len(), "{rows}: {warnings:?}");
+        assert!(warnings.iter().zip(expected).all(|(warning, expected)| warning.contains(expected)), "{warnings:?}");
+    }
+}
+
+#[test]
+fn a_misspelling_is_reported_at_its_first_row_with_their_number() {
+    let rows = "200,A,Oncolgy\n201,B,Oncology\n202,C,Oncolgy\n203,D,Oncolgy";
+    let mut database = licensed_database();
+    let warnings = warnings_after(&mut database, "id,name,therapy_areas", &[rows]);
+    let expected = "conferences.csv:2: therapy_areas: `Oncolgy` - looks like a misspelling of `Oncology` (3 rows, the \
+                    first is here); licenses that name the right one (acme)";
+    assert!(warnings.len() == 1 && warnings[0].starts_with(expected), "{warnings:?}");
+    // A word that the database has is no news, in any row.
+    let rows = "200,A2,Oncolgy\n204,E,Oncolgy\n202,C2,Oncolgy";
+    let warnings = warnings_after(&mut database, "id,name,therapy_areas", &[rows]);
+    assert_eq!(warnings, [""; 0]);
+    // A row that had another word of the field.
+    let warnings = warnings_after(&mut database, "id,name,therapy_areas", &["201,B,Oncology; Hematolgy"]);
+    let expected = "conferences.csv:2: therapy_areas: `Hematolgy` - looks like a misspelling of `Hematology` (1 row)";
+    assert!(warnings.len() == 1 && warnings[0].starts_with(expected), "{warnings:?}");
+}
+
+#[test]
+fn typos_are_sought_by_the_length_of_the_word() {
+    // Ten rows with an odd word make it a word of its own.
+    let odd = |count: usize| (0..count).map(|at| format!("{},C{at},Nephrolgy,\n", 300 + at)).collect::<String>();
+    let cases = [
+        // Four letters are too few, five to eight may have one wrong letter, more may have two.
+        ("200,A,,Sapin".to_owned(), "country: `Sapin` - looks like a misspelling of `Spain`"),
+        ("200,A,,Irna".to_owned(), "country: `Irna` - is not a known country"),
+        ("200,A,,Germny".to_owned(), "country: `Germny` - looks like a misspelling of `Germany`"),
+        ("200,A,,Grmeny".to_owned(), "country: `Grmeny` - is not a known country"),
+        ("200,A,Cardiolg,".to_owned(), "therapy_areas: `Cardiolg` - is not a known therapy area"),
+        ("200,A,Cardoilgy,".to_owned(), "therapy_areas: `Cardoilgy` - looks like a misspelling of `Cardiology`"),
+        ("200,A,Cardoilggy,".to_owned(), "therapy_areas: `Cardoilggy` - looks like a misspelling of `Cardiology`"),
+        ("200,A,Crdoilgyy,".to_owned(), "therapy_areas: `Crdoilgyy` - is not a known therapy area"),
+        (odd(9), "therapy_areas: `Nephrolgy` - looks like a misspelling of `Nephrology` (9 rows, the first is here)"),
+        (odd(10), "therapy_areas: `Nephrolgy` - is not a known therapy area (10 rows, the first is here)"),
+    ];
+    for (rows, expected) in cases {
+        let warnings = warnings_after(&mut licensed_database(), "id,name,therapy_areas,country", &[&rows]);
+        assert!(warnings.len() == 1 && warnings[0].contains(expected), "{rows}: {warnings:?}");
+    }
+}
+
+#[test]
+fn three_licenses_are_named_and_more_are_counted() {
+    let names = ["acme", "beta", "gamma", "delta", "epsilon"];
+    let expected = ["(acme)", "(acme, beta)", "(acme, beta, gamma)", "(acme, beta, delta and 1 more)", "and 2 more)"];
+    for (count, expected) in (1..).zip(expected) {
+        let mut database = licensed_database();
+        let license = database.licenses[0].clone();
+        database.licenses =
+            names[..count].iter().map(|name| License { name: (*name).into(), ..license.clone() }).collect();
+        let warnings = warnings_after(&mut database, "id,name,therapy_areas", &["200,A,oncology"]);
+        assert!(warnings.len() == 1 && warnings[0].contains(expected), "{expected}: {warnings:?}");
+    }
+}
+
+#[test]
+fn the_second_set_of_a_license_counts_too() {
+    let mut database = licensed_database();
+    // Several sets, of which the words of the countries are the second.
+    database.licenses[0].scope.countries = Some(["Östland".to_owned()].into());
+    let cases = [
+        (
+            "200,A,Oncology,Ostland",
+            "country: `Ostland` - is another spelling of `Östland` (1 row); licenses that name the right one (acme)",
+        ),
+        (
+            "200,A,oncology,France",
+            "therapy_areas: `oncology` - is another spelling of `Oncology` (1 row); licenses that name the right one (acme)",
+        ),
+        (
+            "200,A,Oncology,Atlantis",
+            "`Atlantis` - is not a known country (1 row); no license names it, so licenses with other ones (acme) do not match it",
+        ),
+    ];
+    for (rows, expected) in cases {
+        let warnings = warnings_after(&mut database, "id,name,therapy_areas,country", &[rows]);
+        assert!(warnings.len() == 1 && warnings[0].contains(expected), "{rows}: {warnings:?}");
+        let id = "200";
+        let removed = run(
+            &database,
+            &format!("# conferences.jsonl\n{{\"id\":{id},\"deleted\":true}}\n"),
+            MergeOptions::default(),
+        );
+        apply(&mut database, removed.unwrap().batch);
+    }
+}
+
+#[test]
+fn records_of_two_datasets_with_one_id_are_two_records() {
+    // Conference 30 is imported, and journal 30 is in the database; then conference 101 and a journal of that id.
+    let conference = |id: u64, name: &str| {
+        format!("# conferences.jsonl\n{{\"id\":{id},\"name\":\"{name}\",\"year\":2026,{STATUSES}}}\n")
+    };
+    let journal = |id: u64, name: &str| format!("# journals.jsonl\n{{\"id\":{id},\"name\":\"{name}\"}}\n");
+    let cases = [
+        (conference(30, "A") + &journal(40, "the Lancet."), "is also the name of journal 30 in the database"),
+        (journal(101, "J") + &conference(200, "congress 101"), "is also the name of conference 101 in the database"),
+        (conference(30, "The Lancet"), ""),
+        (journal(101, "Congress 101"), ""),
+    ];
+    for (files, expected) in cases {
+        let merged = run(&licensed_database(), &files, MergeOptions::default()).unwrap();
+        let warnings: Vec<String> = merged.warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(warnings.len(), usize::from(!expected.is_empty()), "{files}: {warnings:?}");
+        assert!(warnings.iter().all(|warning| warning.contains(expected)), "{files}: {warnings:?}");
+    }
+}

@@ -51,3 +51,38 @@ impl fmt::Display for TooManyRemovals {
         write!(f, "; to allow that, add `--allow-removals {}`", self.needed())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ten_records_or_a_tenth_may_go() {
+        let cases = [
+            (0, 0, true),
+            (10, 10, true),
+            (10, 11, true),
+            (11, 11, false),
+            (11, 109, false),
+            (11, 110, true),
+            (11, 111, true),
+            (12, 119, false),
+            (100, 999, false),
+            (100, 1_000, true),
+            (101, 1_000, false),
+        ];
+        for (removed, stored, expected) in cases {
+            let removals = Removals { dataset: Dataset::Journals, removed, stored };
+            assert_eq!(removals.is_small(), expected, "{removed} of {stored}");
+        }
+    }
+
+    #[test]
+    fn the_permission_covers_each_dataset() {
+        let of = |dataset, removed, stored| Removals { dataset, removed, stored };
+        let refused = TooManyRemovals(vec![of(Dataset::Conferences, 11, 20), of(Dataset::Journals, 30, 40)]);
+        let expected = "the import would remove 11 of 20 conferences and 30 of 40 journals; to allow that, add \
+                        `--allow-removals 30`";
+        assert_eq!(refused.to_string(), expected);
+    }
+}

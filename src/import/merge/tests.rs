@@ -411,6 +411,37 @@ fn many_removals_need_permission() {
 }
 
 #[test]
+fn removals_are_counted_for_each_dataset() {
+    let mut database = MemoryDatabase::default();
+    let lines = |ids: std::ops::RangeInclusive<u64>, rest: &str| -> String {
+        ids.map(|id| format!("{{\"id\":{id},{rest}}}\n")).collect()
+    };
+    let conferences = lines(1..=20, &format!("\"name\":\"X\",{STATUSES}"));
+    let files = format!("# conferences.jsonl\n{conferences}# journals.jsonl\n{}", lines(1..=40, "\"name\":\"X\""));
+    let merged = run(&database, &files, MergeOptions::default()).unwrap();
+    apply(&mut database, merged.batch);
+    let gone = |conferences: u64, journals: u64| {
+        let [conferences, journals] = [conferences, journals].map(|last| lines(1..=last, "\"deleted\":true"));
+        format!("# conferences.jsonl\n{conferences}# journals.jsonl\n{journals}")
+    };
+    let cases = [
+        ((10, 10), None, ""),
+        ((11, 10), None, "11 of 20 conferences; to allow that, add `--allow-removals 11`"),
+        ((10, 11), None, "11 of 40 journals; to allow that, add `--allow-removals 11`"),
+        ((11, 12), None, "11 of 20 conferences and 12 of 40 journals; to allow that, add `--allow-removals 12`"),
+        ((11, 12), Some(12), ""),
+        ((11, 12), Some(11), "remove 12 of 40 journals;"),
+        ((12, 11), Some(11), "remove 12 of 20 conferences;"),
+    ];
+    for ((conferences, journals), allow_removals, expected) in cases {
+        let options = MergeOptions { allow_removals, ..MergeOptions::default() };
+        let refused = run(&database, &gone(conferences, journals), options).err().map(|refusal| refusal.to_string());
+        let refused = refused.unwrap_or_default();
+        assert!(refused.contains(expected) && refused.is_empty() == expected.is_empty(), "{refused}");
+    }
+}
+
+#[test]
 fn rows_without_ids_find_their_records() {
     let mut database = MemoryDatabase::default();
     let stored = "# conferences.csv\nid,name,year,start_date_status,abstract_due_date_status,late_breaking_due_date_status\n\
@@ -472,6 +503,11 @@ fn rows_without_ids_find_their_records() {
         let result = outcome(issns, "journals.csv", rows);
         assert!(result.contains(expected), "{rows}: {result}");
     }
+    // Ids of the file are taken, also those of later rows.
+    let two = |id: &str| format!("{{\"name\":\"B\"}}\n{{\"id\":{id},\"name\":\"New\"}}\n{{\"name\":\"C\"}}\n");
+    assert_eq!(outcome("name", "journals.jsonl", &two("50")), "[50, 51, 52] new [51, 52]");
+    assert_eq!(outcome("name", "journals.jsonl", &two("9007199254740989")).matches("9007199254740991").count(), 2);
+    assert!(outcome("name", "journals.jsonl", &two("9007199254740990")).contains("jsonl:3: id: no id is free"));
     assert!(outcome("name", "tags.csv", "id,type\n1,T\n").contains("name: is required"));
     assert_eq!(outcome("name", "conferences.jsonl", "{\"name\":\"ASCO\",\"city\":\"Chicago\"}\n"), "[12] new []");
 }

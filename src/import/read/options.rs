@@ -128,7 +128,7 @@ pub enum BadMapFile {
         "--map-file: {}:{line}: write a name in the files and a field, separated by a comma, such as `Website,url`",
         path.display()
     )]
-    BadLine { path: PathBuf, line: u64 },
+    BadLine { path: PathBuf, line: usize },
 }
 
 /// Reads renames from a CSV file with two columns. The separator is a comma, a semicolon or a tab. A header such as
@@ -146,7 +146,7 @@ pub fn read_renames(path: &Path) -> Result<Vec<Rename>, BadMapFile> {
     let mut renames = Vec::new();
     for record in reader.from_reader(text.as_bytes()).records() {
         let record = record.map_err(|error| unreadable(std::io::Error::other(error)))?;
-        let line = record.position().map_or(1, csv::Position::line);
+        let line = record.position().map_or(1, |position| line_of(text, position.byte()));
         match (record.get(0), record.get(1), record.len()) {
             (Some(from), Some(to), 2) if renames.is_empty() && to == "field" && !from.is_empty() => {}
             (Some(from), Some(to), 2) if !from.is_empty() && !to.is_empty() => {
@@ -156,6 +156,20 @@ pub fn read_renames(path: &Path) -> Result<Vec<Rename>, BadMapFile> {
         }
     }
     Ok(renames)
+}
+
+/// Returns the line of a record, from 1. The csv crate gives the position before the blank lines and comments that
+/// precede the record.
+fn line_of(text: &str, byte: u64) -> usize {
+    let mut rest = usize::try_from(byte).ok().and_then(|byte| text.get(byte..)).unwrap_or_default();
+    loop {
+        rest = rest.trim_start_matches(['\r', '\n']);
+        if !rest.starts_with('#') {
+            break;
+        }
+        rest = rest.split_once('\n').map_or("", |(_, rest)| rest);
+    }
+    1 + text[..text.len() - rest.len()].matches('\n').count()
 }
 
 /// The error of a text that is not a rename.
@@ -177,6 +191,74 @@ impl std::str::FromStr for Rename {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn renames_are_read_from_files() {
+        let cases = [
+            ("Website,url\nTitle,name\n", Ok("Website=url Title=name")),
+            ("\u{feff}Website,url\r\nTitle,name\r\n\r\n\r\n", Ok("Website=url Title=name")),
+            ("# from,to\nWebsite;url\nTitle; name \n", Ok("Website=url Title=name")),
+            ("name,field\nWebsite,url\n", Ok("Website=url")),
+            ("Website,url\nname,field\n", Ok("Website=url name=field")),
+            (
+                "\"Web, site\",url\n\"the \"\"name\"\"\",name\nEditor's,abbv",
+                Ok("Web, site=url the \"name\"=name Editor's=abbv"),
+            ),
+            ("Website\turl\n", Ok("Website=url")),
+            ("Website,url\n\nTitle\n", Err("3")),
+            ("Website,url\r\n# a comment, of one line\r\n\r\nTitle\r\n", Err("4")),
+            ("\u{feff}# a comment\nWebsite,url\nTitle", Err("3")),
+            ("Website,url,x\n", Err("1")),
+            ("Website,\n", Err("1")),
+            ("", Ok("")),
+        ];
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("map.csv");
+        for (content, expected) in cases {
+            std::fs::write(&path, content).unwrap();
+            let read = match read_renames(&path) {
+                Ok(renames) => Ok(renames
+                    .iter()
+                    .map(|rename| format!("{}={}", rename.from, rename.to))
+                    .collect::<Vec<_>>()
+                    .join(" ")),
+                Err(BadMapFile::BadLine { line, .. }) => Err(line.to_string()),
+                Err(error) => panic!("{error}"),
+            };
+            assert_eq!(read, expected.map(str::to_owned).map_err(str::to_owned), "{content:?}");
+        }
+    }
+
+    #[test]
+    fn options_are_checked() {
+        let options = |renames: &[&str], matching: &[&str]| ReadOptions {
+            renames: renames.iter().map(|rename| rename.parse().unwrap()).collect(),
+            matching: matching.iter().map(|name| (*name).to_owned()).collect(),
+            ..ReadOptions::default()
+        };
+        let cases: [(&[&str], &[&str], &str); 9] = [
+            (&["Website=url", "Kind=type", "No=id", "Gone=deleted"], &["name"; 8], ""),
+            (&[], &["name"; 9], "--match takes at most 8 fields"),
+            (&["Website=link"], &[], "there is no field `link`"),
+            // A field that only the second kind of records has.
+            (&["Rank=sjr"], &["issn_print"], ""),
+            (&[], &["category"], "conferences and journals have no field `category`"),
+            (&["Web Site=url", "web-site=url"], &[], ""),
+            (&["Web Site=url", "Title=name", "web-site=name"], &[], "`web-site` is already mapped to `url`"),
+            (&["Title=name", "Name=name"], &[], ""),
+            (&["Formats=formats.oral"], &[], "there is no field `formats.oral`"),
+        ];
+        for (renames, matching, expected) in cases {
+            let message = options(renames, matching).check().err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(message.contains(expected) && message.is_empty() == expected.is_empty(), "{renames:?}: {message}");
+        }
+        // Each of several renames must be used.
+        let two = options(&["Website=url", "Title=name"], &[]);
+        assert_eq!((two.renamed("website"), two.renamed("Web"), two.renamed("url")), (Some("url"), None, None));
+        assert!(two.check_renames_used().unwrap_err().to_string().contains("Title=name"));
+        assert_eq!(two.renamed("TITLE"), Some("name"));
+        assert!(two.check_renames_used().is_ok());
+    }
 
     #[test]
     fn renames_are_read() {

@@ -311,6 +311,62 @@ mod tests {
     }
 
     #[test]
+    fn three_are_shown_and_more_are_counted() {
+        let date = |line: u64| found(line, Some("city"), Some(&line.to_string()), "x");
+        let cases = [
+            (1, "c.csv:1: city: `1` - x"),
+            (3, "c.csv:1, 2, 3: city: `1`, `2`, `3` - x"),
+            (4, "c.csv:1, 2, 3 and 1 more: city: `1`, `2`, `3` and more - x"),
+        ];
+        for (count, expected) in cases {
+            assert_eq!(shown(&(1..=count).map(date).collect::<Vec<_>>()), [expected]);
+        }
+        // Two faults of one row are one row, and a value is shown once.
+        let twice = [date(1), date(1), date(2)];
+        assert_eq!(shown(&twice), ["c.csv:1, 2: city: `1`, `2` - x"]);
+        let name = |at: usize| found(1, Some(&format!("n{at}")), None, "unknown column; known names are `id`");
+        for (count, is_more) in [(MAX_SHOWN_NAMES, false), (MAX_SHOWN_NAMES + 1, true)] {
+            let shown = shown(&(0..count).map(name).collect::<Vec<_>>()).remove(0);
+            assert_eq!((shown.contains("n11 and more: "), shown.contains("n11: ")), (is_more, !is_more), "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_group_has_one_file_rule_field_and_message() {
+        let one = found(2, Some("city"), Some("v"), "has 3 blanks, write `a`");
+        let cases = [
+            (Finding { line: Some(3), ..one.clone() }, 1),
+            (Finding { value: Some("w".into()), ..one.clone() }, 1),
+            (Finding { message: "has 14 blanks, write `b`".into(), ..one.clone() }, 1),
+            (Finding { file: Some("d.csv".into()), ..one.clone() }, 2),
+            (Finding { file: None, kind: Some("journals"), ..one.clone() }, 2),
+            (Finding { rule: Some("blanks"), ..one.clone() }, 2),
+            (Finding { field: Some("venue".into()), ..one.clone() }, 2),
+            (Finding { message: "has 3 blanks; write `a`".into(), ..one.clone() }, 2),
+        ];
+        for (other, expected) in cases {
+            assert_eq!(group(&[one.clone(), other.clone()]).len(), expected, "{other:?}");
+        }
+        // Each misspelling has a remedy of its own.
+        let word = |rule, value: &str, meant: &str| Finding {
+            rule: Some(rule),
+            value: Some(value.to_owned()),
+            message: format!("is another spelling of `{meant}`"),
+            ..one.clone()
+        };
+        for (rule, expected) in [("area_spelling", 3), ("country_spelling", 3), ("area_list", 3), ("area_unknown", 1)] {
+            let found = [word(rule, "a", "A"), word(rule, "b", "B"), word(rule, "b", "A"), word(rule, "a", "A")];
+            assert_eq!(group(&found).len(), expected, "{rule}");
+        }
+        // Rows of the database are grouped by their kind.
+        let stored =
+            |kind, id| Finding { file: None, line: None, kind: Some(kind), id: Id::try_from(id).ok(), ..one.clone() };
+        let shown = shown(&[stored("journals", 2), stored("conferences", 1), stored("journals", 3)]);
+        let expected = ["journals 2, 3: city: `v` - ", "conferences 1: city: `v` - "];
+        assert!(shown.iter().zip(expected).all(|(shown, expected)| shown.starts_with(expected)), "{shown:?}");
+    }
+
+    #[test]
     fn counts_are_grouped() {
         for (count, expected) in [(0, "0"), (999, "999"), (1_000, "1,000"), (8_190, "8,190"), (1_234_567, "1,234,567")]
         {

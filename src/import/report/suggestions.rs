@@ -28,6 +28,9 @@ mod tests {
         let (position, mut bad) = (FilePosition { file: "f".into(), line: 1 }, BadRows::default());
         let faults = RowFaults::new(&position, &mut bad);
         assert_eq!(did_you_mean("xyzzy", &["id", "name"], &faults), "known names are `id`, `name`");
+        let most = vec!["name"; 100_000];
+        assert_eq!(did_you_mean("nam", &most, &faults), "did you mean `name`?");
+        assert!(faults.may_search(100_000) && !faults.may_search(100_001));
         let many = vec!["name"; 200_000];
         assert_eq!(did_you_mean("nam", &many, &faults), "the page /docs of a server lists the known names");
     }

@@ -148,3 +148,47 @@ impl Scalar for bool {
         self.to_string().to_uppercase()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read_up_to_their_bounds() {
+        let years = [("1899", None), ("1900", Some(1900)), ("2100", Some(2100)), ("2101", None), ("02026", None)];
+        for (text, expected) in years {
+            assert_eq!(<u16 as Scalar>::parse(text).ok(), expected, "{text}");
+        }
+        let max = 9_007_199_254_740_991;
+        let numbers = [
+            ("0", Some(0)),
+            ("9007199254740991", Some(max)),
+            ("9007199254740992", None),
+            ("00", None),
+            ("-0", None),
+            ("", None),
+        ];
+        for (text, expected) in numbers {
+            assert_eq!(<u64 as Scalar>::parse(text).ok(), expected, "{text}");
+        }
+        assert!(<u64 as Scalar>::rank(&0) == 1 && <u64 as Scalar>::rank(&max) == max + 1);
+    }
+
+    #[test]
+    fn ranks_of_dates_have_their_order() {
+        let days = [
+            "0001-01-01",
+            "1999-12-31",
+            "2024-02-29",
+            "2024-03-01",
+            "2025-12-31",
+            "2026-01-01",
+            "2026-01-31",
+            "2026-02-01",
+        ];
+        let ranks = days.map(<Option<Date>>::rank_of);
+        assert!(ranks[0] > 0 && ranks.is_sorted_by(|one, other| one < other), "{ranks:?}");
+        assert_eq!(["2026-02-29", "2026-1-1", ""].map(<Option<Date>>::rank_of), [0; 3]);
+        assert_eq!([Some(false), Some(true), None].map(|flag: Option<bool>| FieldValue::rank(&flag)), [1, 2, 0]);
+    }
+}

@@ -174,6 +174,20 @@ mod tests {
             ("postgres:///x", Ok((SslMode::Disable, "medfeed"))),
             ("postgres:///x?host=%2Ftmp%2Fa%20b&user=me", Ok((SslMode::Disable, "medfeed"))),
             ("postgres://a,b/x", Ok((SslMode::Require, "medfeed"))),
+            // One host that is elsewhere is enough.
+            ("postgres://localhost,db.example.org/x", Ok((SslMode::Require, "medfeed"))),
+            ("postgres://db.example.org,localhost/x", Ok((SslMode::Require, "medfeed"))),
+            ("postgres://127.0.0.1,[::1],localhost/x", Ok((SslMode::Disable, "medfeed"))),
+            ("postgres://notlocalhost/x", Ok((SslMode::Require, "medfeed"))),
+            ("postgres://localhost.example.org/x", Ok((SslMode::Require, "medfeed"))),
+            ("postgres://localhost/x?hostaddr=192.0.2.1", Ok((SslMode::Require, "medfeed"))),
+            ("postgres://localhost/x?hostaddr=127.0.0.1", Ok((SslMode::Disable, "medfeed"))),
+            ("postgres://192.0.2.1/x?sslmode=verify-ca", Ok((SslMode::Require, "medfeed"))),
+            ("postgres://localhost/x?schema=_a1", Ok((SslMode::Disable, "_a1"))),
+            ("postgres://localhost/x?schema=pg", Ok((SslMode::Disable, "pg"))),
+            ("postgres://localhost/x?schema=1a", Err("not a valid schema name")),
+            ("postgres://localhost/x?schema=a%22b", Err("not a valid schema name")),
+            ("postgres://localhost/x?schema=a-b", Err("not a valid schema name")),
             ("postgres://me:secret@localhost/x", Err("PGPASSWORD")),
             ("postgres://me@localhost/x?password=secret", Err("PGPASSWORD")),
             ("postgres://me@localhost/x?sslmode=allow", Err("`allow` is not a supported sslmode")),
@@ -192,6 +206,10 @@ mod tests {
                 (Err(message), Err(part)) => assert!(message.contains(part), "{text}: {message}"),
                 _ => panic!("{text}: {read:?}"),
             }
+        }
+        for (length, is_valid) in [(1, true), (63, true), (64, false)] {
+            let text = format!("postgres://localhost/x?schema={}", "a".repeat(length));
+            assert_eq!(text.parse::<PostgresAddress>().is_ok(), is_valid, "a name of {length} bytes");
         }
         let spaced: PostgresAddress = "postgres:///x?host=%2Ftmp%2Fa%20b".parse().unwrap();
         assert_eq!(spaced.config.get_hosts(), [Host::Unix("/tmp/a b".into())]);

@@ -81,9 +81,15 @@ mod tests {
 
     #[test]
     fn passwords_are_found_as_psql_finds_them() {
-        let text = "# a comment\nshort:line\ndb:5432:x:me:first\n*:5433:*:me:any\\:port\\\\\ndb:5432:x:\\*:star\n*:*:*:you:with:colon";
+        let text = "# a comment\nshort:line\ndb:5432:x:me:first\n*:5433:*:me:any\\:port\\\\\ndb:5432:x:\\*:star\n*:*:*:you:with:colon\n\
+            twice:1:x:me:one\ntwice:1:x:me:two\ntwice:*:*:*:three\na\\:b:1:x:me:colon\n#hash:1:x:me:no";
         let cases = [
             (["db", "5432", "x", "me"], Some("first")),
+            (["twice", "1", "x", "me"], Some("one")),
+            (["DB", "5432", "x", "me"], None),
+            (["db.example.org", "5432", "x", "me"], None),
+            (["a:b", "1", "x", "me"], Some("colon")),
+            (["hash", "1", "x", "me"], None),
             (["db", "5432", "y", "me"], None),
             (["elsewhere", "5433", "y", "me"], Some("any:port\\")),
             (["db", "5432", "x", "*"], Some("star")),

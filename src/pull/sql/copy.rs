@@ -220,6 +220,8 @@ fn load<D: Database>(
         }
         if !is_same || rewrite_all {
             writer.add(database, entry.id, Some(entry.json))?;
+        } else {
+            writer.keep::<D>(entry.id, &entry.json)?;
         }
         received += 1;
         if received % PROGRESS_EVERY == 0 {

@@ -76,6 +76,13 @@ mod tests {
                 assert_eq!(ahead.is_lost(10, ms(at)), *is_lost, "{steps:?} at {at}");
             }
         }
+        // A read that began with the token may have returned an older heartbeat.
+        let mut ahead = AheadTokens::default();
+        assert!(!ahead.is_lost(10, Duration::from_millis(5)));
+        for (began, expected) in [(5, false), (5, false), (5, false), (6, false), (7, false), (8, true)] {
+            ahead.note_heartbeat(Duration::from_millis(began), 9, true);
+            assert_eq!(ahead.is_lost(10, Duration::from_millis(began)), expected, "{began}");
+        }
         let mut ahead = AheadTokens::default();
         assert!((0..5000).all(|seq| !ahead.is_lost(seq, Duration::ZERO)));
         assert!(ahead.seqs.len() <= MAX_SEQS);

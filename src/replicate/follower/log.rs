@@ -315,3 +315,158 @@ impl LogReader {
         decode_part(part, &object.bytes).map_err(FollowError::malformed(&part.name))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::replicate::test_log::{ID, OTHER_ID, TestLog};
+
+    const OTHER: Hash = [9; 32];
+
+    fn reader(log: &TestLog) -> LogReader {
+        LogReader::new(log.bucket())
+    }
+
+    fn at(slot: u64, hash: Hash) -> LogPosition {
+        LogPosition { id: ID, slot, hash }
+    }
+
+    fn shown<T: std::fmt::Debug>(result: Result<T, FollowError>) -> String {
+        match result {
+            Ok(found) => format!("{found:?}"),
+            Err(FollowError::Diverged(detail)) => format!("Diverged: {detail}"),
+            Err(FollowError::Missing { slot, later }) => format!("Missing {slot}, later {later}"),
+            Err(FollowError::Unconfirmed(..)) => "Unconfirmed".to_owned(),
+            Err(FollowError::Object { name, .. }) => format!("Object {name}"),
+            Err(error) => format!("{error:?}"),
+        }
+    }
+
+    #[test]
+    fn a_position_is_compared_with_a_heartbeat_by_slot_and_hash() {
+        let (log, hashes) = TestLog::up_to(3);
+        // The position; slot and hash in the heartbeat, whose seq is 25; and the outcome.
+        let cases = [
+            (at(3, hashes[2]), (3, hashes[2]), "Confirmed"),
+            (at(3, OTHER), (3, hashes[2]), "Diverged: `alive` names another entry of slot 3"),
+            (at(3, hashes[2]), (3, OTHER), "Diverged: `alive` names another entry of slot 3"),
+            (at(3, hashes[2]), (2, hashes[1]), "Confirmed"),
+            (at(3, hashes[2]), (1, hashes[0]), "Confirmed"),
+            (at(3, OTHER), (2, hashes[1]), "Diverged: slot 3 holds another entry"),
+            (at(4, OTHER), (3, hashes[2]), "Before { slot: 3, seq: 25 }"),
+            (at(4, OTHER), (1, hashes[0]), "Before { slot: 1, seq: 25 }"),
+            (at(2, hashes[1]), (3, hashes[2]), "More"),
+            (at(2, hashes[1]), (9, OTHER), "More"),
+            (at(3, hashes[2]), (4, OTHER), "Missing 4, later 4"),
+            (at(3, hashes[2]), (7, OTHER), "Missing 4, later 7"),
+        ];
+        for (position, (slot, hash), expected) in cases {
+            log.put_alive(slot, hash, 25);
+            let alive = reader(&log).heartbeat_for(position).unwrap();
+            assert_eq!(shown(reader(&log).compare(position, &alive)), expected, "{} {slot}", position.slot);
+        }
+    }
+
+    #[test]
+    fn the_log_holds_an_entry_only_with_its_hash() {
+        let (log, hashes) = TestLog::up_to(3);
+        let holds = |slot, hash| reader(&log).holds(at(slot, hash)).unwrap();
+        assert!(holds(3, hashes[2]) && holds(1, hashes[0]));
+        assert!(!holds(3, OTHER) && !holds(3, hashes[1]) && !holds(4, OTHER));
+        // The entry is gone, and the heartbeat names it, another one of its slot, or another slot.
+        for (slot, hash, expected) in [(4, OTHER, true), (4, hashes[2], false), (5, OTHER, false), (3, OTHER, false)] {
+            log.put_alive(slot, hash, 40);
+            assert_eq!(holds(4, OTHER), expected, "{slot}");
+        }
+        let other = TestLog { id: OTHER_ID, folder: log.folder };
+        other.put_alive(4, OTHER, 40);
+        assert!(!reader(&other).holds(at(4, OTHER)).unwrap(), "a heartbeat of another database says nothing");
+        other.remove(layout::ALIVE);
+        assert!(!reader(&other).holds(at(4, OTHER)).unwrap(), "no heartbeat");
+    }
+
+    #[test]
+    fn the_end_of_the_log_is_neither_before_a_listed_entry_nor_without_a_heartbeat() {
+        let (log, hashes) = TestLog::up_to(5);
+        let end = |slot: usize| shown(reader(&log).end_after(at(slot as u64, hashes[slot - 1])));
+        assert_eq!((end(5), end(4), end(1)), ("Confirmed".to_owned(), "More".to_owned(), "More".to_owned()));
+        log.remove(&layout::log(4));
+        assert_eq!((end(3), end(4)), ("Missing 4, later 5".to_owned(), "More".to_owned()));
+        log.remove(&layout::log(5));
+        assert_eq!(end(3), "Missing 4, later 5", "the heartbeat names it");
+        assert_eq!(end(5), "Confirmed", "the heartbeat names it");
+        log.put_alive(3, hashes[2], 30);
+        assert_eq!((end(3), end(4)), ("Confirmed".to_owned(), "Before { slot: 3, seq: 30 }".to_owned()));
+        log.bucket().put(layout::ALIVE, b"damaged").unwrap();
+        assert_eq!(end(3), "Unconfirmed");
+        log.remove(layout::ALIVE);
+        assert_eq!(end(3), "Unconfirmed");
+        let other = TestLog { id: OTHER_ID, folder: log.folder };
+        other.put_alive(3, hashes[2], 30);
+        assert_eq!(shown(reader(&other).end_after(at(3, hashes[2]))), "Unconfirmed");
+        // An entry that is listed and cannot be read.
+        std::fs::create_dir_all(other.folder.path().join("log")).unwrap();
+        std::fs::write(other.folder.path().join(layout::log(4)), "damaged").unwrap();
+        assert_eq!(shown(reader(&other).end_after(at(3, hashes[2]))), "Object log/00000000000000000004");
+    }
+
+    #[test]
+    fn entries_lead_to_a_state_only_one_after_the_other() {
+        let (log, hashes) = TestLog::up_to(4);
+        let leads = |from: LogPosition, to| reader(&log).leads_to(from, to, &|| true).unwrap();
+        let sound = |slot: usize| at(slot as u64, hashes[slot - 1]);
+        assert!(leads(sound(1), sound(4)) && leads(sound(3), sound(4)) && leads(sound(4), sound(4)));
+        assert!(!leads(sound(1), at(4, OTHER)), "another state");
+        assert!(!leads(at(1, OTHER), sound(4)), "another start");
+        assert!(!leads(sound(4), sound(3)), "back");
+        assert!(!leads(sound(4), at(4, OTHER)), "another entry of the slot");
+        assert!(!leads(sound(4), at(5, OTHER)), "beyond the end");
+        let stopped = reader(&log).leads_to(sound(1), sound(4), &|| false);
+        assert!(matches!(stopped, Err(FollowError::Stopped)));
+        log.put(4, OTHER, "a stalled publisher");
+        assert!(!leads(sound(1), sound(4)), "the last entry follows another one");
+        assert!(leads(sound(1), sound(3)));
+        log.remove(&layout::log(2));
+        assert!(!leads(sound(1), sound(3)) && leads(sound(2), sound(3)), "an entry is missing");
+        let strange = TestLog { id: OTHER_ID, folder: log.folder };
+        strange.put(2, hashes[0], "origin");
+        assert!(reader(&strange).leads_to(sound(1), sound(3), &|| true).is_err(), "an entry of another database");
+    }
+
+    #[test]
+    fn a_new_replica_needs_all_entries_from_the_newest_state_on() {
+        let (log, hashes) = TestLog::up_to(5);
+        log.put_manifest(3, hashes[2], Vec::new());
+        let path = |slot: usize| shown(reader(&log).check_path_to(at(slot as u64, hashes[slot - 1])));
+        assert_eq!(reader(&log).state_slots().unwrap(), [3, 1]);
+        log.remove(&layout::log(2));
+        assert_eq!((path(5), path(3)), ("()".to_owned(), "()".to_owned()));
+        assert_eq!(path(2), "Missing 2, later 2", "the state of slot 3 is too late");
+        log.remove(&layout::log(3));
+        assert_eq!(path(5), "Missing 3, later 5", "the entry of the state");
+        log.put(3, hashes[1], "origin");
+        log.remove(&layout::log(5));
+        assert_eq!((path(5), path(4)), ("Missing 5, later 5".to_owned(), "()".to_owned()));
+        for slot in [1, 3] {
+            log.remove(&layout::state(slot));
+        }
+        assert_eq!(path(4), "Missing 2, later 4", "without states from the first entry on");
+        log.remove(&layout::log(1));
+        assert_eq!(path(4), "Missing 1, later 4");
+    }
+
+    #[test]
+    fn the_next_entry_has_the_next_slot_and_the_right_parent() {
+        let (log, hashes) = TestLog::up_to(3);
+        let next = |slot: u64, hash, id| {
+            let entry = reader(&log).entry(3).unwrap().unwrap();
+            shown(LogPosition { id, slot, hash }.check_next(&entry).map(|position| (position.slot, position.hash)))
+        };
+        assert_eq!(next(2, hashes[1], ID), format!("{:?}", (3, hashes[2])));
+        assert_eq!(next(1, hashes[1], ID), "Object log/00000000000000000002", "of another slot");
+        assert_eq!(next(2, hashes[1], OTHER_ID), "Object log/00000000000000000003");
+        assert!(next(2, hashes[0], ID).starts_with("Diverged: "));
+        log.put_state(3, Hash::default());
+        assert!(next(2, OTHER, ID).starts_with("(3, "), "a state that starts the log over follows anything");
+    }
+}

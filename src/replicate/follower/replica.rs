@@ -193,7 +193,7 @@ impl Replica {
     /// Polls the log, and applies new entries. Returns false if polling must end. Errors are logged and stored in the
     /// status.
     pub fn poll(&mut self, keep_going: &dyn Fn() -> bool) -> bool {
-        if since_boot().saturating_sub(self.read_at) > REVERIFY_AFTER {
+        if must_reverify(self.read_at, since_boot()) {
             self.is_path_verified = false;
         }
         let result = match panics::catch(|| self.advance_or_reload(keep_going)) {
@@ -535,6 +535,11 @@ impl Replica {
     }
 }
 
+/// Whether the bucket has not responded for so long that slots may have been reused.
+fn must_reverify(read_at: Duration, now: Duration) -> bool {
+    now.saturating_sub(read_at) > REVERIFY_AFTER
+}
+
 /// Whether a replica with a file may wait for a repair of this error.
 fn may_recover(error: &FollowError) -> bool {
     let is_of_disk = matches!(error, FollowError::Store(StoreError::DiskFull(_) | StoreError::Io { .. }));
@@ -573,3 +578,6 @@ fn open_writer<'w>(writer: &'w mut Option<ReplicaWriter>, path: &Path) -> Result
         None => Ok(writer.insert(ReplicaWriter::open(path)?)),
     }
 }
+
+#[cfg(test)]
+mod tests;

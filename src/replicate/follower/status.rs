@@ -191,6 +191,36 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_heartbeat_is_read_four_times_within_the_shorter_limit() {
+        let s = Duration::from_secs;
+        for (staleness, silence, expected) in [
+            (s(60), None, s(15)),
+            (s(3600), None, s(15)),
+            (s(20), None, s(5)),
+            (s(3600), Some(s(8)), s(2)),
+            (s(8), Some(s(3600)), s(2)),
+            (s(64), Some(s(3600)), s(15)),
+        ] {
+            let limits = FollowLimits::new(staleness, silence);
+            assert_eq!(limits.heartbeat_check_every, expected, "{staleness:?} {silence:?}");
+            assert_eq!((limits.staleness, limits.silence), (staleness, silence));
+        }
+    }
+
+    #[test]
+    fn a_doubtful_end_of_the_log_only_takes_back() {
+        let ms = Duration::from_millis;
+        let status = ReplicaStatus::new(FollowLimits::new(Duration::from_secs(60), None));
+        for (seen, known, expected) in [(500, Some(300), 300), (300, Some(500), 300), (500, None, 0)] {
+            status.note_end_seen(ms(seen));
+            status.retract_end(known.map(ms));
+            assert_eq!(status.end_seen_ms.load(Ordering::Relaxed), expected, "{seen} {known:?}");
+        }
+        status.note_end_seen(Duration::ZERO);
+        assert_eq!(status.end_seen_ms.load(Ordering::Relaxed), 1, "0 says never");
+    }
+
+    #[test]
     fn a_stale_or_silent_replica_is_unfit() {
         let minute = Duration::from_secs(60);
         let status = ReplicaStatus::new(FollowLimits::new(minute, Some(2 * minute)));

@@ -81,22 +81,39 @@ pub(super) fn read_entry(
     slot: u64,
 ) -> Result<Option<(EntryHeader, Hash)>, PublishError> {
     let name = layout::log(slot);
-    let Some(found) = retry.run(|| bucket.get(&name))? else { return Ok(None) };
-    let read = entry::decode(&found.bytes).map_err(|error| unusable_entry(bucket, &name, error))?;
-    if read.header.slot != slot {
-        return Err(unusable(bucket, &name, format!("it is of slot {}", read.header.slot)));
-    }
-    Ok(Some((read.header, read.hash)))
+    read_object(bucket, retry, &name, |bytes| {
+        let read = entry::decode(bytes).map_err(|error| unusable_entry(bucket, &name, error))?;
+        if read.header.slot != slot {
+            return Err(unusable(bucket, &name, format!("it is of slot {}", read.header.slot)));
+        }
+        Ok((read.header, read.hash))
+    })
+}
+
+/// Reads and decodes an object. If it cannot be decoded, reads it once more: a response may be changed on its way.
+fn read_object<T>(
+    bucket: &Bucket,
+    retry: &mut Retry,
+    name: &str,
+    decode: impl Fn(&[u8]) -> Result<T, PublishError>,
+) -> Result<Option<T>, PublishError> {
+    let mut read = || retry.run(|| bucket.get(name)).map(|found| found.map(|object| decode(&object.bytes)));
+    let found = match read()? {
+        Some(Err(_)) => read()?,
+        found => found,
+    };
+    found.transpose()
 }
 
 pub(super) fn read_manifest(bucket: &Bucket, retry: &mut Retry, slot: u64) -> Result<Option<Manifest>, PublishError> {
     let name = layout::state(slot);
-    let Some(found) = retry.run(|| bucket.get(&name))? else { return Ok(None) };
-    let (manifest, _) = Manifest::decode(&found.bytes).map_err(|error| unusable(bucket, &name, error))?;
-    if manifest.slot != slot {
-        return Err(unusable(bucket, &name, format!("it is of slot {}", manifest.slot)));
-    }
-    Ok(Some(manifest))
+    read_object(bucket, retry, &name, |bytes| {
+        let (manifest, _) = Manifest::decode(bytes).map_err(|error| unusable(bucket, &name, error))?;
+        if manifest.slot != slot {
+            return Err(unusable(bucket, &name, format!("it is of slot {}", manifest.slot)));
+        }
+        Ok(manifest)
+    })
 }
 
 /// Lists the manifests, by ascending slot.
@@ -223,4 +240,108 @@ fn check_fit(bucket: &Bucket, header: &EntryHeader, hash: Hash, manifest: &Manif
     }
     let detail = "it does not belong to the newest state: two logs are mixed here; publish to another prefix";
     Err(unusable(bucket, &layout::log(header.slot), detail))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::replicate::test_log::{OTHER_ID, TestLog};
+
+    const RANDOM: &str = "0123456789abcdef";
+
+    fn retry() -> Retry {
+        Retry::new(None, &Arc::default())
+    }
+
+    fn end_of(log: &TestLog) -> Result<FoundLog, String> {
+        read_end(&log.bucket(), &mut retry()).map(Option::unwrap).map_err(|error| error.to_string())
+    }
+
+    fn bytes_of(log: &TestLog, names: &[String]) -> u64 {
+        names.iter().map(|name| log.bucket().get(name).unwrap().unwrap().bytes.len() as u64).sum()
+    }
+
+    #[test]
+    fn the_end_is_the_last_entry_with_the_size_since_the_newest_state() {
+        let (log, hashes) = TestLog::up_to(5);
+        let parts: Vec<PartRef> = (0..2).map(|index| log.put_part(3, RANDOM, index)).collect();
+        let names: Vec<String> = parts.iter().map(|part| part.name.clone()).collect();
+        log.put_manifest(3, hashes[2], parts);
+        log.put_part(3, "fedcba9876543210", 0);
+        let found = end_of(&log).unwrap();
+        let growth = Growth {
+            entries: 2,
+            bytes: bytes_of(&log, &[layout::log(4), layout::log(5)]),
+            state_bytes: bytes_of(&log, &names),
+        };
+        assert_eq!((found.header.slot, found.hash, found.growth), (5, hashes[4], growth));
+        assert_eq!((found.manifest.map(|manifest| manifest.slot), found.lost_part), (Some(3), None));
+        log.remove(&names[1]);
+        assert_eq!(end_of(&log).unwrap().lost_part.as_deref(), Some(names[1].as_str()), "the second of two parts");
+        // Without any manifest the log begins with its first entry.
+        for slot in [1, 3] {
+            log.remove(&layout::state(slot));
+        }
+        assert_eq!(end_of(&log).unwrap().growth.entries, 5);
+        assert!(end_of(&log).unwrap().manifest.is_none());
+    }
+
+    #[test]
+    fn a_state_without_a_manifest_is_noticed() {
+        let (log, hashes) = TestLog::up_to(2);
+        assert!(!end_of(&log).unwrap().lacks_manifest(), "the last entry is no state");
+        let hash = log.put_state(3, hashes[1]);
+        assert!(end_of(&log).unwrap().lacks_manifest());
+        log.put_manifest(3, hash, Vec::new());
+        assert!(!end_of(&log).unwrap().lacks_manifest());
+    }
+
+    #[test]
+    fn a_gap_after_the_newest_state_is_an_error() {
+        for (missing, expected) in [(1, None), (2, None), (3, Some(3)), (4, Some(4))] {
+            let (log, hashes) = TestLog::up_to(5);
+            log.put_manifest(3, hashes[2], Vec::new());
+            log.remove(&layout::log(missing));
+            match (end_of(&log), expected) {
+                (Ok(found), None) => assert_eq!(found.header.slot, 5),
+                (Err(error), Some(slot)) => assert!(error.starts_with(&format!("`{}` is missing", layout::log(slot)))),
+                (found, _) => panic!("slot {missing}: {found:?}"),
+            }
+        }
+        let (log, hashes) = TestLog::up_to(2);
+        log.put_manifest(4, hashes[1], Vec::new());
+        assert!(end_of(&log).unwrap_err().starts_with(&format!("`{}` is missing", layout::log(4))), "a later state");
+    }
+
+    #[test]
+    fn the_last_entry_and_the_newest_state_are_of_one_log() {
+        let mixed = |log: &TestLog| end_of(log).unwrap_err().contains("two logs are mixed");
+        let (log, hashes) = TestLog::up_to(3);
+        log.put_manifest(3, hashes[1], Vec::new());
+        assert!(mixed(&log), "another entry of the last slot");
+        log.put_manifest(3, hashes[2], Vec::new());
+        assert!(end_of(&log).is_ok());
+        let other = TestLog { id: OTHER_ID, folder: log.folder };
+        other.put_manifest(2, hashes[1], Vec::new());
+        other.remove(&layout::state(3));
+        assert!(mixed(&other), "another database");
+    }
+
+    #[test]
+    fn the_last_slot_is_that_of_an_entry_or_of_a_state() {
+        let (log, hashes) = TestLog::up_to(3);
+        let last = |log: &TestLog| last_listed(&log.bucket(), &mut retry()).unwrap();
+        assert_eq!(last(&log), 3);
+        log.put_manifest(5, hashes[2], Vec::new());
+        assert_eq!(last(&log), 5);
+        let later = |slot| later_states(&log.bucket(), &mut retry(), slot).unwrap();
+        assert_eq!((later(1), later(2), later(5), later(6)), (vec![1, 5], vec![5], vec![5], vec![]));
+        log.remove(&layout::state(5));
+        log.put(7, hashes[2], "another");
+        assert_eq!(last(&log), 7, "after a gap");
+        log.empty();
+        assert_eq!((last(&log), read_end(&log.bucket(), &mut retry()).unwrap().is_none()), (0, true));
+    }
 }

@@ -17,8 +17,22 @@ impl Publisher {
     /// before it died. Any other entry fences this publisher.
     pub(super) fn check_next_entry(&mut self, slot: u64, bytes: &[u8]) -> Result<(), PublishError> {
         let name = layout::log(slot);
+        let is_readable = |bytes| entry::decode(bytes).is_ok_and(|found| found.header.slot == slot);
+        let again;
+        let bytes = if is_readable(bytes) {
+            bytes
+        } else {
+            // The response may have been changed on its way. A free slot is published to in the next round.
+            let Some(found) = self.retry.run(|| self.bucket.get(&name))? else { return Ok(()) };
+            again = found.bytes;
+            &again
+        };
         let found = match entry::decode(bytes) {
-            Ok(found) => found,
+            Ok(found) if found.header.slot == slot => found,
+            Ok(found) => {
+                let detail = format!("it is of slot {}", found.header.slot);
+                return Err(unusable_entry(&self.bucket, &name, detail));
+            }
             Err(_) if entry::is_of_other_format(bytes) => {
                 return Err(self.fenced(format!("another version of medfeed published slot {slot}")));
             }

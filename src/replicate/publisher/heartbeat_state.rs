@@ -49,3 +49,42 @@ impl HeartbeatState {
 pub(super) fn is_due(at: Option<Instant>, every: Duration) -> bool {
     at.is_none_or(|at| at.elapsed() >= every)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_heartbeats_always_grows() {
+        let ahead = now().plus_s(86_400);
+        let mut heartbeat = HeartbeatState::default();
+        assert!(heartbeat.next_at() >= now().plus_s(-5) && heartbeat.next_at() < ahead);
+        // Of the heartbeat and the last entry, the later one counts, in either order.
+        for (first, second) in [(ahead, Timestamp::EPOCH), (Timestamp::EPOCH, ahead)] {
+            let mut heartbeat = HeartbeatState::default();
+            heartbeat.follow(first);
+            heartbeat.follow(second);
+            assert_eq!(heartbeat.next_at(), ahead.plus_s(1));
+        }
+        heartbeat.follow(ahead);
+        for written in 1..4 {
+            let at = heartbeat.next_at();
+            assert_eq!(at, ahead.plus_s(i64::from(written)));
+            heartbeat.wrote(7, at);
+            assert_eq!((heartbeat.slot, heartbeat.count), (Some(7), written));
+        }
+    }
+
+    #[test]
+    fn a_heartbeat_is_due_after_its_period() {
+        let hour = Duration::from_secs(3600);
+        let ago = |time| Instant::now().checked_sub(time);
+        assert!(is_due(None, Duration::MAX));
+        assert!(!is_due(Some(Instant::now()), hour) && is_due(Some(Instant::now()), Duration::ZERO));
+        // A machine that has just started has no such past.
+        if let (Some(long), Some(short)) = (ago(Duration::from_secs(30)), ago(Duration::from_secs(20))) {
+            let period = Duration::from_secs(25);
+            assert!(is_due(Some(long), period) && !is_due(Some(short), period));
+        }
+    }
+}

@@ -27,6 +27,8 @@ mod states;
 pub mod status;
 mod step;
 mod sweep;
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
 use std::sync::Arc;

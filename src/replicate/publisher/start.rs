@@ -236,8 +236,7 @@ impl Publisher {
     /// Tests whether the store creates a name only once, unless that was tested within a day.
     fn probe(&mut self, note: Option<&PublishedNote>) -> Result<(), PublishError> {
         self.probed_at = note.and_then(|note| note.probed_at);
-        let is_fresh = |at: Timestamp| (at..at.plus_s(PROBED_FOR_S)).contains(&now());
-        if !self.probed_at.is_some_and(is_fresh) {
+        if !self.probed_at.is_some_and(|at| is_fresh(at, now())) {
             self.retry.run(|| self.bucket.probe())?;
             self.probed_at = Some(now());
         }
@@ -317,6 +316,11 @@ fn read_heartbeat(bucket: &Bucket, retry: &mut Retry) -> Result<Option<Heartbeat
     }
 }
 
+/// Whether a test of the store at `at` still counts. A time in the future does not.
+fn is_fresh(at: Timestamp, now: Timestamp) -> bool {
+    (at..at.plus_s(PROBED_FOR_S)).contains(&now)
+}
+
 fn check_id(bucket: &Bucket, found: &FoundLog, own: Option<DatabaseId>) -> Result<(), PublishError> {
     if own == Some(found.header.id) { Ok(()) } else { Err(other_database(bucket, found.header.id, own)) }
 }
@@ -327,5 +331,18 @@ fn other_database(bucket: &Bucket, found: DatabaseId, own: Option<DatabaseId>) -
         url: bucket.url().to_string(),
         found,
         own: own.map_or_else(|| "one that was never published".to_owned(), |id| id.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_of_the_store_counts_for_a_day() {
+        let now = Timestamp::from_unix_s(1_800_000_000);
+        for (age_s, expected) in [(0, true), (1, true), (86_399, true), (86_400, false), (-1, false)] {
+            assert_eq!(is_fresh(now.plus_s(-age_s), now), expected, "{age_s} s");
+        }
     }
 }

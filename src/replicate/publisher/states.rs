@@ -1,6 +1,7 @@
 //! Writing whole states: as an entry if there are no changes to publish, and next to the log for new replicas.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Publisher;
 use super::end::{Growth, StateObjects};
@@ -8,8 +9,8 @@ use super::error::PublishError;
 use super::heartbeat_state::WantedState;
 use super::parts::{put_manifest, put_parts};
 use super::state_thread::{StateJob, StateThread};
-use crate::model::RowDigest;
 use crate::model::time::now;
+use crate::model::{RowDigest, Timestamp};
 use crate::replicate::entry::EntryHeader;
 use crate::replicate::frame::Hash;
 use crate::replicate::state::Manifest;
@@ -65,10 +66,7 @@ impl Publisher {
         if self.wanted_state.is_some() {
             return true;
         }
-        let Growth { entries, bytes, state_bytes } = self.growth;
-        let age_s = u64::try_from(now().unix_s().saturating_sub(self.state_at.unix_s())).unwrap_or(0);
-        let is_much = entries >= MAX_ENTRIES || bytes > (state_bytes / 2).max(SMALL_BYTES);
-        entries > 0 && (is_much || age_s >= self.settings.state_every.as_secs())
+        needs_state(self.growth, self.state_at, now(), self.settings.state_every)
     }
 
     /// Starts writing a state of the last entry next to the log. Does nothing if there are newer commits, which go
@@ -120,5 +118,44 @@ impl Publisher {
         self.newest_state = Some(put.objects);
         self.wanted_state = None;
         Ok(())
+    }
+}
+
+/// Whether much log has gathered since a state, or the state is old.
+fn needs_state(growth: Growth, state_at: Timestamp, now: Timestamp, state_every: Duration) -> bool {
+    let Growth { entries, bytes, state_bytes } = growth;
+    let age_s = u64::try_from(now.unix_s().saturating_sub(state_at.unix_s())).unwrap_or(0);
+    let is_much = entries >= MAX_ENTRIES || bytes > (state_bytes / 2).max(SMALL_BYTES);
+    entries > 0 && (is_much || age_s >= state_every.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_due_after_many_entries_many_bytes_or_a_time() {
+        // Entries, bytes, the bytes of the last state, its age in seconds, and whether a state is due every 3600 s.
+        let cases = [
+            (0, 0, 0, 1_000_000, false),
+            (1, 0, 0, 0, false),
+            (1, 0, 0, 3599, false),
+            (1, 0, 0, 3600, true),
+            (1, 0, 0, -1, false),
+            (999, 0, 0, 0, false),
+            (1000, 0, 0, 0, true),
+            (1, 1 << 20, 0, 0, false),
+            (1, (1 << 20) + 1, 0, 0, true),
+            (1, 2 << 20, 4 << 20, 0, false),
+            (1, (2 << 20) + 1, 4 << 20, 0, true),
+        ];
+        let now = Timestamp::from_unix_s(1_800_000_000);
+        for (entries, bytes, state_bytes, age_s, expected) in cases {
+            let growth = Growth { entries, bytes, state_bytes };
+            let is_due = needs_state(growth, now.plus_s(-age_s), now, Duration::from_secs(3600));
+            assert_eq!(is_due, expected, "{growth:?}, {age_s} s");
+        }
+        let growth = Growth { entries: 1, ..Growth::default() };
+        assert!(!needs_state(growth, Timestamp::EPOCH, now, Duration::MAX));
     }
 }

@@ -36,7 +36,10 @@ pub(super) fn sweep(bucket: &Bucket, retry: &mut Retry, end: LastEntry, keep: Du
         let Some(part_name) = layout::parse_part(&part.name) else { continue };
         // A state at the end or later may still be waiting for its entry or manifest.
         let is_finished = part_name.slot < end.slot;
-        if part_name.slot < first_kept || is_finished && !named.is_named(bucket, retry, &part.name, part_name.slot)? {
+        let is_listed = states.iter().any(|(slot, _)| *slot == part_name.slot);
+        if part_name.slot < first_kept
+            || is_finished && !named.may_name(bucket, retry, &part.name, part_name.slot, is_listed)?
+        {
             to_delete.push(part.name.clone());
         }
     }
@@ -58,17 +61,26 @@ pub(super) fn sweep(bucket: &Bucket, retry: &mut Retry, end: LastEntry, keep: Du
 #[derive(Default)]
 struct NamedParts {
     slot: Option<u64>,
-    parts: Vec<String>,
+    /// `None` if the manifest was listed and then not found, as behind a proxy that answers 404 itself.
+    parts: Option<Vec<String>>,
 }
 
 impl NamedParts {
-    fn is_named(&mut self, bucket: &Bucket, retry: &mut Retry, part: &str, slot: u64) -> Result<bool, PublishError> {
+    /// Whether the manifest names a part, or cannot be known.
+    fn may_name(
+        &mut self,
+        bucket: &Bucket,
+        retry: &mut Retry,
+        part: &str,
+        slot: u64,
+        is_listed: bool,
+    ) -> Result<bool, PublishError> {
         if self.slot != Some(slot) {
             let manifest = read_manifest(bucket, retry, slot)?;
             let parts = manifest.map(|manifest| manifest.parts.into_iter().map(|part| part.name).collect());
-            *self = NamedParts { slot: Some(slot), parts: parts.unwrap_or_default() };
+            *self = NamedParts { slot: Some(slot), parts: parts.or_else(|| (!is_listed).then(Vec::new)) };
         }
-        Ok(self.parts.iter().any(|name| name == part))
+        Ok(self.parts.as_ref().is_none_or(|parts| parts.iter().any(|name| name == part)))
     }
 }
 
@@ -82,7 +94,124 @@ fn first_kept(states: &[(u64, ListedObject)], alive: Timestamp, keep_s: i64) -> 
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::replicate::test_log::{TestLog, time};
+
+    const DAY_S: i64 = 86_400;
+    const RANDOM: &str = "0123456789abcdef";
+    const OTHER_RANDOM: &str = "fedcba9876543210";
+
+    fn sweep_log(log: &TestLog, end: u64, keep: Duration) {
+        let end = LastEntry { slot: end, ..LastEntry::default() };
+        sweep(&log.bucket(), &mut Retry::new(None, &Arc::default()), end, keep).unwrap();
+    }
+
+    fn names(log: &TestLog) -> Vec<String> {
+        let folders = [layout::LOG, layout::STATES, layout::PARTS, PROBES];
+        let listed = folders.map(|folder| log.bucket().list(folder, None).unwrap());
+        listed.into_iter().flatten().map(|object| object.name).collect()
+    }
+
+    /// A log of seven entries, with a state after each of slots 1, 3, 5 and 7. Each state has two parts.
+    fn swept() -> TestLog {
+        let (log, hashes) = TestLog::up_to(7);
+        for slot in [1, 3, 5, 7] {
+            let parts = (0..2).map(|index| log.put_part(slot, RANDOM, index)).collect();
+            log.put_manifest(slot, hashes[usize::try_from(slot - 1).unwrap()], parts);
+        }
+        log.date(layout::ALIVE, time());
+        for name in names(&log) {
+            log.date(&name, time().plus_s(-90 * DAY_S));
+        }
+        log
+    }
+
+    fn of_slots(slots: std::ops::RangeInclusive<u64>) -> Vec<String> {
+        let states: Vec<u64> = slots.clone().filter(|slot| slot % 2 == 1).collect();
+        let parts = states.iter().flat_map(|slot| (0..2).map(|index| layout::part(*slot, RANDOM, index)));
+        let parts: Vec<String> = parts.collect();
+        slots.map(layout::log).chain(states.iter().copied().map(layout::state)).chain(parts).collect()
+    }
+
+    #[test]
+    fn a_sweep_deletes_exactly_what_is_before_the_first_kept_state() {
+        let log = swept();
+        // Of two states, one is always kept before the newest one.
+        sweep_log(&log, 7, Duration::ZERO);
+        assert_eq!(names(&log), of_slots(5..=7));
+        sweep_log(&log, 7, Duration::ZERO);
+        assert_eq!(names(&log), of_slots(5..=7));
+        // The state of slot 5 is too young to be the first.
+        let log = swept();
+        log.date(&layout::state(5), time().plus_s(-30 * DAY_S));
+        sweep_log(&log, 7, Duration::from_secs(30 * 86_400));
+        assert_eq!(names(&log), of_slots(3..=7));
+        sweep_log(&log, 7, Duration::from_secs(30 * 86_400 - 1));
+        assert_eq!(names(&log), of_slots(5..=7));
+        for keep in [Duration::MAX, Duration::from_secs(90 * 86_400)] {
+            let log = swept();
+            sweep_log(&log, 7, keep);
+            assert_eq!(names(&log), of_slots(1..=7), "{keep:?}");
+        }
+    }
+
+    #[test]
+    fn without_a_heartbeat_or_a_second_state_nothing_is_deleted() {
+        let log = swept();
+        log.remove(layout::ALIVE);
+        sweep_log(&log, 7, Duration::ZERO);
+        assert_eq!(names(&log), of_slots(1..=7));
+        let log = swept();
+        for slot in [1, 3, 5] {
+            log.remove(&layout::state(slot));
+        }
+        let before = names(&log);
+        sweep_log(&log, 7, Duration::ZERO);
+        assert_eq!(names(&log), before, "the only state needs its entries, but nothing was asked of older ones");
+    }
+
+    #[test]
+    fn objects_of_the_last_day_are_kept() {
+        // How old, in seconds before the heartbeat, and whether it goes.
+        for (age_s, goes) in [(0, false), (DAY_S, false), (DAY_S + 1, true)] {
+            let log = swept();
+            log.bucket().put("probe/0/twice", b"x").unwrap();
+            log.put_part(6, OTHER_RANDOM, 0);
+            let young = [
+                layout::log(2),
+                layout::state(3),
+                layout::part(3, RANDOM, 1),
+                "probe/0/twice".to_owned(),
+                layout::part(6, OTHER_RANDOM, 0),
+            ];
+            for name in &young {
+                log.date(name, time().plus_s(-age_s));
+            }
+            sweep_log(&log, 7, Duration::ZERO);
+            let left = names(&log);
+            for name in young {
+                assert_eq!(left.contains(&name), !goes, "{name} of {age_s} s");
+            }
+            assert!(!left.contains(&layout::log(3)) && left.contains(&layout::log(5)), "{left:?}");
+        }
+    }
+
+    #[test]
+    fn parts_of_unfinished_states_go_once_their_slot_is_past() {
+        let log = swept();
+        // Attempts that died: at slots with a manifest and without one, at the end, and after it.
+        for slot in [5, 6, 7, 8] {
+            let part = log.put_part(slot, OTHER_RANDOM, 0);
+            log.date(&part.name, time().plus_s(-2 * DAY_S));
+        }
+        sweep_log(&log, 7, Duration::ZERO);
+        let left = names(&log);
+        let is_left = |slot| left.contains(&layout::part(slot, OTHER_RANDOM, 0));
+        assert_eq!([5, 6, 7, 8].map(is_left), [false, false, true, true]);
+        assert!(of_slots(5..=7).iter().all(|name| left.contains(name)), "{left:?}");
+    }
 
     #[test]
     fn the_newest_old_state_is_the_first_that_is_kept() {

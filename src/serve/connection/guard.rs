@@ -204,4 +204,50 @@ mod tests {
         let read = tokio::time::timeout(Duration::from_secs(3600), server.read(&mut buffer)).await;
         assert!(read.is_err(), "nothing came, and nothing failed");
     }
+
+    /// Reads a request and sends a response of a connection.
+    async fn serve(caller: &mut tokio::io::DuplexStream, server: &mut GuardedStream<tokio::io::DuplexStream>) {
+        let mut buffer = [0; 64];
+        caller.write_all(b"request").await.unwrap();
+        assert_eq!(server.read(&mut buffer).await.unwrap(), 7);
+        assert!(server.state.start_answer());
+        server.state.finish_answer(false);
+        server.write_all(b"answer").await.unwrap();
+        server.flush().await.unwrap();
+        assert_eq!(caller.read(&mut buffer).await.unwrap(), 6);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_head_has_its_time_from_its_first_byte() {
+        let (mut caller, server) = duplex(64);
+        let mut server = GuardedStream::new(server, TIMEOUTS, ConnectionState::default());
+        for _ in 0..3 {
+            serve(&mut caller, &mut server).await;
+            tokio::time::sleep(Duration::from_secs(50)).await;
+        }
+        // It is idle for 59 seconds and then begins a head, which has ten seconds.
+        serve(&mut caller, &mut server).await;
+        let mut buffer = [0; 64];
+        let read = tokio::time::timeout(Duration::from_secs(59), server.read(&mut buffer)).await;
+        assert!(read.is_err(), "an idle connection has a minute");
+        caller.write_all(b"r").await.unwrap();
+        assert_eq!(server.read(&mut buffer).await.unwrap(), 1);
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        caller.write_all(b"e").await.unwrap();
+        assert_eq!(server.read(&mut buffer).await.unwrap(), 1);
+        assert_eq!(seconds_until_error(server.read(&mut buffer)).await, 5);
+        assert_eq!(server.state.close_reason().map(|(reason, _)| reason), Some(CloseReason::Unfinished));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_reason_for_closing_is_the_limit_that_passed() {
+        let (mut caller, server) = duplex(64);
+        let mut server = GuardedStream::new(server, TIMEOUTS, ConnectionState::default());
+        serve(&mut caller, &mut server).await;
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        serve(&mut caller, &mut server).await;
+        let mut buffer = [0; 64];
+        assert_eq!(seconds_until_error(server.read(&mut buffer)).await, 60, "from its last response");
+        assert_eq!(server.state.close_reason().map(|(reason, _)| reason), Some(CloseReason::Idle));
+    }
 }

@@ -67,7 +67,24 @@ pub fn raise_file_limit(wanted: usize) -> usize {
         Err(_) => limit.current,
     };
     let Some(files) = files else { return wanted };
-    // A limit near or below the reserve still leaves half for connections.
-    let room = files.saturating_sub(RESERVED_FILES).max(files / 2);
-    usize::try_from(room).unwrap_or(usize::MAX).min(wanted)
+    usize::try_from(room_for_connections(files)).unwrap_or(usize::MAX).min(wanted)
+}
+
+/// The number of connections of a process that may open so many files. A limit near or below the reserve still leaves
+/// half for connections.
+fn room_for_connections(files: u64) -> u64 {
+    files.saturating_sub(RESERVED_FILES).max(files / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_files_are_kept_for_other_uses() {
+        let cases = [(0, 0), (2, 1), (64, 32), (127, 63), (128, 64), (129, 65), (1024, 960), (u64::MAX, u64::MAX - 64)];
+        for (files, room) in cases {
+            assert_eq!(room_for_connections(files), room, "{files}");
+        }
+    }
 }

@@ -98,3 +98,89 @@ impl Permits {
         Arc::clone(keys.entry(key_id.to_owned()).or_insert_with(new))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::{Instant, timeout};
+
+    use super::*;
+
+    /// Whether permits are free at once.
+    async fn are_free(permits: &Permits, kind: PermitKind, key: &str) -> bool {
+        timeout(Duration::ZERO, permits.acquire(kind, key)).await.is_ok_and(|acquired| acquired.is_ok())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn exports_are_bounded_by_key_and_in_all() {
+        let permits = Permits::new(3, 2);
+        let first = permits.acquire(PermitKind::Export, "a").await.unwrap();
+        assert_eq!(first.len(), 2, "one of the key, one of all");
+        let second = permits.acquire(PermitKind::Export, "a").await.unwrap();
+        assert!(!are_free(&permits, PermitKind::Export, "a").await, "the key's are taken");
+        let third = permits.acquire(PermitKind::Export, "b").await.unwrap();
+        for key in ["a", "b", "c"] {
+            assert!(!are_free(&permits, PermitKind::Export, key).await, "{key}: all are taken");
+        }
+        for kind in [PermitKind::Read, PermitKind::Build, PermitKind::CatchUp] {
+            assert!(are_free(&permits, kind, "a").await, "{kind:?} has permits of its own");
+        }
+        drop(second);
+        assert!(are_free(&permits, PermitKind::Export, "a").await && are_free(&permits, PermitKind::Export, "c").await);
+        drop((first, third));
+        assert!(are_free(&permits, PermitKind::Export, "c").await);
+        assert_eq!(permits.exporting_keys.lock().unwrap().len(), 1, "keys that export nothing are forgotten");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_for_its_own_exports_takes_no_permit_of_others() {
+        let permits = Permits::new(2, 1);
+        let _first = permits.acquire(PermitKind::Export, "a").await.unwrap();
+        let begun = Instant::now();
+        let mut waiting = std::pin::pin!(permits.acquire(PermitKind::Export, "a"));
+        assert!(timeout(Duration::ZERO, waiting.as_mut()).await.is_err());
+        assert!(are_free(&permits, PermitKind::Export, "b").await);
+        let problem = waiting.await.unwrap_err();
+        assert_eq!(begun.elapsed().as_secs(), 30);
+        assert_eq!(problem.code, crate::api::Code::RateLimited);
+        let retry_after = problem.headers.iter().find(|(name, _)| name == http::header::RETRY_AFTER);
+        assert_eq!(retry_after.map(|(_, value)| value.to_str().unwrap()), Some("30"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_of_each_kind_has_as_many_permits() {
+        let permits = Permits::new(8, 2);
+        for (kind, count) in [(PermitKind::Build, BUILDS), (PermitKind::CatchUp, CATCH_UPS)] {
+            let mut held = Vec::new();
+            for _ in 0..count {
+                held.push(permits.acquire(kind, "a").await.unwrap());
+            }
+            assert!(!are_free(&permits, kind, "b").await, "{kind:?}");
+            held.pop();
+            assert!(are_free(&permits, kind, "b").await, "{kind:?}");
+            let hour = Duration::from_secs(3600);
+            held.push(permits.acquire(kind, "a").await.unwrap());
+            assert!(timeout(hour, permits.acquire(kind, "b")).await.is_err(), "{kind:?} has no time limit");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn addresses_over_their_limit_have_places_of_their_own() {
+        let permits = Permits::new(8, 2);
+        for (is_over_limit, places) in [(true, KEY_POLLS_OVER_LIMIT), (false, KEY_POLLS)] {
+            let first = permits.acquire_key_poll(is_over_limit).await.expect("the first one has thread and place");
+            let mut waiting = Vec::new();
+            for _ in 1..places {
+                let mut one = Box::pin(permits.acquire_key_poll(is_over_limit));
+                assert!(timeout(Duration::ZERO, one.as_mut()).await.is_err(), "one waits on the thread");
+                waiting.push(one);
+            }
+            let beyond = timeout(Duration::ZERO, permits.acquire_key_poll(is_over_limit)).await;
+            assert!(beyond.is_ok_and(|place| place.is_none()), "no more than {places} wait");
+            let mut other = Box::pin(permits.acquire_key_poll(!is_over_limit));
+            assert!(timeout(Duration::ZERO, other.as_mut()).await.is_err(), "others still find a place");
+            drop(other);
+            drop(first);
+            assert!(waiting.remove(0).await.is_some(), "the next one gets the thread");
+        }
+    }
+}

@@ -108,3 +108,90 @@ where
         Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "the TLS handshake took too long")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use rcgen::{CertificateParams, KeyPair};
+
+    use super::*;
+
+    /// A certificate and its key, in PEM.
+    fn pair() -> [String; 2] {
+        let key = KeyPair::generate().unwrap();
+        let certificate = CertificateParams::new(vec!["feed.example".to_owned()]).unwrap().self_signed(&key).unwrap();
+        [certificate.pem(), key.serialize_pem()]
+    }
+
+    #[test]
+    fn every_change_of_a_file_is_loaded_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = ["cert.pem", "key.pem"].map(|name| folder.path().join(name));
+        // Renamed, as programs that renew certificates do it. So each has an inode of its own.
+        let write = |at: usize, text: &str| {
+            let draft = folder.path().join("draft");
+            fs::write(&draft, text).unwrap();
+            fs::rename(draft, &files[at]).unwrap();
+        };
+        let [first, second, third] = [pair(), pair(), pair()];
+        write(0, &first[0]);
+        write(1, &first[1]);
+        let tls = Tls::load(files[0].clone(), files[1].clone()).unwrap();
+        let mut used = tls.config.load_full();
+        let mut is_reloaded = || {
+            tls.reload_if_changed();
+            !Arc::ptr_eq(&std::mem::replace(&mut used, tls.config.load_full()), &tls.config.load_full())
+        };
+        assert!(!is_reloaded(), "nothing has changed");
+        for pair in [&second, &third, &first, &second] {
+            write(0, &pair[0]);
+            assert!(!is_reloaded(), "the certificate does not fit the key yet");
+            assert!(!is_reloaded(), "and still does not");
+            write(1, &pair[1]);
+            assert!(is_reloaded(), "both have changed");
+            assert!(!is_reloaded(), "it is loaded once");
+        }
+        // The key first, then the certificate.
+        write(1, &third[1]);
+        assert!(!is_reloaded());
+        write(0, &third[0]);
+        assert!(is_reloaded() && !is_reloaded());
+        // The same content again is a change, too; a file that is missing for a while is not loaded.
+        write(0, &third[0]);
+        assert!(is_reloaded());
+        fs::remove_file(&files[0]).unwrap();
+        assert!(!is_reloaded() && !is_reloaded());
+        write(0, "no certificate");
+        assert!(!is_reloaded());
+        write(0, &third[0]);
+        assert!(is_reloaded() && !is_reloaded());
+        // SIGHUP reloads what has not changed.
+        let before = tls.config.load_full();
+        tls.reload();
+        assert!(!Arc::ptr_eq(&before, &tls.config.load_full()));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_pair_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, other] = [pair(), pair()];
+        let empty = [String::new(), String::new()];
+        let cases = [
+            (&one[0], &one[1], ""),
+            (&one[0], &other[1], "cannot be used together"),
+            (&one[1], &one[1], "it holds no certificate; it must hold the certificate chain"),
+            (&one[0], &one[0], "it must hold one private key"),
+            (&empty[0], &one[1], "it holds no certificate"),
+            (&one[0], &empty[1], "it must hold one private key"),
+        ];
+        for (at, (certificate, key, expected)) in cases.into_iter().enumerate() {
+            let paths = ["cert", "key"].map(|name| folder.path().join(format!("{at}.{name}")));
+            fs::write(&paths[0], certificate).unwrap();
+            fs::write(&paths[1], key).unwrap();
+            let [certificate, key] = paths;
+            let told = Tls::load(certificate, key).err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(told.contains(expected) && told.is_empty() == expected.is_empty(), "{at}: {told}");
+        }
+    }
+}

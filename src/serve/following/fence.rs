@@ -94,3 +94,98 @@ impl FenceWatch {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Timestamp;
+    use crate::model::time::now;
+
+    const ID: DatabaseId = DatabaseId([1; 16]);
+
+    fn note(fenced_s_ago: Option<i64>) -> PublishedNote {
+        PublishedNote {
+            url: "file:///srv/feed".to_owned(),
+            id: ID,
+            slot: 1,
+            seq: 1,
+            lineage: [0; 16],
+            hash: [0; 32],
+            fenced: fenced_s_ago.map(|_| "ana@b published slot 2".to_owned()),
+            fenced_at: fenced_s_ago.map(|ago_s| now().plus_s(-ago_s)),
+            probed_at: None,
+        }
+    }
+
+    struct Watched {
+        folder: tempfile::TempDir,
+        watch: FenceWatch,
+    }
+
+    impl Watched {
+        fn new(staleness_s: u64) -> Watched {
+            let folder = tempfile::tempdir().unwrap();
+            let watch = FenceWatch::new(folder.path().join("feed.redb"), Duration::from_secs(staleness_s));
+            Watched { folder, watch }
+        }
+
+        /// Writes the note, and reads it as if the last read were long ago.
+        fn poll(&self, note: &PublishedNote, id: Result<Option<DatabaseId>, StoreError>) -> bool {
+            note.write(&self.folder.path().join("feed.redb")).unwrap();
+            self.watch.state().polled_at = None;
+            self.watch.poll(|| id);
+            self.watch.is_fenced()
+        }
+    }
+
+    #[test]
+    fn a_takeover_counts_until_the_note_says_otherwise() {
+        let watched = Watched::new(3600);
+        assert!(!watched.poll(&note(None), Ok(Some(ID))));
+        assert!(watched.poll(&note(Some(0)), Ok(Some(ID))) && !watched.watch.is_over());
+        assert!(watched.watch.reason().unwrap().contains("so it will answer 503 soon: ana@b published slot 2"));
+        // Nothing changes while the database cannot be read, or before the next read of the note.
+        let unreadable = || Err(StoreError::damaged("meta", "for this test"));
+        assert!(watched.poll(&note(Some(0)), unreadable()));
+        note(None).write(&watched.folder.path().join("feed.redb")).unwrap();
+        watched.watch.poll(|| Ok(Some(ID)));
+        assert!(watched.watch.is_fenced(), "the note was read a moment ago");
+        std::fs::write(watched.folder.path().join("feed.redb.published"), "no note").unwrap();
+        watched.watch.state().polled_at = None;
+        watched.watch.poll(|| Ok(Some(ID)));
+        assert!(watched.watch.is_fenced(), "an unreadable note says nothing");
+        assert!(!watched.poll(&note(None), Ok(Some(ID))));
+        assert_eq!(watched.watch.reason(), None);
+        assert!(!watched.poll(&note(Some(0)), unreadable()), "not fenced before, and not known now");
+    }
+
+    #[test]
+    fn a_note_about_another_database_is_ignored() {
+        let watched = Watched::new(3600);
+        for id in [Some(DatabaseId([2; 16])), None] {
+            assert!(!watched.poll(&note(Some(0)), Ok(id)), "{id:?}");
+        }
+        assert!(watched.poll(&note(Some(0)), Ok(Some(ID))));
+        assert!(!watched.poll(&note(Some(0)), Ok(Some(DatabaseId([2; 16])))), "the file was replaced");
+    }
+
+    #[test]
+    fn the_time_of_answering_begins_with_the_takeover() {
+        // The allowed time, the age of the takeover, and whether the time is over.
+        let boot_s = i64::try_from(since_boot().as_secs()).unwrap();
+        for (staleness_s, ago_s, expected) in [(60, 0, false), (60, 30, false), (60, 90, true), (7200, 3700, false)] {
+            if ago_s >= boot_s {
+                continue;
+            }
+            let watched = Watched::new(staleness_s);
+            assert!(watched.poll(&note(Some(ago_s)), Ok(Some(ID))));
+            assert_eq!(watched.watch.is_over(), expected, "{ago_s} of {staleness_s} s");
+            assert!(watched.watch.reason().unwrap().contains(if expected { "it answers 503" } else { "503 soon" }));
+        }
+        // The clock of this machine was set back.
+        let watched = Watched::new(60);
+        let ahead = PublishedNote { fenced_at: Some(Timestamp::from_unix_s(now().unix_s() + 1000)), ..note(Some(0)) };
+        assert!(watched.poll(&ahead, Ok(Some(ID))) && !watched.watch.is_over());
+        assert!(!Watched::new(0).watch.is_over(), "nobody took over");
+    }
+}

@@ -178,3 +178,66 @@ impl Upstream for ReplicaThread {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::replicate::follower::FollowLimits;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn thread() -> ReplicaThread {
+        let status = Arc::new(ReplicaStatus::new(FollowLimits::new(Duration::from_secs(60), None)));
+        ReplicaThread { url: String::new(), status, polls: Mutex::default(), changed: Condvar::new() }
+    }
+
+    #[test]
+    fn the_shortest_requested_pause_counts_until_the_next_poll() {
+        let thread = thread();
+        // Each request waits a millisecond, since no poll comes.
+        let request = |pause| {
+            let now = Instant::now();
+            thread.wait_for_poll(now, now + MS, pause);
+            thread.polls().requested_after
+        };
+        let (token, key) = (MS * 50, Duration::from_secs(1));
+        assert_eq!(
+            [request(key), request(token), request(key), request(token)],
+            [Some(key), Some(token), Some(token), Some(token)]
+        );
+        let (_stop, stopped) = channel();
+        thread.polls().requested_after = Some(Duration::ZERO);
+        assert!(thread.wait_until_due(Duration::MAX, &stopped), "a requested poll is due");
+        assert_eq!(thread.polls().requested_after, None, "the request is done");
+        thread.polls().requested_after = Some(Duration::MAX);
+        assert!(thread.wait_until_due(Duration::ZERO, &stopped), "a request delays no regular poll");
+    }
+
+    #[test]
+    fn a_poll_that_began_before_the_request_does_not_count() {
+        let thread = thread();
+        let since = Instant::now() + MS * 10;
+        let later = since + MS;
+        for (last_began, has_ended, asks) in [
+            (None, false, true),
+            (Some(since - MS), false, true),
+            (Some(since), false, false),
+            (Some(later), false, false),
+            (None, true, false),
+        ] {
+            *thread.polls() = PollState { last_began, has_ended, requested_after: None };
+            thread.wait_for_poll(since, Instant::now() + MS, MS);
+            assert_eq!(thread.polls().requested_after.is_some(), asks, "{last_began:?} {has_ended}");
+        }
+    }
+
+    #[test]
+    fn a_stopped_thread_polls_no_more() {
+        let thread = thread();
+        let (stop, stopped) = channel::<()>();
+        drop(stop);
+        assert!(!thread.wait_until_due(Duration::ZERO, &stopped));
+    }
+}

@@ -92,3 +92,22 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     };
     SocketAddr::new(ip, address.port())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unspecified_address_is_reached_by_localhost() {
+        let cases = [
+            ("0.0.0.0:8080", "127.0.0.1:8080"),
+            ("[::]:8080", "[::1]:8080"),
+            ("192.0.2.7:9", "192.0.2.7:9"),
+            ("127.0.0.2:9", "127.0.0.2:9"),
+            ("[2001:db8::1]:9", "[2001:db8::1]:9"),
+        ];
+        for (listens, asked) in cases {
+            assert_eq!(reachable(listens.parse().unwrap()).to_string(), asked, "{listens}");
+        }
+    }
+}

@@ -350,3 +350,159 @@ impl Observer for Metrics {
         self.connections_refused.get_or_create(&[("limit", limit.into())]).inc();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use http::Method;
+
+    use super::*;
+    use crate::api::observe::FeedUse;
+    use crate::model::KeyRecord;
+
+    fn key(license: &str) -> KeyRecord {
+        KeyRecord {
+            id: "key_1".to_owned(),
+            label: None,
+            license: LicenseId(1),
+            license_name: license.to_owned(),
+            created_at: now(),
+            expires_at: None,
+            allowed_ips: Vec::new(),
+            revoked_at: None,
+            replaced_by: None,
+        }
+    }
+
+    fn answered<'a>(key: Option<&'a KeyRecord>, status: u16, problem: Option<Code>) -> Answered<'a> {
+        Answered {
+            request_id: "1",
+            method: &Method::GET,
+            route: "/v1/conferences",
+            status,
+            problem,
+            key,
+            address: [127, 0, 0, 1].into(),
+            bytes: 0,
+            duration: Duration::from_millis(30),
+            feed: None,
+        }
+    }
+
+    fn new() -> Metrics {
+        Metrics::new(LostLines::default(), None, None)
+    }
+
+    fn value(metrics: &Metrics, series: &str) -> Option<String> {
+        let text = text_of(&metrics.process, &metrics.registry);
+        text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ').map(str::to_owned))
+    }
+
+    #[test]
+    fn what_alerts_ask_for_begins_at_zero() {
+        let metrics = new();
+        let mut series = vec!["rate_limited_total".to_owned(), "internal_errors_total".to_owned()];
+        for code in ["invalid_api_key", "revoked_api_key", "expired_api_key", "ip_not_allowed"] {
+            series.push(format!("refused_keys_total{{code=\"{code}\"}}"));
+        }
+        for limit in ["total", "address"] {
+            series.push(format!("connections_at_limit_total{{limit=\"{limit}\"}}"));
+            series.push(format!("connections_refused_total{{limit=\"{limit}\"}}"));
+        }
+        for reason in ["idle", "unfinished", "slow"] {
+            for cause in ["timeout", "capacity"] {
+                series.push(format!("connections_given_up_total{{reason=\"{reason}\",cause=\"{cause}\"}}"));
+            }
+        }
+        for name in series {
+            assert_eq!(value(&metrics, &format!("medfeed_{name}")).as_deref(), Some("0"), "{name}");
+        }
+    }
+
+    #[test]
+    fn each_problem_has_its_counter() {
+        let cases = [
+            (None, ""),
+            (Some(Code::InvalidApiKey), "refused_keys_total{code=\"invalid_api_key\"}"),
+            (Some(Code::RevokedApiKey), "refused_keys_total{code=\"revoked_api_key\"}"),
+            (Some(Code::ExpiredApiKey), "refused_keys_total{code=\"expired_api_key\"}"),
+            (Some(Code::IpNotAllowed), "refused_keys_total{code=\"ip_not_allowed\"}"),
+            (Some(Code::RateLimited), "rate_limited_total"),
+            (Some(Code::InternalError), "internal_errors_total"),
+            (Some(Code::MissingApiKey), ""),
+            (Some(Code::DatasetNotLicensed), ""),
+            (Some(Code::NotFound), ""),
+            (Some(Code::Unavailable), ""),
+        ];
+        let counters: Vec<&str> = cases.iter().map(|(_, counter)| *counter).filter(|name| !name.is_empty()).collect();
+        for (problem, counter) in cases {
+            let metrics = new();
+            let status = problem.map_or(200, |code| code.status().as_u16());
+            metrics.answered(&answered(None, status, problem));
+            for name in &counters {
+                let expected = if *name == counter { "1" } else { "0" };
+                assert_eq!(
+                    value(&metrics, &format!("medfeed_{name}")).as_deref(),
+                    Some(expected),
+                    "{problem:?} {name}"
+                );
+            }
+            let requests =
+                format!("medfeed_requests_total{{route=\"/v1/conferences\",status=\"{status}\",license=\"\"}}");
+            assert_eq!(value(&metrics, &requests).as_deref(), Some("1"), "{problem:?}");
+        }
+    }
+
+    #[test]
+    fn names_are_escaped_in_labels() {
+        let cases = [("plain", "plain"), ("a\"b", "a\\\"b"), ("a\\b", "a\\\\b"), ("a\nb", "a\\nb"), ("é ü", "é ü")];
+        for (license, label) in cases {
+            let metrics = new();
+            let key = key(license);
+            let newest_at = now();
+            let feed = FeedUse { dataset: Dataset::Journals, position: 12, behind_s: 90, newest_at };
+            metrics.answered(&Answered { feed: Some(feed), ..answered(Some(&key), 200, None) });
+            let series = [
+                (format!("requests_total{{route=\"/v1/conferences\",status=\"200\",license=\"{label}\"}}"), "1"),
+                (format!("feed_position{{license=\"{label}\",key=\"key_1\",dataset=\"journals\"}}"), "12"),
+            ];
+            for (name, expected) in series {
+                assert_eq!(value(&metrics, &format!("medfeed_{name}")).as_deref(), Some(expected), "{license:?}");
+            }
+            let positions = metrics.positions();
+            let token = positions.values().next().unwrap();
+            assert_eq!(token.time, newest_at.plus_s(-90), "the lag runs from the time of the token's position");
+        }
+    }
+
+    #[test]
+    fn connections_and_waits_are_counted_up_and_down() {
+        let metrics = new();
+        let gauge = |name: &str| value(&metrics, &format!("medfeed_{name}")).unwrap_or_default();
+        for _ in 0..3 {
+            metrics.connected();
+            metrics.long_poll_started();
+        }
+        metrics.disconnected();
+        metrics.long_poll_ended(WaitEnd::Stop);
+        metrics.closed_connection(CloseReason::Slow, CloseCause::Timeout);
+        metrics.reached_limit(ConnectionLimit::Address);
+        metrics.refused_connection(ConnectionLimit::Total);
+        let cases = [
+            ("connections", "2"),
+            ("connections_opened_total", "3"),
+            ("waiting", "2"),
+            ("waits_ended_total{by=\"stop\"}", "1"),
+            ("connections_given_up_total{reason=\"slow\",cause=\"timeout\"}", "1"),
+            ("connections_given_up_total{reason=\"slow\",cause=\"capacity\"}", "0"),
+            ("connections_at_limit_total{limit=\"address\"}", "1"),
+            ("connections_at_limit_total{limit=\"total\"}", "0"),
+            ("connections_refused_total{limit=\"total\"}", "1"),
+            ("connections_refused_total{limit=\"address\"}", "0"),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(gauge(name), expected, "{name}");
+        }
+    }
+}

@@ -312,4 +312,85 @@ mod tests {
         usage.write(|uses| write_file(&usage.path, uses, None));
         assert_eq!(read(&usage.path).len(), 2, "what was noted meanwhile is written next");
     }
+
+    #[test]
+    fn the_latest_use_counts_whatever_the_order() {
+        let at = |seconds| Timestamp::from_unix_s(1_800_000_000 + seconds);
+        let seen = |at, position, behind_s| FeedSeen { at, position, behind_s };
+        let of = |used: Option<i64>, feeds: &[(Dataset, FeedSeen)]| KeyUse {
+            last_used_at: used.map(at),
+            feeds: feeds.iter().copied().collect(),
+        };
+        let (conferences, journals) = (Dataset::Conferences, Dataset::Journals);
+        // A later token may be of an earlier position: a caller that began anew.
+        let one = of(Some(50), &[(conferences, seen(at(50), 7, 3)), (journals, seen(at(9), 9, 0))]);
+        let other = of(Some(40), &[(conferences, seen(at(40), 8, 0)), (journals, seen(at(10), 2, 60))]);
+        let both = of(Some(50), &[(conferences, seen(at(50), 7, 3)), (journals, seen(at(10), 2, 60))]);
+        let alone = of(Some(60), &[(journals, seen(at(3), 1, 1))]);
+        let cases = [
+            (&one, &other, &both),
+            (&other, &one, &both),
+            (&one, &KeyUse::default(), &one),
+            (&KeyUse::default(), &one, &one),
+            (&both, &both, &both),
+            (
+                &of(None, &[(conferences, seen(at(40), 8, 0))]),
+                &alone,
+                &of(Some(60), &[(conferences, seen(at(40), 8, 0)), (journals, seen(at(3), 1, 1))]),
+            ),
+        ];
+        for (first, second, expected) in cases {
+            let mut merged = first.clone();
+            merged.merge(second);
+            assert_eq!(merged, *expected, "{first:?} and {second:?}");
+        }
+        let mut all = Uses::from([("a".to_owned(), one.clone()), ("b".to_owned(), alone.clone())]);
+        merge_into(&mut all, &Uses::from([("a".to_owned(), other.clone()), ("c".to_owned(), other.clone())]));
+        assert_eq!(all, Uses::from([("a".to_owned(), both), ("b".to_owned(), alone), ("c".to_owned(), other)]));
+    }
+
+    #[test]
+    fn the_files_of_a_database_are_those_that_begin_with_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = ["feed.redb.usage-1", "feed.redb.usage-", "feed.redb.usage", "feed.redb", "a-feed.redb.usage-1"];
+        for name in names {
+            std::fs::write(folder.path().join(name), "{}").unwrap();
+        }
+        std::fs::create_dir(folder.path().join("feed.redb.usage-folder")).unwrap();
+        let mut found = find_files(&folder.path().join("feed.redb"));
+        found.sort();
+        assert_eq!(found, ["feed.redb.usage-", "feed.redb.usage-1"].map(|name| folder.path().join(name)));
+        assert!(find_files(&folder.path().join("none.redb")).is_empty());
+    }
+
+    #[test]
+    fn of_two_records_the_later_one_counts() {
+        let seen = |at, position| FeedSeen { at: Timestamp::from_unix_s(at), position, behind_s: position };
+        let used = |at: Option<i64>, feeds: &[(Dataset, FeedSeen)]| KeyUse {
+            last_used_at: at.map(Timestamp::from_unix_s),
+            feeds: feeds.iter().copied().collect(),
+        };
+        let (one, two) = (Dataset::Conferences, Dataset::Journals);
+        let cases = [
+            (used(None, &[]), used(Some(1), &[]), used(Some(1), &[])),
+            (used(Some(2), &[]), used(Some(1), &[]), used(Some(2), &[])),
+            (used(Some(2), &[]), used(None, &[]), used(Some(2), &[])),
+            // A later record may have a lower position: a client that loads again.
+            (used(None, &[(one, seen(5, 9))]), used(None, &[(one, seen(6, 3))]), used(None, &[(one, seen(6, 3))])),
+            (used(None, &[(one, seen(6, 3))]), used(None, &[(one, seen(5, 9))]), used(None, &[(one, seen(6, 3))])),
+            (used(None, &[(one, seen(5, 1))]), used(None, &[(one, seen(5, 2))]), used(None, &[(one, seen(5, 1))])),
+            (
+                used(Some(9), &[(one, seen(9, 1))]),
+                used(Some(3), &[(two, seen(3, 2))]),
+                used(Some(9), &[(one, seen(9, 1)), (two, seen(3, 2))]),
+            ),
+        ];
+        for (mut before, other, expected) in cases {
+            before.merge(&other);
+            assert_eq!(before, expected);
+        }
+        let mut all = Uses::from([("a".to_owned(), used(Some(1), &[]))]);
+        merge_into(&mut all, &Uses::from([("b".to_owned(), used(Some(2), &[])), ("a".to_owned(), used(Some(3), &[]))]));
+        assert_eq!(all, Uses::from([("a".to_owned(), used(Some(3), &[])), ("b".to_owned(), used(Some(2), &[]))]));
+    }
 }

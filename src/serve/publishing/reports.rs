@@ -160,3 +160,119 @@ fn name_of(report: &ListedObject) -> Option<&str> {
     let (_, name) = report.name.rsplit_once('/')?;
     (layout::replica(name) == report.name && !name.is_empty()).then_some(name)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::UNIX_EPOCH;
+
+    use super::*;
+    use crate::serve::operators::usage::{KeyUse, read_all};
+
+    const ID: DatabaseId = DatabaseId([1; 16]);
+
+    fn time() -> Timestamp {
+        Timestamp::from_unix_s(1_700_000_000)
+    }
+
+    struct Place {
+        folder: tempfile::TempDir,
+        bucket: Bucket,
+        files: ReportFiles,
+    }
+
+    impl Place {
+        fn new() -> Place {
+            let folder = tempfile::tempdir().unwrap();
+            let url = format!("file://{}/bucket", folder.path().display());
+            let bucket = Bucket::open_with(&url.parse().unwrap(), None, &[]).unwrap();
+            bucket.prepare().unwrap();
+            // The files get the owner of the database.
+            File::create(folder.path().join("feed.redb")).unwrap();
+            let files = ReportFiles::new(&folder.path().join("feed.redb"));
+            let place = Place { folder, bucket, files };
+            let who = String::new();
+            let alive = Heartbeat { id: ID, slot: 1, hash: [0; 32], seq: 1, at: time(), who };
+            place.put(layout::ALIVE, &alive.encode().unwrap(), 0);
+            place
+        }
+
+        fn put(&self, name: &str, bytes: &[u8], age_s: i64) {
+            self.bucket.put(name, bytes).unwrap();
+            let then = UNIX_EPOCH + Duration::from_secs(u64::try_from(time().plus_s(-age_s).unix_s()).unwrap());
+            let path = self.folder.path().join("bucket").join(name);
+            File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
+        }
+
+        /// Puts a report of one use of a key.
+        fn report(&self, name: &str, id: DatabaseId, key: &str, age_s: i64) {
+            let uses = Uses::from([(key.to_owned(), KeyUse::default())]);
+            let usage = serde_json::to_string(&uses).unwrap();
+            let report = ReplicaReport { id, slot: 1, seq: 1, at: time(), who: String::new(), usage };
+            self.put(&layout::replica(name), &report.encode().unwrap(), age_s);
+        }
+
+        /// The keys in the files after an update.
+        fn keys(&mut self) -> Vec<String> {
+            self.files.update(&self.bucket);
+            let mut keys: Vec<String> = read_all(&self.folder.path().join("feed.redb")).into_keys().collect();
+            keys.sort_unstable();
+            keys
+        }
+    }
+
+    #[test]
+    fn reports_of_more_than_a_week_are_dropped() {
+        let mut place = Place::new();
+        let week_s = 7 * 86_400;
+        for (name, age_s) in [("a", 0), ("b", week_s), ("c", week_s + 1), ("d", 2 * week_s)] {
+            place.report(name, ID, name, age_s);
+        }
+        assert_eq!(place.keys(), ["a", "b"]);
+        place.report("a", ID, "a", week_s + 1);
+        assert_eq!(place.keys(), ["b"], "its file is removed");
+    }
+
+    #[test]
+    fn a_report_that_was_overwritten_within_its_second_is_read_again() {
+        let mut place = Place::new();
+        for (age_s, is_read_again) in [(0, true), (1, true), (2, false), (60, false)] {
+            place.report("a", ID, "x", age_s);
+            assert_eq!(place.keys(), ["x"], "{age_s}");
+            // The same time and size, and another key.
+            place.report("a", ID, "y", age_s);
+            assert_eq!(place.keys(), [if is_read_again { "y" } else { "x" }], "{age_s}");
+            place.bucket.delete("replicas/a").unwrap();
+            assert_eq!(place.keys(), [""; 0], "{age_s}");
+        }
+    }
+
+    #[test]
+    fn a_changed_report_replaces_its_file_and_a_removed_file_comes_back() {
+        let mut place = Place::new();
+        place.report("a", ID, "x", 60);
+        place.report("b", ID, "z", 60);
+        assert_eq!(place.keys(), ["x", "z"]);
+        place.report("a", ID, "y", 59);
+        assert_eq!(place.keys(), ["y", "z"], "a later time");
+        place.report("a", ID, "longer", 59);
+        assert_eq!(place.keys(), ["longer", "z"], "another size");
+        for path in find_files(&place.folder.path().join("feed.redb")) {
+            fs::remove_file(path).unwrap();
+        }
+        assert_eq!(place.keys(), ["longer", "z"]);
+    }
+
+    #[test]
+    fn reports_of_others_are_not_copied() {
+        let mut place = Place::new();
+        place.report("a", DatabaseId([2; 16]), "x", 0);
+        place.put("replicas/b", b"damaged", 0);
+        place.put("replicas/c/d", b"damaged", 0);
+        place.report("e", ID, "z", 0);
+        assert_eq!(place.keys(), ["z"]);
+        // Without a heartbeat, nothing is known and nothing removed.
+        place.bucket.delete(layout::ALIVE).unwrap();
+        place.bucket.delete("replicas/e").unwrap();
+        assert_eq!(place.keys(), ["z"]);
+    }
+}

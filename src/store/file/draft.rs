@@ -16,6 +16,7 @@ use redb::{BackendError, StorageBackend};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use tempfile::TempPath;
 
+use crate::disk;
 use crate::store::file::links::folder_of;
 
 const PREFIX: &str = ".medfeed-draft-";
@@ -95,9 +96,9 @@ impl Draft {
 
     /// Renames the draft to `target`, and replaces a file of that name. Syncs the content first, and the folder last.
     pub fn persist(self, target: &Path) -> io::Result<()> {
-        self.file.sync_all()?;
+        disk::sync(&self.file)?;
         self.persist_unsynced(target)?;
-        File::open(folder_of(target))?.sync_all()
+        disk::sync_folder(folder_of(target))
     }
 
     /// Like [`Draft::persist`], but not durable. Returns the file.
@@ -110,18 +111,21 @@ impl Draft {
                 linked.into_temp_path()
             }
         };
+        let from = name.to_path_buf();
         name.persist(target).map_err(|error| error.error)?;
+        disk::named(Some(&from), target);
         Ok(self.file)
     }
 
     /// Like [`Draft::persist`], but fails with [`io::ErrorKind::AlreadyExists`] instead of replacing a file.
     pub fn persist_noclobber(self, target: &Path) -> io::Result<()> {
-        self.file.sync_all()?;
+        disk::sync(&self.file)?;
         match self.name {
             Some(name) => name.persist_noclobber(target).map_err(|error| error.error)?,
             None => link(&self.path, target)?,
         }
-        File::open(folder_of(target))?.sync_all()
+        disk::named(None, target);
+        disk::sync_folder(folder_of(target))
     }
 }
 

@@ -4,8 +4,11 @@
 //! - [`links`]: symbolic and hard links; [`draft`]: files without a name until they are complete.
 //! - [`writer_note`]: names the process that writes; [`published_note`]: the last published commit.
 //! - [`publish`]: marking a database as published.
+//! - `backend`: the file under the database.
 //! - [`replace`]: backup and compaction; `copy`: copying row by row; `older`: reading older files to upgrade them.
 
+#[doc(hidden)]
+mod backend;
 pub(in crate::store) mod copy;
 pub mod draft;
 pub mod links;

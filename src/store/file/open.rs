@@ -13,11 +13,13 @@ use redb::{
     TableDefinition, TableError, Value, WriteTransaction,
 };
 
+use crate::store::file::backend::open_database;
 use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{folder_of, resolve};
 use crate::store::file::open_error::{io_error, is_full, open_error, repair_error};
 use crate::store::file::writer_note::WriterNote;
 use crate::store::format::replica::{ReplicaMark, find_mark};
+use crate::store::format::secret;
 use crate::store::format::tables::{
     self, META, META_FIELDS, META_SCHEMA, META_SECRET, SCHEMA, StoredType, TableVisitor,
 };
@@ -218,7 +220,7 @@ impl Writer {
             let mut _request = None;
             let file = OpenOptions::new().read(true).write(true).open(path).map_err(|error| io_error(path, error))?;
             let identity = FileIdentity::of_file(&file).map_err(|error| io_error(path, error))?;
-            match builder(WRITER_CACHE_BYTES).create_file(file) {
+            match open_database(&builder(WRITER_CACHE_BYTES), file) {
                 // A rename may have replaced the file between opening and locking.
                 Ok(database) if FileIdentity::of_path(path).is_ok_and(|now| now == identity) => {
                     check_version(path, &database)?;
@@ -332,12 +334,12 @@ impl Writer {
 fn create_draft(path: &Path) -> Result<Draft, StoreError> {
     let draft = new_draft(path)?;
     fill_new(draft.path(), |transaction| {
-        let mut secret = [0_u8; 32];
-        getrandom::fill(&mut secret)?;
+        let mut random = [0_u8; 32];
+        getrandom::fill(&mut random)?;
         let mut meta = transaction.open_table(META)?;
         meta.insert(META_SCHEMA, SCHEMA.to_le_bytes().as_slice())?;
         meta.insert(META_FIELDS, known_fields().as_bytes())?;
-        meta.insert(META_SECRET, secret.as_slice())?;
+        meta.insert(META_SECRET, secret::encode(&random).as_slice())?;
         drop(meta);
         create_tables(transaction)
     })?;
@@ -379,7 +381,7 @@ pub(in crate::store) fn fill_new(
 pub(in crate::store) fn create_writer(path: &Path) -> Result<Writer, StoreError> {
     let file = OpenOptions::new().read(true).write(true).open(path).map_err(|error| io_error(path, error))?;
     let identity = FileIdentity::of_file(&file).map_err(|error| io_error(path, error))?;
-    let database = builder(WRITER_CACHE_BYTES).create_file(file).map_err(|error| open_error(path, error))?;
+    let database = open_database(&builder(WRITER_CACHE_BYTES), file).map_err(|error| open_error(path, error))?;
     let location = Mutex::new(FileLocation::Named(path.to_owned()));
     Ok(Writer { database: Engine::new(database), identity, location, note: None })
 }

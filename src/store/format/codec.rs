@@ -12,9 +12,7 @@ pub type ShortHash = [u8; HASH_LEN];
 
 /// Hashes bytes.
 pub fn hash(bytes: &[u8]) -> ShortHash {
-    let mut short = [0; HASH_LEN];
-    short.copy_from_slice(&blake3::hash(bytes).as_bytes()[..HASH_LEN]);
-    short
+    hash_under(&[], bytes)
 }
 
 /// The difference between the clocks of writing machines, in seconds, above which a warning is reported.
@@ -95,19 +93,40 @@ impl<F: Fields> RecordRow<F> {
 
 /// Serializes a value, with a hash in front.
 pub(in crate::store) fn seal<T: Serialize>(value: &T) -> Result<Vec<u8>, StoreError> {
+    seal_under(&[], value)
+}
+
+/// Like [`seal`], for a row whose value does not contain its key. The hash is of both.
+pub(in crate::store) fn seal_under<T: Serialize>(key: &[u8], value: &T) -> Result<Vec<u8>, StoreError> {
     let mut bytes = vec![0; HASH_LEN];
     rmp_serde::encode::write_named(&mut bytes, value)
         .map_err(|error| StoreError::damaged("(new row)", error.to_string()))?;
-    let hash = hash(&bytes[HASH_LEN..]);
+    let hash = hash_under(key, &bytes[HASH_LEN..]);
     bytes[..HASH_LEN].copy_from_slice(&hash);
     Ok(bytes)
 }
 
+/// Hashes a row's key and its bytes.
+pub(in crate::store) fn hash_under(key: &[u8], bytes: &[u8]) -> ShortHash {
+    let mut short = [0; HASH_LEN];
+    short.copy_from_slice(&blake3::Hasher::new().update(key).update(bytes).finalize().as_bytes()[..HASH_LEN]);
+    short
+}
+
 /// Checks the hash, and deserializes the value.
 pub(in crate::store) fn unseal<T: DeserializeOwned>(table: &'static str, bytes: &[u8]) -> Result<T, StoreError> {
+    unseal_under(table, &[], bytes)
+}
+
+/// Like [`unseal`], for rows of [`seal_under`]. Rows that were sealed without their key are read too.
+pub(in crate::store) fn unseal_under<T: DeserializeOwned>(
+    table: &'static str,
+    key: &[u8],
+    bytes: &[u8],
+) -> Result<T, StoreError> {
     let (stored, text) =
         bytes.split_first_chunk::<HASH_LEN>().ok_or_else(|| StoreError::damaged(table, "a row is cut short"))?;
-    if *stored != hash(text) {
+    if *stored != hash_under(key, text) && *stored != hash(text) {
         return Err(StoreError::damaged(table, "a row does not match its hash"));
     }
     // The hash is right, so the row is not damaged: another version wrote it.

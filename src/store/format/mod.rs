@@ -6,6 +6,7 @@
 //! - [`changes`]: encoded changes of rows; [`outbox`]: changes that are not published yet; [`digest`]: the digest of
 //!   all rows.
 //! - [`publish`]: the rows of a published database; [`replica`]: the row that makes a file a replica.
+//! - `secret`: the secret of tokens.
 //! - [`version`]: the format of a file, and the fields in the JSON of its rows.
 //! - [`names`]: the index of names and words.
 
@@ -18,5 +19,6 @@ pub(in crate::store) mod outbox;
 pub(in crate::store) mod publish;
 pub mod replica;
 pub(in crate::store) mod rows;
+pub(in crate::store) mod secret;
 pub(in crate::store) mod tables;
 pub(in crate::store) mod version;

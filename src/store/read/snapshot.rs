@@ -10,10 +10,13 @@ use crate::model::{
     Timestamp,
 };
 use crate::store::StoreError;
-use crate::store::format::codec::{RecordRow, StoredCommit, TableCounts, expect_count, unseal, unseal_commit};
+use crate::store::format::codec::{
+    RecordRow, StoredCommit, TableCounts, expect_count, unseal, unseal_commit, unseal_under,
+};
 use crate::store::format::feed::{FeedEntry, FeedHead};
 use crate::store::format::names::{ContentState, NamesTables, RecordsState};
 use crate::store::format::rows::{find_record, for_each_record, load_references};
+use crate::store::format::secret;
 use crate::store::format::tables;
 use crate::store::panics;
 use crate::store::read::cache::new_cache;
@@ -118,7 +121,8 @@ impl Snapshot {
         let mut keys = HashMap::new();
         for entry in transaction.open_table(tables::KEYS)?.iter()? {
             let (hash, row) = entry?;
-            keys.insert(KeyHash(hash.value()), Arc::new(unseal("keys", row.value())?));
+            let hash = hash.value();
+            keys.insert(KeyHash(hash), Arc::new(unseal_under("keys", &hash, row.value())?));
         }
         expect_count("keys", keys.len(), counts.keys)?;
         let mut feeds = HashMap::new();
@@ -130,9 +134,7 @@ impl Snapshot {
             feeds.insert(head.feed, head);
         }
         expect_count("feeds", feeds.len(), counts.feeds)?;
-        let meta = transaction.open_table(tables::META)?;
-        let secret = meta.get(tables::META_SECRET)?.and_then(|secret| secret.value().try_into().ok());
-        let secret = secret.ok_or_else(|| StoreError::damaged("meta", "the token secret is missing"))?;
+        let secret = secret::read(&transaction.open_table(tables::META)?)?;
         let (record_cache, feed_cache) = match earlier {
             Some(earlier) => (Arc::clone(&earlier.record_cache), Arc::clone(&earlier.feed_cache)),
             None => (
@@ -178,6 +180,8 @@ impl Snapshot {
             let feed_cache = Arc::new(new_cache(earlier.feed_cache.capacity()));
             return Ok(Snapshot { record_cache, feed_cache, ..newer }.with_witnesses());
         }
+        // A license that changes gets new feeds. Its former ones would stay until others need their room.
+        newer.feed_cache.retain(|feed, _| newer.feeds.contains_key(feed));
         if let Some(references) = earlier.references.get()
             && newer.references_seq == earlier.references_seq
         {

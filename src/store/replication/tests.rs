@@ -492,3 +492,38 @@ fn a_lost_row_is_found() {
     let found: Vec<&str> = report.findings.iter().map(|found| found.table).collect();
     assert_eq!(found, ["meta", "outbox"], "{:?}", report.findings);
 }
+
+#[test]
+fn pending_commits_fill_an_entry_to_the_byte() {
+    let origin = TestOrigin::published();
+    let from = origin.head();
+    let seqs: Vec<u64> = (0..3).map(|_| origin.commit(1000).seq).collect();
+    let view = origin.view();
+    let Pending::Commits(commits) = view.pending_after(from.seq, u64::MAX).unwrap() else { panic!("they wait") };
+    let two = commits[0].bytes + commits[1].bytes;
+    for (max_bytes, expected) in [(two - 1, 1), (two, 2), (two + commits[2].bytes, 3)] {
+        assert_eq!(waiting(&view, from.seq, max_bytes), Some(seqs[..expected].to_vec()), "{max_bytes}");
+    }
+    assert!(!view.holds(0, [1; 16]).unwrap(), "seq 0 has one lineage");
+    let first = from.seq + 1;
+    let descriptions = [from.seq, seqs[1], seqs[2]].map(|seq| view.describe_commits_after(seq).unwrap());
+    let expected =
+        [format!("3 commits (seq {first} to {})", seqs[2]), format!("1 commit (seq {})", seqs[2]), String::new()];
+    assert_eq!(descriptions, expected);
+}
+
+#[test]
+fn a_promotion_counts_after_a_seq_only() {
+    let origin = TestOrigin::published();
+    let mut seqs = Vec::new();
+    let mut replica = origin.replica();
+    let mark = replica.mark().unwrap();
+    for _ in 0..2 {
+        let SeqJump { commit, changes } = replica.prepare_promotion("file:///srv/feed").unwrap();
+        replica.apply(&[(commit, &changes)], &ReplicaMark { digest: commit.digest, ..mark.clone() }).unwrap();
+        seqs.push(commit.last_seq);
+    }
+    let after = |seq| replica.promotion_after(seq).unwrap().map(|commit| commit.seq);
+    assert_eq!([after(0), after(seqs[0] - 1), after(seqs[0])], [Some(seqs[1]); 3], "the last one");
+    assert_eq!((after(seqs[1] - 1), after(seqs[1]), after(u64::MAX)), (Some(seqs[1]), None, None));
+}

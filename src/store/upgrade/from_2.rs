@@ -17,7 +17,8 @@ use crate::store::StoreError;
 use crate::store::file::copy::copy_table;
 use crate::store::file::older::{OnRecord, ReplicaOrigin};
 use crate::store::file::open::create_tables;
-use crate::store::format::codec::{hash, seal, unseal};
+use crate::store::format::codec::{hash, seal, seal_under, unseal};
+use crate::store::format::secret;
 use crate::store::format::tables::{self, LogValue};
 use crate::store::read::snapshot::CommitPoint;
 
@@ -252,22 +253,37 @@ pub(super) fn step(from: &ReadTransaction, to: &WriteTransaction, each: OnRecord
                 let resealed = reseal::<LastCommitV2>("meta", value.value())?;
                 meta.insert(tables::META_RESTORED, resealed.as_slice())?;
             }
+            // Written below.
+            tables::META_SECRET => {}
             other => drop(meta.insert(other, value.value())?),
         }
     }
     meta.insert(tables::META_SCHEMA, TO.to_le_bytes().as_slice())?;
     meta.insert(tables::META_FIELDS, FIELDS.as_bytes())?;
+    let secret = secret::read(&from.open_table(tables::META)?)?;
+    meta.insert(tables::META_SECRET, secret::encode(&secret).as_slice())?;
     copy(from, to, tables::COMMITS, reseal::<CommitV2>)?;
     copy(from, to, tables::ORGANIZATIONS, reseal::<RowV2<OrganizationV2>>)?;
     copy(from, to, tables::TAGS, reseal::<RowV2<TagV2>>)?;
     copy(from, to, tables::LICENSES, reseal::<LicenseV2>)?;
-    copy(from, to, tables::KEYS, reseal::<KeyV2>)?;
+    copy_keys(from, to)?;
     copy(from, to, tables::FEEDS, reseal::<FeedHeadV2>)?;
     copy_table(from, to, tables::LINKS)?;
     copy_table(from, to, tables::FEED_ENTRIES)?;
     copy_table(from, to, tables::FEED_RECORDS)?;
     copy_table(from, to, tables::LOG)?;
     copy_records(from, to, each)
+}
+
+/// Encodes keys again. The hash of a row covers the key's hash too.
+fn copy_keys(from: &ReadTransaction, to: &WriteTransaction) -> Result<(), StoreError> {
+    let mut target = to.open_table(tables::KEYS)?;
+    for entry in from.open_table(tables::KEYS)?.iter()? {
+        let (hash, row) = entry?;
+        let key = unseal::<KeyV2>("keys", row.value())?;
+        target.insert(hash.value(), seal_under(&hash.value(), &key)?.as_slice())?;
+    }
+    Ok(())
 }
 
 /// Encodes a row again, with the names of its members.

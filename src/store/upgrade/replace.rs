@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{count_records, fields_added, find_replica, upgrade_copy};
+use crate::disk;
 use crate::model::PerDataset;
 use crate::store::StoreError;
 use crate::store::file::draft::{self, Draft};
@@ -136,7 +137,10 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
 
 fn keep_old_file(path: &Path, kept: &Path) -> Result<(), StoreError> {
     match fs::hard_link(path, kept) {
-        Ok(()) => Ok(()),
+        Ok(()) => {
+            disk::named(None, kept);
+            Ok(())
+        }
         Err(_) if is_same_file(path, kept) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let reason = "it was made by another process meanwhile; run the command again".to_owned();

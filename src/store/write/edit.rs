@@ -49,6 +49,11 @@ impl std::fmt::Debug for Edit<'_> {
 impl Writer {
     /// Begins the transaction. Dropping it without a commit changes nothing.
     pub fn begin(&self) -> Result<Edit<'_>, StoreError> {
+        self.begin_at(now())
+    }
+
+    /// Begins the transaction as if the clock showed `began_at`.
+    pub fn begin_at(&self, began_at: Timestamp) -> Result<Edit<'_>, StoreError> {
         let mut tx = WriteTx::new(self.begin_raw()?);
         let last = last_commit(&*tx.open(tables::COMMITS)?)?;
         let (point, totals, changed_at, references_seq) = match last {
@@ -59,7 +64,6 @@ impl Writer {
         let mut licenses: Vec<License> = load_rows("licenses", &*tx.open(tables::LICENSES)?)?;
         licenses.sort_by(|one, other| one.name.cmp(&other.name));
         let publication = CommitPublication::begin(self, &mut tx, point.head())?;
-        let began_at = now();
         Ok(Edit {
             writer: self,
             tx,

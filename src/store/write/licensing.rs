@@ -14,7 +14,7 @@ use crate::model::{
     RecordFields, Scope, Subscription, Timestamp,
 };
 use crate::store::StoreError;
-use crate::store::format::codec::{RecordRow, seal, unseal};
+use crate::store::format::codec::{RecordRow, seal, seal_under, unseal_under};
 use crate::store::format::feed::FeedEntry;
 use crate::store::format::tables;
 use crate::store::write::batch::LicenseEffect;
@@ -275,13 +275,14 @@ impl Edit<'_> {
         let mut keys = Vec::new();
         for entry in self.tx.open(tables::KEYS)?.iter()? {
             let (hash, bytes) = entry?;
-            keys.push((KeyHash(hash.value()), unseal("keys", bytes.value())?));
+            let hash = hash.value();
+            keys.push((KeyHash(hash), unseal_under("keys", &hash, bytes.value())?));
         }
         Ok(keys)
     }
 
     fn put_key(&self, hash: &KeyHash, key: &KeyRecord) -> Result<(), StoreError> {
-        self.tx.open(tables::KEYS)?.insert(hash.0, seal(key)?.as_slice())?;
+        self.tx.open(tables::KEYS)?.insert(hash.0, seal_under(&hash.0, key)?.as_slice())?;
         Ok(())
     }
 }

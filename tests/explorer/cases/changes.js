@@ -29,4 +29,22 @@ export const cases = [
 		change(4, a, {...a, updated_at: '9'});
 		is(log.size, 1, 'a new time only');
 	}],
+
+	['a change moves to the front, with its newest time', ({changes: {ChangeLog}}, is) => {
+		const log = new ChangeLog(), [a, b, c] = ['A', 'B', 'C'].map(name => conference({name}));
+		log.add([{id: 1, before: a, after: b}, {id: 2, before: a, after: b}], new Date(1000));
+		log.add([{id: 1, before: b, after: c}], new Date(2000));
+		is(log.list().map(({id, at, before, after}) => [id, +at, before.name, after.name]), [[1, 2000, 'A', 'C'], [2, 1000, 'A', 'B']]);
+		// Removed, and later here again as it was.
+		log.add([{id: 2, before: b, after: null}]);
+		is(log.list()[0].kind, 'removed');
+		log.add([{id: 2, before: null, after: a}]);
+		is(log.list().map(({id}) => id), [1]);
+	}],
+	['lists tell what left and what came', ({changes: {differences}}, is) => {
+		is(differences(conference({therapy_areas: ['A', 'B', 'C']}), conference({therapy_areas: ['B', 'D', 'E']})), [{field: 'therapy_areas', from: 'A, C', to: 'D, E'}]);
+		is(differences(conference({therapy_areas: ['A', 'B']}), conference({therapy_areas: ['B', 'A']})), [], 'the order alone');
+		is(differences(conference({city: 'Bonn'}), conference({city: null})), [{field: 'city', from: 'Bonn', to: ''}]);
+		is(differences(conference({formats: {oral: false}}), conference({formats: {oral: true}})), [{field: 'formats.oral', from: 'false', to: 'true'}]);
+	}],
 ];

@@ -49,4 +49,52 @@ export const cases = [
 			['a=1', 'a=1'], [' =1', ' =1'], ["'=1", "'=1"], [-1, '-1'], [0, '0'], [null, ''],
 		]) is(csv([{text, end: 0}]), `\ufefftext,end\r\n${cell},0\r\n`, JSON.stringify(text));
 	}],
+
+	['the last day of an event, and what its words are', ({calendar: {calendar, eventsOf}}, is) => {
+		const plain = {id: 1, name: 'A', start_date: '2026-12-31', start_date_status: 'confirmed'};
+		const lines = (fields, at = 0) => unfold(calendar([eventsOf({...plain, ...fields})[at]], {now: NOW}));
+		const end = fields => lines(fields).find(line => line.startsWith('DTEND')).slice(-8);
+		// The end is the day after the last day.
+		for (const [fields, expected] of [
+			[{}, '20270101'], [{end_date: null}, '20270101'], [{end_date: '2026-12-31'}, '20270101'], [{end_date: '2027-01-01'}, '20270102'], [{end_date: '2026-12-30'}, '20270101'],
+			[{start_date: '2028-02-28', end_date: '2028-02-28'}, '20280229'], [{start_date: '2027-03-13', end_date: '2027-03-14'}, '20270315'],
+		]) is(end(fields), expected, JSON.stringify(fields));
+		// A deadline lasts for a day, however long the meeting is.
+		is(end({end_date: '2027-01-09', abstract_due_date: '2026-10-01', abstract_due_date_status: 'copied'}), '20261002');
+		const late = {late_breaking_due_date: '2026-11-01', late_breaking_due_date_status: 'check'};
+		is(lines(late).find(line => line.startsWith('SUMMARY')), 'SUMMARY:Late-breaking abstracts due: A (in check)');
+		is(lines(late).find(line => line.startsWith('STATUS')), 'STATUS:TENTATIVE');
+		is(lines({}).filter(line => /^(SUMMARY|STATUS|LOCATION|URL|DESCRIPTION)/.test(line)),
+			['SUMMARY:A', 'DESCRIPTION:Date confirmed: published by the organizer and checked against the official source.', 'STATUS:CONFIRMED']);
+		is(eventsOf({...plain, start_date: null}).length, 0, 'no dates, no events');
+		const all = eventsOf({...plain, ...late, abstract_due_date: '2026-11-01'});
+		is(new Set(unfold(calendar(all, {now: NOW})).filter(line => line.startsWith('UID'))).size, 3, 'each event has an id of its own');
+	}],
+	['marks of a calendar are escaped once', ({calendar: {calendar, eventsOf}}, is) => {
+		for (const [name, expected] of [
+			['a,b;c', 'a\\,b\\;c'], ['\\', '\\\\'], ['\\n', '\\\\n'], ['\\,', '\\\\\\,'], ['a\nb', 'a\\nb'], ['a\r\nb', 'a\\nb'], ['a\rb', 'a\\nb'], ['a\n\nb', 'a\\n\\nb'], ["Crohn's & \"Colitis\": 5 %", "Crohn's & \"Colitis\": 5 %"],
+			['a\u0007\u007fb', 'ab'],
+		]) {
+			const text = calendar(eventsOf({id: 1, name, start_date: '2027-05-01', start_date_status: 'confirmed', venue: name, city: 'x'}), {now: NOW, name});
+			const value = property => unfold(text).find(line => line.startsWith(`${property}:`)).slice(property.length + 1);
+			is(['SUMMARY', 'LOCATION', 'X-WR-CALNAME'].map(value), [expected, `${expected}\\, x`, expected], JSON.stringify(name));
+		}
+	}],
+	['only a web address without blanks is the address of an event', ({calendar: {calendar, eventsOf}}, is) => {
+		for (const [url, expected] of [
+			['https://example.org/?a=1,2;b', 'https://example.org/?a=1,2;b'], ['HTTP://EXAMPLE.ORG', 'HTTP://EXAMPLE.ORG'], ['xhttps://example.org', undefined], ['https://a b', undefined], ['https://', undefined],
+			['ftp://example.org', undefined], ['https://a\nATTENDEE:x', undefined], [null, undefined], ['https://a\u0000b', 'https://ab'],
+		]) {
+			const text = calendar(eventsOf({id: 1, name: 'A', start_date: '2027-05-01', start_date_status: 'confirmed', url}), {now: NOW});
+			is(unfold(text).find(line => line.startsWith('URL:'))?.slice(4), expected, url);
+			is(text.includes('\r\nATTENDEE'), false);
+		}
+	}],
+	['CSV has a column for each field of any row', ({csv: {csv}}, is) => {
+		is(csv([{id: 1, a: 'x'}, {id: 2, b: {c: ['y', "it's; z"]}}]), "\ufeffid,a,b_c\r\n1,x,\r\n2,,y; it's; z\r\n");
+		is(csv([{a: 'x\ry'}, {a: 'x"y'}, {a: "'"}, {a: ['=1', '=2']}, {a: false}, {a: []}]), '\ufeffa\r\n"x\ry"\r\n"x""y"\r\n\'\r\n\'=1; =2\r\nFALSE\r\n\r\n');
+	}],
+	['deadlines of CSV have the record behind them', ({csv: {csv}}, is) => {
+		is(csv([{record: {id: 3, name: 'A, B'}, kind: 'late_breaking', date: '2027-01-01', confidence: 'copied'}]), '\ufeffdeadline,date,confidence,id,name\r\nlate_breaking,2027-01-01,copied,3,"A, B"\r\n');
+	}],
 ];

@@ -5,21 +5,23 @@ const LOST = {problem: {detail: 'no answer'}};
 const END = problem(401);
 
 /** Runs a follower against answers, given in order, until the last one. Returns what it did. */
-async function run({follower: {Follower}, copy: {Copy}}, {loads = [{token: 't0', records: [record(1)]}], answers = [END], stopAt}) {
-	const seen = {asked: [], states: [], changes: [], pauses: []};
+async function run({follower: {Follower}, copy: {Copy}}, {loads = [{token: 't0', records: [record(1)]}], answers = [END], stopAt, stopInLoad, token, before = [], answersAnyway}) {
+	const seen = {asked: [], states: [], changes: [], pauses: [], awake: 0};
 	const copy = new Copy('conferences');
+	copy.load(before);
 	const follower = new Follower({
-		dataset: 'conferences', copy,
+		dataset: 'conferences', copy, token, awake: async () => { seen.awake++; },
 		ask: async (path, params, signal) => {
 			seen.asked.push([path, params.since, params.wait ?? 0].join(' '));
 			if (seen.asked.length === stopAt) follower.stop();
 			await null;
-			return signal.aborted ? LOST : answers.shift();
+			return signal.aborted && !answersAnyway ? LOST : answers.shift();
 		},
 		load: async (signal, onProgress) => {
 			const loaded = loads.shift();
 			if (loaded instanceof Error) throw loaded;
 			onProgress(loaded.records?.length ?? 0, 1);
+			if (stopInLoad) follower.stop();
 			return loaded;
 		},
 		onChanges: (changes, {loaded}) => seen.changes.push([loaded, ...changes.map(change => `${change.kind} ${change.id}`)].join(' ')),
@@ -90,5 +92,61 @@ export const cases = [
 	['states in words', ({follower: {describe}}, is) => {
 		is(describe({name: 'loading', records: 3000, total: 9000}), 'Loading 3,000 of 9,000 records …');
 		for (const name of ['current', 'limited', 'offline', 'refused', 'too-many']) is(describe({name, problem: {detail: 'x'}, count: 60000}).length > 5, true, name);
+	}],
+
+	['a saved token continues, and an export loaded later is compared', async (model, is) => {
+		const before = [record(1), record(2)], loads = [{token: 't5', records: [record(2, 'new'), record(3)]}];
+		const done = await run(model, {token: 't3', before, loads, answers: [page([record(4)], 't4'), problem(410), END]});
+		is(done.asked, ['conferences/changes t3 30', 'conferences/changes t4 30', 'conferences/changes t5 0']);
+		is(done.changes, ['false added 4', 'true removed 1 removed 4 changed 2 added 3']);
+		is([done.ids, done.pauses], ['2 3', [1000]]);
+	}],
+	['what arrives after the stop changes nothing', async (model, is) => {
+		const late = await run(model, {answers: [page([], 't0'), page([record(8)], 't1')], stopAt: 2, answersAnyway: true});
+		is([late.ids, late.changes, late.states, late.pauses, late.follower.token], ['1', ['true'], ['loading', 'current'], [1000], 't0']);
+		const failed = await run(model, {answers: [page([], 't0'), problem(503)], stopAt: 2, answersAnyway: true});
+		is([failed.pauses, failed.states], [[1000], ['loading', 'current']], 'no pause for a failure');
+		const lost = await run(model, {answers: [problem(410)], stopAt: 1, answersAnyway: true});
+		is([lost.follower.token, lost.states], ['t0', ['loading', 'current']]);
+		for (const loads of [[{token: 't0', records: [record(8)]}], [problem(503)], [{tooMany: 9}]]) {
+			const loaded = await run(model, {loads, stopInLoad: true});
+			is([loaded.ids, loaded.changes, loaded.asked, loaded.pauses, loaded.states], ['', [], [], [], ['loading']]);
+		}
+	}],
+	['each request waits for the page to be seen', async (model, is) => {
+		const done = await run(model, {answers: [page([], 't0'), page([record(2)], 't1', true), LOST, END]});
+		is([done.awake, done.asked.length], [5, 4], 'the export and four requests');
+	}],
+	['a named pause counts in seconds, and any other is as long as usual', async (model, is) => {
+		for (const [after, least, most] of [['7', 7000, 8000], ['0', 500, 1000], ['120', 120000, 121000], ['Wed, 21 Oct 2026 07:28:00 GMT', 500, 1000], ['-3', 500, 1000], ['', 500, 1000]]) {
+			for (const status of [429, 503]) {
+				const {pauses: [pause]} = await run(model, {answers: [problem(status, {'Retry-After': after}), END]});
+				is(pause >= least && pause <= most, true, `${status}, ${after}: ${pause}`);
+			}
+		}
+	}],
+	['only a refusal is final', async (model, is) => {
+		for (const [status, states] of [[408, 'offline refused'], [429, 'limited refused'], [500, 'offline refused'], [502, 'offline refused'], [402, 'refused'], [499, 'refused']]) {
+			is((await run(model, {answers: [problem(status), END]})).states.join(' '), `loading current ${states}`, `${status}`);
+			is((await run(model, {loads: [problem(status), problem(401)]})).states.join(' '), status === 402 || status === 499 ? 'loading refused' : `loading ${states.split(' ')[0]} loading refused`, `${status} for the export`);
+		}
+	}],
+	['pauses begin anew after a success, and lost tokens pause from the second one on', async (model, is) => {
+		const done = await run(model, {answers: [LOST, LOST, LOST, page([], 't0', true), LOST, END]});
+		const within = (pause, most) => is(pause >= most / 2 && pause <= most, true, `${pause} of ${most}`);
+		[1000, 2000, 4000, 1000].forEach((most, at) => within(done.pauses[at], most));
+		const loads = ['t0', 't1', 't2'].map(token => ({token, records: []}));
+		const lost = await run(model, {loads, answers: [problem(410), problem(410), END]});
+		is(lost.pauses.length, 1);
+	}],
+	['a pause ends with its signal', async ({follower: {sleep}}, is) => {
+		const woken = promise => Promise.race([promise.then(() => 'woken'), new Promise(resolve => setTimeout(resolve, 500, 'asleep'))]);
+		const stopped = new AbortController(), later = new AbortController();
+		stopped.abort();
+		is(await woken(sleep(5000, stopped.signal)), 'woken', 'aborted before');
+		const pause = sleep(5000, later.signal);
+		later.abort();
+		is(await woken(pause), 'woken', 'aborted meanwhile');
+		is(await woken(sleep(0)), 'woken', 'without a signal');
 	}],
 ];

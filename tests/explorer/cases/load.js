@@ -38,4 +38,23 @@ export const cases = [
 			is(await readExport(await response(options)).then(() => 'read', () => 'error'), 'error', JSON.stringify(options));
 		}
 	}],
+
+	['the digest comes with the records, and a count need not', async ({load: {readExport}}, is) => {
+		const text = '{"id":1}\n{"id":2}\n';
+		const plain = headers => new Response(text, {headers: {'Content-Type': 'application/jsonl', ...headers}});
+		const loaded = await readExport(plain({'X-Sync-Token': 't', 'X-Records-Digest': 'sha-256=:x:'}));
+		is([loaded.token, loaded.digest, loaded.records.map(({id}) => id)], ['t', 'sha-256=:x:', [1, 2]]);
+		is(await readExport(plain({}), {max: 1}), {tooMany: 2}, 'too many without a count');
+		is(await readExport(plain({'X-Record-Count': '2'}), {max: 2}).then(({records}) => records.length), 2, 'exactly the most');
+	}],
+	['links of one id and kind are shared only where they are equal', async ({load: {readExport}}, is) => {
+		const link = (id, name) => ({id, name});
+		const given = [
+			{id: 1, organizations: [link(1, 'A'), link(2, 'B')], tags: [link(1, 'A')]}, {id: 2, organizations: [link(1, 'A')], tags: [link(1, 'A')]},
+			{id: 3, organizations: [link(1, 'A2')], tags: []}, {id: 4, organizations: [link(1, 'A2'), link(2, 'B')], tags: [link(1, 'A')]},
+		];
+		const {records} = await readExport(await response({text: given.map(record => JSON.stringify(record) + '\n').join(''), count: 4}));
+		is(records, given);
+		is([records[0].organizations[0] === records[1].organizations[0], records[2].organizations[0] === records[3].organizations[0], records[0].tags[0] === records[0].organizations[0]], [true, true, false]);
+	}],
 ];

@@ -13,4 +13,16 @@ export const cases = [
 			'{"x":"\\\\","y":0.0000001}', '{"x":"\\u0001\\n ß\u2028"}',
 		]) is(jsonOf(JSON.parse(json)), json.replace('1.25e-7', '0.000000125'), json);
 	}],
+
+	['the digest covers every record, also at the seams of its parts', async ({prove: {digest, jsonOf}}, is) => {
+		for (const count of [999, 1000, 1001, 2000, 2001]) {
+			const records = Array.from({length: count}, (_, id) => ({id, name: `Congreß ${id}`}));
+			const bytes = new TextEncoder().encode(records.map(record => jsonOf(record) + '\n').join(''));
+			const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
+			is(await digest(records), `sha-256=:${btoa(String.fromCharCode(...hash))}:`, `${count}`);
+		}
+	}],
+	['small numbers below zero have no exponent either', ({prove: {jsonOf}}, is) => {
+		for (const json of ['{"x":-0.0000001}', '{"x":-0.00000025,"y":-1.5}', '{"x":-1500000000000000000000}', '{"a\\"1e-7":0.0000003}']) is(jsonOf(JSON.parse(json)), json, json);
+	}],
 ];

@@ -34,4 +34,37 @@ export const cases = [
 		is(toggle(toggle(two, 'region', 'Europe'), 'region', 'Asia').facets, {});
 		is(first.facets, {}, 'the question itself does not change');
 	}],
+
+	['an address keeps every mark of a value', ({question: {firstQuestion, format, parse}}, is) => {
+		for (const value of ["Crohn's & Colitis", '100 % + 5', 'a=b?c#d', '?', 'a/b\\c', '"<x>"', 'Zürich 東京 🧬', 'a+b', '%41', ';:,', 'a\nb', "''", '&amp;', ' ']) {
+			const question = {...firstQuestion('conferences'), facets: {area: [value, `${value}2`], tag: [`Topic: ${value}`]}};
+			is(parse(format(question)), question, value);
+			const words = {...firstQuestion('journals'), words: `x${value}x`};
+			is(parse(format(words)), words, value);
+		}
+		is(format({...firstQuestion('conferences'), words: "Crohn's & 5%", facets: {area: ["It's+"]}}), '#/conferences?q=Crohn%27s+%26+5%25&area=It%27s%2B');
+		// As people write them by hand.
+		is(parse('#/conferences?q=why?&area=a?b').words, 'why?');
+		is(parse('#/conferences?q=why?&area=a?b').facets, {area: ['a?b']});
+	}],
+	['a period has from 1 to 9999 days, and each value counts once', ({question: {format, firstQuestion, parse}}, is) => {
+		for (const [text, expected] of [['1', 1], ['30', 30], ['9999', 9999], ['10000', null], ['0', null], ['030', null], ['3.5', null], ['30d', null], ['', null], ['-30', null], ['1e2', null]]) {
+			is(parse(`#/conferences?within=${text}`).within, expected, text);
+		}
+		is(parse('#/conferences?area=A&area=B&area=A').facets, {area: ['A', 'B']});
+		is(parse('#/conferences?order=asc').descending, false);
+		is(parse('#/conferences?order=desc').descending, true);
+		for (const sort of ['name', 'start', 'place']) is(parse(format({...firstQuestion('conferences'), sort, descending: true})).sort, sort);
+		is(parse('#/journals?sort=deadline').sort, 'name', 'a column of the other dataset');
+	}],
+	['any part of a question narrows it', ({question: {firstQuestion, isNarrowed}}, is) => {
+		const first = firstQuestion('conferences');
+		for (const part of [{words: 'x'}, {facets: {area: ['A']}}, {kind: 'abstract'}, {within: 30}]) is(isNarrowed({...first, ...part}), true, JSON.stringify(part));
+		for (const part of [{sort: 'name'}, {descending: true}, {mode: 'deadlines'}]) is(isNarrowed({...first, ...part}), false, JSON.stringify(part));
+	}],
+	['a key in any case leaves the words', ({question: {firstQuestion, format}}, is) => {
+		for (const [words, expected] of [['mfk_a b', '#/conferences?q=b'], ['MFK_A', '#/conferences'], ['a "Bearer mfk_x" c', '#/conferences?q=a+%22Bearer++c'], ['xmfk_y', '#/conferences'], ['mfk', '#/conferences?q=mfk']]) {
+			is(format({...firstQuestion('conferences'), words}), expected, words);
+		}
+	}],
 ];

@@ -110,4 +110,79 @@ export const cases = [
 		is(found({words: '1234-5678 cell'}).total, 1);
 		is(found({sort: 'fee', descending: true}).records.map(({id}) => id), [1, 2, 3]);
 	}],
+
+	['a period ends with its last day, and begins today', (model, is) => {
+		model.facets.setRegions(REGIONS);
+		const days = (today, within, mode) => {
+			const {addDays} = model.deadlines, index = new model.search.Index('conferences');
+			index.add([-1, 0, 1, within - 1, within, within + 1].map(after => ({...conference(`${after}`), abstract_due_date: addDays(today, after), abstract_due_date_status: 'confirmed'})));
+			const found = model.question.select(index, {...model.question.firstQuestion('conferences'), within, mode}, today);
+			return [found.records.map(({name}) => +name), found.deadlines.map(({record}) => +record.name), found.total];
+		};
+		for (const today of ['2026-12-01', '2026-12-31', '2027-02-27', '2027-03-13', '2027-10-30', '2028-02-28']) for (const within of [30, 60, 90]) for (const mode of ['list', 'deadlines']) {
+			const expected = [0, 1, within - 1, within];
+			is(days(today, within, mode), [expected, expected, 4], `${within} days from ${today}`);
+		}
+	}],
+	['ties are by id, and empty values are last in both directions', (model, is) => {
+		const journal = (id, apc_usd, name = 'Same') => ({id, name, publishing: {access: null, apc_usd}, timelines: {online_submit_to_accept: {min_weeks: id % 2 ? 0 : null}}, organizations: [], tags: []});
+		const index = new model.search.Index('journals');
+		index.add([journal(9, null), journal(4, 0), journal(7, 0), journal(2, 500), journal(1, null), journal(5, 0)]);
+		const ids = (sort, descending = false) => model.question.select(index, {...model.question.firstQuestion('journals'), sort, descending}, TODAY).records.map(({id}) => id);
+		is([ids('fee'), ids('fee', true)], [[4, 5, 7, 2, 1, 9], [2, 7, 5, 4, 1, 9]]);
+		is(ids('name'), [1, 2, 4, 5, 7, 9]);
+		is([ids('access'), ids('access', true)], [[1, 2, 4, 5, 7, 9], [1, 2, 4, 5, 7, 9]], 'all are empty');
+		is([ids('acceptance'), ids('impact', true)], [[1, 5, 7, 9, 2, 4], [1, 2, 4, 5, 7, 9]]);
+		// A changed record takes its new place, also among those that are equal.
+		index.apply([{id: 4, after: journal(4, 500)}, {id: 9, after: journal(9, 0)}, {id: 7, after: null}]);
+		is([ids('fee'), ids('fee', true)], [[5, 9, 2, 4, 1], [4, 2, 9, 5, 1]]);
+	}],
+	['fees have their bounds in the lower class', (model, is) => {
+		const index = new model.search.Index('journals');
+		const fees = [0, 1, 999, 1000, 1001, 2500, 2501, 5000, 5001, null];
+		index.add(fees.map((apc_usd, at) => ({id: at + 1, name: `${apc_usd}`, publishing: {apc_usd}, timelines: {}, organizations: [], tags: []})));
+		const found = (...fee) => model.question.select(index, {...model.question.firstQuestion('journals'), sort: 'fee', ...fee.length && {facets: {fee}}}, TODAY);
+		is(counts(found(), 'fee'), '0 1, 0-1000 3, 1000-2500 2, 2500-5000 2, 5000- 1');
+		for (const [fee, names] of [['0', ['0']], ['0-1000', ['1', '999', '1000']], ['1000-2500', ['1001', '2500']], ['2500-5000', ['2501', '5000']], ['5000-', ['5001']]]) {
+			is(found(fee).records.map(({name}) => name), names, fee);
+		}
+		is(found('0', '5000-').total, 2, 'two classes');
+	}],
+	['counts follow what is removed, and a chosen value stays', (model, is) => {
+		model.facets.setRegions(REGIONS);
+		const index = new model.search.Index('conferences'), made = ['Spain', 'Spain', 'Japan'].map(country => conference(country, {country, therapy_areas: ['Oncology', 'Cardiology']}));
+		index.add(made);
+		const found = facets => model.question.select(index, {...model.question.firstQuestion('conferences'), facets}, TODAY);
+		is([counts(found({}), 'country'), counts(found({}), 'area')], ['Spain 2, Japan 1', 'Cardiology 3, Oncology 3']);
+		index.apply([{id: made[2].id, after: null}, {id: made[0].id, after: {...made[0], therapy_areas: ['Oncology']}}]);
+		is([counts(found({}), 'country'), counts(found({}), 'area'), counts(found({}), 'region')], ['Spain 2', 'Oncology 2, Cardiology 1', 'Europe 2']);
+		is(counts(found({country: ['Japan']}), 'country'), 'Spain 2, Japan 0!');
+		is(counts(found({area: ['Oncology', 'Cardiology']}), 'area'), 'Oncology 2!, Cardiology 1!');
+		is(found({area: ['Oncology', 'Cardiology'], country: ['Spain']}).total, 2);
+		// A record that misses two choices counts nowhere.
+		const none = found({area: ['Nephrology'], country: ['Japan']});
+		is([none.total, counts(none, 'area'), counts(none, 'country'), counts(none, 'region')], [0, 'Nephrology 0!', 'Japan 0!', '']);
+	}],
+	['two deadlines of one confidence count once', (model, is) => {
+		const index = new model.search.Index('conferences');
+		index.add([conference('A', {abstract_due_date: '2027-02-01', abstract_due_date_status: 'confirmed', late_breaking_due_date: '2027-03-01', late_breaking_due_date_status: 'confirmed'})]);
+		const found = given => model.question.select(index, {...model.question.firstQuestion('conferences'), ...given}, TODAY);
+		is(counts(found({mode: 'deadlines'}), 'confidence'), 'confirmed 1');
+		is(counts(found({}), 'confidence'), 'confirmed 1');
+		is(found({mode: 'deadlines', facets: {confidence: ['confirmed']}}).deadlines.length, 2);
+		is(found({mode: 'deadlines', within: 31}).deadlines.map(({kind}) => kind), ['abstract']);
+	}],
+	['thirty words count, and more do not', (model, is) => {
+		const words = Array.from({length: 40}, (_, at) => `w${at + 10}`), index = new model.search.Index('conferences');
+		index.add([conference(words.join(' ')), conference(words.slice(0, 29).join(' '))]);
+		const total = asked => model.question.select(index, {...model.question.firstQuestion('conferences'), words: asked.join(' ')}, TODAY).total;
+		is([words.slice(0, 29), words.slice(0, 30), words, [...words.slice(0, 30), 'nothing'], [...words.slice(0, 29), 'nothing'], ['nothing', ...words]].map(total), [2, 1, 1, 1, 0, 0]);
+	}],
+	['regions are those that were set last', ({facets: {namesOf, regionOf, setRegions}}, is) => {
+		setRegions({Europe: 'The Netherlands,holland|Bosnia and Herzegovina', Asia: 'Türkiye,turkey'});
+		is(['Netherlands', 'the netherlands', 'Holland', 'Bosnia & Herzegovina', 'TURKIYE', 'Atlantis', '', null].map(name => regionOf(name)), ['Europe', 'Europe', 'Europe', 'Europe', 'Asia', undefined, undefined, undefined]);
+		is(namesOf('holland'), ['The Netherlands', 'holland']);
+		setRegions({Eurasia: 'Türkiye'});
+		is([regionOf('Türkiye'), regionOf('turkey'), regionOf('Holland'), namesOf('Holland')], ['Eurasia', undefined, undefined, []]);
+	}],
 ];

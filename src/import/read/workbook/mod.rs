@@ -19,6 +19,8 @@ mod sheet;
 mod shown;
 mod strings;
 mod styles;
+#[cfg(test)]
+mod tests;
 mod xml;
 
 use std::borrow::Cow;

@@ -152,3 +152,131 @@ async fn run_blocking<T: Send + 'static>(
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+
+    use super::*;
+
+    /// What a program says of itself.
+    #[derive(Clone, Debug, Default)]
+    struct Says {
+        unready: Option<&'static str>,
+        warning: Option<&'static str>,
+        page: Option<Result<&'static str, &'static str>>,
+    }
+
+    impl Monitored for Says {
+        fn unready(&self) -> Option<String> {
+            self.unready.map(str::to_owned)
+        }
+
+        fn warning(&self) -> Option<String> {
+            self.warning.map(str::to_owned)
+        }
+
+        fn scrape(&self) -> String {
+            "# TYPE a counter\na_total 1\n# EOF\n".to_owned()
+        }
+
+        fn page(&self) -> Option<Result<String, String>> {
+            self.page.map(|page| page.map(str::to_owned).map_err(str::to_owned))
+        }
+    }
+
+    async fn ask(says: &Says, method: &str, path: &str, hosts: &[&str]) -> (u16, HeaderMap, String) {
+        let names = ["feed-1.internal", "example.org"].map(str::to_owned);
+        let mut request = http::Request::builder().method(method).uri(path);
+        for host in hosts {
+            request = request.header("host", *host);
+        }
+        let answer = answer(Arc::new(says.clone()), &names, request.body(()).unwrap().into_parts().0).await;
+        let (head, body) = answer.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        (head.status.as_u16(), head.headers, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn only_a_name_of_this_machine_reads_what_is_monitored() {
+        let says = Says { page: Some(Ok("<p>")), ..Says::default() };
+        let cases: [(&[&str], bool); 15] = [
+            (&["example.org"], true),
+            (&["example.org:8080"], true),
+            (&["EXAMPLE.org"], true),
+            (&["feed-1.internal"], true),
+            (&["localhost:9090"], true),
+            (&["127.0.0.1:9090"], true),
+            (&["[::1]:9090"], true),
+            (&[], true),
+            (&["evilexample.org"], false),
+            (&["evil.example.org"], false),
+            (&["example.org.evil.net"], false),
+            (&["example.org."], false),
+            (&["evil.example"], false),
+            (&[""], false),
+            (&["example.org", "evil.example"], false),
+        ];
+        for (hosts, is_own) in cases {
+            for method in ["GET", "HEAD"] {
+                for path in ["/", "/page.css", "/page.js", "/metrics", "/readyz", "/metrics?x=1"] {
+                    let (status, _, body) = ask(&says, method, path, hosts).await;
+                    assert_eq!(status, if is_own { 200 } else { 421 }, "{method} {path} of {hosts:?}: {body}");
+                    assert!(is_own || body.contains("--admin-host"), "{body}");
+                }
+                assert_eq!(ask(&says, method, "/livez", hosts).await.0, 200, "{hosts:?}");
+                assert_eq!(ask(&says, method, "/other", hosts).await.0, 404, "{hosts:?}");
+            }
+        }
+        // The target may be a whole URL. Its path counts, and `Host` still does.
+        for (host, status) in [("example.org", 200), ("evilexample.org", 421)] {
+            assert_eq!(ask(&says, "GET", "http://example.org/metrics", &[host]).await.0, status, "{host}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_program_says_of_itself_is_answered() {
+        let own = ["localhost"];
+        let (ok, page) = (Says::default(), Says { page: Some(Ok("<p>")), ..Says::default() });
+        let warned = Says { warning: Some("the bucket fails"), ..Says::default() };
+        let unready = Says { unready: Some("it stops"), ..warned.clone() };
+        let broken = Says { page: Some(Err("the disk fails")), ..Says::default() };
+        let cases = [
+            (&ok, "GET", "/readyz", 200, "ok\n"),
+            (&warned, "GET", "/readyz", 200, "ok\nthe bucket fails\n"),
+            (&unready, "GET", "/readyz", 503, "it stops\n"),
+            (&unready, "GET", "/livez", 200, "ok\n"),
+            (&unready, "GET", "/metrics", 200, "# TYPE a_total counter\na_total 1\n"),
+            (&page, "GET", "/", 200, "<p>"),
+            (&ok, "GET", "/", 404, "there are /metrics, /livez and /readyz\n"),
+            (&broken, "GET", "/", 500, "the page could not be built: the disk fails\n"),
+            (&page, "GET", "/metrics/", 404, "there are /, /metrics, /livez and /readyz\n"),
+            (&page, "GET", "/page.css", 200, page::STYLE),
+            (&page, "GET", "/page.js", 200, page::SCRIPT),
+            (&page, "POST", "/livez", 405, "only GET\n"),
+            (&page, "OPTIONS", "/metrics", 405, "only GET\n"),
+        ];
+        for (says, method, path, status, body) in cases {
+            let (found, headers, text) = ask(says, method, path, &own).await;
+            assert_eq!((found, text.as_str()), (status, body), "{method} {path} of {says:?}");
+            let kind = match (path, status) {
+                ("/metrics", 200) => "text/plain; version=0.0.4; charset=utf-8",
+                ("/page.css", _) => "text/css; charset=utf-8",
+                ("/page.js", _) => "text/javascript; charset=utf-8",
+                ("/", 200) => "text/html; charset=utf-8",
+                _ => "text/plain; charset=utf-8",
+            };
+            let expected = [
+                ("content-type", kind),
+                ("cache-control", "no-store"),
+                ("vary", "accept"),
+                ("content-security-policy", PAGE_POLICY),
+                ("referrer-policy", "no-referrer"),
+                ("x-content-type-options", "nosniff"),
+            ];
+            for (name, value) in expected {
+                assert_eq!(headers[name], value, "{method} {path}");
+            }
+        }
+    }
+}

@@ -183,9 +183,7 @@ pub fn render(monitored: &MonitoredServer) -> Result<String, PageError> {
             unusable_keys += 1;
         }
     }
-    keys.sort_by_key(|key| std::cmp::Reverse(key.behind_s));
-    let more_keys = keys.len().saturating_sub(MAX_ROWS);
-    keys.truncate(MAX_ROWS);
+    let more_keys = keep_latest(&mut keys);
     let all_licenses = published.list_licenses();
     let licenses = all_licenses.iter().take(MAX_ROWS).map(|license| LicenseRow {
         name: license.name.clone(),
@@ -233,6 +231,14 @@ pub fn render(monitored: &MonitoredServer) -> Result<String, PageError> {
         high: filled_bar(86_400),
     };
     Ok(page.render()?)
+}
+
+/// Sorts keys by their lag, the largest first, and keeps those that the page shows. Returns the number of the others.
+fn keep_latest(keys: &mut Vec<KeyRow>) -> usize {
+    keys.sort_by_key(|key| std::cmp::Reverse(key.behind_s));
+    let more_keys = keys.len().saturating_sub(MAX_ROWS);
+    keys.truncate(MAX_ROWS);
+    more_keys
 }
 
 fn dataset_row(published: &Snapshot, dataset: Dataset, now: Timestamp) -> DatasetRow {
@@ -413,6 +419,15 @@ mod tests {
     #[test]
     fn figures_are_shown_in_words() {
         let spans = [(0, "0 s"), (59, "59 s"), (60, "1 min"), (3599, "59 min"), (3600, "1 h"), (200_000, "2 days")];
+        let spans = spans.into_iter().chain([
+            (61, "1 min"),
+            (3601, "1 h"),
+            (86_400, "24 h"),
+            (172_799, "47 h"),
+            (172_800, "2 days"),
+            (259_199, "2 days"),
+            (86_400_000, "1,000 days"),
+        ]);
         for (seconds, expected) in spans {
             assert_eq!(span(seconds), expected);
         }
@@ -434,5 +449,117 @@ mod tests {
         for (samples, expected) in lines {
             assert_eq!(line(samples).as_deref(), expected, "{samples:?}");
         }
+    }
+
+    #[test]
+    fn the_bounds_of_what_is_shown_are_kept() {
+        for (seconds, expected) in [(61, "1 min"), (3601, "1 h"), (172_799, "47 h"), (172_800, "2 days")] {
+            assert_eq!(span(seconds), expected);
+        }
+        for (part, whole, expected) in [(0, 0, 0), (0, 9, 0), (1, 3, 33), (9, 9, 100), (10, 9, 100), (5, 0, 100)] {
+            assert_eq!(percent(part, whole), expected, "{part} of {whole}");
+        }
+        for (requests, up_s, expected) in [(0, 1, "0.0"), (1, 1, "60"), (9, 60, "9.0"), (10, 60, "10"), (1, 120, "0.5")]
+        {
+            assert_eq!(per_minute(requests, up_s), expected, "{requests} in {up_s} s");
+        }
+        for (bytes, expected) in [(0, "0.0 MiB"), (1 << 20, "1.0 MiB"), (3 << 19, "1.5 MiB")] {
+            assert_eq!(mebibytes(bytes), expected);
+        }
+        assert_eq!((bound(1.0), bound(0.999)), ("≤ 1 s".to_owned(), "≤ 999 ms".to_owned()));
+        let now = now();
+        for (ahead_s, expected) in [(0, "just now"), (5, "just now"), (-1, "1 s ago"), (-3600, "1 h ago")] {
+            assert_eq!(When::of(now.plus_s(ahead_s), now).ago, expected);
+        }
+    }
+
+    #[test]
+    fn rates_shares_and_sizes_are_shown_in_words() {
+        let rates = [
+            (0, 60, "0.0"),
+            (1, 60, "1.0"),
+            (10, 60, "10"),
+            (599, 3600, "10.0"),
+            (600, 3600, "10"),
+            (1, 1, "60"),
+            (7, 120, "3.5"),
+        ];
+        for (requests, up_s, expected) in rates {
+            assert_eq!(per_minute(requests, up_s), expected, "{requests} in {up_s} s");
+        }
+        for (part, whole, expected) in
+            [(0, 0, 0), (5, 0, 100), (1, 3, 33), (2, 3, 66), (8, 8, 100), (9, 8, 100), (u64::MAX, u64::MAX, 100)]
+        {
+            assert_eq!(percent(part, whole), expected, "{part} of {whole}");
+        }
+        for (bytes, expected) in [(0, "0.0 MiB"), (1 << 20, "1.0 MiB"), (3 << 19, "1.5 MiB"), (256 << 20, "256.0 MiB")]
+        {
+            assert_eq!(mebibytes(bytes), expected);
+        }
+        for (part, whole, expected) in [(1, 1000, "0.1 %"), (1, 3, "33.3 %"), (999, 1000, "99.9 %"), (0, 9, "0 %")] {
+            assert_eq!(share(part, whole), expected);
+        }
+        for (seconds, expected) in [(0.999, "≤ 999 ms"), (1.0, "≤ 1 s"), (2.5, "≤ 2.5 s"), (30.0, "≤ 30 s")] {
+            assert_eq!(bound(seconds), expected);
+        }
+        let now = Timestamp::from_unix_s(1_000_000);
+        for (ago_s, expected) in
+            [(0, "just now"), (1, "1 s ago"), (60, "1 min ago"), (-1, "just now"), (-90_000, "just now")]
+        {
+            let when = When::of(now.plus_s(-ago_s), now);
+            assert_eq!((when.ago.as_str(), when.exact), (expected, now.plus_s(-ago_s).to_string()));
+        }
+    }
+
+    #[test]
+    fn the_first_values_of_a_set_are_shown() {
+        let countries = |count: usize| Scope {
+            countries: Some((1..=count).map(|at| format!("C{at}")).collect()),
+            ..Scope::nothing()
+        };
+        let told = |count| sets(&countries(count));
+        for (count, expected) in [
+            (0, "none"),
+            (1, "C1"),
+            (6, "C1, C2, C3, C4, C5, C6"),
+            (7, "C1, C2, C3, C4, C5, C6 and 1 more"),
+            (9, "C1, C2, C3, C4, C5, C6 and 3 more"),
+        ] {
+            assert_eq!(told(count), [("Countries", expected.to_owned())]);
+        }
+        let whole = Scope { therapy_areas: Some(["A".to_owned()].into()), years: Some([2026].into()), ..countries(1) };
+        let names: Vec<&str> = sets(&whole).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["Therapy areas", "Countries", "Years"]);
+        assert_eq!(sets(&Scope::nothing()), []);
+    }
+
+    #[test]
+    fn the_keys_that_are_most_behind_are_shown() {
+        let key = |behind_s| KeyRow {
+            id: String::new(),
+            label: None,
+            license: String::new(),
+            status: "active",
+            used: None,
+            feeds: Vec::new(),
+            behind_s,
+        };
+        for (count, shown, more) in [(0, 0, 0), (3, 3, 0), (500, 500, 0), (501, 500, 1), (700, 500, 200)] {
+            let mut keys: Vec<KeyRow> = (1..=count).map(key).collect();
+            assert_eq!(keep_latest(&mut keys), more);
+            let lags: Vec<u64> = keys.iter().map(|key| key.behind_s).collect();
+            assert_eq!(lags, (1..=count).rev().take(shown).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_feed_that_is_up_to_date_says_so() {
+        for (behind_s, expected, filled) in [(0, "up to date", 0), (1, "1 s behind", 5), (90_000, "25 h behind", 86)] {
+            let row = feed_row(Dataset::Journals, behind_s, &[0, 0, FULL_BAR_S]);
+            let line = Some("141,100 142,100 143,0");
+            assert_eq!((row.behind.as_str(), row.filled, row.line.as_deref()), (expected, filled, line));
+        }
+        let day = vec![0; SAMPLES];
+        assert!(line(&day).is_some_and(|line| line.starts_with("0,100 1,100 ") && line.ends_with(" 143,100")));
     }
 }

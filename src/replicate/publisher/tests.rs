@@ -1,0 +1,218 @@
+//! Publishers that start again: after nothing was published, into a second bucket, and after the log was lost.
+
+use super::*;
+use crate::model::Scope;
+use crate::replicate::layout;
+use crate::replicate::test_log::{OTHER_ID, TestLog, time};
+use crate::store::Writer;
+use crate::store::replication::PublishedNote;
+use crate::store::write::licensing::KeySettings;
+
+/// A database with one license.
+struct Origin {
+    folder: tempfile::TempDir,
+}
+
+impl Origin {
+    fn new() -> Origin {
+        let origin = Origin { folder: tempfile::tempdir().unwrap() };
+        let writer = Writer::open_or_create(&origin.path(), Duration::ZERO).unwrap();
+        let mut edit = writer.begin().unwrap();
+        edit.set_license("all", Scope::nothing(), None).unwrap();
+        edit.commit().unwrap();
+        origin
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("origin.redb")
+    }
+
+    fn commit(&self) {
+        let writer = Writer::open(&self.path(), Duration::ZERO).unwrap();
+        let mut edit = writer.begin().unwrap();
+        edit.create_key("all", KeySettings::default()).unwrap();
+        edit.commit().unwrap();
+    }
+
+    fn start(&self, log: &TestLog, settings: PublishSettings) -> Result<Publisher, PublishError> {
+        Publisher::start(&self.path(), Arc::new(log.bucket()), settings, Arc::default())
+    }
+
+    fn publish(&self, log: &TestLog, settings: PublishSettings) -> Result<Round, PublishError> {
+        self.start(log, settings)?.run(|| ())
+    }
+
+    fn note(&self) -> PublishedNote {
+        PublishedNote::read(&self.path()).unwrap().unwrap()
+    }
+}
+
+fn once() -> PublishSettings {
+    PublishSettings::once(Duration::ZERO, false)
+}
+
+/// Settings by which any entry makes a state due, and every state but two is too old.
+fn sweeping() -> PublishSettings {
+    PublishSettings { keep: Duration::ZERO, state_every: Duration::ZERO, ..once() }
+}
+
+fn slots(log: &TestLog, folder: &str) -> Vec<u64> {
+    let listed = log.bucket().list(folder, None).unwrap();
+    listed.iter().filter_map(|object| layout::log_slot(&object.name).or(layout::state_slot(&object.name))).collect()
+}
+
+/// Publishes three entries with a state after each, and a fourth without one. All are of long ago.
+fn four_entries(origin: &Origin) -> TestLog {
+    let log = TestLog::new(OTHER_ID);
+    origin.publish(&log, once()).unwrap();
+    for _ in 2..=3 {
+        origin.commit();
+        origin.publish(&log, PublishSettings { keep: Duration::MAX, ..sweeping() }).unwrap();
+    }
+    origin.commit();
+    origin.publish(&log, once()).unwrap();
+    assert_eq!((slots(&log, layout::LOG), slots(&log, layout::STATES)), (vec![1, 2, 3, 4], vec![1, 2, 3]));
+    for folder in [layout::LOG, layout::STATES, layout::PARTS] {
+        for object in log.bucket().list(folder, None).unwrap() {
+            log.date(&object.name, time().plus_s(-86_400 * 1000));
+        }
+    }
+    log
+}
+
+#[test]
+fn a_start_that_publishes_nothing_deletes_nothing() {
+    let origin = Origin::new();
+    let log = four_entries(&origin);
+    // It writes the state that is due, but knows of no entry of its own.
+    let round = origin.publish(&log, sweeping()).unwrap();
+    assert_eq!((round.slot, round.entries), (4, 0));
+    assert_eq!((slots(&log, layout::LOG), slots(&log, layout::STATES)), (vec![1, 2, 3, 4], vec![1, 2, 3, 4]));
+    // With an entry of its own it deletes what is before the newest old state.
+    origin.commit();
+    let round = origin.publish(&log, sweeping()).unwrap();
+    assert_eq!((round.slot, round.entries), (5, 1));
+    assert_eq!((slots(&log, layout::LOG), slots(&log, layout::STATES)), (vec![3, 4, 5], vec![3, 4, 5]));
+}
+
+#[test]
+fn a_database_is_published_to_a_second_bucket_from_the_start() {
+    let origin = Origin::new();
+    let (first, second) = (TestLog::new(OTHER_ID), TestLog::new(OTHER_ID));
+    for slot in 1..=3 {
+        origin.commit();
+        assert_eq!(origin.publish(&first, once()).unwrap().slot, slot);
+    }
+    // The note next to the database is about the first bucket.
+    assert_eq!(origin.publish(&second, once()).unwrap().slot, 1);
+    assert_eq!((slots(&second, layout::LOG), slots(&second, layout::STATES)), (vec![1], vec![1]));
+    assert_eq!((origin.note().slot, origin.note().url), (1, second.bucket().url().to_string()));
+    origin.commit();
+    assert_eq!(origin.publish(&second, once()).unwrap().slot, 2);
+    let round = origin.publish(&first, once()).unwrap();
+    assert_eq!((round.slot, round.entries), (4, 1));
+    // A note that says `fenced` counts for its own bucket only.
+    let note = PublishedNote { url: "file:///elsewhere".to_owned(), slot: 99, ..origin.note() };
+    note.write(&origin.path()).unwrap();
+    assert_eq!(origin.publish(&first, once()).unwrap().slot, 4);
+}
+
+#[test]
+fn a_second_database_is_not_published_to_the_same_bucket() {
+    let (origin, other) = (Origin::new(), Origin::new());
+    let log = TestLog::new(OTHER_ID);
+    origin.publish(&log, once()).unwrap();
+    for _ in 0..2 {
+        let refused = other.publish(&log, once()).unwrap_err();
+        assert!(matches!(refused, PublishError::OtherDatabase { .. }), "{refused}");
+        // Also one that is published elsewhere.
+        other.publish(&TestLog::new(OTHER_ID), once()).unwrap();
+    }
+    assert_eq!(slots(&log, layout::LOG), [1]);
+    // The heartbeat of another database says nothing about this one.
+    let mixed = TestLog::new(OTHER_ID);
+    mixed.put_alive(9, [9; 32], 90);
+    assert_eq!(origin.publish(&mixed, once()).unwrap().slot, 1);
+}
+
+#[test]
+fn a_log_that_lost_its_end_is_not_continued() {
+    let origin = Origin::new();
+    let log = four_entries(&origin);
+    let note = origin.note();
+    let heartbeat = log.bucket().get(layout::ALIVE).unwrap().unwrap().bytes;
+    log.remove(&layout::log(4));
+    // The note and the heartbeat each know of the last entry. So does the note that names only one more slot.
+    for (has_note, has_heartbeat) in [(true, true), (true, false), (false, true)] {
+        let known = if has_note { note.clone() } else { PublishedNote { slot: 0, ..note.clone() } };
+        known.write(&origin.path()).unwrap();
+        log.remove(layout::ALIVE);
+        if has_heartbeat {
+            log.bucket().put(layout::ALIVE, &heartbeat).unwrap();
+        }
+        let refused = origin.publish(&log, once()).unwrap_err();
+        let is_expected = matches!(refused, PublishError::WentBack { slot: 3, known: 4, .. });
+        assert!(is_expected, "{has_note} {has_heartbeat}: {refused}");
+    }
+    log.empty();
+    note.write(&origin.path()).unwrap();
+    let refused = origin.publish(&log, once()).unwrap_err();
+    assert!(matches!(refused, PublishError::Emptied { slot: 4, .. }), "{refused}");
+    assert_eq!(slots(&log, layout::LOG), [0; 0]);
+    let round = origin.publish(&log, PublishSettings { start_over: true, ..once() }).unwrap();
+    assert_eq!((round.slot, slots(&log, layout::STATES)), (5, vec![5]));
+}
+
+#[test]
+fn a_running_publisher_checks_the_bucket_again_before_each_heartbeat() {
+    let origin = Origin::new();
+    let log = four_entries(&origin);
+    let mut publisher = origin.start(&log, once()).unwrap();
+    let beat = |publisher: &mut Publisher| {
+        publisher.heartbeat.make_due();
+        publisher.heartbeat_if_due()
+    };
+    beat(&mut publisher).unwrap();
+    assert_eq!(publisher.wanted_state, None);
+    // The manifest of the newest state is gone: a state next to the log replaces it.
+    let manifest = log.bucket().get(&layout::state(3)).unwrap().unwrap().bytes;
+    log.remove(&layout::state(3));
+    beat(&mut publisher).unwrap();
+    assert_eq!(publisher.wanted_state, Some(WantedState::NextToLog));
+    log.bucket().put(&layout::state(3), &manifest).unwrap();
+    // The last entry is gone: only a state as the next entry replaces it.
+    publisher.wanted_state = None;
+    let last = log.bucket().get(&layout::log(4)).unwrap().unwrap().bytes;
+    log.remove(&layout::log(4));
+    beat(&mut publisher).unwrap();
+    assert_eq!(publisher.wanted_state, Some(WantedState::Entry));
+    log.bucket().put(&layout::log(4), &last).unwrap();
+    // Another publisher is further.
+    publisher.wanted_state = None;
+    log.put(5, [9; 32], "another publisher");
+    let fenced = beat(&mut publisher).unwrap_err();
+    assert!(fenced.is_fenced(), "{fenced}");
+    assert!(origin.note().fenced.is_some_and(|by| by.contains("published slot 5")));
+}
+
+#[test]
+fn lost_entries_and_parts_are_looked_for_in_lists() {
+    for part_is_lost in [true, false] {
+        let origin = Origin::new();
+        let log = four_entries(&origin);
+        origin.commit();
+        origin.publish(&log, once()).unwrap();
+        let mut publisher = origin.start(&log, once()).unwrap();
+        let parts = log.bucket().list(layout::PARTS, None).unwrap();
+        let of_newest = parts.iter().find(|part| layout::parse_part(&part.name).unwrap().slot == 3).unwrap();
+        // The state of slot 3 and the entry of slot 4, which is not the last one.
+        log.remove(if part_is_lost { of_newest.name.clone() } else { layout::log(4) }.as_str());
+        publisher.heartbeat.count = 0;
+        for (count, expected) in [(28, None), (29, Some(WantedState::NextToLog))] {
+            publisher.heartbeat.count = count;
+            publisher.heartbeat.make_due();
+            publisher.heartbeat_if_due().unwrap();
+            assert_eq!(publisher.wanted_state, expected, "after {count} heartbeats, a part: {part_is_lost}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! A log with made-up content in a folder, for tests. Slot N ends with seq 10 N.
+
+use std::fs::{self, File};
+use std::time::{Duration, UNIX_EPOCH};
+
+use super::entry::{self, EntryHeader};
+use super::frame::Hash;
+use super::layout;
+use super::report::Heartbeat;
+use super::state::{Manifest, PartRef, encode_part};
+use crate::bucket::Bucket;
+use crate::model::{CommitInfo, DatabaseId, Head, RowDigest, Timestamp};
+use crate::store::replication::SCHEMA;
+
+pub const ID: DatabaseId = DatabaseId([3; 16]);
+pub const OTHER_ID: DatabaseId = DatabaseId([4; 16]);
+
+pub struct TestLog {
+    pub folder: tempfile::TempDir,
+    pub id: DatabaseId,
+}
+
+/// The time in heartbeats and entries.
+pub fn time() -> Timestamp {
+    Timestamp::from_unix_s(1_800_000_000)
+}
+
+pub fn head(slot: u64) -> Head {
+    Head { seq: slot * 10, lineage: [u8::try_from(slot).unwrap(); 16] }
+}
+
+pub fn open(folder: &std::path::Path) -> Bucket {
+    Bucket::open_with(&format!("file://{}", folder.display()).parse().unwrap(), None, &[]).unwrap()
+}
+
+impl TestLog {
+    pub fn new(id: DatabaseId) -> TestLog {
+        TestLog { folder: tempfile::tempdir().unwrap(), id }
+    }
+
+    /// A log whose first entry is a state with a manifest, followed by commits up to slot `last`, with a heartbeat.
+    /// Returns the hash of each slot from 1.
+    pub fn up_to(last: u64) -> (TestLog, Vec<Hash>) {
+        let log = TestLog::new(ID);
+        let mut hashes = vec![log.put_state(1, Hash::default())];
+        log.put_manifest(1, hashes[0], Vec::new());
+        for slot in 2..=last {
+            hashes.push(log.put(slot, hashes[hashes.len() - 1], "origin"));
+        }
+        log.put_alive(last, hashes[hashes.len() - 1], last * 10);
+        (log, hashes)
+    }
+
+    pub fn bucket(&self) -> Bucket {
+        open(self.folder.path())
+    }
+
+    fn header(&self, slot: u64, parent: Hash, who: &str) -> EntryHeader {
+        let Head { seq, lineage } = head(slot);
+        EntryHeader {
+            id: self.id,
+            slot,
+            parent,
+            schema: SCHEMA,
+            who: who.to_owned(),
+            at: time(),
+            commits: Vec::new(),
+            seq,
+            lineage,
+            digest: RowDigest([slot; 4]),
+            state: None,
+        }
+    }
+
+    fn put_entry(&self, header: &EntryHeader, changes: &[&[u8]]) -> Hash {
+        let (bytes, hash) = entry::encode(header, changes).unwrap();
+        self.bucket().put(&layout::log(header.slot), &bytes).unwrap();
+        hash
+    }
+
+    /// Puts an entry with one commit. `who` distinguishes entries of one slot.
+    pub fn put(&self, slot: u64, parent: Hash, who: &str) -> Hash {
+        let (base, Head { seq, lineage }) = (head(slot - 1), head(slot));
+        let digest = RowDigest([slot; 4]);
+        let commit =
+            CommitInfo { first_seq: base.seq + 1, last_seq: seq, lineage, time: time(), base, digest, bytes: 3 };
+        self.put_entry(&EntryHeader { commits: vec![commit], ..self.header(slot, parent, who) }, &[b"abc"])
+    }
+
+    /// Puts an entry that is a whole state.
+    pub fn put_state(&self, slot: u64, parent: Hash) -> Hash {
+        self.put_entry(&EntryHeader { state: Some(Vec::new()), ..self.header(slot, parent, "origin") }, &[])
+    }
+
+    pub fn put_manifest(&self, slot: u64, entry_hash: Hash, parts: Vec<PartRef>) {
+        let Head { seq, lineage } = head(slot);
+        let (id, digest) = (self.id, RowDigest([slot; 4]));
+        let manifest = Manifest { id, slot, entry_hash, schema: SCHEMA, seq, lineage, digest, at: time(), parts };
+        self.bucket().put(&layout::state(slot), &manifest.encode().unwrap().0).unwrap();
+    }
+
+    /// Puts a part; returns the reference to it.
+    pub fn put_part(&self, slot: u64, random: &str, index: usize) -> PartRef {
+        let (bytes, part) = encode_part(layout::part(slot, random, index), b"rows").unwrap();
+        self.bucket().put(&part.name, &bytes).unwrap();
+        part
+    }
+
+    pub fn put_alive(&self, slot: u64, hash: Hash, seq: u64) {
+        let alive = Heartbeat { id: self.id, slot, hash, seq, at: time(), who: "origin".to_owned() };
+        self.bucket().put(layout::ALIVE, &alive.encode().unwrap()).unwrap();
+    }
+
+    pub fn remove(&self, name: &str) {
+        self.bucket().delete(name).unwrap();
+    }
+
+    /// Sets when the store says that an object was written.
+    pub fn date(&self, name: &str, at: Timestamp) {
+        let then = UNIX_EPOCH + Duration::from_secs(u64::try_from(at.unix_s()).unwrap());
+        File::options().write(true).open(self.folder.path().join(name)).unwrap().set_modified(then).unwrap();
+    }
+
+    /// Removes all objects. The folder stays.
+    pub fn empty(&self) {
+        for found in fs::read_dir(self.folder.path()).unwrap().map(Result::unwrap) {
+            if found.path().is_dir() {
+                fs::remove_dir_all(found.path()).unwrap();
+            } else {
+                fs::remove_file(found.path()).unwrap();
+            }
+        }
+    }
+}

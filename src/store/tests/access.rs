@@ -1,0 +1,237 @@
+//! Licenses, keys and restores at times that are seconds apart.
+
+use std::time::Duration;
+
+use super::{Sample, batch, conference, conferences, everything, id, in_country, snapshot};
+use crate::model::key::KeyStatus;
+use crate::model::{Dataset, KeyRecord, Timestamp};
+use crate::store::restore::Restoration;
+use crate::store::write::licensing::KeySettings;
+use crate::store::{StoreError, Writer};
+
+fn at(unix_s: i64) -> Timestamp {
+    Timestamp::from_unix_s(unix_s)
+}
+
+fn key(sample: &Sample, id: &str) -> KeyRecord {
+    (**sample.snapshot().list_keys().into_iter().find(|key| key.id == id).unwrap()).clone()
+}
+
+#[test]
+fn a_replaced_key_keeps_its_settings_and_ends_after_the_overlap() {
+    let sample = Sample::new();
+    let settings = KeySettings {
+        label: Some("warehouse".to_owned()),
+        expires_at: Some(at(9_000)),
+        allowed_ips: vec!["192.0.2.0/24".parse().unwrap()],
+    };
+    sample.edit_at(1_000, |edit| edit.set_license("all", everything(), None).unwrap());
+    let old = sample.edit_at(2_000, |edit| edit.create_key("all", settings).unwrap().1);
+    let new = sample.edit_at(3_000, |edit| edit.replace_key(&old.id, 600).unwrap().1);
+    assert_eq!(new, KeyRecord { id: new.id.clone(), created_at: at(3_000), ..old.clone() });
+    let stored = key(&sample, &old.id);
+    assert_eq!((stored.revoked_at, stored.replaced_by.as_ref()), (Some(at(3_600)), Some(&new.id)));
+    assert_eq!(stored.created_at, at(2_000));
+    for (time, expected) in [(3_599, KeyStatus::Replaced), (3_600, KeyStatus::Revoked), (9_000, KeyStatus::Revoked)] {
+        assert_eq!(stored.status(at(time)), expected, "{time}");
+    }
+    // It is replaced once, and can be revoked before its end, but not twice.
+    sample.edit_at(3_100, |edit| {
+        let again = edit.replace_key(&old.id, 600).unwrap_err();
+        assert!(matches!(again, StoreError::KeyOutOfUse { status: "replaced", .. }), "{again}");
+        assert_eq!(edit.revoke_key(&old.id).unwrap().revoked_at, Some(at(3_100)));
+        let again = edit.revoke_key(&old.id).unwrap_err();
+        assert!(matches!(again, StoreError::KeyOutOfUse { status: "revoked", .. }), "{again}");
+    });
+    sample.edit_at(9_000, |edit| {
+        let expired = edit.replace_key(&new.id, 600).unwrap_err();
+        assert!(matches!(expired, StoreError::KeyOutOfUse { status: "expired", .. }), "{expired}");
+    });
+}
+
+#[test]
+fn a_license_takes_all_its_keys_along() {
+    let sample = Sample::new();
+    let expiring = |unix_s| KeySettings { expires_at: Some(at(unix_s)), ..KeySettings::default() };
+    sample.edit_at(1_000, |edit| {
+        edit.set_license("gone", everything(), None).unwrap();
+        edit.set_license("stays", everything(), None).unwrap();
+    });
+    let [active, overlapping, expired, revoked, other] = sample.edit_at(2_000, |edit| {
+        let mut new = |license: &str, settings| edit.create_key(license, settings).unwrap().1.id;
+        let plain = KeySettings::default;
+        [
+            new("gone", plain()),
+            new("gone", plain()),
+            new("gone", expiring(2_500)),
+            new("gone", plain()),
+            new("stays", plain()),
+        ]
+    });
+    let new = sample.edit_at(3_000, |edit| {
+        edit.revoke_key(&revoked).unwrap();
+        edit.replace_key(&overlapping, 86_400).unwrap().1.id
+    });
+    let count = sample.edit_at(4_000, |edit| edit.remove_license("gone").unwrap());
+    assert_eq!(count, 3, "the active one, the one in its overlap, and its successor");
+    for (id, expected) in [(&active, 4_000), (&overlapping, 4_000), (&new, 4_000), (&expired, 4_000), (&revoked, 3_000)]
+    {
+        assert_eq!(key(&sample, id).revoked_at, Some(at(expected)), "{id}");
+    }
+    assert_eq!(key(&sample, &other).revoked_at, None);
+}
+
+#[test]
+fn records_enter_a_license_in_the_order_of_their_last_changes() {
+    let sample = Sample::new();
+    let spanish = |number| conference(number, |fields| fields.country = Some("Spain".to_owned()));
+    sample.edit_at(1_000, |edit| edit.apply(&batch([spanish(5)])).unwrap());
+    sample.edit_at(2_000, |edit| edit.apply(&batch([spanish(3), spanish(9)])).unwrap());
+    sample.edit_at(3_000, |edit| edit.apply(&batch([spanish(1)])).unwrap());
+    sample.edit_at(4_000, |edit| edit.set_license("spain", in_country("France"), None).unwrap());
+    let change = sample.edit_at(5_000, |edit| edit.set_license("spain", in_country("Spain"), None).unwrap());
+    assert_eq!(change.effects.iter().map(|effect| effect.entering).collect::<Vec<_>>(), [4]);
+    let snapshot = sample.snapshot();
+    let license = snapshot.find_license_named("spain").unwrap();
+    let entries = snapshot.entries(license, Dataset::Conferences, 0).unwrap();
+    let order: Vec<u64> = entries.after(0).map(|entry| entry.id.get()).collect();
+    assert_eq!(order, [5, 3, 9, 1]);
+}
+
+#[test]
+fn licenses_share_a_feed_until_the_last_one_leaves_it() {
+    let sample = Sample::new();
+    sample.edit(|edit| edit.apply(&batch((1..4).map(|number| conference(number, |_| {})))).unwrap());
+    sample.edit(|edit| edit.set_license("one", conferences(), None).unwrap());
+    sample.edit(|edit| edit.set_license("two", conferences(), Some(7)).unwrap());
+    let feed = |name: &str| {
+        let snapshot = sample.snapshot();
+        snapshot.find_license_named(name).and_then(|license| license.feed(Dataset::Conferences))
+    };
+    let shared = feed("one").unwrap();
+    assert_eq!(feed("two"), Some(shared));
+    assert_eq!(sample.snapshot().feeds.len(), 3, "the shared feed and two baselines");
+    let seqs = |name: &str| {
+        let snapshot = sample.snapshot();
+        (snapshot.commit().seq, snapshot.find_license_named(name).unwrap().scope_seq)
+    };
+    let before = seqs("two");
+    let change = sample.edit(|edit| edit.set_license("two", conferences(), Some(8)).unwrap());
+    assert!(!change.scope_changed && change.rate_limit_changed && !change.created);
+    assert_eq!(seqs("two"), (before.0 + 1, before.1), "tokens stay valid");
+    let same = sample.edit(|edit| edit.set_license("two", conferences(), None).unwrap());
+    assert!(!same.scope_changed && !same.rate_limit_changed);
+    assert_eq!(seqs("two").0, before.0 + 1, "nothing is changed");
+    sample.edit(|edit| edit.set_license("one", in_country("Spain"), None).unwrap());
+    assert_eq!((feed("two"), feed("one") == Some(shared)), (Some(shared), false));
+    assert!(sample.snapshot().feeds.contains_key(&shared));
+    sample.edit(|edit| edit.remove_license("two").unwrap());
+    let feeds = sample.snapshot().feeds.len();
+    assert_eq!(feeds, 2, "the feed and the baseline of the license that is left");
+}
+
+/// A database, its backup of an earlier moment, and what is done in between.
+fn restored(between: impl FnOnce(&Sample), yes: impl FnOnce(&Restoration)) -> Sample {
+    let sample = Sample::new();
+    sample.edit_at(1_000, |edit| {
+        for name in ["changed", "limited", "renewed", "removed", "same"] {
+            edit.set_license(name, conferences(), Some(50)).unwrap();
+        }
+    });
+    sample.copy_to("backup.redb");
+    between(&sample);
+    let restoration = Restoration::prepare(&sample.path(), &sample.at("backup.redb"), Duration::ZERO).unwrap();
+    yes(&restoration);
+    restoration.finish().unwrap();
+    sample
+}
+
+#[test]
+fn a_restore_tells_each_difference_of_licenses() {
+    restored(
+        |sample| {
+            sample.edit_at(2_000, |edit| {
+                edit.set_license("changed", everything(), None).unwrap();
+                edit.set_license("limited", conferences(), Some(60)).unwrap();
+                edit.remove_license("renewed").unwrap();
+                edit.set_license("renewed", conferences(), Some(50)).unwrap();
+                edit.remove_license("removed").unwrap();
+                edit.set_license("added", conferences(), None).unwrap();
+            });
+        },
+        |restoration| {
+            let found = restoration.differences();
+            let told: Vec<(&str, &str)> =
+                found.licenses.iter().map(|found| (found.license.as_str(), found.change)).collect();
+            let expected = [
+                ("added", "is not in the backup"),
+                ("changed", "has another scope in the backup"),
+                ("limited", "has another rate limit in the backup"),
+                ("removed", "comes back with the backup"),
+                ("renewed", "is another license of the same name in the backup"),
+            ];
+            let mut told = told;
+            told.sort_unstable();
+            assert_eq!(told, expected);
+            assert_eq!(found.restored_to, Some(at(1_000).to_string()));
+            assert_eq!(found.replaced_from, Some(at(2_000).to_string()));
+        },
+    );
+}
+
+#[test]
+fn a_revocation_that_a_restore_keeps_is_as_old_as_the_restored_state() {
+    let sample = Sample::new();
+    let [now_revoked, overlapping, sooner, kept] = sample.edit_at(1_000, |edit| {
+        edit.set_license("all", everything(), None).unwrap();
+        [(); 4].map(|()| edit.create_key("all", KeySettings::default()).unwrap().1.id)
+    });
+    sample.edit_at(1_500, |edit| edit.replace_key(&sooner, 100).unwrap());
+    sample.copy_to("backup.redb");
+    // Far in the future, as by a clock that was ahead: times never go back, so it counts.
+    let ahead = crate::model::time::now().plus_s(10_000).unix_s();
+    sample.edit_at(ahead, |edit| {
+        edit.revoke_key(&now_revoked).unwrap();
+        edit.revoke_key(&sooner).unwrap_err();
+        edit.replace_key(&overlapping, 5_000).unwrap();
+    });
+    let restoration = Restoration::prepare(&sample.path(), &sample.at("backup.redb"), Duration::ZERO).unwrap();
+    let differences = restoration.differences();
+    assert_eq!(differences.keys_that_stay_revoked, std::slice::from_ref(&now_revoked));
+    assert_eq!(differences.keys_that_stop.len(), 1, "the successor of the replaced key");
+    restoration.finish().unwrap();
+    assert_eq!(key(&sample, &now_revoked).revoked_at, Some(at(1_500)), "revoked whatever the clock says");
+    let replaced = key(&sample, &overlapping);
+    assert_eq!(replaced.revoked_at, Some(at(ahead + 5_000)), "its overlap is not cut short");
+    assert!(replaced.replaced_by.is_some());
+    assert_eq!(key(&sample, &sooner).revoked_at, Some(at(1_500)), "its overlap is over");
+    assert_eq!(key(&sample, &kept).revoked_at, None);
+}
+
+#[test]
+fn a_restore_keeps_the_secret_and_renews_every_lineage() {
+    let lineages = |sample: &Sample| {
+        let commits = sample.snapshot().list_commits(0, usize::MAX).unwrap();
+        let seqs: Vec<u64> = commits.iter().map(|commit| commit.seq).rev().collect();
+        let snapshot = sample.snapshot();
+        seqs.into_iter().map(|seq| (seq, snapshot.commit_of(seq).unwrap().lineage)).collect::<Vec<_>>()
+    };
+    let other = Sample::new();
+    other.edit(|edit| edit.set_license("all", everything(), None).unwrap());
+    other.edit(|edit| edit.set_license("more", everything(), None).unwrap());
+    let backup = other.copy_to("backup.redb");
+    let before = lineages(&other);
+    let sample = Sample::new();
+    sample.edit(|edit| edit.set_license("mine", everything(), None).unwrap());
+    let secret = *sample.snapshot().secret();
+    Restoration::prepare(&sample.path(), &backup, Duration::ZERO).unwrap().finish().unwrap();
+    assert_eq!(*sample.snapshot().secret(), secret);
+    let after = lineages(&sample);
+    assert_eq!(after.len(), before.len() + 1, "and the restore itself");
+    for ((seq, lineage), (same, earlier)) in after.iter().zip(&before) {
+        assert!(seq == same && lineage != earlier, "seq {seq}");
+    }
+    assert_eq!(snapshot(&backup).commit().lineage, before[1].1, "the backup is as it was");
+    Writer::open(&sample.path(), Duration::ZERO).unwrap();
+    assert!(sample.snapshot().find_record::<crate::model::ConferenceFields>(id(1)).unwrap().is_none());
+}

@@ -1,0 +1,517 @@
+//! Each kind of damage is found by the check, in its table.
+
+use redb::{ReadableTable, TableDefinition, WriteTransaction};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{Sample, batch, conference, everything, id, in_country, organization, removal, tag};
+use crate::model::time::now;
+use crate::model::{Dataset, FeedId, KeyRecord, License, LicenseId, Organization, Tag, Timestamp};
+use crate::store::Batch;
+use crate::store::check::{CheckReport, check};
+use crate::store::format::codec::{StoredCommit, hash, seal, seal_under, unseal, unseal_under};
+use crate::store::format::feed::FeedHead;
+use crate::store::format::tables::{self, TOMBSTONE};
+
+type Rows = TableDefinition<'static, u64, &'static [u8]>;
+
+const CONFERENCES: u8 = Dataset::Conferences as u8;
+
+/// A published database: `all` and `same` share their feeds, `moved` was of Spain and is of France.
+fn sample() -> Sample {
+    let sample = Sample::new();
+    let of = |country: &'static str| {
+        move |fields: &mut crate::model::ConferenceFields| {
+            fields.country = Some(country.to_owned());
+        }
+    };
+    let first = conference(1, |fields| {
+        fields.country = Some("Spain".to_owned());
+        fields.organizations = vec![id(1)].into();
+        fields.tags = vec![id(1)].into();
+    });
+    let rows = [first, conference(2, of("France")), conference(3, of("Spain")), conference(4, of("France"))];
+    sample.edit_at(1_000, |edit| {
+        let organizations = [organization(1, "One"), organization(2, "Two")];
+        let tags = [tag(1, "One"), tag(2, "Two")];
+        let all = Batch {
+            organizations: organizations.into_iter().map(|row| (row.id(), Some(row))).collect(),
+            tags: tags.into_iter().map(|row| (row.id(), Some(row))).collect(),
+            ..batch(rows)
+        };
+        edit.apply(&all).unwrap();
+    });
+    for (name, scope) in [("all", everything()), ("same", everything()), ("moved", in_country("Spain"))] {
+        sample.edit(|edit| edit.set_license(name, scope, None).unwrap());
+    }
+    sample.edit(|edit| edit.set_license("moved", in_country("France"), None).unwrap());
+    sample.edit(|edit| edit.create_key("all", Default::default()).unwrap());
+    sample.writer().mark_published().unwrap();
+    sample.edit(|edit| edit.apply(&batch([conference(2, of("France")), conference(5, of("Italy"))])).unwrap());
+    sample.edit(|edit| edit.apply(&removal([5])).unwrap());
+    sample
+}
+
+fn examine(sample: &Sample) -> CheckReport {
+    check(&mut sample.writer()).unwrap()
+}
+
+fn row<T: DeserializeOwned>(tx: &WriteTransaction, table: Rows, key: u64) -> T {
+    unseal("row", tx.open_table(table).unwrap().get(key).unwrap().unwrap().value()).unwrap()
+}
+
+fn put<T: Serialize>(tx: &WriteTransaction, table: Rows, key: u64, row: &T) {
+    tx.open_table(table).unwrap().insert(key, seal(row).unwrap().as_slice()).unwrap();
+}
+
+fn license(tx: &WriteTransaction, name: &str) -> License {
+    let licenses = tx.open_table(tables::LICENSES).unwrap();
+    let mut rows = licenses.iter().unwrap().map(|row| unseal("licenses", row.unwrap().1.value()).unwrap());
+    rows.find(|license: &License| license.name == name).unwrap()
+}
+
+fn change_license(tx: &WriteTransaction, name: &str, change: impl FnOnce(&mut License)) {
+    let mut license = license(tx, name);
+    change(&mut license);
+    put(tx, tables::LICENSES, license.id.0, &license);
+}
+
+fn feed(tx: &WriteTransaction, name: &str) -> u64 {
+    license(tx, name).feed(Dataset::Conferences).unwrap().0
+}
+
+fn baseline(tx: &WriteTransaction, name: &str) -> u64 {
+    license(tx, name).subscriptions[Dataset::Conferences].unwrap().baseline.0
+}
+
+fn change_commit(tx: &WriteTransaction, change: impl FnOnce(&mut StoredCommit)) {
+    let last = tx.open_table(tables::COMMITS).unwrap().last().unwrap().unwrap().0.value();
+    let mut commit: StoredCommit = row(tx, tables::COMMITS, last);
+    change(&mut commit);
+    put(tx, tables::COMMITS, last, &commit);
+}
+
+fn change_key(tx: &WriteTransaction, change: impl FnOnce(&mut KeyRecord)) {
+    let mut keys = tx.open_table(tables::KEYS).unwrap();
+    let (hash, mut key) = {
+        let (hash, bytes) = keys.first().unwrap().unwrap();
+        (hash.value(), unseal_under::<KeyRecord>("keys", &hash.value(), bytes.value()).unwrap())
+    };
+    change(&mut key);
+    keys.insert(hash, seal_under(&hash, &key).unwrap().as_slice()).unwrap();
+}
+
+/// Changes a bit of the hash by which a key is found.
+fn change_key_hash(tx: &WriteTransaction) {
+    let mut keys = tx.open_table(tables::KEYS).unwrap();
+    let (mut hash, row) = {
+        let (hash, row) = keys.first().unwrap().unwrap();
+        (hash.value(), row.value().to_vec())
+    };
+    keys.remove(hash).unwrap();
+    hash[31] ^= 0x20;
+    keys.insert(hash, row.as_slice()).unwrap();
+}
+
+/// The seq of a conference's log row.
+fn log_seq(tx: &WriteTransaction, number: u64) -> u64 {
+    tx.open_table(tables::RECORDS).unwrap().get((CONFERENCES, number)).unwrap().unwrap().value()
+}
+
+/// Writes an entry into both tables of a feed, in place of the one that is there.
+fn put_entry(tx: &WriteTransaction, feed: u64, number: u64, seq: u64, log_seq: u64) {
+    let mut by_id = tx.open_table(tables::FEED_RECORDS).unwrap();
+    let mut by_seq = tx.open_table(tables::FEED_ENTRIES).unwrap();
+    let old = by_id.insert((feed, number), (seq, log_seq)).unwrap().map(|old| old.value().0);
+    if let Some(old) = old {
+        by_seq.remove((feed, old)).unwrap();
+    }
+    by_seq.insert((feed, seq), (number, log_seq)).unwrap();
+}
+
+fn entry(tx: &WriteTransaction, feed: u64, number: u64) -> (u64, u64) {
+    tx.open_table(tables::FEED_RECORDS).unwrap().get((feed, number)).unwrap().unwrap().value()
+}
+
+fn no_such_feed(tx: &WriteTransaction) {
+    put(tx, tables::FEEDS, 777, &FeedHead::empty(FeedId(777), Dataset::Conferences));
+}
+
+/// What is damaged, the table that is named, and a part of the message.
+type Damage = (&'static str, fn(&WriteTransaction), &'static str, &'static str);
+
+const DAMAGES: [Damage; 45] = [
+    (
+        "two organizations of one name",
+        |tx| {
+            let one: Organization = row(tx, tables::ORGANIZATIONS, 1);
+            put(tx, tables::ORGANIZATIONS, 2, &organization(2, one.fields().name.as_deref().unwrap()));
+        },
+        "organizations",
+        "the name `One` occurs twice",
+    ),
+    (
+        "two tags of one name",
+        |tx| {
+            let one: Tag = row(tx, tables::TAGS, 1);
+            put(tx, tables::TAGS, 2, &tag(2, one.fields().name.as_deref().unwrap()));
+        },
+        "tags",
+        "occurs twice",
+    ),
+    ("commits that overlap", |tx| change_commit(tx, |row| row.first_seq -= 1), "commits", "does not follow seq"),
+    (
+        "a commit before its predecessor",
+        |tx| change_commit(tx, |row| row.time = Timestamp::from_unix_s(2_000)),
+        "commits",
+        "is earlier than the one before it",
+    ),
+    (
+        "a record without a row",
+        |tx| drop(tx.open_table(tables::RECORDS).unwrap().insert((CONFERENCES, 3), 9_999).unwrap()),
+        "records",
+        "conferences 3 has no row at seq 9999",
+    ),
+    (
+        "the row of another record",
+        |tx| {
+            let other = log_seq(tx, 1);
+            tx.open_table(tables::RECORDS).unwrap().insert((CONFERENCES, 3), other).unwrap();
+        },
+        "records",
+        "is not of record 3",
+    ),
+    (
+        "a name that records do not show",
+        |tx| put(tx, tables::ORGANIZATIONS, 1, &organization(1, "Another")),
+        "log",
+        "does not match its record",
+    ),
+    (
+        "a log row that does not match its hash",
+        |tx| {
+            let (number, _, text) = {
+                let log = tx.open_table(tables::LOG).unwrap();
+                let found = log.get((CONFERENCES, log_seq(tx, 3))).unwrap().unwrap();
+                let (number, hash, text) = found.value();
+                (number, hash, text.to_vec())
+            };
+            let mut log = tx.open_table(tables::LOG).unwrap();
+            log.insert((CONFERENCES, log_seq(tx, 3)), (number, hash(b"other"), text.as_slice())).unwrap();
+        },
+        "log",
+        "does not match its hash",
+    ),
+    (
+        "an organization that is gone",
+        |tx| drop(tx.open_table(tables::ORGANIZATIONS).unwrap().remove(1).unwrap()),
+        "records",
+        "which does not exist",
+    ),
+    (
+        "a tag that is gone",
+        |tx| drop(tx.open_table(tables::TAGS).unwrap().remove(1).unwrap()),
+        "records",
+        "which does not exist",
+    ),
+    (
+        "a log row without a record",
+        |tx| {
+            let text = b"{}".as_slice();
+            tx.open_table(tables::LOG).unwrap().insert((CONFERENCES, 8_888), (8, hash(text), text)).unwrap();
+        },
+        "log",
+        "5 rows of conferences for 4 records",
+    ),
+    (
+        "a wrong count of records",
+        |tx| change_commit(tx, |row| row.records[Dataset::Conferences] += 1),
+        "commits",
+        "the last commit counts 5 conferences, there are 4",
+    ),
+    (
+        "a link that is missing",
+        |tx| drop(tx.open_table(tables::LINKS).unwrap().pop_first().unwrap()),
+        "links",
+        "is missing",
+    ),
+    (
+        "a link too many",
+        |tx| drop(tx.open_table(tables::LINKS).unwrap().insert((1, 2, CONFERENCES, 1), ()).unwrap()),
+        "links",
+        "is not in the record",
+    ),
+    (
+        "a license of the future",
+        |tx| change_license(tx, "all", |license| license.scope_seq = 9_999),
+        "licenses",
+        "beyond the last commit",
+    ),
+    (
+        "a feed without its dataset",
+        |tx| change_license(tx, "moved", |license| license.scope.datasets.clear()),
+        "licenses",
+        "does not match its feeds: conferences",
+    ),
+    (
+        "a dataset without its feed",
+        |tx| {
+            change_license(tx, "moved", |license| {
+                license.scope.datasets.insert(Dataset::Journals);
+            });
+        },
+        "licenses",
+        "does not match its feeds: journals",
+    ),
+    (
+        "one feed for two scopes",
+        |tx| change_license(tx, "same", |license| license.scope.countries = Some(["Spain".to_owned()].into())),
+        "licenses",
+        "but have different scopes",
+    ),
+    (
+        "a license that joined later than it was changed",
+        |tx| {
+            change_license(tx, "all", |license| {
+                let subscription = license.subscriptions[Dataset::Conferences].as_mut().unwrap();
+                subscription.joined_at = license.scope_seq + 1;
+            });
+        },
+        "licenses",
+        "after it was changed last",
+    ),
+    (
+        "a hidden record in a baseline",
+        |tx| {
+            let (feed, seq) = (baseline(tx, "moved"), log_seq(tx, 3));
+            let (at, _) = entry(tx, feed, 3);
+            put_entry(tx, feed, 3, at, seq);
+        },
+        "feed_records",
+        "conferences 3 is live in the baseline of license `moved`, which must not show it",
+    ),
+    (
+        "another log seq in a baseline",
+        |tx| {
+            let (feed, seq) = (baseline(tx, "moved"), log_seq(tx, 4));
+            let (at, _) = entry(tx, feed, 4);
+            put_entry(tx, feed, 4, at, seq + 1);
+        },
+        "feed_records",
+        "conferences 4 has another log seq in the baseline of license `moved`",
+    ),
+    (
+        "a record that a baseline lost",
+        |tx| {
+            let feed = baseline(tx, "moved");
+            let (at, _) = entry(tx, feed, 4);
+            put_entry(tx, feed, 4, at, TOMBSTONE);
+        },
+        "feed_records",
+        "conferences 4 is not live in the baseline of license `moved`, which must show it",
+    ),
+    (
+        "a hidden record in a feed",
+        |tx| {
+            let (feed, seq) = (feed(tx, "moved"), log_seq(tx, 3));
+            put_entry(tx, feed, 3, seq, seq);
+        },
+        "feed_records",
+        "whose licenses must not show it",
+    ),
+    (
+        "another seq in a feed",
+        |tx| {
+            let feed = feed(tx, "moved");
+            let (seq, log_seq) = entry(tx, feed, 4);
+            put_entry(tx, feed, 4, seq + 1, log_seq);
+        },
+        "feed_records",
+        "conferences 4 has another seq in feed",
+    ),
+    (
+        "another log seq in a feed",
+        |tx| {
+            let (feed, other) = (feed(tx, "moved"), log_seq(tx, 3));
+            put_entry(tx, feed, 4, other, other);
+        },
+        "feed_records",
+        "conferences 4 has another seq in feed",
+    ),
+    (
+        "a record that a feed lost",
+        |tx| {
+            let feed = feed(tx, "moved");
+            let (seq, _) = entry(tx, feed, 4);
+            put_entry(tx, feed, 4, seq, TOMBSTONE);
+        },
+        "feed_records",
+        "conferences 4 is not live in feed",
+    ),
+    (
+        "an entry of the future",
+        |tx| {
+            let (feed, seq) = (feed(tx, "moved"), 9_999);
+            put_entry(tx, feed, 4, seq, seq);
+        },
+        "feed_records",
+        "beyond the last commit",
+    ),
+    (
+        "an entry that the index by id has otherwise",
+        |tx| {
+            let feed = feed(tx, "moved");
+            let (seq, _) = entry(tx, feed, 4);
+            tx.open_table(tables::FEED_ENTRIES).unwrap().insert((feed, seq), (4, seq + 1)).unwrap();
+        },
+        "feed_entries",
+        "does not match its index by id",
+    ),
+    (
+        "an entry that is missing",
+        |tx| {
+            let feed = feed(tx, "moved");
+            let (seq, _) = entry(tx, feed, 4);
+            tx.open_table(tables::FEED_ENTRIES).unwrap().remove((feed, seq)).unwrap();
+        },
+        "feed_entries",
+        "has no entry at seq",
+    ),
+    (
+        "a head that does not add up",
+        |tx| {
+            let feed = feed(tx, "moved");
+            let head: FeedHead = row(tx, tables::FEEDS, feed);
+            put(tx, tables::FEEDS, feed, &FeedHead { newest_seq: head.newest_seq - 1, ..head });
+        },
+        "feeds",
+        "do not add up to its head",
+    ),
+    ("a feed of nobody", no_such_feed, "feeds", "no license uses feed 777"),
+    (
+        "entries of nobody by seq",
+        |tx| drop(tx.open_table(tables::FEED_ENTRIES).unwrap().insert((777, 1), (1, 1)).unwrap()),
+        "feed_entries",
+        "no license uses feed 777",
+    ),
+    (
+        "entries of nobody by id",
+        |tx| drop(tx.open_table(tables::FEED_RECORDS).unwrap().insert((777, 1), (1, 1)).unwrap()),
+        "feed_records",
+        "no license uses feed 777",
+    ),
+    (
+        "a key without a license",
+        |tx| change_key(tx, |key| key.license = LicenseId(7)),
+        "keys",
+        "has a license that does not exist",
+    ),
+    ("a key that is found by another hash", change_key_hash, "keys", "a row does not match its hash"),
+    (
+        "a secret with another bit",
+        |tx| {
+            let mut meta = tx.open_table(tables::META).unwrap();
+            let mut row = meta.get(tables::META_SECRET).unwrap().unwrap().value().to_vec();
+            row[40] ^= 1;
+            meta.insert(tables::META_SECRET, row.as_slice()).unwrap();
+        },
+        "meta",
+        "the token secret does not match its hash",
+    ),
+    (
+        "a secret that is cut short",
+        |tx| drop(tx.open_table(tables::META).unwrap().insert(tables::META_SECRET, [7; 31].as_slice()).unwrap()),
+        "meta",
+        "the token secret is missing",
+    ),
+    (
+        "a wrong count of organizations",
+        |tx| change_commit(tx, |row| row.counts.organizations += 1),
+        "organizations",
+        "the last commit counts 3",
+    ),
+    ("a wrong count of tags", |tx| change_commit(tx, |row| row.counts.tags -= 1), "tags", "the last commit counts 1"),
+    (
+        "a wrong count of licenses",
+        |tx| change_commit(tx, |row| row.counts.licenses += 1),
+        "licenses",
+        "the last commit counts 4",
+    ),
+    ("a wrong count of keys", |tx| change_commit(tx, |row| row.counts.keys += 1), "keys", "the last commit counts 2"),
+    ("a wrong count of feeds", |tx| change_commit(tx, |row| row.counts.feeds += 1), "feeds", "the last commit counts"),
+    (
+        "rows that do not add up",
+        |tx| change_key(tx, |key| key.label = Some("changed".to_owned())),
+        "meta",
+        "do not add up to the stored digest",
+    ),
+    ("changes in the outbox", |tx| change_outbox(tx, false), "outbox", "its changes do not match their hash"),
+    ("later changes in the outbox", |tx| change_outbox(tx, true), "outbox", "its changes do not match their hash"),
+];
+
+fn change_outbox(tx: &WriteTransaction, is_last: bool) {
+    let mut outbox = tx.open_table(tables::OUTBOX).unwrap();
+    let mut keys: Vec<(u64, u32)> = outbox.iter().unwrap().map(|row| row.unwrap().0.value()).collect();
+    keys.retain(|(_, part)| *part == 1);
+    assert_eq!(keys.len(), 2);
+    let key = keys[usize::from(is_last)];
+    let mut bytes = outbox.get(key).unwrap().unwrap().value().to_vec();
+    bytes[0] ^= 1;
+    outbox.insert(key, bytes.as_slice()).unwrap();
+}
+
+#[test]
+fn each_damage_is_found() {
+    let sound = sample();
+    let report = examine(&sound);
+    assert_eq!((report.damages, report.licenses, report.keys), (0, 3, 1), "{:?}", report.findings);
+    let rows = {
+        let writer = sound.writer();
+        let read = writer.begin_read().unwrap();
+        read.open_table(tables::FEED_RECORDS).unwrap().iter().unwrap().count()
+    };
+    assert_eq!(report.feed_rows, rows as u64, "baselines are counted too, and shared feeds once");
+    let bytes = std::fs::read(sound.path()).unwrap();
+    for (what, damage, table, text) in DAMAGES {
+        std::fs::write(sound.path(), &bytes).unwrap();
+        {
+            let writer = sound.writer();
+            let tx = writer.begin_raw().unwrap();
+            damage(&tx);
+            tx.commit().unwrap();
+        }
+        let found = examine(&sound).findings;
+        let is_told = found.iter().any(|found| found.table == table && found.detail.contains(text));
+        assert!(is_told, "{what}: {found:?}");
+    }
+}
+
+#[test]
+fn what_is_no_damage_is_not_reported() {
+    let sample = sample();
+    let bytes = std::fs::read(sample.path()).unwrap();
+    let ahead = |seconds: i64| {
+        std::fs::write(sample.path(), &bytes).unwrap();
+        let writer = sample.writer();
+        let tx = writer.begin_raw().unwrap();
+        change_commit(&tx, |row| row.time = now().plus_s(seconds));
+        // The digest is then of another state.
+        tx.open_table(tables::META).unwrap().remove(tables::META_PUBLISH).unwrap();
+        tx.commit().unwrap();
+        drop(writer);
+        let report = examine(&sample);
+        assert_eq!(report.damages, 0, "{:?}", report.findings);
+        report.warnings.len()
+    };
+    assert_eq!([ahead(0), ahead(60), ahead(180)], [0, 0, 1], "a clock that is ahead by more than two minutes");
+
+    // A key may outlive its license if it is revoked.
+    std::fs::write(sample.path(), &bytes).unwrap();
+    let writer = sample.writer();
+    let tx = writer.begin_raw().unwrap();
+    change_key(&tx, |key| (key.license, key.revoked_at) = (LicenseId(7), Some(Timestamp::from_unix_s(7))));
+    tx.open_table(tables::META).unwrap().remove(tables::META_PUBLISH).unwrap();
+    tx.commit().unwrap();
+    drop(writer);
+    assert_eq!(examine(&sample).damages, 0);
+}

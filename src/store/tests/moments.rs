@@ -1,0 +1,176 @@
+//! Files that are replaced at a certain moment: the second checks after a lock and after a commit.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::{Sample, conference, everything, snapshot};
+use crate::disk::{DiskEvent, observe};
+use crate::store::file::replace::compact;
+use crate::store::restore::Restoration;
+use crate::store::upgrade::replace::upgrade;
+use crate::store::{StoreError, Writer};
+
+/// Runs `action` at the first event that fits, and `run` meanwhile.
+fn at_moment<T>(
+    fits: impl Fn(&DiskEvent<'_>) -> bool + Send + Sync + 'static,
+    action: impl Fn() + Send + Sync + 'static,
+    run: impl FnOnce() -> T,
+) -> T {
+    let is_done = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&is_done);
+    observe(Some(Arc::new(move |event| {
+        if fits(&event) && !seen.swap(true, Ordering::SeqCst) {
+            action();
+        }
+    })));
+    let done = run();
+    observe(None);
+    assert!(is_done.load(Ordering::SeqCst), "the moment came");
+    done
+}
+
+fn is_file(file: &File, path: &Path) -> bool {
+    let (one, other) = (file.metadata().unwrap(), fs::metadata(path).unwrap());
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// Puts a file in the place of another, as `mv` does.
+fn moving(from: &Path, to: &Path) -> impl Fn() + Send + Sync + use<> {
+    let (from, to) = (from.to_owned(), to.to_owned());
+    move || fs::rename(&from, &to).unwrap()
+}
+
+fn is_replaced<T: std::fmt::Debug>(done: Result<T, StoreError>, path: &Path) {
+    assert!(matches!(&done, Err(StoreError::Replaced { path: of }) if of == path), "{done:?}");
+}
+
+/// A database with a license, and another one of more commits that is to be moved to its place.
+fn two() -> (Sample, PathBuf) {
+    let sample = Sample::new();
+    sample.edit(|edit| edit.set_license("all", everything(), None).unwrap());
+    let earlier = sample.copy_to("earlier.redb");
+    sample.edit(|edit| edit.set_license("newer", everything(), None).unwrap());
+    let newer = sample.copy_to("newer.redb");
+    fs::rename(earlier, sample.path()).unwrap();
+    (sample, newer)
+}
+
+fn licenses(path: &Path) -> Vec<String> {
+    snapshot(path).list_licenses().iter().map(|license| license.name.clone()).collect()
+}
+
+#[test]
+fn a_commit_into_a_file_that_was_replaced_meanwhile_is_an_error() {
+    let (sample, newer) = two();
+    let path = sample.path();
+    let writer = sample.writer();
+    let mut edit = writer.begin().unwrap();
+    edit.set_license("lost", everything(), None).unwrap();
+    let is_sync = |event: &DiskEvent<'_>| matches!(event, DiskEvent::Sync { .. });
+    drop(edit);
+    drop(writer);
+    // The observer must be set when the file is opened. So look for the syncs of the commit alone.
+    let armed = Arc::new(AtomicBool::new(false));
+    let is_armed = Arc::clone(&armed);
+    let fits = move |event: &DiskEvent<'_>| is_armed.load(Ordering::SeqCst) && is_sync(event);
+    let done = at_moment(fits, moving(&newer, &path), || {
+        let writer = sample.writer();
+        let mut edit = writer.begin().unwrap();
+        edit.set_license("lost", everything(), None).unwrap();
+        armed.store(true, Ordering::SeqCst);
+        edit.commit()
+    });
+    is_replaced(done, &path);
+    assert_eq!(licenses(&path), ["all", "newer"]);
+}
+
+#[test]
+fn a_writer_opens_the_file_that_replaced_another_before_it_was_locked() {
+    let (sample, newer) = two();
+    let path = sample.path();
+    let opens = |event: &DiskEvent<'_>| matches!(event, DiskEvent::Open { .. });
+    let writer = at_moment(opens, moving(&newer, &path), || sample.writer());
+    let mut edit = writer.begin().unwrap();
+    edit.set_license("written", everything(), None).unwrap();
+    edit.commit().unwrap();
+    drop(writer);
+    assert_eq!(licenses(&path), ["all", "newer", "written"]);
+}
+
+#[test]
+fn a_compaction_does_not_replace_a_file_that_came_meanwhile() {
+    let (sample, newer) = two();
+    let path = sample.path();
+    let of = path.clone();
+    let copies = move |event: &DiskEvent<'_>| matches!(event, DiskEvent::Write { file, .. } if !is_file(file, &of));
+    let done = at_moment(copies, moving(&newer, &path), || compact(&path, Duration::ZERO));
+    is_replaced(done, &path);
+    assert_eq!(licenses(&path), ["all", "newer"]);
+}
+
+fn old_file(path: &Path) {
+    let packed = File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/format-2.redb.gz")).unwrap();
+    let mut bytes = Vec::new();
+    flate2::read::GzDecoder::new(packed).read_to_end(&mut bytes).unwrap();
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn an_upgrade_does_not_replace_a_file_that_came_meanwhile() {
+    let (sample, newer) = two();
+    let path = sample.path();
+    old_file(&path);
+    let writes = |event: &DiskEvent<'_>| matches!(event, DiskEvent::Write { .. });
+    let done = at_moment(writes, moving(&newer, &path), || upgrade(&path, Duration::ZERO, &mut || Ok(())));
+    is_replaced(done, &path);
+    assert_eq!(licenses(&path), ["all", "newer"]);
+    assert!(!sample.at("medfeed.redb.format-2").exists());
+}
+
+/// Between the two steps of a restore, the operator is asked.
+#[test]
+fn a_restore_does_not_replace_a_file_that_came_meanwhile() {
+    for (what, is_there, is_old) in [("a database", true, false), ("an old file", true, true), ("none", false, false)] {
+        let (sample, newer) = two();
+        let (path, backup) = (sample.path(), sample.copy_to("backup.redb"));
+        if is_old {
+            old_file(&path);
+        }
+        if !is_there {
+            fs::remove_file(&path).unwrap();
+        }
+        let restoration = Restoration::prepare(&path, &backup, Duration::ZERO).unwrap();
+        moving(&newer, &path)();
+        is_replaced(restoration.finish(), &path);
+        assert_eq!(licenses(&path), ["all", "newer"], "{what}");
+    }
+}
+
+#[test]
+fn a_backup_is_of_one_state_though_commits_come_between() {
+    let sample = Sample::new();
+    sample.edit(|edit| edit.set_license("all", everything(), None).unwrap());
+    sample.edit(|edit| edit.apply(&super::batch([conference(1, |_| {})])).unwrap());
+    let (path, target) = (sample.path(), sample.at("backup.redb"));
+    let follower = crate::store::Follower::open(&path).unwrap();
+    let before = follower.newest().commit();
+    let of = path.clone();
+    let writes = |event: &DiskEvent<'_>| matches!(event, DiskEvent::Open { .. });
+    let commits = move || {
+        // Its own writes are of no interest.
+        observe(None);
+        let writer = Writer::open(&of, Duration::ZERO).unwrap();
+        let mut edit = writer.begin().unwrap();
+        edit.apply(&super::batch([conference(2, |_| {})])).unwrap();
+        edit.commit().unwrap();
+    };
+    let report = at_moment(writes, commits, || crate::store::file::replace::backup(&follower, &target)).unwrap();
+    assert_eq!(report.records[&crate::model::Dataset::Conferences], 1);
+    assert_eq!(report.last_commit_at, Some(before.time.to_string()));
+    assert_eq!(snapshot(&target).commit(), before);
+}

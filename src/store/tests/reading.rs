@@ -1,0 +1,200 @@
+//! Commits of several times, and filters at the edges of chunks.
+
+use std::collections::BTreeMap;
+
+use super::{Sample, batch, conference, conferences, id, in_country, removal};
+use crate::model::{Dataset, FieldCondition, Filter, Timestamp};
+use crate::store::{Curation, Follower};
+
+/// The country, name and year of each conference.
+type Model = BTreeMap<u64, (&'static str, &'static str, u16)>;
+
+fn write(sample: &Sample, model: &mut Model, rows: impl Iterator<Item = u64>, version: u16) {
+    const NAMES: [&str; 3] = ["Oncology days", "Heart failure", "Onco summit"];
+    const COUNTRIES: [&str; 2] = ["Spain", "France"];
+    let mut changed = Vec::new();
+    for number in rows {
+        let at = usize::try_from(number).unwrap() + usize::from(version);
+        let row = (COUNTRIES[at % 2], NAMES[at % 3], 2020 + u16::try_from(at % 5).unwrap());
+        model.insert(number, row);
+        changed.push(conference(number, |fields| {
+            fields.country = Some(row.0.to_owned());
+            fields.name = Some(row.1.to_owned());
+            fields.year = Some(row.2);
+        }));
+    }
+    sample.edit(|edit| edit.apply(&batch(changed)).unwrap());
+}
+
+fn filter(text: Option<&str>, conditions: &[(&str, &str)]) -> Filter {
+    let filters = &Dataset::Conferences.table().filters;
+    let condition = |(name, value): &(&str, &str)| {
+        let filter = filters.iter().find(|filter| filter.name == *name).unwrap();
+        FieldCondition { filter, value: (*value).to_owned() }
+    };
+    Filter {
+        updated_since: None,
+        text: text.map(str::to_owned),
+        conditions: conditions.iter().map(condition).collect(),
+    }
+}
+
+/// Compares every filter, after every row, with a plain loop.
+fn compare(follower: &Follower, model: &Model) {
+    type Test = fn(&(&'static str, &'static str, u16)) -> bool;
+    let cases: [(Filter, Test); 6] = [
+        (filter(None, &[]), |_| true),
+        (filter(None, &[("country", "Spain")]), |row| row.0 == "Spain"),
+        (filter(None, &[("year", "2022"), ("country", "France")]), |row| row.2 == 2022 && row.0 == "France"),
+        (filter(Some("onco"), &[]), |row| row.1.contains("Onco")),
+        (filter(Some("failure"), &[("year", "2024")]), |row| row.1.contains("failure") && row.2 == 2024),
+        (filter(None, &[("country", "Italy")]), |_| false),
+    ];
+    let snapshot = follower.newest();
+    let license = snapshot.find_license_named("all").unwrap();
+    let columns = snapshot.columns_of(license, Dataset::Conferences).unwrap();
+    let last = model.keys().next_back().copied().unwrap_or_default();
+    for (step, (filter, test)) in [1, 7, 5, 7, 11, 101].into_iter().zip(cases) {
+        for after in (0..=last + 1).step_by(step) {
+            // What follows the first rows is compared once, by the smallest `after`.
+            let most = if after == 0 { usize::MAX } else { 3 };
+            let found: Vec<u64> = columns.find(after, &filter).map(|(id, _)| id.get()).take(most).collect();
+            let rows = model.range(after + 1..).filter(|(_, row)| test(row)).map(|(id, _)| *id);
+            assert_eq!(found, rows.take(most).collect::<Vec<_>>(), "{filter:?} after {after}");
+        }
+    }
+    for (found, seq) in columns.find(0, &Filter::default()) {
+        assert_eq!(snapshot.changed_at_seq::<crate::model::ConferenceFields>(found).unwrap(), Some(seq));
+    }
+}
+
+#[test]
+fn filters_find_the_same_whatever_chunk_a_row_is_in() {
+    let sample = Sample::new();
+    let mut model = Model::new();
+    sample.edit(|edit| edit.set_license("all", conferences(), None).unwrap());
+    let mut follower = Follower::open(&sample.path()).unwrap();
+    compare(&follower, &model);
+    type Step<'s> = (&'static str, &'s dyn Fn(&mut Model));
+    let steps: [Step<'_>; 8] = [
+        ("one chunk, exactly full", &|model| write(&sample, model, (1..=256).map(|at| at * 4), 0)),
+        ("changes at both ends of a chunk", &|model| write(&sample, model, [4, 1024].into_iter(), 1)),
+        ("a row before the first and after the last", &|model| write(&sample, model, [1, 1025].into_iter(), 0)),
+        ("a chunk that is at its maximum", &|model| write(&sample, model, (1..=254).map(|at| at * 4 + 1), 0)),
+        ("and beyond it", &|model| write(&sample, model, [2, 1030].into_iter(), 0)),
+        ("rows in every place", &|model| write(&sample, model, (1..=1040).filter(|at| at % 4 != 0), 2)),
+        ("a chunk that is emptied", &|model| {
+            sample.edit(|edit| edit.apply(&removal(1..=300)).unwrap());
+            model.retain(|id, _| *id > 300);
+        }),
+        ("all that is left is changed", &|model| {
+            let ids: Vec<u64> = model.keys().copied().collect();
+            write(&sample, model, ids.into_iter(), 1);
+        }),
+    ];
+    for (what, step) in steps {
+        step(&mut model);
+        follower.refresh().unwrap();
+        println!("{what}: {} rows", model.len());
+        // The columns are advanced from the state before, and built anew.
+        compare(&follower, &model);
+        compare(&Follower::open(&sample.path()).unwrap(), &model);
+    }
+}
+
+#[test]
+fn instants_fall_between_commits() {
+    let sample = Sample::new();
+    let rows = |numbers: &[u64], version: u16| {
+        batch(numbers.iter().map(|number| conference(*number, |fields| fields.year = Some(2000 + version))))
+    };
+    sample.edit_at(1_000, |edit| edit.set_license("all", conferences(), None).unwrap());
+    let first = sample.snapshot().commit().seq;
+    sample.edit_at(2_000, |edit| edit.apply(&rows(&[1, 2, 3], 0)).unwrap());
+    sample.edit_at(2_000, |edit| edit.apply(&rows(&[2], 1)).unwrap());
+    sample.edit_at(2_005, |edit| edit.apply(&rows(&[4, 5], 0)).unwrap());
+    sample.edit_at(2_006, |edit| edit.apply(&removal([1])).unwrap());
+    let snapshot = sample.snapshot();
+    let at = Timestamp::from_unix_s;
+    let last = snapshot.commit().seq;
+    assert_eq!(last, first + 7);
+    let cases = [
+        (0, 0),
+        (999, 0),
+        (1_000, 0),
+        (1_001, first),
+        (2_000, first),
+        (2_001, first + 4),
+        (2_005, first + 4),
+        (2_006, first + 6),
+        (2_007, first + 7),
+        (9_999, first + 7),
+    ];
+    for (unix_s, expected) in cases {
+        assert_eq!(snapshot.seq_before(at(unix_s)).unwrap(), expected, "{unix_s}");
+    }
+    let times = [(1, 1_000), (first, 1_000), (first + 1, 2_000), (first + 3, 2_000), (first + 4, 2_000)];
+    for (seq, unix_s) in times.into_iter().chain([(first + 5, 2_005), (first + 6, 2_005), (last, 2_006)]) {
+        assert_eq!(snapshot.commit_of(seq).unwrap().time, at(unix_s), "seq {seq}");
+        let entry = snapshot.commit_entry_of(seq).unwrap();
+        assert!((entry.first_seq..=entry.seq).contains(&seq) && entry.time == at(unix_s), "{entry:?}");
+    }
+    snapshot.commit_of(last + 1).unwrap_err();
+    snapshot.commit_entry_of(last + 1).unwrap_err();
+    let listed = |after, limit| {
+        let commits = snapshot.list_commits(after, limit).unwrap();
+        commits.into_iter().map(|commit| commit.seq - first).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(0, 9), [7, 6, 4, 3, 0]);
+    assert_eq!(listed(0, 2), [7, 6]);
+    assert_eq!(listed(first + 3, 9), [7, 6, 4]);
+    assert_eq!(listed(first + 4, 9), [7, 6]);
+    assert_eq!(listed(last, 9), [0; 0]);
+    assert_eq!(listed(u64::MAX, 9), [0; 0]);
+    let changed = |from: u64, to: u64| {
+        let ids = snapshot.changed_between(Dataset::Conferences, first + from, first + to).unwrap();
+        ids.into_iter().map(|id| id.get()).collect::<Vec<_>>()
+    };
+    assert_eq!(changed(1, 7), [3, 2, 4, 5]);
+    assert_eq!((changed(3, 4), changed(4, 5), changed(6, 6)), (vec![3, 2], vec![2, 4], vec![5]));
+    let removed = |from: u64, to: u64| {
+        let ids = snapshot.removed_between(Dataset::Conferences, first + from, first + to).unwrap();
+        ids.into_iter().map(|id| id.get()).collect::<Vec<_>>()
+    };
+    assert_eq!((removed(1, 6), removed(7, 7), removed(1, 7)), (vec![], vec![1], vec![1]));
+    assert_eq!(snapshot.dataset_state(Dataset::Conferences).last_change_at, Some(at(2_006)));
+    assert_eq!(snapshot.dataset_state(Dataset::Journals).last_change_at, None);
+}
+
+#[test]
+fn an_id_that_a_license_saw_is_not_used_again() {
+    let sample = Sample::new();
+    let largest = || sample.snapshot().largest_id(Dataset::Conferences).unwrap().map(|id| id.get());
+    assert_eq!(largest(), None);
+    let of = |country: &'static str, number| conference(number, |fields| fields.country = Some(country.to_owned()));
+    sample.edit(|edit| edit.set_license("spain", in_country("Spain"), None).unwrap());
+    sample.edit(|edit| edit.apply(&batch([of("Spain", 7), of("France", 9), of("Spain", 5)])).unwrap());
+    assert_eq!(largest(), Some(9));
+    sample.edit(|edit| edit.apply(&removal([9, 7])).unwrap());
+    assert_eq!(largest(), Some(7), "the license saw 7, and nobody saw 9");
+    assert_eq!(sample.snapshot().largest_id(Dataset::Journals).unwrap(), None);
+    let entries = sample.snapshot().feed_entries_of(Dataset::Conferences, id(7)).unwrap();
+    assert!(entries.iter().all(|entry| !entry.is_live()) && !entries.is_empty(), "{entries:?}");
+}
+
+#[test]
+fn the_feeds_of_a_former_license_leave_memory() {
+    let sample = Sample::new();
+    let of = |country: &'static str, number| conference(number, |fields| fields.country = Some(country.to_owned()));
+    sample.edit(|edit| edit.apply(&batch([of("Spain", 7), of("France", 9)])).unwrap());
+    sample.edit(|edit| edit.set_license("one", in_country("Spain"), None).unwrap());
+    let mut follower = Follower::open(&sample.path()).unwrap();
+    for country in ["France", "Spain", "France"] {
+        sample.edit(|edit| edit.set_license("one", in_country(country), None).unwrap());
+        follower.refresh().unwrap();
+        let snapshot = follower.newest();
+        let license = snapshot.find_license_named("one").unwrap();
+        snapshot.columns_of(license, Dataset::Conferences).unwrap();
+        assert_eq!(snapshot.feed_cache().len(), 1, "{country}");
+    }
+}

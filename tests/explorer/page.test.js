@@ -1,0 +1,222 @@
+// Runs cases of the explorer's other scripts, outside of a browser: requests and curl lines, words and columns, copies.
+//
+// The variable EXPLORER_PAGE names a folder with the scripts as the page loads them. Components without state are called
+// as functions; their texts and attributes are read from what they return.
+import assert from 'node:assert/strict';
+import {execFileSync} from 'node:child_process';
+import test from 'node:test';
+import {pathToFileURL} from 'node:url';
+
+const PAGE = pathToFileURL(process.env.EXPLORER_PAGE + '/');
+globalThis.location = {href: 'http://127.0.0.1:8080/o%27neill/#/conferences', hash: '', host: '127.0.0.1:8080'};
+globalThis.document = {hidden: false, title: '', addEventListener() {}, removeEventListener() {}, querySelector: () => ({content: globalThis.demoPath ?? ''})};
+
+const load = name => import(new URL(name, PAGE));
+const api = await load('api.js'), parts = await load('parts.js'), columns = await load('views/columns.js'), question = await load('model/question.js');
+const {Change} = await load('views/changes.js');
+const ROOT = 'http://127.0.0.1:8080/o%27neill/v1/';
+
+const BLOCKS = ['div', 'dt', 'dd', 'h2', 'h3', 'li', 'p'];
+
+/** The text of what a component returns, with blanks around blocks. Components below it are called. */
+function textOf(node) {
+	if (node == null || typeof node === 'boolean') return '';
+	if (Array.isArray(node)) return node.map(textOf).join('');
+	if (typeof node !== 'object') return String(node);
+	const {children, ...props} = node.props ?? {};
+	const blank = BLOCKS.includes(node.type) ? ' ' : '';
+	return typeof node.type === 'function' ? textOf(node.type({...props, children})) : blank + textOf(children) + blank;
+}
+
+/** All elements of a kind in what a component returns. */
+function all(node, kind) {
+	if (Array.isArray(node)) return node.flatMap(one => all(one, kind));
+	if (!node || typeof node !== 'object') return [];
+	if (typeof node.type === 'function') return all(node.type(node.props), kind);
+	return [...node.type === kind ? [node] : [], ...all(node.props.children, kind)];
+}
+
+const words = node => textOf(node).replace(/\s+/g, ' ').trim();
+
+test('a shell passes every part of a curl line on as it is', () => {
+	const passed = line => {
+		assert.ok(line.startsWith('curl '), line);
+		const options = {encoding: 'utf8', env: {...process.env, MEDFEED_KEY: "the shell's key"}};
+		return execFileSync('sh', ['-c', line.replace(/^curl /, "printf '%s\\0' ")], options).split('\0').slice(0, -1);
+	};
+	for (const text of ["'", "''", "it's", "a'b'c", "';touch pwned;'", '"', '$(touch pwned)', '`touch pwned`', '\\', "\\'", '!', 'a b', 'a\nb', '*', '~', '#', '&', 'ü 東', '-H']) {
+		const url = `http://h/${text}?q=${text}`;
+		assert.deepEqual(passed(api.curl({url, method: 'GET'}, text)), ['-H', `Authorization: Bearer ${text}`, url], text);
+		assert.deepEqual(passed(api.curl({url, method: 'HEAD'}, null)), ['-I', '-H', "Authorization: Bearer the shell's key", url], text);
+		assert.deepEqual(passed(api.curl({url, method: 'GET'}, text, '--compressed -o a.csv ')), ['-H', `Authorization: Bearer ${text}`, '--compressed', '-o', 'a.csv', url], text);
+	}
+	assert.equal(api.curl({url: "http://h/o'n'b", method: 'GET'}, "k'e'y"), String.raw`curl -H 'Authorization: Bearer k'\''e'\''y' 'http://h/o'\''n'\''b'`);
+	assert.equal(api.curl({url: 'http://h/', method: 'GET'}), `curl -H "Authorization: Bearer $MEDFEED_KEY" 'http://h/'`);
+});
+
+test('a target encodes each part, and leaves out what is empty', () => {
+	assert.equal(api.target('conferences', {q: "O'Neill & Co (x)! *+%=?#/ü"}), ROOT + 'conferences?q=O%27Neill%20%26%20Co%20%28x%29%21%20%2A%2B%25%3D%3F%23%2F%C3%BC');
+	assert.equal(api.target("a'b/c d?e#f"), ROOT + 'a%27b/c%20d%3Fe%23f');
+	assert.equal(api.target('conferences', {a: '', b: null, c: undefined, d: 0, e: false, f: 'x'}), ROOT + 'conferences?d=0&e=false&f=x');
+	for (const params of [undefined, null, {}, {q: ''}]) assert.equal(api.target('journals', params), ROOT + 'journals');
+	assert.equal(api.query({"it's": '&', 'a=b': '='}), 'it%27s=%26&a%3Db=%3D');
+});
+
+test('a link leads to the question that it names', () => {
+	assert.equal(parts.link('conferences'), '#/conferences');
+	assert.equal(parts.link('conferences', {q: ''}), '#/conferences');
+	for (const area of ["Crohn's & Colitis", 'a+b', '100 %', 'what? #1', 'ü=東', '(x)!*', 'a/b']) {
+		assert.deepEqual(question.parse(parts.link('conferences', {area})).facets, {area: [area]}, area);
+		assert.deepEqual(question.parse(parts.link('journals', {tag: `Topic: ${area}`})).facets, {tag: [`Topic: ${area}`]}, area);
+	}
+});
+
+test('days in words', () => {
+	for (const [from, to, expected] of [
+		['2026-05-29', undefined, '29 May 2026'], ['2026-05-29', null, '29 May 2026'], ['2026-05-29', '2026-05-29', '29 May 2026'], ['2026-05-29', '2026-05-31', '29 – 31 May 2026'],
+		['2026-05-29', '2026-06-02', '29 May – 2 Jun 2026'], ['2026-12-30', '2027-01-02', '30 Dec 2026 – 2 Jan 2027'], ['2026-05-29', '2027-05-29', '29 May 2026 – 29 May 2027'],
+		['2026-05-29', '2026-06-29', '29 May – 29 Jun 2026'], ['2026-01-01', '2026-12-09', '1 Jan – 9 Dec 2026'], ['2026-08-08', null, '8 Aug 2026'], ['2026-09-30', null, '30 Sep 2026'],
+		['2026-03-15T09:30:00Z', undefined, '15 Mar 2026'], [null, '2026-05-29', null],
+	]) assert.equal(parts.date(from, to), expected, `${from} ${to}`);
+	for (const [today, day, expected] of [
+		['2027-01-01', '2027-01-01', 'today'], ['2026-12-31', '2027-01-01', 'tomorrow'], ['2027-01-01', '2026-12-31', 'yesterday'], ['2027-01-01', '2027-01-03', 'in 2 days'], ['2027-01-03', '2027-01-01', '2 days ago'],
+		['2026-12-01', '2026-12-31', 'in 30 days'], ['2027-03-13', '2027-03-14', 'tomorrow'], ['2027-03-14', '2027-03-16', 'in 2 days'], ['2027-11-07', '2027-11-08', 'tomorrow'], ['2027-10-30', '2027-11-29', 'in 30 days'],
+	]) assert.equal(parts.inDays(today, day), expected, `${today} ${day}`);
+	for (const [number, noun, many, expected] of [[0, 'record', undefined, '0 records'], [1, 'record', undefined, '1 record'], [2, 'record', undefined, '2 records'], [1234567, 'entry', 'entries', '1,234,567 entries'], [1, 'entry', 'entries', '1 entry']]) {
+		assert.equal(parts.count(number, noun, many), expected);
+	}
+});
+
+test('cells of the lists', () => {
+	for (const [range, expected] of [[{min_weeks: 2, max_weeks: 4}, '2 to 4 weeks'], [{min_weeks: 3, max_weeks: 3}, '3 weeks'], [{min_weeks: 0, max_weeks: 5}, '0 to 5 weeks'], [{min_weeks: null, max_weeks: 5}, '5 weeks'],
+		[{min_weeks: 2, max_weeks: null}, '2 weeks'], [{min_weeks: null, max_weeks: null}, null], [undefined, null]]) assert.equal(columns.weeks(range), expected, JSON.stringify(range));
+	for (const [record, expected] of [[{city: 'Bonn', country: 'Germany'}, 'Bonn, Germany'], [{city: null, country: 'Germany'}, 'Germany'], [{city: 'Bonn'}, 'Bonn'], [{}, null]]) assert.equal(columns.place(record), expected);
+	const record = {id: 5, name: 'A', abbv: 'A', year: 2027, abstract_due_date: '2027-02-01', abstract_due_date_status: 'estimated', late_breaking_due_date: '2027-03-01', late_breaking_due_date_status: 'confirmed'};
+	const due = (day, fields, period) => words(columns.columnsOf('conferences', {day, period}).find(({sort}) => sort === 'deadline').cell({...record, ...fields}));
+	for (const [day, fields, period, expected] of [
+		['2027-01-02', {}, undefined, '1 Feb 2027 estimated Abstracts, in 30 days'], ['2027-02-01', {}, undefined, '1 Feb 2027 estimated Abstracts, today'], ['2027-02-02', {}, undefined, '1 Mar 2027 confirmed Late-breaking, in 27 days'],
+		['2027-03-02', {}, undefined, 'closed 1 Mar 2027 confirmed Late-breaking, yesterday'], ['2027-01-02', {}, {kind: 'late_breaking', from: '2027-01-02', to: '~'}, '1 Mar 2027 confirmed Late-breaking, in 58 days'],
+		['2027-02-02', {late_breaking_due_date: null}, undefined, 'closed 1 Feb 2027 estimated Abstracts, yesterday'], ['2027-02-02', {abstract_due_date: null, late_breaking_due_date: null}, undefined, ''],
+	]) assert.equal(due(day, fields, period), expected, day);
+	const name = columns.columnsOf('conferences', {day: '2027-01-01', log: {byId: new Map([[5, {kind: 'added'}]])}})[0].cell;
+	assert.equal(words(name(record)), 'A 2027 added');
+	assert.equal(words(name({...record, id: 6, abbv: 'AB', therapy_areas: ['X', 'Y']})), 'A AB 2027 X, Y');
+	const journal = {publisher: 'P', publishing: {access: 'open', apc_usd: 0}, impact_factor: 1.5, timelines: {online_submit_to_accept: {min_weeks: 1, max_weeks: 2}}};
+	assert.deepEqual(columns.columnsOf('journals', {}).slice(1).map(({cell}) => cell(journal)), ['P', 'open', '0', 1.5, '1 to 2 weeks']);
+	const months = ['2026-12-31', '2027-01-01'].map(date => ({record, kind: 'abstract', date, confidence: 'copied'}));
+	assert.deepEqual(all(columns.Deadlines({of: months, day: '2026-12-31'}), 'h3').map(words), ['December 2026 1', 'January 2027 1']);
+});
+
+test('only web addresses become links', () => {
+	for (const [href, isLink] of [['https://example.org', true], ['HTTP://example.org', true], ['javascript:alert(1)', false], ['xhttps://example.org', false], ['//example.org', false], ['data:text/html,https://', false], ['', false], [null, false]]) {
+		const links = all(parts.Out({href, children: 'text'}), 'a');
+		assert.deepEqual(links.map(({props}) => [props.href, props.rel, props.target]), isLink ? [[href, 'noreferrer noopener', '_blank']] : [], href);
+		assert.equal(words(parts.Out({href, children: 'text'})), 'text');
+	}
+	assert.equal(words(parts.Out({href: 'javascript:alert(1)'})), 'javascript:alert(1)');
+});
+
+test('changes and problems in words', () => {
+	const fields = [{field: 'abstract_due_date_status', from: 'estimated', to: 'not_found'}, {field: 'formats.oral', from: '', to: 'true'}, {field: 'city', from: 'check', to: ''}];
+	assert.deepEqual(all(parts.Fields({of: fields}), 'div').map(words), ['abstract due date status was estimated → is now not found', 'formats oral added is now true', 'city was check removed']);
+	assert.equal(parts.Fields({of: []}), false);
+	const problem = {status: 429, title: 'Too Many', detail: 'Wait `7` s.', type: 'https://h/docs/errors/rate_limited', request_id: 'r1'};
+	const told = after => words(parts.Problem({of: {problem, headers: new Headers(after && {'Retry-After': after})}}));
+	assert.equal(told('1'), '429 Too Many Wait 7 s. Wait 1 second. Code rate_limited, request r1');
+	assert.equal(told('30'), '429 Too Many Wait 7 s. Wait 30 seconds. Code rate_limited, request r1');
+	assert.equal(told(), '429 Too Many Wait 7 s. Code rate_limited, request r1');
+	assert.deepEqual(all(parts.Words({of: 'a `b` c `d`'}), 'code').map(words), ['b', 'd']);
+	const change = (kind, before, after) => words(Change({dataset: 'journals', of: {id: 3, kind, before, after, fields: []}}));
+	const [one, other] = [{name: 'A', year: 2026}, {name: 'B', year: 2027}];
+	assert.equal(change('added', null, other), 'addedB 2027 It came into the license.');
+	assert.equal(change('removed', one, null), 'removedA 2026 It was removed or left the license: {"id":3,"deleted":true}');
+});
+
+test('requests and their failures', async () => {
+	const asked = [];
+	const answers = list => { globalThis.fetch = async (url, options) => { asked.push([options.method ?? 'GET', url, options.headers.Authorization]); return list.shift()(); }; };
+	const json = (status, body) => () => new Response(JSON.stringify(body), {status, headers: {'Retry-After': '3'}});
+	answers([json(200, {data: 1})]);
+	const good = await api.ask('k', 'journals', {q: "o'n"});
+	assert.deepEqual([good.status, good.data, good.problem, good.url, good.method, good.path], [200, {data: 1}, undefined, ROOT + 'journals?q=o%27n', 'GET', 'journals']);
+	// A refused HEAD is asked for again, so that it has a reason. A HEAD that succeeds is not.
+	answers([() => new Response(null, {status: 403}), json(403, {detail: 'no'}), () => new Response(null, {headers: {'X-Sync-Token': 't'}})]);
+	const refused = await api.ask('k', 'exports/journals', {format: 'csv'}, 'HEAD'), head = await api.ask('', 'exports/journals', {}, 'HEAD');
+	assert.deepEqual([refused.status, refused.problem.detail, refused.data, refused.method], [403, 'no', undefined, 'HEAD']);
+	assert.deepEqual([head.status, head.data, head.headers.get('x-sync-token')], [200, null, 't']);
+	for (const broken of [() => { throw new TypeError('network'); }, () => new Response('no JSON'), () => new Response('<html>', {status: 502})]) {
+		answers([broken]);
+		const {status, problem, data} = await api.ask('k', 'journals');
+		assert.deepEqual([status, problem.title, data], [undefined, 'No answer', undefined]);
+	}
+	assert.deepEqual(asked.slice(0, 4), [
+		['GET', ROOT + 'journals?q=o%27n', 'Bearer k'], ['HEAD', ROOT + 'exports/journals?format=csv', 'Bearer k'], ['GET', ROOT + 'exports/journals?format=csv', 'Bearer k'], ['HEAD', ROOT + 'exports/journals', undefined]]);
+});
+
+test('a copy follows the feed, and is compared only with an export of its own moment', async () => {
+	const {Copies} = await load('copies.js');
+	const records = Array.from({length: 2500}, (_, at) => ({id: at + 1, name: `Congress ${at}`, country: 'Japan', therapy_areas: [], organizations: [], tags: []}));
+	const text = list => list.map(record => JSON.stringify(record) + '\n').join('');
+	const headers = {'X-Sync-Token': 't0', 'X-Record-Count': '2500', 'Content-Type': 'application/jsonl'};
+	let release, digestOf = records, token = 't0', isStopped = false;
+	const waiting = new Promise(resolve => { release = resolve; }), {digest} = await load('model/prove.js');
+	globalThis.fetch = async (url, {method, signal}) => {
+		if (method === 'HEAD') return new Response(null, {headers: {'X-Sync-Token': token, 'X-Records-Digest': await digest(digestOf)}});
+		if (url.includes('/exports/')) return new Response(text(records), {headers});
+		if (url.includes('since=t0')) return waiting;
+		await new Promise((_, reject) => signal.addEventListener('abort', () => { isStopped = true; reject(signal.reason); }));
+	};
+	const copies = new Copies('k'), kept = copies.of('conferences'), seen = [];
+	const reached = what => new Promise(resolve => {
+		const check = () => what() && resolve();
+		copies.subscribe(check);
+		check();
+	});
+	copies.subscribe((_, changes) => seen.push(...changes.map(({kind, id}) => `${kind} ${id}`)));
+	assert.equal(copies.of('conferences'), kept, 'one copy of each dataset');
+	await reached(() => kept.state.name === 'current');
+	assert.deepEqual([kept.isReady, kept.index.size, kept.log.size], [true, 2500, 0]);
+	assert.equal((await kept.prove()).isEqual, true);
+	digestOf = records.slice(1);
+	assert.equal((await kept.prove()).isEqual, false, 'other records of the same moment');
+	token = 't9';
+	assert.equal((await kept.prove()).isEqual, null, 'another moment');
+	const changed = [{...records[0], name: 'Renamed'}, {id: 2, deleted: true}];
+	release(new Response(JSON.stringify({data: changed, has_more: true, next_sync_token: 't1'})));
+	await reached(() => kept.log.size === 2);
+	[digestOf, token] = [[changed[0], ...records.slice(2)], 't1'];
+	assert.deepEqual([seen, kept.index.size, (await kept.prove()).isEqual], [['changed 1', 'removed 2'], 2499, true]);
+	await new Promise(resolve => setTimeout(resolve));
+	copies.stop();
+	await new Promise(resolve => setTimeout(resolve));
+	assert.equal(isStopped, true, 'no request stays open');
+});
+
+test('the key stays in the tab only if that is possible', async () => {
+	const {dropKey, keepKey, keptKey} = await load('session.js');
+	const stored = new Map();
+	globalThis.sessionStorage = {getItem: name => stored.get(name) ?? null, setItem: (name, value) => stored.set(name, value), removeItem: name => stored.delete(name)};
+	assert.equal(keptKey(), '');
+	keepKey('mfk_x');
+	assert.equal(keptKey(), 'mfk_x');
+	dropKey();
+	assert.deepEqual([keptKey(), stored.size], ['', 0]);
+	// A browser without storage throws as soon as it is named.
+	Object.defineProperty(globalThis, 'sessionStorage', {get() { throw new Error('denied'); }});
+	keepKey('mfk_x');
+	dropKey();
+	assert.equal(keptKey(), '');
+});
+
+test('what the server says of a demo', async () => {
+	const {readDemo} = await load('views/demo.js');
+	assert.equal(await readDemo(), null, 'elsewhere');
+	globalThis.demoPath = 'demo.json';
+	for (const [answer, expected] of [
+		[() => new Response('{"licenses":[{"name":"a"}],"edits":[]}'), {licenses: [{name: 'a'}], edits: []}], [() => new Response('{"detail":"gone"}', {status: 404}), {licenses: [], edits: [], lost: true, why: 'gone'}],
+		[() => { throw new Error('no server'); }, {licenses: [], edits: [], lost: true}], [() => new Response('<html>'), {licenses: [], edits: [], lost: true}],
+	]) {
+		globalThis.fetch = async () => answer();
+		assert.deepEqual(await readDemo(), expected);
+	}
+});

@@ -1,0 +1,307 @@
+//! A bucket in a folder: after a power loss, each object that was reported as written is there, whole, and goes on being
+//! there; one that was being written or replaced is one of the two; and what is written then is kept too.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use medfeed::bucket::{Bucket, Created};
+use medfeed::disk::{self, DiskEvent, DiskObserver, observe, tell};
+use medfeed::replicate::layout;
+
+use super::histories::memory;
+use super::images::Random;
+
+/// A change of a name in the folder, or what makes such changes durable. Names are relative to the folder.
+#[derive(Clone, Debug)]
+pub enum Step {
+    Folder {
+        name: String,
+    },
+    /// A file gets this name. It is durable if it was synced before.
+    File {
+        name: String,
+        bytes: Vec<u8>,
+        is_synced: bool,
+    },
+    Remove {
+        name: String,
+    },
+    SyncFolder {
+        name: String,
+    },
+    /// An object was reported as written (or, without content, as deleted).
+    Done {
+        name: String,
+        bytes: Option<Vec<u8>>,
+    },
+    /// An object is being written, replaced or deleted.
+    Begun {
+        name: String,
+        bytes: Option<Vec<u8>>,
+    },
+}
+
+impl Step {
+    /// The name that the step changes, and its folder.
+    fn changed(&self) -> Option<(&str, &str)> {
+        let (Step::Folder { name } | Step::File { name, .. } | Step::Remove { name }) = self else { return None };
+        Some((name, name.rsplit_once('/').map_or("", |(folder, _)| folder)))
+    }
+}
+
+/// A name in a folder.
+#[derive(Clone, Debug)]
+enum Entry {
+    Folder,
+    File { bytes: Vec<u8>, is_synced: bool },
+}
+
+type Tree = BTreeMap<String, Entry>;
+
+/// Records what happens in a folder, by this thread.
+struct Recorder {
+    steps: Arc<Mutex<Vec<Step>>>,
+}
+
+impl Recorder {
+    fn of(root: &Path) -> Recorder {
+        let steps = Arc::new(Mutex::new(Vec::new()));
+        let (root, shared) = (root.to_owned(), Arc::clone(&steps));
+        let synced = Mutex::new(BTreeMap::<u64, Vec<u8>>::new());
+        let observer: DiskObserver = Arc::new(move |event| {
+            let name = |path: &Path| path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+            let content = |file: &File| fs::read(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file)));
+            let step = match event {
+                DiskEvent::Sync { file } => {
+                    synced.lock().unwrap().insert(file.metadata().unwrap().ino(), content(file).unwrap());
+                    return;
+                }
+                DiskEvent::Name { to, .. } if to.is_dir() => Step::Folder { name: name(to) },
+                DiskEvent::Name { to, .. } => {
+                    let (bytes, inode) = (fs::read(to).unwrap(), fs::metadata(to).unwrap().ino());
+                    let is_synced = synced.lock().unwrap().get(&inode) == Some(&bytes);
+                    Step::File { name: name(to), bytes, is_synced }
+                }
+                DiskEvent::Remove { path } => Step::Remove { name: name(path) },
+                DiskEvent::SyncFolder { folder } => Step::SyncFolder { name: name(folder) },
+                other => panic!("{other:?}"),
+            };
+            shared.lock().unwrap().push(step);
+        });
+        observe(Some(observer));
+        Recorder { steps }
+    }
+
+    fn push(&self, step: Step) {
+        self.steps.lock().unwrap().push(step);
+    }
+
+    fn into_steps(self) -> Vec<Step> {
+        observe(None);
+        std::mem::take(&mut self.steps.lock().unwrap())
+    }
+}
+
+fn bucket_in(folder: &Path) -> Bucket {
+    Bucket::open(&format!("file://{}", folder.display()).parse().unwrap(), None).unwrap()
+}
+
+/// An object's name: of an entry, a state, a part of one, or an object that is replaced again and again.
+fn name(random: &mut Random) -> String {
+    let slot = 1 + random.below(6) as u64;
+    match random.below(5) {
+        0 => layout::ALIVE.to_owned(),
+        1 => format!("{}/here", layout::REPLICAS),
+        2 => layout::state(slot),
+        3 => format!("{}/{slot:020}-{:016x}/00000", layout::PARTS, slot),
+        _ => layout::log(slot),
+    }
+}
+
+/// Writes, replaces and deletes objects. Now and then another publisher is killed before it syncs the folders of an object.
+fn history(random: &mut Random) -> Vec<Step> {
+    let folder = tempfile::tempdir_in(memory()).unwrap();
+    let root = fs::canonicalize(folder.path()).unwrap();
+    let recorder = Recorder::of(&root);
+    let bucket = bucket_in(&root);
+    bucket.prepare().unwrap();
+    for number in 0..12 {
+        let name = name(random);
+        let bytes = format!("{name} {number} {}", "x".repeat(random.below(3000))).into_bytes();
+        if random.percent(15) {
+            let made = root.join(&name).parent().unwrap().to_owned();
+            for above in made.ancestors().take_while(|above| *above != root).collect::<Vec<_>>().into_iter().rev() {
+                if !above.exists() {
+                    fs::create_dir(above).unwrap();
+                    tell(DiskEvent::Name { from: None, to: above });
+                }
+            }
+            let path = root.join(&name);
+            if random.percent(50) && !path.exists() {
+                recorder.push(Step::Begun { name: name.clone(), bytes: Some(b"of the other".to_vec()) });
+                fs::write(&path, "of the other").unwrap();
+                disk::sync(&File::open(&path).unwrap()).unwrap();
+                tell(DiskEvent::Name { from: None, to: &path });
+            }
+        }
+        let written = match random.below(4) {
+            0 => None,
+            _ => Some(bytes.clone()),
+        };
+        recorder.push(Step::Begun { name: name.clone(), bytes: written.clone() });
+        let written = match written {
+            None => {
+                bucket.delete(&name).unwrap();
+                None
+            }
+            Some(_) if random.percent(50) => {
+                bucket.put(&name, &bytes).unwrap();
+                Some(bytes)
+            }
+            Some(_) => match bucket.create(&name, &bytes).unwrap() {
+                Created::New => Some(bytes),
+                Created::Exists => Some(bucket.get(&name).unwrap().unwrap().bytes),
+            },
+        };
+        recorder.push(Step::Done { name, bytes: written });
+    }
+    recorder.into_steps()
+}
+
+fn apply(tree: &mut Tree, step: &Step) {
+    match step {
+        Step::Folder { name } => drop(tree.insert(name.clone(), Entry::Folder)),
+        Step::File { name, bytes, is_synced } => {
+            tree.insert(name.clone(), Entry::File { bytes: bytes.clone(), is_synced: *is_synced });
+        }
+        Step::Remove { name } => {
+            let inside = format!("{name}/");
+            tree.retain(|other, _| other != name && !other.starts_with(&inside));
+        }
+        _ => {}
+    }
+}
+
+/// The folder after a power loss at one moment: what was synced, and a part of the later names.
+fn image(steps: &[Step], random: &mut Random) -> Tree {
+    let (mut tree, mut later) = (Tree::new(), Vec::<&Step>::new());
+    for step in steps {
+        match step {
+            Step::SyncFolder { name } => later.retain(|waiting| {
+                let is_durable = waiting.changed().is_some_and(|(_, folder)| folder == name);
+                if is_durable {
+                    apply(&mut tree, waiting);
+                }
+                !is_durable
+            }),
+            step if step.changed().is_some() => later.push(step),
+            _ => {}
+        }
+    }
+    // Names become durable in their order, of all folders together or of each by itself.
+    if random.percent(50) {
+        let kept = random.below(later.len() + 1);
+        later[..kept].iter().for_each(|step| apply(&mut tree, step));
+    } else {
+        let folders: BTreeSet<&str> = later.iter().map(|step| step.changed().unwrap().1).collect();
+        for folder in folders {
+            let of_folder: Vec<_> = later.iter().filter(|step| step.changed().unwrap().1 == folder).collect();
+            let kept = random.below(of_folder.len() + 1);
+            of_folder[..kept].iter().for_each(|step| apply(&mut tree, step));
+        }
+    }
+    // Files in a folder without a name cannot be reached.
+    let folders: BTreeSet<String> =
+        tree.iter().filter(|(_, entry)| matches!(entry, Entry::Folder)).map(|(name, _)| name.clone()).collect();
+    tree.retain(|name, _| {
+        let mut above = Path::new(name).ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
+        above.all(|above| folders.contains(above.to_str().unwrap()))
+    });
+    tree
+}
+
+fn unpack(tree: &Tree, root: &Path, random: &mut Random) {
+    for (name, entry) in tree {
+        let path = root.join(name);
+        match entry {
+            Entry::Folder => fs::create_dir(path).unwrap(),
+            Entry::File { bytes, is_synced } => {
+                // Without a sync, a part of the content may be there, or none.
+                let kept = if *is_synced { bytes.len() } else { random.below(bytes.len() + 1) };
+                fs::write(path, &bytes[..kept]).unwrap();
+            }
+        }
+    }
+}
+
+/// The contents that each object may have after the steps.
+fn allowed(steps: &[Step]) -> BTreeMap<String, BTreeSet<Option<Vec<u8>>>> {
+    let mut allowed: BTreeMap<String, BTreeSet<Option<Vec<u8>>>> = BTreeMap::new();
+    for step in steps {
+        match step {
+            Step::Begun { name, bytes } => {
+                allowed.entry(name.clone()).or_insert_with(|| [None].into()).insert(bytes.clone());
+            }
+            // A deletion may be forgotten: what was there is there again.
+            Step::Done { name, bytes: None } => drop(allowed.entry(name.clone()).or_default().insert(None)),
+            Step::Done { name, bytes } => drop(allowed.insert(name.clone(), [bytes.clone()].into())),
+            _ => {}
+        }
+    }
+    allowed
+}
+
+/// Examines images of histories; returns their number, or what is wrong with one.
+pub fn examine(cases: u64, seed: u64, keep: impl Fn(&Step) -> bool) -> Result<u64, String> {
+    const IMAGES_PER_RUN: u64 = 30;
+    let mut count = 0;
+    for seed in (seed..).take_while(|other| (other - seed) * IMAGES_PER_RUN < cases) {
+        let mut random = Random::new(seed);
+        let mut steps = history(&mut random);
+        steps.retain(&keep);
+        for _ in 0..IMAGES_PER_RUN {
+            let at = 1 + random.below(steps.len());
+            let folder = tempfile::tempdir_in(memory()).unwrap();
+            let tree = image(&steps[..at], &mut random);
+            unpack(&tree, folder.path(), &mut random);
+            is_as_reported(&steps[..at], folder.path(), &mut random)
+                .map_err(|error| format!("seed {seed}, after step {at} of {}: {error}", steps.len()))?;
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+fn is_as_reported(steps: &[Step], folder: &Path, random: &mut Random) -> Result<(), String> {
+    let bucket = bucket_in(folder);
+    bucket.prepare().unwrap();
+    let mut there = BTreeSet::new();
+    for (name, allowed) in allowed(steps) {
+        let found = bucket.get(&name).unwrap().map(|object| object.bytes);
+        if !allowed.contains(&found) {
+            let found = found.map_or("missing".to_owned(), |bytes| format!("{} bytes", bytes.len()));
+            return Err(format!("{name} is {found}, and not one of {}", allowed.len()));
+        }
+        there.extend(found.is_some().then_some(name));
+    }
+    let listed = [layout::LOG, layout::STATES, layout::PARTS, layout::REPLICAS]
+        .into_iter()
+        .flat_map(|folder| bucket.list(folder, None).unwrap())
+        .map(|object| object.name);
+    let expected = there.iter().filter(|name| name.contains('/')).cloned();
+    assert_eq!(listed.collect::<BTreeSet<_>>(), expected.collect::<BTreeSet<_>>());
+    // The next writer.
+    let name = name(random);
+    let created = bucket.create(&name, b"next").unwrap();
+    assert_eq!(created == Created::Exists, there.contains(&name), "{name}");
+    assert_eq!(bucket.get(&name).unwrap().unwrap().bytes == b"next", created == Created::New, "{name}");
+    Ok(())
+}
+
+/// Whether the test notices a disk that never syncs folders.
+pub fn is_noticed_without_folder_syncs() -> bool {
+    examine(600, 1, |step| !matches!(step, Step::SyncFolder { .. })).is_err()
+}

@@ -1,0 +1,68 @@
+//! Disks that fill up at any byte: whatever writes is refused with advice or has done all it says, and the file is sound.
+//!
+//! `MEDFEED_CASES` sets the number of full disks, `MEDFEED_SEED` how much is left on each.
+
+use super::faults::Disk;
+use super::pull_kills::variable;
+use super::site::{Random, Site, conferences_of_version};
+use crate::harness::counted;
+
+/// What writes: the arguments, with the folder's files.
+const COMMANDS: [&[&str]; 7] = [
+    &["import", "conferences.jsonl"],
+    &["key", "create", "--license", "all"],
+    &["license", "set", "all", "--dataset", "conferences", "--year", "2026"],
+    &["compact"],
+    &["backup", "full.redb"],
+    &["export", "out"],
+    &["restore", "kept.redb", "--yes"],
+];
+
+#[test]
+fn whatever_writes_on_a_full_disk_is_done_or_refused() {
+    let (cases, seed) = (variable("MEDFEED_CASES").unwrap_or(14), variable("MEDFEED_SEED").unwrap_or(20_261_123));
+    println!("MEDFEED_SEED={seed} MEDFEED_CASES={cases}");
+    let mut random = Random::new(seed);
+    let site = Site::new();
+    let Some(disk) = Disk::mount(site.folder(), 24 << 20) else {
+        println!("skipped: no file system can be mounted here");
+        return;
+    };
+    site.import("conferences.jsonl", conferences_of_version(300, 0));
+    site.license("all", "--dataset conferences");
+    site.backup("kept.redb");
+    let (mut refused, mut done) = (0, 0);
+    for case in 0..cases {
+        let args = COMMANDS[usize::try_from(case).unwrap() % COMMANDS.len()];
+        site.write("conferences.jsonl", conferences_of_version(300, case + 1));
+        for name in ["full.redb", "out"] {
+            let _ = std::fs::remove_file(site.path(name));
+            let _ = std::fs::remove_dir_all(site.path(name));
+        }
+        // From nothing up to what suffices, as often little as much.
+        let free = random.next() % (1 << (10 + random.below(13)));
+        let what = format!("MEDFEED_SEED={seed}, case {case}: {args:?} with {free} bytes free");
+        let before = site.files();
+        disk.fill(free);
+        let ended = site.ends([args, &["--json"]].concat());
+        match ended.code {
+            Some(0) => done += 1,
+            Some(1) => {
+                let told = ended.json()["error"].as_str().unwrap_or_default().to_owned();
+                let advice = ["no room left on the disk", "free some room on the disk"];
+                assert!(advice.iter().any(|advice| told.contains(advice)), "{what}: {ended:?}");
+                refused += 1;
+            }
+            _ => panic!("{what}: {ended:?}"),
+        }
+        disk.free_all();
+        site.check();
+        if ended.code == Some(1) {
+            let left: Vec<String> = site.files().into_iter().filter(|name| name.contains("draft")).collect();
+            assert!(left.is_empty(), "{what}: {left:?} is left, {before:?} was there");
+        }
+    }
+    counted(cases, "full disks");
+    println!("{refused} commands refused, {done} done");
+    assert!(refused > 0, "no disk was too small");
+}

@@ -1,0 +1,251 @@
+//! Publishers whose bucket is behind a network that adds one fault to one exchange: nothing is lost or comes twice, and no
+//! publisher takes itself for fenced. `MEDFEED_CASES` sets the number of faults (else one of each kind), `MEDFEED_SEED` the
+//! choice.
+
+use std::fs::File;
+use std::process::Stdio;
+use std::time::Duration;
+
+use medfeed::bucket::BucketError;
+use medfeed::replicate::follower::audit::audit;
+use medfeed::replicate::layout;
+
+use super::answer_faults::Fault;
+use super::fault_relay::{FaultRelay, Recorded, choose, chosen_size, run_lanes};
+use super::published::{Place, note, rows_of};
+use super::pull_network::copy_folder;
+use super::replica_faults::follow;
+use super::s3::S3;
+use super::site::{Done, Process, SOON, Site, conferences_of_version, wait_until};
+use crate::harness::counted;
+
+const LANES: usize = 6;
+/// The exchanges of a running publisher that get faults.
+const RUNNING: usize = 14;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Run {
+    /// Into an empty bucket, which is tested.
+    First,
+    /// A commit, a state, and old objects that are deleted.
+    Again,
+    /// A publisher that was killed before it noted its last entry.
+    AfterKill,
+    /// A commit while the publisher runs.
+    Running,
+}
+
+const RUNS: [Run; 4] = [Run::First, Run::Again, Run::AfterKill, Run::Running];
+
+#[derive(Clone, Copy)]
+struct Case {
+    run: Run,
+    at: usize,
+    fault: Fault,
+    is_always_run: bool,
+}
+
+/// The number of chosen cases.
+const QUICK: usize = 24;
+/// Cases that are always run: the run, the beginning and the end of the request, and the fault.
+const ALWAYS: [(Run, &str, &str, Fault); 9] = [
+    // The sweep deletes all old objects of this list.
+    (Run::Again, "GET /feed?", "%2Fprobe%2F", Fault::Crossed),
+    // Another entry in the slot of the next one would be that of another publisher.
+    (Run::Again, "GET", "log/00000000000000000005", Fault::Crossed),
+    (Run::Again, "GET", "log/00000000000000000005", Fault::Portal),
+    (Run::Again, "PUT", "log/00000000000000000004", Fault::RequestTwice),
+    (Run::Again, "PUT", "log/00000000000000000004", Fault::NoAnswer),
+    (Run::Again, "GET", "log/00000000000000000003", Fault::Flipped),
+    (Run::Again, "GET", "states/00000000000000000003", Fault::ShortLast),
+    // The test of the store.
+    (Run::First, "GET", "/twice-00", Fault::Flipped),
+    (Run::First, "GET", "/race-02", Fault::Flipped),
+];
+
+/// A database with a commit that waits, and its bucket.
+struct Prepared {
+    site: Site,
+    s3: S3,
+    /// The answers of the runs before.
+    relay: FaultRelay,
+}
+
+fn commit(site: &Site, version: u64) {
+    site.import("conferences.jsonl", conferences_of_version(4, version));
+}
+
+const ONCE: &str = "--once --state-every 0s --keep 1d";
+
+impl Prepared {
+    fn new(run: Run) -> Prepared {
+        let (s3, site) = (S3::start(), Site::new());
+        let relay = FaultRelay::new(s3.address());
+        let place = Place::s3(&s3).through(&relay.url());
+        commit(&site, 0);
+        site.open_key();
+        for version in 1..=3 {
+            if run == Run::First {
+                break;
+            }
+            let noted = site.path("feed.redb.published");
+            let before = std::fs::read(&noted);
+            let done = place.run(&site, ONCE);
+            assert_eq!(done.code, Some(0), "{done:?}");
+            if run == Run::AfterKill && version == 3 {
+                std::fs::write(&noted, before.unwrap()).unwrap();
+            }
+            s3.age(Duration::from_secs(2 * 86_400));
+            commit(&site, version);
+        }
+        relay.keep_answers();
+        Prepared { site, s3, relay }
+    }
+
+    /// A copy of the database and the bucket, and a relay between them.
+    fn fork(&self) -> (Site, S3, FaultRelay) {
+        let (site, s3) = (Site::new(), self.s3.fork());
+        copy_folder(self.site.folder(), site.folder());
+        let relay = self.relay.fork_to(s3.address());
+        (site, s3, relay)
+    }
+}
+
+/// Publishes what waits by a relay. A running publisher gets a further commit.
+fn publish(run: Run, site: &Site, relay: &FaultRelay, plan: &[(usize, Fault)], s3: &S3) -> Done {
+    let place = Place::s3(s3).through(&relay.url());
+    if run != Run::Running {
+        relay.begin(plan);
+        return place.run(site, ONCE);
+    }
+    relay.begin(&[]);
+    let log = site.path("publisher.log");
+    let mut command = place.command(site, "--every 0s --state-every 0s --keep 1d --heartbeat 20ms --log warn");
+    let mut publisher = Process::spawn(command.stdout(Stdio::null()).stderr(File::create(&log).unwrap()));
+    let ended = |publisher: &mut Process| {
+        let code = publisher.ended_within(Duration::ZERO)?.code();
+        Some(Done { code, stdout: String::new(), stderr: std::fs::read_to_string(&log).unwrap() })
+    };
+    let is_published = |site: &Site| note(site).seq == rows_of(&site.db()).1.seq;
+    wait_until("a heartbeat", SOON, || {
+        let lines = relay.exchanges();
+        let is_alive =
+            lines.iter().any(|exchange| exchange.line.starts_with("PUT") && exchange.line.ends_with("/alive"));
+        (is_alive && is_published(site)).then_some(())
+    });
+    relay.begin(plan);
+    commit(site, 9);
+    let done = wait_until("the commit is published", SOON, || {
+        if let Some(done) = ended(&mut publisher) {
+            return Some(done);
+        }
+        let is_done = is_published(site) && relay.exchanges().len() > RUNNING + 6;
+        is_done.then(|| Done { code: Some(0), stdout: String::new(), stderr: std::fs::read_to_string(&log).unwrap() })
+    });
+    publisher.kill();
+    done
+}
+
+fn cases(prepared: &[Prepared]) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (run, prepared) in RUNS.into_iter().zip(prepared) {
+        let (site, s3, relay) = prepared.fork();
+        let done = publish(run, &site, &relay, &[], &s3);
+        assert_eq!(done.code, Some(0), "{run:?}: {done:?}");
+        let exchanges = relay.exchanges();
+        let most = if run == Run::Running { RUNNING } else { exchanges.len() };
+        let is_always_run = |at: usize, fault: Fault| {
+            let line = &exchanges[at].line;
+            let is_always = |(of, start, end, always): &(Run, &str, &str, Fault)| {
+                (*of, *always) == (run, fault) && line.starts_with(start) && line.ends_with(end)
+            };
+            ALWAYS.iter().any(is_always)
+        };
+        let found = Recorded::cases(&exchanges[..most]).into_iter();
+        let found = found.map(|(at, fault)| Case { run, at, fault, is_always_run: is_always_run(at, fault) });
+        cases.extend(found);
+    }
+    cases
+}
+
+/// Whether `--once` may end with this: a refusal, or a store that does not return what was written last.
+fn ends_once(fault: Fault) -> bool {
+    matches!(
+        fault,
+        Fault::Page(400 | 403 | 404 | 410)
+            | Fault::NotModified
+            | Fault::PortalRedirect
+            | Fault::Late
+            | Fault::Freshened
+            | Fault::Crossed
+    )
+}
+
+fn run_case(prepared: &Prepared, Case { run, at, fault, .. }: Case) {
+    let (site, s3, relay) = prepared.fork();
+    let done = publish(run, &site, &relay, &[(at, fault)], &s3);
+    let what = format!("{run:?}, {fault:?} at {at} {:?}: {done:?}", relay.met());
+    assert!(!done.stderr.contains("panicked"), "{what}");
+    assert!(done.code == Some(0) || ends_once(fault) && done.code == Some(1), "{what}");
+    let direct = Place::s3(&s3);
+    // A smooth way.
+    let again = direct.run(&site, ONCE);
+    assert_eq!(again.code, Some(0), "then {again:?} after {what}");
+    assert_eq!(note(&site).fenced, None, "{what}");
+    let slots = direct.slots(layout::LOG);
+    let last = slots[slots.len() - 1];
+    assert_eq!(slots, (slots[0]..=last).collect::<Vec<_>>(), "{what}");
+    // All that is kept leads to the end, and a replica has what the origin has.
+    let (audited, file) = (site.path("audited.redb"), site.path("replica.redb"));
+    let audit = audit(&direct.log(), &audited).unwrap_or_else(|error| panic!("{error} after {what}"));
+    assert_eq!((audit.slot, audit.seq), (last, note(&site).seq), "{what}");
+    assert_eq!(follow(&direct, &file), (last, None), "{what}");
+    assert_eq!(rows_of(&file), rows_of(&site.db()), "{what}");
+}
+
+#[test]
+fn a_fault_of_any_exchange_costs_a_publisher_nothing() {
+    let (seed, most) = chosen_size();
+    let prepared = RUNS.map(Prepared::new);
+    let mut cases = cases(&prepared);
+    let all = cases.len();
+    let always = cases.extract_if(.., |case| case.is_always_run).collect::<Vec<_>>();
+    assert!(always.len() >= ALWAYS.len(), "{} of {}", always.len(), ALWAYS.len());
+    let cases = [always, choose(cases, |case| case.fault, seed, most, QUICK)].concat();
+    let count = cases.len();
+    println!("{count} of {all} cases");
+    let of = |lane: usize| cases.iter().copied().skip(lane).step_by(LANES).collect::<Vec<_>>();
+    let lanes = (0..LANES).map(|lane| (&prepared, of(lane))).collect();
+    run_lanes(lanes, |prepared, case| {
+        let at = RUNS.iter().position(|run| *run == case.run).expect("a run");
+        run_case(&prepared[at], case);
+    });
+    counted(count, "faults on the way");
+}
+
+#[test]
+fn a_response_that_is_not_the_stores_is_no_object_and_no_list() {
+    let s3 = S3::start();
+    let relay = FaultRelay::new(s3.address());
+    let direct = Place::s3(&s3);
+    let bucket = direct.through(&relay.url()).bucket;
+    for name in ["log/1", "parts/1"] {
+        direct.bucket.put(name, b"some bytes").unwrap();
+    }
+    let get = || bucket.get("log/1").map(|found| found.map(|object| object.bytes.len()));
+    let list = || bucket.list("probe", None).map(|listed| Some(listed.len()));
+    type Read<'a> = &'a dyn Fn() -> Result<Option<usize>, BucketError>;
+    let cases: [(Read<'_>, Fault, Option<usize>, &str); 3] = [
+        (&get, Fault::Portal, Some(10), "`log/1`: the response has no ETag, so it is not the store's"),
+        (&get, Fault::NoTag, Some(10), "`log/1`: the response has no ETag, so it is not the store's"),
+        (&list, Fault::Crossed, Some(0), "`probe`: the response names `some/prefix/log/1`"),
+    ];
+    bucket.list("log", None).unwrap();
+    relay.keep_answers();
+    for (read, fault, expected, message) in cases {
+        relay.begin(&[(0, fault)]);
+        let error = read().unwrap_err();
+        assert!(error.may_pass() && error.to_string().contains(message), "{fault:?}: {error}");
+        assert_eq!(read(), Ok(expected), "{fault:?}");
+    }
+}

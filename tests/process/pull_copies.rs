@@ -1,0 +1,390 @@
+//! Copies in SQLite and in folders, written without a service: pages and exports at the boundaries of their batches.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use medfeed::model::Dataset::{self, Conferences, Journals};
+use medfeed::pull::digest::Hasher;
+use medfeed::pull::entry::{Entry, FeedPage};
+use medfeed::pull::export::{Announced, Export};
+use medfeed::pull::limits::ReadLimits;
+use medfeed::pull::server_url::ServerUrl;
+use medfeed::pull::{Events, FolderCopy, PullError, PullTarget, SqliteCopy};
+
+/// The names of records by id.
+type Records = BTreeMap<i64, String>;
+
+const KINDS: [&str; 2] = ["sqlite", "folder"];
+
+fn open(kind: &str, path: &Path, server: &str, reload: bool) -> Result<Box<dyn PullTarget>, PullError> {
+    let server: ServerUrl = server.parse().unwrap();
+    Ok(match kind {
+        "sqlite" => Box::new(SqliteCopy::open(&path.join("copy.sqlite"), &server, reload)?),
+        _ => Box::new(FolderCopy::open(&path.join("copy"), &server, reload)?),
+    })
+}
+
+const SERVER: &str = "https://feed.example.org";
+
+fn json(id: i64, name: &str) -> String {
+    format!("{{\"id\":{id},\"name\":\"{name}\",\"updated_at\":\"2026-01-01T00:00:00Z\"}}")
+}
+
+fn named(ids: impl IntoIterator<Item = i64>, name: &str) -> Records {
+    ids.into_iter().map(|id| (id, name.to_owned())).collect()
+}
+
+/// Receives what changes, as `7` or `-7`.
+#[derive(Default)]
+struct Told(RefCell<Vec<i64>>);
+
+impl Events for Told {
+    fn change(&self, _: Dataset, json: &str) -> Result<(), PullError> {
+        let entry = Entry::read(json).unwrap();
+        self.0.borrow_mut().push(if entry.is_removal { -entry.id } else { entry.id });
+        Ok(())
+    }
+
+    fn progress(&self, _: Dataset, _: u64, _: u64) {}
+
+    fn note(&self, _: &str) {}
+}
+
+/// Loads an export of these records; returns what changed.
+fn load(copy: &mut dyn PullTarget, dataset: Dataset, token: &str, records: &Records, rewrite_all: bool) -> Vec<i64> {
+    let text: String = records.iter().map(|(id, name)| json(*id, name) + "\n").collect();
+    load_text(copy, dataset, token, (&text, records.len()), rewrite_all)
+}
+
+fn load_text(
+    copy: &mut dyn PullTarget,
+    dataset: Dataset,
+    token: &str,
+    (text, records): (&str, usize),
+    rewrite_all: bool,
+) -> Vec<i64> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(text.as_bytes()).unwrap();
+    let gzip = gzip.finish().unwrap();
+    let announced = Announced { token: token.to_owned(), records: records as u64, digest: None };
+    let mut export = Export::new(announced, gzip.as_slice(), &ReadLimits::default()).unwrap();
+    let told = Told::default();
+    copy.load(dataset, &mut export, rewrite_all, &told).unwrap();
+    told.0.take()
+}
+
+/// Applies a page: `(7, "name")` is a record, `(7, "")` a tombstone. Returns what changed.
+fn apply(copy: &mut dyn PullTarget, token: &str, entries: &[(i64, &str)]) -> Vec<i64> {
+    let entry = |(id, name): &(i64, &str)| {
+        let is_removal = name.is_empty();
+        let tombstone = format!("{{\"id\":{id},\"deleted\":true,\"changed_at\":\"2026-01-01T00:00:00Z\"}}");
+        Entry { id: *id, is_removal, json: if is_removal { tombstone } else { json(*id, name) }.into() }
+    };
+    let page = FeedPage { entries: entries.iter().map(entry).collect(), has_more: false, token: token.to_owned() };
+    let told = Told::default();
+    copy.apply(Conferences, &page, &told).unwrap();
+    told.0.take()
+}
+
+/// Demands that a copy holds exactly these records, with all that is derived from them.
+#[track_caller]
+fn assert_holds(copy: &mut dyn PullTarget, token: &str, records: &Records, what: &str) {
+    let position = copy.position(Conferences).unwrap().unwrap();
+    assert_eq!((&*position.token, position.records), (token, records.len() as u64), "{what}");
+    let mut hasher = Hasher::default();
+    records.iter().for_each(|(id, name)| hasher.add(json(*id, name).as_bytes()));
+    assert_eq!(copy.digest(Conferences).unwrap(), hasher.finish(), "{what}");
+    assert_eq!(copy.find_fault(Conferences).unwrap(), None, "{what}");
+}
+
+#[test]
+fn the_last_entry_of_a_record_on_a_page_counts() {
+    // (the entries of a page, the records after it)
+    type Case = (&'static [(i64, &'static str)], &'static [(i64, &'static str)]);
+    let cases: [Case; 13] = [
+        (&[], &[(2, "a"), (4, "a"), (6, "a")]),
+        (&[(1, "b")], &[(1, "b"), (2, "a"), (4, "a"), (6, "a")]),
+        (&[(7, "b")], &[(2, "a"), (4, "a"), (6, "a"), (7, "b")]),
+        (&[(6, "b"), (2, "b")], &[(2, "b"), (4, "a"), (6, "b")]),
+        (&[(2, "")], &[(4, "a"), (6, "a")]),
+        (&[(6, "")], &[(2, "a"), (4, "a")]),
+        (&[(9, ""), (1, ""), (3, "")], &[(2, "a"), (4, "a"), (6, "a")]),
+        (&[(5, "b"), (5, "")], &[(2, "a"), (4, "a"), (6, "a")]),
+        (&[(4, ""), (4, "b")], &[(2, "a"), (4, "b"), (6, "a")]),
+        (&[(4, ""), (4, "")], &[(2, "a"), (6, "a")]),
+        (&[(5, "b"), (5, "c")], &[(2, "a"), (4, "a"), (5, "c"), (6, "a")]),
+        (&[(4, "b"), (6, "b"), (4, "c"), (6, "")], &[(2, "a"), (4, "c")]),
+        (&[(6, ""), (4, ""), (2, "")], &[]),
+    ];
+    for kind in KINDS {
+        let folder = tempfile::tempdir().unwrap();
+        let mut copy = open(kind, folder.path(), SERVER, false).unwrap();
+        for (at, (entries, expected)) in cases.iter().enumerate() {
+            load(&mut *copy, Conferences, "t0", &named([2, 4, 6], "a"), false);
+            let token = format!("t{at}x");
+            apply(&mut *copy, &token, entries);
+            let expected = expected.iter().map(|(id, name)| (*id, (*name).to_owned())).collect();
+            assert_holds(&mut *copy, &token, &expected, &format!("{kind} {entries:?}"));
+        }
+        // A page that is empty saves its token too.
+        drop(copy);
+        let mut copy = open(kind, folder.path(), SERVER, false).unwrap();
+        assert_holds(&mut *copy, "t12x", &Records::new(), kind);
+        apply(&mut *copy, "t13", &[]);
+        drop(copy);
+        assert_holds(&mut *open(kind, folder.path(), SERVER, false).unwrap(), "t13", &Records::new(), kind);
+    }
+}
+
+#[test]
+fn an_export_replaces_a_copy_of_any_length() {
+    // Batches are read by 500 rows and written by 1000. (the first and last id held, those of the export)
+    let cases: [[(i64, i64); 2]; 10] = [
+        [(1, 0), (1, 500)],
+        [(1, 500), (1, 500)],
+        [(1, 500), (501, 1000)],
+        [(1, 501), (2, 501)],
+        [(1, 1000), (1, 1001)],
+        [(1, 1001), (1, 1000)],
+        [(500, 1500), (1, 499)],
+        [(1, 499), (500, 1500)],
+        [(1, 2000), (1000, 1000)],
+        [(1, 1000), (1, 0)],
+    ];
+    std::thread::scope(|scope| {
+        for kind in KINDS {
+            let cases = &cases;
+            scope.spawn(move || {
+                let folder = tempfile::tempdir().unwrap();
+                let mut copy = open(kind, folder.path(), SERVER, false).unwrap();
+                for [held, export] in cases.map(|case| case.map(|(first, last)| first..=last)) {
+                    for rewrite_all in [false, true] {
+                        let what = format!("{kind} {held:?} {export:?} {rewrite_all}");
+                        load(&mut *copy, Conferences, "t0", &named(held.clone(), "a"), rewrite_all);
+                        assert_holds(&mut *copy, "t0", &named(held.clone(), "a"), &what);
+                        let mut told = load(&mut *copy, Conferences, "t1", &named(export.clone(), "a"), rewrite_all);
+                        assert_holds(&mut *copy, "t1", &named(export.clone(), "a"), &what);
+                        let gone = held.clone().filter(|id| !export.contains(id)).map(|id| -id);
+                        let new = export.clone().filter(|id| !held.contains(id));
+                        let mut expected: Vec<i64> = gone.chain(new).collect();
+                        told.sort_unstable();
+                        expected.sort_unstable();
+                        assert_eq!(told, expected, "{what}: just what differs is told");
+                    }
+                }
+                let changed: Vec<(i64, &str)> = (1..=1000).map(|id| (id, "b")).collect();
+                load(&mut *copy, Conferences, "t0", &named(1..=1000, "a"), false);
+                assert_eq!(apply(&mut *copy, "t2", &changed).len(), 1000);
+                assert_holds(&mut *copy, "t2", &named(1..=1000, "b"), kind);
+            });
+        }
+    });
+}
+
+#[test]
+fn a_reload_that_fails_half_way_goes_on_with_what_is_left() {
+    for kind in KINDS {
+        let folder = tempfile::tempdir().unwrap();
+        let other = "https://other.example.org";
+        let records = named([1, 2], "a");
+        let mut copy = open(kind, folder.path(), SERVER, false).unwrap();
+        load(&mut *copy, Conferences, "c0", &records, true);
+        load(&mut *copy, Journals, "j0", &records, true);
+        drop(copy);
+
+        let mut copy = open(kind, folder.path(), SERVER, true).unwrap();
+        assert!(copy.position(Conferences).unwrap().is_none() && copy.position(Journals).unwrap().is_none(), "{kind}");
+        load(&mut *copy, Conferences, "c1", &records, true);
+        assert_eq!(copy.position(Conferences).unwrap().unwrap().token, "c1", "{kind}");
+        assert!(copy.position(Journals).unwrap().is_none(), "{kind}: journals are still to load");
+        drop(copy);
+        // The reload ended there; the old content of the other dataset is sound.
+        let mut copy = open(kind, folder.path(), SERVER, false).unwrap();
+        assert_eq!(copy.position(Conferences).unwrap().unwrap().token, "c1", "{kind}");
+        assert_eq!(copy.position(Journals).unwrap().unwrap().token, "j0", "{kind}");
+        drop(copy);
+
+        // A copy of another service keeps nothing of the former one.
+        let error = open(kind, folder.path(), other, false).map(|_| ()).unwrap_err();
+        assert!(error.to_string().contains("is a copy of https://feed.example.org, not of https://other.example.org"));
+        let mut copy = open(kind, folder.path(), other, true).unwrap();
+        load(&mut *copy, Journals, "j2", &named([3], "b"), true);
+        drop(copy);
+        let mut copy = open(kind, folder.path(), other, false).unwrap();
+        assert!(copy.position(Conferences).unwrap().is_none(), "{kind}: conferences were of the other service");
+        assert_eq!(copy.position(Journals).unwrap().unwrap().token, "j2", "{kind}");
+        assert!(open(kind, folder.path(), SERVER, false).is_err(), "{kind}");
+    }
+}
+
+#[test]
+fn a_comparison_is_noted_for_its_own_dataset() {
+    for kind in KINDS {
+        let folder = tempfile::tempdir().unwrap();
+        let mut copy = open(kind, folder.path(), SERVER, false).unwrap();
+        let records = named([1], "a");
+        let age = |copy: &mut dyn PullTarget, dataset| {
+            let verified_at = copy.position(dataset).unwrap().unwrap().verified_at;
+            medfeed::model::time::now().unix_s() - verified_at
+        };
+        load(&mut *copy, Conferences, "c0", &records, true);
+        load(&mut *copy, Journals, "j0", &records, true);
+        assert!(age(&mut *copy, Conferences) < 60 && age(&mut *copy, Journals) < 60, "{kind}: a load compares");
+        drop(copy);
+        set_back(kind, folder.path());
+        let mut copy = open(kind, folder.path(), SERVER, false).unwrap();
+        assert!(age(&mut *copy, Conferences) > 60 && age(&mut *copy, Journals) > 60, "{kind}");
+        apply(&mut *copy, "c1", &[(2, "a")]);
+        assert!(age(&mut *copy, Conferences) > 60, "{kind}: a page compares nothing");
+        copy.set_verified(Conferences).unwrap();
+        assert!(age(&mut *copy, Conferences) < 60 && age(&mut *copy, Journals) > 60, "{kind}");
+        drop(copy);
+        let mut copy = open(kind, folder.path(), SERVER, false).unwrap();
+        assert!(age(&mut *copy, Conferences) < 60 && age(&mut *copy, Journals) > 60, "{kind}: it is saved");
+    }
+}
+
+/// Moves all times of a copy to the year 2020.
+fn set_back(kind: &str, path: &Path) {
+    if kind == "sqlite" {
+        let connection = rusqlite::Connection::open(path.join("copy.sqlite")).unwrap();
+        let old = "2020-01-01T00:00:00Z";
+        let set = "UPDATE sync SET loaded_at = ?, changed_at = ?, checked_at = ?, verified_at = ?";
+        connection.execute(set, [old; 4]).unwrap();
+        return;
+    }
+    let file = path.join("copy/medfeed-copy.json");
+    let mut state: serde_json::Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    for dataset in state["datasets"].as_object_mut().unwrap().values_mut() {
+        dataset["verified_at"] = "2020-01-01T00:00:00Z".into();
+    }
+    std::fs::write(&file, state.to_string()).unwrap();
+}
+
+#[test]
+fn the_times_of_a_copy_in_sqlite_say_what_happened_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut copy = open("sqlite", folder.path(), SERVER, false).unwrap();
+    load(&mut *copy, Conferences, "c0", &named([1], "a"), true);
+    load(&mut *copy, Journals, "j0", &named([1], "a"), true);
+    // (what is done, the columns of conferences that move from 2020 to now)
+    type Step = fn(&mut dyn PullTarget);
+    let cases: [(&str, Step, &[&str]); 6] = [
+        ("nothing", |_| {}, &[]),
+        ("an empty page", |copy| drop(apply(copy, "c1", &[])), &["checked_at"]),
+        ("a page", |copy| drop(apply(copy, "c2", &[(1, "b")])), &["changed_at", "checked_at"]),
+        (
+            "differences",
+            |copy| drop(load(copy, Conferences, "c3", &named([1], "c"), false)),
+            &["loaded_at", "changed_at", "checked_at"],
+        ),
+        (
+            "a load",
+            |copy| drop(load(copy, Conferences, "c4", &named([1], "c"), true)),
+            &["loaded_at", "changed_at", "checked_at", "verified_at"],
+        ),
+        ("a comparison", |copy| copy.set_verified(Conferences).unwrap(), &["verified_at"]),
+    ];
+    for (what, step, moved) in cases {
+        set_back("sqlite", folder.path());
+        step(&mut *copy);
+        let connection = rusqlite::Connection::open(folder.path().join("copy.sqlite")).unwrap();
+        for column in ["loaded_at", "changed_at", "checked_at", "verified_at"] {
+            let query = format!("SELECT {column} < '2021' FROM sync ORDER BY dataset");
+            let mut statement = connection.prepare(&query).unwrap();
+            let old: Vec<bool> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+            assert_eq!(old, [!moved.contains(&column), true], "{what}: {column} of conferences and journals");
+        }
+    }
+}
+
+#[test]
+fn what_a_record_links_to_is_that_of_its_last_version() {
+    let with = |id: i64, name: &str| {
+        format!(
+            "{{\"id\":{id},\"name\":\"N\",\"organizations\":[{{\"id\":7,\"name\":\"{name}\"}}],\"therapy_areas\":[\"A\"]}}\n"
+        )
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut copy = open("sqlite", folder.path(), SERVER, false).unwrap();
+    let names = || -> Vec<String> {
+        let connection = rusqlite::Connection::open(folder.path().join("copy.sqlite")).unwrap();
+        let mut statement = connection.prepare("SELECT name FROM organizations").unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    // A batch of 1000, and one more that knows a newer name.
+    let mut text: String = (1..=1000).map(|id| with(id, "Old")).collect();
+    text += &with(1001, "New");
+    load_text(&mut *copy, Conferences, "t0", (&text, 1001), true);
+    assert_eq!(names(), ["New"]);
+    // What no record links to any more goes, though another row of the batch loses the same link.
+    let page: Vec<(i64, &str)> = (1..=1000).map(|id| (id, "N")).collect();
+    apply(&mut *copy, "t1", &page);
+    assert_eq!(names(), ["New"], "one record is left");
+    apply(&mut *copy, "t2", &[(1001, "N")]);
+    assert_eq!(names(), [""; 0]);
+    // A page brought one record with a newer name. Then the token ended, and the export has neither.
+    load_text(&mut *copy, Conferences, "t3", (&(with(1, "Old") + &with(2, "Old")), 2), true);
+    let json = with(1, "New").trim_end().to_owned().into();
+    let page = FeedPage { entries: vec![Entry { id: 1, is_removal: false, json }], has_more: true, token: "t4".into() };
+    copy.apply(Conferences, &page, &Told::default()).unwrap();
+    assert_eq!(names(), ["New"]);
+    load_text(&mut *copy, Conferences, "t5", (&with(2, "Old"), 1), false);
+    assert_eq!(names(), ["Old"]);
+    assert_eq!(copy.find_fault(Conferences).unwrap(), None);
+}
+
+#[test]
+fn values_of_other_types_are_no_fault_of_a_copy() {
+    let values = [
+        "1e3",
+        "\"2026\"",
+        "\" 1.5\\n\"",
+        "18446744073709551615",
+        "\"1e999\"",
+        "\"-.5E+2\"",
+        "\"soon\"",
+        "[1]",
+        "true",
+    ];
+    let columns: Vec<String> =
+        Conferences.table().fields.iter().map(|field| field.name.replace('.', "\":{\"")).collect();
+    for kind in KINDS {
+        let folder = tempfile::tempdir().unwrap();
+        let mut copy = open(kind, folder.path(), SERVER, false).unwrap();
+        for value in values {
+            for column in &columns {
+                let end = if column.contains('{') { "}" } else { "" };
+                let json = format!("{{\"id\":1,\"{column}\":{value}{end}}}\n");
+                load_text(&mut *copy, Conferences, "t0", (&json, 1), true);
+                assert_eq!(copy.find_fault(Conferences).unwrap(), None, "{kind} {json}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_copy_that_was_moved_away_is_noticed() {
+    for kind in KINDS {
+        let folder = tempfile::tempdir().unwrap();
+        let mut copy = open(kind, folder.path(), SERVER, false).unwrap();
+        load(&mut *copy, Conferences, "t0", &named([1], "a"), true);
+        copy.check_location().unwrap();
+        let name = folder.path().join(if kind == "sqlite" { "copy.sqlite" } else { "copy" });
+        std::fs::rename(&name, folder.path().join("moved")).unwrap();
+        assert!(matches!(copy.check_location(), Err(PullError::Unusable(_))), "{kind}: it is missing");
+        if kind == "sqlite" {
+            std::fs::copy(folder.path().join("moved"), &name).unwrap();
+        } else {
+            std::fs::create_dir(&name).unwrap();
+        }
+        assert!(matches!(copy.check_location(), Err(PullError::Unusable(_))), "{kind}: it is another one");
+        std::fs::remove_dir_all(&name).or_else(|_| std::fs::remove_file(&name)).unwrap();
+        std::fs::rename(folder.path().join("moved"), &name).unwrap();
+        copy.check_location().unwrap();
+    }
+}

@@ -1,0 +1,339 @@
+//! `medfeed pull` over a network that adds one fault to one exchange: the copy is the view at its token, and the next pull
+//! makes it the present one. `MEDFEED_CASES` sets the number of faults (else one of each kind), `MEDFEED_SEED` the choice.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::answer_faults::Fault;
+use super::fault_relay::{FaultRelay, Recorded, choose, chosen_size, run_lanes};
+use super::pulled::{Content, Pulled, exported, read};
+use super::site::{Done, SOON, Site, conferences_of_version, wait_until};
+use crate::harness::counted;
+
+const DATASETS: [&str; 2] = ["conferences", "journals"];
+/// A file in SQLite, and a folder.
+const COPIES: [&str; 2] = ["copy.sqlite", "copy/"];
+/// More than a page of the feed.
+const COUNT: u64 = 510;
+
+/// The number of chosen cases.
+const QUICK: usize = 24;
+/// Cases that are always run: the scenario, the number of the exchange, and the fault.
+const ALWAYS: [(&str, usize, Fault); 2] =
+    [("the feed", 0, Fault::GzipUpperCase), ("a resumed load", 1, Fault::WholeForRange)];
+
+/// A pull that has something to do.
+struct Scenario {
+    name: &'static str,
+    copy: &'static str,
+    pulled: usize,
+    key: String,
+    /// A folder with the copies to begin with; `None` for new ones.
+    start: Option<PathBuf>,
+    args: &'static str,
+    /// A fault that belongs to the scenario.
+    first: Option<Fault>,
+    relay: FaultRelay,
+}
+
+/// A fault of an exchange of a pull.
+#[derive(Clone, Copy)]
+struct Case {
+    scenario: usize,
+    at: usize,
+    fault: Fault,
+}
+
+struct Network {
+    sites: Vec<Pulled>,
+    scenarios: Vec<Scenario>,
+    /// The services' views by dataset and token.
+    views: BTreeMap<(&'static str, String), Content>,
+}
+
+fn journals(version: u64) -> String {
+    (1..=7).map(|id| format!("{{\"id\":{id},\"name\":\"Journal {id}, volume {version}\"}}\n")).collect()
+}
+
+/// A page of the feed, with the bytes of its entries.
+#[derive(Deserialize)]
+struct Page<'a> {
+    #[serde(borrow)]
+    data: Vec<&'a RawValue>,
+    has_more: bool,
+    next_sync_token: String,
+}
+
+fn id_of(line: &str) -> u64 {
+    serde_json::from_str::<Value>(line).unwrap()["id"].as_u64().unwrap()
+}
+
+/// Conferences of which one goes with each version.
+fn conferences(version: u64) -> String {
+    let gone = 10 * version;
+    let rows = conferences_of_version(COUNT, version);
+    let kept = rows.lines().filter(|line| !line.starts_with(&format!("{{\"id\":{gone},")));
+    kept.fold(format!("{{\"id\":{gone},\"deleted\":true}}\n"), |rows, line| rows + line + "\n")
+}
+
+/// A service of version 0.
+fn service() -> (Pulled, String) {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(COUNT, 0));
+    site.import("journals.jsonl", journals(0));
+    site.license("part", "--dataset conferences --dataset journals --year 2024 --year 2025 --year 2026");
+    let (_, key) = site.key("part", &[]);
+    (Pulled::new(site), key)
+}
+
+impl Network {
+    fn new() -> Network {
+        let (changing, part_key) = service();
+        let (restored, _) = service();
+        let backup = restored.site.backup("backup.redb");
+        let key = [changing.key.clone(), part_key, restored.key.clone()];
+        let mut network = Network { scenarios: Vec::new(), views: BTreeMap::new(), sites: Vec::new() };
+        for copy in COPIES {
+            let cases = [
+                ("a first load", &changing, &key[0], None, "--verify", None),
+                ("a resumed load", &changing, &key[0], None, "", Some(Fault::CutMiddle)),
+                ("the feed", &changing, &key[0], Some("all"), "", None),
+                ("a difference", &changing, &key[1], Some("part"), "--verify", None),
+                ("a restored service", &restored, &key[2], Some("restored"), "", None),
+            ];
+            network.scenarios.extend(cases.map(|(name, service, key, start, args, first)| Scenario {
+                name,
+                copy,
+                pulled: usize::from(start == Some("restored")),
+                key: key.clone(),
+                start: start.map(|start| service.site.path(start).join(copy.trim_matches('/'))),
+                args,
+                first,
+                relay: FaultRelay::new(service.server.address),
+            }));
+        }
+        network.sites = vec![changing, restored];
+        // The relays remember answers of versions 0 and 1. The copies begin with version 1.
+        for version in 1..=2 {
+            network.take_views();
+            network.prepare();
+            for site in &network.sites {
+                site.site.import("conferences.jsonl", conferences(version));
+                site.site.import("journals.jsonl", journals(version));
+            }
+            network.await_news("journals", |_| true);
+        }
+        // The next change is known by a token that is none of these.
+        network.take_views();
+        let [changing, restored] = &network.sites[..] else { unreachable!() };
+        changing.site.license("part", "--dataset conferences --dataset journals --year 2026 --year 2027");
+        restored.site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
+        network.await_news("conferences", |name| ["a difference", "a restored service"].contains(&name));
+        network.take_views();
+        for scenario in &network.scenarios {
+            network.views.extend(network.walk(scenario));
+        }
+        network
+    }
+
+    /// The views at the pages of the feed after the copy to begin with.
+    fn walk(&self, scenario: &Scenario) -> Vec<((&'static str, String), Content)> {
+        let mut views = Vec::new();
+        let Some(start) = &scenario.start else { return views };
+        let mut client = self.sites[scenario.pulled].server.client(&scenario.key);
+        for dataset in DATASETS {
+            let Content { mut token, lines, .. } = content(&start.join(scenario.copy), dataset).unwrap();
+            let mut records: BTreeMap<u64, String> = lines.into_iter().map(|line| (id_of(&line), line)).collect();
+            let mut more = "";
+            loop {
+                let answer = client.get(&format!("/v1/{dataset}/changes?since={token}{more}"));
+                if answer.status == 410 && more.is_empty() {
+                    more = "&resync=diff";
+                    continue;
+                }
+                // After a restore there are no pages.
+                if answer.status == 410 {
+                    break;
+                }
+                more = "";
+                let page: Page<'_> = serde_json::from_slice(&answer.body).unwrap();
+                for entry in page.data {
+                    let (id, line) = (id_of(entry.get()), entry.get().to_owned());
+                    if line.contains("\"deleted\":true") {
+                        records.remove(&id)
+                    } else {
+                        records.insert(id, line)
+                    };
+                }
+                token = page.next_sync_token;
+                let lines: Vec<String> = records.values().cloned().collect();
+                let view = Content { token: token.clone(), records: i64::try_from(lines.len()).unwrap(), lines };
+                views.push(((dataset, token.clone()), view));
+                if !page.has_more {
+                    break;
+                }
+            }
+        }
+        views
+    }
+
+    fn view(&self, scenario: &Scenario, dataset: &str) -> Content {
+        exported(&mut self.sites[scenario.pulled].server.client(&scenario.key), dataset)
+    }
+
+    /// Waits until the services show a new view in some scenarios.
+    fn await_news(&self, dataset: &'static str, is_awaited: impl Fn(&str) -> bool) {
+        for scenario in self.scenarios.iter().filter(|scenario| is_awaited(scenario.name)) {
+            let is_new = || !self.views.contains_key(&(dataset, self.view(scenario, dataset).token));
+            wait_until("the service shows the commit", SOON, || is_new().then_some(()));
+        }
+    }
+
+    fn take_views(&mut self) {
+        let each = self.scenarios.iter().flat_map(|scenario| DATASETS.map(|dataset| (scenario, dataset)));
+        let views = each.map(|(scenario, dataset)| (dataset, self.view(scenario, dataset))).collect::<Vec<_>>();
+        self.views.extend(views.into_iter().map(|(dataset, view)| ((dataset, view.token.clone()), view)));
+    }
+
+    /// Pulls each scenario's copies by a smooth way.
+    fn prepare(&self) {
+        for scenario in &self.scenarios {
+            scenario.relay.begin(&[]);
+            let temporary = tempfile::tempdir().unwrap();
+            let folder = scenario.start.as_deref().unwrap_or(temporary.path());
+            fs::create_dir_all(folder).unwrap();
+            for _ in 0..=usize::from(scenario.start.is_some()) {
+                let done = self.pull(scenario, folder, "--verify");
+                assert_eq!(done.code, Some(0), "{}: {done:?}", scenario.name);
+            }
+            scenario.relay.keep_answers();
+        }
+    }
+
+    /// Pulls a scenario's copy in a folder.
+    fn pull(&self, scenario: &Scenario, folder: &Path, args: &str) -> Done {
+        let (url, copy) = (scenario.relay.url(), folder.join(scenario.copy));
+        let site = &self.sites[scenario.pulled].site;
+        let mut command = site.command(["pull".as_ref(), url.as_ref(), "--to".as_ref(), copy.as_os_str()]);
+        command.args(args.split_whitespace()).env("MEDFEED_KEY", &scenario.key);
+        let output = command.output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Done { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+
+    /// Each fault that can be met in each scenario.
+    fn cases(&self) -> Vec<Case> {
+        let mut cases = Vec::new();
+        for (number, scenario) in self.scenarios.iter().enumerate() {
+            let folder = scenario.begin();
+            scenario.relay.begin(&scenario.plan(None));
+            let done = self.pull(scenario, folder.path(), scenario.args);
+            assert_eq!(done.code, Some(0), "{}: {done:?}", scenario.name);
+            // Nothing in an answer of the service says whose answer it is.
+            let found = Recorded::cases(&scenario.relay.exchanges()).into_iter();
+            let found = found.filter(|(_, fault)| *fault != Fault::Crossed);
+            let found = found.filter(|(at, _)| *at >= scenario.plan(None).len());
+            cases.extend(found.map(|(at, fault)| Case { scenario: number, at, fault }));
+        }
+        cases
+    }
+
+    fn run(&self, scenario: &Scenario, Case { at, fault, .. }: Case) {
+        let relay = &scenario.relay;
+        let folder = scenario.begin();
+        let copy = folder.path().join(scenario.copy);
+        let before = DATASETS.map(|dataset| content(&copy, dataset));
+        relay.begin(&scenario.plan(Some((at, fault))));
+        let done = self.pull(scenario, folder.path(), scenario.args);
+        let what = format!("{}, {}, {fault:?} at {at} {:?}: {done:?}", scenario.name, scenario.copy, relay.met());
+        assert_eq!(relay.met().len(), scenario.plan(None).len() + 1, "the fault was not met: {what}");
+        assert!(!done.stderr.contains("panicked"), "{what}");
+        // Retries of one pull outlast one fault, unless it says that nobody may retry.
+        let refuses = matches!(fault, Fault::Page(403));
+        assert!(done.code == Some(0) || refuses && done.code == Some(3), "{what}");
+        let is_retried = done.stderr.contains("trying again");
+        assert!(!is_retried || !fault.is_allowed(), "HTTP allows this: {what}");
+        for (dataset, before) in DATASETS.into_iter().zip(before) {
+            let held = content(&copy, dataset);
+            let expected = held.as_ref().and_then(|held| self.views.get(&(dataset, held.token.clone())));
+            let is_view = held.is_none() || held.as_ref() == expected;
+            assert!(is_view || held == before, "{dataset} is not the view at its token: {what}");
+        }
+        relay.begin(&[]);
+        let done = self.pull(scenario, folder.path(), "--verify");
+        let what = format!("then {done:?} after {what}");
+        assert_eq!(done.code, Some(0), "{what}");
+        assert_eq!(done.stdout.matches("; equal to the service's\n").count(), DATASETS.len(), "{what}");
+        for dataset in DATASETS {
+            assert!(content(&copy, dataset) == Some(self.view(scenario, dataset)), "{dataset} differs: {what}");
+        }
+    }
+}
+
+impl Scenario {
+    /// A folder with the copies to begin with.
+    fn begin(&self) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        if let Some(start) = &self.start {
+            copy_folder(start, folder.path());
+        }
+        folder
+    }
+
+    fn plan(&self, fault: Option<(usize, Fault)>) -> Vec<(usize, Fault)> {
+        self.first.map(|first| (0, first)).into_iter().chain(fault).collect()
+    }
+}
+
+pub fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_folder(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// The content of a copy of either kind.
+fn content(copy: &Path, dataset: &str) -> Option<Content> {
+    if !copy.exists() {
+        return None;
+    }
+    if copy.is_file() {
+        return read(copy, dataset).unwrap();
+    }
+    let state = fs::read_to_string(copy.join("medfeed-copy.json")).ok()?;
+    let state: Value = serde_json::from_str(&state).unwrap();
+    let state = &state["datasets"][dataset];
+    let token = state["token"].as_str()?.to_owned();
+    let lines = fs::read_to_string(copy.join(format!("{dataset}.jsonl"))).unwrap();
+    Some(Content { token, records: state["records"].as_i64()?, lines: lines.lines().map(str::to_owned).collect() })
+}
+
+#[test]
+fn a_fault_of_any_exchange_leaves_the_copy_at_its_token() {
+    let (seed, most) = chosen_size();
+    let network = Network::new();
+    let mut cases = network.cases();
+    let all = cases.len();
+    let always =
+        cases.extract_if(.., |case| ALWAYS.contains(&(network.scenarios[case.scenario].name, case.at, case.fault)));
+    let always: Vec<_> = always.collect();
+    assert_eq!(always.len(), ALWAYS.len() * COPIES.len());
+    let cases = [always, choose(cases, |case| case.fault, seed, most, QUICK)].concat();
+    let count = cases.len();
+    println!("{count} of {all} cases");
+    let of = |number: usize| cases.iter().copied().filter(|case| case.scenario == number).collect::<Vec<_>>();
+    let lanes = network.scenarios.iter().enumerate().map(|(number, scenario)| (scenario, of(number))).collect();
+    run_lanes(lanes, |scenario, case| network.run(scenario, case));
+    counted(count, "faults on the way");
+}

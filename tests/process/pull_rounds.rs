@@ -1,0 +1,361 @@
+//! The rounds of `medfeed pull`: catching up, comparing, following, and retries, with a copy in memory.
+
+use std::time::Duration;
+
+use medfeed::model::Dataset::{self, Conferences, Journals};
+use medfeed::model::time::now;
+use medfeed::pull::PullError;
+use medfeed::pull::catch_up::{Done, catch_up};
+use medfeed::pull::follow::{Plan, Pull, Report};
+use medfeed::pull::verify::{Verdict, verify};
+
+use super::scripted::{MemoryCopy, Notes, Reply, Scripted};
+
+const ONE: &str = "{\"id\":1}";
+const TWO: &str = "{\"id\":2}";
+
+fn revoked() -> Reply {
+    Reply::problem(401, "revoked_api_key")
+}
+
+fn plan(datasets: &[Dataset], are_named: bool) -> Plan {
+    Plan { datasets: datasets.to_vec(), are_named, verify: false }
+}
+
+/// Follows a service until it refuses; returns its requests.
+fn followed(service: &Scripted, copy: &mut MemoryCopy, plan: &Plan, every: Duration) -> (PullError, Vec<String>) {
+    let (client, notes) = (service.client(), Notes::default());
+    let mut pull = Pull { server: &client, copy, events: &notes };
+    let Err(error) = pull.follow(plan, every, &mut |_| {});
+    (error, service.lines())
+}
+
+/// One round; returns its result, the reports and the messages.
+fn once(service: &Scripted, copy: &mut MemoryCopy, plan: &Plan) -> (Result<(), PullError>, Vec<Report>, Vec<String>) {
+    let (client, notes, mut reports) = (service.client(), Notes::default(), Vec::new());
+    let result = Pull { server: &client, copy, events: &notes }.once(plan, &mut |report| reports.push(report));
+    (result, reports, notes.0.take())
+}
+
+#[test]
+fn followers_wait_for_their_share_of_the_interval_within_the_services_limit() {
+    // (the interval in seconds, whether journals are in the license, the seconds to wait for each dataset)
+    let cases = [
+        (2, true, 1),
+        (3, true, 1),
+        (60, true, 30),
+        (61, true, 30),
+        (90, true, 45),
+        (119, true, 59),
+        (120, true, 60),
+        (240, true, 60),
+        (86_400, true, 60),
+        (2, false, 2),
+        (45, false, 45),
+        (60, false, 60),
+        (61, false, 60),
+        (120, false, 60),
+        (7200, false, 60),
+    ];
+    for (every_s, has_journals, wait_s) in cases {
+        let service = Scripted::new(move |asked, _| match asked.line.contains("exports/journals") {
+            true if !has_journals => Reply::problem(403, "dataset_not_licensed"),
+            _ if asked.line.contains("exports/") => Reply::export("t0", &[ONE]),
+            _ if asked.line.contains("journals") || !has_journals => revoked(),
+            _ => Reply::page("", false, "t0"),
+        });
+        let every = Duration::from_secs(every_s);
+        let (error, asked) = followed(&service, &mut MemoryCopy::default(), &plan(&Dataset::ALL, false), every);
+        assert!(matches!(error, PullError::Refused(_)), "{error:?}");
+        let mut expected: Vec<String> = vec!["GET exports/conferences".into(), "GET exports/journals".into()];
+        expected.push(format!("GET conferences/changes?since=t0&wait={wait_s}"));
+        if has_journals {
+            expected.push(format!("GET journals/changes?since=t0&wait={wait_s}"));
+        }
+        assert_eq!(asked, expected, "every {every_s} s");
+    }
+}
+
+#[test]
+fn a_followed_copy_is_compared_when_a_day_has_passed() {
+    const DAY_S: i64 = 86_400;
+    // (the seconds since the last comparison, whether the user asks for one, whether the first round compares)
+    let cases = [
+        (0, false, false),
+        (3600, false, false),
+        (DAY_S - 60, false, false),
+        (DAY_S, false, true),
+        (DAY_S + 1, false, true),
+        (30 * DAY_S, false, true),
+        (-DAY_S, false, false),
+        (0, true, true),
+        (DAY_S, true, true),
+    ];
+    for (age_s, verify, is_compared) in cases {
+        let service = Scripted::new(|asked, before| match before {
+            3.. => revoked(),
+            _ if asked.line.starts_with("HEAD") => Reply::export("t0", &[ONE]),
+            _ => Reply::page("", false, "t0"),
+        });
+        let mut copy = MemoryCopy::of(Conferences, "t0", &[1], now().unix_s() - age_s);
+        let plan = Plan { verify, ..plan(&[Conferences], true) };
+        let (_, asked) = followed(&service, &mut copy, &plan, Duration::from_millis(1));
+        let changes = "GET conferences/changes?since=t0";
+        let second = if is_compared { "HEAD exports/conferences" } else { changes };
+        assert_eq!(asked, [changes, second, changes, changes], "{age_s} s ago, {verify}");
+    }
+}
+
+#[test]
+fn the_location_of_a_copy_is_checked_in_each_round_and_after_each_pause() {
+    let sound = || Scripted::new(|_, _| Reply::page("", false, "t0"));
+    let failing = || {
+        Scripted::new(|_, before| match before {
+            5.. => revoked(),
+            _ => Reply::problem(503, "unavailable").with("retry-after", "0"),
+        })
+    };
+    // (the service, the checks that succeed, the requests until one fails)
+    let cases = [(sound(), 1, 1), (sound(), 3, 3), (failing(), 1, 1), (failing(), 2, 2)];
+    for (service, checks, requests) in cases {
+        let mut copy = MemoryCopy::of(Conferences, "t0", &[1], now().unix_s());
+        copy.checks_left = Some(checks).into();
+        let (error, asked) = followed(&service, &mut copy, &plan(&[Conferences], true), Duration::from_millis(1));
+        assert!(error.to_string().contains("the copy was replaced"), "{error}");
+        assert_eq!(asked.len(), requests, "{checks} checks");
+    }
+    let mut copy = MemoryCopy::of(Conferences, "t0", &[1], 0);
+    copy.checks_left = Some(0).into();
+    let service = failing();
+    let (result, ..) = once(&service, &mut copy, &plan(&[Conferences], true));
+    assert!(matches!(result, Err(PullError::Unusable(_))), "{result:?}");
+    assert_eq!(service.take().len(), 1, "no request after the pause");
+}
+
+#[test]
+fn a_round_ends_after_five_failures_in_a_row_without_progress() {
+    let unavailable = || Reply::problem(503, "unavailable").with("retry-after", "0");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let service = Scripted::new(move |_, _| unavailable());
+            let mut copy = MemoryCopy::of(Conferences, "t0", &[1], 0);
+            let (result, reports, notes) = once(&service, &mut copy, &plan(&[Conferences], true));
+            assert!(matches!(result, Err(PullError::Failed { .. })) && reports.is_empty(), "{result:?}");
+            assert_eq!((service.take().len(), notes.len()), (5, 4), "{notes:?}");
+        });
+        // Each page is progress, so seven failures do no harm.
+        scope.spawn(|| {
+            let service = Scripted::new(move |_, before| match before {
+                14 => Reply::page("", false, "t14"),
+                _ if before % 2 == 0 => {
+                    Reply::page(&format!("{{\"id\":{}}}", before + 10), true, &format!("t{before}"))
+                }
+                _ => unavailable(),
+            });
+            let mut copy = MemoryCopy::of(Conferences, "t", &[1], 0);
+            let (result, reports, _) = once(&service, &mut copy, &plan(&[Conferences], true));
+            result.unwrap();
+            assert_eq!((reports[0].done.entries, reports[0].records), (7, 8));
+            assert_eq!(copy.datasets["conferences"].token, "t14");
+        });
+    });
+}
+
+#[test]
+fn a_dataset_outside_the_license_stops_no_other() {
+    // (whether the user named the datasets, the records held of the one outside, the error)
+    let cases = [
+        (false, None, None),
+        (true, None, Some("the license of the key does not have the dataset `conferences`;")),
+        (
+            false,
+            Some(&[1, 2][..]),
+            Some("does not have the dataset `conferences` any more; the copy keeps its 2 records"),
+        ),
+        (true, Some(&[1]), Some("any more; the copy keeps its 1 records")),
+    ];
+    for (are_named, held, expected) in cases {
+        let service = Scripted::new(|asked, _| match asked.line.contains("conferences") {
+            true => Reply::problem(403, "dataset_not_licensed"),
+            false => Reply::export("t0", &[ONE, TWO]),
+        });
+        let mut copy = held.map_or_else(MemoryCopy::default, |ids| MemoryCopy::of(Conferences, "t0", ids, 0));
+        let (result, reports, notes) = once(&service, &mut copy, &plan(&Dataset::ALL, are_named));
+        let reported: Vec<_> = reports.iter().map(|report| (report.dataset, report.records)).collect();
+        assert_eq!(reported, [(Journals, 2)], "{are_named} {held:?}");
+        match expected {
+            None => assert!(result.is_ok() && notes == ["conferences: not in the license, skipped"], "{notes:?}"),
+            Some(part) => assert!(result.as_ref().is_err_and(|error| error.to_string().contains(part)), "{result:?}"),
+        }
+    }
+    // Without any dataset there is nothing to copy.
+    let service = Scripted::new(|_, _| Reply::problem(403, "dataset_not_licensed"));
+    let (result, ..) = once(&service, &mut MemoryCopy::default(), &plan(&Dataset::ALL, false));
+    assert!(matches!(result, Err(PullError::NotLicensed(Conferences))), "{result:?}");
+    assert_eq!(service.take().len(), 2);
+}
+
+/// Catches a copy up that stands at `t0` with record 1.
+fn caught_up(service: &Scripted, copy: &mut MemoryCopy) -> (Result<(), PullError>, Done) {
+    let mut done = Done::default();
+    let result = catch_up(&service.client(), copy, Conferences, 0, &Notes::default(), &mut done);
+    (result, done)
+}
+
+#[test]
+fn a_walk_applies_each_page_and_goes_on_from_its_token() {
+    let gone = || Reply::problem(410, "resync_required");
+    // (the responses, the requests, what is done to the copy)
+    type Case = (Vec<Reply>, &'static [&'static str], &'static [&'static str]);
+    let cases: [Case; 5] = [
+        (vec![Reply::page("", false, "t0")], &["since=t0"], &["apply conferences t0"]),
+        (
+            vec![Reply::page(ONE, true, "t1"), Reply::page("", true, "t2"), Reply::page(TWO, false, "t3")],
+            &["since=t0", "since=t1", "since=t2"],
+            &["apply conferences t1", "apply conferences t2", "apply conferences t3"],
+        ),
+        (
+            vec![gone(), Reply::page(ONE, true, "t1"), Reply::page(TWO, false, "t2")],
+            &["since=t0", "since=t0&resync=diff", "since=t1"],
+            &["apply conferences t1", "apply conferences t2"],
+        ),
+        (
+            vec![gone(), gone(), Reply::export("t9", &[ONE])],
+            &["since=t0", "since=t0&resync=diff", "export"],
+            &["load differences of conferences t9"],
+        ),
+        (
+            vec![Reply::page(ONE, true, "t1"), gone(), gone(), Reply::export("t9", &[ONE, TWO])],
+            &["since=t0", "since=t1", "since=t1&resync=diff", "export"],
+            &["apply conferences t1", "load differences of conferences t9"],
+        ),
+    ];
+    for (replies, requests, steps) in cases {
+        let service = Scripted::new(move |_, before| replies[before].clone());
+        let mut copy = MemoryCopy::of(Conferences, "t0", &[1], 0);
+        let (result, done) = caught_up(&service, &mut copy);
+        result.unwrap();
+        let asked: Vec<String> =
+            service.lines().iter().map(|line| line.replace("GET conferences/changes?", "")).collect();
+        let asked: Vec<String> = asked.iter().map(|line| line.replace("GET exports/conferences", "export")).collect();
+        assert_eq!(asked, requests);
+        assert_eq!(copy.done, steps);
+        assert_eq!(done.is_loaded, requests.last() == Some(&"export"), "{requests:?}");
+    }
+    let service = Scripted::new(|_, _| Reply::export("t9", &[ONE]));
+    let mut copy = MemoryCopy::default();
+    caught_up(&service, &mut copy).0.unwrap();
+    assert_eq!(copy.done, ["load conferences t9"], "a new copy is written as a whole");
+}
+
+#[test]
+fn a_page_that_leads_nowhere_is_not_applied() {
+    let gone = Reply::problem(410, "resync_required");
+    let cases = [
+        vec![Reply::page(TWO, true, "t0")],
+        vec![gone, Reply::page(TWO, true, "t0")],
+        vec![Reply::page("", true, "t1"), Reply::page(TWO, true, "t1")],
+    ];
+    for replies in cases {
+        let service = Scripted::new(move |_, before| replies[before].clone());
+        let mut copy = MemoryCopy::of(Conferences, "t0", &[1], 0);
+        let (result, _) = caught_up(&service, &mut copy);
+        assert!(result.is_err_and(|error| error.to_string().contains("does not end")));
+        assert_eq!(copy.datasets["conferences"].records.len(), 1);
+    }
+}
+
+/// Compares a copy with a service: its pages are empty, its exports are `exports` in turn. Returns the methods asked for.
+fn compared(copy: &mut MemoryCopy, exports: Vec<Reply>) -> (Result<Verdict, PullError>, Vec<String>) {
+    let mut heads = 0;
+    let service = Scripted::new(move |asked, _| {
+        if asked.line.contains("/changes?since=t0") {
+            return Reply::page("", false, "t0");
+        }
+        if asked.line.contains("/changes") {
+            return Reply::page("", false, "t1");
+        }
+        let at = heads.min(exports.len() - 1);
+        heads += usize::from(asked.line.starts_with("HEAD"));
+        exports[at].clone()
+    });
+    let result = verify(&service.client(), copy, Conferences, &Notes::default(), &mut Done::default());
+    (result, service.lines().iter().map(|line| line.split(' ').next().unwrap().to_owned()).collect())
+}
+
+fn copy_of_one() -> MemoryCopy {
+    MemoryCopy::of(Conferences, "t0", &[1], 0)
+}
+
+#[test]
+fn a_copy_is_compared_at_its_own_token() {
+    let equal = |token: &str| Reply::export(token, &[ONE]);
+    let other = |token: &str| Reply::export(token, &[ONE, TWO]);
+    // Equal at once, even if a hidden token is another one.
+    for token in ["t0", "t1"] {
+        let mut copy = copy_of_one();
+        let (result, methods) = compared(&mut copy, vec![equal(token)]);
+        assert_eq!(result.unwrap(), Verdict::Sound);
+        assert_eq!(
+            (methods, copy.done.last().unwrap().as_str()),
+            (vec!["GET".into(), "HEAD".into()], "verified conferences")
+        );
+    }
+    // The content changed meanwhile, and then it did not.
+    let mut copy = copy_of_one();
+    let (result, methods) = compared(&mut copy, vec![other("t1"), equal("t0")]);
+    assert_eq!(result.unwrap(), Verdict::Sound);
+    assert_eq!(methods, ["GET", "HEAD", "GET", "HEAD"]);
+    // It changes again and again.
+    let mut copy = copy_of_one();
+    let (result, methods) = compared(&mut copy, vec![other("t1")]);
+    assert!(result.is_err_and(|error| error.to_string().contains("changed again and again")));
+    assert_eq!(methods.iter().filter(|method| *method == "HEAD").count(), 5);
+    assert!(!copy.done.contains(&"verified conferences".to_owned()), "{:?}", copy.done);
+}
+
+#[test]
+fn a_copy_with_a_fault_is_loaded_and_compared_again() {
+    let equal = |token: &str| Reply::export(token, &[ONE]);
+    // (the copy, the service's exports, the fault)
+    type Change = fn(&mut MemoryCopy);
+    let cases: [(&str, Change, Reply, &str); 5] = [
+        (
+            "other records",
+            |_| {},
+            Reply::export("t0", &[ONE, TWO]),
+            "differs from the service's content (1 records instead of 2)",
+        ),
+        ("another record", |_| {}, Reply::export("t0", &[TWO]), "differs from the service's content"),
+        (
+            "a wrong count",
+            |copy| copy.datasets.values_mut().for_each(|held| held.miscount = 1),
+            equal("t0"),
+            "its count of records was wrong",
+        ),
+        ("derived tables", |copy| copy.fault = Some("a table is empty".to_owned()), equal("t0"), "a table is empty"),
+        (
+            "derived tables, later",
+            |copy| copy.fault = Some("a table is empty".to_owned()),
+            equal("t1"),
+            "a table is empty",
+        ),
+    ];
+    for (name, change, export, fault) in cases {
+        for spoils_loads in [false, true] {
+            let mut copy = MemoryCopy { spoils_loads, ..copy_of_one() };
+            change(&mut copy);
+            let (result, methods) = compared(&mut copy, vec![export.clone()]);
+            assert_eq!(methods, ["GET", "HEAD", "GET"], "{name}");
+            let is_verified = copy.done.last().unwrap() == "verified conferences";
+            assert_eq!(is_verified, !spoils_loads, "{name}: {:?}", copy.done);
+            match result {
+                Ok(Verdict::Repaired(found)) if !spoils_loads => assert!(found.contains(fault), "{name}: {found}"),
+                Err(error @ PullError::Unusable(_)) if spoils_loads => {
+                    assert!(error.to_string().contains("still differs after the export was loaded"), "{name}: {error}");
+                }
+                other => panic!("{name}, {spoils_loads}: {other:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Replicas whose bucket is behind a network that adds one fault to one exchange: they hold published states only, never go
+//! back, and reach the end. `MEDFEED_CASES` sets the number of faults (else one of each kind), `MEDFEED_SEED` the choice.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use medfeed::replicate::follower::{FollowLimits, Replica, ReplicaStatus};
+use medfeed::replicate::layout;
+
+use super::answer_faults::Fault;
+use super::fault_relay::{FaultRelay, Recorded, choose, chosen_size, run_lanes};
+use super::published::{Place, rows_of};
+use super::replica_faults::Rows;
+use super::s3::S3;
+use super::site::{SOON, Site, conferences_of_version, wait_until};
+use crate::harness::counted;
+
+const LAST: u64 = 5;
+const LANES: usize = 6;
+const QUICK: usize = 58;
+
+/// A log of five entries, with states beside the first and the fourth.
+struct Log {
+    /// The rows after each entry.
+    rows: BTreeMap<u64, Rows>,
+    place: Place,
+    relay: FaultRelay,
+    /// A file that was loaded at slot 2; the other replica has none.
+    following: PathBuf,
+    site: Site,
+    _s3: S3,
+}
+
+#[derive(Clone, Copy)]
+struct Case {
+    is_new: bool,
+    at: usize,
+    fault: Fault,
+}
+
+/// A replica's file in a folder of its own.
+struct Follower {
+    folder: tempfile::TempDir,
+    status: Arc<ReplicaStatus>,
+    replica: Option<Replica>,
+    /// The last slot that was seen.
+    slot: u64,
+}
+
+impl Log {
+    fn new() -> Log {
+        let (s3, site) = (S3::start(), Site::new());
+        let place = Place::s3(&s3);
+        let relay = FaultRelay::new(s3.address());
+        let through = place.through(&relay.url());
+        let following = site.path("following.redb");
+        let mut rows = BTreeMap::new();
+        for slot in 1..=LAST {
+            site.import("conferences.jsonl", conferences_of_version(4, slot));
+            place.once_with(&site, if slot == 4 { "--state-every 0s" } else { "" });
+            rows.insert(slot, rows_of(&site.db()));
+            // The relay remembers what replicas read then.
+            if slot == 2 {
+                for _ in 0..2 {
+                    Follower::new(None).reach(&through, slot);
+                }
+                let mut follower = Follower::new(None);
+                follower.reach(&through, slot);
+                drop(follower.replica.take());
+                fs::copy(follower.path(), &following).unwrap();
+                relay.keep_answers();
+            }
+        }
+        assert_eq!((place.slots(layout::LOG).len(), place.slots(layout::STATES)), (5, vec![1, 4]));
+        Log { rows, place, relay, following, site, _s3: s3 }
+    }
+
+    fn follower(&self, is_new: bool) -> Follower {
+        Follower::new((!is_new).then_some(self.following.as_path()))
+    }
+
+    fn cases(&self) -> Vec<Case> {
+        let mut cases = Vec::new();
+        for is_new in [true, false] {
+            self.relay.begin(&[]);
+            self.follower(is_new).reach(&self.place.through(&self.relay.url()), LAST);
+            let exchanges = self.relay.exchanges();
+            cases.extend(Recorded::cases(&exchanges).into_iter().map(|(at, fault)| Case { is_new, at, fault }));
+        }
+        cases
+    }
+
+    fn run(&self, relay: &FaultRelay, Case { is_new, at, fault }: Case) {
+        let place = self.place.through(&relay.url());
+        relay.begin(&[(at, fault)]);
+        let mut follower = self.follower(is_new);
+        follower.step(&place);
+        let what = || format!("new: {is_new}, {fault:?} at {at} {:?}", relay.met());
+        self.check(&follower, &what());
+        wait_until(&what(), SOON, || {
+            follower.step(&place);
+            self.check(&follower, &what());
+            (follower.slot == LAST && follower.error().is_none()).then_some(())
+        });
+        assert!(!relay.met().is_empty(), "the fault was not met: {}", what());
+        assert!(follower.status.unfit().is_none(), "{}", what());
+        assert_eq!(rows_of(&follower.path()), rows_of(&self.site.db()), "{}", what());
+    }
+
+    /// The file holds a published state, and only the last one counts as the end of the log.
+    fn check(&self, follower: &Follower, what: &str) {
+        if follower.replica.is_none() {
+            assert!(!follower.path().exists() || follower.slot > 0, "{what}");
+            return;
+        }
+        assert_eq!(rows_of(&follower.path()), self.rows[&follower.slot], "{what}");
+        let is_end = follower.status.unfit().is_none();
+        assert!(follower.slot == LAST || !is_end, "{what}: slot {} is taken for the end", follower.slot);
+        assert!(follower.slot == LAST || follower.error().is_some(), "{what}: slot {}", follower.slot);
+    }
+}
+
+impl Follower {
+    fn new(file: Option<&Path>) -> Follower {
+        let limits = FollowLimits { heartbeat_check_every: Duration::ZERO, ..FollowLimits::new(SOON, None) };
+        let follower = Follower {
+            folder: tempfile::tempdir().unwrap(),
+            status: Arc::new(ReplicaStatus::new(limits)),
+            replica: None,
+            slot: 0,
+        };
+        if let Some(file) = file {
+            fs::copy(file, follower.path()).unwrap();
+        }
+        follower
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("feed.redb")
+    }
+
+    fn error(&self) -> Option<String> {
+        self.status.progress().error
+    }
+
+    /// Starts, or polls once.
+    fn step(&mut self, place: &Place) {
+        match &mut self.replica {
+            Some(replica) => assert!(replica.poll(&|| true), "it stopped: {:?}", self.status.progress()),
+            None => match Replica::start(place.log(), &self.path(), Arc::clone(&self.status), &|| true) {
+                Ok(replica) => self.replica = Some(replica),
+                // A server ends with this error, and is started again.
+                Err(error) => println!("not started: {error}"),
+            },
+        }
+        let slot = self.status.progress().slot;
+        assert!(slot >= self.slot, "from slot {} to slot {slot}", self.slot);
+        self.slot = slot;
+        // As a server does that shows the file.
+        self.status.note_end_served();
+    }
+
+    fn reach(&mut self, place: &Place, slot: u64) {
+        wait_until("the end of the log", SOON, || {
+            self.step(place);
+            (self.slot == slot && self.status.unfit().is_none()).then_some(())
+        });
+    }
+}
+
+#[test]
+fn a_fault_of_any_exchange_leaves_a_replica_at_a_published_state() {
+    let (seed, most) = chosen_size();
+    let log = Log::new();
+    let cases = log.cases();
+    let all = cases.len();
+    let cases = choose(cases, |case| case.fault, seed, most, QUICK);
+    let count = cases.len();
+    println!("{count} of {all} cases");
+    let relays: Vec<FaultRelay> = (0..LANES).map(|_| log.relay.fork()).collect();
+    let of = |lane: usize| cases.iter().copied().skip(lane).step_by(LANES).collect::<Vec<_>>();
+    let lanes = relays.iter().enumerate().map(|(lane, relay)| (relay, of(lane))).collect();
+    run_lanes(lanes, |relay, case| log.run(relay, case));
+    counted(count, "faults on the way");
+}

@@ -1,0 +1,352 @@
+//! A long mixed load on real programs: an origin, its publisher, a replica, and a copy that follows. Curators import, licenses
+//! change, callers ask, stall, break off and wait for news. Afterwards everybody holds the same, and after the warm-up neither
+//! memory nor descriptors nor files of any program have grown.
+//!
+//! `MEDFEED_CASES` sets how many seconds the load lasts, `MEDFEED_SEED` the seed. Growth is judged from ten minutes on.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::client::{Client, connect, connect_from};
+use super::monitoring::start_watched;
+use super::origin::Replica;
+use super::published::{Place, rows_of};
+use super::pulled::{exported, read};
+use super::replicas::seq_of;
+use super::site::{Process, Random, SOON, STATUSES, Site, wait_until};
+use crate::harness::counted;
+use crate::properties::variable;
+
+const RECORDS: u64 = 2_000;
+
+/// Growth is judged in runs that last so long.
+const JUDGED_FROM: Duration = Duration::from_secs(600);
+
+/// The part of a run that is the warm-up.
+const WARM_UP: f64 = 0.25;
+
+/// The growth in an hour that a series may have.
+const BYTES_PER_HOUR: f64 = 1e6;
+
+/// Options of a server with monitoring whose log leaves out the answers. Its caches are full after the warm-up.
+const MONITORED: &str = "--admin-listen 127.0.0.1:0 --log info,medfeed::api::observe=warn --record-cache-bytes 4000000 \
+     --feed-cache-bytes 4000000 --answer-cache-bytes 4000000";
+
+const DESCRIPTORS_PER_HOUR: f64 = 2.0;
+
+/// When the load ends, and what was done.
+struct Load {
+    is_over: AtomicBool,
+    imports: AtomicU64,
+    licenses: AtomicU64,
+    answers: AtomicU64,
+    news: AtomicU64,
+    stalled: AtomicU64,
+}
+
+impl Load {
+    fn goes_on(&self) -> bool {
+        !self.is_over.load(Ordering::Relaxed)
+    }
+
+    /// A pause that ends early when the load is over.
+    fn pause(&self, time: Duration) {
+        let begun = Instant::now();
+        while self.goes_on() && begun.elapsed() < time {
+            thread::sleep(time.min(Duration::from_millis(50)));
+        }
+    }
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The curated conferences: each has a version, and some are not there at the moment.
+struct Curator {
+    versions: Vec<u64>,
+    random: Random,
+}
+
+impl Curator {
+    fn new(seed: u64) -> Curator {
+        Curator { versions: (0..RECORDS).map(|id| u64::from(id % 20 != 0)).collect(), random: Random::new(seed) }
+    }
+
+    /// Changes, removes and adds records; about as many are there as before.
+    fn change(&mut self) {
+        for _ in 0..24 {
+            let at = self.random.below(self.versions.len());
+            let is_there = self.random.below(20) != 0;
+            self.versions[at] = if is_there { self.random.next() % 1_000_000 + 1 } else { 0 };
+        }
+    }
+
+    fn import(&self, site: &Site) {
+        let line = |(id, version): (usize, &u64)| {
+            let (country, area) = (["Japan", "France", "Chile"][id % 3], ["Oncology", "Cardiology"][id % 2]);
+            format!(
+                "{{\"id\":{},\"name\":\"Conference {id} of {version:07}\",\"year\":{},\"country\":\"{country}\",\
+                 \"therapy_areas\":[\"{area}\"],\"venue\":\"version {version:07}\",{STATUSES}}}\n",
+                id + 1,
+                2024 + id % 4
+            )
+        };
+        let there = self.versions.iter().enumerate().filter(|(_, version)| **version != 0);
+        let content: String = there.map(line).collect();
+        let file = site.write("conferences.jsonl", content);
+        site.json(["import".as_ref(), file.as_os_str(), "--replace".as_ref()]);
+    }
+}
+
+/// Imports, license changes, and now and then a key that comes and goes.
+fn curate(site: &Site, load: &Load, seed: u64) {
+    let mut curator = Curator::new(seed);
+    for turn in 0_u64.. {
+        load.pause(Duration::from_millis(1500));
+        if !load.goes_on() {
+            return;
+        }
+        curator.change();
+        curator.import(site);
+        count(&load.imports);
+        if turn % 4 == 3 {
+            let scopes =
+                ["--dataset conferences --country Japan", "--dataset conferences --country Japan --country Chile"];
+            site.license("part", scopes[usize::from(turn % 8 == 7)]);
+            count(&load.licenses);
+        }
+        if turn % 40 == 39 {
+            let (id, _) = site.key("part", &[]);
+            site.json(["key", "revoke", &id]);
+        }
+    }
+}
+
+/// Lists, records, references, pages of the feed and exports, over connections that stay open.
+fn ask(address: SocketAddr, key: &str, load: &Load, seed: u64) {
+    let (mut client, mut random) = (Client::new(address, Some(key)), Random::new(seed));
+    while load.goes_on() {
+        let target = match random.below(12) {
+            0..3 => format!("/v1/conferences?limit=50&country={}", ["Japan", "France"][random.below(2)]),
+            3 => format!("/v1/conferences?q=conference+{}", random.below(2000)),
+            4..8 => format!("/v1/conferences/{}", random.below(2200)),
+            8 => "/v1/reference/therapy-areas".to_owned(),
+            9 => "/v1/conferences/changes?limit=100".to_owned(),
+            10 => "/v1/status".to_owned(),
+            _ => "/v1/exports/conferences".to_owned(),
+        };
+        let answer = client.get(&target);
+        assert!([200, 404].contains(&answer.status), "{target}: {}", answer.status);
+        count(&load.answers);
+        load.pause(Duration::from_millis(20));
+    }
+}
+
+/// Follows the feed by waiting, and loads the export when the token has ended.
+fn wait_for_news(address: SocketAddr, key: &str, load: &Load, resync: &str) {
+    let mut client = Client::new(address, Some(key));
+    let mut token = None;
+    while load.goes_on() {
+        let Some(since) = &token else {
+            token = Some(exported(&mut client, "conferences").token);
+            continue;
+        };
+        let answer = client.get(&format!("/v1/conferences/changes?since={since}&wait=3{resync}"));
+        match answer.status {
+            200 => token = answer.json()["next_sync_token"].as_str().map(str::to_owned),
+            410 => token = None,
+            other => panic!("{other}: {}", String::from_utf8_lossy(&answer.body)),
+        }
+        count(&load.news);
+    }
+}
+
+/// Callers who send a request byte by byte, read an export slowly, or go away in the middle of it.
+fn stall(address: SocketAddr, key: &str, load: &Load, seed: u64) {
+    let mut random = Random::new(seed);
+    let request = Client::new(address, Some(key)).request("/v1/exports/conferences");
+    while load.goes_on() {
+        let is_slow_to_send = random.below(2) == 0;
+        let connected = match is_slow_to_send {
+            true => connect(address),
+            false => connect_from(Ipv4Addr::LOCALHOST.into(), address, Some(4096)),
+        };
+        let mut stream = connected.expect("the server takes callers");
+        let pieces = if is_slow_to_send { 40 } else { 1 };
+        for piece in request.as_bytes().chunks(request.len().div_ceil(pieces)) {
+            // It may be told that it is too slow.
+            let _ = stream.write_all(piece);
+            load.pause(Duration::from_millis(if is_slow_to_send { 50 } else { 0 }));
+        }
+        let mut piece = [0; 1024];
+        for _ in 0..random.below(30) {
+            let _ = stream.read(&mut piece[..1 + random.below(1023)]);
+            load.pause(Duration::from_millis(30));
+        }
+        count(&load.stalled);
+    }
+}
+
+/// Samples of programs and files at intervals.
+struct Watch {
+    programs: Vec<(&'static str, u32)>,
+    files: Vec<(&'static str, PathBuf)>,
+    /// The samples by what they measure: the time since the begin, and bytes or descriptors.
+    series: BTreeMap<String, Vec<(Duration, f64)>>,
+}
+
+/// The memory of a process that is its own (resident, not of a file), in bytes.
+fn memory(process: u32) -> f64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).expect("the program runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("a kernel that tells");
+    line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") * 1024.0
+}
+
+fn descriptors(process: u32) -> f64 {
+    fs::read_dir(format!("/proc/{process}/fd")).expect("the program runs").count() as f64
+}
+
+impl Watch {
+    fn sample(&mut self, at: Duration) {
+        let mut sampled = Vec::new();
+        for (name, process) in &self.programs {
+            sampled.push((format!("{name}: memory"), memory(*process)));
+            sampled.push((format!("{name}: descriptors"), descriptors(*process)));
+        }
+        for (name, file) in &self.files {
+            sampled.push((format!("{name}: file"), fs::metadata(file).map_or(0.0, |file| file.len() as f64)));
+        }
+        for (name, value) in sampled {
+            self.series.entry(name).or_default().push((at, value));
+        }
+    }
+
+    /// Prints what each series was after the warm-up and at the end; returns those that grew.
+    fn grown(&self) -> Vec<String> {
+        let mut grown = Vec::new();
+        for (name, samples) in &self.series {
+            let lasted = samples.last().expect("a sample").0;
+            let within = |from: f64, to: f64| {
+                let times = lasted.mul_f64(from)..=lasted.mul_f64(to);
+                let mut values: Vec<f64> =
+                    samples.iter().filter(|(at, _)| times.contains(at)).map(|(_, value)| *value).collect();
+                values.sort_unstable_by(f64::total_cmp);
+                values.get(values.len() / 2).copied().unwrap_or_default()
+            };
+            // Medians of an eighth of the run each: one after the warm-up, one at the end.
+            let (early, late) = (within(WARM_UP, WARM_UP + 0.125), within(0.875, 1.0));
+            let hours = lasted.as_secs_f64() * (1.0 - WARM_UP - 0.125) / 3600.0;
+            let (per_hour, allowed) = match name.ends_with("descriptors") {
+                true => ((late - early) / hours, DESCRIPTORS_PER_HOUR),
+                false => ((late - early) / hours, BYTES_PER_HOUR),
+            };
+            println!("soak: {name}: {early:.0}, then {late:.0}: {per_hour:+.0} in an hour");
+            if per_hour > allowed {
+                grown.push(format!("{name}: {early:.0}, then {late:.0}"));
+            }
+        }
+        grown
+    }
+}
+
+fn follow(site: &Site, url: &str, key: &str, copy: &Path) -> Process {
+    let mut command = site.command(["pull".as_ref(), url.as_ref(), "--to".as_ref(), copy.as_os_str()]);
+    command.args(["--follow", "--every", "2s", "--dataset", "conferences"]).env("MEDFEED_KEY", key);
+    Process::spawn(command.stdout(Stdio::null()).stderr(Stdio::null()))
+}
+
+#[test]
+fn nothing_grows_under_a_mixed_load() {
+    let lasts = Duration::from_secs(variable("MEDFEED_CASES").unwrap_or(4));
+    let seed = variable("MEDFEED_SEED").unwrap_or(20_261_123);
+    println!("MEDFEED_SEED={seed} MEDFEED_CASES={}", lasts.as_secs());
+    let site = Site::new();
+    Curator::new(seed).import(&site);
+    let all = site.open_key();
+    site.license("part", "--dataset conferences --country Japan");
+    let (_, part) = site.key("part", &[]);
+    let (server, mut admin) = start_watched(&site, site.serve_command(&format!("{MONITORED} --change-delay 1s")));
+    let place = Place::folder(&site);
+    let publisher = place.start(&site, "");
+    let replica = Replica { site: Site::new(), url: place.url.clone() };
+    let (replicated, mut replica_admin) =
+        start_watched(&replica.site, replica.site.serve_command(&format!("--from {} {MONITORED}", replica.url)));
+    let copy = site.path("copy.sqlite");
+    let puller = follow(&site, &format!("http://{}", server.address), &all, &copy);
+    let mut watch = Watch {
+        programs: vec![
+            ("origin", server.process.id()),
+            ("publisher", publisher.id()),
+            ("replica", replicated.process.id()),
+            ("pull", puller.id()),
+        ],
+        files: vec![
+            ("origin", site.db()),
+            ("replica", replica.site.db()),
+            ("pull", copy.clone()),
+            ("pull's log", site.path("copy.sqlite-wal")),
+        ],
+        series: BTreeMap::new(),
+    };
+    let load = Load {
+        is_over: AtomicBool::new(false),
+        imports: AtomicU64::new(0),
+        licenses: AtomicU64::new(0),
+        answers: AtomicU64::new(0),
+        news: AtomicU64::new(0),
+        stalled: AtomicU64::new(0),
+    };
+    let begun = Instant::now();
+    thread::scope(|scope| {
+        let mut callers = Vec::new();
+        for (at, address) in [server.address, replicated.address].into_iter().enumerate() {
+            let (load, all, part, seed) = (&load, &all, &part, seed + at as u64);
+            callers.push(scope.spawn(move || ask(address, all, load, seed)));
+            callers.push(scope.spawn(move || ask(address, part, load, seed + 10)));
+            callers.push(scope.spawn(move || stall(address, all, load, seed + 20)));
+            for resync in ["", "&resync=diff"] {
+                callers.push(scope.spawn(move || wait_for_news(address, all, load, resync)));
+                callers.push(scope.spawn(move || wait_for_news(address, part, load, resync)));
+            }
+        }
+        callers.push(scope.spawn(|| curate(&site, &load, seed)));
+        // A caller who fails ends the load for all.
+        while begun.elapsed() < lasts && !callers.iter().any(thread::ScopedJoinHandle::is_finished) {
+            load.pause(Duration::from_millis(500));
+            watch.sample(begun.elapsed());
+        }
+        load.is_over.store(true, Ordering::Relaxed);
+    });
+    let seq = rows_of(&site.db()).1.seq as f64;
+    for admin in [&mut admin, &mut replica_admin] {
+        wait_until("a server has caught up", SOON, || (seq_of(admin) == seq).then_some(()));
+    }
+    let expected = exported(&mut server.client(&all), "conferences");
+    assert_eq!(exported(&mut replicated.client(&all), "conferences"), expected, "the replica");
+    wait_until("the copy has caught up", SOON, || {
+        (read(&copy, "conferences").ok()??.lines == expected.lines).then_some(())
+    });
+    site.check();
+    place.check(&site);
+    replicated.stop();
+    replica.site.check();
+    for (counter, what) in [
+        (&load.imports, "imports under load"),
+        (&load.licenses, "changes of a license under load"),
+        (&load.answers, "answers under load"),
+        (&load.news, "answers to callers who waited"),
+        (&load.stalled, "callers who stalled"),
+    ] {
+        counted(counter.load(Ordering::Relaxed), what);
+    }
+    let grown = watch.grown();
+    assert!(lasts < JUDGED_FROM || grown.is_empty(), "{grown:#?}");
+}

@@ -1,0 +1,318 @@
+//! Requests that wait for a change: which instants of a change wake them, and who may wait. The clock is tokio's, and it
+//! stands still while anything can run.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use http::{HeaderMap, HeaderValue, Method};
+use medfeed::api::exchange::{Exchange, Interest};
+use medfeed::api::observe::{Answered, Observer, WaitEnd};
+use medfeed::api::service::CheckedRequest;
+use medfeed::api::{Request, Service, Settings, SnapshotSource};
+use medfeed::model::time::now;
+use medfeed::serve::connection::long_polls::LongPolls;
+use medfeed::serve::connection::state::ConnectionState;
+use medfeed::store::Snapshot;
+use medfeed::store::write::licensing::KeySettings;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::harness::{World, conference};
+
+type Hook = Box<dyn FnOnce() + Send>;
+
+/// A source whose state a test sets. It can run something right after the state was read.
+struct States {
+    state: Mutex<Arc<Snapshot>>,
+    after_reading: Mutex<Option<Hook>>,
+}
+
+impl SnapshotSource for States {
+    fn published(&self) -> Arc<Snapshot> {
+        let read = Arc::clone(&self.state.lock().unwrap());
+        let hook = self.after_reading.lock().unwrap().take();
+        hook.into_iter().for_each(|hook| hook());
+        read
+    }
+
+    fn newest(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.state.lock().unwrap())
+    }
+
+    fn polls(&self) -> u64 {
+        0
+    }
+
+    fn catch_up(&self, _: u64, _: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
+        self.newest()
+    }
+}
+
+/// Notes how waits end.
+#[derive(Default)]
+struct Ends(Mutex<Vec<WaitEnd>>);
+
+impl Observer for Ends {
+    fn answered(&self, _: &Answered<'_>) {}
+
+    fn long_poll_ended(&self, end: WaitEnd) {
+        self.0.lock().unwrap().push(end);
+    }
+}
+
+/// A service over a world's states, and its long polls.
+struct Polls {
+    world: World,
+    states: Arc<States>,
+    ends: Arc<Ends>,
+    service: Arc<Service>,
+    polls: Arc<LongPolls>,
+}
+
+/// A request that is about to wait.
+struct Waiter {
+    exchange: Exchange,
+    interest: Interest,
+    until: Instant,
+    state: ConnectionState,
+    closing: watch::Receiver<bool>,
+}
+
+impl Polls {
+    fn new(world: World, max: usize, max_per_key: usize) -> Polls {
+        let (state, after_reading) = (Mutex::new(world.published()), Mutex::default());
+        let states = Arc::new(States { state, after_reading });
+        let ends = Arc::new(Ends::default());
+        let source: Arc<dyn SnapshotSource> = Arc::<States>::clone(&states);
+        let observer: Arc<dyn Observer> = Arc::<Ends>::clone(&ends);
+        let service = Arc::new(Service::observed(Settings::of("https://feed.example"), source, observer));
+        Polls { world, states, ends, service, polls: Arc::new(LongPolls::new(max, max_per_key)) }
+    }
+
+    /// Takes over what the world's database holds now, as a watcher does.
+    fn publish(&self) {
+        *self.states.state.lock().unwrap() = self.world.published();
+        self.polls.notify(&self.service);
+    }
+
+    fn waiter(&self, key: &str, dataset: &str, wait_s: u64, closing: &watch::Receiver<bool>) -> Waiter {
+        let key = HeaderValue::from_str(&self.world.key(key).text).unwrap();
+        let exchange = |query: &str| {
+            Exchange::new(Request {
+                method: Method::GET,
+                target: format!("/v1/{dataset}/changes{query}"),
+                headers: HeaderMap::from_iter([("x-api-key".parse().unwrap(), key.clone())]),
+                has_body: false,
+                flaw: None,
+                address: [192, 0, 2, 7].into(),
+                // The clock that stands still.
+                at: tokio::time::Instant::now().into_std(),
+                wall: now(),
+            })
+        };
+        let mut first = exchange("");
+        let Ok(CheckedRequest::Answered(page)) = self.service.check(&mut first) else { panic!("the present moment") };
+        let page: Value = serde_json::from_slice(&self.service.finish(&first, Ok(page)).body).unwrap();
+        let since = page["next_sync_token"].as_str().unwrap();
+        let mut exchange = exchange(&format!("?since={since}&wait={wait_s}"));
+        let Ok(CheckedRequest::Answered(page)) = self.service.check(&mut exchange) else { panic!("an empty page") };
+        let (interest, until) = exchange.interest(&Ok(page)).expect("it may wait");
+        let state = ConnectionState::default();
+        assert!(state.start_answer());
+        Waiter { exchange, interest, until, state, closing: closing.clone() }
+    }
+
+    async fn wait(&self, waiter: &mut Waiter) {
+        let Waiter { exchange, interest, until, state, closing } = waiter;
+        drop(self.polls.wait(&self.service, exchange, interest.clone(), *until, state, closing).await);
+        assert!(!state.awaits_request(), "its request is being answered again");
+    }
+
+    /// Waits, and returns how the wait ended and after how many seconds.
+    async fn outcome(&self, waiter: &mut Waiter) -> (WaitEnd, u64) {
+        let begun = tokio::time::Instant::now();
+        self.wait(waiter).await;
+        (self.ends.0.lock().unwrap().pop().expect("the end of the wait"), begun.elapsed().as_secs())
+    }
+}
+
+/// Runs a future until it has to wait. Returns whether it is done.
+async fn runs_through(future: &mut Pin<Box<impl Future<Output = ()>>>) -> bool {
+    timeout(Duration::ZERO, future).await.is_ok()
+}
+
+/// Changes a record that only licenses of this therapy area show, and those without areas.
+fn change(world: &World, area: &str) {
+    static CHANGES: AtomicU64 = AtomicU64::new(0);
+    let venue = format!("Venue {}", CHANGES.fetch_add(1, Ordering::Relaxed));
+    let id = if area == "Oncology" { 90 } else { 91 };
+    world.conferences(&[conference(id, json!({"therapy_areas": [area], "venue": venue}))]);
+}
+
+fn run(test: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(test);
+}
+
+#[test]
+fn a_change_at_any_instant_wakes_who_waits() {
+    run(async {
+        let polls = Polls::new(World::small(), 9, 9);
+        let (_open, closing) = watch::channel(false);
+        let waiter = |wait_s| polls.waiter("onco", "conferences", wait_s, &closing);
+        assert_eq!(polls.outcome(&mut waiter(60)).await, (WaitEnd::Time, 60), "no change");
+        assert_eq!(polls.outcome(&mut waiter(1)).await, (WaitEnd::Time, 1), "no change, and less time");
+
+        // Before it joins its group: nobody notifies it.
+        let mut early = waiter(60);
+        change(&polls.world, "Oncology");
+        polls.publish();
+        assert_eq!(polls.outcome(&mut early).await, (WaitEnd::Change, 0), "a change before");
+
+        // Between its look at the state and its sleep.
+        let mut between = waiter(60);
+        change(&polls.world, "Oncology");
+        let (states, changed) = (Arc::clone(&polls.states), polls.world.published());
+        let (service, others) = (Arc::clone(&polls.service), Arc::clone(&polls.polls));
+        let hook = move || {
+            *states.state.lock().unwrap() = changed;
+            others.notify(&service);
+        };
+        *polls.states.after_reading.lock().unwrap() = Some(Box::new(hook));
+        assert_eq!(polls.outcome(&mut between).await, (WaitEnd::Change, 0), "a change in between");
+        assert!(polls.states.after_reading.lock().unwrap().is_none(), "it looked at the state");
+
+        // While it sleeps, twice: after the first change it waits again.
+        for _ in 0..2 {
+            let mut asleep = waiter(60);
+            {
+                let mut waiting = Box::pin(polls.wait(&mut asleep));
+                assert!(!runs_through(&mut waiting).await);
+                // Changes that its license does not show, and polls without a change.
+                change(&polls.world, "Cardiology");
+                polls.publish();
+                polls.publish();
+                assert!(!runs_through(&mut waiting).await, "another group's change");
+                change(&polls.world, "Oncology");
+                polls.publish();
+                assert!(runs_through(&mut waiting).await, "its own change");
+            }
+            assert_eq!(polls.ends.0.lock().unwrap().pop(), Some(WaitEnd::Change));
+        }
+    });
+}
+
+#[test]
+fn all_of_a_group_are_woken_and_no_other_group() {
+    run(async {
+        let polls = Polls::new(World::small(), 9, 9);
+        polls.world.new_key("onco-too", "onco", KeySettings::default());
+        polls.publish();
+        let (_open, closing) = watch::channel(false);
+        let of = |key: &str, dataset: &str| polls.waiter(key, dataset, 60, &closing);
+        let mut waiters = [
+            (of("onco", "conferences"), true),
+            (of("onco", "conferences"), true),
+            (of("onco-too", "conferences"), true),
+            (of("full", "conferences"), true),
+            (of("full", "journals"), false),
+            (of("spain", "conferences"), false),
+            (of("papers", "journals"), false),
+        ];
+        let mut waiting: Vec<_> =
+            waiters.iter_mut().map(|(waiter, is_woken)| (Box::pin(polls.wait(waiter)), *is_woken)).collect();
+        for (future, _) in &mut waiting {
+            assert!(!runs_through(future).await);
+        }
+        change(&polls.world, "Oncology");
+        polls.publish();
+        for (at, (future, is_woken)) in waiting.iter_mut().enumerate() {
+            assert_eq!(runs_through(future).await, *is_woken, "{at}");
+        }
+    });
+}
+
+#[test]
+fn a_wait_ends_with_its_key_or_its_server() {
+    run(async {
+        let world = World::small();
+        let until_s = |seconds| KeySettings { expires_at: Some(now().plus_s(seconds)), ..KeySettings::default() };
+        world.new_key("short", "onco", until_s(1000));
+        let polls = Polls::new(world, 9, 9);
+        let (stop, closing) = watch::channel(false);
+        // The request waits at most a minute, although its key is good for longer.
+        let mut short = polls.waiter("short", "conferences", 60, &closing);
+        assert_eq!(polls.outcome(&mut short).await, (WaitEnd::Time, 60));
+        let mut revoked = polls.waiter("short", "conferences", 60, &closing);
+        {
+            let mut waiting = Box::pin(polls.wait(&mut revoked));
+            assert!(!runs_through(&mut waiting).await);
+            let id = polls.world.key("short").id;
+            polls.world.edit(|edit| edit.revoke_key(&id).unwrap());
+            polls.publish();
+            assert!(runs_through(&mut waiting).await, "its key was revoked");
+        }
+        assert_eq!(polls.ends.0.lock().unwrap().pop(), Some(WaitEnd::Change));
+        let mut stopped = polls.waiter("onco", "conferences", 60, &closing);
+        {
+            let mut waiting = Box::pin(polls.wait(&mut stopped));
+            assert!(!runs_through(&mut waiting).await);
+            stop.send(true).unwrap();
+            assert!(runs_through(&mut waiting).await, "the server stops");
+        }
+        assert_eq!(polls.ends.0.lock().unwrap().pop(), Some(WaitEnd::Stop));
+        let mut late = polls.waiter("onco", "conferences", 60, &closing);
+        assert_eq!(polls.outcome(&mut late).await, (WaitEnd::Stop, 0), "it has stopped already");
+    });
+}
+
+#[test]
+fn as_many_wait_as_may() {
+    run(async {
+        let polls = Polls::new(World::small(), 5, 3);
+        let (_open, closing) = watch::channel(false);
+        // The key's groups are counted together. Each line: key, dataset, whether it waits.
+        let cases = [
+            ("full", "conferences", true),
+            ("full", "journals", true),
+            ("full", "conferences", true),
+            ("full", "conferences", false),
+            ("full", "journals", false),
+            ("onco", "conferences", true),
+            ("spain", "conferences", true),
+            ("papers", "journals", false),
+        ];
+        let mut waiters: Vec<_> = cases.iter().map(|(key, set, _)| polls.waiter(key, set, 60, &closing)).collect();
+        let mut more: Vec<_> = [("full", "journals", true), ("full", "journals", false), ("papers", "journals", false)]
+            .map(|(key, set, waits)| (polls.waiter(key, set, 60, &closing), waits))
+            .into();
+        let mut again: Vec<_> = (0..4).map(|_| polls.waiter("full", "conferences", 60, &closing)).collect();
+        let mut waiting = Vec::new();
+        for (waiter, (key, dataset, waits)) in waiters.iter_mut().zip(cases) {
+            let mut future = Box::pin(polls.wait(waiter));
+            assert_eq!(!runs_through(&mut future).await, waits, "{key} {dataset}");
+            if waits {
+                waiting.push(future);
+            }
+        }
+        // Who leaves makes room for one, of its key and in all.
+        drop(waiting.remove(1));
+        assert_eq!(polls.ends.0.lock().unwrap().drain(..).collect::<Vec<_>>(), [WaitEnd::Left]);
+        for (waiter, waits) in &mut more {
+            let mut future = Box::pin(polls.wait(waiter));
+            assert_eq!(!runs_through(&mut future).await, *waits);
+            if *waits {
+                waiting.push(future);
+            }
+        }
+        // When all have left, as many may wait again.
+        waiting.clear();
+        for (at, waiter) in again.iter_mut().enumerate() {
+            let mut future = Box::pin(polls.wait(waiter));
+            assert_eq!(!runs_through(&mut future).await, at < 3, "{at}");
+            waiting.push(future);
+        }
+    });
+}
