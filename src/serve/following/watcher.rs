@@ -377,10 +377,11 @@ impl Watcher {
 
     fn publish(&self, file: &mut WatchedFile, state: Arc<Snapshot>) {
         (file.held_back, file.awaited) = (None, None);
-        log_commits(&self.published.load(), &state);
-        self.published.store(state);
+        let before = self.published.swap(Arc::clone(&state));
         self.has_published.store(true, Ordering::Relaxed);
         file.has_changed = true;
+        // Afterwards: who reads that a commit was taken over may rely on it.
+        log_commits(&before, &state);
     }
 }
 
@@ -468,5 +469,97 @@ impl SnapshotSource for Watcher {
             }
             std::thread::sleep(POLL_EVERY);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Scope;
+    use crate::store::Writer;
+    use crate::store::write::licensing::KeySettings;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn commits_are_held_back_until_it_is_quiet_and_not_for_ever() {
+        let first_at = Instant::now();
+        // Seconds after the first commit: the last commit, and now; with a delay of 10 s.
+        for (last_s, now_s, expected) in [
+            (0, 0, false),
+            (0, 9, false),
+            (0, 10, true),
+            (5, 14, false),
+            (5, 15, true),
+            (45, 49, false),
+            (49, 50, true),
+            (60, 60, true),
+        ] {
+            let held = HeldBack { first_at, last_at: first_at + SECOND * last_s };
+            assert_eq!(held.is_due(SECOND * 10, first_at + SECOND * now_s), expected, "{last_s} {now_s}");
+        }
+    }
+
+    fn commit(path: &Path) -> u64 {
+        let writer = Writer::open(path, Duration::ZERO).unwrap();
+        let mut edit = writer.begin().unwrap();
+        edit.create_key("all", KeySettings::default()).unwrap();
+        edit.commit().unwrap();
+        writer.snapshot().unwrap().commit().seq
+    }
+
+    fn database(folder: &tempfile::TempDir) -> PathBuf {
+        let path = folder.path().join("feed.redb");
+        let writer = Writer::open_or_create(&path, Duration::ZERO).unwrap();
+        let mut edit = writer.begin().unwrap();
+        edit.set_license("all", Scope::nothing(), None).unwrap();
+        edit.commit().unwrap();
+        path
+    }
+
+    #[test]
+    fn commits_seconds_apart_are_shown_after_the_change_delay() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = database(&folder);
+        let watcher = Watcher::open(&path, SECOND * 10).unwrap();
+        let (start, before) = (Instant::now(), watcher.published().commit().seq);
+        let mut seqs = vec![before];
+        let mut shown_after = |seconds: u32, is_commit: bool| {
+            if is_commit {
+                seqs.push(commit(&path));
+            }
+            watcher.poll(start + SECOND * seconds);
+            assert_eq!(watcher.newest().commit().seq, *seqs.last().unwrap());
+            let shown = watcher.published().commit().seq;
+            seqs.iter().position(|seq| *seq == shown).unwrap()
+        };
+        let steps = [(0, true, 0), (9, false, 0), (10, false, 1)];
+        for (seconds, is_commit, expected) in steps {
+            assert_eq!(shown_after(seconds, is_commit), expected, "{seconds}");
+        }
+        assert_eq!(watcher.held_back_for(), None);
+        // Commits every 8 s: shown after five delays from the first one.
+        for seconds in [20, 28, 36, 44, 52, 60, 68] {
+            assert_eq!(shown_after(seconds, true), 1, "{seconds}");
+        }
+        assert_eq!(shown_after(70, false), 8);
+        // The next one begins a new time.
+        assert_eq!(shown_after(71, true), 8);
+        assert_eq!((shown_after(80, false), shown_after(81, false)), (8, 9));
+    }
+
+    #[test]
+    fn a_poll_is_overdue_after_its_time_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let watcher = Watcher::open(&database(&folder), Duration::ZERO).unwrap();
+        assert!(watcher.is_followed());
+        *watcher.polling_since() = Some(Instant::now());
+        assert!(watcher.is_followed());
+        if let Some(long_ago) = Instant::now().checked_sub(POLL_TIMEOUT + SECOND) {
+            *watcher.polling_since() = Some(long_ago);
+            assert!(!watcher.is_followed());
+        }
+        watcher.poll(Instant::now());
+        assert!(watcher.is_followed());
     }
 }
