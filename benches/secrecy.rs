@@ -1,10 +1,10 @@
 //! What the time of an answer tells of records that its caller does not see.
 //!
-//! For each probe two filters are asked for in turn: one that only hidden records match, and one that none matches. The
-//! figure is the area under the curve (AUC) of telling the two by their times: 0.5 is a coin, 1 is certainty. Requests go
+//! For each probe two things are asked for in turn: a filter that only hidden records match and one that none matches, or a
+//! hidden record and one that does not exist. The figure is the area under the curve (AUC) of telling the two by their times: 0.5 is a coin, 1 is certainty. Requests go
 //! straight into the handlers, without sockets: a caller measures through a network and can only tell less.
 //!
-//! `cargo bench --bench secrecy`; `MEDFEED_BENCH_SAMPLES` sets the samples of each filter.
+//! `cargo bench --bench secrecy`; `MEDFEED_BENCH_SAMPLES` sets the samples of each side.
 
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "a bench prints, and ends where something is wrong")]
 
@@ -22,7 +22,7 @@ use medfeed::serve::Watcher;
 use medfeed::store::Writer;
 use medfeed::store::write::licensing::KeySettings;
 
-/// Samples of each filter.
+/// Samples of each side.
 const SAMPLES: usize = 20_000;
 /// Conferences in the database.
 const CONFERENCES: u64 = 12_000;
@@ -71,7 +71,7 @@ fn conferences() -> String {
             2020 + id % 10
         )
     };
-    (1..=CONFERENCES).map(line).collect()
+    (1..=CONFERENCES).filter(|id| !is_missing(*id)).map(line).collect()
 }
 
 /// Makes the database; returns a key of a license that sees one record in six.
@@ -92,6 +92,20 @@ fn build(folder: &Path) -> String {
     key.reveal().to_owned()
 }
 
+/// Whether there is no record of this number. Such numbers lie between the others like those of hidden records, without order.
+fn is_missing(id: u64) -> bool {
+    (2_000..10_000).contains(&id)
+        && id % VISIBLE_ONE_IN == 1
+        && blake3::hash(&id.to_be_bytes()).as_bytes()[0].is_multiple_of(2)
+}
+
+/// The path of a record that is hidden, or of one that does not exist.
+fn record(is_hidden: bool, sample: usize) -> String {
+    let ids = (2_000..10_000).filter(|id| id % VISIBLE_ONE_IN == 1 && is_missing(*id) != is_hidden);
+    let id = ids.cycle().nth(sample % 600).expect("numbers of either kind");
+    format!("/v1/conferences/{id}")
+}
+
 /// The request of a sample: a date that excludes nothing makes each another one, so that no cached answer is found.
 fn request(key: &str, filter: &str, sample: usize) -> Request {
     let (year, rest) = (2100 + sample / 336, sample % 336);
@@ -99,11 +113,11 @@ fn request(key: &str, filter: &str, sample: usize) -> Request {
     support::request::request(key, &format!("/v1/conferences?{filter}&start_date_to={date}"), &[])
 }
 
-fn time(service: &Service, request: Request) -> Duration {
+fn time(service: &Service, request: Request, expected: StatusCode) -> Duration {
     let began = Instant::now();
     let response = support::request::respond(service, request);
     let elapsed = began.elapsed();
-    assert_eq!(response.status, StatusCode::OK);
+    assert_eq!(response.status, expected);
     elapsed
 }
 
@@ -131,15 +145,19 @@ fn main() {
     let watcher = Arc::new(Watcher::open(&folder.path().join("bench.redb"), Duration::ZERO).expect("it opens"));
     watcher.published().warm(&|| true).expect("the records are read");
     let service = Service::new(Settings::of("http://127.0.0.1"), watcher);
-    println!("{samples} samples of each filter; a license that sees 1 in {VISIBLE_ONE_IN} of {CONFERENCES}\n");
+    println!("{samples} samples of each side; a license that sees 1 in {VISIBLE_ONE_IN} of {CONFERENCES}\n");
     println!("| probe | AUC | median, hidden matches | median, no match |\n| --- | ---: | ---: | ---: |");
-    for (name, hidden, none) in PROBES {
+    let filters = PROBES.map(|(name, hidden, none)| (name, Some((hidden, none)), StatusCode::OK));
+    for (name, filters, status) in filters.into_iter().chain([("a record", None, StatusCode::NOT_FOUND)]) {
         let (mut with, mut without) = (Vec::with_capacity(samples), Vec::with_capacity(samples));
         for sample in 0..samples {
             // In turn, and each first as often as the other.
             for first in [sample % 2 == 0, sample % 2 != 0] {
-                let filter = if first { hidden } else { none };
-                let taken = time(&service, request(&key, filter, sample));
+                let asked = match filters {
+                    Some((hidden, none)) => request(&key, if first { hidden } else { none }, sample),
+                    None => support::request::request(&key, &record(first, sample), &[]),
+                };
+                let taken = time(&service, asked, status);
                 if first { with.push(taken) } else { without.push(taken) }
             }
         }

@@ -18,7 +18,9 @@ found=$("${tools}llvm-cov" --version | sed -n 's/.*LLVM version \([0-9]*\).*/\1/
 
 scratch=$(mktemp -d "$([ -w /dev/shm ] && echo /dev/shm || echo /tmp)/medfeed-coverage.XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
-mkdir "$scratch/files"
+# Other accounts have files here too: PostgreSQL's, and those of tests about accounts.
+chmod 755 "$scratch"
+mkdir -m 1777 "$scratch/files"
 printf '#!/bin/sh\nexec "$@" -C instrument-coverage -C llvm-args=-runtime-counter-relocation\n' > "$scratch/rustc"
 chmod +x "$scratch/rustc"
 export RUSTC_WORKSPACE_WRAPPER=$scratch/../medfeed-coverage-rustc

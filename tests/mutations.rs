@@ -7,8 +7,10 @@
 //! takes half a minute, any other up to ten.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Stdio};
 
 /// The tests that run first for a bug of a folder.
 const FIRST: [(&str, &str); 9] = [
@@ -134,23 +136,29 @@ fn every_mutation_is_noticed() {
 fn failure(copy: &Path, run: &[&str]) -> Option<String> {
     // A bug may make a test wait without end.
     const MOST: &str = "900";
-    let cargo = |args: &[&str]| -> Output {
+    let cargo = |args: &[&str]| -> Command {
         let mut command = Command::new("timeout");
         command.args(["--kill-after", "10", MOST, env!("CARGO"), "test"]).args(args).current_dir(copy);
-        command.env("CARGO_TARGET_DIR", target()).output().unwrap()
+        command.env("CARGO_TARGET_DIR", target());
+        command
     };
     let target = run.split(|arg| *arg == "--").next().unwrap();
-    let built = cargo(&[target, &["--no-run"]].concat());
+    let built = cargo(&[target, &["--no-run"]].concat()).output().unwrap();
     let error = || String::from_utf8_lossy(&built.stderr).into_owned();
     assert!(built.status.success(), "the code does not build in {}: {}", copy.display(), error());
-    let tested = cargo(run);
-    if tested.status.success() {
-        return None;
+    let mut tested = cargo(run).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0).spawn().unwrap();
+    let mut output = BufReader::new(tested.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let failed = output.find_map(|line| Some(line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?.to_owned()));
+    if failed.is_some() {
+        // The first one is enough. Programs that the tests started end too.
+        Command::new("kill").args(["-9", "--", &format!("-{}", tested.id())]).status().unwrap();
     }
-    let output = String::from_utf8_lossy(&tested.stdout).into_owned();
-    let failed = output.lines().find_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"));
+    let is_passed = tested.wait().unwrap().success();
     let place = if run[0] == "--lib" { "lib " } else { "" };
-    Some(failed.map_or(format!("{}: no end, or an abort", run.join(" ")), |test| format!("{place}{test}")))
+    match failed {
+        Some(test) => Some(format!("{place}{test}")),
+        None => (!is_passed).then(|| format!("{}: no end, or an abort", run.join(" "))),
+    }
 }
 
 /// A folder for the builds, kept between runs.
