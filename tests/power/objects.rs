@@ -44,14 +44,6 @@ pub enum Step {
     },
 }
 
-impl Step {
-    /// The name that the step changes, and its folder.
-    fn changed(&self) -> Option<(&str, &str)> {
-        let (Step::Folder { name } | Step::File { name, .. } | Step::Remove { name }) = self else { return None };
-        Some((name, name.rsplit_once('/').map_or("", |(folder, _)| folder)))
-    }
-}
-
 /// A name in a folder.
 #[derive(Clone, Debug)]
 enum Entry {
@@ -60,6 +52,67 @@ enum Entry {
 }
 
 type Tree = BTreeMap<String, Entry>;
+
+/// A name in the folder of this inode that is new, has other content, or is gone.
+struct Change {
+    folder: usize,
+    name: String,
+    entry: Option<(Entry, usize)>,
+}
+
+/// The folders of a disk by their inodes. A folder that is removed and made again is another one.
+struct Inodes {
+    /// The inodes of the folders that programs see, by name.
+    seen: BTreeMap<String, usize>,
+    /// The durable names of each inode. A folder's entry has its inode.
+    durable: Vec<BTreeMap<String, (Entry, usize)>>,
+    /// The changes that are not durable, in their order.
+    later: Vec<Change>,
+}
+
+impl Inodes {
+    fn new() -> Inodes {
+        Inodes { seen: [(String::new(), 0)].into(), durable: vec![BTreeMap::new()], later: Vec::new() }
+    }
+
+    fn change(&mut self, name: &str, entry: Option<Entry>) {
+        let folder = self.seen[name.rsplit_once('/').map_or("", |(folder, _)| folder)];
+        self.seen.remove(name);
+        let inode = self.durable.len();
+        if matches!(entry, Some(Entry::Folder)) {
+            self.durable.push(BTreeMap::new());
+            self.seen.insert(name.to_owned(), inode);
+        }
+        self.later.push(Change { folder, name: name.to_owned(), entry: entry.map(|entry| (entry, inode)) });
+    }
+
+    /// Makes the first `count` changes durable of those that are picked.
+    fn keep(&mut self, count: usize, is_picked: impl Fn(usize) -> bool) {
+        let mut left = count;
+        let Inodes { durable, later, .. } = self;
+        later.retain(|Change { folder, name, entry }| {
+            let is_kept = left > 0 && is_picked(*folder);
+            if is_kept {
+                left -= 1;
+                match entry {
+                    Some(entry) => durable[*folder].insert(name.clone(), entry.clone()),
+                    None => durable[*folder].remove(name),
+                };
+            }
+            !is_kept
+        });
+    }
+
+    /// What can be reached from a folder.
+    fn collect(&self, folder: usize, tree: &mut Tree) {
+        for (name, (entry, inode)) in &self.durable[folder] {
+            tree.insert(name.clone(), entry.clone());
+            if matches!(entry, Entry::Folder) {
+                self.collect(*inode, tree);
+            }
+        }
+    }
+}
 
 /// Records what happens in a folder, by this thread.
 struct Recorder {
@@ -171,55 +224,36 @@ fn history(random: &mut Random) -> Vec<Step> {
     recorder.into_steps()
 }
 
-fn apply(tree: &mut Tree, step: &Step) {
-    match step {
-        Step::Folder { name } => drop(tree.insert(name.clone(), Entry::Folder)),
-        Step::File { name, bytes, is_synced } => {
-            tree.insert(name.clone(), Entry::File { bytes: bytes.clone(), is_synced: *is_synced });
-        }
-        Step::Remove { name } => {
-            let inside = format!("{name}/");
-            tree.retain(|other, _| other != name && !other.starts_with(&inside));
-        }
-        _ => {}
-    }
-}
-
 /// The folder after a power loss at one moment: what was synced, and a part of the later names.
 fn image(steps: &[Step], random: &mut Random) -> Tree {
-    let (mut tree, mut later) = (Tree::new(), Vec::<&Step>::new());
+    let mut inodes = Inodes::new();
     for step in steps {
         match step {
-            Step::SyncFolder { name } => later.retain(|waiting| {
-                let is_durable = waiting.changed().is_some_and(|(_, folder)| folder == name);
-                if is_durable {
-                    apply(&mut tree, waiting);
+            Step::Folder { name } => inodes.change(name, Some(Entry::Folder)),
+            Step::File { name, bytes, is_synced } => {
+                inodes.change(name, Some(Entry::File { bytes: bytes.clone(), is_synced: *is_synced }));
+            }
+            Step::Remove { name } => inodes.change(name, None),
+            Step::SyncFolder { name } => {
+                if let Some(synced) = inodes.seen.get(name).copied() {
+                    inodes.keep(usize::MAX, |folder| folder == synced);
                 }
-                !is_durable
-            }),
-            step if step.changed().is_some() => later.push(step),
-            _ => {}
+            }
+            Step::Begun { .. } | Step::Done { .. } => {}
         }
     }
     // Names become durable in their order, of all folders together or of each by itself.
     if random.percent(50) {
-        let kept = random.below(later.len() + 1);
-        later[..kept].iter().for_each(|step| apply(&mut tree, step));
+        inodes.keep(random.below(inodes.later.len() + 1), |_| true);
     } else {
-        let folders: BTreeSet<&str> = later.iter().map(|step| step.changed().unwrap().1).collect();
-        for folder in folders {
-            let of_folder: Vec<_> = later.iter().filter(|step| step.changed().unwrap().1 == folder).collect();
-            let kept = random.below(of_folder.len() + 1);
-            of_folder[..kept].iter().for_each(|step| apply(&mut tree, step));
+        let folders: BTreeSet<usize> = inodes.later.iter().map(|change| change.folder).collect();
+        for chosen in folders {
+            let count = inodes.later.iter().filter(|change| change.folder == chosen).count();
+            inodes.keep(random.below(count + 1), |folder| folder == chosen);
         }
     }
-    // Files in a folder without a name cannot be reached.
-    let folders: BTreeSet<String> =
-        tree.iter().filter(|(_, entry)| matches!(entry, Entry::Folder)).map(|(name, _)| name.clone()).collect();
-    tree.retain(|name, _| {
-        let mut above = Path::new(name).ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
-        above.all(|above| folders.contains(above.to_str().unwrap()))
-    });
+    let mut tree = Tree::new();
+    inodes.collect(0, &mut tree);
     tree
 }
 
