@@ -226,22 +226,20 @@ async fn all<T: 'static>(tasks: Vec<shuttle::future::JoinHandle<T>>) -> Vec<T> {
     results
 }
 
-#[test]
-fn a_change_wakes_all_who_see_it() {
+/// Publishes two changes while callers of these licenses begin to wait. The first change is for `both` alone.
+fn change_under(licenses: &'static [usize]) {
     fixture();
-    explore(|| {
+    explore(move || {
         block_on(async {
             let server = Server::new();
             let (_close, closing) = watch::channel(false);
-            // More than are woken at a time, so that the last ones get a permit from the first ones.
-            let waiters = [1, 1, 0].into_iter().chain(std::iter::repeat_n(1, 16)).map(|license| {
+            let waiters = licenses.iter().map(|license| {
                 let (server, closing) = (Arc::clone(&server), closing.clone());
-                spawn(async move { server.follow(license, &ConnectionState::default(), closing).await })
+                spawn(async move { server.follow(*license, &ConnectionState::default(), closing).await })
             });
             let waiters: Vec<_> = waiters.collect();
             let publisher = Arc::clone(&server);
             let publishing = spawn(async move {
-                // The first change is for `both` alone, the second one is for both licenses.
                 publisher.publish();
                 publisher.publish();
             });
@@ -249,6 +247,19 @@ fn a_change_wakes_all_who_see_it() {
             assert!(all(waiters).await.into_iter().all(|has_changes| has_changes));
         });
     });
+}
+
+#[test]
+fn a_change_wakes_whoever_sees_it() {
+    // Few tasks, so that the publisher often runs through between two steps of a waiter.
+    change_under(&[0]);
+    change_under(&[0, 1]);
+}
+
+#[test]
+fn all_requests_of_a_group_get_their_turn() {
+    // More than are woken at a time, so that the last ones get a permit from the first ones.
+    change_under(&[1; 19]);
 }
 
 #[test]
