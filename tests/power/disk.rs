@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use medfeed::disk::{DiskEvent, DiskObserver, observe};
 
-/// What was done to a file, by its number, or to the folder.
+/// An action on a file, which its number names, or on the folder.
 #[derive(Clone, Debug)]
 pub enum Action {
     Write {
@@ -35,7 +35,7 @@ pub enum Action {
     Done,
 }
 
-/// Actions, in order. What was there before them is durable.
+/// Actions, in order. Earlier content is durable.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
     pub before: BTreeMap<String, Vec<u8>>,
@@ -149,7 +149,7 @@ impl State {
         self.files.len() - 1
     }
 
-    /// What was written without a backend, such as a copied backup, is recorded as one write.
+    /// Records a write that used no backend, such as a copied backup, as one action.
     fn caught_up(&mut self, file: &File) -> usize {
         let number = self.number(file);
         let known = &mut self.files[number];

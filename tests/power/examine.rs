@@ -1,4 +1,4 @@
-//! What must hold of an image.
+//! The checks of an image.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! What medfeed does while the power is lost: all its ways of writing, each step reported as done when its call returns.
+//! Histories of writes, in which the power is lost. They use every way in which medfeed writes.
+//! A step is done when its call returns.
 
 use std::collections::BTreeMap;
 use std::fs;

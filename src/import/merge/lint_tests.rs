@@ -187,7 +187,7 @@ fn warnings_after(database: &mut MemoryDatabase, head: &str, files: &[&str]) -> 
 
 #[test]
 fn a_finding_is_known_by_its_rule_field_value_and_message() {
-    // What is stored, what is imported then, and the start of each warning about it.
+    // The stored row, the imported row, and the start of each expected warning.
     let cases: [(&str, &str, &[&str]); 12] = [
         // The same finding, though the row changed.
         ("1,A,2026,, Paris,Hall", "1,A,2026,, Paris,Other hall", &[]),

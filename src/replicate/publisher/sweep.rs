@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn a_sweep_deletes_exactly_what_is_before_the_first_kept_state() {
         let log = swept();
-        // Of two states, one is always kept before the newest one.
+        // One state before the newest is always kept.
         sweep_log(&log, 7, Duration::ZERO);
         assert_eq!(names(&log), of_slots(5..=7));
         sweep_log(&log, 7, Duration::ZERO);

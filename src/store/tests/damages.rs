@@ -137,7 +137,7 @@ fn no_such_feed(tx: &WriteTransaction) {
     put(tx, tables::FEEDS, 777, &FeedHead::empty(FeedId(777), Dataset::Conferences));
 }
 
-/// What is damaged, the table that is named, and a part of the message.
+/// The name of the case, the damage, the table in the error, and a part of its message.
 type Damage = (&'static str, fn(&WriteTransaction), &'static str, &'static str);
 
 const DAMAGES: [Damage; 45] = [

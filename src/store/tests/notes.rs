@@ -52,7 +52,7 @@ fn a_foreign_note_is_read_with_care() {
         fs::write(&note, content).unwrap();
         assert_eq!(WriterNote::read(&path), expected);
     }
-    // What is no plain file is neither read nor waited for.
+    // Only plain files are read. Others do not block either.
     let others: [&dyn Fn(&Path); 3] = [
         &|note| symlink(folder.path().join("secret"), note).unwrap(),
         &|note| fs::create_dir(note).unwrap(),

@@ -56,7 +56,7 @@ fn compare(follower: &Follower, model: &Model) {
     let last = model.keys().next_back().copied().unwrap_or_default();
     for (step, (filter, test)) in [1, 7, 5, 7, 11, 101].into_iter().zip(cases) {
         for after in (0..=last + 1).step_by(step) {
-            // What follows the first rows is compared once, by the smallest `after`.
+            // The smallest `after` compares all rows, the others only the first three.
             let most = if after == 0 { usize::MAX } else { 3 };
             let found: Vec<u64> = columns.find(after, &filter).map(|(id, _)| id.get()).take(most).collect();
             let rows = model.range(after + 1..).filter(|(_, row)| test(row)).map(|(id, _)| *id);

@@ -2,7 +2,7 @@
 //! that nothing can wake any more as a deadlock.
 //!
 //! `MEDFEED_CASES` sets how many interleavings each test tries, half of them at random and half with few, well-chosen switches.
-//! A failure prints its schedule, which `shuttle::replay` repeats.
+//! A failure prints its seed or its schedule, and how to repeat it.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;

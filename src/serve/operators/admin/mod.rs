@@ -159,7 +159,7 @@ mod tests {
 
     use super::*;
 
-    /// What a program says of itself.
+    /// The state that a program reports.
     #[derive(Clone, Debug, Default)]
     struct Says {
         unready: Option<&'static str>,
