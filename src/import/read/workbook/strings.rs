@@ -22,12 +22,20 @@ const MAX_SHARED_BYTES: usize = 64 << 20;
 /// The maximum number of shared strings.
 const MAX_SHARED: usize = 4_000_000;
 
+/// The size of a piece of memory for shared strings.
+const PIECE_BYTES: usize = 1 << 20;
+
 /// The strings that cells of all sheets share.
+///
+/// They lie in pieces of [`PIECE_BYTES`], each string in one of them. A single growing buffer would be copied when it
+/// grows, and then need twice the memory.
 #[derive(Default)]
 pub(super) struct SharedStrings {
-    texts: String,
-    /// The end offset of each string.
+    pieces: Vec<String>,
+    /// The end offset of each string. Piece `n` begins at `n * PIECE_BYTES`.
     ends: Vec<u32>,
+    /// The size of all strings.
+    bytes: usize,
 }
 
 impl SharedStrings {
@@ -51,27 +59,32 @@ impl SharedStrings {
     }
 
     fn push(&mut self, text: &str) -> io::Result<()> {
-        let bytes = self.texts.len() + text.len();
-        let (true, Ok(end)) = (bytes <= MAX_SHARED_BYTES && self.ends.len() < MAX_SHARED, u32::try_from(bytes)) else {
+        self.bytes += text.len();
+        if self.bytes > MAX_SHARED_BYTES || self.ends.len() >= MAX_SHARED {
             return Err(unusable(format!(
                 "its cells hold more than {MAX_SHARED} texts or {MAX_SHARED_BYTES} bytes of text; split it, or save it as CSV \
                  in UTF-8"
             )));
-        };
-        // Doubling the capacity would use too much memory at the end.
-        if bytes > self.texts.capacity() {
-            self.texts.reserve_exact(text.len().max(self.texts.len().min(4 << 20)));
         }
-        self.texts.push_str(text);
-        self.ends.push(end);
+        if self.pieces.last().is_none_or(|piece| piece.len() + text.len() > PIECE_BYTES) {
+            self.pieces.push(String::with_capacity(PIECE_BYTES));
+        }
+        let full_pieces = self.pieces.len() - 1;
+        let piece = &mut self.pieces[full_pieces];
+        piece.push_str(text);
+        self.ends.push(u32::try_from(full_pieces * PIECE_BYTES + piece.len()).map_err(io::Error::other)?);
         Ok(())
     }
 
     /// Returns the string with this index.
     pub fn get(&self, index: usize) -> Option<&str> {
-        let start = index.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
-        let range = usize::try_from(start).ok()?..usize::try_from(*self.ends.get(index)?).ok()?;
-        self.texts.get(range)
+        let end = usize::try_from(*self.ends.get(index)?).ok()?;
+        let end_before = index.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
+        let end_before = usize::try_from(end_before).ok()?;
+        // The piece may be full. It is never empty, except at the very start.
+        let piece = end.saturating_sub(1) / PIECE_BYTES;
+        let start = piece * PIECE_BYTES;
+        self.pieces.get(piece)?.get(end_before.saturating_sub(start)..end - start)
     }
 }
 
@@ -189,6 +202,34 @@ mod tests {
             shared.push(text).unwrap();
         }
         assert_eq!([0, 1, 2, 3].map(|index| shared.get(index)), [Some("a"), Some(""), Some("é"), None]);
+    }
+
+    #[test]
+    fn texts_are_found_in_every_piece() {
+        let texts: Vec<String> = [PIECE_BYTES - 1, 1, 0, 1, PIECE_BYTES - 2, 0, 2, 0, PIECE_BYTES - 2, 0]
+            .into_iter()
+            .zip('a'..)
+            .map(|(bytes, letter)| letter.to_string().repeat(bytes))
+            .collect();
+        for first in 0..texts.len() {
+            let mut shared = SharedStrings::default();
+            for text in &texts[first..] {
+                shared.push(text).unwrap();
+            }
+            for (index, text) in texts[first..].iter().enumerate() {
+                assert!(shared.get(index) == Some(text), "from {first}, text {index} of {} bytes", text.len());
+            }
+        }
+    }
+
+    #[test]
+    fn more_texts_than_fit_in_memory_are_refused() {
+        let text = "x".repeat(MAX_CELL_BYTES);
+        let mut shared = SharedStrings::default();
+        for _ in 0..MAX_SHARED_BYTES / MAX_CELL_BYTES {
+            shared.push(&text).unwrap();
+        }
+        assert!(shared.push("x").is_err());
     }
 
     #[test]
