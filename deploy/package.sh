@@ -43,7 +43,7 @@ rm -rf "$made" && mkdir -p "$made"
 target/static/medfeed man | gzip -9n > "$made/medfeed.1.gz"
 for shell in bash zsh fish; do target/static/medfeed completions "$shell" > "$made/medfeed.$shell"; done
 target/tools/bin/cargo-deb --no-build --no-strip --output "$out"
-target/tools/bin/cargo-cyclonedx cyclonedx --format json --spec-version 1.5 --override-filename medfeed.cdx
+target/tools/bin/cargo-cyclonedx cyclonedx --features jemalloc --format json --spec-version 1.5 --override-filename medfeed.cdx
 mv medfeed.cdx.json "$out"
 (cd "$out" && sha256sum -- * > SHA256SUMS)
 

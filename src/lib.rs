@@ -4,7 +4,7 @@
 //! ARCHITECTURE.md explains the design. The modules, in reading order:
 //!
 //! - [`model`]: the plain types and their rules.
-//! - [`disk`]: files made durable, as tests of power losses observe it.
+//! - [`disk`]: durable files, observable by tests of power losses.
 //! - [`store`]: the database file: one writer, read-only followers.
 //! - [`view`]: a license's view of a snapshot, the only access to records.
 //! - [`token`]: sync tokens and cursors.

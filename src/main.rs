@@ -2,6 +2,11 @@
 
 use std::process::ExitCode;
 
+// What one thread allocates is often freed by another. glibc keeps such memory, more each hour; jemalloc gives it back.
+#[cfg(feature = "jemalloc")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     medfeed::cli::run()
 }

@@ -46,8 +46,9 @@ mkdir "$scratch/files"
 
 # Optimized code is built longer, and then goes through more cases.
 export CARGO_PROFILE_DEV_OPT_LEVEL=${CARGO_PROFILE_DEV_OPT_LEVEL:-2}
-cargo test --quiet --test medfeed --no-run
-program=$(cargo test --test medfeed --no-run --message-format=json 2>/dev/null |
+# The allocator is the one of what is shipped.
+cargo test --quiet --features jemalloc --test medfeed --no-run
+program=$(cargo test --features jemalloc --test medfeed --no-run --message-format=json 2>/dev/null |
     sed -n 's/.*"kind":\["test"\].*"executable":"\([^"]*\)".*/\1/p')
 
 count=$(echo "$parts" | awk -v only="$only" 'NF && (only == "" || $1 == only)' | wc -l)
