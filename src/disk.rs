@@ -1,5 +1,5 @@
-//! Files and folders made durable, and a seam for tests of power losses: an observer is told of each write, sync and name by
-//! its thread, in order. Without an observer, nothing but the operation happens.
+//! Makes files and folders durable. Tests of power losses set an observer. It receives each write, sync and name of its
+//! thread, in order. Without an observer, only the operation happens.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// An action, after it was done. `file` is open, so its inode tells which file it is.
+/// A completed action. `file` is open, and its inode identifies it.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum DiskEvent<'a> {

@@ -1,5 +1,5 @@
-//! Whatever a server keeps of answers, it answers as one that keeps nothing: for every kind of answer, for licenses that
-//! differ, twice each and in turn, over commits, rollbacks and licenses made anew.
+//! A server with caches answers like one without: every kind of answer, for different licenses, twice each and in turn,
+//! over commits, rollbacks and recreated licenses.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Damaged databases: every command tells, and none ends in a panic, by a signal, or says that all is well and fails.
+//! Damaged databases: a failing command reports an error, never panics or dies by a signal, and the check fails too.
 //!
 //! `MEDFEED_SEED` and `MEDFEED_CASES` give other damages, or more of them.
 

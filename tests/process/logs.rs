@@ -1,4 +1,4 @@
-//! A log, or a first line, that nobody takes: what is served does not suffer by it.
+//! A log or first line that cannot be written does not affect responses.
 
 use std::io::{Write, pipe};
 use std::net::{SocketAddr, TcpListener};

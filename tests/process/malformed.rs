@@ -1,4 +1,4 @@
-//! What is no proper request, over raw sockets: every answer is a problem with a request id, and the server lives on.
+//! Malformed requests over raw sockets: every answer is a problem with a request id, and the server keeps running.
 
 use std::io::{BufReader, Read, Write};
 use std::net::Shutdown;

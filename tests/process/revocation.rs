@@ -1,8 +1,8 @@
-//! Revoked keys die on replicas: where the log is followed, with the commit; where a replica is cut off, with its staleness;
-//! whatever its clock says.
+//! Revoked keys stop working on replicas: with the commit, or after `--max-staleness` if the replica is cut off. The
+//! replica's clock does not matter.
 //!
-//! `MEDFEED_CASES` sets how many keys are revoked each way. Then the times are the product's usual ones, they are printed, and
-//! its bounds must hold; else only the order of things is looked at.
+//! `MEDFEED_CASES` sets how many keys are revoked each way. Then `--every` and `--poll` have their defaults, and the times
+//! have limits. Otherwise only the order of events is checked.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Answers that wait keep no other waiting: a server with one worker, over a source whose looks take as long as a test says.
+//! Slow answers delay no others: a server with one worker, over a source whose polls last until a test releases them.
 
 use std::io::Write;
 use std::net::SocketAddr;

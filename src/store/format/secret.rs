@@ -1,5 +1,5 @@
-//! The secret that seals tokens and cursors: a row of `meta`, with a hash in front. A secret that rotted would let every token
-//! of a client look like a forged one.
+//! The secret that seals tokens and cursors: a row of `meta`, with a hash in front. With a damaged
+//! secret, every token of a client would look forged.
 
 use redb::ReadableTable;
 
