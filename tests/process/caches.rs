@@ -5,36 +5,39 @@ use std::fs;
 
 use super::site::{SOON, STATUSES, Server, Site, wait_until};
 
-/// Every kind of answer. Those in one group may share parts in memory: a server that is to keep nothing gets one group.
-const GROUPS: [&[&str]; 3] = [
-    &[
-        "/v1/conferences",
-        "/v1/conferences?limit=70",
-        "/v1/conferences?year=2026",
-        "/v1/conferences?country=Japan&therapy_area=Oncology",
-        "/v1/conferences?q=meeting%201",
-        "/v1/conferences?start_date_to=2026-01-01",
-        "/v1/conferences?updated_since=2020-01-01&limit=500",
-        "/v1/conferences/1",
-        "/v1/conferences/2",
-        "/v1/conferences/6",
-        "/v1/conferences/999",
-        "/v1/conferences/changes?updated_since=2020-01-01",
-        "/v1/conferences/changes?updated_since=2020-01-01&limit=40",
-        "/v1/conferences/changes",
-        "/v1/journals",
-        "/v1/journals?q=journal",
-        "/v1/journals/1",
-        "/v1/journals/changes?updated_since=2020-01-01",
-        "/v1/reference/therapy-areas",
-        "/v1/reference/tags?dataset=conferences",
-        "/v1/reference/tags?dataset=conferences&type=Topic",
-        "/v1/reference/organizations?dataset=conferences",
-        "/v1/reference/organizations?dataset=journals",
-    ],
-    &["/v1/exports/conferences", "/v1/exports/journals"],
-    &["/v1/exports/conferences?format=csv", "/v1/exports/journals?format=csv"],
+/// Every kind of answer.
+const TARGETS: &[&str] = &[
+    "/v1/conferences",
+    "/v1/conferences?limit=70",
+    "/v1/conferences?year=2026",
+    "/v1/conferences?country=Japan&therapy_area=Oncology",
+    "/v1/conferences?q=meeting%201",
+    "/v1/conferences?start_date_to=2026-01-01",
+    "/v1/conferences?updated_since=2020-01-01&limit=500",
+    "/v1/conferences/1",
+    "/v1/conferences/2",
+    "/v1/conferences/6",
+    "/v1/conferences/999",
+    "/v1/conferences/changes?updated_since=2020-01-01",
+    "/v1/conferences/changes?updated_since=2020-01-01&limit=40",
+    "/v1/conferences/changes",
+    "/v1/journals",
+    "/v1/journals?q=journal",
+    "/v1/journals/1",
+    "/v1/journals/changes?updated_since=2020-01-01",
+    "/v1/reference/therapy-areas",
+    "/v1/reference/tags?dataset=conferences",
+    "/v1/reference/tags?dataset=conferences&type=Topic",
+    "/v1/reference/organizations?dataset=conferences",
+    "/v1/reference/organizations?dataset=journals",
+    "/v1/exports/conferences",
+    "/v1/exports/journals",
+    "/v1/exports/conferences?format=csv",
+    "/v1/exports/journals?format=csv",
 ];
+
+/// Options of a server that keeps nothing in memory.
+const BARE: &str = "--answer-cache-bytes 0 --record-cache-bytes 1000 --feed-cache-bytes 1000";
 
 const RECORDS: u64 = 120;
 
@@ -88,20 +91,16 @@ fn roll_back(site: &Site, earlier: &[u8]) {
 /// Compares a server that has answered all the time with new ones that have not.
 fn compare(step: &str, site: &Site, running: &Server, keys: &[(&str, String)]) {
     let encodings = ["identity", "gzip"];
-    // What each license gets of servers that keep nothing, in the order of groups, targets and encodings.
+    let asked = || TARGETS.iter().flat_map(|target| encodings.map(|encoding| (*target, encoding)));
+    // What each license gets of a new server that keeps nothing, in the order of targets and encodings.
     let mut expected = Vec::new();
     for (_, key) in keys {
-        for group in GROUPS {
-            let fresh = site.serve();
-            for (target, encoding) in group.iter().flat_map(|target| encodings.map(|encoding| (target, encoding))) {
-                let mut client = fresh.client(key).with_header("accept-encoding", encoding);
-                expected.push(client.get(target).told());
-            }
+        let fresh = site.serve_with(BARE);
+        for (target, encoding) in asked() {
+            let mut client = fresh.client(key).with_header("accept-encoding", encoding);
+            expected.push(client.get(target).told());
         }
-    }
-    // Whatever a license sees moves its token, so the state is taken over when all tokens are the new ones.
-    for (_, key) in keys {
-        let fresh = site.serve();
+        // Whatever a license sees moves its token, so the state is taken over when all tokens are the new ones.
         for target in ["/v1/conferences/changes", "/v1/journals/changes"] {
             let told = fresh.client(key).get(target).told();
             wait_until("the commit is served", SOON, || (running.client(key).get(target).told() == told).then_some(()));
@@ -110,9 +109,7 @@ fn compare(step: &str, site: &Site, running: &Server, keys: &[(&str, String)]) {
     for turn in ["first", "second"] {
         let mut expected = expected.iter();
         for (name, key) in keys {
-            for (target, encoding) in
-                GROUPS.concat().into_iter().flat_map(|target| encodings.map(|encoding| (target, encoding)))
-            {
+            for (target, encoding) in asked() {
                 let mut client = running.client(key).with_header("accept-encoding", encoding);
                 let (told, expected) = (client.get(target).told(), expected.next().expect("as many"));
                 assert!(
@@ -134,10 +131,8 @@ fn a_server_answers_as_one_that_keeps_nothing() {
     let running = site.serve();
     compare("the beginning", &site, &running, &keys);
     // One that keeps nothing, and one that keeps little and drops it all the time.
-    let [nothing, little] = ["0", "20000"].map(|bytes| {
-        let bare = "--record-cache-bytes 1000 --feed-cache-bytes 1000";
-        site.serve_with(&format!("--answer-cache-bytes {bytes} {bare}"))
-    });
+    let [nothing, little] =
+        ["0", "20000"].map(|bytes| site.serve_with(&BARE.replacen("-bytes 0", &format!("-bytes {bytes}"), 1)));
 
     site.import("conferences.jsonl", conferences([2, 5, 8].into_iter(), "another hall"));
     compare("a commit that some see", &site, &running, &keys);

@@ -264,13 +264,13 @@ fn large() -> Vec<Case> {
         ("styles", styles(format!("<cellXfs>{}</cellXfs>", "<xf/>".repeat(100_001))), "more than 100000 styles"),
         ("formats", styles(format!("<numFmts>{formats}</numFmts>")), "524288 bytes of number formats"),
         (
-            "a million bad cells",
+            "half a million bad cells",
             Parts::of_sheet(sheet(
-                &numbered(MIB - 1, &|row| format!("<row r=\"{row}\"><c t=\"s\"><v>{row}</v></c></row>")),
+                &numbered(MIB / 2, &|row| format!("<row r=\"{row}\"><c t=\"s\"><v>{row}</v></c></row>")),
                 "",
             ))
             .pack(),
-            "and 1,048,572 more: id: `2`, `3`, `4` and more - the cell A2 contains a value that cannot be read",
+            "and 524,285 more: id: `2`, `3`, `4` and more - the cell A2 contains a value that cannot be read",
         ),
         (
             "more rows than a sheet has",

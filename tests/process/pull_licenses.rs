@@ -194,7 +194,7 @@ fn set_licenses(site: &Site, scopes: &[(&str, Scope)]) -> Vec<String> {
 fn histories_of_licenses_end_with_the_view() {
     const ROUNDS: u64 = 5;
     const COUNT: u64 = 60;
-    let histories = super::pull_kills::variable("MEDFEED_CASES").unwrap_or(300).min(1000);
+    let histories = super::pull_kills::variable("MEDFEED_CASES").unwrap_or(100).min(1000);
     let seed = super::pull_kills::variable("MEDFEED_SEED").unwrap_or(20_261_122);
     println!("MEDFEED_SEED={seed} MEDFEED_CASES={histories}");
     let mut random = Random::new(seed);

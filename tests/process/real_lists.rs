@@ -10,18 +10,25 @@ use serde_json::{Value, json};
 use super::site::Site;
 use crate::properties::masked;
 
-const MAX_JOURNALS: usize = 20_000;
-const MAX_CONFERENCES: usize = 8_000;
+/// The rows that are taken of a list, at equal distances.
+const JOURNALS: usize = 5_000;
+const CONFERENCES: usize = 2_000;
 
 /// "Journal" in many scripts.
 const WORDS: [&str; 10] =
     ["journal", "журнал", "περιοδικό", "雑誌", "杂志", "저널", "مجلة", "כתב עת", "पत्रिका", "วารสาร"];
 
+fn sample<T>(rows: Vec<T>, count: usize) -> impl Iterator<Item = T> {
+    let part = |at: usize| at * count / rows.len().max(count);
+    let chosen: Vec<bool> = (0..rows.len()).map(|at| part(at) != part(at + 1)).collect();
+    rows.into_iter().zip(chosen).filter_map(|(row, is_chosen)| is_chosen.then_some(row))
+}
+
 /// The journals of a list of titles and abbreviations, with organizations and tags that some of them share.
 fn journals(folder: &std::path::Path) -> String {
     let mut table = csv::Reader::from_path(folder.join("journal_abbreviations.csv")).unwrap();
     let mut lines = String::new();
-    for (at, row) in table.records().map(Result::unwrap).take(MAX_JOURNALS).enumerate() {
+    for (at, row) in sample(table.records().map(Result::unwrap).collect(), JOURNALS).enumerate() {
         let journal = json!({
             "id": at + 1, "name": format!("{} ({})", &row[1], WORDS[at % WORDS.len()]), "abbv": &row[2], "impact_factor": (at % 997) as f64 / 37.0,
             "organizations": [format!("Society {}", at % 50)], "tags": [format!("Source: {}", &row[0])],
@@ -39,7 +46,7 @@ fn text_of(row: &Value, name: &str) -> Value {
 fn conferences(folder: &std::path::Path, countries: &[String]) -> String {
     let content = fs::read_to_string(folder.join("conferences.jsonl")).unwrap();
     let mut lines = String::new();
-    for (at, line) in content.lines().take(MAX_CONFERENCES).enumerate() {
+    for (at, line) in sample(content.lines().collect(), CONFERENCES).enumerate() {
         let row: Value = serde_json::from_str(line).unwrap();
         let date = |name: &str| match &row[name] {
             Value::String(text) => medfeed::model::time::parse_date(text).ok(),
