@@ -41,7 +41,7 @@ pub enum DiskEvent<'a> {
     },
 }
 
-/// Is called with each action.
+/// Called with each action.
 pub type DiskObserver = Arc<dyn Fn(DiskEvent<'_>) + Send + Sync>;
 
 thread_local! {
@@ -58,7 +58,7 @@ pub fn observer() -> Option<DiskObserver> {
     OBSERVER.with_borrow(Clone::clone)
 }
 
-/// Tells the observer of an action.
+/// Calls the observer with an action.
 pub fn tell(event: DiskEvent<'_>) {
     if let Some(observer) = observer() {
         observer(event);
@@ -87,7 +87,7 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Tells the observer of a new name.
+/// Calls the observer with a new name.
 pub fn named(from: Option<&Path>, to: &Path) {
     tell(DiskEvent::Name { from, to });
 }

@@ -1,4 +1,4 @@
-//! Imports point down between files too: no file uses one that uses it, however many lie between them.
+//! Files do not import each other in circles, directly or through other files.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! The explorer in a real browser, where there is one: headless Chromium, served by the real program.
 //!
-//! `chromium` drives it; the tests are laid out as the page's readers: `demo` (who tries it out), `explorer` (who pastes a
-//! key), `curl_lines` (who copies its lines into a shell), `forms` (phones and desktops, light and dark, by keyboard and to a
-//! screen reader), `model` (its cases in the browser), `picture` (who reads the README).
+//! `chromium` drives it; there is one module for each use of the page: `demo` (the demo's keys), `explorer` (the reader's own
+//! key), `curl_lines` (lines that are pasted into a shell), `forms` (phones and desktops, light and dark, keyboard and screen
+//! reader), `model` (the cases of the page's model, in the browser), `picture` (the README's picture).
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what is left out is told")]
 

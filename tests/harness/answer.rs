@@ -1,4 +1,4 @@
-//! An answer, with what tests ask of it.
+//! An answer, with the parts that tests compare.
 
 use std::io::Read;
 

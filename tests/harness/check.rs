@@ -1,4 +1,4 @@
-//! What holds of every answer, whatever was asked.
+//! Checks that every answer passes, for any request.
 
 use data_encoding::BASE64;
 use http::{Method, StatusCode};

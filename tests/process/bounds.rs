@@ -1,4 +1,4 @@
-//! Files that are made to hurt, or broken throughout, are refused in little memory and time, with little to print.
+//! Hostile and thoroughly broken files are refused in little memory and time, with a short message.
 
 use std::io::Write;
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! The ground gives way: a full disk, a file that goes, bytes that rot.
+//! Full disks, deleted files and damaged bytes while a server runs.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! A new database stands under its name from its first commit on, and not before.
+//! A new database gets its name with its first commit, not before.
 
 use std::process::{Command, Stdio};
 

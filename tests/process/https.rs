@@ -1,4 +1,4 @@
-//! HTTPS: who is served, and what becomes of certificates that change, well or badly.
+//! HTTPS: which connections are served, and what happens when the certificate's files change.
 
 use std::io::{self, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,4 +1,4 @@
-//! Databases behind links: what replaces a file replaces the one that the link leads to, and there is never a second one.
+//! Databases behind symbolic links: commands replace the file that the link points to, and never make a second database.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};

@@ -1,4 +1,4 @@
-//! An origin with a bucket in a folder: what is committed at a site is published when a test says so. And places for replicas.
+//! An origin with a bucket in a folder, which publishes when a test says so, and sites for replicas.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Promotions: whoever comes in between, and wherever they are killed, there is one line of history, and who is not its end is
-//! told so. `MEDFEED_CASES` sets how many are killed at some moment, `MEDFEED_SEED` when.
+//! Promotions: the log stays one line of history, even if a promotion is killed or others write at the same time. A database
+//! that is not at its end says so. `MEDFEED_CASES` sets how many promotions are killed, `MEDFEED_SEED` the moments.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Whose address counts behind a proxy, and whose word on it is taken.
+//! Callers behind a proxy: which address counts, and which proxies may name it.
 
 use std::net::IpAddr;
 

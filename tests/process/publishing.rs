@@ -1,4 +1,4 @@
-//! Publishing a database: what is in the bucket is the database, one publisher goes on, and nothing is deleted that is needed.
+//! Publishing: the bucket holds the database, only one publisher continues, and nothing is deleted that is needed.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;

@@ -1,4 +1,4 @@
-//! What waits to be published rots: nothing is lost, since a whole state goes out in its place.
+//! Damage to the outbox, the rows that wait to be published: nothing is lost, because a whole state is published instead.
 
 use medfeed::replicate::layout;
 use redb::{ReadableTable, Table, TableDefinition};

@@ -1,4 +1,4 @@
-//! What goes wrong between an origin and its replicas, and what replicas make of it.
+//! Failures between an origin and its replicas, and how the replicas react.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Restores: back to a backup in one step, with no token of the lost time alive and nothing revoked at work again.
+//! Restores: one step back to a backup. Tokens of the lost commits end, and revoked keys stay revoked.
 
 use std::fs;
 use std::process::Stdio;

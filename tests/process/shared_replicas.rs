@@ -1,4 +1,4 @@
-//! Several servers on one replica's file: one follows, the others read, and one of them goes on when that one ends.
+//! Several servers on one replica's file: one follows the origin, the others read. When it ends, another one follows.
 
 use medfeed::replicate::layout;
 

@@ -1,4 +1,4 @@
-//! What killed commands leave beside the database, and that the next writer removes it.
+//! Killed commands leave files next to the database. The next writer removes them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

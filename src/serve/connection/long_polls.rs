@@ -92,8 +92,8 @@ impl LongPolls {
             return None;
         };
         let group = Arc::clone(&membership.group);
-        let mut changed = std::pin::pin!(group.changed.notified());
-        changed.as_mut().enable();
+        // From here on a change wakes it, even before it is polled.
+        let changed = group.changed.notified();
         state.start_long_poll();
         // A change before the request joined the group did not wake it, so check once.
         let is_current = service.is_current(&interest);
