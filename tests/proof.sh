@@ -63,6 +63,7 @@ run_round() {
     if TMPDIR="$scratch/files" MEDFEED_SEED=$round MEDFEED_CASES=$cases timeout --kill-after 10 $((share + 1800)) \
         "$program" --nocapture --test-threads 2 $filters > "$log" 2>&1; then
         grep -ho 'counted [0-9]* .*' "$log" > "$scratch/counted-$round" || true
+        grep -h '^soak: ' "$log" > "$scratch/measured-$round" || true
     else
         cp "$log" "target/proof-$name-$round.log"
         echo "$round" > "$scratch/failed-$round"
@@ -73,7 +74,7 @@ run_round() {
 while read -r name cases at_once filters; do
     [ -n "$name" ] && { [ -z "$only" ] || [ "$only" = "$name" ]; } || continue
     begun=$SECONDS rounds=0
-    rm -f "$scratch"/counted-* "$scratch"/failed-*
+    rm -f "$scratch"/counted-* "$scratch"/measured-* "$scratch"/failed-*
     [ "$cases" != share ] || cases=$((share > 5 ? share - 5 : 5))
     while [ $rounds = 0 ] || [ $((SECONDS - begun)) -lt $share ]; do
         for _ in $(seq "$at_once"); do
@@ -89,6 +90,7 @@ while read -r name cases at_once filters; do
     counted=$(awk '{ number = $2; $1 = $2 = ""; sums[$0] += number }
         END { for (what in sums) printf "%s%d%s", sep, sums[what], what, sep = ", " }' /dev/null "$scratch"/counted-* | sed 's/  */ /g')
     printf '%-10s %7s %7s  %s\n' "$name" $rounds $((SECONDS - begun)) "$counted"
+    cat /dev/null "$scratch"/measured-*
 done <<< "$parts"
 echo "seed $seed"
 exit $failed
