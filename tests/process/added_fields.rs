@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::client::Client;
 use super::foreign_files::open;
-use super::recorded::{Fixture, format_of};
+use super::recorded::{Fixture, SERVE, format_of};
 use super::site::{Site, conferences_of_version};
 
 const META: TableDefinition<&str, &[u8]> = TableDefinition::new("meta");
@@ -61,9 +61,10 @@ fn rewrite_fields(db: &Path, change: impl Fn(&str) -> String) {
 /// Takes the venue from conferences, as if nobody knew of it when they were written.
 fn take_field(db: &Path) {
     rewrite(db, CONFERENCES, |text| {
-        let (before, rest) = text.split_once(r#","venue":""#).unwrap();
-        let (_, after) = rest.split_once('"').unwrap();
-        format!("{before}{after}")
+        let (before, venue) = text.split_once(r#","venue":"#).unwrap();
+        let mut values = serde_json::Deserializer::from_str(venue).into_iter::<Value>();
+        values.next().unwrap().unwrap();
+        format!("{before}{}", &venue[values.byte_offset()..])
     });
     rewrite_fields(db, |fields| fields.replacen(&format!("{FIELD}\n"), "", 1));
 }
@@ -160,6 +161,48 @@ fn a_published_database_gains_a_field_and_goes_on_in_its_bucket() {
     let done = site.run(["backup".as_ref(), copy.as_os_str(), "--from".as_ref(), bucket.as_ref()]);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert_eq!(site.conferences_in(&copy), site.conferences_in(&site.db()));
+}
+
+/// It keeps its id also where nothing was published after the upgrade, so that a backup restored over it goes on in the bucket.
+#[test]
+fn an_upgraded_database_is_still_a_published_one() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(9, 1));
+    site.json(["license", "set", "all", "--dataset", "conferences", "--dataset", "journals"]);
+    let bucket = format!("file://{}", site.path("bucket").display());
+    assert_eq!(site.run(["publish", &bucket, "--once"]).code, Some(0));
+    let backup = site.backup("older.redb");
+    site.import("conferences.jsonl", conferences_of_version(9, 2));
+    assert_eq!(site.run(["publish", &bucket, "--once"]).code, Some(0));
+    take_field(&site.db());
+    assert_eq!(site.json(["upgrade"])["upgraded"], true);
+    std::fs::remove_file(site.path("feed.redb.published")).unwrap();
+    site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
+    let done = site.run(["publish", &bucket, "--once"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let copy = site.path("copy.redb");
+    site.json(["backup".as_ref(), copy.as_os_str(), "--from".as_ref(), bucket.as_ref()]);
+    assert_eq!(site.conferences_in(&copy), site.conferences_in(&site.db()));
+}
+
+/// The records of a fixture were written long ago.
+#[test]
+fn a_record_that_gains_a_field_keeps_its_time() {
+    for fixture in Fixture::older() {
+        fixture.upgrade();
+        let shown = || {
+            let server = fixture.site.serve_with(SERVE);
+            let (mut records, _) = export(&mut fixture.recordings.client(&server, "all"), "conferences");
+            server.stop();
+            records.sort_by_key(|record| record["id"].as_u64());
+            records
+        };
+        let mut expected = shown();
+        take_field(&fixture.site.db());
+        assert_eq!(fixture.site.json(["upgrade"])["upgraded"], true);
+        expected.iter_mut().for_each(|record| record["venue"] = Value::Null);
+        assert_eq!(shown(), expected);
+    }
 }
 
 #[test]

@@ -66,6 +66,30 @@ fn a_state_entry_waits_for_the_state_beside() {
 }
 
 #[test]
+fn a_state_that_lacks_its_manifest_gets_it() {
+    let (s3, site) = (S3::start(), curated());
+    let place = Place::s3(&s3);
+    let backup = site.backup("older.redb");
+    let restore = || site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
+    for (before, put) in [(&[][..], 1), (&[1], 2)] {
+        if put > 1 {
+            restore();
+        }
+        s3.fail("PUT", "/states/", Fault::Status(403), usize::MAX);
+        let done = place.run(&site, "--once");
+        assert!(done.code == Some(1) && done.stderr.contains("403"), "{done:?}");
+        assert!(place.entry(put).header.state.is_some() && place.slots(layout::STATES) == before, "the entry alone");
+        s3.heal();
+        let parts = slots_of_parts(&s3);
+        let done = place.run(&site, "--once");
+        assert!(done.code == Some(0) && !done.stderr.contains("missing"), "{done:?}");
+        assert_eq!(place.slots(layout::STATES).last(), Some(&put), "its manifest");
+        assert_eq!((place.slots(layout::LOG).len() as u64, slots_of_parts(&s3)), (put, parts), "and nothing else");
+        place.check(&site);
+    }
+}
+
+#[test]
 fn several_parts_are_on_their_way_at_once() {
     let (s3, site) = (S3::start(), curated());
     let place = Place::s3(&s3);

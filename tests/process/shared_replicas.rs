@@ -81,6 +81,9 @@ fn who_reads_knows_how_old_the_file_is() {
     first.process.signal("STOP");
     publish(&mut origin, 1);
     wait_until("the file is too old", SOON, || (admin.get("/readyz").status == 503).then_some(()));
+    // However often it asks for the end of the log.
+    wait_until("it stays so", SOON, || (scrape(&mut admin)["medfeed_replica_stale_seconds"] >= 4.0).then_some(()));
+    assert_eq!(admin.get("/readyz").status, 503);
     first.process.signal("CONT");
     wait_for_seq(&origin, &mut admin);
     wait_until("it is not", SOON, || (admin.get("/readyz").status == 200).then_some(()));

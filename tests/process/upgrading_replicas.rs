@@ -185,6 +185,30 @@ fn a_bucket_that_is_not_upgraded_is_not_followed() {
     }
 }
 
+/// A bucket of the same database that knows less than the replica's older file.
+#[test]
+fn a_replica_of_an_older_format_does_not_go_back() {
+    for fixture in Fixture::older() {
+        let (replica, bytes) = fixture.unpack_replica();
+        let url = url_of(&fixture.unpack_bucket());
+        let earlier = Site::new();
+        let at = &fixture.recordings.earlier.0;
+        earlier.json([
+            "backup".as_ref(),
+            earlier.db().as_os_str(),
+            "--from".as_ref(),
+            url.as_ref(),
+            "--at".as_ref(),
+            at.as_ref(),
+        ]);
+        let behind = url_of(&earlier.path("bucket"));
+        earlier.json(["publish", &behind, "--once"]);
+        let done = replica.ends(["serve", "--listen", "127.0.0.1:0", "--from", &behind]);
+        assert!(done.code == Some(1) && done.stderr.contains("which never goes back"), "{done:?}");
+        assert!(fs::read(replica.db()).unwrap() == bytes, "the replica's file changed");
+    }
+}
+
 #[test]
 fn a_replicas_file_is_not_upgraded_but_loaded_anew() {
     for fixture in Fixture::older() {

@@ -2,10 +2,11 @@
 
 use super::*;
 use crate::model::Scope;
+use crate::replicate::entry::{self, EntryHeader, LogEntry};
 use crate::replicate::layout;
 use crate::replicate::test_log::{OTHER_ID, TestLog, time};
 use crate::store::Writer;
-use crate::store::replication::PublishedNote;
+use crate::store::replication::{PublishedNote, SCHEMA};
 use crate::store::write::licensing::KeySettings;
 
 /// A database with one license.
@@ -215,4 +216,23 @@ fn lost_entries_and_parts_are_looked_for_in_lists() {
             assert_eq!(publisher.wanted_state, expected, "after {count} heartbeats, a part: {part_is_lost}");
         }
     }
+}
+
+/// Replicas of this version start from a state of its format, so one follows what an older version published.
+#[test]
+fn a_state_follows_an_end_of_an_older_format() {
+    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+    origin.publish(&log, once()).unwrap();
+    origin.commit();
+    origin.publish(&log, once()).unwrap();
+    let entry = |slot| entry::decode(&log.bucket().get(&layout::log(slot)).unwrap().unwrap().bytes).unwrap();
+    for (schema, expected) in [(SCHEMA, 0), (SCHEMA - 1, 1)] {
+        let LogEntry { header, changes, .. } = entry(2);
+        let changes: Vec<&[u8]> = changes.iter().map(Vec::as_slice).collect();
+        let (bytes, _) = entry::encode(&EntryHeader { schema, ..header }, &changes).unwrap();
+        log.bucket().put(&layout::log(2), &bytes).unwrap();
+        assert_eq!(origin.publish(&log, once()).unwrap().entries, expected, "after an end of format {schema}");
+    }
+    let last = entry(3).header;
+    assert!(last.schema == SCHEMA && last.state.is_some(), "{last:?}");
 }
