@@ -1,7 +1,8 @@
 //! A long mixed load on real programs: an origin, its publisher, a replica, and a copy that follows. Curators import, licenses
 //! change, callers ask, stall, break off and wait for news. Afterwards everybody holds the same, and after the warm-up neither
-//! memory nor descriptors nor files of any program have grown. A database file grows in large steps, so what it stores is
-//! judged by the size of a backup, and its own size by how often it could hold that.
+//! memory nor descriptors nor files of any program have grown. A database file grows in large steps, so what is judged is what
+//! its tables store, and by how much the file is larger than its backup. The history of commits has to grow: there, the bytes
+//! of a commit are judged.
 //!
 //! `MEDFEED_CASES` sets how many seconds the load lasts, `MEDFEED_SEED` the seed. Growth is judged from ten minutes on.
 
@@ -22,10 +23,14 @@ use super::published::{Place, rows_of};
 use super::pulled::{exported, read};
 use super::replicas::seq_of;
 use super::site::{Process, Random, SOON, STATUSES, Site, wait_until};
+use redb::{ReadableDatabase, ReadableTableMetadata, TableHandle};
+
 use crate::harness::counted;
 use crate::properties::variable;
 
-const RECORDS: u64 = 2_000;
+/// So few that the file of an hour's run is not full: a file that doubles brings more pages into the engine's cache, which holds
+/// up to 64 MiB.
+const RECORDS: u64 = 1_200;
 
 /// Growth is judged in runs that last so long.
 const JUDGED_FROM: Duration = Duration::from_secs(600);
@@ -35,6 +40,9 @@ const WARM_UP: f64 = 0.25;
 
 /// The growth in an hour that a series may have.
 const BYTES_PER_HOUR: f64 = 1e6;
+
+/// The history keeps every commit. So many bytes may each take.
+const BYTES_OF_COMMIT: f64 = 500.0;
 
 /// A database file may be so many times as large as its backup. The engine keeps pages that older snapshots need, and doubles
 /// a file that is full.
@@ -47,8 +55,8 @@ const BACKUP_EVERY: Duration = Duration::from_secs(30);
 const PARTS: u32 = 8;
 
 /// Options of a server with monitoring whose log leaves out the answers. Its caches are full after the warm-up.
-const MONITORED: &str = "--admin-listen 127.0.0.1:0 --log info,medfeed::api::observe=warn --record-cache-bytes 4000000 \
-     --feed-cache-bytes 4000000 --answer-cache-bytes 4000000";
+const MONITORED: &str = "--admin-listen 127.0.0.1:0 --log info,medfeed::api::observe=warn --record-cache-bytes 1000000 \
+     --feed-cache-bytes 100000 --answer-cache-bytes 1000000";
 
 const DESCRIPTORS_PER_HOUR: f64 = 2.0;
 
@@ -263,13 +271,32 @@ fn size(file: &Path) -> f64 {
     fs::metadata(file).map_or(0.0, |file| file.len() as f64)
 }
 
-/// The size of a backup: what a database stores, without free pages.
-fn backed_up(site: &Site) -> f64 {
+/// What a backup takes.
+struct BackedUp {
+    file_bytes: f64,
+    /// What is stored beside the commits. The file's size alone tells little, because a file grows by doubling.
+    stored_bytes: f64,
+    bytes_per_commit: f64,
+}
+
+fn backed_up(site: &Site) -> BackedUp {
     let backup = site.path("backup.redb");
     site.json(["backup".as_ref(), backup.as_os_str()]);
-    let bytes = size(&backup);
+    let file_bytes = size(&backup);
+    let (mut stored_bytes, mut bytes_per_commit) = (0.0, 0.0);
+    let database = redb::Database::open(&backup).expect("the backup opens");
+    let tx = database.begin_read().expect("the backup is readable");
+    for table in tx.list_tables().expect("the backup is readable") {
+        let is_history = table.name() == "commits";
+        let table = tx.open_untyped_table(table).expect("a table");
+        let bytes = table.stats().expect("a table").stored_bytes() as f64;
+        match is_history {
+            true => bytes_per_commit = bytes / table.len().expect("a table") as f64,
+            false => stored_bytes += bytes,
+        }
+    }
     fs::remove_file(backup).expect("the backup is there");
-    bytes
+    BackedUp { file_bytes, stored_bytes, bytes_per_commit }
 }
 
 fn descriptors(process: u32) -> f64 {
@@ -290,8 +317,9 @@ impl Watch<'_> {
             self.backed_up = Some(at);
             for (name, site) in &self.databases {
                 let (file, backup) = (size(&site.db()), backed_up(site));
-                sampled.push((format!("{name}: backup"), backup));
-                sampled.push((format!("{name}: database, in backups"), file / backup));
+                sampled.push((format!("{name}: stored"), backup.stored_bytes));
+                sampled.push((format!("{name}: bytes of a commit"), backup.bytes_per_commit));
+                sampled.push((format!("{name}: database, in backups"), file / backup.file_bytes));
             }
         }
         for (name, value) in sampled {
@@ -307,6 +335,7 @@ impl Watch<'_> {
             println!("soak: {name}: {per_hour:+.1} in an hour; medians {medians:.1?}");
             let is_flat = match name {
                 _ if name.ends_with("descriptors") => per_hour <= DESCRIPTORS_PER_HOUR,
+                _ if name.ends_with("of a commit") => medians.iter().all(|bytes| *bytes <= BYTES_OF_COMMIT),
                 _ if name.ends_with("in backups") => medians.iter().all(|times| *times <= FILE_PER_BACKUP),
                 _ => per_hour <= BYTES_PER_HOUR,
             };
