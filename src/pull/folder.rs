@@ -2,7 +2,8 @@
 //! file.
 //!
 //! Files are replaced by rename, the state file last. It holds the digests of the other files. If they differ, as after
-//! a crash between two renames, the export is loaded again.
+//! a crash between two renames, the export is loaded again. A page is applied only to a file with the digest of the
+//! state, because another program may change or remove files while this one follows the feed.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -67,6 +68,8 @@ pub struct FolderCopy {
     state: CopyState,
     /// The datasets to load: their files do not match the state, or the user wants to reload.
     to_load: Vec<Dataset>,
+    /// The datasets of another service that the copy held before. Their files are removed once there is new content.
+    leftovers: Vec<Dataset>,
     _lock: File,
 }
 
@@ -94,6 +97,7 @@ impl FolderCopy {
             }
             Err(error) => return Err(fail(error)),
         };
+        let mut leftovers = Vec::new();
         if state.server != server {
             if !reload {
                 return Err(PullError::Unusable(format!(
@@ -102,11 +106,13 @@ impl FolderCopy {
                     state.server
                 )));
             }
+            leftovers.extend(Dataset::ALL.iter().filter(|dataset| state.datasets.contains_key(dataset.as_str())));
             state = CopyState { format: FORMAT, server, datasets: BTreeMap::new() };
         }
         let found = fs::metadata(folder).map_err(fail)?;
         let identity = (found.dev(), found.ino());
-        let mut copy = FolderCopy { folder: folder.to_owned(), identity, state, to_load: Vec::new(), _lock: lock };
+        let mut copy =
+            FolderCopy { folder: folder.to_owned(), identity, state, to_load: Vec::new(), leftovers, _lock: lock };
         for dataset in Dataset::ALL {
             if reload || !copy.fits(dataset).map_err(fail)? {
                 copy.to_load.push(dataset);
@@ -137,13 +143,55 @@ impl FolderCopy {
     /// The records in a dataset's file; none if there is no file.
     fn lines(&self, dataset: Dataset) -> Result<RecordLines, PullError> {
         let path = self.file(dataset, "jsonl");
-        match open_file(&path) {
-            Ok(file) => Ok(RecordLines { path, reader: Some(BufReader::new(file)), line: Vec::new() }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Ok(RecordLines { path, reader: None, line: Vec::new() })
+        let reader = match open_file(&path) {
+            Ok(file) => Some(BufReader::new(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(failure(&path, &error)),
+        };
+        Ok(RecordLines { path, reader, line: Vec::new(), hash: Sha256::new() })
+    }
+
+    /// The new records of a dataset: those of its file, with the changes of a page. Fails after the last record if the
+    /// file is not the one that the state names.
+    fn merge(
+        &mut self,
+        dataset: Dataset,
+        page: &FeedPage,
+        old: &mut RecordLines,
+        events: &dyn Events,
+    ) -> Result<(), PullError> {
+        // The last entry of a record wins.
+        let mut changes: BTreeMap<i64, &Entry> = page.entries.iter().map(|entry| (entry.id, entry)).collect();
+        let before = self.state.datasets.get(dataset.as_str());
+        let verified_at = before.and_then(|before| before.verified_at.clone());
+        let expected = before.map(|before| before.jsonl_sha256.clone());
+        let mut held = old.next()?;
+        self.replace(dataset, &page.token, verified_at, &mut || {
+            loop {
+                let change = changes.first_key_value().map(|(id, entry)| (*id, *entry));
+                let old_id = held.as_ref().map(|entry| entry.id);
+                let Some((id, entry)) = change.filter(|(id, _)| old_id.is_none_or(|old_id| *id <= old_id)) else {
+                    let kept = held.take();
+                    match kept {
+                        Some(_) => held = old.next()?,
+                        None if Some(old.sha256()) != expected => return Err(changed_meanwhile(&old.path)),
+                        None => {}
+                    }
+                    return Ok(kept);
+                };
+                changes.pop_first();
+                let was_there = old_id == Some(id);
+                if was_there {
+                    held = old.next()?;
+                }
+                if was_there || !entry.is_removal {
+                    events.change(dataset, &entry.json)?;
+                }
+                if !entry.is_removal {
+                    return Ok(Some(entry.clone()));
+                }
             }
-            Err(error) => Err(failure(&path, &error)),
-        }
+        })
     }
 
     /// Replaces the files of a dataset by the entries that `next` returns, ordered by id, and then the state.
@@ -176,6 +224,22 @@ impl FolderCopy {
         self.state.datasets.insert(dataset.to_string(), state);
         self.save().map_err(fail)?;
         self.to_load.retain(|other| *other != dataset);
+        self.remove_leftovers().map_err(fail)
+    }
+
+    /// Removes the files of the other service's datasets that this copy does not have.
+    fn remove_leftovers(&mut self) -> io::Result<()> {
+        for dataset in std::mem::take(&mut self.leftovers) {
+            if self.state.datasets.contains_key(dataset.as_str()) {
+                continue;
+            }
+            for ending in ["jsonl", "csv"] {
+                match fs::remove_file(self.file(dataset, ending)) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                    _ => {}
+                }
+            }
+        }
         Ok(())
     }
 
@@ -206,36 +270,12 @@ impl PullTarget for FolderCopy {
         if page.entries.is_empty() && is_same {
             return Ok(());
         }
-        // The last entry of a record wins.
-        let mut changes: BTreeMap<i64, &Entry> = page.entries.iter().map(|entry| (entry.id, entry)).collect();
         let mut old = self.lines(dataset)?;
-        let mut held = old.next()?;
-        let before = self.state.datasets.get(dataset.as_str());
-        let verified_at = before.and_then(|before| before.verified_at.clone());
-        self.replace(dataset, &page.token, verified_at, &mut || {
-            loop {
-                let change = changes.first_key_value().map(|(id, entry)| (*id, *entry));
-                let old_id = held.as_ref().map(|entry| entry.id);
-                let Some((id, entry)) = change.filter(|(id, _)| old_id.is_none_or(|old_id| *id <= old_id)) else {
-                    let kept = held.take();
-                    if kept.is_some() {
-                        held = old.next()?;
-                    }
-                    return Ok(kept);
-                };
-                changes.pop_first();
-                let was_there = old_id == Some(id);
-                if was_there {
-                    held = old.next()?;
-                }
-                if was_there || !entry.is_removal {
-                    events.change(dataset, &entry.json)?;
-                }
-                if !entry.is_removal {
-                    return Ok(Some(entry.clone()));
-                }
-            }
-        })
+        let result = self.merge(dataset, page, &mut old, events);
+        if result.is_err() && !self.fits(dataset).unwrap_or(false) {
+            self.to_load.push(dataset);
+        }
+        result
     }
 
     fn load(
@@ -352,6 +392,10 @@ fn failure(path: &Path, error: &io::Error) -> PullError {
     }
 }
 
+fn changed_meanwhile(path: &Path) -> PullError {
+    PullError::failed(format!("{}: another program changed or removed the file; loading the export", path.display()))
+}
+
 fn draft_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
@@ -460,10 +504,12 @@ fn text_of(cell: Cell) -> String {
     }
 }
 
+/// The lines of a file, hashed as they are read.
 struct RecordLines {
     path: PathBuf,
     reader: Option<BufReader<File>>,
     line: Vec<u8>,
+    hash: Sha256,
 }
 
 impl RecordLines {
@@ -472,11 +518,17 @@ impl RecordLines {
         match read_line(reader, &mut self.line, LINE, ReadLimits::default().record_bytes) {
             Ok(0) => Ok(None),
             Ok(_) => {
+                self.hash.update(&self.line);
                 let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
-                let text = str::from_utf8(line).map_err(|error| failure(&self.path, &io::Error::other(error)))?;
-                Entry::read(text).map(Some)
+                let entry = str::from_utf8(line).ok().and_then(|text| Entry::read(text).ok());
+                entry.map(Some).ok_or_else(|| changed_meanwhile(&self.path))
             }
             Err(error) => Err(failure(&self.path, &error)),
         }
+    }
+
+    /// The SHA-256 of the lines that were read.
+    fn sha256(&self) -> String {
+        data_encoding::HEXLOWER.encode(&self.hash.clone().finalize())
     }
 }

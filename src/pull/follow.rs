@@ -1,5 +1,6 @@
 //! Brings all datasets up to date, once or for ever, and retries after failures.
 
+use std::collections::BTreeSet;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -82,43 +83,46 @@ impl Pull<'_> {
     }
 
     /// Brings all datasets up to date at the interval `every`, and compares the copy with the service once a day. Uses
-    /// long polling if the service supports it. Returns only errors that retries cannot solve.
+    /// long polling if the service supports it. A dataset that the license does not have is requested again in each
+    /// round, because the license may get it back. Returns only errors that retries cannot solve.
     pub fn follow(
         &mut self,
         plan: &Plan,
         every: Duration,
         report: &mut dyn FnMut(Report),
     ) -> Result<std::convert::Infallible, PullError> {
-        let mut plan = plan.clone();
-        let mut wait_s = 0;
+        let (mut verifies, mut wait_s) = (plan.verify, 0);
+        let mut skipped = BTreeSet::new();
         loop {
             self.copy.check_location()?;
-            let (begun, mut left, mut has_news) = (Instant::now(), Vec::new(), false);
+            let (begun, mut has_news) = (Instant::now(), false);
             for dataset in &plan.datasets {
                 let held = self.retry(None, &mut |pull, _| pull.copy.position(*dataset))?;
                 let is_due = held.as_ref().is_some_and(|held| now().unix_s() - held.verified_at >= VERIFY_INTERVAL_S);
-                match self.pull(*dataset, plan.verify || is_due, wait_s, None) {
+                match self.pull(*dataset, verifies || is_due, wait_s, None) {
                     Ok(done) => {
-                        left.push(*dataset);
+                        skipped.remove(dataset);
                         has_news |= done.done != Done::default();
                         report(done);
                     }
                     Err(PullError::NotLicensed(_)) if !plan.are_named || held.is_some() => {
-                        let kept = if held.is_some() { "; its records stay in the copy" } else { "" };
-                        self.events.note(&format!("{dataset}: not in the license, skipped{kept}"));
+                        if skipped.insert(*dataset) {
+                            let kept = if held.is_some() { "; its records stay in the copy" } else { "" };
+                            self.events.note(&format!("{dataset}: not in the license, skipped{kept}"));
+                        }
                     }
                     Err(error) => return Err(error),
                 }
             }
-            if left.is_empty() {
+            let licensed = plan.datasets.len() - skipped.len();
+            if licensed == 0 {
                 return plan.datasets.first().map_or_else(
                     || Err(PullError::Refused("the license of the key has no dataset".to_owned())),
                     |dataset| Err(PullError::NotLicensed(*dataset)),
                 );
             }
             // The datasets long-poll one after the other.
-            wait_s = every.as_secs() / left.len() as u64;
-            (plan.datasets, plan.verify) = (left, false);
+            (verifies, wait_s) = (false, every.as_secs() / licensed as u64);
             if !(has_news && wait_s > 0 && self.server.takes_wait()) {
                 sleep(every.saturating_sub(begun.elapsed()));
             }

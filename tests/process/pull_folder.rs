@@ -128,6 +128,43 @@ fn files_that_the_state_does_not_name_are_loaded_anew() {
 }
 
 #[test]
+fn files_that_another_program_changes_while_they_are_followed_are_loaded_again() {
+    let pulled = pulled_site();
+    pulled.pull("");
+    let path = |name: &str| pulled.copy.join(name);
+    let lines = |change: &dyn Fn(&str) -> String| {
+        let changed = change(&text(&pulled.copy, "conferences.jsonl"));
+        fs::write(path("conferences.jsonl"), changed).unwrap();
+    };
+    let cases: [(&str, &dyn Fn()); 3] = [
+        ("another name", &|| lines(&|lines| lines.replacen("\"name\":\"", "\"name\":\"x", 1))),
+        ("a line of something else", &|| lines(&|lines| format!("{lines}x\n"))),
+        ("no file", &|| fs::remove_file(path("conferences.jsonl")).unwrap()),
+    ];
+    let log = pulled.site.path("follower.log");
+    let mut command = pulled.command(&pulled.url(), "--follow --every 10ms");
+    let _follower = Process::spawn(command.stderr(fs::File::create(&log).unwrap()));
+    let follow = |version, what: &str| {
+        pulled.site.import("conferences.jsonl", conferences_of_version(3, version));
+        wait_until(what, SOON, || {
+            let token = exported(&mut pulled.client(), "conferences").token;
+            let lines = fs::read_to_string(path("conferences.jsonl")).unwrap_or_default();
+            let is_new = lines.contains(&format!("version {version}\""));
+            (is_new && state(&pulled.copy)["datasets"]["conferences"]["token"] == token.as_str()).then_some(())
+        });
+        assert_equal(&pulled, "conferences");
+    };
+    follow(1, "the follower runs");
+    for (version, (what, change)) in (2..).zip(cases) {
+        change();
+        follow(version, what);
+        let log = fs::read_to_string(&log).unwrap();
+        let told = log.matches("changed or removed the file; loading the export").count();
+        assert_eq!(told as u64, version - 1, "{what}: {log}");
+    }
+}
+
+#[test]
 fn folders_that_are_no_copy_are_left_alone() {
     let mut pulled = pulled_site();
     pulled.pull("");
@@ -145,8 +182,13 @@ fn folders_that_are_no_copy_are_left_alone() {
         assert_eq!(text(&copy, "medfeed-copy.json"), json);
     }
     fs::write(copy.join("medfeed-copy.json"), whole.replace(&pulled.url(), "https://other.example")).unwrap();
-    pulled.pull("--reload");
+    pulled.pull("--reload --dataset conferences");
     assert_equal(&pulled, "conferences");
+    // Nothing of the other service is left.
+    let gone = ["journals.jsonl", "journals.csv"].map(|name| copy.join(name).exists());
+    assert_eq!(gone, [false, false]);
+    pulled.pull("");
+    assert_equal(&pulled, "journals");
     let mut follower = Process::spawn(&mut pulled.command(&pulled.url(), "--follow --every 10ms"));
     let before = text(&copy, "conferences.jsonl");
     pulled.site.import("conferences.jsonl", conferences_of_version(3, 1));

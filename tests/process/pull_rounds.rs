@@ -77,6 +77,44 @@ fn followers_wait_for_their_share_of_the_interval_within_the_services_limit() {
 }
 
 #[test]
+fn a_dataset_that_the_license_gets_back_is_followed_again() {
+    // Whether journals are in the license, round by round.
+    let licensed = [true, false, false, true, false, true];
+    for (first, held, notes_of_loss) in [(0, true, 2), (1, false, 1), (1, true, 2)] {
+        let rounds = &licensed[first..];
+        let mut copy = MemoryCopy::of(Conferences, "t0", &[1], now().unix_s());
+        if held {
+            copy.datasets.extend(MemoryCopy::of(Journals, "t0", &[1], now().unix_s()).datasets);
+        }
+        let mut round = 0;
+        let service = Scripted::new(move |asked, _| match asked.line.contains("journals") {
+            false if round == licensed.len() - first => revoked(),
+            false => Reply::page("", false, "t0"),
+            true => {
+                round += 1;
+                match licensed[first + round - 1] {
+                    false => Reply::problem(403, "dataset_not_licensed"),
+                    true if asked.line.contains("exports/") => Reply::export("t0", &[ONE]),
+                    true => Reply::page("", false, "t0"),
+                }
+            }
+        });
+        let (client, notes, mut reports) = (service.client(), Notes::default(), Vec::new());
+        let mut pull = Pull { server: &client, copy: &mut copy, events: &notes };
+        let plan = plan(&Dataset::ALL, false);
+        let Err(error) = pull.follow(&plan, Duration::from_millis(1), &mut |report| reports.push(report.dataset));
+        assert!(matches!(error, PullError::Refused(_)), "{error:?}");
+        let expected = rounds.iter().filter(|is_licensed| **is_licensed).count();
+        assert_eq!(reports.iter().filter(|dataset| **dataset == Journals).count(), expected, "{rounds:?}");
+        // A loss is told once, when it is noticed.
+        let kept = if held { "; its records stay in the copy" } else { "" };
+        let notes = notes.0.take();
+        let told = notes.iter().filter(|note| **note == format!("journals: not in the license, skipped{kept}"));
+        assert_eq!(told.count(), notes_of_loss, "{rounds:?}: {notes:?}");
+    }
+}
+
+#[test]
 fn a_followed_copy_is_compared_when_a_day_has_passed() {
     const DAY_S: i64 = 86_400;
     // (the seconds since the last comparison, whether the user asks for one, whether the first round compares)

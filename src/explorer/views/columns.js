@@ -13,7 +13,7 @@ const nameOf = (dataset, record) => html`<a href=${link(`${dataset}/${record.id}
 /** A range of weeks in words. */
 export function weeks(range) {
 	const ends = [...new Set([range?.min_weeks, range?.max_weeks])].filter(end => end != null);
-	return ends.length ? `${ends.join(' to ')} weeks` : null;
+	return ends.length ? `${ends.join(' to ')} ${ends.at(-1) === 1 ? 'week' : 'weeks'}` : null;
 }
 
 /** The next deadline of the period, or the last one that has passed. */

@@ -10,7 +10,8 @@ import {days, weeks} from './columns.js';
 const STEPS = {submit_to_first_decision: 'Submission to first decision', online_submit_to_accept: 'Online submission to acceptance',
 	accept_to_online: 'Acceptance to publication online', accept_to_print: 'Acceptance to print'};
 
-const fact = (term, text) => text && html`<div><dt>${term}</dt><dd>${text}</dd></div>`;
+const isGiven = text => text != null && text !== false && text !== '';
+const fact = (term, text) => isGiven(text) && html`<div><dt>${term}</dt><dd>${text}</dd></div>`;
 const facts = list => html`<dl class="facts">${list}</dl>`;
 
 const area = text => html`<a class="tag" href=${link('conferences', {area: text})}>${text}</a> `;
@@ -33,7 +34,7 @@ const conference = record => html`
 const journal = ({publishing: {access, content_license, apc_usd, embargo_months}, timelines, ...record}) => html`
 	<p class="lead">${[record.abbv !== record.name && record.abbv, record.publisher].filter(Boolean).join(', ')}</p>
 	<h2>Metrics</h2>${facts([
-		fact('Impact factor', record.impact_factor && [record.impact_factor, record.impact_factor_year && `(${record.impact_factor_year})`].join(' ')),
+		fact('Impact factor', record.impact_factor != null && [record.impact_factor, record.impact_factor_year && `(${record.impact_factor_year})`].join(' ')),
 		fact('CiteScore', record.citescore), fact('SCImago Journal Rank', record.sjr), fact('h-index', record.h_index)])}
 	<h2>Publishing</h2>${facts([
 		fact('Access', access), fact('Content license', content_license),

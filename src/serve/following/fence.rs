@@ -56,8 +56,8 @@ impl FenceWatch {
         let fenced = note.and_then(|note| note.fenced);
         match (&state.by, &fenced) {
             (None, Some(by)) => {
-                // Count from the takeover: a restart must not extend the time.
-                let over = since_boot().saturating_sub(fenced_for).saturating_add(self.staleness);
+                // Count from the takeover: a restart of the server or of the machine must not extend the time.
+                let over = since_boot().saturating_add(self.staleness).saturating_sub(fenced_for);
                 self.end_ms.store(u64::try_from(over.as_millis()).unwrap_or(u64::MAX - 1), Ordering::Relaxed);
                 tracing::error!(
                     "another publisher took over from this database ({by}): keys may be revoked there, and this server would \
@@ -171,12 +171,19 @@ mod tests {
 
     #[test]
     fn the_time_of_answering_begins_with_the_takeover() {
-        // The allowed time, the age of the takeover, and whether the time is over.
-        let boot_s = i64::try_from(since_boot().as_secs()).unwrap();
-        for (staleness_s, ago_s, expected) in [(60, 0, false), (60, 30, false), (60, 90, true), (7200, 3700, false)] {
-            if ago_s >= boot_s {
-                continue;
-            }
+        // The allowed time, the age of the takeover, and whether the time is over. Some takeovers are older than the
+        // last start of this machine.
+        let before_boot_s = i64::try_from(since_boot().as_secs()).unwrap() + 3600;
+        for (staleness_s, ago_s, expected) in [
+            (60, 0, false),
+            (60, 30, false),
+            (60, 90, true),
+            (7200, 3700, false),
+            (60, before_boot_s, true),
+            (600, before_boot_s, true),
+            (3500, before_boot_s, true),
+            (10 * 365 * 86_400, before_boot_s, false),
+        ] {
             let watched = Watched::new(staleness_s);
             assert!(watched.poll(&note(Some(ago_s)), Ok(Some(ID))));
             assert_eq!(watched.watch.is_over(), expected, "{ago_s} of {staleness_s} s");
