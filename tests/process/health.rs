@@ -99,8 +99,10 @@ fn a_server_may_start_before_the_first_import() {
     let mut command = site.serve_command("");
     command.env("MEDFEED_CREATE", "1");
     let server = site.start(command);
-    let log = server.logged();
-    assert!(["medfeed import", "license set", "key create"].iter().all(|piece| log.contains(piece)), "{log}");
+    wait_until("the log says what to do", SOON, || {
+        let log = server.logged();
+        ["medfeed import", "license set", "key create"].iter().all(|piece| log.contains(piece)).then_some(())
+    });
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     let key = site.open_key();
     wait_until("the import", SOON, || {
