@@ -7,12 +7,13 @@ use medfeed::model::key::ApiKey;
 use medfeed::replicate::layout;
 
 use super::client::Client;
+use super::monitoring::scrape;
 use super::origin::Replica;
-use super::replicas::{mirror, origin, serve};
+use super::replicas::{COUNT, mirror, origin, serve};
 use super::s3::{Fault, S3};
-use super::site::{SOON, Site, conferences_of_version, wait_until};
+use super::site::{SOON, Site, conferences_of_version, version_of, wait_until};
 
-fn made_up() -> String {
+pub fn made_up() -> String {
     ApiKey::generate().unwrap().reveal().to_owned()
 }
 
@@ -99,6 +100,23 @@ fn a_new_key_has_the_replica_look() {
     assert_eq!(server.client(&new).get("/v1/conferences").status, 200);
     for key in [made_up().as_str(), "mfk_none", &new[..20]] {
         refused(key);
+    }
+    server.stop();
+}
+
+#[test]
+fn unknown_keys_end_no_change_delay() {
+    let (mut origin, key) = origin();
+    let replica = origin.replica();
+    let (server, mut admin) = serve(&replica, "--poll 20ms --change-delay 1h");
+    let mut client = server.client(&key);
+    origin.site.import("conferences.jsonl", conferences_of_version(COUNT, 1));
+    let (_, new) = origin.site.key("all", &[]);
+    origin.publish();
+    wait_until("the commit is held back", SOON, || (scrape(&mut admin)["medfeed_held_back"] == 1.0).then_some(()));
+    for (key, status) in [(&made_up(), 401), (&new, 200), (&made_up(), 401)] {
+        assert_eq!(server.client(key).get("/v1/conferences").status, status);
+        assert_eq!(version_of(&client.get("/v1/conferences").items()), 0);
     }
     server.stop();
 }

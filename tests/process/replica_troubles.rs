@@ -8,6 +8,7 @@ use medfeed::replicate::layout;
 use super::client::Client;
 use super::monitoring::scrape;
 use super::origin::url_of;
+use super::published::Place;
 use super::replicas::{COUNT, compare, origin, seq_of, serve, wait_for_seq};
 use super::site::{Process, Random, SOON, Site, conferences_of_version, wait_until};
 use crate::harness::counted;
@@ -68,6 +69,12 @@ fn a_silent_publisher_is_told_and_heeded_if_wanted() {
     wait_until("the silence is too much", SOON, || (client.get("/v1/conferences").status == 503).then_some(()));
     let told = String::from_utf8(admin.get("/readyz").body).unwrap();
     assert!(told.contains("written no heartbeat"), "{told}");
+    let mut silence_s = || scrape(&mut admin)["medfeed_replica_publisher_silence_seconds"];
+    assert!(silence_s() >= 1.0);
+    // Each heartbeat ends the silence, however long the replica runs.
+    let _publisher = Place::folder(&origin.site).start(&origin.site, "--heartbeat 50ms");
+    wait_until("the silence is over", SOON, || (silence_s() == 0.0).then_some(()));
+    wait_until("it answers again", SOON, || (client.get("/v1/conferences").status == 200).then_some(()));
     server.stop();
     let (server, _) = serve(&replica, "--poll 50ms");
     assert_eq!(server.client(&key).get("/v1/conferences").status, 200);

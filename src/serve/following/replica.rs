@@ -25,6 +25,21 @@ pub struct Reporter {
     pub usage: Arc<Usage>,
 }
 
+/// The time of the next report.
+#[derive(Debug)]
+struct NextReport(Instant);
+
+impl NextReport {
+    /// Whether a report is due. If so, the next one is due after [`REPORT_EVERY`].
+    fn is_due(&mut self, now: Instant) -> bool {
+        let is_due = self.0 <= now;
+        if is_due {
+            self.0 = now + REPORT_EVERY;
+        }
+        is_due
+    }
+}
+
 /// The state that the thread and the server share.
 #[derive(Debug)]
 pub struct ReplicaThread {
@@ -59,7 +74,7 @@ impl ReplicaThread {
         let shared = Arc::clone(&thread);
         shared.show(&watcher);
         let tasks = BackgroundTasks::spawn("replica", move |stopped| {
-            let mut report_at = Instant::now();
+            let mut next_report = NextReport(Instant::now());
             let keep_going = || stopped.try_recv() != Err(TryRecvError::Disconnected);
             while shared.wait_until_due(poll, stopped) {
                 let began = Instant::now();
@@ -73,8 +88,7 @@ impl ReplicaThread {
                 if !again {
                     return;
                 }
-                if let Some(reporter) = reporter.as_ref().filter(|_| report_at <= began) {
-                    report_at = began + REPORT_EVERY;
+                if let Some(reporter) = reporter.as_ref().filter(|_| next_report.is_due(began)) {
                     reporter.send(&replica);
                 }
             }
@@ -231,6 +245,17 @@ mod tests {
             thread.wait_for_poll(since, Instant::now() + MS, MS);
             assert_eq!(thread.polls().requested_after.is_some(), asks, "{last_began:?} {has_ended}");
         }
+    }
+
+    #[test]
+    fn a_report_is_sent_at_once_and_then_every_minute() {
+        let start = Instant::now();
+        let mut next = NextReport(start);
+        let sent = (0..300).step_by(7).filter(|seconds| next.is_due(start + Duration::from_secs(*seconds)));
+        assert_eq!(sent.collect::<Vec<_>>(), [0, 63, 126, 189, 252]);
+        let mut next = NextReport(start);
+        let sent = [0, 59, 60, 61, 119, 120].map(|seconds| next.is_due(start + Duration::from_secs(seconds)));
+        assert_eq!(sent, [true, false, true, false, false, true]);
     }
 
     #[test]
