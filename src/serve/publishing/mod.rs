@@ -94,6 +94,11 @@ impl MonitoredPublisher {
         }
     }
 
+    /// The time since everything was last known to be published, or since the start.
+    fn unpublished_for(&self, progress: &PublisherProgress, now: Instant) -> Duration {
+        now.duration_since(progress.all_published_at.unwrap_or(self.started))
+    }
+
     /// The changes in the database that are not in the log; `None` if it cannot be read.
     fn waiting(&self, reached: Option<PublishedEnd>) -> Option<Waiting> {
         let mut follower = self.follower.lock().unwrap_or_else(PoisonError::into_inner);
@@ -118,7 +123,7 @@ impl Monitored for MonitoredPublisher {
     fn scrape(&self) -> String {
         let progress = self.status.progress();
         let waiting = self.waiting(progress.log_end);
-        let unpublished_for = progress.all_published_at.unwrap_or(self.started).elapsed().as_secs();
+        let unpublished_for = self.unpublished_for(&progress, Instant::now()).as_secs();
         let (waiting_commits, outbox_bytes, behind_s) = match waiting {
             Some(Waiting::Nothing) => (0, 0, 0),
             Some(Waiting::Commits { count, bytes, since }) => {
@@ -138,5 +143,21 @@ impl Monitored for MonitoredPublisher {
 
     fn page(&self) -> Option<Result<String, String>> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_publisher_is_behind_since_everything_was_published() {
+        let publisher = MonitoredPublisher::new(Path::new("none.redb"), Arc::default());
+        let at = |seconds| publisher.started + Duration::from_secs(seconds);
+        for (published_s, now_s, expected_s) in [(None, 0, 0), (None, 60, 60), (Some(50), 60, 10), (Some(60), 60, 0)] {
+            let progress = PublisherProgress { all_published_at: published_s.map(at), ..Default::default() };
+            let behind = publisher.unpublished_for(&progress, at(now_s));
+            assert_eq!(behind, Duration::from_secs(expected_s), "{published_s:?} {now_s}");
+        }
     }
 }

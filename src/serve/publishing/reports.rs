@@ -174,6 +174,13 @@ mod tests {
         Timestamp::from_unix_s(1_700_000_000)
     }
 
+    /// A report of one use of a key.
+    fn encoded(id: DatabaseId, key: &str) -> Vec<u8> {
+        let uses = Uses::from([(key.to_owned(), KeyUse::default())]);
+        let usage = serde_json::to_string(&uses).unwrap();
+        ReplicaReport { id, slot: 1, seq: 1, at: time(), who: String::new(), usage }.encode().unwrap()
+    }
+
     struct Place {
         folder: tempfile::TempDir,
         bucket: Bucket,
@@ -205,10 +212,7 @@ mod tests {
 
         /// Puts a report of one use of a key.
         fn report(&self, name: &str, id: DatabaseId, key: &str, age_s: i64) {
-            let uses = Uses::from([(key.to_owned(), KeyUse::default())]);
-            let usage = serde_json::to_string(&uses).unwrap();
-            let report = ReplicaReport { id, slot: 1, seq: 1, at: time(), who: String::new(), usage };
-            self.put(&layout::replica(name), &report.encode().unwrap(), age_s);
+            self.put(&layout::replica(name), &encoded(id, key), age_s);
         }
 
         /// The keys in the files after an update.
@@ -244,6 +248,21 @@ mod tests {
             place.bucket.delete("replicas/a").unwrap();
             assert_eq!(place.keys(), [""; 0], "{age_s}");
         }
+    }
+
+    #[test]
+    fn an_unusable_report_is_read_again_once_it_has_changed() {
+        let mut place = Place::new();
+        place.put("replicas/a", &vec![0; encoded(ID, "x").len()], 60);
+        place.report("b", DatabaseId([2; 16]), "x", 60);
+        assert_eq!(place.keys(), [""; 0]);
+        // The same time and size: nothing says that the report has become usable.
+        place.report("a", ID, "x", 60);
+        place.report("b", ID, "y", 60);
+        assert_eq!(place.keys(), [""; 0]);
+        place.report("a", ID, "x", 59);
+        place.report("b", ID, "longer", 60);
+        assert_eq!(place.keys(), ["longer", "x"]);
     }
 
     #[test]
