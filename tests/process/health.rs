@@ -35,6 +35,11 @@ fn a_server_is_healthy_as_long_as_it_answers() {
     assert_eq!(health(&format!("0.0.0.0:{}", server.address.port()), &[]), ok);
     assert_eq!(site.json(["health", "--listen", &api]), serde_json::json!({"healthy": true}));
 
+    // A proxy is for other machines.
+    let closed = "http://127.0.0.1:1";
+    let proxied = [("http_proxy", closed), ("ALL_PROXY", closed), ("NO_PROXY", ""), ("no_proxy", "")];
+    assert_eq!(health(&api, &proxied), ok);
+
     // /readyz is asked where there is one: it knows more.
     let ready = [("MEDFEED_ADMIN_LISTEN", monitored.as_str()), ("MEDFEED_TLS_CERT", "none.pem")];
     assert_eq!(health("127.0.0.1:1", &ready), ok);

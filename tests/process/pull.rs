@@ -1,5 +1,7 @@
 //! `medfeed pull`: the first load, the feed, and what a person finds in the copy.
 
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
 use super::pulled::{Pulled, exported};
@@ -46,6 +48,19 @@ fn a_copy_is_loaded_and_follows_the_feed() {
     pulled.assert_equal("conferences");
     assert_eq!(pulled.pull("--verify").stdout.matches("equal to the service's").count(), 2);
     assert!(pulled.site.files().iter().all(|name| !name.ends_with("-wal")), "{:?}", pulled.site.files());
+}
+
+#[test]
+fn a_service_on_this_machine_is_asked_without_a_proxy() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let pulled = Pulled::new(site);
+    let closed = "http://127.0.0.1:1";
+    let mut command = pulled.command(&pulled.url(), "--dataset conferences");
+    command.envs([("http_proxy", closed), ("ALL_PROXY", closed), ("NO_PROXY", ""), ("no_proxy", "")]);
+    let mut pull = Process::spawn(command.stdout(Stdio::null()).stderr(Stdio::null()));
+    assert_eq!(pull.ended_within(SOON).and_then(|status| status.code()), Some(0));
+    pulled.assert_equal("conferences");
 }
 
 #[test]

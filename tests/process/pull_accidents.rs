@@ -328,7 +328,7 @@ fn tables_of_another_layout_are_made_anew_from_the_records() {
 }
 
 #[test]
-fn https_is_trusted_by_the_named_authority_alone() {
+fn https_is_trusted_by_the_named_authorities_alone() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(10, 0));
     let key = site.open_key();
@@ -336,12 +336,15 @@ fn https_is_trusted_by_the_named_authority_alone() {
     site.write("cert.pem", pair.cert.pem());
     site.write("key.pem", pair.signing_key.serialize_pem());
     site.write("empty.pem", "");
+    let other = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    site.write("both.pem", other.cert.pem() + &pair.cert.pem());
     let server = site.serve_with("--tls-cert cert.pem --tls-key key.pem");
     let copy = site.path("copy.sqlite");
     let pulled = Pulled { site, server, key, copy };
     assert!(pulled.url().starts_with("https://"));
     let cases = [
         ("--dataset conferences --ca-file cert.pem", 0, ""),
+        ("--dataset conferences --ca-file both.pem", 0, ""),
         ("--dataset conferences", 1, "not signed by a trusted authority"),
         ("--dataset conferences --ca-file none.pem", 2, "none.pem"),
         ("--dataset conferences --ca-file empty.pem", 2, "contains no certificate"),
