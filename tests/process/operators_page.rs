@@ -10,7 +10,7 @@ use medfeed::serve::operators::usage::{FeedSeen, KeyUse, Uses};
 use medfeed::store::Writer;
 
 use super::client::{Answer, Client, ask, connect};
-use super::monitoring::{Loader, serve_a_loader, serve_watched};
+use super::monitoring::{Loader, scrape, serve_a_loader, serve_watched};
 use super::site::{SOON, Site, conferences_of_version, wait_until, wait_until_every};
 
 fn page(admin: &mut Client) -> String {
@@ -149,6 +149,44 @@ fn who_stands_still_falls_behind_on_the_page() {
         Some(page(&mut admin)).filter(|shown| row(shown, &id).ends_with("s behind"))
     });
     assert!(bar(&shown) > 0);
+    server.stop();
+}
+
+#[test]
+fn a_key_with_two_feeds_is_sorted_by_its_largest_lag() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    site.license("papers", "--dataset journals");
+    let [(less, _), (more, _), (least, _)] = [(); 3].map(|()| site.key("papers", &[]));
+    // A dead server left these lags. Those in conferences stay, since the license no longer shows them.
+    let seen = |behind_s| FeedSeen { at: Timestamp::from_unix_s(0), position: 1_000_000, behind_s };
+    let uses: Uses = [
+        (&less, vec![(Dataset::Conferences, seen(30))]),
+        (&more, vec![(Dataset::Conferences, seen(90)), (Dataset::Journals, seen(0))]),
+        (&least, vec![(Dataset::Journals, seen(0))]),
+    ]
+    .into_iter()
+    .map(|(id, feeds)| (id.clone(), KeyUse { last_used_at: None, feeds: feeds.into_iter().collect() }))
+    .collect();
+    site.write("feed.redb.usage-dead", serde_json::to_vec(&uses).unwrap());
+    let (server, mut admin) = serve_watched(&site, &[]);
+    let shown = page(&mut admin);
+    assert!(row(&shown, &more).ends_with("| conferences | 1 min behind | journals | up to date"), "{shown}");
+    let places = [&more, &less, &least].map(|id| shown.find(&format!("<code>{id}")).unwrap());
+    assert!(places.is_sorted(), "{places:?}: {shown}");
+    server.stop();
+}
+
+#[test]
+fn a_commit_that_waits_for_the_change_delay_is_no_failure() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    let (server, mut admin) = serve_watched(&site, &["--change-delay", "1h"]);
+    site.import("conferences.jsonl", conferences_of_version(3, 1));
+    wait_until("it is held back", SOON, || (scrape(&mut admin)["medfeed_held_back"] == 1.0).then_some(()));
+    let shown = page(&mut admin);
+    assert!(shown.contains("ready; a newer commit waits for the change delay"), "{shown}");
+    assert_eq!(admin.get("/readyz").body, b"ok\n");
     server.stop();
 }
 

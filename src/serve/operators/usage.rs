@@ -271,11 +271,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_write_that_waits_for_the_disk_keeps_no_answer_waiting() {
-        let folder = tempfile::tempdir().unwrap();
-        let usage = Arc::new(Usage::open(&folder.path().join("feed.redb")));
-        let key = |id: &str| KeyRecord {
+    fn key(id: &str) -> KeyRecord {
+        KeyRecord {
             id: id.to_owned(),
             label: None,
             license: crate::model::LicenseId(1),
@@ -285,7 +282,28 @@ mod tests {
             revoked_at: None,
             replaced_by: None,
             allowed_ips: Vec::new(),
-        };
+        }
+    }
+
+    #[test]
+    fn uses_whose_write_failed_are_written_next_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let usage = Usage::open(&folder.path().join("feed.redb"));
+        usage.answered(&answered(&key("one")));
+        for _ in 0..2 {
+            usage.write(|_| Err(io::ErrorKind::StorageFull.into()));
+        }
+        assert!(read(&usage.path).is_empty());
+        // No further request follows.
+        usage.write(|uses| write_file(&usage.path, uses, None));
+        assert_eq!(read(&usage.path).into_keys().collect::<Vec<_>>(), ["one"]);
+        usage.write(|_| panic!("nothing is left to write"));
+    }
+
+    #[test]
+    fn a_write_that_waits_for_the_disk_keeps_no_answer_waiting() {
+        let folder = tempfile::tempdir().unwrap();
+        let usage = Arc::new(Usage::open(&folder.path().join("feed.redb")));
         let keys = [key("before"), key("meanwhile")];
         usage.answered(&answered(&keys[0]));
         let ((begun, wait_begun), (disk, wait_disk), (noted, wait_noted)) = (channel(), channel::<()>(), channel());
