@@ -183,6 +183,19 @@ fn a_new_pair_is_taken() {
 }
 
 #[test]
+fn sighup_reloads_files_that_seem_unchanged() {
+    let authority = Authority::new();
+    let site = site_with(&authority.pair());
+    let server = site.serve_with(&format!("{FILES} --log info"));
+    for times in 1..=2 {
+        server.process.signal("HUP");
+        let reloaded = || server.logged().matches("the certificate was reloaded").count();
+        wait_until("it is reloaded", SOON, || (reloaded() == times).then_some(()));
+    }
+    server.stop();
+}
+
+#[test]
 fn a_broken_pair_leaves_the_old_one_in_use() {
     let authority = Authority::new();
     let caller = authority.caller(&version::TLS13);

@@ -149,6 +149,12 @@ fn a_restore_is_in_the_history_and_in_the_log() {
     assert_eq!(client.get(&since(&before.1)).status, 410);
     let whats: Vec<Value> = history(&site).iter_mut().take(3).map(|commit| commit["what"].take()).collect();
     assert!(whats[0].as_str().unwrap().starts_with("restored from a backup of ") && whats[2] == told, "{whats:?}");
+    // The log names the last restore, and the commits from there on.
+    server.wait_for_log(&format!("what={}", whats[0]));
+    let logged = server.logged();
+    let (_, last) = logged.rsplit_once(warned).unwrap();
+    assert!(last.lines().next().unwrap().contains(&format!("by={}", whats[0])), "{last}");
+    assert_eq!(last.matches("took over a commit").count(), 1, "{last}");
     server.stop();
     site.check();
 }
