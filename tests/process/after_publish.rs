@@ -149,6 +149,61 @@ fn what_is_published_is_shown_while_commits_go_on() {
 }
 
 #[test]
+fn a_commit_that_a_restore_removes_holds_up_no_later_one() {
+    let (site, place, key) = published();
+    site.backup("backup.redb");
+    commit(&site, 1);
+    place.once(&site);
+    let (server, mut admin) = serve(&site, "");
+    let mut client = server.client(&key);
+    commit(&site, 2);
+    wait_until_held(&site, &mut admin);
+    site.json(["restore", "backup.redb", "--yes"]);
+    // The restore is seen before the commit that follows.
+    let (_, new) = site.key("all", &[]);
+    wait_until("a new key", SOON, || (server.client(&new).get("/v1/conferences/1").status == 200).then_some(()));
+    let note = next_note(&site);
+    commit(&site, 3);
+    wait_until_held(&site, &mut admin);
+    assert_eq!(venue(&mut client), "version 1");
+    note.write(&site.db()).unwrap();
+    wait_for_version(&mut client, 0);
+    next_note(&site).write(&site.db()).unwrap();
+    wait_for_version(&mut client, 3);
+    server.stop();
+}
+
+#[test]
+fn a_published_commit_still_waits_for_the_change_delay() {
+    let (site, _, key) = published();
+    let (server, mut admin) = serve(&site, "--change-delay 1h");
+    commit(&site, 1);
+    wait_until_held(&site, &mut admin);
+    next_note(&site).write(&site.db()).unwrap();
+    // Nothing is missing from the bucket any more.
+    wait_until("the note is read", SOON, || (readyz(&mut admin) == (200, "ok\n".to_owned())).then_some(()));
+    assert_eq!(scrape(&mut admin)["medfeed_held_back"], 1.0);
+    assert_eq!(venue(&mut server.client(&key)), "version 0");
+    let page = String::from_utf8(admin.get("/").body).unwrap();
+    assert!(page.contains("ready; a newer commit waits for the change delay"), "{page}");
+    server.stop();
+}
+
+#[test]
+fn a_note_that_comes_back_ends_its_failure() {
+    let (site, _, _) = published();
+    let (server, mut admin) = serve(&site, "");
+    let note = PublishedNote::read(&site.db()).unwrap().unwrap();
+    for _ in 0..2 {
+        std::fs::remove_file(site.path("feed.redb.published")).unwrap();
+        wait_until("it is told", SOON, || readyz(&mut admin).1.contains("run `medfeed publish`").then_some(()));
+        note.write(&site.db()).unwrap();
+        wait_until("it is ready", SOON, || (readyz(&mut admin) == (200, "ok\n".to_owned())).then_some(()));
+    }
+    server.stop();
+}
+
+#[test]
 fn a_token_that_a_replica_gave_first_is_waited_for() {
     let (site, place, key) = published();
     let (server, _) = serve(&site, "");

@@ -13,7 +13,7 @@ use super::replicas::{COUNT, mirror, origin, serve};
 use super::s3::{Fault, S3};
 use super::site::{SOON, Site, conferences_of_version, version_of, wait_until};
 
-pub fn made_up() -> String {
+fn made_up() -> String {
     ApiKey::generate().unwrap().reveal().to_owned()
 }
 

@@ -2,6 +2,7 @@
 //! published.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::store::Snapshot;
@@ -14,11 +15,13 @@ pub struct PublishedOnly {
     database: PathBuf,
     /// The failure because of which later states will not be published.
     failure: Mutex<Option<String>>,
+    /// Whether the bucket has the newest state.
+    has_newest: AtomicBool,
 }
 
 impl PublishedOnly {
     pub fn of(database: PathBuf) -> PublishedOnly {
-        PublishedOnly { database, failure: Mutex::default() }
+        PublishedOnly { database, failure: Mutex::default(), has_newest: AtomicBool::new(false) }
     }
 
     /// Reads the publisher's note. Keeps the failure, if any, for [`PublishedOnly::failure`].
@@ -41,6 +44,16 @@ impl PublishedOnly {
     /// The reason why later states will not be published without the operator.
     pub fn failure(&self) -> Option<String> {
         self.lock().clone()
+    }
+
+    /// Whether the bucket has the newest state, as of [`PublishedOnly::note_newest`].
+    pub fn has_newest(&self) -> bool {
+        self.has_newest.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether the bucket has the newest state.
+    pub fn note_newest(&self, has_newest: bool) {
+        self.has_newest.store(has_newest, Ordering::Relaxed);
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<String>> {

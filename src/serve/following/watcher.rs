@@ -328,8 +328,10 @@ impl Watcher {
 
     /// A message about the commits that are not in the bucket yet.
     pub fn backlog(&self) -> Option<String> {
-        let (held_for, newest) =
-            (self.published_only.as_ref().and(self.held_back_for())?, self.newest.load().commit().seq);
+        // Otherwise they only wait for the change delay.
+        let lacks_newest = self.published_only.as_ref().is_some_and(|only| !only.has_newest());
+        let held_for = self.held_back_for().filter(|_| lacks_newest)?;
+        let newest = self.newest.load().commit().seq;
         let published = self.published.load().commit().seq;
         Some(format!(
             "callers see seq {published}; commits up to seq {newest} have been missing from the bucket for {} s",
@@ -362,7 +364,9 @@ impl Watcher {
                 None
             })
         };
-        if is_due && is_published(&newest) == Some(true) {
+        let has_newest = is_published(&newest) == Some(true);
+        published_only.note_newest(has_newest);
+        if is_due && has_newest {
             self.publish(file, Arc::clone(&newest));
         } else if let Some((awaited, since)) = file.awaited.take_if(|(awaited, _)| is_published(awaited) == Some(true))
         {
