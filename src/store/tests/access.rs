@@ -50,6 +50,29 @@ fn a_replaced_key_keeps_its_settings_and_ends_after_the_overlap() {
 }
 
 #[test]
+fn keys_are_listed_oldest_first() {
+    let sample = Sample::new();
+    sample.edit_at(1_000, |edit| edit.set_license("all", everything(), None).unwrap());
+    // Their ids are random, so eight keys are hardly ever in the order of their ids.
+    let create = |unix_s| sample.edit_at(unix_s, |edit| edit.create_key("all", KeySettings::default()).unwrap().1.id);
+    let created: Vec<String> = (2_000..2_008).map(create).collect();
+    let listed: Vec<String> = sample.snapshot().list_keys().iter().map(|key| key.id.clone()).collect();
+    assert_eq!(listed, created);
+}
+
+#[test]
+fn a_license_is_as_old_as_its_first_scope() {
+    let sample = Sample::new();
+    for (unix_s, scope, rate_limit) in
+        [(1_000, conferences(), None), (2_000, in_country("Spain"), None), (3_000, everything(), Some(7))]
+    {
+        sample.edit_at(unix_s, |edit| edit.set_license("acme", scope, rate_limit).unwrap());
+        let snapshot = sample.snapshot();
+        assert_eq!(snapshot.find_license_named("acme").unwrap().created_at, at(1_000), "at {unix_s}");
+    }
+}
+
+#[test]
 fn a_license_takes_all_its_keys_along() {
     let sample = Sample::new();
     let expiring = |unix_s| KeySettings { expires_at: Some(at(unix_s)), ..KeySettings::default() };
