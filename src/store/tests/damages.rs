@@ -10,8 +10,9 @@ use crate::model::{Dataset, FeedId, KeyRecord, License, LicenseId, Organization,
 use crate::store::Batch;
 use crate::store::check::{CheckReport, check};
 use crate::store::format::codec::{StoredCommit, hash, seal, seal_under, unseal, unseal_under};
-use crate::store::format::feed::FeedHead;
+use crate::store::format::feed::{FeedEntry, FeedHead};
 use crate::store::format::tables::{self, TOMBSTONE};
+use crate::store::read::record_cache::LogRef;
 
 type Rows = TableDefinition<'static, u64, &'static [u8]>;
 
@@ -535,4 +536,37 @@ fn a_feed_is_read_whole_or_refused() {
         entries.insert(key, value).unwrap();
     }
     assert_eq!(head.read_all(&entries).unwrap(), whole);
+}
+
+#[test]
+fn a_damaged_record_fails_only_the_pages_that_contain_it() {
+    let sample = Sample::new();
+    // All rows are in one block of the record cache.
+    let rows = (1..=20).map(|number| {
+        let country = if number % 2 == 0 { "Spain" } else { "France" };
+        conference(number, |fields| fields.country = Some(country.to_owned()))
+    });
+    sample.edit(|edit| edit.apply(&batch(rows)).unwrap());
+    for country in ["Spain", "France"] {
+        sample.edit(|edit| edit.set_license(country, in_country(country), None).unwrap());
+    }
+    let writer = sample.writer();
+    let tx = writer.begin_raw().unwrap();
+    let key = (CONFERENCES, log_seq(&tx, 7));
+    tx.open_table(tables::LOG).unwrap().insert(key, (7, hash(b"other"), b"{}".as_slice())).unwrap();
+    tx.commit().unwrap();
+    drop(writer);
+    let snapshot = sample.snapshot();
+    let page = |license: &str| {
+        let license = snapshot.find_license_named(license).unwrap();
+        let entries = snapshot.entries(license, Dataset::Conferences, u64::MAX).unwrap();
+        let of = |entry: FeedEntry| LogRef { seq: entry.log_seq.unwrap().get(), id: entry.id };
+        let refs: Vec<LogRef> = entries.live_after(0).map(of).collect();
+        assert_eq!(refs.len(), 10);
+        snapshot.record_json(Dataset::Conferences, &refs)
+    };
+    let error = page("France").unwrap_err().to_string();
+    assert!(error.contains("does not match its hash"), "{error}");
+    let whole = page("Spain").unwrap();
+    assert!(whole.iter().all(|json| json.bytes().windows(7).any(|text| text == b"\"Spain\"")));
 }
