@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Sample, batch, conference, conferences, id, in_country, removal};
+use super::{Sample, batch, conference, conferences, id, in_country, organization, removal, tag};
 use crate::model::{Dataset, FieldCondition, Filter, Timestamp};
-use crate::store::{Curation, Follower};
+use crate::store::{Batch, Curation, Follower};
 
 /// The country, name and year of each conference.
 type Model = BTreeMap<u64, (&'static str, &'static str, u16)>;
@@ -180,6 +180,35 @@ fn an_id_that_a_license_saw_is_not_used_again() {
     assert_eq!(sample.snapshot().largest_id(Dataset::Journals).unwrap(), None);
     let entries = sample.snapshot().feed_entries_of(Dataset::Conferences, id(7)).unwrap();
     assert!(entries.iter().all(|entry| !entry.is_live()) && !entries.is_empty(), "{entries:?}");
+    // A record that leaves a license by a change of its scope, and is removed later.
+    sample.edit(|edit| edit.apply(&batch([of("Spain", 11)])).unwrap());
+    sample.edit(|edit| edit.set_license("spain", in_country("France"), None).unwrap());
+    sample.edit(|edit| edit.apply(&removal([11])).unwrap());
+    assert_eq!(largest(), Some(11), "the license saw 11 in its former scope");
+}
+
+#[test]
+fn each_change_of_an_organization_or_tag_is_a_change_of_content() {
+    let sample = Sample::new();
+    let organizations = |row| Batch { organizations: [(id(1), row)].into(), ..Batch::default() };
+    let tags = |row| Batch { tags: [(id(1), row)].into(), ..Batch::default() };
+    let mut before = sample.snapshot().content().unwrap();
+    for (what, batch) in [
+        ("a new organization", organizations(Some(organization(1, "One")))),
+        ("another name of it", organizations(Some(organization(1, "Two")))),
+        ("its removal", organizations(None)),
+        ("a new tag", tags(Some(tag(1, "One")))),
+        ("another name of the tag", tags(Some(tag(1, "Two")))),
+        ("the removal of the tag", tags(None)),
+    ] {
+        sample.edit(|edit| edit.apply(&batch).unwrap());
+        let after = sample.snapshot().content().unwrap();
+        assert_ne!(after, before, "{what}");
+        sample.edit(|edit| assert_eq!(edit.content().unwrap(), after, "{what}"));
+        before = after;
+    }
+    sample.edit(|edit| edit.set_license("all", conferences(), None).unwrap());
+    assert_eq!(sample.snapshot().content().unwrap(), before, "a license");
 }
 
 #[test]
