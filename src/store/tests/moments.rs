@@ -16,7 +16,7 @@ use crate::store::upgrade::replace::upgrade;
 use crate::store::{StoreError, Writer};
 
 /// Runs `action` at the first event that fits, and `run` meanwhile.
-fn at_moment<T>(
+pub(super) fn at_moment<T>(
     fits: impl Fn(&DiskEvent<'_>) -> bool + Send + Sync + 'static,
     action: impl Fn() + Send + Sync + 'static,
     run: impl FnOnce() -> T,
