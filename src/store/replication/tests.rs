@@ -222,6 +222,20 @@ fn published_commits_leave_the_outbox() {
 }
 
 #[test]
+fn published_commits_do_not_count_for_the_limit_of_the_outbox() {
+    let origin = TestOrigin::published();
+    origin.commit(100_000);
+    // The publisher is always one commit behind, so the outbox is never empty. 3 MB pass through it, three times its limit.
+    for turn in 0..30 {
+        let (published, waits) = (origin.note(), origin.head().seq);
+        origin.commit(100_000);
+        published.write(&origin.path()).unwrap();
+        assert!(waiting(&origin.view(), waits, u64::MAX).is_some(), "commit {turn}");
+    }
+    adds_up(&origin.path());
+}
+
+#[test]
 fn a_fenced_database_is_not_written() {
     let origin = TestOrigin::published();
     let note = PublishedNote { fenced: Some("host b took over".to_owned()), ..origin.note() };
