@@ -154,7 +154,7 @@ fn callers_who_wait_for_the_same_look_share_it() {
     assert_eq!(watcher.polls(), came + 2);
 }
 
-/// A source that fails when newer states are looked for.
+/// A source of one state that fails when newer ones are looked for.
 struct Lost(Arc<Snapshot>);
 
 impl SnapshotSource for Lost {
@@ -186,4 +186,27 @@ fn a_panic_of_what_waited_is_an_internal_error_too() {
     // Counted once, with its own window.
     assert_eq!(answer.header("ratelimit-remaining"), Some("599"));
     lost.get("full", "/v1/conferences/changes").expect(200);
+}
+
+#[test]
+fn an_older_state_can_be_read_while_newer_feeds_are_in_memory() {
+    let world = World::small();
+    let older = world.with_source(Arc::new(Lost(world.published())));
+    let paths = [
+        "conferences",
+        "conferences/2",
+        "conferences?q=congress",
+        "conferences/changes?updated_since=2000-01-01",
+        "exports/conferences",
+        "reference/therapy-areas",
+    ];
+    let bodies = |world: &World| paths.map(|path| world.get("full", &format!("/v1/{path}")).body);
+    let before = bodies(&world);
+    world.conferences(&[patch(1, json!({"venue": "V"})), removal(2), conference(90, json!({"name": "New Congress"}))]);
+    let after = bodies(&world);
+    assert!(after.iter().zip(&before).all(|(now, then)| now != then), "the newer state is in memory");
+    for (path, expected) in paths.iter().zip(&before) {
+        let found = older.get("full", &format!("/v1/{path}")).expect(200).body;
+        assert!(found == *expected, "{path}");
+    }
 }
