@@ -88,6 +88,9 @@ fn text_is_found_in_names_and_abbreviations() {
         ("q=.*", &[]),
         ("q=chicago", &[]),
         ("q=american+society", &[]),
+        // The end of a name and the start of its abbreviation.
+        ("q=2026es", &[]),
+        ("q=gam", &[]),
     ];
     check_ids(&World::small(), "full", cases);
     // Scalar values are counted, not bytes.

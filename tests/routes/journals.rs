@@ -13,6 +13,7 @@ fn parameters() {
         ("q=%E6%97%A5%E6%9C%AC", &[7]),
         ("q=%3Dgaba", &[5]),
         ("q=quoted", &[]),
+        ("q=heartoh", &[]),
         ("limit=3", &[1, 2, 3]),
         ("updated_since=2999-01-01", &[]),
         ("updated_since=2000-01-01&q=heart", &[11]),

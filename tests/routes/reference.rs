@@ -68,6 +68,7 @@ fn lists_count_what_the_license_sees() {
         ("onco", "tags?type=audience&dataset=conferences", &["audience: Ärzte 2", "audience: Nurses 2"]),
         ("full", "tags?dataset=conferences&type=Audience", &[]),
         ("full", "tags?dataset=conferences&type=none", &[]),
+        ("full", "tags?dataset=conferences&type=topic", &[]),
         ("full", "tags?dataset=conferences&type=%40home", &["@home: Remote 1"]),
         (
             "full",
