@@ -7,6 +7,10 @@ use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use medfeed::model::Id;
+use medfeed::store::write::licensing::KeySettings;
+use medfeed::store::{Batch, Writer};
+
 use super::client::{Client, connect, read_answer};
 use super::site::{SOON, Server, Site, conferences_of_version, wait_until, wait_until_every};
 
@@ -306,6 +310,31 @@ fn a_feed_that_falls_behind_is_seen() {
         (samples[&position] > stood && samples[&behind] == 0.0).then_some(())
     });
     assert_eq!(scrape(&mut admin)["medfeed_database_followed"], 1.0);
+    server.stop();
+}
+
+#[test]
+fn a_commit_that_a_license_does_not_show_puts_no_feed_behind() {
+    let site = Site::new();
+    let Loader { server, mut admin, mut client, id, token } = serve_a_loader(&site);
+    client.get(&format!("/v1/conferences/changes?since={token}"));
+    let writer = Writer::open(&site.db(), SOON).unwrap();
+    let begun = writer.snapshot().unwrap().commit().time;
+    let mut visible = writer.begin_at(begun.plus_s(1_000)).unwrap();
+    visible.apply(&Batch { conferences: [(Id::try_from(1).unwrap(), None)].into(), ..Batch::default() }).unwrap();
+    visible.commit().unwrap();
+    let mut hidden = writer.begin_at(begun.plus_s(100_000)).unwrap();
+    hidden.create_key("all", KeySettings::default()).unwrap();
+    hidden.commit().unwrap();
+    let newest = writer.snapshot().unwrap().commit().seq as f64;
+    drop(writer);
+    let samples = wait_until("both are served", SOON, || {
+        Some(scrape(&mut admin)).filter(|samples| samples["medfeed_snapshot_seq"] == newest)
+    });
+    // The token is of the license's commit, up to a moment before the last one.
+    let behind =
+        samples[&format!("medfeed_feed_behind_seconds{{license=\"all\",key=\"{id}\",dataset=\"conferences\"}}")];
+    assert!((1_000.0..10_000.0).contains(&behind), "{behind} s behind");
     server.stop();
 }
 

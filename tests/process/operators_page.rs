@@ -39,9 +39,11 @@ fn row(page: &str, piece: &str) -> String {
 #[test]
 fn the_page_shows_what_is_served_and_to_whom() {
     let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(1234, 0));
+    site.import("conferences.jsonl", conferences_of_version(1235, 0));
     site.license("all", "--dataset conferences --dataset journals");
     site.license("none", "--dataset conferences --country Nowhere");
+    // A removed record does not count, although the feed has a tombstone of it.
+    site.import("conferences.jsonl", "{\"id\":1235,\"deleted\":true}\n");
     let hostile = "<script>alert(1)</script>";
     let (id, key) = site.key("all", &["--label", hostile]);
     let (unused, _) = site.key("none", &[]);
