@@ -1,13 +1,18 @@
-//! Publishers that start again: after nothing was published, into a second bucket, and after the log was lost.
+//! Publishers that start again: after nothing was published, into a second bucket, after the log was lost, and next to
+//! another publisher.
+
+use std::fs;
 
 use super::*;
 use crate::model::Scope;
 use crate::model::time::now;
 use crate::replicate::entry::{self, EntryHeader, LogEntry};
 use crate::replicate::layout;
+use crate::replicate::report::Heartbeat;
 use crate::replicate::test_log::{OTHER_ID, TestLog, time};
 use crate::store::Writer;
 use crate::store::replication::{PublishedNote, SCHEMA};
+use crate::store::restore::Restoration;
 use crate::store::write::licensing::KeySettings;
 
 /// A database with one license.
@@ -29,9 +34,20 @@ impl Origin {
         self.folder.path().join("origin.redb")
     }
 
+    /// A copy of the database, without the files next to it.
+    fn copy(&self) -> Origin {
+        let copy = Origin { folder: tempfile::tempdir().unwrap() };
+        fs::copy(self.path(), copy.path()).unwrap();
+        copy
+    }
+
     fn commit(&self) {
+        self.commit_at(now());
+    }
+
+    fn commit_at(&self, at: Timestamp) {
         let writer = Writer::open(&self.path(), Duration::ZERO).unwrap();
-        let mut edit = writer.begin().unwrap();
+        let mut edit = writer.begin_at(at).unwrap();
         edit.create_key("all", KeySettings::default()).unwrap();
         edit.commit().unwrap();
     }
@@ -47,6 +63,10 @@ impl Origin {
     fn note(&self) -> PublishedNote {
         PublishedNote::read(&self.path()).unwrap().unwrap()
     }
+
+    fn seq(&self) -> u64 {
+        Follower::open(&self.path()).unwrap().newest().commit().seq
+    }
 }
 
 fn once() -> PublishSettings {
@@ -61,6 +81,14 @@ fn sweeping() -> PublishSettings {
 fn slots(log: &TestLog, folder: &str) -> Vec<u64> {
     let listed = log.bucket().list(folder, None).unwrap();
     listed.iter().filter_map(|object| layout::log_slot(&object.name).or(layout::state_slot(&object.name))).collect()
+}
+
+fn entry(log: &TestLog, slot: u64) -> LogEntry {
+    entry::decode(&log.bucket().get(&layout::log(slot)).unwrap().unwrap().bytes).unwrap()
+}
+
+fn heartbeat(log: &TestLog) -> Heartbeat {
+    Heartbeat::decode(&log.bucket().get(layout::ALIVE).unwrap().unwrap().bytes).unwrap()
 }
 
 /// Publishes three entries with a state after each, and a fourth without one. All are of long ago.
@@ -228,14 +256,88 @@ fn a_state_follows_an_end_of_an_older_format() {
     origin.publish(&log, once()).unwrap();
     origin.commit();
     origin.publish(&log, once()).unwrap();
-    let entry = |slot| entry::decode(&log.bucket().get(&layout::log(slot)).unwrap().unwrap().bytes).unwrap();
     for (schema, expected) in [(SCHEMA, 0), (SCHEMA - 1, 1)] {
-        let LogEntry { header, changes, .. } = entry(2);
+        let LogEntry { header, changes, .. } = entry(&log, 2);
         let changes: Vec<&[u8]> = changes.iter().map(Vec::as_slice).collect();
         let (bytes, _) = entry::encode(&EntryHeader { schema, ..header }, &changes).unwrap();
         log.bucket().put(&layout::log(2), &bytes).unwrap();
         assert_eq!(origin.publish(&log, once()).unwrap().entries, expected, "after an end of format {schema}");
     }
-    let last = entry(3).header;
+    let last = entry(&log, 3).header;
     assert!(last.schema == SCHEMA && last.state.is_some(), "{last:?}");
+}
+
+#[test]
+fn starting_over_skips_the_seqs_that_only_the_heartbeat_names() {
+    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+    origin.publish(&log, once()).unwrap();
+    let older = origin.copy();
+    for slot in 2..=4 {
+        origin.commit();
+        assert_eq!(origin.publish(&log, once()).unwrap().slot, slot);
+    }
+    for slot in 2..=4 {
+        log.remove(&layout::log(slot));
+    }
+    let lost_seq = heartbeat(&log).seq;
+    assert!(older.seq() + 3 <= lost_seq, "replicas have commits that this copy lacks");
+    let refused = older.publish(&log, once()).unwrap_err();
+    assert!(matches!(refused, PublishError::WentBack { slot: 1, known: 4, .. }), "{refused}");
+    let round = older.publish(&log, PublishSettings { start_over: true, ..once() }).unwrap();
+    assert_eq!(round.slot, 5);
+    assert!(round.seq > lost_seq, "{round:?} after seq {lost_seq}");
+}
+
+/// A database that published slot 2, and a log in which slot 2 is a copy's.
+fn overtaken() -> (Origin, TestLog) {
+    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+    origin.publish(&log, once()).unwrap();
+    let copy = origin.copy();
+    origin.commit();
+    origin.publish(&log, once()).unwrap();
+    for lost in [&layout::log(2), layout::ALIVE] {
+        log.remove(lost);
+    }
+    copy.commit();
+    assert_eq!(copy.publish(&log, once()).unwrap().slot, 2);
+    (origin, log)
+}
+
+#[test]
+fn another_entry_in_the_last_slot_of_the_note_fences() {
+    let (origin, log) = overtaken();
+    let refused = origin.publish(&log, once()).unwrap_err();
+    assert_eq!(refused.exit_code(), 4, "{refused}");
+    assert!(origin.note().fenced.is_some_and(|by| by.contains("published slot 2 at ")));
+    let writer = Writer::open(&origin.path(), Duration::ZERO).unwrap();
+    let refused = writer.begin().err();
+    assert!(matches!(refused, Some(StoreError::Fenced { .. })), "commands write no more: {refused:?}");
+}
+
+#[test]
+fn the_note_keeps_the_time_when_another_publisher_was_first_noticed() {
+    let (origin, log) = overtaken();
+    assert!(origin.publish(&log, once()).unwrap_err().is_fenced());
+    let noticed_at = now().plus_s(-3600);
+    PublishedNote { fenced_at: Some(noticed_at), ..origin.note() }.write(&origin.path()).unwrap();
+    assert!(origin.publish(&log, once()).unwrap_err().is_fenced());
+    assert_eq!(origin.note().fenced_at, Some(noticed_at));
+}
+
+#[test]
+fn a_file_that_is_replaced_while_it_is_published_needs_a_restore_after_the_last_entry() {
+    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+    let backup = origin.copy();
+    origin.publish(&log, once()).unwrap();
+    Restoration::prepare(&origin.path(), &backup.path(), Duration::ZERO).unwrap().finish().unwrap();
+    let mut publisher = origin.start(&log, once()).unwrap();
+    assert_eq!(publisher.run(|| ()).unwrap().slot, 2, "the restored state");
+    let older = origin.copy();
+    origin.commit();
+    assert_eq!(publisher.run(|| ()).unwrap().slot, 3);
+    // The copy contains the restore, but not the commit in slot 3.
+    fs::rename(older.path(), origin.path()).unwrap();
+    let refused = publisher.run(|| ()).unwrap_err();
+    assert!(matches!(&refused, PublishError::Diverged(found) if found.slot == 3 && found.is_own), "{refused}");
+    assert_eq!(slots(&log, layout::LOG), [1, 2, 3]);
 }
