@@ -1,14 +1,16 @@
 //! Publishers that start again: after nothing was published, into a second bucket, after the log was lost, and next to
-//! another publisher.
+//! another publisher. Then running publishers: when states are due, and what the heartbeat and the note name.
 
 use std::fs;
 
+use super::status::{PublicationStatus, Waiting};
 use super::*;
 use crate::model::Scope;
 use crate::model::time::now;
 use crate::replicate::entry::{self, EntryHeader, LogEntry};
 use crate::replicate::layout;
 use crate::replicate::report::Heartbeat;
+use crate::replicate::state::Manifest;
 use crate::replicate::test_log::{OTHER_ID, TestLog, time};
 use crate::store::Writer;
 use crate::store::replication::{PublishedNote, SCHEMA};
@@ -340,4 +342,102 @@ fn a_file_that_is_replaced_while_it_is_published_needs_a_restore_after_the_last_
     let refused = publisher.run(|| ()).unwrap_err();
     assert!(matches!(&refused, PublishError::Diverged(found) if found.slot == 3 && found.is_own), "{refused}");
     assert_eq!(slots(&log, layout::LOG), [1, 2, 3]);
+}
+
+#[test]
+fn after_a_start_the_age_of_the_newest_state_counts() {
+    for (age_s, expected) in [(0, vec![1]), (7200, vec![1, 2])] {
+        let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+        origin.publish(&log, once()).unwrap();
+        let name = layout::state(1);
+        let (manifest, _) = Manifest::decode(&log.bucket().get(&name).unwrap().unwrap().bytes).unwrap();
+        let dated = Manifest { at: now().plus_s(-age_s), ..manifest };
+        log.bucket().put(&name, &dated.encode().unwrap().0).unwrap();
+        // The last entry is young.
+        origin.commit();
+        origin.publish(&log, once()).unwrap();
+        origin.publish(&log, PublishSettings { state_every: Duration::from_secs(3600), ..once() }).unwrap();
+        assert_eq!(slots(&log, layout::STATES), expected, "a state of {age_s} s");
+    }
+}
+
+#[test]
+fn the_entries_before_a_state_make_no_further_state_due() {
+    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+    origin.publish(&log, once()).unwrap();
+    let mut publisher = origin.start(&log, once()).unwrap();
+    // As after entries of 2 MiB.
+    publisher.growth.bytes = 2 << 20;
+    for _ in 2..=4 {
+        origin.commit();
+        publisher.run(|| ()).unwrap();
+        assert_eq!(slots(&log, layout::STATES), [1, 2]);
+    }
+    assert_eq!(slots(&log, layout::LOG), [1, 2, 3, 4]);
+}
+
+#[test]
+fn a_lost_state_is_written_again_although_a_commit_waits() {
+    // The lost state is that of the last entry, or an older one.
+    for end in [1, 2] {
+        let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+        for _ in 1..=end {
+            origin.commit();
+            origin.publish(&log, once()).unwrap();
+        }
+        for part in log.bucket().list(layout::PARTS, None).unwrap() {
+            log.remove(&part.name);
+        }
+        origin.commit();
+        assert_eq!(origin.publish(&log, once()).unwrap().slot, end + 1);
+        assert!(entry(&log, end + 1).header.state.is_none(), "the commit");
+        assert_eq!(slots(&log, layout::STATES), [1, end + 1]);
+    }
+}
+
+#[test]
+fn the_heartbeat_names_a_commit_that_waits() {
+    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+    origin.publish(&log, once()).unwrap();
+    let every = Duration::from_secs(3600);
+    let settings = PublishSettings { once: false, every, heartbeat: Duration::ZERO, ..once() };
+    let mut publisher = origin.start(&log, settings).unwrap();
+    // The first commit is published at once, the second one waits for an hour.
+    for (what, published) in [("the first", true), ("the second", false)] {
+        origin.commit();
+        publisher.round().unwrap();
+        let alive = heartbeat(&log);
+        assert_eq!((alive.slot, alive.seq), (2, origin.seq()), "{what} commit");
+        assert_eq!(entry(&log, 2).header.seq == alive.seq, published, "{what} commit");
+    }
+}
+
+#[test]
+fn a_note_that_could_not_be_written_is_written_later() {
+    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+    let mut publisher = origin.start(&log, once()).unwrap();
+    assert_eq!(origin.note().slot, 1);
+    origin.commit();
+    // A folder has the note's name.
+    let path = origin.folder.path().join("origin.redb.published");
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    assert_eq!(publisher.run(|| ()).unwrap().slot, 2);
+    assert!(path.is_dir());
+    fs::remove_dir(&path).unwrap();
+    publisher.run(|| ()).unwrap();
+    assert_eq!((origin.note().slot, origin.note().seq), (2, origin.seq()));
+}
+
+#[test]
+fn publishing_is_behind_since_the_first_commit_that_waits() {
+    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+    origin.publish(&log, once()).unwrap();
+    let first = now().plus_s(60);
+    for minute in 0..3 {
+        origin.commit_at(first.plus_s(60 * minute));
+    }
+    let status = PublicationStatus::read(&origin.path(), &log.bucket()).unwrap();
+    let waiting = status.waiting.unwrap();
+    assert!(matches!(waiting, Waiting::Commits { count: 3, since, .. } if since == first), "{waiting:?} since {first}");
 }
