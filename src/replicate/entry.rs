@@ -277,8 +277,12 @@ mod tests {
             let refused = decode(&frame::encode(MARK, &sound, &payload).unwrap().0).unwrap_err().to_string();
             assert!(refused.contains(expected), "{expected}: {refused}");
         }
-        let refused = decode(&frame::encode("medfeed log 2", &header(2, &changes), b"").unwrap().0).unwrap_err();
-        assert!(refused.to_string().contains("a newer one"), "{refused}");
+        // Format 10 begins like format 1.
+        for mark in ["medfeed log 2", "medfeed log 10"] {
+            let (other, _) = frame::encode(mark, &header(2, &changes), b"").unwrap();
+            let refused = decode(&other).unwrap_err().to_string();
+            assert!(is_of_other_format(&other) && refused.contains("a newer one"), "{mark}: {refused}");
+        }
         assert!(decode(b"<html>").unwrap_err().to_string().contains("not an object of this kind"));
     }
 }

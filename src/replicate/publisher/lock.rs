@@ -101,4 +101,18 @@ mod tests {
         std::fs::write(path_of(&database), "").unwrap();
         assert_ne!(PublisherLock::take(&database).unwrap().name, name);
     }
+
+    #[test]
+    fn a_database_has_one_lock_however_it_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let [database, link] = ["feed.redb", "link.redb"].map(|name| folder.path().join(name));
+        std::fs::write(&database, "").unwrap();
+        std::os::unix::fs::symlink("feed.redb", &link).unwrap();
+        for (first, second) in [(&database, &link), (&link, &database)] {
+            let _held = PublisherLock::take(first).unwrap();
+            let refused = PublisherLock::take(second).map(|lock| lock.name);
+            assert!(matches!(refused, Err(PublishError::Locked { .. })), "{}: {refused:?}", second.display());
+        }
+        assert!(!path_of(&link).exists());
+    }
 }

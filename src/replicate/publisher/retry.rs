@@ -115,12 +115,15 @@ mod tests {
 
     #[test]
     fn retries_end_in_time() {
-        let mut retry = Retry::new(Some(Instant::now()), &Arc::default());
-        let mut asked = 0;
-        let answer: Result<(), _> = retry.run(|| {
-            asked += 1;
-            Err(BucketError::Unreachable("away".to_owned()))
-        });
-        assert!(answer.is_err() && asked == 1, "{asked}");
+        let retry = Retry::new(Some(Instant::now()), &Arc::default());
+        for (whose, mut retry) in [("of a thread", retry.for_thread()), ("of its publisher", retry)] {
+            let mut asked = 0;
+            let answer: Result<(), _> = retry.run(|| {
+                asked += 1;
+                assert_eq!(asked, 1, "{whose}");
+                Err(BucketError::Unreachable("away".to_owned()))
+            });
+            assert!(answer.is_err(), "{whose}");
+        }
     }
 }
