@@ -157,6 +157,9 @@ fn a_folder_is_its_owners_alone_and_stays_the_same() {
     fs::set_permissions(&place, fs::Permissions::from_mode(0o750)).unwrap();
     bucket.put("replicas/a", b"x").unwrap();
     assert_eq!([mode("replicas"), mode("replicas/a")], [0o750, 0o640]);
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o770)).unwrap();
+    bucket.put("parts/a/0", b"x").unwrap();
+    assert_eq!(["parts", "parts/a", "parts/a/0"].map(mode), [0o770, 0o770, 0o660]);
     // What a killed program left is neither listed nor kept for ever.
     let draft = place.join(".draft-killed");
     fs::write(&draft, b"x").unwrap();
@@ -167,7 +170,7 @@ fn a_folder_is_its_owners_alone_and_stays_the_same() {
     bucket.probe().unwrap();
     let mut left: Vec<_> = fs::read_dir(&place).unwrap().map(|file| file.unwrap().file_name()).collect();
     left.sort();
-    assert_eq!(left, ["log", "replicas"]);
+    assert_eq!(left, ["log", "parts", "replicas"]);
     // Another folder under the path, such as the one below a mount.
     fs::rename(&place, folder.path().join("away")).unwrap();
     fs::create_dir(&place).unwrap();
@@ -329,5 +332,17 @@ fn wrong_settings_are_told_with_what_to_do() {
         assert!(error.to_string().contains(expected), "{expected}: {error}");
         assert_eq!(error.may_pass(), may_pass, "{expected}: {error}");
         assert!(!error.to_string().contains("wJalrXUtnFEMI"), "{error}");
+    }
+}
+
+#[test]
+fn the_url_names_the_bucket_whatever_the_environment_names() {
+    let s3 = S3::start();
+    for name in ["AWS_BUCKET", "AWS_BUCKET_NAME"] {
+        let mut environment = s3.environment();
+        environment.push((name.to_owned(), "other".to_owned()));
+        let bucket = open(&s3.url, None, &environment).unwrap();
+        assert_eq!(bucket.put(name, b"x"), Ok(()), "{name}");
+        assert_eq!(s3.object(name).as_deref(), Some(&b"x"[..]), "{name}");
     }
 }
