@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use medfeed::model::time::now;
 use medfeed::replicate::layout;
+use medfeed::replicate::report::Heartbeat;
 use medfeed::store::Follower;
 use medfeed::store::replication::PublishedNote;
 
@@ -318,4 +319,17 @@ fn whoever_asks_to_waits_until_replicas_can_know() {
     let mut waiting = Process::spawn(site.command(["license", "remove", "new", "--yes"]).stdout(Stdio::null()));
     place.once(&site);
     assert_eq!(waiting.ended_within(SOON).and_then(|status| status.code()), Some(0), "it is published meanwhile");
+}
+
+#[test]
+fn a_publisher_is_named_by_one_word() {
+    let site = curated();
+    let place = Place::folder(&site);
+    let done = place.command(&site, "--once").env("USER", "Jane Doe").output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+    let told = place.run(&site, "--status --json").json();
+    let who = told["end"]["who"].as_str().unwrap();
+    assert!(who.strip_prefix("Jane?Doe@").is_some_and(|machine| !machine.is_empty()), "{told}");
+    let alive = Heartbeat::decode(&place.bucket.get(layout::ALIVE).unwrap().unwrap().bytes).unwrap();
+    assert_eq!(alive.who, who);
 }
