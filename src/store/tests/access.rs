@@ -232,6 +232,37 @@ fn a_revocation_that_a_restore_keeps_is_as_old_as_the_restored_state() {
 }
 
 #[test]
+fn a_key_that_the_backup_revokes_gets_no_overlap_from_the_replaced_database() {
+    let sample = Sample::new();
+    let old = sample.edit_at(1_000, |edit| {
+        edit.set_license("all", everything(), None).unwrap();
+        edit.create_key("all", KeySettings::default()).unwrap().1.id
+    });
+    let overlap_s = crate::model::time::now().unix_s();
+    sample.edit_at(2_000, |edit| edit.replace_key(&old, overlap_s).unwrap());
+    let earlier = sample.copy_to("earlier.redb");
+    sample.edit_at(3_000, |edit| edit.revoke_key(&old).unwrap());
+    let backup = sample.copy_to("backup.redb");
+    std::fs::rename(earlier, sample.path()).unwrap();
+    assert_eq!(key(&sample, &old).revoked_at, Some(at(2_000 + overlap_s)), "its overlap goes on");
+    Restoration::prepare(&sample.path(), &backup, Duration::ZERO).unwrap().finish().unwrap();
+    assert_eq!(key(&sample, &old).revoked_at, Some(at(3_000)));
+}
+
+#[test]
+fn a_restore_of_a_published_database_is_not_before_the_commits_that_it_replaces() {
+    let sample = Sample::new();
+    sample.edit_at(1_000, |edit| edit.set_license("all", everything(), None).unwrap());
+    sample.writer().mark_published().unwrap();
+    let backup = sample.copy_to("backup.redb");
+    // By a clock that was ahead. Replicas have this commit, and their callers its time.
+    let ahead = crate::model::time::now().plus_s(10_000);
+    sample.edit_at(ahead.unix_s(), |edit| edit.set_license("more", everything(), None).unwrap());
+    Restoration::prepare(&sample.path(), &backup, Duration::ZERO).unwrap().finish().unwrap();
+    assert_eq!(sample.snapshot().commit().time, ahead);
+}
+
+#[test]
 fn a_restore_keeps_the_secret_and_renews_every_lineage() {
     let lineages = |sample: &Sample| {
         let commits = sample.snapshot().list_commits(0, usize::MAX).unwrap();
