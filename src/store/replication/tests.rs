@@ -1,13 +1,18 @@
 //! Cases that the properties of random histories do not cover: limits, notes, programs without digests, replaced files.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use redb::ReadableTable;
+
 use super::*;
-use crate::model::{CommitInfo, Head, RowDigest, Scope};
+use crate::model::{CommitInfo, Head, License, RowDigest, Scope};
 use crate::store::check::check;
 use crate::store::file::links::resolve;
 use crate::store::file::replace::{backup, compact};
+use crate::store::format::codec::{seal, unseal};
 use crate::store::format::digest::digest_of;
 use crate::store::format::tables;
 use crate::store::restore::Restoration;
@@ -505,6 +510,44 @@ fn a_lost_row_is_found() {
     let report = check(&mut origin.writer()).unwrap();
     let found: Vec<&str> = report.findings.iter().map(|found| found.table).collect();
     assert_eq!(found, ["meta", "outbox"], "{:?}", report.findings);
+}
+
+#[test]
+fn a_changed_row_of_a_replica_is_found() {
+    let origin = TestOrigin::published();
+    drop(origin.replica());
+    let mut writer = Writer::open_any(&origin.at("replica.redb"), Duration::ZERO).unwrap();
+    assert!(check(&mut writer).unwrap().findings.is_empty());
+    let tx = writer.begin_raw().unwrap();
+    {
+        let mut licenses = tx.open_table(tables::LICENSES).unwrap();
+        let (id, mut license) = {
+            let (id, row) = licenses.first().unwrap().unwrap();
+            (id.value(), unseal::<License>("licenses", row.value()).unwrap())
+        };
+        license.rate_limit += 1;
+        licenses.insert(id, seal(&license).unwrap().as_slice()).unwrap();
+    }
+    tx.commit().unwrap();
+    let report = check(&mut writer).unwrap();
+    let found: Vec<&str> = report.findings.iter().map(|found| found.table).collect();
+    assert_eq!(found, ["replica"], "{:?}", report.findings);
+}
+
+#[test]
+fn a_whole_state_keeps_the_permissions_of_the_file_that_it_replaces() {
+    let origin = TestOrigin::published();
+    let path = origin.at("replica.redb");
+    drop(origin.replica());
+    let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+    for expected in [0o640, 0o604] {
+        std::fs::set_permissions(&path, Permissions::from_mode(expected)).unwrap();
+        origin.commit(10);
+        let replaced = ReplicaWriter::open(&path).unwrap();
+        origin.draft().persist(Some(replaced)).unwrap();
+        assert_eq!(mode(), expected, "{expected:o}");
+        assert_eq!(read_replica(&path).unwrap().1.head(), origin.head());
+    }
 }
 
 #[test]
