@@ -73,6 +73,25 @@ fn a_newer_format_is_refused() {
 }
 
 #[test]
+fn a_newer_format_is_refused_after_a_killed_writer_too() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(2, 0));
+    let (newer, known) = make_newer(&site.db());
+    let expected = format!("{FILE} was written by a newer medfeed (format {newer}, this one knows {known})");
+    // While a writer has it open, the file is as a killed writer leaves it.
+    let writer = open(&site.db());
+    let left = fs::read(site.db()).unwrap();
+    drop(writer);
+    for command in
+        [&["license", "set", "x", "--dataset", "journals"][..], &["compact"], &["check"], &["license", "list"]]
+    {
+        fs::write(site.db(), &left).unwrap();
+        let done = site.run(command);
+        assert!(done.code == Some(1) && done.stderr.contains(&expected), "{command:?}: {done:?}");
+    }
+}
+
+#[test]
 fn older_formats_are_refused_with_what_to_do() {
     // One file of each format that a release wrote.
     let files: [(u32, &[u8]); 1] = [(1, include_bytes!("../../fixtures/format-1.redb.gz"))];

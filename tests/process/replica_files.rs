@@ -58,6 +58,14 @@ fn a_replica_is_read_like_its_origin_and_written_by_no_command() {
     site.json(["backup", copy, "--db", db]);
     site.json(["license", "set", "other", "--dataset", "journals", "--db", copy]);
 
+    // A plain copy of its file is a backup too.
+    let plain = site.path("plain.redb");
+    std::fs::copy(&replica, &plain).unwrap();
+    let restored = site.path("restored.redb");
+    let restored = restored.to_str().unwrap();
+    site.json(["restore", plain.to_str().unwrap(), "--db", restored, "--yes"]);
+    site.json(["license", "set", "other", "--dataset", "journals", "--db", restored]);
+
     // Keys may be revoked at the origin, so nobody serves a replica that does not follow.
     let done = site.ends(["serve", "--listen", "127.0.0.1:0", "--db", db]);
     assert_eq!((done.code, done.stdout.as_str()), (Some(1), ""), "{done:?}");
