@@ -185,6 +185,27 @@ fn an_upgraded_database_is_still_a_published_one() {
     assert_eq!(site.conferences_in(&copy), site.conferences_in(&site.db()));
 }
 
+/// What is in the bucket is of the time before the restore, and an upgrade does not forget that a restore explains it.
+#[test]
+fn a_database_that_is_restored_and_then_upgraded_goes_on_in_its_bucket() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(9, 1));
+    let bucket = format!("file://{}", site.path("bucket").display());
+    let publish = || site.run(["publish", &bucket, "--once"]);
+    let backup = site.backup("older.redb");
+    assert_eq!(publish().code, Some(0));
+    site.import("conferences.jsonl", conferences_of_version(9, 2));
+    assert_eq!(publish().code, Some(0));
+    site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
+    take_field(&site.db());
+    assert_eq!(site.json(["upgrade"])["upgraded"], true);
+    let done = publish();
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let copy = site.path("copy.redb");
+    site.json(["backup".as_ref(), copy.as_os_str(), "--from".as_ref(), bucket.as_ref()]);
+    assert_eq!(site.conferences_in(&copy), site.conferences_in(&site.db()));
+}
+
 /// The records of a fixture were written long ago.
 #[test]
 fn a_record_that_gains_a_field_keeps_its_time() {

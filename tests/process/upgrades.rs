@@ -380,10 +380,11 @@ fn a_file_in_the_way_is_kept() {
     for fixture in Fixture::older() {
         let (site, kept) = (&fixture.site, fixture.kept());
         let dear = site.write("dear", "to somebody");
-        let obstacles: [&dyn Fn(); 4] = [
+        let obstacles: [&dyn Fn(); 5] = [
             &|| fs::write(&kept, "to somebody").unwrap(),
             &|| fs::write(&kept, &fixture.bytes).unwrap(),
             &|| symlink(&dear, &kept).unwrap(),
+            &|| symlink("nowhere", &kept).unwrap(),
             &|| fs::create_dir(&kept).unwrap(),
         ];
         for make in obstacles {
