@@ -286,6 +286,26 @@ fn whatever_the_store_answers_a_promotion_is_done_or_run_again() {
 }
 
 #[test]
+fn a_replica_whose_bucket_cannot_be_read_stays_one() {
+    let (s3, site) = (S3::start(), curated());
+    let place = Place::s3(&s3);
+    place.once(&site);
+    let replica = replica_of(&place);
+    for options in [&[][..], &["--start-over"]] {
+        s3.fail("GET", "", Fault::Code(403, "AccessDenied"), usize::MAX);
+        let refused = place.ends(&replica, &[&["promote", &place.url, "--yes"], options].concat());
+        assert!(refused.code == Some(1) && refused.stderr.contains("AccessDenied"), "{options:?}: {refused:?}");
+        s3.heal();
+        let refused = replica.run(["key", "create", "--license", "all"]);
+        assert!(refused.code == Some(1) && refused.stderr.contains("is a replica of"), "{options:?}: {refused:?}");
+    }
+    commit(&site, 1);
+    assert_eq!(place.once(&site), 1, "the origin is still the origin");
+    promote(&place, &replica);
+    goes_on(&place, &replica);
+}
+
+#[test]
 fn a_publisher_notices_that_a_replica_took_over() {
     // One that has nothing to publish, and one that has.
     for is_idle in [true, false] {

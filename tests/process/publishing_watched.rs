@@ -160,6 +160,28 @@ fn systemd_is_told_once_everything_is_published() {
     assert!(!publisher.logged().contains("unknown variable"), "{}", publisher.logged());
 }
 
+#[test]
+fn the_status_says_how_many_entries_a_replica_is_behind() {
+    let site = curated();
+    let place = Place::folder(&site);
+    place.once(&site);
+    let replica = Site::new();
+    let server = replica.serve_with(&format!("--from {} --poll 20ms --report", place.url));
+    wait_until("a report", SOON, || place.bucket.list(layout::REPLICAS, None).unwrap().pop());
+    server.stop();
+    for behind in 0..=2 {
+        let told = place.json(&site, &["publish", &place.url, "--status"]);
+        assert_eq!((&told["replicas"][0]["slot"], &told["replicas"][0]["entries_behind"]), (&1.into(), &behind.into()));
+        let told = place.run(&site, "--status").stdout;
+        let table: Vec<Vec<&str>> = told.lines().map(|line| line.split_whitespace().collect()).collect();
+        let [.., header, row] = table.as_slice() else { panic!("{told}") };
+        let columns: Vec<(&str, &str)> = header.iter().copied().zip(row.iter().copied()).collect();
+        assert!(columns.contains(&("BEHIND", &behind.to_string())), "{told}");
+        commit(&site, 1 + behind);
+        assert_eq!(place.once(&site), 1);
+    }
+}
+
 /// The files that lie beside the database for replicas.
 fn laid(site: &Site) -> Vec<String> {
     site.files().into_iter().filter(|name| name.starts_with("feed.redb.usage-replica-")).collect()

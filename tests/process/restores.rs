@@ -215,6 +215,18 @@ fn replicas_hear_of_a_restore() {
     replica.site.check();
 }
 
+#[cfg(feature = "bucket")]
+#[test]
+fn commands_do_not_take_a_restore_for_a_copy_of_another_file() {
+    let (mut origin, _) = super::replicas::origin();
+    origin.site.backup("backup.redb");
+    origin.site.import("conferences.jsonl", conferences_of_version(3, 1));
+    origin.publish();
+    restore(&origin.site, "backup.redb");
+    let done = origin.site.run(["key", "create", "--license", "all"]);
+    assert!(done.code == Some(0) && !done.stderr.contains("warning"), "{done:?}");
+}
+
 #[test]
 fn what_is_revoked_in_either_stays_revoked() {
     let site = Site::new();
