@@ -6,9 +6,11 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use medfeed::model::time::now;
 use medfeed::store::Follower;
 
 use super::client::Client;
@@ -220,4 +222,23 @@ fn staleness_is_told_by_no_clock_that_is_set() {
         assert!(stale_s < 300.0, "{stale_s} s by a clock that was set by {set_s} s");
         server.stop();
     }
+}
+
+#[test]
+fn a_key_that_was_revoked_by_a_clock_that_was_ahead_is_listed_as_revoked() {
+    let site = curated();
+    let (id, _) = site.key("all", &[]);
+    let Some(clock) = Clock::new(&site) else { return };
+    clock.set(HOUR_S);
+    let mut revoke = site.command(["key", "revoke", &id]);
+    revoke.stdout(Stdio::null());
+    clock.wind(&mut revoke);
+    assert!(revoke.status().unwrap().success());
+    let keys = site.json(["key", "list"])["keys"].as_array().unwrap().clone();
+    let key = keys.iter().find(|key| key["id"] == id.as_str()).unwrap();
+    assert!(key["revoked_at"].as_str() > Some(&now().to_string()), "{key}");
+    assert_eq!(key["status"], "revoked");
+    let listed = site.run(["key", "list"]).stdout;
+    let line = listed.lines().find(|line| line.starts_with(&id)).unwrap();
+    assert_eq!(line.split_whitespace().nth(1), Some("revoked"), "{listed}");
 }
