@@ -235,3 +235,34 @@ fn a_record_is_shown_with_its_licenses_and_history() {
     let none = site.run(["log", "conferences"]);
     assert_eq!(none.code, Some(2), "{none:?}");
 }
+
+#[test]
+fn a_removed_record_is_shown_with_the_commit_by_which_it_left_its_last_license() {
+    let site = oncology();
+    site.license("all", "--dataset conferences");
+    // Two leave `acme`, one by its own change and one by another scope. Then both are removed.
+    let steps: [&dyn Fn(); 4] = [
+        &|| drop(site.import("conferences.jsonl", "{\"id\":1,\"therapy_areas\":[\"Cardiology\"]}\n")),
+        &|| drop(site.license("acme", "--dataset conferences --therapy-area Oncology --year 2027")),
+        &|| drop(site.import("conferences.jsonl", "{\"id\":1,\"deleted\":true}\n")),
+        &|| drop(site.import("conferences.jsonl", "{\"id\":2,\"deleted\":true}\n")),
+    ];
+    let commits: Vec<Value> = steps
+        .into_iter()
+        .map(|step| {
+            step();
+            site.json(["log", "--limit", "1"])["commits"][0].clone()
+        })
+        .collect();
+    for (id, removal) in [("1", &commits[2]), ("2", &commits[3])] {
+        let missing = site.run(["show", "conferences", id]);
+        let expected = format!(
+            "it left the last license that showed it at {}, seq {}, by {}: {}",
+            removal["time"].as_str().unwrap(),
+            removal["seq"],
+            removal["who"].as_str().unwrap(),
+            removal["what"].as_str().unwrap()
+        );
+        assert!(missing.code == Some(1) && missing.stderr.contains(&expected), "{expected}: {missing:?}");
+    }
+}

@@ -330,6 +330,23 @@ fn text_tables() {
 }
 
 #[test]
+fn columns_are_renamed_by_options_and_by_a_file() {
+    let site = Site::new();
+    site.write("names.csv", "name,field\n# from the society\nTitel,name\n");
+    site.write("organizations.csv", "Nr;Titel;Seite\n1;ESMO;https://esmo.org\n");
+    let import =
+        |options: &str| site.run(["import", "organizations.csv"].into_iter().chain(options.split_whitespace()));
+    for (options, unknown) in [("--map Nr=id --map Seite=url", "Titel"), ("--map-file names.csv --map Nr=id", "Seite")]
+    {
+        let done = import(options);
+        let expected = format!("organizations.csv:1: {unknown}: unknown column");
+        assert!(done.code == Some(1) && done.stderr.contains(&expected), "{options}: {done:?}");
+    }
+    let options = "--map Nr=id --map-file names.csv --map Seite=url";
+    check_stored(&site, &import(options), &[ESMO], options);
+}
+
+#[test]
 fn dates_and_numbers_of_text_tables() {
     let read = Stored(&[r#"{"id":1,"start_date":"2026-03-15"}"#]);
     let none = Stored(&[r#"{"id":1,"start_date":null}"#]);
