@@ -257,6 +257,12 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<Ex
     let listening = activated.as_ref().map_or(Ok(args.listen), std::net::TcpListener::local_addr)?;
     for address in [Some(listening).filter(|_| tls.is_none()), args.admin_listen].into_iter().flatten() {
         if !address.ip().is_loopback() && !args.plain_http {
+            // Monitoring always speaks plain HTTP.
+            if tls.is_some() || address != listening {
+                bail!(
+                    "--admin-listen {address} can be reached from other machines, and monitoring speaks plain HTTP; listen on 127.0.0.1, or accept that with --plain-http"
+                );
+            }
             bail!(
                 "{address} can be reached from other machines, and keys must not travel in plain text; add --tls-cert and --tls-key, listen on 127.0.0.1 behind a proxy that speaks HTTPS, or accept plain HTTP with --plain-http"
             );
