@@ -40,4 +40,4 @@ pub use problem::Problem;
 pub use request::Request;
 pub use response::Response;
 pub use service::{Service, Settings};
-pub use source::SnapshotSource;
+pub use source::{SnapshotSource, Unservable};

@@ -13,6 +13,7 @@ pub type SnapshotCallback = Box<dyn Fn() -> bool + Send + Sync>;
 pub struct Unservable {
     /// The value of `Retry-After`, in seconds.
     pub retry_after_s: u64,
+    /// The detail of the response.
     pub reason: &'static str,
 }
 

@@ -1,12 +1,15 @@
 //! Requests that have waited are checked again like new ones, but not counted again.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use http::{HeaderMap, HeaderValue, Method};
 use medfeed::api::exchange::Exchange;
 use medfeed::api::service::CheckedRequest;
-use medfeed::api::{Request, Service, Settings};
+use medfeed::api::{Request, Service, Settings, SnapshotSource, Unservable};
 use medfeed::model::time::now;
+use medfeed::store::Snapshot;
 use medfeed::store::write::licensing::KeySettings;
 
 use crate::harness::World;
@@ -20,7 +23,13 @@ struct Asked {
 
 impl Asked {
     fn new(world: World) -> Asked {
-        let service = Service::new(Settings::of("https://feed.example"), world.source());
+        let source = world.source();
+        Asked::over(world, source)
+    }
+
+    /// The same over another source of the world's states.
+    fn over(world: World, source: Arc<dyn SnapshotSource>) -> Asked {
+        let service = Service::new(Settings::of("https://feed.example"), source);
         Asked { world, service, at: Instant::now() }
     }
 
@@ -118,7 +127,56 @@ fn what_changed_meanwhile_is_found() {
         assert_eq!(asked.check(&mut exchange).0, "", "{what}");
         change(&asked.world);
         exchange.wake(asked.after(5), now().plus_s(asked.world.wall_ahead_s.get()), false);
-        assert_eq!(asked.check(&mut exchange).0, expected, "{what}");
+        let (code, headers) = asked.check(&mut exchange);
+        assert_eq!(code, expected, "{what}");
+        if code.ends_with("_api_key") {
+            assert_eq!(window(&headers), [100, 100, 60], "{what}: its address sent no unusable key");
+        }
+    }
+}
+
+/// The source of a replica, which may become stale.
+struct MayBeStale {
+    source: Arc<dyn SnapshotSource>,
+    is_stale: AtomicBool,
+}
+
+impl SnapshotSource for MayBeStale {
+    fn published(&self) -> Arc<Snapshot> {
+        self.source.published()
+    }
+
+    fn newest(&self) -> Arc<Snapshot> {
+        self.source.newest()
+    }
+
+    fn unservable(&self) -> Option<Unservable> {
+        let stale = Unservable { retry_after_s: 10, reason: "Its data may be outdated." };
+        self.is_stale.load(Ordering::Relaxed).then_some(stale)
+    }
+
+    fn polls(&self) -> u64 {
+        self.source.polls()
+    }
+
+    fn catch_up(&self, polls: u64, accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
+        self.source.catch_up(polls, accept)
+    }
+}
+
+#[test]
+fn a_replica_that_became_stale_meanwhile_answers_nothing() {
+    let world = World::small();
+    let target = target(&world, "full");
+    let source = Arc::new(MayBeStale { source: world.source(), is_stale: AtomicBool::new(false) });
+    let asked = Asked::over(world, source.clone());
+    let mut exchange = Exchange::new(asked.request("full", &target));
+    assert_eq!(asked.check(&mut exchange).0, "");
+    for (is_stale, is_over, expected) in [(true, false, "unavailable"), (false, false, ""), (true, true, "unavailable")]
+    {
+        source.is_stale.store(is_stale, Ordering::Relaxed);
+        exchange.wake(asked.after(5), now(), is_over);
+        assert_eq!(asked.check(&mut exchange).0, expected, "stale: {is_stale}, over: {is_over}");
     }
 }
 
