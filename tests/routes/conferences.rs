@@ -85,6 +85,11 @@ fn text_is_found_in_names_and_abbreviations() {
         ("q=%26b", &[18]),
         ("q=%09ta", &[24]),
         ("q=%3Dh", &[14]),
+        // The first `=` ends the name of a parameter, and the first `?` the path.
+        ("q==h", &[14]),
+        ("q=h=", &[]),
+        ("q=am?", &[]),
+        ("year=2026&q=congress?year=2026", &[]),
         ("q=.*", &[]),
         ("q=chicago", &[]),
         ("q=american+society", &[]),
