@@ -84,6 +84,23 @@ fn a_token_of_a_server_without_delay_is_followed() {
 }
 
 #[test]
+fn a_license_change_is_taken_over_with_the_token_that_needs_it() {
+    // A license that sees less from then on, and one that sees more.
+    for (key, shows) in [("full", "conferences; areas: Oncology"), ("onco", "conferences journals")] {
+        let ahead = World::small();
+        let old = ahead.get(key, "/v1/conferences/changes").token();
+        let behind = ahead.second_server(Duration::ZERO);
+        ahead.license(key, shows);
+        let first = ahead.get(key, &format!("/v1/conferences/changes?since={old}&resync=diff&limit=1")).expect(200);
+        let target = format!("/v1/conferences/changes?since={}&limit=3", first.token());
+        let expected = ahead.get(key, &target).expect(200);
+        assert!(!expected.entries().is_empty(), "{shows}: the change has more than one entry");
+        let answer = behind.get(key, &target).expect(200);
+        assert_eq!((answer.entries(), answer.token()), (expected.entries(), expected.token()), "{shows}");
+    }
+}
+
+#[test]
 fn keys_are_taken_at_once() {
     let world = World::small();
     let delayed = world.second_server(DELAY);
