@@ -8,8 +8,9 @@ use std::task::{Context, Poll};
 
 use medfeed::api::{Response, SnapshotSource};
 use medfeed::store::Snapshot;
+use serde_json::json;
 
-use crate::harness::{World, removal};
+use crate::harness::{World, patch, removal};
 
 const TARGETS: [&str; 7] = [
     "/v1/conferences",
@@ -94,6 +95,30 @@ fn who_wants_another_form_gets_it() {
     let plain = |response: &Response| !response.headers.contains_key("content-encoding");
     assert!(plain(&responses[0]) && !plain(&responses[1]) && plain(&responses[2]) && !plain(&responses[3]));
     assert_eq!(responses[1].body.as_ptr(), responses[3].body.as_ptr(), "it was compressed more than once");
+}
+
+#[test]
+fn who_asks_after_a_commit_gets_no_answer_of_before() {
+    let world = World::small();
+    let targets = ["/v1/conferences", "/v1/conferences/2", "/v1/conferences?q=on&limit=500", "/v1/exports/conferences"];
+    for (version, target) in (1..).zip(targets) {
+        let asker = || -> Asker<'_> { Box::pin(world.ask_at_once("full", target, "identity")) };
+        let mut earlier = asker();
+        let begun = world.run(poll_fn(|cx| Poll::Ready(earlier.as_mut().poll(cx))));
+        world.conferences(&[patch(2, json!({"venue": format!("version {version}")}))]);
+        // The later one waits first: the earlier one still has the right to make the answer.
+        let (earlier, later) = match begun {
+            Poll::Pending => {
+                let mut responses = world.run(join_all(vec![asker(), earlier]));
+                (responses.pop().unwrap(), responses.pop().unwrap())
+            }
+            // On a busy machine it may be done at once.
+            Poll::Ready(earlier) => (earlier, world.run(asker())),
+        };
+        assert_eq!((earlier.status.as_u16(), later.status.as_u16()), (200, 200), "{target}");
+        assert_ne!(later.body, earlier.body, "{target}: an answer of before the commit");
+        assert_eq!(later.body, world.run(asker()).body, "{target}");
+    }
 }
 
 /// Counts how often a request asks for states.
