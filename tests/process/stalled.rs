@@ -1,11 +1,12 @@
 //! Slow answers delay no others: a server with one worker, over a source whose polls last until a test releases them.
 
-use std::io::Write;
-use std::net::SocketAddr;
+use std::io::{BufReader, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
-use medfeed::api::observe::{Answered, Observer};
+use medfeed::api::observe::{Answered, ConnectionLimit, Observer};
 use medfeed::api::{Service, Settings, SnapshotSource};
 use medfeed::serve::connection::address::TrustedProxies;
 use medfeed::serve::{Limits, Server};
@@ -13,7 +14,7 @@ use medfeed::store::Snapshot;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use super::client::{Client, connect};
+use super::client::{Client, connect, is_closed, read_answer};
 use super::site::{SOON, wait_until};
 use crate::harness::{World, removal};
 
@@ -60,30 +61,47 @@ impl SnapshotSource for Stalled {
     }
 }
 
-/// Counts answers.
+/// Counts answers, connections that met the limit of all, and those of them that were refused.
 #[derive(Default)]
-struct Count(AtomicU64);
+struct Count {
+    answers: AtomicU64,
+    at_limit: AtomicU64,
+    refused: AtomicU64,
+}
 
 impl Observer for Count {
     fn answered(&self, _: &Answered<'_>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
+        self.answers.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn reached_limit(&self, limit: ConnectionLimit) {
+        self.at_limit.fetch_add(u64::from(limit == ConnectionLimit::Total), Ordering::SeqCst);
+    }
+
+    fn refused_connection(&self, limit: ConnectionLimit) {
+        self.refused.fetch_add(u64::from(limit == ConnectionLimit::Total), Ordering::SeqCst);
     }
 }
 
 /// Serves a source with one worker, while `ask` asks. Returns how many answers the observer heard of.
 fn serve(source: Arc<dyn SnapshotSource>, ask: impl FnOnce(SocketAddr)) -> u64 {
+    serve_within(Limits::default(), source, |address, _| ask(address))
+}
+
+/// The same within limits; `ask` may look at what is counted.
+fn serve_within(limits: Limits, source: Arc<dyn SnapshotSource>, ask: impl FnOnce(SocketAddr, &Count)) -> u64 {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let count = Arc::new(Count::default());
     let service = Service::observed(Settings::of("http://feed.example"), source, count.clone());
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
-    let server = Server::new(listener, Arc::new(service), TrustedProxies::default(), None, Limits::default());
+    let server = Server::new(listener, Arc::new(service), TrustedProxies::default(), None, limits);
     let (stop, stopped) = oneshot::channel::<()>();
     let running = runtime.spawn(server.run(async move { drop(stopped.await) }));
-    ask(address);
+    ask(address, &count);
     drop(stop);
     assert_eq!(runtime.block_on(running).unwrap().unwrap(), 0, "connections cut off");
-    count.0.load(Ordering::SeqCst)
+    count.answers.load(Ordering::SeqCst)
 }
 
 /// A token that the world's server has to look for: of a commit that it never comes to see.
@@ -203,5 +221,59 @@ fn callers_who_left_take_no_thread_from_others() {
         let looking = source.looking.load(Ordering::SeqCst);
         source.release();
         assert_eq!(looking, 2, "so many threads wait for callers who left");
+    });
+}
+
+/// Serves a world with a single slot, which a request takes until the source is released. `ask` gets what sends a further request
+/// over a connection of its own, and what is counted.
+fn serve_with_a_taken_slot(
+    header_timeout: Duration,
+    ask: impl FnOnce(&dyn Fn() -> BufReader<TcpStream>, &Stalled, &Count),
+) {
+    let world = World::small();
+    let (key, token) = (world.key("full").text, stale_token(&world));
+    let source = Stalled::over(world.published());
+    let mut limits = Limits { connections: 1, ..Limits::default() };
+    limits.connection.timeouts.header = header_timeout;
+    serve_within(limits, source.clone(), |address, count| {
+        let client = Client::new(address, Some(&key)).with_header("connection", "close");
+        let send = |target: &str| {
+            let mut connection = connect(address).unwrap();
+            connection.write_all(client.request(target).as_bytes()).unwrap();
+            connection.set_read_timeout(Some(SOON)).unwrap();
+            BufReader::new(connection)
+        };
+        let mut taking = send(&format!("/v1/conferences/changes?since={token}"));
+        wait_until("a look", SOON, || (source.looking.load(Ordering::SeqCst) > 0).then_some(()));
+        ask(&|| send("/v1/conferences/2"), &source, count);
+        source.release();
+        assert_eq!(read_answer(&mut taking, false).expect("it keeps its slot").status, 410);
+    });
+}
+
+#[test]
+fn connections_that_wait_for_a_slot_get_it_in_their_order() {
+    serve_with_a_taken_slot(SOON * 2, |send, source, count| {
+        let waiting: Vec<_> = (0..6).map(|_| send()).collect();
+        wait_until("all wait", SOON, || (count.at_limit.load(Ordering::SeqCst) == 6).then_some(()));
+        source.release();
+        // What the key may still ask tells the order.
+        let remaining = waiting.into_iter().map(|mut connection| {
+            let answer = read_answer(&mut connection, false).expect("its turn");
+            answer.header("ratelimit-remaining").unwrap().parse::<u64>().unwrap()
+        });
+        let served: Vec<u64> = remaining.collect();
+        assert!(served.is_sorted_by(|earlier, later| earlier > later), "{served:?}");
+    });
+}
+
+#[test]
+fn a_connection_waits_for_a_slot_as_long_as_for_a_head() {
+    serve_with_a_taken_slot(Duration::from_millis(300), |send, source, count| {
+        let closed = is_closed(&mut send(), Duration::ZERO);
+        let refused = count.refused.load(Ordering::SeqCst);
+        source.release();
+        assert!(closed, "it waits on");
+        assert_eq!(refused, 1);
     });
 }
