@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rustls_pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{
     ClientConfig, ClientConnection, ProtocolVersion, RootCertStore, StreamOwned, SupportedProtocolVersion, crypto,
@@ -27,9 +27,20 @@ struct Pair {
 
 impl Authority {
     fn new() -> Authority {
+        Authority(CertifiedIssuer::self_signed(Authority::params("root"), KeyPair::generate().unwrap()).unwrap())
+    }
+
+    /// An authority whose certificate this one signed.
+    fn intermediate(&self) -> Authority {
+        let (params, key) = (Authority::params("intermediate"), KeyPair::generate().unwrap());
+        Authority(CertifiedIssuer::signed_by(params, key, &self.0).unwrap())
+    }
+
+    fn params(name: &str) -> CertificateParams {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        Authority(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+        params.distinguished_name.push(DnType::CommonName, name);
+        params
     }
 
     /// A certificate for the loopback address.
@@ -118,6 +129,20 @@ fn both_versions_are_served() {
     let answer = plain.client("none").get("/v1/status");
     assert_eq!((answer.status, answer.header("strict-transport-security")), (200, None));
     plain.stop();
+    server.stop();
+}
+
+#[test]
+fn the_whole_chain_of_the_file_is_sent() {
+    let root = Authority::new();
+    let intermediate = root.intermediate();
+    let mut pair = intermediate.pair();
+    pair.certificate += &intermediate.0.pem();
+    let site = site_with(&pair);
+    let server = site.serve_with(FILES);
+    for version in [&version::TLS12, &version::TLS13] {
+        assert!(shows(&server, &root.caller(version), &pair), "{version:?}");
+    }
     server.stop();
 }
 
