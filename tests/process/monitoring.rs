@@ -13,6 +13,9 @@ use medfeed::store::{Batch, Writer};
 
 use super::client::{Client, connect, read_answer};
 use super::site::{SOON, Server, Site, conferences_of_version, wait_until, wait_until_every};
+use crate::harness::scope;
+use medfeed::model::time::now;
+use medfeed::store::Writer;
 
 /// Serves with an admin listener, whose address the log tells; returns a client of it too.
 pub fn serve_watched(site: &Site, more: &[&str]) -> (Server, Client) {
@@ -407,6 +410,36 @@ fn the_log_tells_where_monitoring_is() {
     let server = site.serve_with("--log info");
     let log = server.stop_and_read();
     assert!(log.contains("stopping") && !log.contains("monitoring"), "nothing listens for monitoring: {log}");
+}
+
+#[test]
+fn a_lag_counts_from_the_newest_change_that_its_license_sees() {
+    const HOUR_S: i64 = 3600;
+    let site = Site::new();
+    let Loader { server, mut admin, mut client, id, token } = serve_a_loader(&site);
+    let behind = format!("medfeed_feed_behind_seconds{{license=\"all\",key=\"{id}\",dataset=\"conferences\"}}");
+    let mut seq = scrape(&mut admin)["medfeed_snapshot_seq"];
+    let mut next = |admin: &mut Client| {
+        let samples = wait_until("the next commit", SOON, || {
+            Some(scrape(admin)).filter(|samples| samples["medfeed_snapshot_seq"] > seq)
+        });
+        seq = samples["medfeed_snapshot_seq"];
+        samples
+    };
+    // An hour later there is a commit that the license does not see.
+    let writer = Writer::open(&site.db(), SOON).unwrap();
+    let mut edit = writer.begin_at(now().plus_s(HOUR_S)).unwrap();
+    edit.set_license("other", scope("journals"), None).unwrap();
+    edit.commit().unwrap();
+    drop(writer);
+    next(&mut admin);
+    assert!(client.get(&format!("/v1/conferences/changes?since={token}")).items().is_empty());
+    assert_eq!(scrape(&mut admin)[&behind], 0.0);
+    // The next commit has that time too: times of commits never descend.
+    site.import("conferences.jsonl", conferences_of_version(3, 1));
+    let samples = next(&mut admin);
+    assert!(samples[&behind] >= HOUR_S as f64, "{samples:#?}");
+    server.stop();
 }
 
 #[test]
