@@ -147,6 +147,16 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn who_waits_for_exports_of_others_waits_no_longer() {
+        let permits = Permits::new(1, 1);
+        let _others = permits.acquire(PermitKind::Export, "a").await.unwrap();
+        let begun = Instant::now();
+        let waited = timeout(Duration::from_secs(3600), permits.acquire(PermitKind::Export, "b")).await;
+        assert_eq!(waited.expect("it ends").unwrap_err().code, crate::api::Code::RateLimited);
+        assert_eq!(begun.elapsed().as_secs(), 30);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn work_of_each_kind_has_as_many_permits() {
         let permits = Permits::new(8, 2);
         for (kind, count) in [(PermitKind::Build, BUILDS), (PermitKind::CatchUp, CATCH_UPS)] {
