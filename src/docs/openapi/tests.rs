@@ -319,6 +319,26 @@ fn other_bodies_do_not_fit() {
     assert_valid(&document, "Conference", &widened);
 }
 
+#[test]
+fn ids_have_the_bounds_of_the_model() {
+    let document = sample();
+    let (min, max) = (Id::MIN.get(), Id::MAX.get());
+    assert_eq!((min, max), (1, (1 << 53) - 1));
+    let schema = validator(&document, "Id");
+    for (id, expected) in [
+        (json!(min), true),
+        (json!(max), true),
+        (json!(min - 1), false),
+        (json!(max + 1), false),
+        (json!(-1), false),
+        (json!(1.5), false),
+        (json!("1"), false),
+        (json!(null), false),
+    ] {
+        assert_eq!(schema.is_valid(&id), expected, "{id}");
+    }
+}
+
 fn validator(document: &Value, schema: &str) -> jsonschema::Validator {
     let root = json!({"$ref": format!("#/components/schemas/{schema}"), "components": document["components"]});
     jsonschema::options().should_validate_formats(true).build(&root).unwrap()
