@@ -178,6 +178,33 @@ fn two_digits(text: &str) -> Option<i8> {
 mod tests {
     use super::*;
 
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn time_since_boot_is_the_boot_clocks() {
+        let kernels = || Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap();
+        let before = kernels();
+        let shown = since_boot();
+        assert!((before..=kernels()).contains(&shown), "{shown:?} after {before:?}");
+    }
+
+    /// The same in a time namespace whose boot clock is a day ahead, as on a machine that was suspended for a day.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn time_since_boot_includes_suspend() {
+        let suspended = |program: &std::ffi::OsStr| {
+            let mut command = std::process::Command::new("unshare");
+            command.args(["--map-root-user", "--time", "--boottime", "86400"]).arg(program);
+            command
+        };
+        if !suspended("true".as_ref()).output().is_ok_and(|done| done.status.success()) {
+            println!("skipped: no time namespace can be created here");
+            return;
+        }
+        let mut same = suspended(std::env::current_exe().unwrap().as_os_str());
+        let done = same.args(["--exact", "model::time::tests::time_since_boot_is_the_boot_clocks"]).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+    }
+
     #[test]
     fn a_time_has_the_date_of_its_second() {
         let cases = [
