@@ -491,20 +491,27 @@ fn tokens_of_a_lost_time_end_once_the_origin_says_so() {
     place.once(&site);
     let backup = site.path("copy.redb");
     fs::copy(site.db(), &backup).unwrap();
-    // A commit that is never published, and a token for it.
-    commit(&site, 1);
+    // A commit of some records that is never published, and two tokens that need it: of the feed's end, and of an entry before it.
+    site.import("conferences.jsonl", conferences_of_version(3, 1));
     let serving = site.serve();
-    let lost = serving.client(&key).get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
+    let mut client = serving.client(&key);
+    let end = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
+    let page = client.get("/v1/conferences/changes?updated_since=2000-01-01&limit=1").json();
+    let lost =
+        [&end, page["next_sync_token"].as_str().unwrap()].map(|token| format!("/v1/conferences/changes?since={token}"));
     serving.stop();
     fs::copy(&backup, site.db()).unwrap();
     let node = Replica { site: Site::new(), url: place.url.clone() };
     let (server, _) = replicas::serve(&node, STRICT);
     let mut client = server.client(&key);
-    let target = format!("/v1/conferences/changes?since={lost}");
-    assert_eq!(client.get(&target).status, 503, "the origin may have it");
+    for target in &lost {
+        assert_eq!(client.get(target).status, 503, "the origin may have it");
+    }
     let _publisher = place.start(&site, LIVELY);
-    wait_until("410", SOON, || (client.get(&target).status == 410).then_some(()));
-    assert_eq!(client.get(&target).problem(), "resync_required");
+    for target in &lost {
+        wait_until("410", SOON, || (client.get(target).status == 410).then_some(()));
+        assert_eq!(client.get(target).problem(), "resync_required");
+    }
     server.stop();
 }
 
