@@ -179,7 +179,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for ProblemStream<S> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
     use super::*;
+    use crate::api::Settings;
+    use crate::serve::Watcher;
+    use crate::store::Writer;
 
     #[test]
     fn the_preface_of_http_2_is_found_in_any_pieces() {
@@ -221,6 +228,36 @@ mod tests {
         for (bytes, expected) in cases {
             let found = foreign_error(bytes).map(|status| status.as_u16());
             assert_eq!(found, expected, "{}", String::from_utf8_lossy(bytes));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_problem_is_sent_once_in_any_pieces() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("feed.redb");
+        Writer::open_or_create(&database, Duration::ZERO).unwrap().begin().unwrap().commit().unwrap();
+        let watcher = Watcher::open(&database, Duration::ZERO).unwrap();
+        let service = Arc::new(Service::new(Settings::of("http://feed.example"), Arc::new(watcher)));
+        // The number of bytes that the socket takes at once.
+        for at_once in [1, 7, 64, 100, 4096] {
+            let (caller, server) = duplex(at_once);
+            let mut stream = ProblemStream::new(server, Arc::clone(&service), false);
+            let respond = async move {
+                // It fails if the caller does not read to the end.
+                let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").await;
+                drop(stream);
+            };
+            let receive = async move {
+                let mut received = String::new();
+                caller.take(10_000).read_to_string(&mut received).await.unwrap();
+                received
+            };
+            let ((), received) = tokio::join!(respond, receive);
+            let (head, body) = received.split_once("\r\n\r\n").unwrap();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            assert_eq!(length, Some(body.len().to_string().as_str()), "{at_once} at once: {received}");
+            let problem: serde_json::Value = serde_json::from_str(body).unwrap();
+            assert_eq!(problem["status"], 400, "{at_once} at once");
         }
     }
 }
