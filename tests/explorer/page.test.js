@@ -89,6 +89,7 @@ test('days in words', () => {
 
 test('cells of the lists', () => {
 	for (const [range, expected] of [[{min_weeks: 2, max_weeks: 4}, '2 to 4 weeks'], [{min_weeks: 3, max_weeks: 3}, '3 weeks'], [{min_weeks: 0, max_weeks: 5}, '0 to 5 weeks'], [{min_weeks: null, max_weeks: 5}, '5 weeks'],
+		[{min_weeks: 1, max_weeks: 1}, '1 week'], [{min_weeks: 0, max_weeks: 1}, '0 to 1 week'], [{min_weeks: 1, max_weeks: 2}, '1 to 2 weeks'],
 		[{min_weeks: 2, max_weeks: null}, '2 weeks'], [{min_weeks: null, max_weeks: null}, null], [undefined, null]]) assert.equal(columns.weeks(range), expected, JSON.stringify(range));
 	for (const [record, expected] of [[{city: 'Bonn', country: 'Germany'}, 'Bonn, Germany'], [{city: null, country: 'Germany'}, 'Germany'], [{city: 'Bonn'}, 'Bonn'], [{}, null]]) assert.equal(columns.place(record), expected);
 	const record = {id: 5, name: 'A', abbv: 'A', year: 2027, abstract_due_date: '2027-02-01', abstract_due_date_status: 'estimated', late_breaking_due_date: '2027-03-01', late_breaking_due_date_status: 'confirmed'};
@@ -105,6 +106,26 @@ test('cells of the lists', () => {
 	assert.deepEqual(columns.columnsOf('journals', {}).slice(1).map(({cell}) => cell(journal)), ['P', 'open', '0', 1.5, '1 to 2 weeks']);
 	const months = ['2026-12-31', '2027-01-01'].map(date => ({record, kind: 'abstract', date, confidence: 'copied'}));
 	assert.deepEqual(all(columns.Deadlines({of: months, day: '2026-12-31'}), 'h3').map(words), ['December 2026 1', 'January 2027 1']);
+});
+
+test('the facts of a record', async context => {
+	context.mock.timers.enable({apis: ['Date'], now: new Date('2027-01-01T17:00:00Z')});
+	const {whole} = await load('views/record.js');
+	const facts = (dataset, record) => all(whole(dataset, {id: 1, organizations: [], tags: [], updated_at: '2026-12-31T10:20:30Z', ...record}), 'div').map(words);
+	const conference = {therapy_areas: ['X'], formats: {oral: true, poster: false, encore: null}, start_date: '2027-05-29', end_date: '2027-05-31', start_date_status: 'confirmed',
+		abstract_due_date: '2027-01-31', abstract_due_date_status: 'confirmed', late_breaking_due_date: '2027-03-02', late_breaking_due_date_status: 'estimated'};
+	const [abstracts, late, meeting, ...about] = facts('conferences', conference);
+	assert.match(abstracts, /^Abstracts due 31 Jan 2027 in 30 days confirmed/);
+	assert.match(late, /^Late-breaking abstracts due 2 Mar 2027 in 60 days estimated/);
+	assert.match(meeting, /^Meeting 29 – 31 May 2027 confirmed/);
+	assert.deepEqual(about, ['Therapy areas X', 'Formats Oral presentations: yes, Posters: no', 'Last change 31 Dec 2026, 10:20:30 UTC']);
+	assert.match(facts('conferences', {...conference, abstract_due_date: null, abstract_due_date_status: 'not_found'})[0], /^Abstracts due No date \S/);
+	// A number of 0 is a fact. Null is none.
+	const journal = {impact_factor: 0, impact_factor_year: 2025, citescore: 0, sjr: 0, h_index: 0, publishing: {apc_usd: 0, embargo_months: 0}, timelines: {accept_to_online: {min_weeks: 1, max_weeks: 1}}};
+	assert.deepEqual(facts('journals', journal), ['Impact factor 0 (2025)', 'CiteScore 0', 'SCImago Journal Rank 0', 'h-index 0', 'Article fee 0 US dollars', 'Embargo 0 months',
+		'Acceptance to publication online 1 week', 'Last change 31 Dec 2026, 10:20:30 UTC']);
+	const none = {impact_factor: null, impact_factor_year: 2025, citescore: null, sjr: null, h_index: null, publishing: {apc_usd: null, embargo_months: null}, timelines: {}};
+	assert.deepEqual(facts('journals', none), ['Last change 31 Dec 2026, 10:20:30 UTC']);
 });
 
 test('only web addresses become links', () => {

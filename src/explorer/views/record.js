@@ -44,7 +44,8 @@ const journal = ({publishing: {access, content_license, apc_usd, embargo_months}
 		fact('ISSN, print', record.issn_print), fact('ISSN, online', record.issn_online),
 		fact('Website', record.url && html`<${Out} href=${record.url} />`)])}`;
 
-const whole = (dataset, record) => html`${(dataset === 'journals' ? journal : conference)(record)}
+/** What is known of a record. */
+export const whole = (dataset, record) => html`${(dataset === 'journals' ? journal : conference)(record)}
 	<h2>Linked</h2>${facts([
 		fact('Organizations', record.organizations.length ? html`<ul>${record.organizations.map(one => html`<li><${Out} href=${one.url}>${one.name}<//>${one.abbv && ` (${one.abbv})`}</li>`)}</ul>` : null),
 		fact('Tags', record.tags.length ? html`<ul>${record.tags.map(tag => html`<li><a href=${link(dataset, {tag: `${tag.type}: ${tag.name}`})}>${tag.type}: ${tag.name}</a></li>`)}</ul>` : null),
