@@ -174,20 +174,26 @@ test('requests and their failures', async () => {
 		['GET', ROOT + 'journals?q=o%27n', 'Bearer k'], ['HEAD', ROOT + 'exports/journals?format=csv', 'Bearer k'], ['GET', ROOT + 'exports/journals?format=csv', 'Bearer k'], ['HEAD', ROOT + 'exports/journals', undefined]]);
 });
 
-test('a copy follows the feed, and is compared only with an export of its own moment', async () => {
+test('a copy follows the feed, and is compared only with an export of its own moment', async context => {
 	const {Copies} = await load('copies.js');
 	const records = Array.from({length: 2500}, (_, at) => ({id: at + 1, name: `Congress ${at}`, country: 'Japan', therapy_areas: [], organizations: [], tags: []}));
 	const text = list => list.map(record => JSON.stringify(record) + '\n').join('');
 	const headers = {'X-Sync-Token': 't0', 'X-Record-Count': '2500', 'Content-Type': 'application/jsonl'};
-	let release, digestOf = records, token = 't0', isStopped = false;
-	const waiting = new Promise(resolve => { release = resolve; }), {digest} = await load('model/prove.js');
+	let digestOf = records, token = 't0', held, isStopped = false;
+	const gate = () => { let open; return [new Promise(resolve => { open = resolve; }), open]; };
+	const [first, release] = gate(), [second, releaseSecond] = gate(), {digest} = await load('model/prove.js');
 	globalThis.fetch = async (url, {method, signal}) => {
-		if (method === 'HEAD') return new Response(null, {headers: {'X-Sync-Token': token, 'X-Records-Digest': await digest(digestOf)}});
+		if (method === 'HEAD') {
+			await held;
+			return new Response(null, {headers: {'X-Sync-Token': token, 'X-Records-Digest': await digest(digestOf)}});
+		}
 		if (url.includes('/exports/')) return new Response(text(records), {headers});
-		if (url.includes('since=t0')) return waiting;
+		if (url.includes('since=t0')) return first;
+		if (url.includes('since=t1')) return second;
 		await new Promise((_, reject) => signal.addEventListener('abort', () => { isStopped = true; reject(signal.reason); }));
 	};
 	const copies = new Copies('k'), kept = copies.of('conferences'), seen = [];
+	context.after(() => copies.stop());
 	const reached = what => new Promise(resolve => {
 		const check = () => what() && resolve();
 		copies.subscribe(check);
@@ -207,6 +213,14 @@ test('a copy follows the feed, and is compared only with an export of its own mo
 	await reached(() => kept.log.size === 2);
 	[digestOf, token] = [[changed[0], ...records.slice(2)], 't1'];
 	assert.deepEqual([seen, kept.index.size, (await kept.prove()).isEqual], [['changed 1', 'removed 2'], 2499, true]);
+	// The copy moves on while the export is asked for: it is compared as it was.
+	let answerHead;
+	[held, answerHead] = gate();
+	const proof = kept.prove();
+	releaseSecond(new Response(JSON.stringify({data: [{id: 3, deleted: true}], has_more: true, next_sync_token: 't2'})));
+	await reached(() => kept.follower.token === 't2' && kept.log.size === 3);
+	answerHead();
+	assert.equal((await proof).isEqual, true, 'a copy that moved on');
 	await new Promise(resolve => setTimeout(resolve));
 	copies.stop();
 	await new Promise(resolve => setTimeout(resolve));
@@ -240,4 +254,27 @@ test('what the server says of a demo', async () => {
 		globalThis.fetch = async () => answer();
 		assert.deepEqual(await readDemo(), expected);
 	}
+});
+
+test('a change is shown beside the first edit that it can come from', async () => {
+	const {Rows} = await load('views/demo.js');
+	const rows = new Rows(['wide', 'narrow']), edits = [{number: 1, ids: [7]}];
+	const edit = (number, now, ...ids) => { edits.push({number, ids}); rows.turn(edits, now); };
+	const arrives = (side, id, at) => rows.waiting.push({side, change: {id, before: {}, after: {}}, at});
+	const shown = () => rows.rows.map(({edit, sides}) => [edit?.number, ...sides.map(changes => changes.map(({id}) => id).join())]);
+	rows.turn(edits, 0);
+	assert.deepEqual(shown(), [], 'edits of before the page was opened');
+	edit(2, 1000, 7);
+	edit(3, 2000, 7, 8);
+	arrives(0, 7, 2100);
+	arrives(1, 8, 2200);
+	rows.turn(edits, 2300);
+	assert.deepEqual(shown(), [[3, '', '8'], [2, '7', '']]);
+	// Three seconds after an edit, a change is of another one.
+	arrives(1, 7, 4000);
+	arrives(0, 9, 4000);
+	rows.turn(edits, 7000);
+	assert.deepEqual(shown(), [[3, '', '8,7'], [2, '7', '']], 'a change waits for the words of its edit');
+	rows.turn(edits, 7001);
+	assert.deepEqual(shown(), [[undefined, '9', ''], [3, '', '8,7'], [2, '7', '']], 'an edit of somebody else');
 });

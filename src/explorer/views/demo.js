@@ -29,7 +29,7 @@ export async function readDemo() {
 }
 
 /** The rows of the log: the curator's edits, each with the changes that every license received. */
-class Rows {
+export class Rows {
 	constructor(sides) {
 		Object.assign(this, {sides, rows: [], waiting: [], seen: null});
 	}

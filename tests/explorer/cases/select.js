@@ -6,8 +6,8 @@ const conference = (name, fields) => ({id: ++id, name, abbv: null, year: 2027, s
 	abstract_due_date: null, abstract_due_date_status: 'not_found', late_breaking_due_date: null, late_breaking_due_date_status: 'not_found', formats: {}, organizations: [], tags: [], ...fields});
 const CONFERENCES = [
 	conference('ESMO Congress', {abbv: 'ESMO', country: 'Spain', city: 'Madrid', therapy_areas: ['Oncology'], abstract_due_date: '2027-02-15', abstract_due_date_status: 'confirmed',
-		late_breaking_due_date: '2027-06-01', late_breaking_due_date_status: 'estimated', formats: {oral: true, poster: false, e_poster: null}}),
-	conference('World Conference on Lung Cancer', {country: 'USA', city: 'San Diego', therapy_areas: ['Oncology', 'Pulmonology'], abstract_due_date: '2027-01-20', abstract_due_date_status: 'estimated'}),
+		late_breaking_due_date: '2027-06-01', late_breaking_due_date_status: 'estimated', start_date_status: 'copied', formats: {oral: true, poster: false, e_poster: null}}),
+	conference('World Conference on Lung Cancer', {country: 'USA', city: 'San Diego', therapy_areas: ['Oncology', 'Pulmonology'], abstract_due_date: '2027-01-20', abstract_due_date_status: 'estimated', start_date_status: 'confirmed'}),
 	conference('Sjögren Symposium', {country: 'Czech Republic', city: 'Prague', year: 2028, therapy_areas: ['Rheumatology'], organizations: [{id: 1, name: 'European Alliance', abbv: 'EULAR'}]}),
 	conference('Lung Days', {country: 'Germany', therapy_areas: ['Pulmonology'], abstract_due_date: '2026-12-31', abstract_due_date_status: 'confirmed',
 		late_breaking_due_date: '2027-01-05', late_breaking_due_date_status: 'copied', tags: [{id: 1, type: 'Audience', name: 'Nurses'}]}),
@@ -38,6 +38,8 @@ export const cases = [
 		is(counts(all, 'area'), 'Oncology 3, Pulmonology 2, Rheumatology 1');
 		is(counts(all, 'year'), '2027 3, 2028 1');
 		is(counts(all, 'format'), 'oral 1');
+		is(counts(all, 'dates'), 'not_found 3, confirmed 1, copied 1');
+		is(answer(model, {facets: {dates: ['confirmed', 'copied']}}).names, 'ESMO World');
 		const some = answer(model, {facets: {region: ['Europe'], area: ['Oncology']}});
 		is([some.total, some.names], [1, 'ESMO']);
 		is(counts(some, 'region'), 'Americas 1, Asia 1, Europe 1!');
@@ -99,7 +101,7 @@ export const cases = [
 		is(ask(index), ask(again));
 	}],
 	['journals', (model, is) => {
-		const journal = (id, name, publisher, access, apc_usd) => ({id, name, abbv: null, publisher, issn_print: '1234-5678', publishing: {access, apc_usd, content_license: 'CC BY'}, timelines: {}, organizations: [], tags: []});
+		const journal = (id, name, publisher, access, apc_usd) => ({id, name, abbv: null, publisher, issn_print: '1234-5678', issn_online: `8765-432${id}`, publishing: {access, apc_usd, content_license: 'CC BY'}, timelines: {}, organizations: [], tags: []});
 		const index = new model.search.Index('journals');
 		index.add([journal(1, 'Annals', 'Elsevier', 'hybrid', 3000), journal(2, 'Blood', 'ASH', 'open', 0), journal(3, 'Cell', 'Elsevier', null, null)]);
 		const found = given => model.question.select(index, {...model.question.firstQuestion('journals'), ...given}, TODAY);
@@ -108,6 +110,7 @@ export const cases = [
 		is(counts(found({}), 'publisher'), 'Elsevier 2, ASH 1');
 		is(found({facets: {access: ['open', 'hybrid'], publisher: ['Elsevier']}}).records.map(({name}) => name), ['Annals']);
 		is(found({words: '1234-5678 cell'}).total, 1);
+		is(found({words: '8765-4322'}).records.map(({name}) => name), ['Blood']);
 		is(found({sort: 'fee', descending: true}).records.map(({id}) => id), [1, 2, 3]);
 	}],
 
