@@ -84,8 +84,15 @@ fn a_key_shows_what_its_license_sees() {
         browser.wait_for(&format!("//tbody/tr[1]//a[.='{first}']"));
     }
 
+    // A record that is opened right after typing keeps its address. The list would change it after 300 ms.
+    let address = browser.js_async(
+        "const words = document.getElementById('words'); words.value = 'oncol'; \
+         words.dispatchEvent(new Event('input', {bubbles: true})); location.hash = '#/conferences/5'; \
+         setTimeout(() => arguments[0](location.hash), 300)",
+    );
+    assert_eq!(address, "#/conferences/5");
+
     // A record, and what leads on from it.
-    browser.view("#/conferences/5");
     browser.wait_for("//h1[.='Conference 5']");
     browser.wait_for("//main[contains(., 'under review by the service operator')]");
     browser.wait_for_js("the focus is at the heading", "return document.activeElement.tagName === 'H1'");
@@ -349,6 +356,28 @@ fn past_its_limit_the_page_asks_the_api() {
     browser.click("//a[.='Next page']");
     browser.wait_for("//h2[contains(., '100 records on this page, more follow')]");
     browser.wait_for_js("the focus is at the page's head", "return document.activeElement.className === 'results'");
+    // Another filter begins at the first page again.
+    browser.fill("//input[@name='year']", "2026\u{e007}");
+    browser.wait_for("//div[@aria-busy='false']//h2[contains(., '100 records, more follow')]");
+
+    // An answer that arrives late does not replace the answer to a newer request.
+    browser.js(
+        "const ask = fetch; \
+         window.fetch = (url, options) => !url.includes('q=late') ? ask(url, options) : new Promise(resolve => { \
+             window.release = async read => { \
+                 const response = await ask(url, options), body = await response.json(); \
+                 resolve(Object.assign(response, {json: async () => body})); \
+                 setTimeout(read); \
+             }; \
+         })",
+        &[],
+    );
+    browser.fill("//input[@name='q']", "late\u{e007}");
+    browser.wait_for_js("the request", "return !!window.release");
+    browser.click("//button[.='Clear']");
+    browser.wait_for("//div[@aria-busy='false']//h2[contains(., '100 records, more follow')]");
+    browser.js_async("window.release(arguments[0])");
+    assert_eq!(browser.text("//h2[@class='results']"), "100 records, more follow");
     browser.expect_quiet_console(&[400]);
 }
 
