@@ -1,5 +1,6 @@
 //! The rounds of `medfeed pull`: catching up, comparing, following, and retries, with a copy in memory.
 
+use std::sync::mpsc;
 use std::time::Duration;
 
 use medfeed::model::Dataset::{self, Conferences, Journals};
@@ -10,6 +11,7 @@ use medfeed::pull::follow::{Plan, Pull, Report};
 use medfeed::pull::verify::{Verdict, verify};
 
 use super::scripted::{MemoryCopy, Notes, Reply, Scripted};
+use super::site::SOON;
 
 const ONE: &str = "{\"id\":1}";
 const TWO: &str = "{\"id\":2}";
@@ -396,4 +398,66 @@ fn a_copy_with_a_fault_is_loaded_and_compared_again() {
             }
         }
     }
+}
+
+#[test]
+fn news_of_one_dataset_begins_the_next_round_at_once() {
+    for (name, dataset) in [("conferences", Conferences), ("journals", Journals)] {
+        let service = Scripted::new(move |asked, before| match before {
+            2.. => revoked(),
+            _ if asked.line.contains(name) => Reply::page(TWO, false, "t1"),
+            _ => Reply::page("", false, "t0"),
+        });
+        let (done, ended) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut copy = MemoryCopy::default();
+            for dataset in Dataset::ALL {
+                copy.datasets.extend(MemoryCopy::of(dataset, "t0", &[1], now().unix_s()).datasets);
+            }
+            let every = Duration::from_hours(1);
+            let (_, asked) = followed(&service, &mut copy, &plan(&Dataset::ALL, false), every);
+            let _ = done.send(asked);
+        });
+        // The pause without news is an hour.
+        let asked = ended.recv_timeout(SOON).expect("the next round begins at once");
+        let token = if dataset == Conferences { "t1" } else { "t0" };
+        let expected = [
+            "GET conferences/changes?since=t0".to_owned(),
+            "GET journals/changes?since=t0".to_owned(),
+            format!("GET conferences/changes?since={token}&wait=60"),
+        ];
+        assert_eq!(asked, expected, "news of {name}");
+    }
+}
+
+#[test]
+fn a_named_dataset_that_leaves_the_license_stays_in_the_copy_and_others_are_followed_on() {
+    let mut rounds = 0;
+    let service = Scripted::new(move |asked, _| {
+        if asked.line.contains("conferences") {
+            return Reply::problem(403, "dataset_not_licensed");
+        }
+        rounds += 1;
+        if rounds > 3 { revoked() } else { Reply::page("", false, "t0") }
+    });
+    let mut copy = MemoryCopy::of(Conferences, "t0", &[1], now().unix_s());
+    copy.datasets.extend(MemoryCopy::of(Journals, "t0", &[1], now().unix_s()).datasets);
+    let (client, notes, mut reports) = (service.client(), Notes::default(), Vec::new());
+    let mut pull = Pull { server: &client, copy: &mut copy, events: &notes };
+    let every = Duration::from_millis(1);
+    let Err(error) = pull.follow(&plan(&Dataset::ALL, true), every, &mut |report| reports.push(report.dataset));
+    assert!(matches!(error, PullError::Refused(_)), "{error:?}");
+    assert_eq!(reports, [Journals; 3]);
+    assert_eq!(notes.0.take(), ["conferences: not in the license, skipped; its records stay in the copy"]);
+    assert_eq!(copy.datasets["conferences"].records.len(), 1);
+}
+
+#[test]
+fn changes_count_once_they_are_saved() {
+    let service = Scripted::new(|_, _| Reply::page(&format!("{ONE},{TWO}"), false, "t1"));
+    let mut copy = MemoryCopy { failing_pages: 1, ..copy_of_one() };
+    let (result, reports, notes) = once(&service, &mut copy, &plan(&[Conferences], true));
+    result.unwrap();
+    assert!(notes.len() == 1 && notes[0].starts_with("a deadlock; trying again"), "{notes:?}");
+    assert_eq!((service.take().len(), reports[0].done.entries, reports[0].records), (2, 2, 2));
 }

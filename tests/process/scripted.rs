@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use data_encoding::BASE64;
 use flate2::Compression;
@@ -180,6 +181,8 @@ pub struct MemoryCopy {
     pub spoils_loads: bool,
     /// The fault of derived tables, until the next load.
     pub fault: Option<String>,
+    /// The pages that fail before one is applied, with an error that passes.
+    pub failing_pages: u32,
 }
 
 /// A dataset of a [`MemoryCopy`].
@@ -211,6 +214,10 @@ impl PullTarget for MemoryCopy {
     }
 
     fn apply(&mut self, dataset: Dataset, page: &FeedPage, _: &dyn Events) -> Result<(), PullError> {
+        if self.failing_pages > 0 {
+            self.failing_pages -= 1;
+            return Err(PullError::Failed { message: "a deadlock".to_owned(), retry_after: Some(Duration::ZERO) });
+        }
         self.done.push(format!("apply {dataset} {}", page.token));
         let held = self.datasets.get_mut(dataset.as_str()).unwrap();
         for entry in &page.entries {
