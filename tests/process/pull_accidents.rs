@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use super::pulled::{Pulled, exported};
 use super::site::{Process, SOON, Site, conferences_of_version, wait_until};
@@ -44,10 +45,12 @@ fn what_the_service_refuses_leaves_the_copy() {
         assert_eq!(pulled.content("conferences"), before, "{key}");
     }
     // A file's key goes before the variable's.
-    let file = pulled.site.write("key.txt", format!("{}\n", pulled.key));
-    let args = format!("--key-file {}", file.display());
-    let output = pulled.command(&pulled.url(), &args).env("MEDFEED_KEY", unknown).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    for (before, after) in [("", ""), ("", "\n"), ("", "\r\n"), (" \t", " \n\n")] {
+        let file = pulled.site.write("key.txt", format!("{before}{}{after}", pulled.key));
+        let args = format!("--key-file {}", file.display());
+        let output = pulled.command(&pulled.url(), &args).env("MEDFEED_KEY", unknown).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{after:?}: {output:?}");
+    }
 }
 
 #[test]
@@ -180,6 +183,33 @@ fn one_pull_at_a_time_works_on_a_copy() {
 }
 
 #[test]
+fn a_pull_that_waited_for_the_lock_uses_the_copy_that_is_there_now() {
+    let pulled = pulled_site();
+    pulled.pull("");
+    let [made, lock] = ["made.sqlite", "copy.sqlite.lock"].map(|name| pulled.site.path(name));
+    let run = || {
+        fs::rename(&pulled.copy, &made).unwrap();
+        let held = fs::File::create(&lock).unwrap();
+        held.lock().unwrap();
+        let mut command = pulled.command(&pulled.url(), "");
+        let mut pull = Process::spawn(command.stdout(Stdio::null()).stderr(Stdio::null()));
+        let files = format!("/proc/{}/fd", pull.id());
+        wait_until("the pull waits for the lock", SOON, || {
+            let mut files = fs::read_dir(&files).into_iter().flatten().flatten();
+            let has_lock_file = files.any(|file| fs::read_link(file.path()).is_ok_and(|path| path == lock));
+            (has_lock_file || pull.ended_within(Duration::ZERO).is_some()).then_some(())
+        });
+        fs::rename(&made, &pulled.copy).unwrap();
+        drop(held);
+        pull.ended_within(SOON).and_then(|status| status.code())
+    };
+    // It waits for a second. A loaded machine may take longer.
+    let code = wait_until("a pull that gets the lock", SOON, || Some(run()).filter(|code| *code != Some(1)));
+    assert_eq!(code, Some(0));
+    pulled.assert_equal("conferences");
+}
+
+#[test]
 fn a_full_disk_leaves_the_copy_as_it_was() {
     let pulled = pulled_site();
     pulled.pull("");
@@ -241,6 +271,7 @@ fn a_comparison_notices_and_mends_what_was_changed() {
         ("INSERT INTO conference_tags VALUES (-9223372036854775807 - 1, 3)", "a link of a missing record"),
         ("INSERT INTO therapy_areas VALUES (x'00ff')", "no record links to"),
         ("UPDATE organizations SET name = 'Other'", "`organizations` does not fit the records that link to `7`"),
+        ("DELETE FROM organizations", "`organizations` lacks `7`"),
         ("INSERT INTO therapy_areas VALUES ('Stray')", "no record links to"),
         ("INSERT INTO conferences_search (conferences_search) VALUES ('delete-all')", "full-text index"),
     ];
@@ -311,6 +342,24 @@ fn a_followed_copy_is_compared_once_a_day() {
         follower.kill();
         assert_eq!(elsewhere(), [if is_due { "0" } else { "1" }], "{verified_at}");
     }
+}
+
+#[test]
+fn a_follower_tells_the_result_of_a_comparison() {
+    let pulled = pulled_site();
+    pulled.pull("");
+    let told = pulled.site.path("told");
+    let mut command = pulled.command(&pulled.url(), "--follow --every 10ms --verify");
+    let _follower = Process::spawn(command.stdout(fs::File::create(&told).unwrap()));
+    let await_told = |expected: &str| {
+        wait_until(expected, SOON, || fs::read_to_string(&told).unwrap().contains(expected).then_some(()));
+    };
+    await_told("conferences: nothing new, 300 records; equal to the service's\n");
+    await_told("journals: nothing new, 1 record; equal to the service's\n");
+    // Later rounds do not compare, and are told if they bring changes.
+    pulled.site.import("conferences.jsonl", "{\"id\":7,\"deleted\":true}\n");
+    await_told("conferences: 1 change applied, 299 records\n");
+    assert_eq!(fs::read_to_string(&told).unwrap().lines().count(), 3);
 }
 
 #[test]
