@@ -122,5 +122,6 @@ mod tests {
         }
         let metric = columns(Dataset::Journals).iter().find(|column| column.column == "impact_factor").unwrap();
         assert_eq!(cell_of(metric, &json!({"impact_factor": 12})), Cell::Number(12.0));
+        assert_eq!(cell_of(metric, &json!({"impact_factor": 0})), Cell::Number(0.0));
     }
 }

@@ -95,13 +95,21 @@ fn a_person_finds_typed_columns_links_words_and_answers() {
     for (sql, expected) in cases {
         assert_eq!(pulled.column(sql), expected, "{sql}");
     }
+    // A renamed tag is found by its new name alone.
+    pulled.site.import("tags.jsonl", "{\"id\":3,\"type\":\"Audience\",\"name\":\"Nurses\"}\n");
+    pulled.settle("conferences", "");
+    for (word, expected) in [("nurses", &["5000", "5001"][..]), ("doctors", &[])] {
+        let sql =
+            format!("SELECT rowid FROM conferences_search WHERE conferences_search MATCH '{word}' ORDER BY rowid");
+        assert_eq!(pulled.column(&sql), expected, "{word}");
+    }
     // What no record carries any more goes; what a journal carries stays.
     pulled.site.import("conferences.jsonl", "{\"id\":5000,\"deleted\":true}\n{\"id\":5001,\"deleted\":true}\n");
     pulled.settle("conferences", "");
     assert_eq!(pulled.column("SELECT name FROM organizations"), ["Shared Society"]);
     assert_eq!(pulled.column("SELECT name FROM tags"), [""; 0]);
     assert_eq!(pulled.column("SELECT count(*) FROM therapy_areas WHERE name LIKE 'Rare%'"), ["0"]);
-    assert_eq!(pulled.column("SELECT rowid FROM conferences_search WHERE conferences_search MATCH 'doctors'"), [""; 0]);
+    assert_eq!(pulled.column("SELECT rowid FROM conferences_search WHERE conferences_search MATCH 'nurses'"), [""; 0]);
     // A renamed organization comes back with its records.
     pulled.site.import("organizations.jsonl", "{\"id\":9,\"name\":\"Renamed\"}\n");
     pulled.settle("journals", "");

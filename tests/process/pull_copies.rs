@@ -180,6 +180,14 @@ fn an_export_replaces_a_copy_of_any_length() {
                 load(&mut *copy, Conferences, "t0", &named(1..=1000, "a"), false);
                 assert_eq!(apply(&mut *copy, "t2", &changed).len(), 1000);
                 assert_holds(&mut *copy, "t2", &named(1..=1000, "b"), kind);
+                // Other versions of records that are held.
+                for (rewrite_all, name) in [(false, "c"), (true, "d")] {
+                    let export = [named(1..=1000, "b"), named([1, 500, 1000], name)].into_iter().flatten().collect();
+                    let mut told = load(&mut *copy, Conferences, "t3", &export, rewrite_all);
+                    told.sort_unstable();
+                    assert_eq!(told, [1, 500, 1000], "{kind} {rewrite_all}: what changed is told");
+                    assert_holds(&mut *copy, "t3", &export, kind);
+                }
             });
         }
     });

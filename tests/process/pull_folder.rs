@@ -17,7 +17,7 @@ fn pulled_site() -> Pulled {
     site.import("conferences.jsonl", conferences_of_version(700, 0));
     site.import(
         "journals.jsonl",
-        "{\"id\":1,\"name\":\"=Formula, \\\"quoted\\\"\",\"impact_factor\":12.50,\"publishing\":{\"access\":\"open\"},\
+        "{\"id\":1,\"name\":\"=Formula, \\\"quoted\\\"\",\"impact_factor\":12.50,\"publishing\":{\"access\":\"open\",\"apc_usd\":0},\
          \"timelines\":{\"accept_to_print\":{\"max_weeks\":1e-7}},\"tags\":[{\"id\":1,\"type\":\"T\",\"name\":\"N\",\"category\":null}]}\n",
     );
     let mut pulled = Pulled::new(site);
