@@ -82,6 +82,7 @@ impl Read for Download<'_> {
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
+    use std::time::Duration;
 
     use super::*;
 
@@ -153,6 +154,28 @@ mod tests {
             let expected = if is_whole { (length - first).div_ceil(piece) } else { u64::from(MAX_ATTEMPTS - 1) };
             assert_eq!(connections.into_inner(), expected, "{piece} of {length}");
         }
+    }
+
+    #[test]
+    fn the_error_of_an_attempt_is_passed_to_the_next_one() {
+        let asked = RefCell::new(Vec::new());
+        let resume = |at, failures: u32, error: &PullError| {
+            let PullError::Failed { message, retry_after } = error else { panic!("{error:?}") };
+            asked.borrow_mut().push((message.clone(), *retry_after));
+            match failures {
+                3.. => Ok(Some(cut(at, FILE.len(), false))),
+                _ => Err(PullError::Failed {
+                    message: "overloaded".to_owned(),
+                    retry_after: (failures == 1).then_some(Duration::from_secs(7)),
+                }),
+            }
+        };
+        let mut download = Download::new(cut(0, 5, false), length(), Box::new(resume));
+        assert_eq!(io::read_to_string(&mut download).unwrap().as_bytes(), FILE);
+        drop(download);
+        let broken = "the export broke off after 16 % (unexpected end of file)";
+        let expected = [(broken, None), ("overloaded", Some(Duration::from_secs(7))), ("overloaded", None)];
+        assert_eq!(asked.into_inner(), expected.map(|(message, retry_after)| (message.to_owned(), retry_after)));
     }
 
     #[test]

@@ -103,7 +103,7 @@ fn not_regular() -> io::Error {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{chown, symlink};
 
     use super::*;
 
@@ -130,6 +130,21 @@ mod tests {
             let _ = fs::remove_file(&file);
             fs::remove_file(&draft).unwrap();
         }
+    }
+
+    #[test]
+    fn drafts_get_the_group_of_the_file_that_they_replace() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, draft) = (folder.path().join("a"), folder.path().join("a.new"));
+        fs::write(&file, "old").unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
+        let group = fs::metadata(&file).unwrap().gid() + 1;
+        if chown(&file, None, Some(group)).is_err() {
+            return eprintln!("skipped: only root can give a file to any group");
+        }
+        make_draft(&draft, &file).unwrap();
+        let found = fs::metadata(&draft).unwrap();
+        assert_eq!((found.gid(), found.mode() & 0o777), (group, 0o640));
     }
 
     #[test]

@@ -33,3 +33,31 @@ pub fn failure(path: &Path, error: &Error) -> PullError {
 pub fn no_copy(path: &impl std::fmt::Display) -> PullError {
     PullError::Unusable(format!("{path} is not a copy made by `medfeed pull`, and was not changed; give another path"))
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    #[test]
+    fn each_error_has_its_exit_code() {
+        // (SQLite's code, whether it may pass, the exit code, a part of the message)
+        let cases = [
+            (ffi::SQLITE_BUSY, true, 1, "another program holds a lock"),
+            (ffi::SQLITE_BUSY_SNAPSHOT, true, 1, "another program holds a lock"),
+            (ffi::SQLITE_LOCKED, true, 1, "another program holds a lock"),
+            (ffi::SQLITE_FULL, true, 1, "no space is left"),
+            (ffi::SQLITE_IOERR, true, 1, "check the disk"),
+            (ffi::SQLITE_READONLY, false, 4, "check the permissions"),
+            (ffi::SQLITE_CANTOPEN, false, 4, "check the permissions"),
+            (ffi::SQLITE_NOTADB, false, 4, "is not a copy"),
+            (ffi::SQLITE_CORRUPT, false, 4, "the copy is damaged"),
+        ];
+        for (code, may_pass, exit_code, part) in cases {
+            let error = failure(Path::new("copy.sqlite"), &Error::SqliteFailure(ffi::Error::new(code), None));
+            assert_eq!((error.may_pass(), error.exit_code()), (may_pass, exit_code), "{code}: {error}");
+            assert!(error.to_string().contains(part), "{code}: {error}");
+        }
+    }
+}
