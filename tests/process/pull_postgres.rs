@@ -1,6 +1,7 @@
 //! `medfeed pull` into PostgreSQL, against a real server.
 
 use std::collections::HashMap;
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -475,6 +476,13 @@ fn what_the_database_refuses_is_told_and_leaves_the_copy() {
         assert_eq!(found.lines.len(), 1200);
         assert!(found.lines[1198] == before.as_ref().unwrap().lines[1198], "{code}: the page was written in part");
     }
+    // What an administrator cancels is tried again. The first message suffices.
+    kept.tamper(&format!("ALTER DATABASE {} SET x.code = '57014'", kept.database));
+    let mut pull = Process::spawn(kept.pulled.command(&kept.pulled.url(), "").stderr(Stdio::piped()));
+    let mut line = String::new();
+    BufReader::new(pull.child().stderr.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains(": refused; trying again in "), "{line}");
+    pull.kill();
     kept.tamper("DROP TRIGGER refuse ON conferences; DROP FUNCTION refuse");
     kept.pulled.pull("");
     kept.assert_equal("conferences");

@@ -207,6 +207,19 @@ mod tests {
                 _ => panic!("{text}: {read:?}"),
             }
         }
+        // (the certificates in the address, those of the option, those that are trusted)
+        let cases = [
+            (None, None, None),
+            (None, Some("b.pem"), Some("b.pem")),
+            (Some("a.pem"), None, Some("a.pem")),
+            (Some("a.pem"), Some("b.pem"), Some("a.pem")),
+        ];
+        for (named, given, expected) in cases {
+            let named = named.map(|file| format!("?sslrootcert={file}")).unwrap_or_default();
+            let mut address: PostgresAddress = format!("postgres://localhost/x{named}").parse().unwrap();
+            address.trust(given.map(Path::new));
+            assert_eq!(address.roots.as_deref(), expected.map(Path::new), "{named} {given:?}");
+        }
         for (length, is_valid) in [(1, true), (63, true), (64, false)] {
             let text = format!("postgres://localhost/x?schema={}", "a".repeat(length));
             assert_eq!(text.parse::<PostgresAddress>().is_ok(), is_valid, "a name of {length} bytes");

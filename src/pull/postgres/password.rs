@@ -77,7 +77,25 @@ fn fields_of(line: &str) -> Vec<(String, bool)> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
+
+    #[test]
+    fn a_file_that_others_can_open_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pgpass");
+        fs::write(&file, "text").unwrap();
+        let modes = [(0o600, true), (0o400, true), (0o640, false), (0o620, false), (0o604, false), (0o602, false)];
+        for (mode, is_read) in modes {
+            fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+            match read(&file) {
+                Ok(text) => assert!(is_read && text == "text", "{mode:o}"),
+                Err(message) => assert!(!is_read && message.contains("others can read it"), "{mode:o}: {message}"),
+            }
+        }
+    }
 
     #[test]
     fn passwords_are_found_as_psql_finds_them() {
