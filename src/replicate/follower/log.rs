@@ -456,6 +456,29 @@ mod tests {
     }
 
     #[test]
+    fn all_parts_of_a_state_are_read_in_order() {
+        let log = TestLog::new(ID);
+        let parts: Vec<PartRef> = (0..9).map(|index| log.put_part(1, "0123456789abcdef", index)).collect();
+        let read = |count: usize| {
+            let mut names = Vec::new();
+            let result = reader(&log).parts(&parts[..count], &mut |part, changes| {
+                assert_eq!(changes, b"rows");
+                names.push(part.name.clone());
+                Ok(())
+            });
+            (names, shown(result))
+        };
+        let names = |count: usize| parts[..count].iter().map(|part| part.name.clone()).collect::<Vec<_>>();
+        for count in 0..=parts.len() {
+            assert_eq!(read(count), (names(count), "()".to_owned()));
+        }
+        for bad in (0..parts.len()).rev() {
+            log.bucket().put(&parts[bad].name, b"damaged").unwrap();
+            assert_eq!(read(parts.len()), (names(bad), format!("Object {}", parts[bad].name)));
+        }
+    }
+
+    #[test]
     fn the_next_entry_has_the_next_slot_and_the_right_parent() {
         let (log, hashes) = TestLog::up_to(3);
         let next = |slot: u64, hash, id| {
