@@ -87,4 +87,14 @@ mod tests {
         assert!((0..5000).all(|seq| !ahead.is_lost(seq, Duration::ZERO)));
         assert!(ahead.seqs.len() <= MAX_SEQS);
     }
+
+    #[test]
+    fn as_many_seqs_as_are_remembered_are_found_lost() {
+        let (mut ahead, ms) = (AheadTokens::default(), Duration::from_millis);
+        assert!((1..).take(MAX_SEQS).all(|seq| !ahead.is_lost(seq, ms(5))));
+        for (began, expected) in [(6, false), (7, false), (8, true)] {
+            ahead.note_heartbeat(ms(began), 0, true);
+            assert!((1..).take(MAX_SEQS).all(|seq| ahead.is_lost(seq, ms(began)) == expected), "{began}");
+        }
+    }
 }

@@ -221,6 +221,15 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_below_a_second_is_kept() {
+        let ms = Duration::from_millis;
+        let status = ReplicaStatus::new(FollowLimits::new(ms(10), None));
+        status.note_end_seen(since_boot() - ms(20));
+        status.note_end_served();
+        assert!(matches!(status.unfit(), Some(Unfit::Stale(age)) if age >= ms(20)));
+    }
+
+    #[test]
     fn a_stale_or_silent_replica_is_unfit() {
         let minute = Duration::from_secs(60);
         let status = ReplicaStatus::new(FollowLimits::new(minute, Some(2 * minute)));
