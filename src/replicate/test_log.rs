@@ -111,6 +111,16 @@ impl TestLog {
         self.bucket().put(layout::ALIVE, &alive.encode().unwrap()).unwrap();
     }
 
+    /// Puts copies of all objects, except reports, into another log.
+    pub fn copy_to(&self, other: &TestLog) {
+        let (from, to) = (self.bucket(), other.bucket());
+        let folders = [layout::LOG, layout::STATES, layout::PARTS];
+        let listed = folders.into_iter().flat_map(|folder| from.list(folder, None).unwrap());
+        for name in listed.map(|object| object.name).chain([layout::ALIVE.to_owned()]) {
+            to.put(&name, &from.get(&name).unwrap().unwrap().bytes).unwrap();
+        }
+    }
+
     pub fn remove(&self, name: &str) {
         self.bucket().delete(name).unwrap();
     }

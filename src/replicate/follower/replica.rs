@@ -52,6 +52,8 @@ pub struct Replica {
     path_verified_at: Duration,
     /// When the bucket last responded to a read of the next slot.
     read_at: Duration,
+    /// The time without the bucket after which the path is verified again.
+    reverify_after: Duration,
     /// Whether the log was listed since the verification. A list shows entries after a missing one.
     is_log_listed: bool,
     alive: Option<Heartbeat>,
@@ -128,6 +130,7 @@ impl Replica {
             is_path_verified: false,
             path_verified_at: Duration::ZERO,
             read_at: Duration::ZERO,
+            reverify_after: REVERIFY_AFTER,
             is_log_listed: false,
             alive: None,
             confirmed_at: None,
@@ -193,7 +196,7 @@ impl Replica {
     /// Polls the log, and applies new entries. Returns false if polling must end. Errors are logged and stored in the
     /// status.
     pub fn poll(&mut self, keep_going: &dyn Fn() -> bool) -> bool {
-        if must_reverify(self.read_at, since_boot()) {
+        if must_reverify(self.read_at, since_boot(), self.reverify_after) {
             self.is_path_verified = false;
         }
         let result = match panics::catch(|| self.advance_or_reload(keep_going)) {
@@ -536,8 +539,8 @@ impl Replica {
 }
 
 /// Whether the bucket has not responded for so long that slots may have been reused.
-fn must_reverify(read_at: Duration, now: Duration) -> bool {
-    now.saturating_sub(read_at) > REVERIFY_AFTER
+fn must_reverify(read_at: Duration, now: Duration, after: Duration) -> bool {
+    now.saturating_sub(read_at) > after
 }
 
 /// Whether a replica with a file may wait for a repair of this error.

@@ -1,4 +1,7 @@
-//! Replicas of a bucket that moved back, vanished, differs, or is another one.
+//! Replicas of a bucket that moved back, vanished, differs, or is another one; and several processes with one file.
+
+use std::cell::{Cell, RefCell};
+use std::fs;
 
 use super::*;
 use crate::model::{RowDigest, Scope};
@@ -25,6 +28,7 @@ fn at(log: &TestLog, slot: u64, hash: Hash) -> Replica {
         is_path_verified: false,
         path_verified_at: Duration::ZERO,
         read_at: Duration::ZERO,
+        reverify_after: REVERIFY_AFTER,
         is_log_listed: false,
         alive: None,
         confirmed_at: None,
@@ -138,25 +142,31 @@ fn a_poll_at_the_end_finds_that_the_bucket_moved_back_or_differs() {
 
 #[test]
 fn an_end_in_doubt_counts_as_seen_only_until_the_heartbeat_last_agreed() {
-    let (log, hashes) = TestLog::up_to(3);
-    let mut replica = at(&log, 3, hashes[2]);
     let stale = |replica: &Replica| {
         replica.status.note_end_served();
         replica.status.stale_for()
     };
-    let asked = since_boot();
-    assert_eq!(shown(replica.is_end(asked)), "true");
-    assert!(stale(&replica).is_some());
-    // Until the next check of the heartbeat, an empty slot is enough.
-    log.remove(layout::ALIVE);
-    assert_eq!(shown(replica.is_end(since_boot())), "true");
-    replica.next_heartbeat_check = Duration::ZERO;
-    assert_eq!(shown(replica.is_end(since_boot())), "Unconfirmed");
-    assert_eq!(replica.next_heartbeat_check, Duration::ZERO, "the next poll checks again");
-    assert!(stale(&replica).is_some_and(|stale| stale + Duration::from_millis(1) >= since_boot() - asked));
-    replica.confirmed_at = None;
-    assert_eq!(shown(replica.is_end(since_boot())), "Unconfirmed");
-    assert_eq!(stale(&replica), None, "it never agreed");
+    for (has_heartbeat, expected) in [(false, "Unconfirmed"), (true, "Behind at 2, seq 20 before 30")] {
+        let (log, hashes) = TestLog::up_to(3);
+        let mut replica = at(&log, 3, hashes[2]);
+        let asked = since_boot();
+        assert_eq!(shown(replica.is_end(asked)), "true");
+        assert!(stale(&replica).is_some());
+        // Until the next check of the heartbeat, an empty slot is enough.
+        log.remove(layout::ALIVE);
+        log.remove(&layout::log(3));
+        if has_heartbeat {
+            log.put_alive(2, hashes[1], 20);
+        }
+        assert_eq!(shown(replica.is_end(since_boot())), "true");
+        replica.next_heartbeat_check = Duration::ZERO;
+        assert_eq!(shown(replica.is_end(since_boot())), expected);
+        assert_eq!(replica.next_heartbeat_check, Duration::ZERO, "the next poll checks again");
+        assert!(stale(&replica).is_some_and(|stale| stale + Duration::from_millis(1) >= since_boot() - asked));
+        replica.confirmed_at = None;
+        assert_eq!(shown(replica.is_end(since_boot())), expected);
+        assert_eq!(stale(&replica), None, "{expected}: it never agreed");
+    }
 }
 
 #[test]
@@ -182,6 +192,23 @@ fn an_older_heartbeat_that_is_put_back_decides_nothing() {
 }
 
 #[test]
+fn a_token_of_a_commit_that_waits_to_be_published_is_not_lost() {
+    let (log, hashes) = TestLog::up_to(3);
+    let mut replica = at(&log, 3, hashes[2]);
+    // The origin's last seq is 40, and its log ends with seq 30.
+    log.put_alive(3, hashes[2], 40);
+    let alive = replica.log.heartbeat_for(position_of(&replica.mark)).unwrap();
+    let lost = |replica: &Replica| [31, 40, 41].map(|seq| replica.status.is_lost(seq));
+    assert_eq!(lost(&replica), [false; 3]);
+    for later_s in 1..=4 {
+        let later = Heartbeat { at: time().plus_s(later_s), ..alive.clone() };
+        log.bucket().put(layout::ALIVE, &later.encode().unwrap()).unwrap();
+        assert_eq!(shown(replica.check_heartbeat()), "Confirmed");
+        assert_eq!(lost(&replica), [false, false, later_s >= 3], "{later_s}");
+    }
+}
+
+#[test]
 fn the_path_is_verified_again_after_an_hour_without_the_bucket() {
     let s = Duration::from_secs;
     for (read_at, now, expected) in [
@@ -191,7 +218,7 @@ fn the_path_is_verified_again_after_an_hour_without_the_bucket() {
         (s(100), s(50), false),
         (s(0), s(4000), true),
     ] {
-        assert_eq!(must_reverify(read_at, now), expected, "{read_at:?} {now:?}");
+        assert_eq!(must_reverify(read_at, now, REVERIFY_AFTER), expected, "{read_at:?} {now:?}");
     }
 }
 
@@ -213,14 +240,31 @@ impl Origin {
         origin
     }
 
+    /// A copy of the database and its bucket. From here on they have different histories.
+    fn fork(&self) -> Origin {
+        let fork = Origin { folder: tempfile::tempdir().unwrap(), log: TestLog::new(ID) };
+        fs::copy(self.at("origin.redb"), fork.at("origin.redb")).unwrap();
+        self.log.copy_to(&fork.log);
+        fork
+    }
+
     fn at(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     fn publish(&self, log: &TestLog) {
-        let settings = PublishSettings::once(Duration::ZERO, false);
+        self.publish_with(log, PublishSettings::once(Duration::ZERO, false));
+    }
+
+    fn publish_with(&self, log: &TestLog, settings: PublishSettings) {
         let bucket = Arc::new(log.bucket());
         Publisher::start(&self.at("origin.redb"), bucket, settings, Arc::default()).unwrap().run(|| ()).unwrap();
+    }
+
+    /// Adds a state at the end of the log.
+    fn add_state(&self) {
+        let settings = PublishSettings::once(Duration::ZERO, false);
+        self.publish_with(&self.log, PublishSettings { state_every: Duration::ZERO, ..settings });
     }
 
     fn commit(&self) {
@@ -312,7 +356,7 @@ fn a_load_that_fails_pauses_longer_each_time() {
     let mut calls = 0;
     for expected_s in [1, 2, 4, 8, 16, 32, 60, 60] {
         for is_paused in [false, true] {
-            let called = std::cell::Cell::new(false);
+            let called = Cell::new(false);
             let failed = replica.load_in_place(
                 &|_| {
                     called.set(true);
@@ -331,4 +375,126 @@ fn a_load_that_fails_pauses_longer_each_time() {
     assert_eq!(calls, 8);
     assert!(replica.load_in_place(&|load| load.newest(), &|| true).is_ok());
     assert!(replica.failed_load.is_none(), "a success ends it");
+}
+
+#[test]
+fn slots_that_were_reused_during_an_outage_are_not_followed() {
+    let origin = Origin::new();
+    origin.commit();
+    let fork = origin.fork();
+    let mut replica = origin.start(&origin.log).unwrap();
+    assert_eq!(polled(&mut replica), (2, None));
+    for _ in 3..=4 {
+        origin.commit();
+    }
+    origin.add_state();
+    // The entries before the state are deleted. Then a stalled publisher finds the slot of its next entry free.
+    fork.commit();
+    for slot in 1..=3 {
+        origin.log.remove(&layout::log(slot));
+    }
+    let stray = fork.log.bucket().get(&layout::log(3)).unwrap().unwrap();
+    origin.log.bucket().put(&layout::log(3), &stray.bytes).unwrap();
+    // The bucket last responded at the machine's start, and polls have failed since.
+    let (bucket, away) = (origin.log.folder.path(), origin.at("away"));
+    fs::rename(bucket, &away).unwrap();
+    (replica.read_at, replica.reverify_after) = (Duration::ZERO, Duration::MAX);
+    let (slot, error) = polled(&mut replica);
+    assert!(slot == 2 && error.is_some(), "{error:?}");
+    fs::rename(&away, bucket).unwrap();
+    replica.reverify_after = since_boot() / 2;
+    assert_eq!(polled(&mut replica), (4, None));
+    let progress = replica.status.progress();
+    assert_eq!((progress.applied, progress.loads), (0, 2), "the first load, and the newest state");
+}
+
+#[test]
+fn a_standby_reports_the_position_that_the_other_process_reached() {
+    let origin = Origin::new();
+    let [mut writer, mut standby] = [(); 2].map(|()| origin.start(&origin.log).unwrap());
+    assert_eq!((writer.is_standby, standby.is_standby), (false, true));
+    for slot in 2..=3 {
+        origin.commit();
+        assert_eq!(polled(&mut writer), (slot, None));
+        assert_eq!(polled(&mut standby), (slot, None));
+        assert_eq!(standby.status.progress().seq, writer.head.seq);
+    }
+}
+
+#[test]
+fn a_standby_starts_although_its_file_does_not_fit_the_log() {
+    let origin = Origin::new();
+    let fork = origin.fork();
+    origin.commit();
+    let mut writer = origin.start(&origin.log).unwrap();
+    for _ in 2..=3 {
+        fork.commit();
+    }
+    origin.log.empty();
+    fork.log.copy_to(&origin.log);
+    let mut standby = origin.start(&origin.log).unwrap();
+    assert!(standby.is_standby);
+    assert_eq!(polled(&mut writer), (3, None), "it is replaced by a whole state");
+    assert_eq!(polled(&mut standby), (3, None));
+}
+
+#[test]
+fn a_writer_that_loses_its_file_to_another_process_stands_by() {
+    let origin = Origin::new();
+    let [mut first, second] = [(); 2].map(|()| origin.start(&origin.log).unwrap());
+    // As after an error of the file.
+    first.writer = None;
+    let second = RefCell::new(second);
+    second.borrow_mut().poll(&|| true);
+    assert!(!second.borrow().is_standby);
+    origin.commit();
+    // The second one applies the entry while the first one waits for it.
+    first.poll(&|| second.borrow_mut().poll(&|| true));
+    assert_eq!(first.status.progress().error, None);
+    assert!(first.is_standby);
+    // A slow machine applies it after the wait.
+    assert_eq!((polled(&mut first), first.status.progress().applied), ((2, None), 0));
+    assert_eq!(second.borrow().status.progress().applied, 1);
+}
+
+#[test]
+fn a_replica_that_moves_to_a_copy_of_its_bucket_stores_the_new_url() {
+    let origin = Origin::new();
+    drop(origin.start(&origin.log).unwrap());
+    origin.commit();
+    let copy = TestLog::new(ID);
+    origin.log.copy_to(&copy);
+    let mut replica = origin.start(&copy).unwrap();
+    assert_eq!((polled(&mut replica), replica.status.progress().loads), ((2, None), 0));
+    let (mark, _) = read_replica(&origin.at("replica.redb")).unwrap();
+    assert_eq!(mark.url, copy.bucket().url().to_string());
+}
+
+#[test]
+fn an_unusable_entry_is_repaired_by_the_state_at_its_slot() {
+    for damaged in [None, Some(b"damaged")] {
+        let origin = Origin::new();
+        let mut replica = origin.start(&origin.log).unwrap();
+        origin.commit();
+        origin.add_state();
+        origin.commit();
+        match damaged {
+            None => origin.log.remove(&layout::log(2)),
+            Some(bytes) => origin.log.bucket().put(&layout::log(2), bytes).unwrap(),
+        }
+        assert_eq!(polled(&mut replica), (3, None), "{damaged:?}");
+    }
+}
+
+#[test]
+fn a_new_replica_passes_over_a_state_of_another_history() {
+    let origin = Origin::new();
+    origin.commit();
+    origin.add_state();
+    origin.commit();
+    let bucket = origin.log.bucket();
+    let mut manifest = LogReader::new(origin.log.bucket()).manifest(2).unwrap().expect("a state");
+    manifest.entry_hash = OTHER;
+    bucket.put(&layout::state(2), &manifest.encode().unwrap().0).unwrap();
+    assert_eq!(polled(&mut origin.start(&origin.log).unwrap()), (3, None));
 }
