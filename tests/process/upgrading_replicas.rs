@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::client::Client;
 use super::monitoring::{scrape, start_watched};
-use super::origin::url_of;
+use super::origin::{Origin, url_of};
+use super::publishing::curated;
 use super::recorded::{FORMATS, Fixture, SERVE, check_exported, exported, format_of, has_new_fields, present_format};
 use super::site::{SOON, Server, Site, wait_until};
 
@@ -205,6 +206,22 @@ fn a_replica_of_an_older_format_does_not_go_back() {
         earlier.json(["publish", &behind, "--once"]);
         let done = replica.ends(["serve", "--listen", "127.0.0.1:0", "--from", &behind]);
         assert!(done.code == Some(1) && done.stderr.contains("which never goes back"), "{done:?}");
+        assert!(fs::read(replica.db()).unwrap() == bytes, "the replica's file changed");
+    }
+}
+
+#[test]
+fn a_replica_of_an_older_format_does_not_become_one_of_another_database() {
+    // Its seq is higher: each restore of a published database skips many.
+    let mut other = Origin::new(curated());
+    for _ in 0..2 {
+        other.publish_state();
+        fs::remove_file(other.site.path("present.redb")).unwrap();
+    }
+    for fixture in Fixture::older() {
+        let (replica, bytes) = fixture.unpack_replica();
+        let done = replica.ends(["serve", "--listen", "127.0.0.1:0", "--from", &other.url()]);
+        assert!(done.code == Some(1) && done.stderr.contains("but the file is a replica of"), "{done:?}");
         assert!(fs::read(replica.db()).unwrap() == bytes, "the replica's file changed");
     }
 }
