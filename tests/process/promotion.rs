@@ -194,6 +194,30 @@ fn whoever_overtakes_a_promotion_there_is_one_line() {
 }
 
 #[test]
+fn a_promotion_that_is_overtaken_does_not_heed_earlier_promotions() {
+    let (s3, site) = (S3::start(), curated());
+    let place = Place::s3(&s3);
+    place.once(&site);
+    let [other, away] = [replica_of(&place), replica_of(&place)];
+    promote(&place, &other);
+    commit(&other, 1);
+    assert_eq!(place.once(&other), 1);
+    // The promotion is passed over, since its origin has published; that origin then puts another entry first.
+    s3.fail("GET", &layout::log(4), Fault::Held, 2);
+    let promoting = promotion(&place, &away);
+    s3.wait_for_held();
+    s3.release();
+    s3.wait_for_held();
+    commit(&other, 2);
+    assert_eq!(place.once(&other), 1);
+    s3.release();
+    ends_with(promoting, 0, "the promotion");
+    assert_eq!(note(&away).slot, 5, "after what came in between");
+    is_fenced(&place, &other);
+    goes_on(&place, &away);
+}
+
+#[test]
 fn of_replicas_that_are_promoted_one_is_the_origin() {
     let site = curated();
     let place = Place::folder(&site);
