@@ -276,11 +276,22 @@ type Planned = (&'static str, Fault, usize);
 fn whatever_the_store_answers_a_promotion_is_done_or_run_again() {
     let lost = ("PUT", Fault::LostAnswer, 1);
     // What comes of the request that puts the entry, and of those that read it back; and what is told.
-    let cases: [(&[Planned], Option<&str>); 4] = [
+    let cases: [(&[Planned], Option<&str>); 6] = [
         (&[lost], None),
         (&[("PUT", Fault::Code(409, "ConditionalRequestConflict"), 1)], None),
         (&[("PUT", Fault::Code(403, "AccessDenied"), 1)], Some("s3:PutObject below the prefix")),
         (&[lost, ("GET", Fault::Code(403, "AccessDenied"), 9)], Some("unknown whether this replica took over")),
+        // The put is repeated at once, and refused.
+        (&[lost, ("PUT", Fault::Code(403, "AccessDenied"), 9)], None),
+        (
+            &[
+                lost,
+                ("PUT", Fault::Code(412, "PreconditionFailed"), 1),
+                ("PUT", Fault::Code(403, "AccessDenied"), 9),
+                ("GET", Fault::Code(403, "AccessDenied"), 9),
+            ],
+            Some("unknown whether this replica took over"),
+        ),
     ];
     for (faults, refusal) in cases {
         let (s3, site) = (S3::start(), curated());

@@ -119,7 +119,11 @@ impl Replica {
             let found = match bucket.create(name, bytes) {
                 Ok(Created::New) => return Ok(EntryOutcome::Ours),
                 Ok(Created::Exists) => bucket.get(name),
-                Err(error @ BucketError::Refused(_)) if lost.is_none() => return Err(error.into()),
+                // The store's client retries requests: one whose response was lost may have created the entry.
+                Err(error @ BucketError::Refused(_)) if lost.is_none() => match bucket.get(name) {
+                    Ok(None) => return Err(error.into()),
+                    found => found,
+                },
                 Err(error) => Err(error),
             };
             match found {
