@@ -8,14 +8,13 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use medfeed::model::Id;
+use medfeed::model::time::now;
 use medfeed::store::write::licensing::KeySettings;
 use medfeed::store::{Batch, Writer};
 
 use super::client::{Client, connect, read_answer};
 use super::site::{SOON, Server, Site, conferences_of_version, wait_until, wait_until_every};
 use crate::harness::scope;
-use medfeed::model::time::now;
-use medfeed::store::Writer;
 
 /// Serves with an admin listener, whose address the log tells; returns a client of it too.
 pub fn serve_watched(site: &Site, more: &[&str]) -> (Server, Client) {
