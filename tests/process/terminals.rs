@@ -1,10 +1,12 @@
 //! No name, label or value that came from outside steers the terminal on which it is listed; and what is asked on one.
 
 use std::ffi::OsStr;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use tempfile::NamedTempFile;
 
 use super::site::{Done, Process, SOON, STATUSES, Site};
 use medfeed::model::{Dataset, Scope};
@@ -127,23 +129,59 @@ fn an_argument_that_is_no_text_is_a_usage_error() {
     }
 }
 
-/// Runs a command on a terminal of its own and answers its question. Returns its exit code and what it printed; `None` where
-/// there is no `script` (util-linux) to make terminals.
-fn on_a_terminal(site: &Site, line: &str, answer: &str) -> Option<(Option<i32>, String)> {
-    if !std::process::Command::new("script").arg("--version").output().is_ok_and(|done| done.status.success()) {
-        return None;
+/// A command on a terminal of its own.
+#[derive(Debug)]
+pub struct Terminal {
+    line: String,
+    process: Process,
+    /// What the command printed.
+    screen: NamedTempFile,
+}
+
+impl Terminal {
+    /// Starts a command on a terminal. Returns `None`, and says so, if there is no `script` (util-linux) to make one.
+    pub fn start(site: &Site, line: &str) -> Option<Terminal> {
+        if !std::process::Command::new("script").arg("--version").output().is_ok_and(|done| done.status.success()) {
+            eprintln!("skipped: there is no `script` here");
+            return None;
+        }
+        let inner = format!("{} {line}", env!("CARGO_BIN_EXE_medfeed"));
+        let screen = NamedTempFile::new().unwrap();
+        let mut command = site.command_of("script");
+        // Import shows its progress on a terminal that can erase a line.
+        command.args(["--quiet", "--return", "--command", &inner, "/dev/null"]).env("TERM", "xterm");
+        let process = Process::spawn(command.stdin(Stdio::piped()).stdout(screen.reopen().unwrap()));
+        Some(Terminal { line: line.to_owned(), process, screen })
     }
-    let inner = format!("{} {line}", env!("CARGO_BIN_EXE_medfeed"));
-    let mut command = site.command_of("script");
-    command.args(["--quiet", "--return", "--command", &inner, "/dev/null"]);
-    let mut process = Process::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
-    let mut stdin = process.child().stdin.take().unwrap();
-    stdin.write_all(answer.as_bytes()).unwrap();
-    let status = process.ended_within(SOON).unwrap_or_else(|| panic!("{line}: it still asks"));
-    drop(stdin);
-    let mut told = String::new();
-    process.child().stdout.take().unwrap().read_to_string(&mut told).unwrap();
-    Some((status.code(), told))
+
+    fn shown(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(self.screen.path()).unwrap()).into_owned()
+    }
+
+    /// Waits until the command shows a text.
+    pub fn wait_for(&mut self, text: &str) {
+        let begun = Instant::now();
+        loop {
+            let status = self.process.ended_within(Duration::from_millis(2));
+            let shown = self.shown();
+            if shown.contains(text) {
+                return;
+            }
+            assert!(status.is_none() && begun.elapsed() < SOON, "{}: no {text:?}, but {status:?}: {shown}", self.line);
+        }
+    }
+
+    /// Types an answer.
+    pub fn answer(&mut self, answer: &str) {
+        self.process.child().stdin.as_mut().unwrap().write_all(answer.as_bytes()).unwrap();
+    }
+
+    /// Waits for the end of the command. Returns its exit code and what it printed.
+    pub fn end(mut self) -> (Option<i32>, String) {
+        let status = self.process.ended_within(SOON);
+        let status = status.unwrap_or_else(|| panic!("{}: it goes on: {}", self.line, self.shown()));
+        (status.code(), self.shown())
+    }
 }
 
 #[test]
@@ -174,11 +212,34 @@ fn only_a_yes_on_a_terminal_goes_on() {
         ("license show acme", "", 0, "journals"),
     ];
     for (line, answer, code, expected) in cases {
-        let Some((ended, told)) = on_a_terminal(&site, line, answer) else {
-            eprintln!("skipped: there is no `script` here");
-            return;
-        };
+        let Some(mut terminal) = Terminal::start(&site, line) else { return };
+        terminal.answer(answer);
+        let (ended, told) = terminal.end();
         assert_eq!(ended, Some(code), "{line}, {answer:?}: {told}");
         assert!(told.contains(expected), "{line}, {answer:?}: {told}");
+    }
+}
+
+#[test]
+fn an_import_asks_again_only_if_another_commit_changed_its_warnings() {
+    // The record that is committed while the import asks, and whether it makes another warning.
+    for (name, is_asked_again) in [("C", false), ("B", true)] {
+        let site = Site::new();
+        site.import("journals.jsonl", "{\"id\":1,\"name\":\"A\"}\n");
+        site.write("odd/journals.jsonl", "{\"id\":2,\"name\":\"B \"}\n");
+        let Some(mut import) = Terminal::start(&site, "import odd") else { return };
+        import.wait_for("The import has 1 warning. Commit nevertheless? [y/N]");
+        site.import("between/journals.jsonl", format!("{{\"id\":3,\"name\":\"{name}\"}}\n"));
+        import.answer("y\n");
+        if is_asked_again {
+            import.wait_for("The import has 2 warnings. Commit nevertheless? [y/N]");
+            import.answer("n\n");
+        }
+        let (code, told) = import.end();
+        let (expected, end) =
+            if is_asked_again { (1, "nothing was imported") } else { (0, "Committed, with 1 warning.") };
+        assert!(code == Some(expected) && told.contains(end), "{name}: {code:?} {told}");
+        assert_eq!(told.matches("Commit nevertheless?").count(), 1 + usize::from(is_asked_again), "{name}: {told}");
+        assert_eq!(site.run(["show", "journals", "2"]).code, Some(expected), "{name}");
     }
 }
