@@ -8,6 +8,7 @@ use medfeed::store::write::licensing::KeySettings;
 use medfeed::store::{StoreError, Writer};
 
 use super::site::{Process, SOON, STATUSES, Site, conferences_of_version, wait_until};
+use super::terminals::Terminal;
 
 /// A site with a few conferences, a license and a key; with the key's id.
 fn keyed_site() -> (Site, String) {
@@ -81,15 +82,31 @@ fn check_gives_way_to(command: &str) {
     site.check();
 }
 
+/// A conference of a certain name.
+fn named_both(id: u64) -> String {
+    format!("{{\"id\":{id},\"name\":\"Both\",\"year\":2026,{STATUSES}}}\n")
+}
+
+/// Commits another conference of that name, and gives the lock back.
+fn commit_another(site: &Site, writer: Writer) {
+    let file = site.write("between/conferences.jsonl", named_both(901));
+    let sources = medfeed::import::Source::find(&[file], medfeed::import::SourceOptions::default()).unwrap();
+    let rows = medfeed::import::read_sources(&sources, &medfeed::import::ReadOptions::default(), &mut |_| {}).unwrap();
+    let mut edit = writer.begin().unwrap();
+    let merged = medfeed::import::merge(rows, &edit, &medfeed::import::MergeOptions::default()).unwrap();
+    medfeed::import::apply(&mut edit, &merged.batch).unwrap();
+    edit.create_key("acme", KeySettings::default()).unwrap();
+    edit.commit().unwrap();
+}
+
 #[test]
 fn a_run_reads_again_where_another_commit_came_between() {
     let (site, _) = keyed_site();
     let writer = Writer::open(&site.db(), Duration::ZERO).unwrap();
     let mut command = site.command(["import", "-", "--dataset", "conferences", "--wait", "5m", "--json"]);
     let mut import = Process::spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()));
-    let row = format!("{{\"id\":900,\"name\":\"Both\",\"year\":2026,{STATUSES}}}\n");
     let mut stdin = import.child().stdin.take().unwrap();
-    stdin.write_all(row.as_bytes()).unwrap();
+    stdin.write_all(named_both(900).as_bytes()).unwrap();
     drop(stdin);
     // The run has opened the database and closed it again: what it merged with is old from now on. Where that is too quick to be
     // seen, the run reads but once, and must end alike.
@@ -105,16 +122,7 @@ fn a_run_reads_again_where_another_commit_came_between() {
     while holds() && seen.elapsed() < Duration::from_secs(2) {
         std::thread::yield_now();
     }
-    let file =
-        site.write("between/conferences.jsonl", format!("{{\"id\":901,\"name\":\"Both\",\"year\":2026,{STATUSES}}}\n"));
-    let sources = medfeed::import::Source::find(&[file], medfeed::import::SourceOptions::default()).unwrap();
-    let rows = medfeed::import::read_sources(&sources, &medfeed::import::ReadOptions::default(), &mut |_| {}).unwrap();
-    let mut edit = writer.begin().unwrap();
-    let merged = medfeed::import::merge(rows, &edit, &medfeed::import::MergeOptions::default()).unwrap();
-    medfeed::import::apply(&mut edit, &merged.batch).unwrap();
-    edit.create_key("acme", KeySettings::default()).unwrap();
-    edit.commit().unwrap();
-    drop(writer);
+    commit_another(&site, writer);
     let ended = import.ended_within(6 * SOON).expect("the import ends");
     let mut told = String::new();
     std::io::Read::read_to_string(&mut import.child().stdout.take().unwrap(), &mut told).unwrap();
@@ -124,4 +132,22 @@ fn a_run_reads_again_where_another_commit_came_between() {
     // It is judged on the state that it changes: the other row of this name came first.
     assert!(told["warnings"].to_string().contains("is also the name of conference 901"), "{told}");
     site.check();
+}
+
+#[test]
+fn a_warning_that_another_commit_causes_is_refused_by_strict() {
+    let (site, _) = keyed_site();
+    site.write("new/conferences.jsonl", named_both(900));
+    let writer = Writer::open(&site.db(), Duration::ZERO).unwrap();
+    let Some(mut import) = Terminal::start(&site, "import new --strict --wait 5m") else { return };
+    // It has read the rows, and has found no fault.
+    import.wait_for("waiting for the writer's lock");
+    commit_another(&site, writer);
+    let (code, told) = import.end();
+    assert_eq!(code, Some(1), "{told}");
+    assert!(
+        told.contains("is also the name of conference 901") && told.contains("--strict refuses warnings"),
+        "{told}"
+    );
+    assert_eq!(site.run(["show", "conferences", "900"]).code, Some(1));
 }

@@ -400,6 +400,9 @@ impl ImportProgress {
     }
 
     fn begin(&self, sources: &[Source]) {
+        // The previous round ended with a step.
+        self.bar.disable_steady_tick();
+        self.bar.reset();
         let total: Option<u64> = sources.iter().map(Source::size_bytes).sum();
         if let Some(total) = total {
             self.bar.set_length(total);
@@ -410,6 +413,10 @@ impl ImportProgress {
     }
 
     fn step(&self, message: &'static str) {
+        // The bar may have ended for a question.
+        if self.bar.is_finished() {
+            self.bar.reset();
+        }
         self.bar.set_style(ProgressStyle::default_spinner());
         self.bar.set_message(message);
         self.bar.enable_steady_tick(std::time::Duration::from_millis(100));
