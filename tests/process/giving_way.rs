@@ -1,7 +1,7 @@
 //! An import reads, checks and asks without the writer's lock, and gives way to short commands while it writes.
 
 use std::io::Write;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use medfeed::store::write::licensing::KeySettings;
@@ -150,4 +150,20 @@ fn a_warning_that_another_commit_causes_is_refused_by_strict() {
         "{told}"
     );
     assert_eq!(site.run(["show", "conferences", "900"]).code, Some(1));
+}
+
+#[test]
+fn a_named_pipe_is_read_once_though_another_commit_came_between() {
+    let (site, _) = keyed_site();
+    let pipe = site.path("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let writer = Writer::open(&site.db(), Duration::ZERO).unwrap();
+    let Some(mut import) = Terminal::start(&site, "import pipe --dataset conferences --yes --wait 5m") else { return };
+    // The pipe is there for the one who reads it first. Opening it waits for that.
+    std::thread::spawn(move || std::fs::write(pipe, named_both(900)));
+    import.wait_for("waiting for the writer's lock");
+    commit_another(&site, writer);
+    let (code, told) = import.end();
+    assert!(code == Some(0) && told.contains("1 added") && told.contains("Committed, with 1 warning."), "{told}");
+    site.check();
 }

@@ -226,6 +226,13 @@ impl Source {
     /// Opens the undecoded bytes. A pipe is copied while it is read. If another command commits in between, the import
     /// reads that copy again.
     fn open_raw(&self) -> io::Result<Box<dyn Read>> {
+        let mut spool = self.spool.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Opening a named pipe again would wait for another writer.
+        if let Some(copy) = &*spool {
+            let mut copy = copy.try_clone()?;
+            copy.rewind()?;
+            return Ok(Box::new(copy));
+        }
         let piped: Box<dyn Read> = match &self.input {
             Input::File(path) => {
                 let file = File::open(path)?;
@@ -236,12 +243,6 @@ impl Source {
             }
             Input::StandardInput => Box::new(io::stdin().lock()),
         };
-        let mut spool = self.spool.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(copy) = &*spool {
-            let mut copy = copy.try_clone()?;
-            copy.rewind()?;
-            return Ok(Box::new(copy));
-        }
         let copy = tempfile::tempfile()?;
         *spool = Some(copy.try_clone()?);
         Ok(Box::new(TeeReader { from: piped, copy }))
