@@ -199,6 +199,9 @@ fn imports_and_exports() {
     site.write("few/conferences.jsonl", conferences_of_version(3, 0));
     site.write("unknown/rows.jsonl", "{}\n");
     site.write("same/conferences.jsonl", conferences_of_version(40, 0));
+    for name in ["lines/journals.jsonl.gz", "rows/tags.csv.gz"] {
+        site.write(name, "");
+    }
     check_cases(
         &site,
         &[
@@ -242,6 +245,9 @@ fn imports_and_exports() {
             ("export out", 0, Out, "journals.jsonl: 0 rows"),
             ("export out --format csv", 1, OnErr, "would import every row twice"),
             ("export out --format csv --json", 1, Out, "{\"error\":"),
+            ("export lines", 1, OnErr, "lines/journals.jsonl.gz exists already"),
+            ("export lines --format csv", 1, OnErr, "would import every row twice"),
+            ("export rows --format csv", 1, OnErr, "rows/tags.csv.gz exists already"),
             ("export table --format csv --json", 0, Out, "\"rows\":40"),
             ("export conferences.jsonl", 1, OnErr, "conferences.jsonl"),
             ("export book.xlsx --format csv", 1, OnErr, "is the name of a workbook"),

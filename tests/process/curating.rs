@@ -69,6 +69,13 @@ fn files_and_the_database_are_linted() {
     let told = site.run(["lint", file, "--json"]).json();
     assert_eq!(rules(&told["findings"]), ["no_address", "area_spelling"], "{told}");
 
+    // Lint removes nothing, so it needs no permission for that.
+    let removals: String = (2..=12).map(|id| format!("{{\"id\":{id},\"deleted\":true}}\n")).collect();
+    let removals = site.write("removals/conferences.jsonl", removals);
+    assert_eq!(site.run(["import".as_ref(), removals.as_os_str(), "--dry-run".as_ref()]).code, Some(1));
+    let linted = site.run(["lint".as_ref(), removals.as_os_str()]);
+    assert_eq!((linted.code, linted.stdout.trim_end()), (Some(0), "No findings."), "{linted:?}");
+
     // Faults are told as an import tells them.
     let bad = site.write("journals.jsonl", "{\"id\":0}\n");
     let refused = site.run(["lint", bad.to_str().unwrap()]);

@@ -33,6 +33,11 @@ fn exports_are_as_private_as_the_database() {
                 }
             }
         }
+        for book in [format!("book-{database:o}/all.xlsx"), format!("{database:o}.xlsx")] {
+            site.write(&book, "");
+            site.json(["export", &book]);
+            assert_eq!(mode(&site.path(&book)), database, "{book}");
+        }
     }
     // A folder that was there keeps its own.
     fs::create_dir(site.path("shared")).unwrap();
