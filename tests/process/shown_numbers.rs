@@ -163,6 +163,30 @@ fn dates_mean_what_the_sheet_shows() {
     }
 }
 
+/// Excel writes its currency formats under their built-in numbers, with the sign of the country.
+#[test]
+fn a_workbook_may_redefine_a_built_in_format() {
+    let under = |number: &str, book: Vec<u8>| {
+        let renumbered = |text: &str| text.replace("numFmtId=\"164\"", &format!("numFmtId=\"{number}\""));
+        Parts::of(&book).changed("xl/styles.xml", renumbered).pack()
+    };
+    let price = |format: &str| journal("publishing_apc_usd", 3_000.0, format);
+    let euros = "book.xlsx[journals]:2: publishing_apc_usd: `3000` - the cell C2 shows `3,000 €`; this is not an amount in US \
+                 dollars; write one in a cell with a number format";
+    let month = "book.xlsx[conferences]:2: start_date: `2026-03-01` - the cell C2 shows `Mar 26`; write the date in a cell \
+                 that shows day, month and year, such as 2026-03-15";
+    let day = &[r#"{"id":1,"start_date":"2026-03-15"}"#];
+    let cases = [
+        (under("44", price("#,##0\\ [$€-407]")), Refused(euros)),
+        (under("44", price("[$$-409]#,##0")), Stored(&[r#"{"id":1}"#])),
+        (under("14", conference(46_082.0, "mmm yy")), Refused(month)),
+        (under("17", conference(46_096.0, "dd.mm.yyyy")), Stored(day)),
+    ];
+    for (content, then) in cases {
+        check("book.xlsx", &content, "", then);
+    }
+}
+
 #[test]
 fn days_are_counted_from_where_the_workbook_says() {
     let of_1904 = |book: &[u8]| {

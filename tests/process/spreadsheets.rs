@@ -110,6 +110,12 @@ fn text_tables() {
             Stored(&[ESMO]),
         ),
         (
+            "organizations.jsonl",
+            "{\"id\":1,\"name\":\"ESMO\",\"url\":\"https://esmo.org\"}\n{\"id\":2,\"Gone\":true}\n".into(),
+            "--map Gone=deleted",
+            Stored(&[ESMO]),
+        ),
+        (
             org,
             "id;Titel;Seite\n1;A;x\n".into(),
             "",

@@ -99,6 +99,15 @@ fn workbooks() {
         (
             name,
             book(|b| {
+                sheet(b, "organizations", ORGS);
+                sheet(b, "tags", &[&["id"], &["1"]]).set_very_hidden(true);
+            }),
+            "",
+            Warned(&[ESMO], "skipped `tags` (hidden; unhide it to import it)"),
+        ),
+        (
+            name,
+            book(|b| {
                 sheet(b, "conferences", conference).write_datetime_with_format(1, 2, day(), &dates).unwrap();
             }),
             "",
@@ -377,14 +386,16 @@ fn a_text_that_no_cell_holds_is_refused() {
 #[test]
 fn a_template_is_filled_in_and_imported() {
     let site = Site::new();
-    site.json(["template", "all.xlsx"]);
-    let done = site.run(["import", "all.xlsx"]);
+    std::fs::create_dir(site.path("forms")).unwrap();
+    let told = site.json(["template", "forms/all.xlsx"]);
+    assert_eq!(told["file"], "forms/all.xlsx");
+    let done = site.run(["import", "forms/all.xlsx"]);
     assert!(done.code == Some(0) && done.stderr.matches("has no rows").count() == 4, "{done:?}");
     let header = site.run(["template", "journals"]).stdout;
     site.write("journals.csv", format!("{header}1,\"Lancet, The\"{}\n", ",".repeat(header.matches(',').count() - 1)));
     let done = site.run(["import", "journals.csv"]);
     assert!(done.code == Some(0) && done.stdout.contains("1 added"), "{done:?}");
-    let mut archive = zip::ZipArchive::new(std::fs::File::open(site.path("all.xlsx")).unwrap()).unwrap();
+    let mut archive = zip::ZipArchive::new(std::fs::File::open(site.path("forms/all.xlsx")).unwrap()).unwrap();
     let mut sheet = String::new();
     std::io::Read::read_to_string(&mut archive.by_name("xl/worksheets/sheet1.xml").unwrap(), &mut sheet).unwrap();
     assert!(sheet.contains("<formula1>\"confirmed,estimated,copied,not_found,check\"</formula1>"), "{sheet}");
