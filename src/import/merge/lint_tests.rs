@@ -169,6 +169,40 @@ fn the_rarer_word_of_a_database_is_reported() {
             "conferences 50: therapy_areas: `Balneologgy` - looks like a misspelling of `Balneology` (1 row)";
         assert!(warnings.iter().any(|warnings| warnings.starts_with(expected)), "{warnings:?}");
     }
+    // The import removes the only record that has it: with the others, or by itself.
+    let removed = "{\"id\":50,\"deleted\":true}\n".to_owned();
+    for (rows, replace) in [(rows.clone(), true), (rows + &removed, false)] {
+        let options = MergeOptions { replace, ..MergeOptions::default() };
+        let merged = run(&database, &format!("# conferences.jsonl\n{rows}"), options).unwrap();
+        let words: Vec<_> =
+            merged.warnings.iter().map(|warning| warning.value.as_deref().unwrap_or_default()).collect();
+        assert_eq!(words, ["Balneology"], "only the new word is not known: {:?}", merged.warnings);
+    }
+}
+
+#[test]
+fn a_new_word_of_a_stored_record_is_compared_with_those_of_the_database() {
+    let stored = "50,A,Balneology\n51,B,Balneology\n52,C,Oncology";
+    let warnings = warnings_after(&mut sample_database(), "id,name,therapy_areas", &[stored, "52,C,Balneologgy"]);
+    let expected = "conferences.csv:2: therapy_areas: `Balneologgy` - looks like a misspelling of `Balneology` (1 row)";
+    assert!(warnings.len() == 1 && warnings[0].starts_with(expected), "{warnings:?}");
+}
+
+#[test]
+fn rows_of_different_kinds_may_share_a_name() {
+    let files = [
+        "# organizations.jsonl\n{\"id\":50,\"name\":\"Topic: Heart\"}\n".to_owned(),
+        "# tags.jsonl\n{\"id\":50,\"type\":\"Topic\",\"name\":\"Heart\"}\n".to_owned(),
+        format!("# conferences.jsonl\n{{\"id\":50,\"name\":\"Topic: Heart\",{STATUSES}}}\n"),
+        "# journals.jsonl\n{\"id\":50,\"name\":\"Topic: Heart\"}\n".to_owned(),
+    ];
+    let merged = run(&sample_database(), &files.concat(), MergeOptions::default()).unwrap();
+    assert_eq!(merged.warnings, []);
+    // A second row of a kind is reported, at its own kind.
+    let second = "{\"id\":51,\"name\":\"topic: heart\"}\n";
+    let merged = run(&sample_database(), &(files.concat() + second), MergeOptions::default()).unwrap();
+    let warnings: Vec<String> = merged.warnings.iter().map(ToString::to_string).collect();
+    assert!(warnings.len() == 1 && warnings[0].contains("is also the name of journal 50"), "{warnings:?}");
 }
 
 /// Imports the conferences one after another, and returns the warnings about the last file.

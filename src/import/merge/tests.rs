@@ -294,11 +294,19 @@ fn members_left_out_keep_their_values() {
         assert_eq!([formats.oral, formats.poster, formats.encore], expected, "{line}");
         assert_eq!(row.fields().name(), "ASCO 2026");
     }
-    let line = r#"{"id":20,"timelines":{"accept_to_print":{"min_weeks":null}}}"#;
-    let merged = run(&sample_database(), &format!("# journals.jsonl\n{line}\n"), MergeOptions::default()).unwrap();
-    let row = merged.batch.journals.into_values().next().flatten().unwrap();
-    let weeks = &row.fields().timelines.accept_to_print;
-    assert_eq!((weeks.min_weeks, weeks.max_weeks.map(|weeks| weeks.get())), (None, Some(4.0)));
+    let cases = [
+        (r#"{"id":20,"timelines":{"accept_to_print":{"min_weeks":null}}}"#, [None, Some(4.0)]),
+        (r#"{"id":20,"timelines":{"accept_to_online":null}}"#, [Some(2.0), Some(4.0)]),
+        (r#"{"id":20,"timelines":{"accept_to_print":null}}"#, [None, None]),
+        (r#"{"id":20,"timelines":{}}"#, [Some(2.0), Some(4.0)]),
+        (r#"{"id":20,"timelines":null}"#, [None, None]),
+    ];
+    for (line, expected) in cases {
+        let merged = run(&sample_database(), &format!("# journals.jsonl\n{line}\n"), MergeOptions::default()).unwrap();
+        let row = merged.batch.journals.into_values().next().flatten().unwrap();
+        let weeks = &row.fields().timelines.accept_to_print;
+        assert_eq!([weeks.min_weeks, weeks.max_weeks].map(|weeks| weeks.map(|weeks| weeks.get())), expected, "{line}");
+    }
 }
 
 /// Returns all records of a dataset in both export formats.
@@ -480,6 +488,9 @@ fn rows_without_ids_find_their_records() {
         ("name", "ESMO Congress,2026", "match both 10 and 11"),
         ("name,year", "A,2026\nB,2026", "[13, 14] new [13, 14]"),
         ("name,year", "A,2026\na,2026", "appears twice; the first row with this id is at"),
+        // A row that names less finds the row that got a new id, also after another such row.
+        ("name,year", "A,2026\nA,", "appears twice; the first row with this id is at"),
+        ("name,year", "X,\nA,2026\nA,", "appears twice; the first row with this id is at"),
         ("city", "A,2026", "no column `id`, and none of the columns of --match (`city`"),
     ];
     for (matching, rows, expected) in conferences {

@@ -332,6 +332,9 @@ mod tests {
             "5 timelines.accept_to_online.min_weeks=null timelines.accept_to_online.max_weeks=null \
              timelines.accept_to_print.max_weeks=4\n"
         );
+        let shown = read::<JournalFields>(br#"{"id":5,"timelines":null}"#);
+        let (all, null) = (shown.matches("timelines.").count(), shown.matches("_weeks=null").count());
+        assert!(all >= 4 && null == all, "{shown}");
         let line = br#"{"id":5,"timelines":{"accept_to_print":{"max_week":4}}}"#;
         assert!(
             read::<JournalFields>(line).ends_with(
