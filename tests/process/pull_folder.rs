@@ -203,6 +203,14 @@ fn folders_that_are_no_copy_are_left_alone() {
     let done = pulled.run("");
     assert!(done.code == Some(4) && done.stderr.contains("contains files that are not a copy"), "{done:?}");
     assert_eq!(fs::read_dir(&pulled.copy).unwrap().count(), 1);
+
+    // Files of a pull that was killed before it had a copy.
+    for name in ["medfeed-copy.lock", "medfeed-copy.json.new"] {
+        pulled.site.write(&format!("killed/{name}"), "");
+    }
+    pulled.copy = pulled.site.path("killed/");
+    pulled.pull("");
+    assert_equal(&pulled, "conferences");
 }
 
 #[test]

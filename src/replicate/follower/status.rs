@@ -221,6 +221,14 @@ mod tests {
     }
 
     #[test]
+    fn a_follower_runs_since_its_own_start() {
+        let before = since_boot();
+        let status = ReplicaStatus::new(FollowLimits::new(Duration::from_secs(60), None));
+        let longest = since_boot() - before;
+        assert!(status.running_for() <= longest + (since_boot() - before), "not since the machine's start");
+    }
+
+    #[test]
     fn a_limit_below_a_second_is_kept() {
         let ms = Duration::from_millis;
         let status = ReplicaStatus::new(FollowLimits::new(ms(10), None));

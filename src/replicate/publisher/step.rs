@@ -152,8 +152,8 @@ fn read_waiting(view: &OriginView, end: Head) -> Result<NextEntry, StoreError> {
             let changes = commits.iter().map(|commit| view.changes(commit)).collect::<Result<_, _>>()?;
             NextEntry::Commits(commits, changes)
         }
-        Pending::Nothing if view.head()?.seq == end.seq => NextEntry::Nothing,
+        Pending::Nothing => NextEntry::Nothing,
         // An older program wrote without an outbox, or the outbox was dropped.
-        Pending::Nothing | Pending::Commits(_) | Pending::Gap => NextEntry::State,
+        Pending::Commits(_) | Pending::Gap => NextEntry::State,
     })
 }

@@ -152,6 +152,40 @@ fn a_database_is_published_to_a_second_bucket_from_the_start() {
 }
 
 #[test]
+fn a_takeover_in_a_second_bucket_is_noted_for_that_bucket() {
+    let (first, second) = (TestLog::new(OTHER_ID), TestLog::new(OTHER_ID));
+    let origin = Origin::new();
+    origin.publish(&first, once()).unwrap();
+    let copy = origin.copy();
+    copy.commit();
+    copy.publish(&second, once()).unwrap();
+    origin.commit();
+    let refused = origin.publish(&second, once()).unwrap_err();
+    assert!(matches!(refused, PublishError::Diverged(_)), "{refused}");
+    let note = origin.note();
+    assert_eq!((note.url, note.fenced.is_some()), (second.bucket().url().to_string(), true));
+    // The first bucket is still this file's.
+    assert_eq!(origin.publish(&first, once()).unwrap().slot, 2);
+}
+
+#[test]
+fn entries_and_states_are_counted() {
+    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+    let mut counts = Vec::new();
+    // The first entry is a state. The second one makes a state next to the log due.
+    for settings in [once(), sweeping(), once()] {
+        let status = Arc::new(PublisherStatus::default());
+        Publisher::start(&origin.path(), Arc::new(log.bucket()), settings, Arc::clone(&status))
+            .unwrap()
+            .run(|| ())
+            .unwrap();
+        counts.push((status.progress().entries, status.progress().states));
+        origin.commit();
+    }
+    assert_eq!(counts, [(1, 1), (1, 1), (1, 0)]);
+}
+
+#[test]
 fn a_second_database_is_not_published_to_the_same_bucket() {
     let (origin, other) = (Origin::new(), Origin::new());
     let log = TestLog::new(OTHER_ID);
@@ -342,6 +376,21 @@ fn a_file_that_is_replaced_while_it_is_published_needs_a_restore_after_the_last_
     let refused = publisher.run(|| ()).unwrap_err();
     assert!(matches!(&refused, PublishError::Diverged(found) if found.slot == 3 && found.is_own), "{refused}");
     assert_eq!(slots(&log, layout::LOG), [1, 2, 3]);
+}
+
+#[test]
+fn the_note_shows_that_the_last_entry_is_of_this_file() {
+    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+    origin.publish(&log, once()).unwrap();
+    let older = origin.copy();
+    origin.commit();
+    origin.publish(&log, once()).unwrap();
+    // The file goes back, and the random name of its publisher is lost. The note is left.
+    fs::rename(older.path(), origin.path()).unwrap();
+    fs::remove_file(origin.folder.path().join("origin.redb.publisher")).unwrap();
+    let refused = origin.publish(&log, once()).unwrap_err();
+    assert!(matches!(&refused, PublishError::Diverged(found) if found.slot == 2 && found.is_own), "{refused}");
+    assert_eq!(origin.note().fenced, None);
 }
 
 #[test]
