@@ -83,6 +83,7 @@ fn the_page_shows_what_is_served_and_to_whom() {
         !shown.contains(&format!("<code>{ended}")) && shown.contains("1 revoked or expired key is left out"),
         "{shown}"
     );
+    assert!(!shown.contains("further"), "all licenses and keys are shown");
     // Texts of others stay texts, and keys are told by their ids alone.
     assert!(!shown.contains(hostile) && shown.contains("alert(1)"), "{shown}");
     assert!(!shown.contains("<script>") && !shown.contains("mfk_") && !shown.contains("style=\""), "{shown}");

@@ -282,6 +282,10 @@ fn bounds_hold_for_workbooks() {
         let done = site.run(&args);
         assert!(done.code == Some(1) && done.stderr.contains(expected), "{options}: {done:?}");
     }
+    let site = Site::new();
+    site.write("book.xlsx", one("organizations", &[&["id", "name", "abbv"], &["1", "A", "B"]]));
+    let done = site.run(["import", "book.xlsx", "--max-columns", "3", "--max-rows", "1"]);
+    assert_eq!(done.code, Some(0), "as large as the bounds: {done:?}");
 }
 
 /// Texts that a spreadsheet may take for something else, or cannot hold as they are.

@@ -424,6 +424,7 @@ mod tests {
             (ValueKind::Integer, "1\u{202f}234", Err("`1234`")),
             (ValueKind::Integer, "1.23E+05", Err("loses digits")),
             (ValueKind::Integer, "05", Ok("05")),
+            (ValueKind::Integer, "twelve", Ok("twelve")),
             (ValueKind::Integer, "N/A", Err("leave the cell empty")),
             (ValueKind::Number, "4.2", Ok("4.2")),
             (ValueKind::Number, "12,5", Err("`12.5`")),

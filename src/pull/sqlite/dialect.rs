@@ -79,8 +79,10 @@ impl Dialect for SqliteFile {
     }
 }
 
-/// Whether SQLite takes a text for a number (<https://sqlite.org/datatype3.html>, section 3).
+/// Whether SQLite takes a text for a number (<https://sqlite.org/datatype3.html>, section 3). It reads a text up to the
+/// first NUL.
 fn is_number(text: &str) -> bool {
+    let text = text.split('\0').next().unwrap_or_default();
     let trimmed = text.trim_matches(|letter: char| letter.is_ascii_whitespace() || letter == '\x0b');
     let is_sign = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
     trimmed.bytes().all(is_sign) && trimmed.parse::<f64>().is_ok()

@@ -126,7 +126,8 @@ fn licenses_share_a_feed_until_the_last_one_leaves_it() {
     let sample = Sample::new();
     sample.edit(|edit| edit.apply(&batch((1..4).map(|number| conference(number, |_| {})))).unwrap());
     sample.edit(|edit| edit.set_license("one", conferences(), None).unwrap());
-    sample.edit(|edit| edit.set_license("two", conferences(), Some(7)).unwrap());
+    let new = sample.edit(|edit| edit.set_license("two", conferences(), Some(7)).unwrap());
+    assert!(new.created && new.scope_changed && !new.rate_limit_changed, "it had no limit before");
     let feed = |name: &str| {
         let snapshot = sample.snapshot();
         snapshot.find_license_named(name).and_then(|license| license.feed(Dataset::Conferences))
