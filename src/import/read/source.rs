@@ -446,6 +446,8 @@ mod tests {
             ("conferences", None),
             ("conferences-2026.csv", None),
             ("conferences.csv.bak", None),
+            ("medfeed.csv", None),
+            ("medfeed.jsonl.gz", None),
             ("README.md", None),
             (".csv", None),
         ];
