@@ -6,15 +6,22 @@ import vm from 'node:vm';
 
 const SCRIPT = readFileSync(process.env.OPERATORS_SCRIPT, 'utf8');
 
-/** Runs the script once, and then its timer, with a state of the page. Returns what it did. */
-async function run(change = () => {}, answer = () => new Response('<new>')) {
-	const done = {asked: [], replaced: [], classes: new Set(['stale']), every: []};
+/** Runs the script once, and then its timer, with a state of the page, which may change while the answer arrives. Returns what it did. */
+async function run(change = () => {}, answer = () => new Response('<new>'), changeMeanwhile = () => {}) {
+	const done = {asked: [], limits: [], replaced: [], classes: new Set(['stale']), every: []};
 	const box = {checked: true, parentElement: {hidden: true}}, body = {classList: {add: name => done.classes.add(name), remove: name => done.classes.delete(name)}};
 	const document = {hidden: false, title: 'old', body, activeElement: body, getElementById: () => box, importNode: node => node,
 		querySelector: part => ({replaceWith: node => done.replaced.push([part, node])})};
 	const page = {document, selected: false};
 	vm.runInNewContext(SCRIPT, {document, getSelection: () => ({isCollapsed: !page.selected}), Error,
-		fetch: async path => { done.asked.push(path); return answer(); },
+		AbortSignal: {timeout: ms => ({ms})},
+		fetch: async (path, {signal} = {}) => {
+			done.asked.push(path);
+			done.limits.push(signal?.ms);
+			const given = answer();
+			changeMeanwhile({page, document, box, other: {}});
+			return given;
+		},
 		DOMParser: class { parseFromString(text) { return {title: `title of ${text}`, querySelector: part => `${part} of ${text}`}; } },
 		setInterval: (turn, ms) => { done.every.push(ms); done.turn = turn; }});
 	change({page, document, box, other: {}});
@@ -28,13 +35,27 @@ test('a page that nobody uses is loaded again every 15 seconds', async () => {
 	assert.deepEqual(replaced, ['header', 'main', 'footer time'].map(part => [part, `${part} of <new>`]));
 });
 
+const USES = [({document}) => { document.hidden = true; }, ({box}) => { box.checked = false; }, ({document, other}) => { document.activeElement = other; }, ({page}) => { page.selected = true; }];
+
 test('a page in use stays as it is', async () => {
-	for (const use of [({document}) => { document.hidden = true; }, ({box}) => { box.checked = false; }, ({document, other}) => { document.activeElement = other; }, ({page}) => { page.selected = true; }]) {
+	for (const use of USES) {
 		const {asked, replaced, title} = await run(use);
 		assert.deepEqual([asked, replaced, title], [[], [], 'old'], String(use));
 	}
 	// The box itself keeps the focus after a click.
 	assert.deepEqual((await run(({document, box}) => { document.activeElement = box; })).asked, ['/']);
+});
+
+test('a page that is used while the answer arrives stays as it is', async () => {
+	for (const use of USES) {
+		const {asked, replaced, title} = await run(() => {}, undefined, use);
+		assert.deepEqual([asked, replaced, title], [['/'], [], 'old'], String(use));
+	}
+});
+
+test('a request ends when the next one begins', async () => {
+	const {limits, every} = await run();
+	assert.deepEqual(limits, every);
 });
 
 test('figures that cannot be renewed stay, and say so', async () => {
