@@ -15,4 +15,7 @@ export const cases = [
 			['Rio de Janeiro/São Paulo', ['rio', 'de', 'janeiro', 'sao', 'paulo']], ['हिन्दी', ['हिन्दी']],
 		]) is(wordsOf(text), words, text);
 	}],
+	['each kind of apostrophe joins', ({fold: {wordsOf}}, is) => {
+		for (const mark of ["'", '’', 'ʼ']) is(wordsOf(`Crohn${mark}s l${mark}Hôpital`), ['crohns', 'lhopital'], mark);
+	}],
 ];

@@ -149,4 +149,11 @@ export const cases = [
 		is(await woken(pause), 'woken', 'aborted meanwhile');
 		is(await woken(sleep(0)), 'woken', 'without a signal');
 	}],
+	['after a failure the copy is current once the feed responds', async (model, is) => {
+		const loads = [new Error('broke off'), {token: 't0', records: [record(1)]}];
+		is((await run(model, {loads, answers: [LOST, page([], 't0'), END]})).states, ['loading', 'offline', 'loading', 'offline', 'current', 'refused']);
+	}],
+	['an export of unknown size is loaded without numbers', ({follower: {describe}}, is) => {
+		for (const total of [NaN, null, undefined, 0]) is(describe({name: 'loading', records: 3000, total}), 'Loading …', `${total}`);
+	}],
 ];

@@ -188,4 +188,35 @@ export const cases = [
 		setRegions({Eurasia: 'Türkiye'});
 		is([regionOf('Türkiye'), regionOf('turkey'), regionOf('Holland'), namesOf('Holland')], ['Eurasia', undefined, undefined, []]);
 	}],
+	['every text of a record is searched, and a missing one is no word', (model, is) => {
+		model.facets.setRegions(REGIONS);
+		const found = (dataset, record, words) => {
+			const index = new model.search.Index(dataset);
+			index.add([record]);
+			return model.question.select(index, {...model.question.firstQuestion(dataset), words}, TODAY).total;
+		};
+		const links = {organizations: [{id: 1, name: 'Society', abbv: null}, {id: 2, name: 'Alliance', abbv: 'ALLY'}], tags: [{id: 1, type: 'Audience', name: 'Nurses'}]};
+		const meeting = conference('Congress', {abbv: 'CGR', country: 'Spain', city: 'Madrid', venue: 'Fairground', therapy_areas: ['Oncology', 'Urology'], ...links});
+		for (const words of ['congress', 'cgr', '2027', 'spain', 'europe', 'madrid', 'fairground', 'oncology', 'urology', 'society', 'alliance', 'ally', 'nurses']) is(found('conferences', meeting, words), 1, words);
+		const journal = {id: 1, name: 'Annals', abbv: 'ANN', publisher: 'Press', issn_print: '1234-5678', issn_online: '8765-4321', publishing: {access: 'hybrid'}, timelines: {}, ...links};
+		for (const words of ['annals', 'ann', 'press', '1234', '8765', 'hybrid', 'society', 'ally', 'nurses']) is(found('journals', {...journal, name: words === 'ann' ? 'Name' : journal.name}, words), 1, words);
+		for (const words of ['null', 'undefined', 'object']) is([found('conferences', {...meeting, abbv: null}, words), found('journals', {...journal, abbv: null}, words)], [0, 0], words);
+	}],
+	['a value counts more than 255 records', (model, is) => {
+		const index = new model.search.Index('conferences');
+		index.add(Array.from({length: 300}, (_, at) => conference(`${at}`, {therapy_areas: at < 256 ? ['Oncology'] : ['Urology']})));
+		is(counts(model.question.select(index, model.question.firstQuestion('conferences'), TODAY), 'area'), 'Oncology 256, Urology 44');
+	}],
+	['small and capital letters are sorted alike, and numbers by their size', (model, is) => {
+		const index = new model.search.Index('journals'), factors = [9.5, 10, 0, null, 0.7, 100];
+		index.add(['apex', 'Bone', 'cell', 'Derma', 'Émile', 'iMed'].map((name, at) => ({id: 9 - at, name, publisher: name, impact_factor: factors[at], publishing: {}, timelines: {}, organizations: [], tags: []})));
+		const names = (sort, descending = false) => model.question.select(index, {...model.question.firstQuestion('journals'), sort, descending}, TODAY).records.map(({name}) => name).join(' ');
+		is([names('name'), names('publisher', true)], ['apex Bone cell Derma Émile iMed', 'iMed Émile Derma cell Bone apex']);
+		is([names('impact'), names('impact', true)], ['cell Émile apex Bone iMed Derma', 'iMed Bone apex Émile cell Derma']);
+	}],
+	['a list that is sorted downwards has its deadlines in their order', (model, is) => {
+		const found = descending => answer(model, {mode: 'deadlines', sort: 'deadline', descending});
+		is([found(false).names, found(true).names], ['Lung World ESMO', 'ESMO World Lung']);
+		for (const descending of [false, true]) is(found(descending).deadlines.map(({date}) => date), ['2027-01-05', '2027-01-20', '2027-02-15', '2027-06-01'], `${descending}`);
+	}],
 ];

@@ -8,4 +8,8 @@ export const cases = [
 			['gastroentrology', 'Gastroenterology'], ['Atlantis', null], ['x'.repeat(100000), null],
 		]) is(nearest(text, values), expected, text.slice(0, 20));
 	}],
+	['the shortest longer value is meant, and two letters mean none', ({facets: {setRegions}, suggest: {nearest}}, is) => {
+		setRegions({});
+		for (const [text, expected] of [['nige', 'Niger'], ['Nigeri', 'Nigeria'], ['onc', 'Oncology'], ['ni', null], ['o', null], ['s', null]]) is(nearest(text, ['Nigeria', 'Niger', 'Pediatric Oncology', 'Oncology', 'Spain']), expected, text);
+	}],
 ];
