@@ -13,7 +13,7 @@ globalThis.document = {hidden: false, title: '', addEventListener() {}, removeEv
 
 const load = name => import(new URL(name, PAGE));
 const api = await load('api.js'), parts = await load('parts.js'), columns = await load('views/columns.js'), question = await load('model/question.js');
-const {Change} = await load('views/changes.js');
+const {Change} = await load('views/changes.js'), {FACETS} = await load('model/facets.js');
 const ROOT = 'http://127.0.0.1:8080/o%27neill/v1/';
 
 const BLOCKS = ['div', 'dt', 'dd', 'h2', 'h3', 'li', 'p'];
@@ -106,6 +106,36 @@ test('cells of the lists', () => {
 	assert.deepEqual(columns.columnsOf('journals', {}).slice(1).map(({cell}) => cell(journal)), ['P', 'open', '0', 1.5, '1 to 2 weeks']);
 	const months = ['2026-12-31', '2027-01-01'].map(date => ({record, kind: 'abstract', date, confidence: 'copied'}));
 	assert.deepEqual(all(columns.Deadlines({of: months, day: '2026-12-31'}), 'h3').map(words), ['December 2026 1', 'January 2027 1']);
+	const both = [['abstract', '2027-02-01', 'estimated'], ['late_breaking', '2027-02-03', 'confirmed']].map(([kind, date, confidence]) => ({record: {...record, city: 'Bonn'}, kind, date, confidence}));
+	assert.deepEqual(all(columns.Deadlines({of: both, day: '2027-02-01'}), 'td').map(words),
+		['A 2027', '1 Feb 2027 estimated', 'Abstracts today', 'Bonn', 'A 2027', '3 Feb 2027 confirmed', 'Late-breaking abstracts in 2 days', 'Bonn']);
+	const meeting = columns.columnsOf('conferences', {}).find(({sort}) => sort === 'start').cell;
+	assert.equal(words(meeting({start_date: '2027-01-31', end_date: '2027-02-02', start_date_status: 'copied'})), '31 Jan – 2 Feb 2027 copied');
+	assert.equal(words(meeting({start_date: null, end_date: null, start_date_status: 'not_found'})), 'not found');
+});
+
+test('a table has a cell for each value, and names the column by which it is sorted', () => {
+	const cells = [['A', 'a'], ['B', 'b'], ['C']].map(([name, sort]) => ({name, sort, cell: row => row[name]}));
+	const table = sorted => parts.Table({label: 'Rows', columns: cells, rows: [{A: 0, B: '0', C: null}, {A: '<b>', B: "it's"}], sorted});
+	assert.deepEqual(all(table(), 'td').map(words), ['0', '0', '–', '<b>', "it's", '–']);
+	const asked = [];
+	for (const [by, descending, expected] of [['a', false, ['ascending', null, null]], ['a', true, ['descending', null, null]], ['b', true, [null, 'descending', null]]]) {
+		const sorted = table({by, descending, onSort: by => asked.push(by)});
+		assert.deepEqual(all(sorted, 'th').map(({props}) => props['aria-sort'] || null), expected, `${by} ${descending}`);
+		for (const {props} of all(sorted, 'button')) props.onClick();
+	}
+	assert.deepEqual([asked.join(' '), all(table(), 'button')], ['a b a b a b', []]);
+	// A newer server may have statuses that the page does not know.
+	for (const [of, expected] of [['not_found', 'not found'], ['a_new_one', 'a_new_one'], [null, ''], [undefined, '']]) assert.equal(words(parts.Status({of})), expected);
+});
+
+test("a list's request has the filters of one value, and 100 characters at most", async () => {
+	const {requestOf} = await load('views/list.js');
+	const none = {q: '', year: '', country: '', therapy_area: ''};
+	for (const [words, facets, expected] of [
+		['', {}, {}], [' a ', {}, {}], ['ab', {}, {q: 'ab'}], [' 癌 ', {}, {}], ['', {country: ['Spain'], year: ['2027']}, {country: 'Spain', year: '2027'}], ['', {country: ['Spain', 'Japan'], area: ['Urology']}, {therapy_area: 'Urology'}],
+		['🧬'.repeat(101), {region: ['Europe']}, {q: '🧬'.repeat(100)}], [`${'x'.repeat(99)}🧬y`, {country: []}, {q: `${'x'.repeat(99)}🧬`}],
+	]) assert.deepEqual(requestOf({words, facets}), {...none, ...expected}, words);
 });
 
 test('the facts of a record', async context => {
@@ -124,6 +154,16 @@ test('the facts of a record', async context => {
 	const journal = {impact_factor: 0, impact_factor_year: 2025, citescore: 0, sjr: 0, h_index: 0, publishing: {apc_usd: 0, embargo_months: 0}, timelines: {accept_to_online: {min_weeks: 1, max_weeks: 1}}};
 	assert.deepEqual(facts('journals', journal), ['Impact factor 0 (2025)', 'CiteScore 0', 'SCImago Journal Rank 0', 'h-index 0', 'Article fee 0 US dollars', 'Embargo 0 months',
 		'Acceptance to publication online 1 week', 'Last change 31 Dec 2026, 10:20:30 UTC']);
+	// A link of a record leads to the list of the records that have it.
+	const linked = {...conference, therapy_areas: ["Crohn's & Colitis"], tags: [{id: 1, type: 'Audience', name: 'Nurses'}],
+		organizations: [{id: 1, name: 'Society', abbv: null, url: null}, {id: 2, name: 'Alliance', abbv: 'ALLY', url: 'https://example.org/?a=1&b=2'}]};
+	const view = whole('conferences', {id: 1, updated_at: '2026-12-31T10:20:30Z', ...linked});
+	assert.deepEqual(all(view, 'li').map(words), ['Society', 'Alliance (ALLY)', 'Audience: Nurses']);
+	const [area, website, tag] = all(view, 'a').map(({props}) => props.href);
+	for (const [name, href] of [['area', area], ['tag', tag]]) {
+		assert.deepEqual(question.parse(href).facets, {[name]: FACETS.conferences.find(facet => facet.name === name).valuesOf(linked)});
+	}
+	assert.equal(website, 'https://example.org/?a=1&b=2');
 	const none = {impact_factor: null, impact_factor_year: 2025, citescore: null, sjr: null, h_index: null, publishing: {apc_usd: null, embargo_months: null}, timelines: {}};
 	assert.deepEqual(facts('journals', none), ['Last change 31 Dec 2026, 10:20:30 UTC']);
 });
@@ -151,6 +191,9 @@ test('changes and problems in words', () => {
 	const [one, other] = [{name: 'A', year: 2026}, {name: 'B', year: 2027}];
 	assert.equal(change('added', null, other), 'addedB 2027 It came into the license.');
 	assert.equal(change('removed', one, null), 'removedA 2026 It was removed or left the license: {"id":3,"deleted":true}');
+	// Journals have no year.
+	assert.equal(change('removed', {name: 'A'}, null), 'removedA It was removed or left the license: {"id":3,"deleted":true}');
+	assert.equal(change('added', null, {name: 'B'}), 'addedB It came into the license.');
 });
 
 test('requests and their failures', async () => {
@@ -201,8 +244,13 @@ test('a copy follows the feed, and is compared only with an export of its own mo
 	});
 	copies.subscribe((_, changes) => seen.push(...changes.map(({kind, id}) => `${kind} ${id}`)));
 	assert.equal(copies.of('conferences'), kept, 'one copy of each dataset');
+	const sizeOnceReady = new Promise(resolve => {
+		const look = () => kept.isReady ? resolve(kept.index.size) : setImmediate(look);
+		look();
+	});
 	await reached(() => kept.state.name === 'current');
 	assert.deepEqual([kept.isReady, kept.index.size, kept.log.size], [true, 2500, 0]);
+	assert.equal(await sizeOnceReady, 2500, 'it is ready once the index has all records');
 	assert.equal((await kept.prove()).isEqual, true);
 	digestOf = records.slice(1);
 	assert.equal((await kept.prove()).isEqual, false, 'other records of the same moment');
@@ -225,6 +273,30 @@ test('a copy follows the feed, and is compared only with an export of its own mo
 	copies.stop();
 	await new Promise(resolve => setTimeout(resolve));
 	assert.equal(isStopped, true, 'no request stays open');
+});
+
+test('a request ends after 75 seconds without an answer, and not before', async context => {
+	context.mock.timers.enable({apis: ['setTimeout']});
+	const {Copies} = await load('copies.js');
+	globalThis.fetch = (url, {signal}) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+	const copies = new Copies('k');
+	context.after(() => copies.stop());
+	let answer = null;
+	copies.of('journals').ask('journals/changes', {}, new AbortController().signal).then(given => { answer = given; });
+	for (const [ms, expected] of [[74999, undefined], [1, 'No answer']]) {
+		context.mock.timers.tick(ms);
+		await new Promise(resolve => setImmediate(resolve));
+		assert.equal(answer?.problem.title, expected, `${ms}`);
+	}
+});
+
+test('a refused export keeps its status, its reason and the pause that the server names', async context => {
+	const {Copies} = await load('copies.js');
+	globalThis.fetch = async () => new Response('{"detail":"slow down"}', {status: 429, headers: {'Retry-After': '7'}});
+	const copies = new Copies('k');
+	context.after(() => copies.stop());
+	const {status, headers, problem} = await copies.of('journals').load(new AbortController().signal, () => {});
+	assert.deepEqual([status, headers?.get('retry-after'), problem.detail], [429, '7', 'slow down']);
 });
 
 test('the key stays in the tab only if that is possible', async () => {

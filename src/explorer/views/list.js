@@ -127,7 +127,7 @@ function Files({question, found, day}) {
 }
 
 /** The nearest request of the API: its filters take one value each. */
-function requestOf({words, facets}) {
+export function requestOf({words, facets}) {
 	const one = name => facets[name]?.length === 1 ? facets[name][0] : '';
 	const text = words.trim();
 	return {q: text.length > 1 ? [...text].slice(0, 100).join('') : '', year: one('year'), country: one('country'), therapy_area: one('area')};
