@@ -260,7 +260,8 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<Ex
             // Monitoring always speaks plain HTTP.
             if tls.is_some() || address != listening {
                 bail!(
-                    "--admin-listen {address} can be reached from other machines, and monitoring speaks plain HTTP; listen on 127.0.0.1, or accept that with --plain-http"
+                    "--admin-listen {address} can be reached from other machines, and monitoring speaks plain HTTP; listen on \
+                     127.0.0.1, or accept that with --plain-http"
                 );
             }
             bail!(
