@@ -58,6 +58,19 @@ fn is_intercepted(error: &CmdError) -> bool {
     matches!(error, CmdError::Standard(problem) if problem.error == ErrorStatus::ElementClickIntercepted)
 }
 
+/// Starts the driver of the browser. Returns its port, or `None` if it ends.
+fn start_driver(program: &Path) -> Option<(Process, String)> {
+    let mut command = Command::new(program);
+    let mut driver = Process::spawn(command.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()));
+    let stdout = BufReader::new(driver.child().stdout.take().unwrap());
+    let mut lines = stdout.lines().map(Result::unwrap);
+    let port =
+        lines.find_map(|line| Some(line.split_once("successfully on port ")?.1.trim_end_matches('.').to_owned()))?;
+    // What it says later is read away, so that it is never held up.
+    std::thread::spawn(move || lines.for_each(drop));
+    Some((driver, port))
+}
+
 /// A browser with one page.
 pub struct Browser {
     client: Client,
@@ -75,16 +88,8 @@ impl Browser {
                 return None;
             }
         };
-        let mut command = Command::new(program);
-        let mut driver = Process::spawn(command.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()));
-        let stdout = BufReader::new(driver.child().stdout.take().unwrap());
-        let mut lines = stdout.lines().map(Result::unwrap);
-        let port =
-            lines.find_map(|line| Some(line.split_once("successfully on port ")?.1.trim_end_matches('.').to_owned()));
-        let port = port.expect("the driver tells its port");
-        // What it says later is read away, so that it is never held up.
-        std::thread::spawn(move || lines.for_each(drop));
-
+        // The driver takes a free port of IPv4, and ends if another program has it for IPv6.
+        let (driver, port) = (0..5).find_map(|_| start_driver(&program)).expect("the driver tells its port");
         let arguments =
             ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--window-size=1366,900"];
         let wanted = json!({
