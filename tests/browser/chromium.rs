@@ -66,7 +66,7 @@ fn start_driver(program: &Path) -> Option<(Process, String)> {
     let mut lines = stdout.lines().map(Result::unwrap);
     let port =
         lines.find_map(|line| Some(line.split_once("successfully on port ")?.1.trim_end_matches('.').to_owned()))?;
-    // What it says later is read away, so that it is never held up.
+    // Read its later output too, or a full pipe stops it.
     std::thread::spawn(move || lines.for_each(drop));
     Some((driver, port))
 }

@@ -185,7 +185,7 @@ fn an_upgraded_database_is_still_a_published_one() {
     assert_eq!(site.conferences_in(&copy), site.conferences_in(&site.db()));
 }
 
-/// What is in the bucket is of the time before the restore, and an upgrade does not forget that a restore explains it.
+/// The bucket is of the time before the restore. The upgraded file still knows of the restore.
 #[test]
 fn a_database_that_is_restored_and_then_upgraded_goes_on_in_its_bucket() {
     let site = Site::new();

@@ -398,7 +398,7 @@ fn the_newest_copy_can_become_the_origin_by_one_command() {
         assert_eq!(fenced.code, Some(4), "{}: {fenced:?}", place.kind);
         commit(&newest, 9);
         assert_eq!(place.once(&newest), 1);
-        // A later loss is given up too.
+        // The check names a later gap too.
         place.bucket.delete(&layout::log(6)).unwrap();
         assert_eq!(place.once_with(&newest, "--start-over"), 1);
         let checked = place.json(&newest, &["check", "--from", &place.url]);

@@ -476,7 +476,7 @@ fn what_the_database_refuses_is_told_and_leaves_the_copy() {
         assert_eq!(found.lines.len(), 1200);
         assert!(found.lines[1198] == before.as_ref().unwrap().lines[1198], "{code}: the page was written in part");
     }
-    // What an administrator cancels is tried again. The first message suffices.
+    // A statement that an administrator cancels is retried. The first message suffices.
     kept.tamper(&format!("ALTER DATABASE {} SET x.code = '57014'", kept.database));
     let mut pull = Process::spawn(kept.pulled.command(&kept.pulled.url(), "").stderr(Stdio::piped()));
     let mut line = String::new();

@@ -257,7 +257,7 @@ fn connections_that_wait_for_a_slot_get_it_in_their_order() {
         let waiting: Vec<_> = (0..6).map(|_| send()).collect();
         wait_until("all wait", SOON, || (count.at_limit.load(Ordering::SeqCst) == 6).then_some(()));
         source.release();
-        // What the key may still ask tells the order.
+        // The remaining requests of the key show the order.
         let remaining = waiting.into_iter().map(|mut connection| {
             let answer = read_answer(&mut connection, false).expect("its turn");
             answer.header("ratelimit-remaining").unwrap().parse::<u64>().unwrap()

@@ -134,7 +134,7 @@ fn an_argument_that_is_no_text_is_a_usage_error() {
 pub struct Terminal {
     line: String,
     process: Process,
-    /// What the command printed.
+    /// The output of the command.
     screen: NamedTempFile,
 }
 
