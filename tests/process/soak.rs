@@ -28,8 +28,7 @@ use redb::{ReadableDatabase, ReadableTableMetadata, TableHandle};
 use crate::harness::counted;
 use crate::properties::variable;
 
-/// So few that the file of an hour's run is not full: a file that doubles brings more pages into the engine's cache, which holds
-/// up to 64 MiB.
+/// So many that the file fills the engine's cache of 4 MiB, and so few that an import takes little of the run.
 const RECORDS: u64 = 1_200;
 
 /// Growth is judged in runs that last so long.

@@ -28,17 +28,16 @@ use crate::store::panics;
 use crate::store::write_tx::YieldCheck;
 use crate::store::{CommitPoint, Snapshot, StoreError};
 
-/// The size of a writing command's page cache, in bytes.
-const WRITER_CACHE_BYTES: usize = 64 << 20;
-/// The size of a follower's page cache, in bytes.
-const READER_CACHE_BYTES: usize = 32 << 20;
+/// The size of redb's page cache, in bytes. The kernel keeps the file's pages too, so a larger cache makes no command
+/// faster.
+const PAGE_CACHE_BYTES: usize = 4 << 20;
 /// The pause between attempts of a waiting writer.
 pub(super) const RETRY_EVERY: Duration = Duration::from_millis(25);
 
-fn builder(cache_bytes: usize) -> Builder {
+fn builder() -> Builder {
     let mut builder = Database::builder();
     builder.set_concurrency_mode(ConcurrencyMode::SingleWriter);
-    builder.set_cache_size(cache_bytes);
+    builder.set_cache_size(PAGE_CACHE_BYTES);
     builder
 }
 
@@ -220,7 +219,7 @@ impl Writer {
             let mut _request = None;
             let file = OpenOptions::new().read(true).write(true).open(path).map_err(|error| io_error(path, error))?;
             let identity = FileIdentity::of_file(&file).map_err(|error| io_error(path, error))?;
-            match open_database(&builder(WRITER_CACHE_BYTES), file) {
+            match open_database(&builder(), file) {
                 // A rename may have replaced the file between opening and locking.
                 Ok(database) if FileIdentity::of_path(path).is_ok_and(|now| now == identity) => {
                     check_version(path, &database)?;
@@ -381,7 +380,7 @@ pub(in crate::store) fn fill_new(
 pub(in crate::store) fn create_writer(path: &Path) -> Result<Writer, StoreError> {
     let file = OpenOptions::new().read(true).write(true).open(path).map_err(|error| io_error(path, error))?;
     let identity = FileIdentity::of_file(&file).map_err(|error| io_error(path, error))?;
-    let database = open_database(&builder(WRITER_CACHE_BYTES), file).map_err(|error| open_error(path, error))?;
+    let database = open_database(&builder(), file).map_err(|error| open_error(path, error))?;
     let location = Mutex::new(FileLocation::Named(path.to_owned()));
     Ok(Writer { database: Engine::new(database), identity, location, note: None })
 }
@@ -412,7 +411,7 @@ pub(in crate::store) fn version_of(path: &Path, database: &impl ReadableDatabase
 }
 
 fn open_follower(path: &Path) -> Result<ReadOnlyDatabase, DatabaseError> {
-    builder(READER_CACHE_BYTES).open_read_only(path)
+    builder().open_read_only(path)
 }
 
 /// A read-only handle. It follows new commits, and a file that replaces this one at its path.
@@ -492,7 +491,7 @@ pub(in crate::store) fn open_and_repair(path: &Path) -> Result<(ReadOnlyDatabase
                 }
             }
             Err(DatabaseError::RepairAborted) => {
-                match builder(WRITER_CACHE_BYTES).open(path) {
+                match builder().open(path) {
                     Ok(repaired) => drop(repaired),
                     // Another writer is repairing it, or has repaired it.
                     Err(DatabaseError::DatabaseAlreadyOpen) => {}
