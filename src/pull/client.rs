@@ -44,7 +44,8 @@ pub struct PullClient {
     http: transport::Client,
     server: ServerUrl,
     authorization: String,
-    /// Whether the service supports `wait`. Assumed until it rejects the parameter.
+    /// Whether the service supports `wait`. Assumed until it rejects the parameter, and again by
+    /// [`PullClient::assume_wait`].
     takes_wait: AtomicBool,
     /// The index in [`PAGE_LIMITS`] of the current `limit`.
     page_limit: AtomicU32,
@@ -126,6 +127,11 @@ impl PullClient {
     /// Whether the service supports long polling.
     pub fn takes_wait(&self) -> bool {
         self.takes_wait.load(Ordering::Relaxed)
+    }
+
+    /// Asks for long polling again, because the service may have been updated.
+    pub fn assume_wait(&self) {
+        self.takes_wait.store(true, Ordering::Relaxed);
     }
 
     /// The changes after a token: `GET /v1/{dataset}/changes?since=`. If there are none, the service may long-poll for

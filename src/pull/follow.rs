@@ -19,6 +19,12 @@ const MAX_ATTEMPTS: u32 = 5;
 /// The time between two comparisons of a followed copy with the service, in seconds.
 const VERIFY_INTERVAL_S: i64 = 24 * 3600;
 
+/// Whether a copy that was compared at `verified_at` has to be compared again, both in seconds since 1970. The clock may
+/// have been ahead at the last comparison.
+fn is_verification_due(verified_at: i64, now: i64) -> bool {
+    !(0..VERIFY_INTERVAL_S).contains(&now.saturating_sub(verified_at))
+}
+
 /// The work of a pull.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -98,7 +104,10 @@ impl Pull<'_> {
             let (begun, mut has_news) = (Instant::now(), false);
             for dataset in &plan.datasets {
                 let held = self.retry(None, &mut |pull, _| pull.copy.position(*dataset))?;
-                let is_due = held.as_ref().is_some_and(|held| now().unix_s() - held.verified_at >= VERIFY_INTERVAL_S);
+                let is_due = held.as_ref().is_some_and(|held| is_verification_due(held.verified_at, now().unix_s()));
+                if is_due {
+                    self.server.assume_wait();
+                }
                 match self.pull(*dataset, verifies || is_due, wait_s, None) {
                     Ok(done) => {
                         skipped.remove(dataset);
@@ -177,6 +186,29 @@ impl Pull<'_> {
             self.events.note(&format!("{error}; trying again in {} s{reason}", pause.as_secs_f64().ceil()));
             sleep(pause);
             self.copy.check_location()?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_is_compared_once_a_day() {
+        const DAY_S: i64 = 86_400;
+        // When it was compared, now, and whether it is due.
+        let cases = [
+            (0, 20_000 * DAY_S, true),
+            (100, 100, false),
+            (100, 99 + DAY_S, false),
+            (100, 100 + DAY_S, true),
+            (100, 99, true),
+            (30_000 * DAY_S, 20_000 * DAY_S, true),
+            (i64::MAX, i64::MIN, true),
+        ];
+        for (verified_at, now, expected) in cases {
+            assert_eq!(is_verification_due(verified_at, now), expected, "{verified_at} {now}");
         }
     }
 }

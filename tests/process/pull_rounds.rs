@@ -127,7 +127,7 @@ fn a_followed_copy_is_compared_when_a_day_has_passed() {
         (DAY_S, false, true),
         (DAY_S + 1, false, true),
         (30 * DAY_S, false, true),
-        (-DAY_S, false, false),
+        (-DAY_S, false, true),
         (0, true, true),
         (DAY_S, true, true),
     ];
@@ -143,6 +143,30 @@ fn a_followed_copy_is_compared_when_a_day_has_passed() {
         let changes = "GET conferences/changes?since=t0";
         let second = if is_compared { "HEAD exports/conferences" } else { changes };
         assert_eq!(asked, [changes, second, changes, changes], "{age_s} s ago, {verify}");
+    }
+}
+
+#[test]
+fn a_service_without_wait_is_asked_to_wait_again_each_day() {
+    // (the seconds since the last comparison, the interval in seconds, the last request)
+    for (age_s, every_s, expected) in [(0, 0, "since=t0"), (86_400, 60, "since=t0&wait=60")] {
+        let service = Scripted::new(|asked, before| match before {
+            0 => Reply::problem(400, "unknown_parameter"),
+            1 => Reply::page("", false, "t0"),
+            _ if asked.line.starts_with("HEAD") => Reply::export("t0", &[ONE]),
+            // News, so the next round begins at once if it can wait.
+            2 => Reply::page(ONE, false, "t0"),
+            _ => revoked(),
+        });
+        let (client, notes) = (service.client(), Notes::default());
+        client.changes(Conferences, "t0", 5).unwrap();
+        assert!(!client.takes_wait());
+        let mut copy = MemoryCopy::of(Conferences, "t0", &[1], now().unix_s() - age_s);
+        let mut pull = Pull { server: &client, copy: &mut copy, events: &notes };
+        let Err(error) = pull.follow(&plan(&[Conferences], true), Duration::from_secs(every_s), &mut |_| {});
+        assert!(matches!(error, PullError::Refused(_)), "{error:?}");
+        let last = service.lines().pop();
+        assert_eq!(last, Some(format!("GET conferences/changes?{expected}")), "{age_s} s");
     }
 }
 
