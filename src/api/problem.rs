@@ -43,14 +43,15 @@ impl Problem {
         problem
     }
 
-    /// 416, for a range beyond a file's end. `length` is in bytes.
-    pub fn range_beyond(length: usize) -> Problem {
+    /// 416, for a range beyond a file's end. `length` is in bytes, `of_file` the headers that identify the file.
+    pub fn range_beyond(length: usize, of_file: Vec<(HeaderName, HeaderValue)>) -> Problem {
         let detail = format!(
-            "The file has {length} bytes, and the `Range` is beyond its end. If you have {length} bytes, the download is \
-             complete; else send the request without `Range`."
+            "The file has {length} bytes, and the `Range` is beyond its end. If you have {length} bytes of the file with \
+             this `ETag`, the download is complete; else send the request without `Range`."
         );
         let mut problem = Problem::new(Code::InvalidRequest, detail);
         problem.status = StatusCode::RANGE_NOT_SATISFIABLE;
+        problem.headers = of_file;
         match HeaderValue::try_from(format!("bytes */{length}")) {
             Ok(range) => problem.with(CONTENT_RANGE, range),
             Err(error) => Problem::internal(error),

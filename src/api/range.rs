@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use http::header::{IF_RANGE, RANGE};
+use http::header::{IF_MATCH, IF_RANGE, RANGE};
 use http::{HeaderMap, Method};
 
 use super::etag::ETag;
@@ -22,14 +22,20 @@ pub enum RequestedPart {
 
 impl RequestedPart {
     /// The part that a request asks for. `length` is the file's length in bytes. `If-Range` must be exactly the file's
-    /// strong tag.
+    /// strong tag. A failed `If-Match` gives the whole file too, because the contract has no 412.
     pub fn of(request: &Request, etag: &ETag, length: usize) -> RequestedPart {
         let is_current = request.headers.get_all(IF_RANGE).iter().all(|value| value == etag.header());
-        if request.method != Method::GET || !is_current {
+        if request.method != Method::GET || !is_current || !matches_if_match(&request.headers, etag) {
             return RequestedPart::Whole;
         }
         range_of(&request.headers).map_or(RequestedPart::Whole, |spec| spec.within(length))
     }
+}
+
+/// Whether `If-Match` is missing, or names the file's strong tag or `*` (RFC 9110, section 13.1.1).
+fn matches_if_match(headers: &HeaderMap, etag: &ETag) -> bool {
+    let mut tags = headers.get_all(IF_MATCH).iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    !headers.contains_key(IF_MATCH) || tags.any(|tag| [b"*", etag.header().as_bytes()].contains(&tag.trim_ascii()))
 }
 
 /// A range of bytes as it is written.

@@ -79,8 +79,7 @@ impl Response {
                 headers.insert(ETAG, etag.header().clone());
                 if etag::matches(request.headers.get_all(IF_NONE_MATCH).iter(), etag) {
                     // Equal bytes may have a newer sync token, which the caller needs after a change of the license.
-                    let kept = representation.headers.iter().filter(|(name, _)| *name != CONTENT_ENCODING);
-                    headers.extend(kept.cloned());
+                    headers.extend(headers_without_body(representation));
                     return Ok(Response { status: StatusCode::NOT_MODIFIED, headers, ..response });
                 }
             }
@@ -111,7 +110,10 @@ impl Response {
                     response.status = StatusCode::PARTIAL_CONTENT;
                     body = body.slice(part);
                 }
-                RequestedPart::Beyond => return Err(Problem::range_beyond(body.len())),
+                RequestedPart::Beyond => {
+                    let of_file = headers_without_body(representation).chain([(ETAG, etag.header().clone())]);
+                    return Err(Problem::range_beyond(body.len(), of_file.collect()));
+                }
             }
         }
         response.put_body(body, request, &mut headers);
@@ -153,6 +155,11 @@ impl Response {
             self.body = body;
         }
     }
+}
+
+/// The headers of a representation whose bytes are not sent.
+fn headers_without_body(representation: &Representation) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+    representation.headers.iter().filter(|(name, _)| *name != CONTENT_ENCODING).cloned()
 }
 
 /// Whether the caller accepts gzip, by name or `*`, with a weight above 0 (RFC 9110, section 12.5.3).

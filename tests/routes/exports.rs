@@ -311,10 +311,21 @@ fn a_part_of_the_file_is_given() {
         let beyond = format!("bytes={all}-");
         let answer = world.get_with("full", path, &[("range", &beyond), ("if-range", &etag)]).expect(416);
         assert_eq!(answer.header("content-range"), Some(format!("bytes */{all}").as_str()));
-        answer.expect_problem("invalid_request", &format!("{all} bytes"));
+        answer.expect_problem("invalid_request", &format!("{all} bytes of the file with this `ETag`"));
+        // Another file may have the same length.
+        for header in ["etag", "x-sync-token", "x-record-count", "repr-digest", "x-records-digest"] {
+            assert_eq!(answer.header(header), whole.header(header), "{path} {header}");
+        }
         // The whole file: several ranges, another or a weak tag, a date, HEAD; a range makes 304 no other.
         let weak = format!("W/{etag}");
-        let cases: [(&[(&str, &str)], u16); 8] = [
+        let list = format!("\"x\", {etag}");
+        let cases: [(&[(&str, &str)], u16); 14] = [
+            (&[("range", "bytes=0-1"), ("if-match", &etag)], 206),
+            (&[("range", "bytes=0-1"), ("if-match", &list)], 206),
+            (&[("range", "bytes=0-1"), ("if-match", "*")], 206),
+            (&[("range", "bytes=0-1"), ("if-match", "\"x\"")], 200),
+            (&[("range", "bytes=0-1"), ("if-match", &weak)], 200),
+            (&[("range", &beyond), ("if-match", "\"x\"")], 200),
             (&[("range", "bytes=0-1,4-5")], 200),
             (&[("range", "lines=0-1")], 200),
             (&[("range", "bytes=0-1"), ("if-range", "\"x\"")], 200),

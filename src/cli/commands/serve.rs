@@ -17,7 +17,9 @@ use tracing_subscriber::EnvFilter;
 
 use crate::api::cors::{Cors, Origin};
 use crate::api::{Settings, SnapshotSource};
-use crate::cli::shared::arguments::{parse_duration, parse_filter, parse_listen, parse_text, parse_url};
+use crate::cli::shared::arguments::{
+    parse_duration, parse_filter, parse_listen, parse_public_url, parse_text, parse_url,
+};
 use crate::cli::shared::common::Common;
 use crate::cli::shared::output::print_line;
 use crate::model::network::parse_network;
@@ -60,7 +62,7 @@ pub(in crate::cli) struct ServeArgs {
     #[arg(long, env = "MEDFEED_REUSE_PORT", value_parser = FalseyValueParser::new())]
     reuse_port: bool,
     /// The URL that callers see, without /v1 [default: the listen address]
-    #[arg(long, env = "MEDFEED_PUBLIC_URL", value_name = "URL", value_parser = parse_url)]
+    #[arg(long, env = "MEDFEED_PUBLIC_URL", value_name = "URL", value_parser = parse_public_url)]
     public_url: Option<String>,
     /// The URL of the documentation; its error pages are URL/errors/CODE [default: this server's, PUBLIC_URL/docs]
     #[arg(long, env = "MEDFEED_DOCS_URL", value_name = "URL", value_parser = parse_url)]
@@ -83,7 +85,8 @@ pub(in crate::cli) struct ServeArgs {
     /// /livez accepts every name
     #[arg(long, env = "MEDFEED_ADMIN_HOST", value_name = "NAME", value_parser = parse_text)]
     admin_host: Vec<String>,
-    /// Hold back new commits until none has arrived for this long, so that you can correct a mistake first
+    /// Hold back new commits until none has arrived for this long, so that you can correct a mistake first. Commits
+    /// that follow each other are held back for at most five times as long
     #[arg(long, env = "MEDFEED_CHANGE_DELAY", value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
     change_delay: Duration,
     /// Show commits only when `medfeed publish` has written them to its bucket, but keys at once. So no caller gets a

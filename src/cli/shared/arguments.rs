@@ -123,6 +123,15 @@ pub(in crate::cli) fn parse_url(text: &str) -> Result<String, String> {
     }
 }
 
+/// Parses the URL that callers see. The paths of the API already begin with `/v1`.
+pub(in crate::cli) fn parse_public_url(text: &str) -> Result<String, String> {
+    let url = parse_url(text)?;
+    match url.strip_suffix("/v1") {
+        Some(base) => Err(format!("write it without /v1: {base}")),
+        None => Ok(url),
+    }
+}
+
 /// Parses a year, or a range of years that includes its end.
 pub(in crate::cli) fn parse_years(text: &str) -> Result<std::ops::RangeInclusive<u16>, String> {
     let rule = || "write a year from 1900 to 2100, or a range such as 2024..2027".to_owned();
@@ -338,6 +347,10 @@ mod tests {
                 (Err(message), Err(expected)) => assert!(message.contains(expected), "{text}: {message}"),
                 (read, expected) => panic!("{text:?}: {read:?}, not {expected:?}"),
             }
+        }
+        assert_eq!(parse_public_url("https://h/api/").as_deref(), Ok("https://h/api"));
+        for text in ["https://h/api/v1", "https://h/api/v1/"] {
+            assert_eq!(parse_public_url(text).unwrap_err(), "write it without /v1: https://h/api");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::responses::{file, names, ok, problem, response_name};
+use super::responses::{FILE_HEADERS, file, names, not_modified, ok, problem, response_name};
 use super::values::{component, object};
 use crate::contract::{Contract, Endpoint, Resource};
 use crate::docs::samples::Samples;
@@ -43,6 +43,7 @@ fn responses(contract: &Contract, endpoint: &Endpoint, samples: Option<&Samples>
         let response = match status.as_u16() {
             200 => ok(endpoint.resource, samples),
             206 => file(true, samples),
+            304 if endpoint.resource == Resource::Export => not_modified(&FILE_HEADERS),
             // The status whose codes differ between endpoints.
             400 => problem(status, contract.codes_of(endpoint)),
             _ => component("responses", &response_name(status)),

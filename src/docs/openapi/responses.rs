@@ -13,6 +13,11 @@ use crate::model::Dataset;
 /// The headers of every response. Their component names are their own names.
 const EVERY: [&str; 4] = ["X-Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"];
 
+const SECONDS_TO_WAIT: &str = "Seconds to wait before the next request";
+
+/// The headers that identify a file, also where its bytes are not sent.
+pub const FILE_HEADERS: [&str; 5] = ["ETag", "X-Sync-Token", "X-Record-Count", "Repr-Digest", "X-Records-Digest"];
+
 pub fn headers() -> Value {
     object([
         ("X-Request-Id", header("Identifies the request; always chosen by the server", string())),
@@ -39,7 +44,7 @@ pub fn headers() -> Value {
         ("Content-Disposition", header("A name for the file, with the dataset and the date", string())),
         ("Accept-Ranges", header("Parts of the file can be requested", json!({"type": "string", "const": "bytes"}))),
         ("Content-Range", header("The range of these bytes, and the size of the file", string())),
-        ("Retry-After", header("Seconds to wait before the next request", count())),
+        ("Retry-After", header(SECONDS_TO_WAIT, count())),
         (
             "WWW-Authenticate",
             header(
@@ -53,17 +58,21 @@ pub fn headers() -> Value {
 
 /// Returns the document's responses, except 200 and 400, which differ between endpoints.
 pub fn all(contract: &Contract) -> Value {
-    let not_modified = json!({
-        "description": "Nothing changed since the answer with the ETag that was sent; no body",
-        "headers": header_refs(&["ETag"]),
-    });
     let mut beyond = problem(StatusCode::BAD_REQUEST, [Code::InvalidRequest.info()].into_iter());
     beyond["description"] = json!("The range lies beyond the end of the file");
-    beyond["headers"]["Content-Range"] = component("headers", "Content-Range");
+    beyond["headers"] = header_refs(&[&FILE_HEADERS[..], &["Content-Range"]].concat());
     let statuses = contract.codes.iter().map(|info| info.status).filter(|status| *status != StatusCode::BAD_REQUEST);
     let problems = statuses.map(|status| (response_name(status), problem(status, contract.codes.iter())));
-    let others = [(StatusCode::NOT_MODIFIED, not_modified), (StatusCode::RANGE_NOT_SATISFIABLE, beyond)];
+    let others = [(StatusCode::NOT_MODIFIED, not_modified(&["ETag"])), (StatusCode::RANGE_NOT_SATISFIABLE, beyond)];
     object(others.map(|(status, response)| (response_name(status), response)).into_iter().chain(problems))
+}
+
+/// Returns the response 304.
+pub fn not_modified(headers: &[&str]) -> Value {
+    json!({
+        "description": "Nothing changed since the answer with the ETag that was sent; no body",
+        "headers": header_refs(headers),
+    })
 }
 
 /// Returns the component name of a status's response.
@@ -111,20 +120,13 @@ pub fn ok(resource: Resource, samples: Option<&Samples>) -> Value {
 /// Returns the response with a file, or with a part of it (status 206).
 pub fn file(is_part: bool, samples: Option<&Samples>) -> Value {
     let description = if is_part { "The part that was requested with `Range`" } else { "The whole file" };
-    let common = [
-        "ETag",
-        "Accept-Ranges",
-        "X-Sync-Token",
-        "X-Record-Count",
-        "Repr-Digest",
-        "X-Records-Digest",
-        "Content-Disposition",
-    ];
     let examples = Dataset::ALL.map(|dataset| {
         let csv = samples.and_then(|samples| samples.csv(dataset)).unwrap_or_default();
         (dataset.as_str(), json!({"summary": names(dataset).0, "value": csv}))
     });
-    let headers: Vec<&str> = common.into_iter().chain(is_part.then_some("Content-Range")).collect();
+    let of_body = ["Accept-Ranges", "Content-Disposition"];
+    let headers: Vec<&str> =
+        FILE_HEADERS.into_iter().chain(of_body).chain(is_part.then_some("Content-Range")).collect();
     json!({
         "description": description,
         "headers": header_refs(&headers),
@@ -148,7 +150,7 @@ pub fn problem(status: StatusCode, codes: impl Iterator<Item = &'static CodeInfo
         StatusCode::TOO_MANY_REQUESTS => &["Retry-After"],
         _ => &[],
     };
-    json!({
+    let mut response = json!({
         "description": descriptions.join("; "),
         "headers": header_refs(more_headers),
         "content": {
@@ -157,7 +159,12 @@ pub fn problem(status: StatusCode, codes: impl Iterator<Item = &'static CodeInfo
                 "examples": object(codes.iter().map(|info| (info.name, component("examples", info.name)))),
             },
         },
-    })
+    });
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        // Sent where another try may help.
+        response["headers"]["Retry-After"] = json!({"description": SECONDS_TO_WAIT, "schema": count()});
+    }
+    response
 }
 
 fn header_refs(more: &[&str]) -> Value {

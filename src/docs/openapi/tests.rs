@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::responses::FILE_HEADERS;
 use super::*;
 use crate::contract::CONTRACT;
 use crate::model::reference::{Referenced, References};
@@ -88,12 +89,13 @@ fn responses_have_the_headers_of_their_status() {
             let more: Vec<&str> = match status.as_str() {
                 "200" if is_file => file.to_vec(),
                 "206" => [&file[..], &["Content-Range"]].concat(),
+                "304" if is_file => FILE_HEADERS.to_vec(),
                 "200" if path.ends_with("/changes") || path == "/status" => Vec::new(),
                 "200" | "304" => vec!["ETag"],
                 "401" => vec!["WWW-Authenticate"],
                 "405" => vec!["Allow"],
-                "416" => vec!["Content-Range"],
-                "429" => vec!["Retry-After"],
+                "416" => [&FILE_HEADERS[..], &["Content-Range"]].concat(),
+                "429" | "503" => vec!["Retry-After"],
                 _ => Vec::new(),
             };
             let named: BTreeSet<&str> = response["headers"].as_object().unwrap().keys().map(String::as_str).collect();
