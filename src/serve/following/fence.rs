@@ -19,30 +19,28 @@ pub struct FenceWatch {
     database: PathBuf,
     /// The time for which the server still answers after another publisher took over.
     staleness: Duration,
-    state: Mutex<FenceState>,
+    polled_at: Mutex<Option<Instant>>,
+    /// The publisher that took over, if any. The locks are held only briefly, never while a disk is read: `/readyz`
+    /// reads this.
+    by: Mutex<Option<String>>,
     /// The end of that time, in milliseconds since the machine's start; [`u64::MAX`] while not fenced.
     end_ms: AtomicU64,
 }
 
-#[derive(Debug, Default)]
-struct FenceState {
-    polled_at: Option<Instant>,
-    by: Option<String>,
-}
-
 impl FenceWatch {
-    /// Watches the note of a database. The path must have its symbolic links resolved.
+    /// Watches the note of a database. Each read follows the symbolic links of the path.
     pub fn new(database: PathBuf, staleness: Duration) -> FenceWatch {
-        FenceWatch { database, staleness, state: Mutex::default(), end_ms: AtomicU64::new(u64::MAX) }
+        let (polled_at, by) = (Mutex::default(), Mutex::default());
+        FenceWatch { database, staleness, polled_at, by, end_ms: AtomicU64::new(u64::MAX) }
     }
 
     /// Reads the note if the last read is long enough ago. Ignores a note about another database id.
     pub fn poll(&self, id: impl FnOnce() -> Result<Option<DatabaseId>, StoreError>) {
-        let mut state = self.state();
-        if state.polled_at.is_some_and(|at| at.elapsed() < POLL_EVERY) {
+        let now = Instant::now();
+        if lock(&self.polled_at).is_some_and(|at| now.duration_since(at) < POLL_EVERY) {
             return;
         }
-        state.polled_at = Some(Instant::now());
+        *lock(&self.polled_at) = Some(now);
         // Keep the state if the note or the database cannot be read now.
         let Ok(note) = PublishedNote::read(&self.database) else { return };
         let note = match note.filter(|note| note.fenced.is_some()) {
@@ -54,7 +52,8 @@ impl FenceWatch {
         };
         let fenced_for = note.as_ref().map_or(Duration::ZERO, PublishedNote::fenced_for);
         let fenced = note.and_then(|note| note.fenced);
-        match (&state.by, &fenced) {
+        let before = lock(&self.by).clone();
+        match (before, &fenced) {
             (None, Some(by)) => {
                 // Count from the takeover: a restart of the server or of the machine must not extend the time.
                 let over = since_boot().saturating_add(self.staleness).saturating_sub(fenced_for);
@@ -71,11 +70,11 @@ impl FenceWatch {
             }
             _ => {}
         }
-        state.by = fenced;
+        *lock(&self.by) = fenced;
     }
 
     pub fn reason(&self) -> Option<String> {
-        let by = self.state().by.clone()?;
+        let by = lock(&self.by).clone()?;
         let answers = if self.is_over() { "so it answers 503" } else { "so it will answer 503 soon" };
         Some(format!("another publisher took over from this database, {answers}: {by}; stop this server"))
     }
@@ -89,14 +88,16 @@ impl FenceWatch {
         let end_ms = self.end_ms.load(Ordering::Relaxed);
         end_ms < u64::MAX && since_boot() > Duration::from_millis(end_ms)
     }
+}
 
-    fn state(&self) -> MutexGuard<'_, FenceState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::channel;
+
     use super::*;
     use crate::model::Timestamp;
     use crate::model::time::now;
@@ -132,7 +133,7 @@ mod tests {
         /// Writes the note, and reads it as if the last read were long ago.
         fn poll(&self, note: &PublishedNote, id: Result<Option<DatabaseId>, StoreError>) -> bool {
             note.write(&self.folder.path().join("feed.redb")).unwrap();
-            self.watch.state().polled_at = None;
+            *lock(&self.watch.polled_at) = None;
             self.watch.poll(|| id);
             self.watch.is_fenced()
         }
@@ -151,12 +152,28 @@ mod tests {
         watched.watch.poll(|| Ok(Some(ID)));
         assert!(watched.watch.is_fenced(), "the note was read a moment ago");
         std::fs::write(watched.folder.path().join("feed.redb.published"), "no note").unwrap();
-        watched.watch.state().polled_at = None;
+        *lock(&watched.watch.polled_at) = None;
         watched.watch.poll(|| Ok(Some(ID)));
         assert!(watched.watch.is_fenced(), "an unreadable note says nothing");
         assert!(!watched.poll(&note(None), Ok(Some(ID))));
         assert_eq!(watched.watch.reason(), None);
         assert!(!watched.poll(&note(Some(0)), unreadable()), "not fenced before, and not known now");
+    }
+
+    #[test]
+    fn readiness_never_waits_for_a_poll() {
+        let watched = Watched::new(3600);
+        note(Some(0)).write(&watched.folder.path().join("feed.redb")).unwrap();
+        let (answers, answered) = channel();
+        std::thread::scope(|scope| {
+            watched.watch.poll(|| {
+                // The disk does not answer, and `/readyz` is asked.
+                scope.spawn(|| answers.send(watched.watch.reason()));
+                assert_eq!(answered.recv_timeout(Duration::from_secs(20)), Ok(None), "it waited for the poll");
+                Ok(Some(ID))
+            });
+        });
+        assert!(watched.watch.is_fenced());
     }
 
     #[test]

@@ -47,6 +47,7 @@ pub struct Watcher {
     /// Locked during a poll, which may take long: lock it on blocking threads only.
     file: Mutex<WatchedFile>,
     polls: AtomicU64,
+    /// The start of the poll that runs now: of all its reads, also of the publisher's note.
     polling_since: Mutex<Option<Instant>>,
     /// The start of the last finished poll. The condition variable is notified when it changes.
     last_poll: (Mutex<Option<Instant>>, Condvar),
@@ -212,12 +213,14 @@ impl Watcher {
         });
     }
 
-    /// Runs work on the file, then calls the subscribers if a snapshot has changed. A panic of redb, which a damaged
-    /// file can cause, counts as a failed poll.
+    /// Runs work on the file or the publisher's note, then calls the subscribers if a snapshot has changed. A panic of
+    /// redb, which a damaged file can cause, counts as a failed poll.
     fn guard(&self, file: &mut WatchedFile, work: impl FnOnce(&mut WatchedFile)) {
-        if catch_unwind(AssertUnwindSafe(|| work(file))).is_err() {
+        *self.polling_since() = Some(Instant::now());
+        let result = catch_unwind(AssertUnwindSafe(|| work(file)));
+        *self.polling_since() = None;
+        if result.is_err() {
             file.reopen_at = Some(Instant::now() + FAILURE_PAUSE);
-            *self.polling_since() = None;
             self.note_failure(&"reading it panicked", false);
         }
         *self.held_since() = file.held_back.map(|held| held.first_at);
@@ -233,10 +236,7 @@ impl Watcher {
         }
         self.polls.fetch_add(1, Ordering::SeqCst);
         let begun = Instant::now();
-        *self.polling_since() = Some(begun);
-        let found = self.read_newest(file);
-        *self.polling_since() = None;
-        match found {
+        match self.read_newest(file) {
             Ok(newest) => {
                 if !Arc::ptr_eq(&newest, &*self.newest.load()) {
                     let first_at = file.held_back.map_or(now, |held| held.first_at);
@@ -565,5 +565,12 @@ mod tests {
         }
         watcher.poll(Instant::now());
         assert!(watcher.is_followed());
+        // All that a poll reads counts, also the publisher's note.
+        let is_timed = |watcher: &Watcher| watcher.polling_since().is_some();
+        let mut during = false;
+        watcher.guard(&mut watcher.file(), |_| during = is_timed(&watcher));
+        assert_eq!((during, is_timed(&watcher)), (true, false));
+        watcher.guard(&mut watcher.file(), |_| panic!("a damaged file"));
+        assert_eq!((is_timed(&watcher), watcher.is_followed()), (false, false));
     }
 }
