@@ -204,6 +204,42 @@ fn a_note_that_comes_back_ends_its_failure() {
 }
 
 #[test]
+fn a_link_that_is_pointed_elsewhere_brings_its_own_note() {
+    let (site, place, key) = published();
+    let files = ["feed.redb", "feed.redb.published"];
+    for folder in ["old", "new"] {
+        std::fs::create_dir(site.path(folder)).unwrap();
+    }
+    for name in files {
+        std::fs::copy(site.path(name), site.path("old").join(name)).unwrap();
+    }
+    commit(&site, 1);
+    place.once(&site);
+    for name in files {
+        std::fs::rename(site.path(name), site.path("new").join(name)).unwrap();
+    }
+    let point = |folder: &str| {
+        std::os::unix::fs::symlink(format!("{folder}/feed.redb"), site.path("link")).unwrap();
+        std::fs::rename(site.path("link"), site.db()).unwrap();
+    };
+    point("old");
+    let (server, mut admin) = serve(&site, "");
+    let mut client = server.client(&key);
+    assert_eq!(venue(&mut client), "version 0");
+    point("new");
+    wait_for_version(&mut client, 1);
+    // The use of keys is noted next to the new file.
+    wait_until("the use is noted", SOON, || {
+        let mut names = std::fs::read_dir(site.path("new")).unwrap().map(|entry| entry.unwrap().file_name());
+        names.any(|name| name.to_string_lossy().starts_with("feed.redb.usage-")).then_some(())
+    });
+    // So is a takeover.
+    PublishedNote { fenced: Some("host b".to_owned()), ..next_note(&site) }.write(&site.db()).unwrap();
+    wait_until("it is told", SOON, || readyz(&mut admin).1.contains("will answer 503 soon: host b").then_some(()));
+    server.stop();
+}
+
+#[test]
 fn a_token_that_a_replica_gave_first_is_waited_for() {
     let (site, place, key) = published();
     let (server, _) = serve(&site, "");

@@ -296,12 +296,12 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<Ex
     let watcher = if after_publish { show_published_only(common, watcher)? } else { watcher };
     let watcher = match is_followed {
         true => watcher,
-        false => watcher.with_fence(common.resolved_db(), args.max_staleness),
+        false => watcher.with_fence(common.db.clone(), args.max_staleness),
     };
     let watcher = Arc::new(watcher);
     watcher.newest().record_cache().set_capacity(args.limits.record_cache_bytes);
     watcher.newest().feed_cache().set_capacity(args.limits.feed_cache_bytes);
-    let usage = Arc::new(Usage::open(&common.resolved_db()));
+    let usage = Arc::new(Usage::open(&common.db));
     run_to_end(async {
         // A socket passed by systemd stays open for the next server.
         let own_socket = activated.is_none();
@@ -371,8 +371,8 @@ fn refuse_replica(database: &Path) -> anyhow::Result<()> {
 
 /// Makes the watcher show only published commits.
 fn show_published_only(common: &Common, watcher: Watcher) -> anyhow::Result<Watcher> {
-    let database = common.resolved_db();
-    match PublishedNote::read(&database)? {
+    let database = &common.db;
+    match PublishedNote::read(database)? {
         None => bail!(
             "{} is not published, so --after-publish would show nothing; run `medfeed publish URL` next to it first, or serve without --after-publish",
             database.display()
@@ -383,7 +383,7 @@ fn show_published_only(common: &Common, watcher: Watcher) -> anyhow::Result<Watc
         ),
         Some(_) => {}
     }
-    let watcher = watcher.after_publish(database, PUBLISH_WAIT_AT_START);
+    let watcher = watcher.after_publish(database.clone(), PUBLISH_WAIT_AT_START);
     if let Some(failure) = watcher.failure() {
         tracing::warn!("{failure}");
     }

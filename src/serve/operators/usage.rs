@@ -20,7 +20,7 @@ use crate::model::time::now;
 use crate::model::{Dataset, Timestamp};
 use crate::serve::following::background::BackgroundTasks;
 use crate::store::file::draft::Draft;
-use crate::store::file::links::folder_of;
+use crate::store::file::links::{folder_of, resolve};
 
 const WRITE_EVERY: Duration = Duration::from_secs(3);
 
@@ -80,6 +80,11 @@ fn read(path: &Path) -> Uses {
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
+/// The file of a server of a database.
+fn path_of(database: &Path, id: &str) -> PathBuf {
+    folder_of(database).join(format!("{}{id}", prefix(database)))
+}
+
 /// The common prefix of the usage files of a database.
 pub(in crate::serve) fn prefix(database: &Path) -> String {
     format!("{}.usage-", database.file_name().unwrap_or_default().to_string_lossy())
@@ -122,8 +127,10 @@ fn started_at(database: &Path, path: &Path) -> Option<Timestamp> {
 /// The record of a running server.
 #[derive(Debug)]
 pub struct Usage {
+    /// The path as given. Its links may be changed while the server runs, so they are followed for each access.
     database: PathBuf,
-    path: PathBuf,
+    /// The end of the file's name.
+    id: String,
     recorded: Mutex<RecordedUses>,
     /// Locked while the file is written, which may block. Responses never lock it.
     files: Mutex<UsageFiles>,
@@ -149,7 +156,7 @@ impl Usage {
     /// Opens the record, and merges the files of dead servers.
     pub fn open(database: &Path) -> Usage {
         let (mut recorded, mut files) = (RecordedUses::default(), UsageFiles::default());
-        for path in find_files(database) {
+        for path in find_files(&resolve(database)) {
             let Ok(file) = File::open(&path) else { continue };
             match file.try_lock() {
                 Ok(()) => {
@@ -160,25 +167,31 @@ impl Usage {
                 Err(TryLockError::WouldBlock | TryLockError::Error(_)) => {}
             }
         }
-        let name = format!("{}{}", prefix(database), uuid::Uuid::now_v7().simple());
         // Write it soon even without requests: the file announces this server to the others.
         recorded.dirty = true;
-        let path = folder_of(database).join(name);
-        Usage { database: database.to_owned(), path, recorded: Mutex::new(recorded), files: Mutex::new(files) }
+        let id = uuid::Uuid::now_v7().simple().to_string();
+        Usage { database: database.to_owned(), id, recorded: Mutex::new(recorded), files: Mutex::new(files) }
+    }
+
+    /// The file of this server.
+    fn path(&self) -> PathBuf {
+        path_of(&resolve(&self.database), &self.id)
     }
 
     /// The usage recorded by all servers, including the unwritten usage of this one.
     pub fn all(&self) -> Uses {
-        let mut all = read_all(&self.database);
+        let mut all = read_all(&resolve(&self.database));
         merge_into(&mut all, &self.recorded().uses);
         all
     }
 
     /// The start times of the running servers of the database, including this one, oldest first.
     pub fn servers(&self) -> Vec<Timestamp> {
-        let others = find_files(&self.database).into_iter().filter(|path| *path != self.path && is_held(path));
+        let database = &resolve(&self.database);
+        let own = path_of(database, &self.id);
+        let others = find_files(database).into_iter().filter(|path| *path != own && is_held(path));
         let mut started: Vec<Timestamp> =
-            others.chain([self.path.clone()]).filter_map(|path| started_at(&self.database, &path)).collect();
+            others.chain([own.clone()]).filter_map(|path| started_at(database, &path)).collect();
         started.sort();
         started
     }
@@ -206,7 +219,7 @@ impl Usage {
         BackgroundTasks::spawn("usage", move |stopped| {
             loop {
                 let stopping = stopped.recv_timeout(WRITE_EVERY) != Err(RecvTimeoutError::Timeout);
-                usage.write(|uses| write_file(&usage.path, uses, None));
+                usage.write(|uses| write_file(&usage.path(), uses, None));
                 if stopping {
                     return;
                 }
@@ -293,10 +306,10 @@ mod tests {
         for _ in 0..2 {
             usage.write(|_| Err(io::ErrorKind::StorageFull.into()));
         }
-        assert!(read(&usage.path).is_empty());
+        assert!(read(&usage.path()).is_empty());
         // No further request follows.
-        usage.write(|uses| write_file(&usage.path, uses, None));
-        assert_eq!(read(&usage.path).into_keys().collect::<Vec<_>>(), ["one"]);
+        usage.write(|uses| write_file(&usage.path(), uses, None));
+        assert_eq!(read(&usage.path()).into_keys().collect::<Vec<_>>(), ["one"]);
         usage.write(|_| panic!("nothing is left to write"));
     }
 
@@ -314,7 +327,7 @@ mod tests {
                     begun.send(uses.len()).unwrap();
                     // Blocks until the test drops the sender.
                     let _ = wait_disk.recv();
-                    write_file(&writer.path, uses, None)
+                    write_file(&writer.path(), uses, None)
                 });
             });
             assert_eq!(wait_begun.recv(), Ok(1), "one key to write");
@@ -327,8 +340,8 @@ mod tests {
             drop(disk);
             assert_eq!(answered, Ok(()), "an answer waited for the disk");
         });
-        usage.write(|uses| write_file(&usage.path, uses, None));
-        assert_eq!(read(&usage.path).len(), 2, "what was noted meanwhile is written next");
+        usage.write(|uses| write_file(&usage.path(), uses, None));
+        assert_eq!(read(&usage.path()).len(), 2, "what was noted meanwhile is written next");
     }
 
     #[test]
