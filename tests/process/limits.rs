@@ -478,6 +478,23 @@ fn heads_have_sizes() {
 }
 
 #[test]
+fn the_largest_limits_are_served() {
+    let site = small_site();
+    let key = site.open_key();
+    let largest = usize::MAX.to_string();
+    let options = format!(
+        "--max-headers 10000 --max-exports 65536 --max-exports-per-key 65536 --max-uri-bytes {largest} \
+         --max-connections {largest} --max-connections-per-address {largest} --max-waiting {largest}"
+    );
+    let server = site.serve_with(&options);
+    let mut client = server.client(&key);
+    for target in ["/v1/conferences/1", "/v1/exports/conferences", "/v1/conferences/changes"] {
+        assert_eq!(client.get(target).status, 200, "{target}");
+    }
+    server.stop();
+}
+
+#[test]
 fn connections_take_no_file_that_the_database_needs() {
     let site = small_site();
     let key = site.open_key();

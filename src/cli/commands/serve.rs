@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use clap::builder::FalseyValueParser;
+use clap::builder::{FalseyValueParser, RangedU64ValueParser};
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
 use tokio::net::TcpListener;
@@ -153,17 +153,20 @@ struct LimitArgs {
           value_parser = clap::value_parser!(u32).range(8192..=1_048_576))]
     max_header_bytes: u32,
     /// The most headers of a request
-    #[arg(long, env = "MEDFEED_MAX_HEADERS", value_name = "N", default_value = "64")]
-    max_headers: NonZeroUsize,
+    #[arg(long, env = "MEDFEED_MAX_HEADERS", value_name = "N", default_value = "64",
+          value_parser = RangedU64ValueParser::<usize>::new().range(1..=10_000))]
+    max_headers: usize,
     /// The longest path and query, in bytes
     #[arg(long, env = "MEDFEED_MAX_URI_BYTES", value_name = "N", default_value = "4096")]
     max_uri_bytes: NonZeroUsize,
     /// The most exports built at the same time
-    #[arg(long, env = "MEDFEED_MAX_EXPORTS", value_name = "N", default_value = "8")]
-    max_exports: NonZeroUsize,
+    #[arg(long, env = "MEDFEED_MAX_EXPORTS", value_name = "N", default_value = "8",
+          value_parser = RangedU64ValueParser::<usize>::new().range(1..=65_536))]
+    max_exports: usize,
     /// The most exports built at the same time for one key
-    #[arg(long, env = "MEDFEED_MAX_EXPORTS_PER_KEY", value_name = "N", default_value = "2")]
-    max_exports_per_key: NonZeroUsize,
+    #[arg(long, env = "MEDFEED_MAX_EXPORTS_PER_KEY", value_name = "N", default_value = "2",
+          value_parser = RangedU64ValueParser::<usize>::new().range(1..=65_536))]
+    max_exports_per_key: usize,
     /// The most requests that wait for changes of a feed (`wait`), a quarter of them for one key. Further ones are
     /// answered at once. Each waiting request holds a connection
     #[arg(long, env = "MEDFEED_MAX_WAITING", value_name = "N", default_value = "4096")]
@@ -199,12 +202,12 @@ impl LimitArgs {
                 pace: Pace { write_timeout: self.write_timeout, least_rate: self.min_send_rate },
                 // A size has at least 32 bits on all supported machines.
                 header_bytes: usize::try_from(self.max_header_bytes).unwrap_or(usize::MAX),
-                headers: self.max_headers.get(),
+                headers: self.max_headers,
             },
             handshake: self.handshake_timeout,
             drain: self.drain_timeout,
-            exports: self.max_exports.get(),
-            exports_per_key: self.max_exports_per_key.get(),
+            exports: self.max_exports,
+            exports_per_key: self.max_exports_per_key,
             long_polls: held,
             long_polls_per_key: held.div_ceil(4),
         }
