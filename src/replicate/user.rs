@@ -1,18 +1,17 @@
 //! The name under which this process publishes, follows or promotes.
 
 use std::env;
-use std::fs;
 
 /// Returns `user@machine`, without spaces, at most 121 characters.
 pub fn user_at_host() -> String {
     let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
     let user = variable("USER").or_else(|| variable("LOGNAME"));
     let user = user.unwrap_or_else(|| format!("uid{}", rustix::process::getuid().as_raw()));
-    let machine = fs::read_to_string("/proc/sys/kernel/hostname").ok().or_else(|| variable("HOSTNAME"));
-    let machine = machine.unwrap_or_else(|| "localhost".to_owned());
+    // Not from /proc/sys, which hardened units hide: replicas on all machines would then have one name.
+    let system = rustix::system::uname();
     let plain = |text: &str| -> String {
         let one_word = text.trim().chars().map(|c| if c.is_whitespace() || c.is_control() { '?' } else { c });
         one_word.take(60).collect()
     };
-    format!("{}@{}", plain(&user), plain(&machine))
+    format!("{}@{}", plain(&user), plain(&system.nodename().to_string_lossy()))
 }

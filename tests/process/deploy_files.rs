@@ -8,6 +8,7 @@ use super::monitoring::admin_address;
 use super::operators_page::get_from;
 use super::origin::url_of;
 use super::site::{SOON, Site, conferences_of_version, wait_until};
+use crate::layers::all_sources;
 
 fn read(name: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy").join(name)).unwrap()
@@ -93,4 +94,16 @@ fn composed_replicas_follow_what_is_composed_to_publish() {
     }
     server.stop();
     assert_eq!(replica_variables(&compose)["MEDFEED_ADMIN_LISTEN"].rsplit_once(':').unwrap().1, port);
+}
+
+#[test]
+fn the_units_hide_nothing_that_the_program_reads() {
+    for unit in ["medfeed.service", "medfeed-publish.service"] {
+        assert!(read(unit).contains("\nProcSubset=pid\n"), "{unit}");
+    }
+    let sources: String = all_sources().into_values().collect();
+    let names: Vec<_> = sources.split("\"/proc/").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+    assert!(names.len() >= 4, "{names:?}");
+    // Of /proc, these units leave the processes.
+    assert!(names.iter().all(|name| name.starts_with("self/")), "{names:?}");
 }
