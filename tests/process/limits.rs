@@ -498,7 +498,8 @@ fn the_largest_limits_are_served() {
 fn connections_take_no_file_that_the_database_needs() {
     let site = small_site();
     let key = site.open_key();
-    let server = site.start(site.in_shell("ulimit -n 80; exec \"$@\"", &site.serve_command("")));
+    let start = |options| site.start(site.in_shell("ulimit -n 80; exec \"$@\"", &site.serve_command(options)));
+    let server = start("");
     let crowd: Vec<_> = (0..120)
         .map(|number| connect_from(IpAddr::from([127, 0, 1, 1 + number % 4]), server.address, None).unwrap())
         .collect();
@@ -519,4 +520,9 @@ fn connections_take_no_file_that_the_database_needs() {
     assert!(since.elapsed() < Duration::from_secs(2), "a new caller waited {:?}", since.elapsed());
     let log = server.stop_and_read();
     assert!(!log.contains("could not be accepted"), "{log}");
+    // The limit is lower than the option, and the log says so.
+    let warning = "the limit of open files allows 40 connections, fewer than --max-connections 1024; raise LimitNOFILE";
+    assert!(log.contains(warning), "{log}");
+    let log = start("--max-connections 40").stop_and_read();
+    assert!(!log.contains("open files"), "{log}");
 }

@@ -122,7 +122,8 @@ enum HeaderChoice {
 #[command(next_help_heading = "Limits")]
 struct LimitArgs {
     /// The most connections. To make room for a new one, the server closes one that is idle, unfinished or slow, or
-    /// answers a request that waits for changes. If there is none, the new connection waits
+    /// answers a request that waits for changes. If there is none, the new connection waits. If the limit of open files
+    /// allows fewer, the log warns at the start
     #[arg(long, env = "MEDFEED_MAX_CONNECTIONS", value_name = "N", default_value = "1024")]
     max_connections: NonZeroUsize,
     /// The most connections from one address (IPv6: one /64). The server makes room among them in the same way, or
@@ -192,6 +193,12 @@ impl LimitArgs {
     fn limits(&self) -> Limits {
         let max_connections = self.max_connections.get();
         let max_files = listen::raise_file_limit(max_connections.saturating_add(MAX_QUEUED));
+        if max_files < max_connections {
+            tracing::warn!(
+                "the limit of open files allows {max_files} connections, fewer than --max-connections {max_connections}; \
+                 raise LimitNOFILE of the systemd unit (elsewhere `ulimit -n`)"
+            );
+        }
         let held = self.max_waiting.min(max_connections);
         Limits {
             connections: max_files.min(max_connections),

@@ -233,7 +233,8 @@ impl ConnectionTable {
                 slots,
                 networks = self.networks.len(),
                 "all connection slots are taken: idle, unfinished and slow connections are closed for new ones; if the \
-                 callers are legitimate, raise --max-connections"
+                 callers are legitimate, raise --max-connections, or the limit of open files if the log warned of it at \
+                 the start"
             );
         }
     }
