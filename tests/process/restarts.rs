@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::client::{ask, connect, connect_from, read_answer, read_head};
-use super::site::{SOON, Server, Site, wait_until};
+use super::site::{Process, SOON, Server, Site, wait_until};
 use super::stopping::large_conferences;
 
 const STATUS: &str = "GET /v1/status HTTP/1.1\r\nhost: x\r\n\r\n";
@@ -176,6 +176,18 @@ fn a_passed_socket_must_be_one_and_may_be_reachable_only_with_consent() {
     let told = String::from_utf8_lossy(&done.stderr);
     assert_eq!(done.status.code(), Some(1), "{told}");
     assert!(told.contains("--plain-http"), "{told}");
+
+    // Callers of a second socket would never be answered.
+    let [first, second] = [0, 1].map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
+    let script = r#"exec 3<&0 4>&1 0</dev/null 1>&2; export LISTEN_PID=$$ LISTEN_FDS=2; exec "$@""#;
+    let mut command = site.in_shell(script, &serve);
+    command.stdin(Stdio::from(OwnedFd::from(first))).stdout(Stdio::from(OwnedFd::from(second)));
+    let mut process = Process::spawn(command.stderr(Stdio::piped()));
+    let status = process.ended_within(SOON).expect("it ends");
+    let mut told = String::new();
+    process.child().stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    assert_eq!(status.code(), Some(1), "{told}");
+    assert!(told.contains("systemd passes 2 sockets") && told.contains("an empty `ListenStream=` line"), "{told}");
 
     // What was meant for another process is left alone.
     let script = r#"exec 3</dev/null; export LISTEN_PID=1 LISTEN_FDS=1; exec "$@""#;

@@ -38,7 +38,15 @@ pub fn drop_new(listener: &impl AsFd) -> io::Result<()> {
 
 /// The listener that systemd opened for this process, if any (`sd_listen_fds(3)`).
 pub fn activated() -> io::Result<Option<TcpListener>> {
-    let listener = listenfd::ListenFd::from_env().take_tcp_listener(0)?;
+    let mut passed = listenfd::ListenFd::from_env();
+    if passed.len() > 1 {
+        return Err(io::Error::other(format!(
+            "systemd passes {} sockets, and medfeed serves one; to replace an address of the socket unit, put an empty \
+             `ListenStream=` line before the new one",
+            passed.len()
+        )));
+    }
+    let listener = passed.take_tcp_listener(0)?;
     if let Some(listener) = &listener {
         listener.set_nonblocking(true)?;
     }
