@@ -53,12 +53,46 @@ pub struct Setup {
     pub lost_lines: LostLines,
     /// Whether another server may listen on the same address.
     pub shares_address: bool,
+    pub stop: StopSignals,
 }
 
-/// Serves until SIGTERM or Ctrl-C. Calls `ready` once connections are accepted.
+/// The signals that stop a server. They are caught from the creation of this value on.
+#[derive(Debug)]
+pub struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Option<Signal>,
+}
+
+impl StopSignals {
+    /// SIGTERM and Ctrl-C. SIGHUP reloads the certificate.
+    pub fn of_service() -> io::Result<StopSignals> {
+        let (terminate, interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        Ok(StopSignals { terminate, interrupt, hangup: None })
+    }
+
+    /// The same, and SIGHUP: the server ends when its terminal is closed.
+    pub fn of_terminal() -> io::Result<StopSignals> {
+        Ok(StopSignals { hangup: Some(signal(SignalKind::hangup())?), ..StopSignals::of_service()? })
+    }
+
+    async fn received(mut self) {
+        let hangup = async {
+            match &mut self.hangup {
+                Some(hangup) => hangup.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+            _ = hangup => {}
+        }
+    }
+}
+
+/// Serves until one of the signals arrives. Calls `ready` once connections are accepted.
 pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
     let _watching = setup.watcher.start()?;
     log_start(&setup)?;
     let metrics = Arc::new(Metrics::new(setup.lost_lines, setup.usage.clone(), setup.upstream.clone()));
@@ -91,7 +125,10 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
         }
         tokio::spawn(admin::run(monitored, admin));
     }
-    tokio::spawn(reload(setup.tls.clone(), signal(SignalKind::hangup())?));
+    if setup.stop.hangup.is_none() {
+        tokio::spawn(reload(setup.tls.clone(), signal(SignalKind::hangup())?));
+    }
+    let signals = setup.stop;
     let server = Server::new(setup.listener, service, setup.proxies, setup.tls, setup.limits)
         .sharing_address(setup.shares_address);
     // In its own thread: `ready` prints, which blocks while the reader of standard output is slow.
@@ -99,10 +136,7 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
     notify(&[NotifyState::Ready]);
     let cut_off = server
         .run(async move {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
+            signals.received().await;
             tracing::info!("stopping: finishing what is in flight");
             notify(&[NotifyState::Stopping]);
             let _ = stop.send(true);

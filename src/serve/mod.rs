@@ -14,6 +14,6 @@ pub mod operators;
 #[cfg(feature = "bucket")]
 pub(crate) mod publishing;
 
-pub use assembly::{Setup, notify, run_to_end, serve};
+pub use assembly::{Setup, StopSignals, notify, run_to_end, serve};
 pub use connection::server::{Limits, Server};
 pub use following::watcher::Watcher;

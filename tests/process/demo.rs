@@ -2,10 +2,11 @@
 
 use std::io::BufRead;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 use super::client::{Answer, Client};
 use super::operators_page::get_from;
-use super::site::{SOON, Server, Site, wait_until};
+use super::site::{Process, SOON, Server, Site, wait_until};
 
 /// The words of a printed shell line: blanks part them, single quotes keep blanks, a backslash keeps the next sign.
 fn words(line: &str) -> Vec<String> {
@@ -123,6 +124,39 @@ fn quiet_data_are_left_alone() {
     let told = Client::new(server.address, None).get("/demo.json").json();
     assert_eq!((&told["edits"], &told["curating"]), (&serde_json::json!([]), &false.into()));
     server.stop();
+}
+
+/// A demo that keeps its folder in the site's.
+fn demo_inside(site: &Site) -> Command {
+    let mut command = site.command(["demo", "--listen", "127.0.0.1:0", "--quiet-data"]);
+    command.env("TMPDIR", site.folder());
+    command
+}
+
+fn has_folder(site: &Site) -> bool {
+    site.files().iter().any(|name| name.starts_with("medfeed-demo-"))
+}
+
+#[test]
+fn a_demo_ends_with_its_terminal_and_leaves_nothing() {
+    let site = Site::new();
+    for signal in ["HUP", "INT", "TERM"] {
+        let mut server = site.start(demo_inside(&site));
+        assert!(has_folder(&site));
+        server.process.signal(signal);
+        let status = server.process.ended_within(SOON).unwrap_or_else(|| panic!("SIG{signal}: it goes on"));
+        assert_eq!((status.code(), has_folder(&site)), (Some(0), false), "SIG{signal}");
+    }
+}
+
+#[test]
+fn a_demo_that_is_stopped_while_it_starts_leaves_nothing() {
+    let site = Site::new();
+    let mut process = Process::spawn(demo_inside(&site).stdout(Stdio::null()).stderr(Stdio::null()));
+    wait_until("its folder", SOON, || has_folder(&site).then_some(()));
+    process.signal("INT");
+    let status = process.ended_within(SOON).expect("it ends");
+    assert_eq!((status.code(), has_folder(&site)), (Some(0), false));
 }
 
 #[test]

@@ -34,7 +34,7 @@ use crate::serve::connection::tls::Tls;
 use crate::serve::operators::admin::AdminSetup;
 use crate::serve::operators::log::Log;
 use crate::serve::operators::usage::Usage;
-use crate::serve::{Limits, Setup, Watcher, run_to_end, serve};
+use crate::serve::{Limits, Setup, StopSignals, Watcher, run_to_end, serve};
 use crate::store::StoreError;
 use crate::store::replication::{PublishedNote, read_replica};
 
@@ -360,6 +360,7 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<Ex
             usage: Some(usage),
             lost_lines: log.lost(),
             shares_address: own_socket && args.reuse_port,
+            stop: StopSignals::of_service()?,
         };
         serve(setup, move || print_line(&format!("listening on {url}"))).await?;
         Ok(ExitCode::SUCCESS)

@@ -22,7 +22,7 @@ use crate::cli::shared::output::{note, print_line};
 use crate::explorer::Demo;
 use crate::model::shell::ShellWord;
 use crate::serve::connection::address::TrustedProxies;
-use crate::serve::{Limits, Setup, Watcher, run_to_end, serve};
+use crate::serve::{Limits, Setup, StopSignals, Watcher, run_to_end, serve};
 
 /// Arguments of `medfeed demo`.
 #[derive(Debug, Args)]
@@ -42,12 +42,14 @@ pub(in crate::cli) struct DemoArgs {
 
 pub(in crate::cli) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<ExitCode> {
     let log = args.log.start("warn")?;
-    // The folder and its database are removed when the program ends.
-    let folder = tempfile::Builder::new().prefix("medfeed-demo-").tempdir()?;
-    let database = folder.path().join("demo.redb");
-    let sample = load(folder.path(), &database, common.wait)?;
-    let watcher = Arc::new(Watcher::open(&database, Duration::ZERO)?);
     run_to_end(async {
+        // Caught before there is a folder, so that no signal leaves it behind.
+        let stop = StopSignals::of_terminal()?;
+        // The folder and its database are removed when the program ends.
+        let folder = tempfile::Builder::new().prefix("medfeed-demo-").tempdir()?;
+        let database = folder.path().join("demo.redb");
+        let sample = load(folder.path(), &database, common.wait)?;
+        let watcher = Arc::new(Watcher::open(&database, Duration::ZERO)?);
         let listener = listen(args.listen).await?;
         let url = url_of(listener.local_addr()?);
         let mut settings = Settings::of(&url);
@@ -75,6 +77,7 @@ pub(in crate::cli) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<Exi
             usage: None,
             lost_lines: log.lost(),
             shares_address: false,
+            stop,
         };
         serve(setup, move || {
             print_line(&format!("listening on {url}"));
