@@ -156,7 +156,7 @@ const SAMPLED_OF_REPLICAS: &[Sampled<Arc<dyn Upstream>>] = &[
     (
         "replica_digest_failures",
         MetricKind::Counter,
-        "SignedGauge of times that the rows differed from the origin's",
+        "Number of times that the rows differed from the origin's",
         |upstream| count(upstream.stats().digest_failures),
     ),
     (
