@@ -88,6 +88,17 @@ fn every_metric_that_is_asked_for_is_there() {
 }
 
 #[test]
+fn a_key_is_behind_only_where_no_server_saw_a_later_token() {
+    // Each server of a file, and each replica, knows the tokens that it was sent.
+    let newest = "min by (license, key, dataset) (medfeed_feed_behind_seconds";
+    for (file, uses) in [("alerts.yml", 1), ("dashboard.json", 2)] {
+        let text = read(file);
+        let found = ["medfeed_feed_behind_seconds", newest].map(|asked| text.matches(asked).count());
+        assert_eq!(found, [uses, uses], "{file}");
+    }
+}
+
+#[test]
 fn the_dashboard_can_be_imported() {
     let dashboard: Value = serde_json::from_str(&read("dashboard.json")).unwrap();
     let variables = dashboard["templating"]["list"].as_array().unwrap();
