@@ -72,9 +72,13 @@ fn composed_replicas_follow_what_is_composed_to_publish() {
     };
     origin.import("conferences.jsonl", conferences_of_version(3, 0));
     let key = origin.open_key();
-    let published = command(&origin, "publish", &BTreeMap::new()).arg("--once").output().unwrap();
+    // The origin has the same variables: in an object store's place they hold what it takes.
+    let variables = replica_variables(&compose);
+    let of_origin = "    environment: *environment\n    command: [publish";
+    assert!(compose.contains(of_origin), "{of_origin}");
+    let published = command(&origin, "publish", &variables).arg("--once").output().unwrap();
     assert!(published.status.success(), "{}", String::from_utf8_lossy(&published.stderr));
-    let server = replica.start(command(&replica, "serve", &replica_variables(&compose)));
+    let server = replica.start(command(&replica, "serve", &variables));
     assert_eq!(server.client(&key).get("/v1/conferences/1").json()["data"]["venue"], "version 0");
     // It logs as the image says.
     server.wait_for_log("\"replica_of\"");
@@ -93,7 +97,7 @@ fn composed_replicas_follow_what_is_composed_to_publish() {
         assert_eq!(get_from(admin, &format!("{name}:{port}"), "/readyz").status, status, "{name}");
     }
     server.stop();
-    assert_eq!(replica_variables(&compose)["MEDFEED_ADMIN_LISTEN"].rsplit_once(':').unwrap().1, port);
+    assert_eq!(variables["MEDFEED_ADMIN_LISTEN"].rsplit_once(':').unwrap().1, port);
 }
 
 #[test]
