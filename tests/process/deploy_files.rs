@@ -111,3 +111,16 @@ fn the_units_hide_nothing_that_the_program_reads() {
     // Of /proc, these units leave the processes.
     assert!(names.iter().all(|name| name.starts_with("self/")), "{names:?}");
 }
+
+#[test]
+fn containers_have_an_init() {
+    // Process 1 ignores signals that it does not catch, so Ctrl-C would not stop a command.
+    for line in read("Dockerfile").lines().filter(|line| line.contains("docker run ")) {
+        assert!(line.contains("docker run --init "), "{line}");
+    }
+    for name in ["compose.yaml", "compose.replicas.yaml"] {
+        let text = read(name);
+        let [images, inits] = ["  image: medfeed\n", "  init: true\n"].map(|line| text.matches(line).count());
+        assert!(images > 0 && images == inits, "{name}: {images} services, {inits} with `init`");
+    }
+}
