@@ -29,14 +29,16 @@ pub fn bind(address: SocketAddr, share: bool) -> io::Result<TcpListener> {
 
 /// Makes the kernel drop new connections to this listener. Then its queue can be emptied before it is closed, since
 /// closing resets the connections in the queue. Callers retry within a second, and reach the server that shares the
-/// address. Must not be used on a listener that other processes hold too.
+/// address. Handshakes that are under way are still reset, unless `net.ipv4.tcp_migrate_req` is 1. Must not be used on
+/// a listener that other processes hold too.
 pub fn drop_new(listener: &impl AsFd) -> io::Result<()> {
     // A packet filter of one instruction: keep 0 bytes of every packet (BPF_RET | BPF_K).
     let drop_all = SockFilter::new(0x06, 0, 0, 0);
     SockRef::from(listener).attach_filter(&[drop_all])
 }
 
-/// The listener that systemd opened for this process, if any (`sd_listen_fds(3)`).
+/// The listener that systemd opened for this process, if any (`sd_listen_fds(3)`). More than one is an error: callers
+/// of the others would wait for ever.
 pub fn activated() -> io::Result<Option<TcpListener>> {
     let mut passed = listenfd::ListenFd::from_env();
     if passed.len() > 1 {
