@@ -314,6 +314,12 @@ fn exports_and_the_feed_are_for_developers() {
     browser.wait_for("//section[@class='problem' and contains(., 'dataset_not_licensed')]");
     browser.view("#/journals");
     browser.wait_for("//section[@class='problem' and contains(., 'dataset_not_licensed')]");
+    // A key in a filter box gets into no address, neither the page's nor that of a request.
+    browser.fill("//input[@name='q']", &format!("{key} heart\u{e007}"));
+    browser.wait_for_js("the filter is applied", "return location.hash === '#/journals?q=heart'");
+    browser.wait_for_js("the box as it is applied", "return document.getElementById('q').value === 'heart'");
+    let names = browser.js("return performance.getEntriesByType('resource').map(({name}) => name)", &[]);
+    assert!(!names.to_string().contains("mfk_"), "{names}");
 
     browser.view("#/developers/conferences");
     browser.wait_for("//section[contains(., 'Export, CSV')]//p[contains(., '129 records')]");

@@ -76,7 +76,7 @@ fn run_page_cases(text_of: impl Fn(&str) -> Vec<u8>) {
     for name in ["preact.js", "filters.js", "regions.js"] {
         fs::write(page.path().join(name), served(name)).unwrap();
     }
-    run_cases("page.test.js", "EXPLORER_PAGE", page.path(), 17);
+    run_cases("page.test.js", "EXPLORER_PAGE", page.path(), 18);
 }
 
 /// A script as the server sends it.

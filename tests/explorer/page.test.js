@@ -138,6 +138,14 @@ test("a list's request has the filters of one value, and 100 characters at most"
 	]) assert.deepEqual(requestOf({words, facets}), {...none, ...expected}, words);
 });
 
+test('the API is asked for the parameters of an address, without keys', async () => {
+	const {given} = await load('views/asked.js');
+	for (const [params, expected] of [
+		[{}, {}], [{q: 'heart', limit: '5'}, {q: 'heart', limit: '5'}], [{q: 'mfk_abc'}, {q: ''}], [{q: ' heart MFK_abc  attack'}, {q: 'heart   attack'}], [{country: 'mfk_abc', unknown: 'mfk_abc'}, {country: '', unknown: ''}],
+		[{area: 'mfk_abc'}, {therapy_area: ''}], [{area: 'Urology'}, {therapy_area: 'Urology'}], [{cursor: 'xmfk_y'}, {cursor: 'xmfk_y'}], [{region: 'Europe', sort: 'name', year: '2027'}, {year: '2027'}],
+	]) assert.deepEqual(given('conferences', params), expected, JSON.stringify(params));
+});
+
 test('the facts of a record', async context => {
 	context.mock.timers.enable({apis: ['Date'], now: new Date('2027-01-01T17:00:00Z')});
 	const {whole} = await load('views/record.js');

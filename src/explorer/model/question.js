@@ -8,8 +8,8 @@ export {select} from './select.js';
 /** The question of a view at first. */
 export const firstQuestion = dataset => ({dataset, words: '', facets: {}, kind: '', within: null, sort: FIRST_COLUMN[dataset], descending: false, mode: 'list'});
 
-// A key in the words would end up in addresses.
-const withoutKeys = words => words.replace(/\S*mfk_\S*/gi, '').trim();
+/** A text without keys: it becomes part of an address. */
+export const withoutKeys = words => words.replace(/\S*mfk_\S*/gi, '').trim();
 
 /** The question of an address fragment such as `#/conferences?region=Europe&within=60`; null for another view. */
 export function parse(hash) {

@@ -5,6 +5,7 @@ import {FILTERS} from '../filters.js';
 import {FACETS} from '../model/facets.js';
 import {describe} from '../model/follower.js';
 import {todayOf} from '../model/deadlines.js';
+import {withoutKeys} from '../model/question.js';
 import {nearest} from '../model/suggest.js';
 import {Answer, DATASETS, Table, Title, count, link} from '../parts.js';
 import {REGIONS} from '../regions.js';
@@ -15,11 +16,13 @@ import {columnsOf} from './columns.js';
 const BOXES = dataset => [...FILTERS[dataset], {name: 'updated_since', label: 'Changed since', example: '2026-03-15'},
 	{name: 'limit', label: 'Per page', example: '100'}];
 
-/** The parameters of an address that the API knows. Those that only a copy answers are left out. */
-function given(dataset, {area, ...params}) {
+/** The parameters of an address that the API knows, without keys. Those that only a copy answers are left out. */
+export function given(dataset, {area, ...params}) {
 	const own = ['view', 'deadline', 'within', 'sort', 'order', ...FACETS[dataset].map(({name}) => name)], known = BOXES(dataset).map(({name}) => name);
 	if (area) params.therapy_area ??= area;
-	return Object.fromEntries(Object.entries(params).filter(([name]) => known.includes(name) || !own.includes(name)));
+	return Object.fromEntries(Object.entries(params).filter(([name]) => known.includes(name) || !own.includes(name))
+		// A cursor is random text. It may hold the letters with which keys begin.
+		.map(([name, value]) => [name, name === 'cursor' ? value : withoutKeys(value)]));
 }
 
 function Boxes({dataset, params, known}) {
@@ -29,6 +32,7 @@ function Boxes({dataset, params, known}) {
 	}, [JSON.stringify(params)]);
 	const apply = event => {
 		event.preventDefault();
+		for (const input of form.current.querySelectorAll('input')) input.value = withoutKeys(input.value);
 		const values = Object.fromEntries(new FormData(form.current));
 		// The API says so if it does not know a filter.
 		const unknown = Object.entries(params).filter(([name]) => name !== 'cursor' && !(name in values));
