@@ -279,6 +279,36 @@ fn changes_arrive_and_the_copy_equals_the_export() {
 }
 
 #[test]
+fn a_dataset_leaves_its_views_with_the_license_and_returns() {
+    let Some(browser) = Browser::start("a_dataset_leaves_its_views_with_the_license_and_returns") else { return };
+    let site = Site::new();
+    site.import("journals.jsonl", r#"{"id": 5, "name": "Journal of Five"}"#);
+    let key = site.open_key();
+    let server = site.serve();
+    browser.go(&format!("http://{}/#/journals/5", server.address));
+    paste_key(&browser, &key);
+    browser.wait_for("//h1[.='Journal of Five']");
+    browser.wait_for_js(
+        "the copy's record",
+        "return document.querySelector('dl.facts') && !document.querySelector('[aria-busy]')",
+    );
+    // The page asks again after a minute. Here that minute is short.
+    browser.js(
+        "const wait = setTimeout; window.setTimeout = (run, ms) => wait(run, ms >= 60000 && ms <= 61000 ? 50 : ms)",
+        &[],
+    );
+    site.license("all", "--dataset conferences");
+    browser.wait_for("//main[.//h1='Journal 5' and .//section[contains(., 'dataset_not_licensed')]]");
+    site.import("journals.jsonl", r#"{"id": 5, "name": "Journal of the Fifth"}"#);
+    site.license("all", "--dataset conferences --dataset journals");
+    browser.wait_for("//h1[.='Journal of the Fifth']");
+    browser.view("#/journals");
+    expect_total(&browser, "1 journal");
+    browser.wait_for("//tbody//a[.='Journal of the Fifth']");
+    browser.expect_quiet_console(&[403]);
+}
+
+#[test]
 fn exports_and_the_feed_are_for_developers() {
     let Some(browser) = Browser::start("exports_and_the_feed_are_for_developers") else { return };
     let site = Site::new();

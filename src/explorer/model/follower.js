@@ -31,6 +31,7 @@ export class Follower {
 		Object.assign(this, {ask, load, dataset, copy, token, onChanges, onState, pause, awake});
 		this.isLoaded = Boolean(token);
 		this.failures = 0;
+		this.isRefused = false;
 		this.stopping = new AbortController();
 	}
 
@@ -43,7 +44,7 @@ export class Follower {
 		return this.stopping.signal.aborted;
 	}
 
-	/** Runs until it is stopped, the key is refused, or there are too many records. */
+	/** Runs until it is stopped, the key is refused for good, or there are too many records. */
 	async run() {
 		const {signal} = this.stopping;
 		do await this.awake(signal);
@@ -52,7 +53,7 @@ export class Follower {
 
 	/** Loads the export. Returns whether to go on. */
 	async reload(signal) {
-		const onProgress = (records, total) => this.tell({name: 'loading', records, total});
+		const onProgress = (records, total) => this.isRefused || this.tell({name: 'loading', records, total});
 		onProgress(0, null);
 		const loaded = await Promise.resolve(this.load(signal, onProgress)).catch(error => ({problem: {detail: error.message}}));
 		if (this.isStopped) return false;
@@ -84,18 +85,22 @@ export class Follower {
 		this.failures = 0;
 		if (changes.length) await this.onChanges(changes, {loaded: false});
 		if (!page.has_more) {
+			this.isRefused = false;
 			this.tell({name: 'current'});
 			await this.pause(REST_MS, signal);
 		}
 		return true;
 	}
 
-	/** Waits until a failure may have passed. Returns whether to go on: a refusal is final. */
+	/** Waits until a failure may have passed. Returns whether to go on: most refusals are final. */
 	async failed({status, headers, problem}, signal) {
-		if (status >= 400 && status < 500 && status !== 408 && status !== 429) return this.tell({name: 'refused', status, problem});
+		const isForbidden = status === 403;
+		if (status >= 400 && status < 500 && !isForbidden && status !== 408 && status !== 429) return this.tell({name: 'refused', status, problem});
 		this.failures++;
-		this.tell({name: status === 429 ? 'limited' : 'offline', status, problem});
-		await this.rest(signal, headers?.get('retry-after'));
+		// The operator may change the license or the allowed addresses back. The state stays until the copy is current again.
+		this.isRefused ||= isForbidden;
+		if (isForbidden || !this.isRefused) this.tell({name: isForbidden ? 'refused' : status === 429 ? 'limited' : 'offline', status, problem});
+		await this.rest(signal, isForbidden ? MAX_PAUSE_MS / 1000 : headers?.get('retry-after'));
 		return true;
 	}
 
@@ -113,6 +118,12 @@ export class Follower {
 }
 
 const number = value => value?.toLocaleString('en');
+
+/**
+ * Whether views answer from the copy in a state. Otherwise they ask the API, which knows what the license shows. A key that is no
+ * longer accepted leads to the form.
+ */
+export const usesCopy = ({name, status}) => name !== 'too-many' && (name !== 'refused' || status === 401);
 
 /** A state in words. */
 export const describe = ({name, records, total, problem, count}) => ({

@@ -4,6 +4,7 @@ import {calendar, eventsOf} from '../model/calendar.js';
 import {csv} from '../model/csv.js';
 import {KINDS, todayOf} from '../model/deadlines.js';
 import {FACETS} from '../model/facets.js';
+import {usesCopy} from '../model/follower.js';
 import {firstQuestion, format, isNarrowed, parse, toggle} from '../model/question.js';
 import {periodOf, select} from '../model/select.js';
 import {Copy, DATASETS, Table, Title, count, date, link, save} from '../parts.js';
@@ -21,8 +22,7 @@ const TYPED_MS = 300;
 /** The view of a dataset's records: from the copy, or from the API if the page keeps no copy. */
 export function List({dataset, at}) {
 	const kept = useCopy(dataset);
-	const {name, status} = kept.state;
-	if (name === 'too-many' || name === 'refused' && status !== 401) return html`<${Asked} dataset=${dataset} params=${at.params} state=${kept.state} />`;
+	if (!usesCopy(kept.state)) return html`<${Asked} dataset=${dataset} params=${at.params} state=${kept.state} />`;
 	return html`<${Title}>${DATASETS[dataset][0]}<//><${Standing} kept=${kept}>${kept.log.size > 0 && html`<a href=${link(`changes/${dataset}`)}>${count(kept.log.size, 'change')} since you opened this</a>`}<//>
 		${kept.isReady && html`<${Answered} dataset=${dataset} at=${at} kept=${kept} />`}`;
 }

@@ -4,6 +4,7 @@ import {target, useAsk} from '../api.js';
 import {Answer, Curl, DATASETS, Out, Status, Title, count, date, inDays, link} from '../parts.js';
 import {STATUS, todayOf} from '../model/deadlines.js';
 import {FORMATS} from '../model/facets.js';
+import {usesCopy} from '../model/follower.js';
 import {useCopy} from '../session.js';
 import {days, weeks} from './columns.js';
 
@@ -52,10 +53,10 @@ export const whole = (dataset, record) => html`${(dataset === 'journals' ? journ
 		fact('Last change', `${date(record.updated_at)}, ${record.updated_at.slice(11, 19)} UTC`)])}
 	<details><summary>As JSON</summary><pre tabindex="0"><code>${JSON.stringify(record, null, 2)}</code></pre></details>`;
 
-/** A record of the copy, as it changes. A record that is not in the copy is asked for. */
+/** A record of the copy, as it changes. A record that is not in the copy is asked for, and each one if the copy is not used. */
 export function Record({dataset, id}) {
 	const {copy, state} = useCopy(dataset);
-	const kept = copy.records.get(+id);
+	const kept = usesCopy(state) ? copy.records.get(+id) : null;
 	const path = `${dataset}/${id}`;
 	const answer = useAsk(kept || state.name === 'loading' ? null : path);
 	const record = kept ?? answer?.data?.data;

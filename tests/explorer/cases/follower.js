@@ -78,12 +78,32 @@ export const cases = [
 		is(done.states, ['loading', 'offline', 'loading', 'offline', 'loading', 'current', 'refused']);
 		is([done.pauses.length, done.ids], [3, '4']);
 	}],
-	['a refused key, a dataset out of the license, and too many records end it', async (model, is) => {
-		for (const status of [401, 403, 404]) {
+	['a refused key and too many records end it', async (model, is) => {
+		for (const status of [401, 404]) {
 			is((await run(model, {loads: [problem(status)]})).states, ['loading', 'refused'], `${status}`);
 			is((await run(model, {answers: [problem(status)]})).states, ['loading', 'current', 'refused'], `${status}`);
 		}
 		is((await run(model, {loads: [{tooMany: 60000}]})).states, ['loading', 'too-many']);
+	}],
+	['a dataset that left the license is asked for again, and the copy is not used until it is current', async (model, is) => {
+		const old = {token: 't0', records: [record(1)]}, renamed = {token: 't5', records: [record(1, 'new')]}, first = page([], 't0');
+		for (const [loads, answers, states, title] of [
+			[[old], [first, problem(403), page([record(2)], 't1'), END], 'loading current refused current refused', 'the token is still valid'],
+			[[old, renamed], [first, problem(403), problem(410), page([], 't5'), END], 'loading current refused current refused', 'the token has ended'],
+			[[problem(403), old], [first, END], 'loading refused current refused', 'it was not in the license at first'],
+			[[old], [problem(403), LOST, problem(503), problem(429), problem(403), first, END], 'loading current refused current refused', 'failures meanwhile'],
+			[[old], [problem(403), page([record(2)], 't1', true), LOST, page([], 't2'), END], 'loading current refused current refused', 'a page of more, then a failure'],
+			[[old], [problem(403), first, LOST, END], 'loading current refused current offline refused', 'a failure afterwards'],
+			[[old, {tooMany: 9}], [problem(403), problem(410)], 'loading current refused too-many', 'too many records afterwards'],
+		]) is((await run(model, {loads, answers})).states.join(' '), states, title);
+		const {asked, pauses} = await run(model, {answers: [...Array(9).fill(problem(403, {'Retry-After': '1'})), first, END]});
+		is(asked.map(one => one.slice(-2)), ['30', ...Array(9).fill(' 0'), '30'], 'it does not wait for news');
+		is(pauses.length, 10);
+		for (const pause of pauses.slice(0, 9)) is(pause >= 60000 && pause <= 61000, true, `${pause}`);
+	}],
+	['views use the copy unless the API knows better', ({follower: {usesCopy}}, is) => {
+		for (const [name, status, expected] of [['loading', undefined, true], ['current', undefined, true], ['limited', 429, true], ['offline', 503, true], ['offline', undefined, true],
+			['refused', 401, true], ['refused', 403, false], ['refused', 404, false], ['too-many', undefined, false]]) is(usesCopy({name, status}), expected, `${name} ${status}`);
 	}],
 	['when it is stopped it tells nothing more', async (model, is) => {
 		const done = await run(model, {answers: [page([], 't0')], stopAt: 2});

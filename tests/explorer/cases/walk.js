@@ -151,7 +151,7 @@ export const cases = [
 				if (!random(20)) service.edit();
 				if (!random(12)) {
 					seen.failures++;
-					return [{problem: {detail: 'no answer'}}, {status: 503, headers: new Headers({'Retry-After': '1'}), problem: {}}, {status: 429, problem: {}}][random(3)];
+					return [{problem: {detail: 'no answer'}}, {status: 503, headers: new Headers({'Retry-After': '1'}), problem: {}}, {status: 429, problem: {}}, {status: 403, problem: {}}][random(4)];
 				}
 				const answer = service.changes(since);
 				if (answer.problem || answer.data.data.length || answer.data.has_more) return answer;
