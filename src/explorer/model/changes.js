@@ -1,17 +1,32 @@
 // The difference between two states of a record.
 
-/** A record's fields, each as a list of texts. */
+const nameOf = (list, link) => list === 'tags' ? `${link.type}: ${link.name}` : link.name ?? JSON.stringify(link);
+
+/** A record's fields, each as a list of items: {text, members}. Only links have members. */
 function flatten(value, path = '', fields = {}) {
-	if (Array.isArray(value)) fields[path] = value.map(item => path === 'tags' ? `${item.type}: ${item.name}` : item.name ?? String(item));
+	if (Array.isArray(value)) fields[path] = value.map(item => Object(item) !== item ? {text: String(item)} : {text: nameOf(path, item), members: item});
 	else if (value && typeof value === 'object') for (const name in value) flatten(value[name], path + (path && '.') + name, fields);
-	else fields[path] = value == null ? [] : [String(value)];
+	else fields[path] = value == null ? [] : [{text: String(value)}];
 	return fields;
+}
+
+/** An item in words. An item of the same name tells it by the members in which the two differ. */
+function worded({text, members}, others) {
+	const other = members && others.find(other => other.text === text)?.members;
+	if (!other) return text;
+	const names = Object.keys({...other, ...members}).filter(name => members[name] !== other[name]);
+	return `${text} (${names.map(name => `${name}: ${members[name] ?? 'none'}`).join(', ')})`;
+}
+
+/** The items that others lack, in words. */
+function less(items = [], others = []) {
+	const known = new Set(others.map(item => JSON.stringify(item)));
+	return items.filter(item => !known.has(JSON.stringify(item))).map(item => worded(item, others)).join(', ');
 }
 
 /** The fields in which two states of a record differ, with the removed and the added texts: [{field, from, to}]. */
 export function differences(before, after) {
 	const [old, now] = [flatten(before), flatten(after)];
-	const less = (some, others) => (some ?? []).filter(text => !others?.includes(text)).join(', ');
 	return [...new Set([...Object.keys(old), ...Object.keys(now)])].filter(field => field !== 'updated_at')
 		.map(field => ({field, from: less(old[field], now[field]), to: less(now[field], old[field])}))
 		.filter(({from, to}) => from || to);

@@ -12,6 +12,25 @@ export const cases = [
 			[{a_new_field: 1}, [{field: 'a_new_field', from: '', to: '1'}]],
 		]) is(differences(conference(), conference(fields)), expected, JSON.stringify(fields));
 	}],
+	['a link that changed under its name is told by the members that differ', ({changes: {differences, ChangeLog}}, is) => {
+		const esmo = {id: 1, name: 'ESMO', abbv: null, type: 'society', url: 'https://old'}, nurses = {id: 2, type: 'Audience', name: 'Nurses', category: 'A'};
+		for (const [field, old, now, from, to] of [
+			['organizations', [esmo], [{...esmo, url: 'https://new'}], 'ESMO (url: https://old)', 'ESMO (url: https://new)'],
+			['organizations', [esmo], [{...esmo, abbv: 'E', type: null}], 'ESMO (abbv: none, type: society)', 'ESMO (abbv: E, type: none)'],
+			['organizations', [esmo], [{...esmo, id: 9}], 'ESMO (id: 1)', 'ESMO (id: 9)'],
+			['organizations', [esmo], [{...esmo, founded: 1975}], 'ESMO (founded: none)', 'ESMO (founded: 1975)'],
+			['organizations', [esmo], [{...esmo, name: 'The ESMO', url: null}], 'ESMO', 'The ESMO'],
+			['organizations', [esmo], [esmo, {...esmo, id: 9, name: 'ASCO'}], '', 'ASCO'],
+			['organizations', [esmo, {...esmo, id: 9, name: 'ASCO'}], [{...esmo, url: 'https://new'}], 'ESMO (url: https://old), ASCO', 'ESMO (url: https://new)'],
+			['tags', [nurses], [{...nurses, category: 'B'}], 'Audience: Nurses (category: A)', 'Audience: Nurses (category: B)'],
+			['tags', [nurses], [{...nurses, type: 'Topic'}], 'Audience: Nurses', 'Topic: Nurses'],
+		]) {
+			const [before, after] = [old, now].map(links => conference({[field]: links})), log = new ChangeLog();
+			is(differences(before, after), [{field, from, to}], JSON.stringify(now));
+			log.add([{id: 1, before, after}]);
+			is(log.size, 1, JSON.stringify(now));
+		}
+	}],
 	['the log has one change per record', ({changes: {ChangeLog}}, is) => {
 		const log = new ChangeLog(), [a, b, c] = ['A', 'B', 'C'].map(name => conference({name}));
 		const change = (id, before, after) => log.add([{id, before, after}]);
