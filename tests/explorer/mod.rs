@@ -59,7 +59,7 @@ fn run_cases(file: &str, variable: &str, value: &Path, least: usize) {
 }
 
 fn run_model_cases(model: &Path) {
-    run_cases("model.test.js", "EXPLORER_MODEL", model, 89);
+    run_cases("model.test.js", "EXPLORER_MODEL", model, 90);
 }
 
 /// Runs the cases of the page's other scripts. `text_of` returns a script as it is to be tested.

@@ -99,7 +99,7 @@ export class Follower {
 		this.failures++;
 		// The operator may change the license or the allowed addresses back. The state stays until the copy is current again.
 		this.isRefused ||= isForbidden;
-		if (isForbidden || !this.isRefused) this.tell({name: isForbidden ? 'refused' : status === 429 ? 'limited' : 'offline', status, problem});
+		if (isForbidden || !this.isRefused) this.tell({name: isForbidden ? 'refused' : status === 429 ? 'limited' : 'offline', status, problem, isLoaded: this.isLoaded});
 		await this.rest(signal, isForbidden ? MAX_PAUSE_MS / 1000 : headers?.get('retry-after'));
 		return true;
 	}
@@ -126,11 +126,11 @@ const number = value => value?.toLocaleString('en');
 export const usesCopy = ({name, status}) => name !== 'too-many' && (name !== 'refused' || status === 401);
 
 /** A state in words. */
-export const describe = ({name, records, total, problem, count}) => ({
+export const describe = ({name, records, total, status, problem, isLoaded, count}) => ({
 	loading: total ? `Loading ${number(records)} of ${number(total)} records …` : 'Loading …',
 	current: 'Current',
 	limited: 'The key has used up its requests for this minute. The next one follows soon.',
-	offline: 'The server does not answer. You see the last known records, and the page tries again.',
+	offline: `${status && problem?.detail || 'The server gives no answer that can be read.'} ${isLoaded ? 'You see the last known records, and the page' : 'The page'} tries again.`,
 	refused: `The server refuses the key: ${problem?.detail}`,
 	'too-many': `${number(count)} records are too many for a copy in the browser. The page asks the server instead.`,
 })[name];

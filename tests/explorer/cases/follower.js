@@ -5,8 +5,8 @@ const LOST = {problem: {detail: 'no answer'}};
 const END = problem(401);
 
 /** Runs a follower against answers, given in order, until the last one. Returns what it did. */
-async function run({follower: {Follower}, copy: {Copy}}, {loads = [{token: 't0', records: [record(1)]}], answers = [END], stopAt, stopInLoad, token, before = [], answersAnyway}) {
-	const seen = {asked: [], states: [], changes: [], pauses: [], awake: 0};
+async function run({follower: {Follower, describe}, copy: {Copy}}, {loads = [{token: 't0', records: [record(1)]}], answers = [END], stopAt, stopInLoad, token, before = [], answersAnyway}) {
+	const seen = {asked: [], states: [], told: [], changes: [], pauses: [], awake: 0};
 	const copy = new Copy('conferences');
 	copy.load(before);
 	const follower = new Follower({
@@ -25,7 +25,10 @@ async function run({follower: {Follower}, copy: {Copy}}, {loads = [{token: 't0',
 			return loaded;
 		},
 		onChanges: (changes, {loaded}) => seen.changes.push([loaded, ...changes.map(change => `${change.kind} ${change.id}`)].join(' ')),
-		onState: ({name}) => seen.states.at(-1) !== name && seen.states.push(name),
+		onState: state => {
+			if (seen.states.at(-1) !== state.name) seen.states.push(state.name);
+			seen.told.push(describe(state));
+		},
 		pause: async ms => seen.pauses.push(ms),
 	});
 	await follower.run();
@@ -100,6 +103,19 @@ export const cases = [
 		is(asked.map(one => one.slice(-2)), ['30', ...Array(9).fill(' 0'), '30'], 'it does not wait for news');
 		is(pauses.length, 10);
 		for (const pause of pauses.slice(0, 9)) is(pause >= 60000 && pause <= 61000, true, `${pause}`);
+	}],
+	['a failure is told by the reason of the server, and records are shown only if there are some', async (model, is) => {
+		const silent = 'The server gives no answer that can be read.', shown = 'You see the last known records, and the page tries again.', none = 'The page tries again.';
+		const loaded = {token: 't0', records: [record(1)]};
+		for (const [loads, answers, expected] of [
+			[[loaded], [problem(503), END], `a 503 ${shown}`],
+			[[loaded], [problem(500), END], `a 500 ${shown}`],
+			[[loaded], [LOST, END], `${silent} ${shown}`],
+			[[loaded], [{status: 200, data: {}}, END], `${silent} ${shown}`],
+			[[problem(503), END], [], `a 503 ${none}`],
+			[[new Error('broke off'), END], [], `${silent} ${none}`],
+		]) is((await run(model, {loads, answers})).told.find(text => text.endsWith('tries again.')), expected);
+		is((await run(model, {token: 't3', before: [record(1)], answers: [problem(503), END]})).told[0], `a 503 ${shown}`, 'a saved copy');
 	}],
 	['views use the copy unless the API knows better', ({follower: {usesCopy}}, is) => {
 		for (const [name, status, expected] of [['loading', undefined, true], ['current', undefined, true], ['limited', 429, true], ['offline', 503, true], ['offline', undefined, true],
