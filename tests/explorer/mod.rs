@@ -6,6 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use medfeed::model::flat::looks_like_formula;
+
 /// The folder of the cases and of their runner.
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/explorer")
@@ -108,6 +110,25 @@ fn the_page_passes_its_cases() {
 #[test]
 fn the_page_passes_its_cases_as_it_is_served() {
     run_page_cases(served);
+}
+
+/// All texts of up to three characters that matter to the guard of cells.
+#[test]
+fn the_page_guards_the_cells_that_the_server_guards() {
+    let mut texts = vec![String::new()];
+    let mut longest = texts.clone();
+    for _ in 0..3 {
+        let longer =
+            |text: &String| "'=+-@\t\r\n\", a".chars().map(|letter| format!("{text}{letter}")).collect::<Vec<_>>();
+        longest = longest.iter().flat_map(longer).collect();
+        texts.extend_from_slice(&longest);
+    }
+    let cell = |text: &String| if looks_like_formula(text) { format!("'{text}") } else { text.clone() };
+    let cells: Vec<[String; 2]> = texts.iter().map(|text| [text.clone(), cell(text)]).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cells.json");
+    fs::write(&file, serde_json::to_vec(&cells).unwrap()).unwrap();
+    run_cases("guard.test.js", "SERVER_CELLS", &file, 1);
 }
 
 #[test]

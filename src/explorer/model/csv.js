@@ -10,11 +10,13 @@ function flatten(value, path = '', row = {}) {
 	return row;
 }
 
-/** A value as a cell. A spreadsheet would run a text that begins like a formula. */
+// A spreadsheet would run a text that begins like a formula. An import removes one apostrophe before such a text, also if the text begins with
+// apostrophes of its own.
+/** A value as a cell, as the server writes it. */
 function cell(value) {
 	if (value == null) return '';
 	if (typeof value === 'boolean') return value ? 'TRUE' : 'FALSE';
-	const text = typeof value === 'string' && /^[=+\-@\t\r]/.test(value) ? "'" + value : String(value);
+	const text = typeof value === 'string' && /^'*[=+\-@\t\r]/.test(value) ? "'" + value : String(value);
 	return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
 }
 

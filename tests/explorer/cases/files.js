@@ -46,7 +46,7 @@ export const cases = [
 	['a spreadsheet runs no cell', ({csv: {csv}}, is) => {
 		for (const [text, cell] of [
 			['=1+1', "'=1+1"], ['+1', "'+1"], ['-1', "'-1"], ['@x', "'@x"], ['\tx', "'\tx"], ['\rx', '"\'\rx"'], ['=HYPERLINK("x","y")', '"\'=HYPERLINK(""x"",""y"")"'],
-			['a=1', 'a=1'], [' =1', ' =1'], ["'=1", "'=1"], [-1, '-1'], [0, '0'], [null, ''],
+			['a=1', 'a=1'], [' =1', ' =1'], ["'=1", "''=1"], ["''=1", "'''=1"], ["'", "'"], ["'Iraq", "'Iraq"], ["a'=1", "a'=1"], [-1, '-1'], [0, '0'], [null, ''],
 		]) is(csv([{text, end: 0}]), `\ufefftext,end\r\n${cell},0\r\n`, JSON.stringify(text));
 	}],
 
