@@ -330,6 +330,16 @@ fn exports_and_the_feed_are_for_developers() {
     });
     browser.click("//button[.='Ask with the next token']");
     browser.wait_for("//section[@id='feed']//p[contains(., '0 entries')]");
+    // What the reader types stays, although the page is drawn again with each change.
+    let typed = "return document.getElementById('token').value";
+    let next = browser.js(typed, &[]);
+    assert_ne!(next, token, "the box holds the token that was asked for");
+    browser.fill("//input[@id='token']", "half of a tok");
+    let position = browser.text("//section[@id='feed']/p/code[@class='token']");
+    site.import("conferences.jsonl", r#"{"id": 9, "venue": "Hall 9"}"#);
+    browser.wait_for(&format!("//section[@id='feed']/p/code[@class='token' and .!='{position}']"));
+    assert_eq!(browser.js(typed, &[]), "half of a tok");
+    browser.fill("//input[@id='token']", next.as_str().unwrap());
 
     // The license changes: the token ends, and the page says what to do.
     site.license("all", "--dataset conferences --year 2024..2030");

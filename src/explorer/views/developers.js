@@ -1,5 +1,5 @@
 // For developers: the same requests with curl, the exports, the feed.
-import {html, useRef, useState} from '../preact.js';
+import {html, useEffect, useRef, useState} from '../preact.js';
 import {requester, target, useAsk} from '../api.js';
 import {Answer, Badge, Curl, DATASETS, Table, Title, count, link, save} from '../parts.js';
 import {useCopy, useSession} from '../session.js';
@@ -45,6 +45,10 @@ function Feed({dataset, since, ask}) {
 	const [proof, setProof] = useState('');
 	const prove = () => kept.prove().then(({isEqual}) => setProof(PROOFS[isEqual]), () => setProof(PROOFS.null));
 	const input = useRef();
+	// The reader may type while the page is drawn again. So the token is put into the box only when it is asked for.
+	useEffect(() => {
+		if (since) input.current.value = since.since;
+	}, [since]);
 	const answer = useAsk(since && `${dataset}/changes`, since, 'GET', since);
 	const send = event => {
 		event.preventDefault();
@@ -54,7 +58,7 @@ function Feed({dataset, since, ask}) {
 		<p>Each record that changed since a token arrives once, in its present state, or as a tombstone. <a href=${link(`changes/${dataset}`)}>This page's copy follows the feed</a> and is at <code class="token">${follower.token}</code>.</p>
 		<p class="row"><button class="quiet" onClick=${prove}>Compare the copy with the export</button><span role="status">${proof}</span></p>
 		<form class="row" onSubmit=${send}><label for="token">Sync token</label>
-			<input id="token" ref=${input} required autocomplete="off" spellcheck="false" value=${since?.since} /><button>Ask the feed</button></form>
+			<input id="token" ref=${input} required autocomplete="off" spellcheck="false" /><button>Ask the feed</button></form>
 		${since && html`<${Answer} of=${answer}>${({data, next_sync_token, has_more}) => html`
 			<p role="status">${count(data.length, 'entry', 'entries')}${has_more && ', more follow'}. Next token: <code class="token">${next_sync_token}</code></p>
 			<ul>${data.map(({id, name, deleted}) => html`<li><${Badge} kind=${deleted ? 'tombstone' : 'record'} />${deleted ? `Delete your copy of ${id}.` : html`<a href=${link(`${dataset}/${id}`)}>${name}</a>`}</li>`)}</ul>
