@@ -23,7 +23,7 @@ use crate::store::file::older::{OldFile, lock_as_writer};
 use crate::store::file::open::{Writer, new_draft};
 use crate::store::file::publish::{OriginIdentity, put_history_entry, remove_local_rows};
 use crate::store::file::published_note::PublishedNote;
-use crate::store::file::replace::{copy_owner, discard_damage_at_close, io_error, persist};
+use crate::store::file::replace::{copy_owner, discard_damage_at_close, io_error, persist, refuse_other_owner};
 use crate::store::format::codec::{StoredCommit, seal, seal_under, unseal_commit, unseal_under};
 use crate::store::format::rows::load_rows;
 use crate::store::format::secret;
@@ -104,6 +104,7 @@ impl Restoration {
             return Err(StoreError::BadTarget { path: backup.to_owned(), reason });
         }
         refuse_other_names(target)?;
+        refuse_other_owner(target)?;
         draft::sweep(target);
         let draft = new_draft(target)?;
         let copied = File::open(backup).and_then(|mut from| std::io::copy(&mut from, &mut draft.file()));

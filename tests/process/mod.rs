@@ -63,6 +63,7 @@ mod news;
 mod operators_page;
 #[cfg(feature = "bucket")]
 pub mod origin;
+mod other_users;
 mod postgres_server;
 mod promises;
 #[cfg(feature = "bucket")]

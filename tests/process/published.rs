@@ -77,7 +77,7 @@ impl Place {
 
     /// Runs a command on a site's database to its end.
     pub fn ends(&self, site: &Site, args: &[&str]) -> Done {
-        done_by(self.told(site.command(args)))
+        Done::of(&mut self.told(site.command(args)))
     }
 
     fn of(kind: &'static str, url: String, environment: Vec<(String, String)>, seal: Option<SealKey>) -> Place {
@@ -94,7 +94,7 @@ impl Place {
 
     /// Runs the command to its end.
     pub fn run(&self, site: &Site, options: &str) -> Done {
-        done_by(self.command(site, options))
+        Done::of(&mut self.command(site, options))
     }
 
     /// Publishes what waits; returns how many entries it took.
@@ -267,15 +267,6 @@ impl Watched {
         wait_until_every(Duration::from_millis(20), &name, SOON, || {
             is_so(scrape(&mut self.admin)[&name]).then_some(())
         });
-    }
-}
-
-fn done_by(mut command: Command) -> Done {
-    let output = command.output().expect("the program starts");
-    Done {
-        code: output.status.code(),
-        stdout: String::from_utf8(output.stdout).expect("UTF-8"),
-        stderr: String::from_utf8(output.stderr).expect("UTF-8"),
     }
 }
 

@@ -124,6 +124,16 @@ pub struct Done {
 }
 
 impl Done {
+    /// Runs a command to its end.
+    pub fn of(command: &mut Command) -> Done {
+        let output = command.output().expect("the program starts");
+        Done {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).expect("UTF-8"),
+            stderr: String::from_utf8(output.stderr).expect("UTF-8"),
+        }
+    }
+
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("no JSON ({error}): {self:?}"))
     }
@@ -179,12 +189,7 @@ impl Site {
 
     /// Runs a command to its end.
     pub fn run(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Done {
-        let output = self.command(args).output().expect("the program starts");
-        Done {
-            code: output.status.code(),
-            stdout: String::from_utf8(output.stdout).expect("UTF-8"),
-            stderr: String::from_utf8(output.stderr).expect("UTF-8"),
-        }
+        Done::of(&mut self.command(args))
     }
 
     /// Runs a command that succeeds, with `--json`.

@@ -104,12 +104,12 @@ fn is_held(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-/// Replaces a file. Only its owner can read it: the current user, or the owner of `owned_like`. The new file is locked
+/// Replaces a file. Only the current user can read it, or the users who can read `shared_like`. The new file is locked
 /// before the rename, and stays locked while the returned handle is open.
-pub(in crate::serve) fn write_file(path: &Path, uses: &Uses, owned_like: Option<&Path>) -> io::Result<File> {
+pub(in crate::serve) fn write_file(path: &Path, uses: &Uses, shared_like: Option<&Path>) -> io::Result<File> {
     let draft = Draft::create_for(path)?;
-    if let Some(other) = owned_like {
-        draft.copy_owner_from(other)?;
+    if let Some(other) = shared_like {
+        draft.copy_group_from(other)?;
     }
     draft.file().try_lock().map_err(io::Error::from)?;
     draft.file().write_all(&serde_json::to_vec(uses)?)?;

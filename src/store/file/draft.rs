@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::ops::Bound;
-use std::os::unix::fs::{MetadataExt, fchown};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use redb::backends::FileBackend;
@@ -18,6 +18,7 @@ use tempfile::TempPath;
 
 use crate::disk;
 use crate::store::file::links::folder_of;
+use crate::store::file::metadata::{copy_group, copy_owner};
 
 const PREFIX: &str = ".medfeed-draft-";
 const RANDOM_LEN: usize = 12;
@@ -85,12 +86,17 @@ impl Draft {
         &self.path
     }
 
-    /// Copies owner and permissions of another file.
+    /// Copies owner and permissions of another file. Fails unless this process is run by root or that owner.
     pub fn copy_owner_from(&self, other: &Path) -> io::Result<()> {
-        let (found, own) = (fs::metadata(other)?, self.file.metadata()?);
-        if (own.uid(), own.gid()) != (found.uid(), found.gid()) {
-            fchown(&self.file, Some(found.uid()), Some(found.gid()))?;
-        }
+        let found = fs::metadata(other)?;
+        copy_owner(&self.file, &found)?;
+        self.file.set_permissions(found.permissions())
+    }
+
+    /// Copies group and permissions of another file, and the owner if this user may do that.
+    pub fn copy_group_from(&self, other: &Path) -> io::Result<()> {
+        let found = fs::metadata(other)?;
+        copy_group(&self.file, &found)?;
         self.file.set_permissions(found.permissions())
     }
 

@@ -10,7 +10,8 @@ use redb::{ReadOnlyDatabase, ReadTransaction, ReadableDatabase, StorageBackend};
 
 use crate::model::{DatabaseId, Head};
 use crate::store::StoreError;
-use crate::store::file::open::{FileIdentity, RETRY_EVERY, open_and_repair, version_of};
+use crate::store::file::metadata::FileIdentity;
+use crate::store::file::open::{RETRY_EVERY, open_and_repair, version_of};
 use crate::store::file::open_error::io_error;
 use crate::store::file::writer_note::WriterNote;
 use crate::store::format::version::Version;

@@ -3,7 +3,6 @@
 use std::borrow::Borrow;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,6 +15,7 @@ use redb::{
 use crate::store::file::backend::open_database;
 use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{folder_of, resolve};
+use crate::store::file::metadata::FileIdentity;
 use crate::store::file::open_error::{io_error, is_full, open_error, repair_error};
 use crate::store::file::writer_note::WriterNote;
 use crate::store::format::replica::{ReplicaMark, find_mark};
@@ -39,20 +39,6 @@ fn builder() -> Builder {
     builder.set_concurrency_mode(ConcurrencyMode::SingleWriter);
     builder.set_cache_size(PAGE_CACHE_BYTES);
     builder
-}
-
-/// A file's device and inode, which a rename does not change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::store) struct FileIdentity(u64, u64);
-
-impl FileIdentity {
-    pub fn of_path(path: &Path) -> io::Result<FileIdentity> {
-        std::fs::metadata(path).map(|found| FileIdentity(found.dev(), found.ino()))
-    }
-
-    fn of_file(file: &File) -> io::Result<FileIdentity> {
-        file.metadata().map(|found| FileIdentity(found.dev(), found.ino()))
-    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -92,8 +92,8 @@ impl PublishedNote {
         let path = note_path(&database);
         let write = || {
             let draft = Draft::create_for(&path)?;
-            // Users who can write to the database must be able to read the note.
-            match draft.copy_owner_from(&database) {
+            // Users who can write to the database must be able to read the note. The publisher need not be its owner.
+            match draft.copy_group_from(&database) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }

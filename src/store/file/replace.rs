@@ -3,6 +3,7 @@
 //! Compaction locks the old file until after the rename. A writer that waits for this lock then opens the new file.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
@@ -81,6 +82,7 @@ pub struct CompactReport {
 /// Rewrites the file at its smallest size. The history does not change, so sync tokens stay valid.
 pub fn compact(path: &Path, wait: Duration) -> Result<CompactReport, StoreError> {
     let path = &resolve(path);
+    refuse_other_owner(path)?;
     let writer = Writer::open(path, wait)?;
     refuse_other_names(path)?;
     let bytes_before = size(path)?;
@@ -105,7 +107,18 @@ pub(in crate::store) fn persist(draft: Draft, target: &Path) -> Result<(), Store
 }
 
 pub(in crate::store) fn copy_owner(old: &Path, draft: &Draft) -> Result<(), StoreError> {
-    draft.copy_owner_from(old).map_err(|source| io_error(old, source))
+    draft.copy_owner_from(old).map_err(|source| match source.kind() {
+        ErrorKind::PermissionDenied => {
+            let reason = "it belongs to another user; only its owner or root can replace it".to_owned();
+            StoreError::BadTarget { path: old.to_owned(), reason }
+        }
+        _ => io_error(old, source),
+    })
+}
+
+/// Fails if a new file cannot get the owner of the one that it replaces. The copy is then not written in vain.
+pub(in crate::store) fn refuse_other_owner(path: &Path) -> Result<(), StoreError> {
+    if path.exists() { copy_owner(path, &new_draft(path)?) } else { Ok(()) }
 }
 
 fn size(path: &Path) -> Result<u64, StoreError> {

@@ -12,7 +12,7 @@ use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{refuse_other_names, resolve};
 use crate::store::file::older::OldFile;
 use crate::store::file::open::{Writer, create_writer, new_draft};
-use crate::store::file::replace::{BackupReport, write_backup};
+use crate::store::file::replace::{BackupReport, copy_owner, write_backup};
 use crate::store::format::publish::database_id;
 use crate::store::format::replica::ReplicaMark;
 use crate::store::format::tables::{self, META, META_SECRET, SCHEMA};
@@ -125,7 +125,7 @@ impl LoadedDraft {
         let LoadedDraft { replica, draft, target, .. } = self;
         let io_error = |source| StoreError::Io { path: target.clone(), source };
         refuse_other_names(&target)?;
-        draft.copy_owner_from(&target).map_err(io_error)?;
+        copy_owner(&target, &draft)?;
         old.file.check_not_replaced()?;
         draft.persist(&target).map_err(io_error)?;
         drop(old);
@@ -146,7 +146,7 @@ impl LoadedDraft {
                     return Err(StoreError::Replaced { path: target });
                 }
                 refuse_other_names(&target)?;
-                draft.copy_owner_from(&target).map_err(io_error)?;
+                copy_owner(&target, &draft)?;
                 old.writer().check_not_replaced()?;
                 draft.persist(&target).map_err(io_error)?;
             }

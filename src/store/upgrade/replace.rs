@@ -16,6 +16,7 @@ use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{refuse_other_names, resolve};
 use crate::store::file::older::{OldFile, ReplicaOrigin};
 use crate::store::file::open::{open_and_repair, version_of};
+use crate::store::file::replace::{copy_owner, refuse_other_owner};
 use crate::store::file::writer_note::WriterNote;
 use crate::store::format::tables::SCHEMA;
 use crate::store::format::version::Version;
@@ -100,8 +101,9 @@ pub fn upgrade(
         if !is_same_file(path, &kept) {
             refuse_other_names(path)?;
         }
+        refuse_other_owner(path)?;
         let draft = upgrade_copy(&from, old.version(), path, each)?;
-        draft.copy_owner_from(path).map_err(|source| io_error(path, source))?;
+        copy_owner(path, &draft)?;
         let bytes_after = draft.file().metadata().map_err(|source| io_error(path, source))?.len();
         old.check_not_replaced()?;
         keep_old_file(path, &kept)?;

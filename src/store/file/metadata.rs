@@ -1,0 +1,40 @@
+//! Identity, owner and group of files.
+//!
+//! The users of a database must be able to use the files that replace it, and those next to it.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::{MetadataExt, fchown};
+use std::path::Path;
+
+/// A file's device and inode, which a rename does not change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store) struct FileIdentity(u64, u64);
+
+impl FileIdentity {
+    pub fn of_path(path: &Path) -> io::Result<FileIdentity> {
+        std::fs::metadata(path).map(|found| FileIdentity(found.dev(), found.ino()))
+    }
+
+    pub fn of_file(file: &File) -> io::Result<FileIdentity> {
+        file.metadata().map(|found| FileIdentity(found.dev(), found.ino()))
+    }
+}
+
+/// Gives a file the owner and group of another. Fails with [`io::ErrorKind::PermissionDenied`] unless this process is
+/// run by root or that owner.
+pub(super) fn copy_owner(file: &File, other: &Metadata) -> io::Result<()> {
+    let own = file.metadata()?;
+    if (own.uid(), own.gid()) == (other.uid(), other.gid()) {
+        return Ok(());
+    }
+    fchown(file, Some(other.uid()), Some(other.gid()))
+}
+
+/// Gives a file the group of another, and the owner if this user may do that.
+pub(super) fn copy_group(file: &File, other: &Metadata) -> io::Result<()> {
+    match copy_owner(file, other) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => fchown(file, None, Some(other.gid())),
+        copied => copied,
+    }
+}

@@ -1,0 +1,94 @@
+//! Commands of a user who does not own the database, but may write to it and to its folder.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use super::recorded::Fixture;
+use super::site::{Done, Site, conferences_of_version};
+
+/// The user and the group `nobody`.
+const NOBODY: u32 = 65_534;
+
+/// Runs a command as the user `nobody`.
+pub fn as_nobody(command: &mut Command) -> &mut Command {
+    command.uid(NOBODY).gid(NOBODY)
+}
+
+/// Lets the group of `nobody` write to a file or folder.
+pub fn share(path: &Path) {
+    chown(path, None, Some(NOBODY)).unwrap();
+    let mode = fs::metadata(path).unwrap().mode();
+    fs::set_permissions(path, Permissions::from_mode(mode | (mode & 0o700) >> 3)).unwrap();
+}
+
+/// Whether tests can run commands as `nobody`. Says so if not.
+pub fn can_be_nobody(test: &str) -> bool {
+    let site = Site::new();
+    let can = rustix::process::geteuid().is_root() && {
+        share(site.folder());
+        as_nobody(&mut site.command(["--version"])).output().is_ok_and(|tried| tried.status.success())
+    };
+    if !can {
+        eprintln!("{test} is left out: only root can run commands as another user");
+    }
+    can
+}
+
+/// A database that `nobody` may write to, and a backup of it.
+fn shared_site() -> Site {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(30, 0));
+    site.license("all", "--dataset conferences");
+    share(&site.backup("backup.redb"));
+    share(&site.db());
+    share(site.folder());
+    site
+}
+
+#[cfg(feature = "bucket")]
+#[test]
+fn a_publisher_that_does_not_own_the_file_writes_its_note() {
+    use super::published::{Place, note};
+    if !can_be_nobody("a_publisher_that_does_not_own_the_file_writes_its_note") {
+        return;
+    }
+    let site = shared_site();
+    let place = Place::folder(&site);
+    // Whoever does not own the files either may replace them: the folder is theirs too.
+    for slot in 1..3 {
+        site.key("all", &["--publish-wait", "0s"]);
+        let done = Done::of(as_nobody(&mut place.command(&site, "--once")));
+        assert_eq!(done.code, Some(0), "{done:?}");
+        assert!(!done.stderr.contains("cannot be written"), "{done:?}");
+        let found = fs::metadata(site.path("feed.redb.published")).unwrap();
+        assert_eq!((found.uid(), found.gid(), found.mode() & 0o777), (NOBODY, NOBODY, 0o660));
+        assert_eq!(note(&site).slot, slot);
+    }
+}
+
+#[test]
+fn only_its_owner_replaces_a_database() {
+    if !can_be_nobody("only_its_owner_replaces_a_database") {
+        return;
+    }
+    let site = shared_site();
+    let done = Done::of(as_nobody(&mut site.command(["key", "create", "--license", "all"])));
+    assert_eq!(done.code, Some(0), "others may write to it: {done:?}");
+    let older = Fixture::older();
+    for fixture in &older {
+        share(&fixture.site.db());
+        share(fixture.site.folder());
+    }
+    // The restore does not ask first.
+    let cases = [(&site, &["compact"][..]), (&site, &["restore", "backup.redb"])];
+    for (site, command) in cases.into_iter().chain(older.iter().map(|older| (&older.site, &["upgrade"][..]))) {
+        let before = (fs::read(site.db()).unwrap(), site.files());
+        let done = Done::of(as_nobody(&mut site.command(command)));
+        assert_eq!(done.code, Some(1), "{command:?}: {done:?}");
+        assert!(done.stderr.contains("only its owner or root can replace it"), "{command:?}: {done:?}");
+        assert!((fs::read(site.db()).unwrap(), site.files()) == before, "{command:?}: a file changed");
+    }
+}
