@@ -13,6 +13,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::model::printable::Printable;
 use crate::model::time::now;
+use crate::store::file::metadata::FileIdentity;
 
 /// The maximum number of bytes read from a note.
 const MAX_BYTES: u64 = 200;
@@ -104,7 +105,9 @@ fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
 
 impl Drop for WriterNote {
     fn drop(&mut self) {
-        if let Some((path, _)) = &self.0 {
+        let Some((path, file)) = &self.0 else { return };
+        // A command that has replaced the file holds only the old file's lock. The new file may have a writer already.
+        if FileIdentity::of_path(path).ok() == FileIdentity::of_file(file).ok() {
             // If this fails, the next writer removes it.
             let _ = fs::remove_file(path);
         }

@@ -4,13 +4,14 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::{Sample, conference, everything, snapshot};
 use crate::disk::{DiskEvent, observe};
 use crate::store::file::replace::compact;
+use crate::store::file::writer_note::WriterNote;
 use crate::store::restore::Restoration;
 use crate::store::upgrade::replace::upgrade;
 use crate::store::{StoreError, Writer};
@@ -113,7 +114,8 @@ fn a_compaction_does_not_replace_a_file_that_came_meanwhile() {
     assert_eq!(licenses(&path), ["all", "newer"]);
 }
 
-fn old_file(path: &Path) {
+/// Writes a database of an older format.
+pub(super) fn old_file(path: &Path) {
     let packed = File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/format-2.redb.gz")).unwrap();
     let mut bytes = Vec::new();
     flate2::read::GzDecoder::new(packed).read_to_end(&mut bytes).unwrap();
@@ -130,6 +132,36 @@ fn an_upgrade_does_not_replace_a_file_that_came_meanwhile() {
     is_replaced(done, &path);
     assert_eq!(licenses(&path), ["all", "newer"]);
     assert!(!sample.at("medfeed.redb.format-2").exists());
+}
+
+/// A waiting writer opens the new file as soon as it has the name.
+#[test]
+fn the_next_writer_keeps_its_note_when_the_file_is_replaced() {
+    let restore = |path: &Path, backup: &Path| {
+        Restoration::prepare(path, backup, Duration::ZERO).unwrap().finish().unwrap();
+    };
+    let cases: [(&str, bool, &dyn Fn(&Path, &Path)); 4] = [
+        ("compact", false, &|path, _| assert!(compact(path, Duration::ZERO).is_ok())),
+        ("restore", false, &restore),
+        ("restore over an old file", true, &restore),
+        ("upgrade", true, &|path, _| assert!(upgrade(path, Duration::ZERO, &mut || Ok(())).is_ok())),
+    ];
+    for (what, is_old, replace) in cases {
+        let sample = Sample::new();
+        let (path, backup) = (sample.path(), sample.copy_to("backup.redb"));
+        if is_old {
+            old_file(&path);
+        }
+        let next = Arc::new(Mutex::new(None));
+        let (of, opened) = (path.clone(), Arc::clone(&next));
+        let has_name = move |event: &DiskEvent<'_>| matches!(event, DiskEvent::Name { to, .. } if *to == of);
+        let of = path.clone();
+        let opens = move || *opened.lock().unwrap() = Some(Writer::open(&of, Duration::ZERO).unwrap());
+        at_moment(has_name, opens, || replace(&path, &backup));
+        assert!(WriterNote::request_yield(&path).is_some(), "{what}");
+        next.lock().unwrap().take();
+        assert!(!sample.at("medfeed.redb.writer").exists(), "{what}: it removes the note itself");
+    }
 }
 
 /// Between the two steps of a restore, the operator is asked.
