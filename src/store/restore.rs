@@ -14,24 +14,25 @@ use redb::{ReadTransaction, ReadableTable};
 use serde::Serialize;
 
 use crate::model::time::now;
-use crate::model::{Dataset, KeyHash, KeyRecord, License, Timestamp};
+use crate::model::{DatabaseId, Dataset, KeyHash, KeyRecord, License, Timestamp};
 use crate::store::StoreError;
 use crate::store::file::copy::check_file;
 use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{refuse_other_names, resolve};
-use crate::store::file::older::{OldFile, lock_as_writer};
+use crate::store::file::older::{OldFile, ReplicaOrigin, lock_as_writer};
 use crate::store::file::open::{Writer, new_draft};
-use crate::store::file::publish::{OriginIdentity, put_history_entry, remove_local_rows};
+use crate::store::file::publish::{OriginIdentity, put_history_entry, refuse_fenced, remove_local_rows};
 use crate::store::file::published_note::PublishedNote;
 use crate::store::file::replace::{copy_owner, discard_damage_at_close, io_error, persist, refuse_other_owner};
 use crate::store::format::codec::{StoredCommit, seal, seal_under, unseal_commit, unseal_under};
+use crate::store::format::publish::database_id;
 use crate::store::format::rows::load_rows;
 use crate::store::format::secret;
 use crate::store::format::tables;
 use crate::store::panics::guard;
 use crate::store::read::history::RESTORED;
 use crate::store::read::snapshot::{CommitPoint, Snapshot, last_commit};
-use crate::store::upgrade::upgrade_copy;
+use crate::store::upgrade::{find_replica, upgrade_copy};
 use crate::store::write_tx::WriteTx;
 
 /// The differences between the replaced database and the backup.
@@ -119,8 +120,9 @@ impl Restoration {
         };
 
         let mut differences = RestoreDifferences::default();
-        let (lock, kept) = Restoration::lock_old(target, wait, &mut differences)?;
         let writer = Writer::open_draft(draft.path())?;
+        let backup_id = database_id(&writer.begin_read()?.open_table(tables::META)?)?;
+        let (lock, kept) = Restoration::lock_old(target, backup_id, wait, &mut differences)?;
         let restored = compare(&writer.begin_read()?, &kept, &mut differences)?;
         let what = describe(restored, &kept, differences.unreadable.is_some());
         let tx = WriteTx::new(writer.begin_raw()?);
@@ -138,37 +140,45 @@ impl Restoration {
         Ok(Restoration { draft, target: target.to_owned(), differences, lock })
     }
 
-    /// Locks the old file, and reads the parts that are carried over.
+    /// Locks the old file, and reads the parts that are carried over. `backup` is the id of the backup, if it has one.
     fn lock_old(
         target: &Path,
+        backup: Option<DatabaseId>,
         wait: Duration,
         differences: &mut RestoreDifferences,
     ) -> Result<(OldFileLock, CarriedOver), StoreError> {
         if !target.exists() {
-            return Ok((OldFileLock::None, CarriedOver::default()));
+            // Without a file, the note may be left from another database. Then the backup can have another id.
+            let note = PublishedNote::read(target)?.filter(|note| backup.is_none_or(|id| id == note.id));
+            refuse_fenced(target, note.as_ref())?;
+            let origin = note.as_ref().map(OriginIdentity::of_note);
+            return Ok((OldFileLock::None, CarriedOver { origin, ..CarriedOver::default() }));
         }
         match guard(|| Writer::open(target, wait)) {
             Ok(writer) => {
-                let note = writer.published_note()?;
-                writer.refuse_fenced(note.as_ref())?;
+                let note = read_note(target)?;
                 let read = guard(|| read_kept(&writer.begin_read()?, differences));
                 let kept = Restoration::kept_or_unreadable(read, note.as_ref(), differences);
                 Ok((OldFileLock::Locked(Box::new(writer)), kept))
             }
             Err(StoreError::OlderSchema { .. } | StoreError::OlderFields { .. }) => {
                 let old = OldFile::lock(target, wait)?;
+                let note = read_note(target)?;
+                if let Ok(Some(ReplicaOrigin { url, .. })) = guard(|| find_replica(old.version(), &old.begin_read()?)) {
+                    return Err(StoreError::OlderReplica { path: target.to_owned(), url });
+                }
                 let read = guard(|| {
                     let upgraded = upgraded_copy(&old, target)?;
                     read_kept(&Writer::open_draft(upgraded.path())?.begin_read()?, differences)
                 });
-                let kept = Restoration::kept_or_unreadable(read, PublishedNote::read(target)?.as_ref(), differences);
+                let kept = Restoration::kept_or_unreadable(read, note.as_ref(), differences);
                 Ok((OldFileLock::Older(Box::new(old)), kept))
             }
             Err(error @ (StoreError::NotADatabase { .. } | StoreError::Damaged { .. } | StoreError::Engine(_))) => {
                 differences.unreadable = Some(error.to_string());
-                let origin = PublishedNote::read(target)?.as_ref().map(OriginIdentity::of_note);
                 let busy = || StoreError::Busy { path: target.to_owned(), holder: "another process".to_owned() };
                 let lock = lock_as_writer(target)?.ok_or_else(busy)?;
+                let origin = read_note(target)?.as_ref().map(OriginIdentity::of_note);
                 Ok((OldFileLock::Damaged(Box::new(lock)), CarriedOver { origin, ..CarriedOver::default() }))
             }
             Err(error) => Err(error),
@@ -213,6 +223,13 @@ impl Restoration {
         discard_damage_at_close();
         Ok(())
     }
+}
+
+/// Reads the publisher's note of the replaced database. Fails if another publisher took over.
+fn read_note(target: &Path) -> Result<Option<PublishedNote>, StoreError> {
+    let note = PublishedNote::read(target)?;
+    refuse_fenced(target, note.as_ref())?;
+    Ok(note)
 }
 
 /// Copies an older file into the format of this program.

@@ -451,6 +451,37 @@ fn a_restore_makes_a_database_where_there_is_none() {
     server.stop();
 }
 
+#[cfg(feature = "bucket")]
+#[test]
+fn a_lost_file_is_restored_as_the_database_that_its_note_names() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(9, 0));
+    site.backup("unpublished.redb");
+    let mut origin = super::origin::Origin::new(site);
+    let id = origin.view().id().unwrap();
+    origin.site.backup("published.redb");
+    origin.site.import("conferences.jsonl", conferences_of_version(9, 1));
+    origin.publish();
+    for backup in ["unpublished.redb", "published.redb"] {
+        fs::remove_file(origin.site.db()).unwrap();
+        restore(&origin.site, backup);
+        assert_eq!(origin.view().id().unwrap(), id, "{backup}");
+        let slot = origin.slot;
+        origin.publish();
+        assert_eq!(origin.slot, slot + 1, "{backup}: the log goes on");
+        origin.site.check();
+    }
+    // The note is left from another database.
+    let other = Site::new();
+    other.import("conferences.jsonl", conferences_of_version(5, 0));
+    let other = super::origin::Origin::new(other);
+    let backup = other.site.backup("backup.redb");
+    fs::remove_file(origin.site.db()).unwrap();
+    restore(&origin.site, backup.to_str().unwrap());
+    assert_eq!(origin.view().id().unwrap(), other.view().id().unwrap());
+    origin.site.check();
+}
+
 #[test]
 fn an_import_that_waits_for_a_restore_writes_to_the_new_file() {
     let site = Site::new();

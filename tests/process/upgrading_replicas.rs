@@ -247,3 +247,14 @@ fn a_replicas_file_is_not_upgraded_but_loaded_anew() {
         assert_eq!(replica.files(), ["feed.redb"]);
     }
 }
+
+#[test]
+fn a_restore_does_not_replace_a_replica_of_an_older_format() {
+    for fixture in Fixture::older() {
+        let (replica, bytes) = fixture.unpack_replica();
+        let done = replica.run(["restore".as_ref(), fixture.site.db().as_os_str(), "--yes".as_ref()]);
+        assert_eq!(done.code, Some(1), "{done:?}");
+        assert!(done.stderr.contains("is a replica of "), "{done:?}");
+        assert!(fs::read(replica.db()).unwrap() == bytes, "the file changed");
+    }
+}

@@ -1,5 +1,7 @@
 //! Marking a database as published, and commits that only add an entry to the history.
 
+use std::path::Path;
+
 use redb::ReadTransaction;
 
 use crate::model::time::now;
@@ -63,13 +65,12 @@ impl Writer {
     pub(in crate::store) fn published_note(&self) -> Result<Option<PublishedNote>, StoreError> {
         PublishedNote::read(&self.path())
     }
+}
 
-    /// Fails if the note says that another publisher took over.
-    pub(in crate::store) fn refuse_fenced(&self, note: Option<&PublishedNote>) -> Result<(), StoreError> {
-        let Some(by) = note.and_then(|note| note.fenced.clone()) else { return Ok(()) };
-        let path = self.path();
-        Err(StoreError::Fenced { note: note_path(&path), path, by })
-    }
+/// Fails if the note of a database says that another publisher took over.
+pub(in crate::store) fn refuse_fenced(database: &Path, note: Option<&PublishedNote>) -> Result<(), StoreError> {
+    let Some(by) = note.and_then(|note| note.fenced.clone()) else { return Ok(()) };
+    Err(StoreError::Fenced { note: note_path(database), path: database.to_owned(), by })
 }
 
 /// Stores the digest of all rows after a commit.

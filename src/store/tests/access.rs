@@ -1,10 +1,14 @@
 //! Licenses, keys and restores at times that are seconds apart.
 
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
+use super::moments::old_file;
 use super::{Sample, batch, conference, conferences, everything, id, in_country, snapshot};
 use crate::model::key::KeyStatus;
-use crate::model::{Dataset, KeyRecord, Timestamp};
+use crate::model::{DatabaseId, Dataset, KeyRecord, Timestamp};
+use crate::store::file::published_note::PublishedNote;
 use crate::store::restore::Restoration;
 use crate::store::write::licensing::KeySettings;
 use crate::store::{StoreError, Writer};
@@ -261,6 +265,35 @@ fn a_restore_of_a_published_database_is_not_before_the_commits_that_it_replaces(
     sample.edit_at(ahead.unix_s(), |edit| edit.set_license("more", everything(), None).unwrap());
     Restoration::prepare(&sample.path(), &backup, Duration::ZERO).unwrap().finish().unwrap();
     assert_eq!(sample.snapshot().commit().time, ahead);
+}
+
+#[test]
+fn a_restore_replaces_nothing_that_another_publisher_took_over() {
+    let sample = Sample::new();
+    let (path, backup) = (sample.path(), sample.copy_to("backup.redb"));
+    let note = PublishedNote {
+        url: "file:///srv".to_owned(),
+        id: DatabaseId([1; 16]),
+        slot: 1,
+        seq: 1,
+        lineage: [0; 16],
+        hash: [0; 32],
+        fenced: Some("host b took over".to_owned()),
+        fenced_at: None,
+        probed_at: None,
+    };
+    note.write(&path).unwrap();
+    let files: [(&str, fn(&Path)); 4] = [
+        ("of this format", |_| {}),
+        ("of an older format", old_file),
+        ("damaged", |path| fs::write(path, "garbage").unwrap()),
+        ("missing", |path| fs::remove_file(path).unwrap()),
+    ];
+    for (what, make) in files {
+        make(&path);
+        let restored = Restoration::prepare(&path, &backup, Duration::ZERO);
+        assert!(matches!(restored, Err(StoreError::Fenced { .. })), "{what}: {restored:?}");
+    }
 }
 
 #[test]

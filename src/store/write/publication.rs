@@ -5,7 +5,7 @@ use redb::ReadableTable;
 use crate::model::{CommitInfo, Head, RowDigest};
 use crate::store::StoreError;
 use crate::store::file::open::Writer;
-use crate::store::file::publish::store_digest;
+use crate::store::file::publish::{refuse_fenced, store_digest};
 use crate::store::file::published_note::PublishedNote;
 use crate::store::format::codec::{StoredCommit, hash, seal, unseal_commit};
 use crate::store::format::digest::digest_of;
@@ -48,7 +48,7 @@ impl CommitPublication {
             None => None,
         };
         // A restored backup may replace a fenced file. It is not published itself, but must not be written either.
-        writer.refuse_fenced(published.as_ref())?;
+        refuse_fenced(&writer.path(), published.as_ref())?;
         let Some(stored) = stored else { return Ok(None) };
         // A program without digests may have written the last commit.
         let digest = if stored.head == base { stored.digest } else { digest_of(&writer.begin_read()?)? };
