@@ -7,7 +7,8 @@ use std::time::Duration;
 use medfeed::store::write::licensing::KeySettings;
 use medfeed::store::{StoreError, Writer};
 
-use super::site::{Process, SOON, STATUSES, Site, conferences_of_version, wait_until};
+use super::other_users::{as_nobody, can_be_nobody, share};
+use super::site::{Done, Process, SOON, STATUSES, Site, conferences_of_version, wait_until};
 use super::terminals::Terminal;
 
 /// A site with a few conferences, a license and a key; with the key's id.
@@ -55,13 +56,22 @@ fn a_writer_that_gives_way_hears_of_a_waiting_command() {
 #[test]
 fn access_is_taken_away_while_a_large_import_writes() {
     for command in ["key revoke KEY", "license set acme --dataset conferences --country France --yes"] {
-        check_gives_way_to(command);
+        check_gives_way_to(&keyed_site(), command, |command| command);
+    }
+}
+
+#[test]
+fn another_user_takes_access_away_while_a_large_import_writes() {
+    if can_be_nobody("another_user_takes_access_away_while_a_large_import_writes") {
+        let (site, id) = keyed_site();
+        share(site.folder());
+        share(&site.db());
+        check_gives_way_to(&(site, id), "key revoke KEY", as_nobody);
     }
 }
 
 /// Runs a command, in which `KEY` stands for a key's id, while an import writes: the command's commit comes first.
-fn check_gives_way_to(command: &str) {
-    let (site, id) = keyed_site();
+fn check_gives_way_to((site, id): &(Site, String), command: &str, by_user: fn(&mut Command) -> &mut Command) {
     site.write("large/conferences.jsonl", conferences_of_version(40_000, 2));
     let mut import =
         Process::spawn(site.command(["import", "large", "--wait", "5m"]).stdout(Stdio::null()).stderr(Stdio::null()));
@@ -69,8 +79,8 @@ fn check_gives_way_to(command: &str) {
     let has_lock =
         || std::fs::read_to_string(&note).is_ok_and(|text| text.contains(&format!("process {} ", import.id())));
     wait_until("the import writes", SOON, || has_lock().then_some(()));
-    let line = format!("{} --wait 5m", command.replace("KEY", &id));
-    let done = site.run(line.split(' '));
+    let line = format!("{} --wait 5m", command.replace("KEY", id));
+    let done = Done::of(by_user(&mut site.command(line.split(' '))));
     assert_eq!(done.code, Some(0), "{line}: {done:?}");
     let ended = import.ended_within(6 * SOON).expect("the import ends");
     assert_eq!(ended.code(), Some(0));

@@ -3,9 +3,9 @@
 //! Short commands, such as the revocation of a key, lock the note while they wait. A long import checks this lock, and
 //! yields. Nothing else depends on the note, because any user who may write to the folder can change it.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -13,7 +13,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::model::printable::Printable;
 use crate::model::time::now;
-use crate::store::file::metadata::FileIdentity;
+use crate::store::file::metadata::{FileIdentity, copy_group};
 
 /// The maximum number of bytes read from a note.
 const MAX_BYTES: u64 = 200;
@@ -45,7 +45,10 @@ impl WriterNote {
         let path = WriterNote::path_of(database);
         let command = COMMAND.get().map(|command| format!("`medfeed {command}`, ")).unwrap_or_default();
         let text = format!("process {} ({command}since {})", std::process::id(), now());
-        WriterNote(write_new(&path, &text).ok().map(|file| (path, file)))
+        let file = write_new(&path, &text).ok();
+        // If this fails, only this user's commands can ask the writer to yield.
+        let _ = file.as_ref().map(|file| share(file, database));
+        WriterNote(file.map(|file| (path, file)))
     }
 
     pub fn is_yield_requested(&self) -> bool {
@@ -89,6 +92,14 @@ fn write_new(path: &Path, text: &str) -> io::Result<File> {
         return Err(error);
     }
     Ok(file)
+}
+
+/// Lets all users lock a note who may write to the database. Users who may only read must not delay its writers.
+fn share(file: &File, database: &Path) -> io::Result<()> {
+    let found = fs::metadata(database)?;
+    copy_group(file, &found)?;
+    let readers = (found.mode() & 0o022) << 1;
+    file.set_permissions(Permissions::from_mode(0o600 | readers))
 }
 
 fn open_regular(path: &Path) -> io::Result<File> {

@@ -35,6 +35,20 @@ fn the_note_of_a_dead_writer_makes_way() {
     assert_eq!(fs::read_to_string(&precious).unwrap(), "keep this");
 }
 
+/// Users who may only read a database must not delay its writers.
+#[test]
+fn a_note_is_locked_by_those_who_may_write_to_the_database() {
+    let sample = Sample::new();
+    let cases = [(0o600, 0o600), (0o640, 0o600), (0o644, 0o600), (0o660, 0o640), (0o664, 0o640), (0o666, 0o644)];
+    for (mode, expected) in cases {
+        fs::set_permissions(sample.path(), fs::Permissions::from_mode(mode)).unwrap();
+        let writer = sample.writer();
+        let found = fs::metadata(sample.at("medfeed.redb.writer")).unwrap().permissions().mode() & 0o777;
+        assert_eq!(found, expected, "{mode:o}: {found:o}");
+        drop(writer);
+    }
+}
+
 #[test]
 fn a_foreign_note_is_read_with_care() {
     let folder = tempfile::tempdir().unwrap();
