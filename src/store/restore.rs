@@ -18,7 +18,7 @@ use crate::model::{DatabaseId, Dataset, KeyHash, KeyRecord, License, Timestamp};
 use crate::store::StoreError;
 use crate::store::file::copy::check_file;
 use crate::store::file::draft::{self, Draft};
-use crate::store::file::links::{refuse_other_names, resolve};
+use crate::store::file::links::{refuse_irregular, refuse_other_names, resolve};
 use crate::store::file::older::{OldFile, ReplicaOrigin, lock_as_writer};
 use crate::store::file::open::{Writer, new_draft};
 use crate::store::file::publish::{OriginIdentity, put_history_entry, refuse_fenced, remove_local_rows};
@@ -104,6 +104,7 @@ impl Restoration {
             let reason = "it is the database itself".to_owned();
             return Err(StoreError::BadTarget { path: backup.to_owned(), reason });
         }
+        refuse_irregular(target)?;
         refuse_other_names(target)?;
         refuse_other_owner(target)?;
         draft::sweep(target);

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::site::{Site, conferences_of_version, version_of};
@@ -98,7 +99,7 @@ fn a_backup_takes_no_place_that_is_not_its_own() {
         ("second name", "it is the database itself"),
         ("notes.txt", "is no backup"),
         ("empty", "is no backup"),
-        ("folder", "is no backup"),
+        ("folder", "it is a folder"),
         ("cut short", "is no backup"),
         ("missing/backup.redb", "missing"),
     ];
@@ -114,4 +115,24 @@ fn a_backup_takes_no_place_that_is_not_its_own() {
     assert_eq!(version_of(&site.conferences_in(&first)), 0);
     site.backup("backup.redb");
     assert_eq!(version_of(&site.conferences_in(&first)), 1, "an older backup is replaced");
+}
+
+#[test]
+fn only_a_file_is_replaced() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(5, 0));
+    site.backup("backup.redb");
+    fs::create_dir(site.path("folder")).unwrap();
+    assert!(Command::new("mkfifo").arg(site.path("pipe")).status().unwrap().success());
+    let files = site.files();
+    for (target, expected) in [("folder", "it is a folder"), ("pipe", "it is not a regular file")] {
+        for command in [&["backup", target][..], &["restore", "backup.redb", "--yes", "--db", target]] {
+            let done = site.ends(command);
+            assert_eq!(done.code, Some(1), "{command:?}: {done:?}");
+            let expected = format!("{target} cannot be used: {expected}");
+            assert!(done.stderr.contains(&expected), "{command:?}: {done:?}");
+            assert_eq!(site.files(), files, "{command:?}");
+            assert!(!site.path(target).is_file(), "{command:?}: it was replaced");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Symbolic and hard links. Links are followed before a file is opened or replaced: replacing the link itself would
+//! Symbolic and hard links, and paths that lead to no file. Links are followed before a file is opened or replaced: replacing the link itself would
 //! make a second database, while the first is still in use.
 
 use std::fs;
@@ -32,6 +32,17 @@ pub fn folder_of(path: &Path) -> &Path {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     }
+}
+
+/// Fails if a path leads to something else than a regular file. Opening a pipe would wait, and a device cannot be
+/// replaced by a file.
+pub(in crate::store) fn refuse_irregular(path: &Path) -> Result<(), StoreError> {
+    let reason = match fs::metadata(path) {
+        Ok(found) if found.is_dir() => "it is a folder",
+        Ok(found) if !found.is_file() => "it is not a regular file",
+        _ => return Ok(()),
+    };
+    Err(StoreError::BadTarget { path: path.to_owned(), reason: reason.to_owned() })
 }
 
 /// Fails if a file has several names: the other names would keep the old file.

@@ -15,7 +15,7 @@ use crate::model::Dataset;
 use crate::store::StoreError;
 use crate::store::file::copy::{LocalRows, copy_checked};
 use crate::store::file::draft::{self, Draft};
-use crate::store::file::links::{refuse_other_names, resolve};
+use crate::store::file::links::{refuse_irregular, refuse_other_names, resolve};
 use crate::store::file::open::{Follower, Writer, new_draft};
 use crate::store::panics;
 use crate::store::read::snapshot::Snapshot;
@@ -64,6 +64,7 @@ fn refuse_as_target(database: &Path, target: &Path) -> Result<(), StoreError> {
     if (found.dev(), found.ino()) == (own.dev(), own.ino()) {
         return refused("it is the database itself");
     }
+    refuse_irregular(target)?;
     match Follower::open(target) {
         // Backups of older releases may be replaced too.
         Ok(_) | Err(StoreError::OlderSchema { .. } | StoreError::OlderFields { .. }) => Ok(()),
