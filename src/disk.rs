@@ -82,9 +82,36 @@ pub fn sync(file: &File) -> io::Result<()> {
 ///
 /// The error of the operating system.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()?;
-    tell(DiskEvent::SyncFolder { folder });
-    Ok(())
+    OpenFolder::open(folder)?.sync()
+}
+
+/// A folder that can be synced. It is opened before a file in it is replaced: the user may lack the permission to open it.
+#[derive(Debug)]
+pub struct OpenFolder<'p> {
+    file: File,
+    path: &'p Path,
+}
+
+impl OpenFolder<'_> {
+    /// Opens a folder.
+    ///
+    /// # Errors
+    ///
+    /// The error of the operating system.
+    pub fn open(path: &Path) -> io::Result<OpenFolder<'_>> {
+        File::open(path).map(|file| OpenFolder { file, path })
+    }
+
+    /// Makes the names in the folder durable.
+    ///
+    /// # Errors
+    ///
+    /// The error of the operating system.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()?;
+        tell(DiskEvent::SyncFolder { folder: self.path });
+        Ok(())
+    }
 }
 
 /// Calls the observer with a new name.

@@ -92,3 +92,30 @@ fn only_its_owner_replaces_a_database() {
         assert!((fs::read(site.db()).unwrap(), site.files()) == before, "{command:?}: a file changed");
     }
 }
+
+/// Nobody can sync a folder that they cannot read. A command fails before it gives a file its name, not after.
+#[test]
+fn a_folder_that_cannot_be_read_gets_no_file() {
+    if !can_be_nobody("a_folder_that_cannot_be_read_gets_no_file") {
+        return;
+    }
+    let site = shared_site();
+    let drop = site.path("drop");
+    fs::create_dir(&drop).unwrap();
+    fs::copy(site.path("backup.redb"), drop.join("older.redb")).unwrap();
+    chown(drop.join("older.redb"), Some(NOBODY), Some(NOBODY)).unwrap();
+    fs::set_permissions(&drop, Permissions::from_mode(0o733)).unwrap();
+    let inode = || fs::metadata(drop.join("older.redb")).unwrap().ino();
+    let before = inode();
+    let cases = [
+        &["backup", "drop/new.redb"][..],
+        &["backup", "drop/older.redb"],
+        &["restore", "backup.redb", "--yes", "--db", "drop/new.redb"],
+    ];
+    for command in cases {
+        let done = Done::of(as_nobody(&mut site.command(command)));
+        assert!(done.code == Some(1) && done.stderr.contains("Permission denied"), "{command:?}: {done:?}");
+        assert_eq!(fs::read_dir(&drop).unwrap().count(), 1, "{command:?}: a file is new");
+        assert_eq!(inode(), before, "{command:?}: the file was replaced");
+    }
+}

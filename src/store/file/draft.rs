@@ -16,7 +16,7 @@ use redb::{BackendError, StorageBackend};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use tempfile::TempPath;
 
-use crate::disk;
+use crate::disk::{self, OpenFolder};
 use crate::store::file::links::folder_of;
 use crate::store::file::metadata::{copy_group, copy_owner};
 
@@ -102,9 +102,10 @@ impl Draft {
 
     /// Renames the draft to `target`, and replaces a file of that name. Syncs the content first, and the folder last.
     pub fn persist(self, target: &Path) -> io::Result<()> {
+        let folder = OpenFolder::open(folder_of(target))?;
         disk::sync(&self.file)?;
         self.persist_unsynced(target)?;
-        disk::sync_folder(folder_of(target))
+        folder.sync()
     }
 
     /// Like [`Draft::persist`], but not durable. Returns the file.
@@ -125,13 +126,14 @@ impl Draft {
 
     /// Like [`Draft::persist`], but fails with [`io::ErrorKind::AlreadyExists`] instead of replacing a file.
     pub fn persist_noclobber(self, target: &Path) -> io::Result<()> {
+        let folder = OpenFolder::open(folder_of(target))?;
         disk::sync(&self.file)?;
         match self.name {
             Some(name) => name.persist_noclobber(target).map_err(|error| error.error)?,
             None => link(&self.path, target)?,
         }
         disk::named(None, target);
-        disk::sync_folder(folder_of(target))
+        folder.sync()
     }
 }
 
