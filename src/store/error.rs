@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::model::Timestamp;
 use crate::model::printable::Printable;
 
 /// An error of the store.
@@ -65,6 +66,11 @@ pub enum StoreError {
     NoSuchKey(String),
     #[error("key `{id}` is {status} already")]
     KeyOutOfUse { id: String, status: &'static str },
+    /// The overlap of two keys would begin at the last commit, which a clock that was ahead has made.
+    #[error(
+        "the clock is {behind_s} seconds behind the last commit, so key `{id}` would stay usable until {until}; correct the clock, or end the key at once with `--overlap 0s`"
+    )]
+    LongOverlap { id: String, until: Timestamp, behind_s: i64 },
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
     #[error("the operating system returned no random bytes: {0}")]

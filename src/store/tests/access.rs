@@ -53,6 +53,29 @@ fn a_replaced_key_keeps_its_settings_and_ends_after_the_overlap() {
     });
 }
 
+/// The overlap would last until long after the time that the operator meant.
+#[test]
+fn no_overlap_begins_at_a_commit_by_a_clock_that_was_ahead() {
+    let sample = Sample::new();
+    let ahead = 10_000;
+    let ids = sample.edit_at(ahead, |edit| {
+        edit.set_license("all", everything(), None).unwrap();
+        [(); 4].map(|()| edit.create_key("all", KeySettings::default()).unwrap().1.id)
+    });
+    let cases = [(121, 600, None), (120, 600, Some(ahead + 600)), (121, 0, Some(ahead)), (0, 600, Some(ahead + 600))];
+    for (id, (behind, overlap_s, expected)) in ids.iter().zip(cases) {
+        let replaced = sample.edit_at(ahead - behind, |edit| edit.replace_key(id, overlap_s).map(drop));
+        match expected {
+            None => {
+                let refused = replaced.unwrap_err().to_string();
+                assert!(refused.contains("121 seconds behind") && refused.contains("--overlap 0s"), "{refused}");
+            }
+            Some(_) => replaced.unwrap(),
+        }
+        assert_eq!(key(&sample, id).revoked_at, expected.map(at), "{behind} s behind");
+    }
+}
+
 #[test]
 fn keys_are_listed_oldest_first() {
     let sample = Sample::new();

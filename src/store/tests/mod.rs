@@ -63,10 +63,11 @@ impl Sample {
 
     /// A commit at a time. Later commits must be later.
     fn edit_at<T>(&self, unix_s: i64, change: impl FnOnce(&mut Edit<'_>) -> T) -> T {
-        self.edit(|edit| {
-            edit.time = Timestamp::from_unix_s(unix_s);
-            change(edit)
-        })
+        let writer = self.writer();
+        let mut edit = writer.begin_at(Timestamp::from_unix_s(unix_s)).unwrap();
+        let changed = change(&mut edit);
+        edit.commit().unwrap();
+        changed
     }
 
     fn snapshot(&self) -> Arc<Snapshot> {

@@ -14,7 +14,7 @@ use crate::model::{
     RecordFields, Scope, Subscription, Timestamp,
 };
 use crate::store::StoreError;
-use crate::store::format::codec::{RecordRow, seal, seal_under, unseal_under};
+use crate::store::format::codec::{CLOCK_TOLERANCE_S, RecordRow, seal, seal_under, unseal_under};
 use crate::store::format::feed::FeedEntry;
 use crate::store::format::tables;
 use crate::store::write::batch::LicenseEffect;
@@ -250,16 +250,21 @@ impl Edit<'_> {
         Ok(key)
     }
 
-    /// Creates a key with the settings of another. The other key stays usable for `overlap_s` seconds.
+    /// Creates a key with the settings of another. The other key stays usable for `overlap_s` seconds. Fails if the
+    /// clock is behind the last commit, because an overlap would begin at the time of that commit.
     pub fn replace_key(&mut self, id: &str, overlap_s: i64) -> Result<(ApiKey, KeyRecord), StoreError> {
         let (hash, mut old) = self.find_key(id)?;
         let status = old.status(self.time);
         if status != KeyStatus::Active {
             return Err(StoreError::KeyOutOfUse { id: id.to_owned(), status: status.as_str() });
         }
+        let (until, behind_s) = (self.time.plus_s(overlap_s), self.clock_behind_s());
+        if overlap_s > 0 && behind_s > CLOCK_TOLERANCE_S {
+            return Err(StoreError::LongOverlap { id: id.to_owned(), until, behind_s });
+        }
         let record = KeyRecord { id: new_key_id()?, created_at: self.time, ..old.clone() };
         let key = ApiKey::generate()?;
-        old.revoked_at = Some(self.time.plus_s(overlap_s));
+        old.revoked_at = Some(until);
         old.replaced_by = Some(record.id.clone());
         self.put_key(&hash, &old)?;
         self.put_key(&key.hash(), &record)?;
