@@ -306,7 +306,8 @@ fn a_restore_replaces_nothing_that_another_publisher_took_over() {
         probed_at: None,
     };
     note.write(&path).unwrap();
-    let files: [(&str, fn(&Path)); 4] = [
+    type Case = (&'static str, fn(&Path));
+    let files: [Case; 4] = [
         ("of this format", |_| {}),
         ("of an older format", old_file),
         ("damaged", |path| fs::write(path, "garbage").unwrap()),

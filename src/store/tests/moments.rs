@@ -140,7 +140,8 @@ fn the_next_writer_keeps_its_note_when_the_file_is_replaced() {
     let restore = |path: &Path, backup: &Path| {
         Restoration::prepare(path, backup, Duration::ZERO).unwrap().finish().unwrap();
     };
-    let cases: [(&str, bool, &dyn Fn(&Path, &Path)); 4] = [
+    type Case<'c> = (&'c str, bool, &'c dyn Fn(&Path, &Path));
+    let cases: [Case<'_>; 4] = [
         ("compact", false, &|path, _| assert!(compact(path, Duration::ZERO).is_ok())),
         ("restore", false, &restore),
         ("restore over an old file", true, &restore),
