@@ -5,6 +5,9 @@ use std::os::unix::fs::symlink;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::promotion::replica_of;
+use super::published::Place;
+use super::publishing::{commit, copy_of, curated};
 use super::site::{Site, conferences_of_version, version_of};
 
 #[test]
@@ -135,4 +138,40 @@ fn only_a_file_is_replaced() {
             assert!(!site.path(target).is_file(), "{command:?}: it was replaced");
         }
     }
+}
+
+#[test]
+fn a_backup_replaces_no_replica_and_no_published_database() {
+    let site = curated();
+    let place = Place::folder(&site);
+    let unpublished = site.backup("unpublished.redb");
+    place.once(&site);
+    let replica = replica_of(&place);
+    // The bucket does not have this commit.
+    commit(&site, 1);
+    let elsewhere = copy_of(&site);
+    let (plain, from): (&[&str], &[&str]) = (&["backup"], &["backup", "--from", &place.url]);
+    // The site whose --db the command has, the target, and the error.
+    let cases = [
+        (&site, from, site.db(), "it is the database itself"),
+        (&site, from, replica.db(), "it is a replica and no backup"),
+        (&site, from, elsewhere.db(), "it is a published database and no backup"),
+        (&replica, from, replica.db(), "it is the database itself"),
+        (&Site::new(), from, replica.db(), "it is a replica and no backup"),
+        (&Site::new(), from, site.db(), "it is a published database and no backup"),
+        (&site, plain, replica.db(), "it is a replica and no backup"),
+        (&replica, plain, site.db(), "it is a published database and no backup"),
+    ];
+    for (db, command, target, expected) in cases {
+        let before = fs::read(&target).unwrap();
+        let done = db.run([command, &[target.to_str().unwrap()]].concat());
+        assert!(done.code == Some(1) && done.stderr.contains(expected), "{command:?}, {expected}: {done:?}");
+        assert!(fs::read(&target).unwrap() == before, "{command:?}, {expected}");
+    }
+    // Older backups are replaced, also of the database before it was published.
+    let of_bucket = site.path("of-bucket.redb");
+    for target in [&of_bucket, &of_bucket, &unpublished] {
+        site.json([from, &[target.to_str().unwrap()]].concat());
+    }
+    site.backup("of-bucket.redb");
 }

@@ -25,7 +25,7 @@ use crate::serve::following::replica::{ReplicaThread, Reporter};
 use crate::serve::following::upstream::Upstream;
 use crate::serve::following::watcher::Watcher;
 use crate::serve::operators::usage::Usage;
-use crate::store::file::replace::BackupReport;
+use crate::store::file::replace::{BackupReport, check_target};
 
 /// Options of a replica.
 #[derive(Debug, Args)]
@@ -128,9 +128,10 @@ fn parse_moment(text: &str) -> Result<Timestamp, String> {
 impl BackupFromArgs {
     /// Writes a backup from the bucket; `None` without `--from`. With [`EndRule::Partial`] it also returns why this may
     /// not be the newest state.
-    pub fn backup(&self, file: &Path) -> anyhow::Result<Option<(BackupReport, Option<String>)>> {
+    pub fn backup(&self, common: &Common, file: &Path) -> anyhow::Result<Option<(BackupReport, Option<String>)>> {
         let Some(url) = &self.from else { return Ok(None) };
         require_folder(file)?;
+        check_target(&common.resolved_db(), file)?;
         let log = open_log(url, self.seal_key.as_ref())?;
         let end = if self.partial { EndRule::Partial } else { EndRule::Confirmed };
         let load = StateLoader { log: &log, path: file, id: None, until: self.at, end, keep_going: &|| true };

@@ -17,7 +17,7 @@ use crate::store::restore::{Restoration, RestoreDifferences};
 /// Arguments of `medfeed backup`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct BackupArgs {
-    /// The file to write; replaces an older backup with this name
+    /// The file to write; replaces an older backup with this name, but no replica and no published database
     file: PathBuf,
     #[cfg(feature = "bucket")]
     #[command(flatten)]
@@ -45,7 +45,7 @@ pub(in crate::cli) fn backup(common: &Common, args: &BackupArgs) -> anyhow::Resu
         doubt: Option<String>,
     }
     #[cfg(feature = "bucket")]
-    let published = args.from.backup(&args.file)?;
+    let published = args.from.backup(common, &args.file)?;
     #[cfg(not(feature = "bucket"))]
     let published = None;
     let (report, doubt) = match published {

@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-use redb::ReadTransaction;
+use redb::{ReadTransaction, ReadableDatabase, ReadableTable};
 use serde::Serialize;
 
 use crate::model::Dataset;
@@ -16,7 +16,9 @@ use crate::store::StoreError;
 use crate::store::file::copy::{LocalRows, copy_checked};
 use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{refuse_irregular, refuse_other_names, resolve};
-use crate::store::file::open::{Follower, Writer, new_draft};
+use crate::store::file::open::{Follower, Writer, new_draft, open_and_repair};
+use crate::store::format::replica::has_mark;
+use crate::store::format::tables::{META, META_PUBLISH};
 use crate::store::panics;
 use crate::store::read::snapshot::Snapshot;
 
@@ -41,7 +43,7 @@ pub(in crate::store) fn write_backup(
     target: &Path,
 ) -> Result<BackupReport, StoreError> {
     let target = &resolve(target);
-    refuse_as_target(file, target)?;
+    check_target(file, target)?;
     draft::sweep(target);
     let draft = new_draft(target)?;
     let snapshot = Snapshot::open(transaction)?;
@@ -56,20 +58,30 @@ pub(in crate::store) fn write_backup(
     Ok(report)
 }
 
-/// Fails if the target is the database itself, or no backup.
-fn refuse_as_target(database: &Path, target: &Path) -> Result<(), StoreError> {
+/// Fails if a backup must not replace the target: it is the database itself, or no backup. The database need not exist.
+pub fn check_target(database: &Path, target: &Path) -> Result<(), StoreError> {
     let Ok(found) = std::fs::metadata(target) else { return Ok(()) };
-    let own = std::fs::metadata(database).map_err(|source| io_error(database, source))?;
+    let own = std::fs::metadata(database).ok();
     let refused = |reason: &str| Err(StoreError::BadTarget { path: target.to_owned(), reason: reason.to_owned() });
-    if (found.dev(), found.ino()) == (own.dev(), own.ino()) {
+    if own.is_some_and(|own| (found.dev(), found.ino()) == (own.dev(), own.ino())) {
         return refused("it is the database itself");
     }
     refuse_irregular(target)?;
     match Follower::open(target) {
         // Backups of older releases may be replaced too.
-        Ok(_) | Err(StoreError::OlderSchema { .. } | StoreError::OlderFields { .. }) => Ok(()),
-        Err(_) => refused("it exists and is no backup; choose another name, or remove it"),
+        Ok(_) | Err(StoreError::OlderSchema { .. } | StoreError::OlderFields { .. }) => {}
+        Err(_) => return refused("it exists and is no backup; choose another name, or remove it"),
     }
+    // Backups hold no local rows.
+    let (file, _) = open_and_repair(target)?;
+    let transaction = file.begin_read()?;
+    if has_mark(&transaction)? {
+        return refused("it is a replica and no backup; choose another name, or remove it");
+    }
+    if transaction.open_table(META)?.get(META_PUBLISH)?.is_some() {
+        return refused("it is a published database and no backup; choose another name, or remove it");
+    }
+    Ok(())
 }
 
 /// The sizes of a file before and after its compaction, in bytes.
