@@ -10,7 +10,7 @@ use medfeed::replicate::layout;
 use medfeed::store::Follower;
 
 use super::origin::Replica;
-use super::published::{Place, note};
+use super::published::{Place, note, seal_key};
 use super::publishing::{commit, copy_of, curated};
 use super::s3::{Fault, S3};
 use super::site::{Process, Random, SOON, Site, wait_until};
@@ -337,6 +337,33 @@ fn a_replica_whose_bucket_cannot_be_read_stays_one() {
     commit(&site, 1);
     assert_eq!(place.once(&site), 1, "the origin is still the origin");
     promote(&place, &replica);
+    goes_on(&place, &replica);
+}
+
+#[test]
+fn a_replica_does_not_start_over_in_another_bucket() {
+    let (site, other) = (curated(), curated());
+    let (place, sealed, another) = (Place::folder(&site), Place::sealed_folder(&site), Place::folder(&other));
+    place.once(&site);
+    another.once(&other);
+    let replica = replica_of(&place);
+    sealed.once(&site);
+    let wrong = seal_key(&site, "other-key", 100).display().to_string();
+    let cases: [(&str, &[&str], &str); 4] = [
+        (&another.url, &[], "the bucket holds database"),
+        (&another.url, &["--seal-key", &wrong], "it is not sealed, though --seal-key is given"),
+        (&sealed.url, &[], "is sealed; give the file of its key with --seal-key"),
+        (&sealed.url, &["--seal-key", &wrong], "it was sealed with another key"),
+    ];
+    for (url, options, expected) in cases {
+        let done = replica.run([&["promote", url, "--start-over", "--yes"], options].concat());
+        assert!(done.code == Some(1) && done.stderr.contains(expected), "{url} {options:?}: {done:?}");
+        let refused = replica.run(["key", "create", "--license", "all"]);
+        assert!(refused.stderr.contains("is a replica of"), "{url} {options:?}: {refused:?}");
+    }
+    commit(&site, 1);
+    assert_eq!(place.once(&site), 1, "the origin is still the origin");
+    assert_eq!(place.json(&replica, &["promote", &place.url, "--start-over", "--yes"])["promoted"], true);
     goes_on(&place, &replica);
 }
 

@@ -17,7 +17,6 @@ use crate::model::shell::ShellWord;
 use crate::replicate::follower::promote::Promoted;
 use crate::replicate::follower::status::FollowLimits;
 use crate::replicate::follower::{Replica, ReplicaStatus};
-use crate::replicate::layout;
 use crate::replicate::publisher::lock::PublisherLock;
 use crate::replicate::publisher::{PublishSettings, Publisher, publisher_name};
 use crate::store::StoreError;
@@ -106,11 +105,9 @@ fn take_over(common: &Common, args: &PromoteArgs, since: u64) -> anyhow::Result<
 
 /// Makes the file an origin, then publishes its whole state.
 fn start_over(common: &Common, args: &PromoteArgs) -> anyhow::Result<Promoted> {
-    // If the bucket cannot be read, the file stays a replica.
     let seal = args.seal_key.as_deref().map(SealKey::load).transpose().map_err(|error| anyhow!(error))?;
     let bucket = Bucket::open(&args.url, seal)?;
-    bucket.list(layout::LOG, None)?;
-    let promoted = Replica::start_over(&common.db)?;
+    let promoted = Replica::start_over(&common.db, &bucket)?;
     let settings = PublishSettings::once(common.wait, true);
     let published = Publisher::start(&common.db, Arc::new(bucket), settings, Arc::default())
         .and_then(|mut publisher| publisher.run(|| ()));
