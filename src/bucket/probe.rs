@@ -10,6 +10,20 @@ use super::object::Created;
 /// The folder of test objects. A killed test leaves some of them.
 pub const PROBES: &str = "probe";
 
+/// The random bytes in the name of a test.
+const RANDOM_BYTES: usize = 8;
+
+/// Whether an object has a name that [`Bucket::probe`] gives.
+pub fn is_probe(name: &str) -> bool {
+    let parts: Vec<&str> = name.split('/').collect();
+    let [PROBES, random, object] = parts.as_slice() else { return false };
+    let is_lower_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let number = object.strip_prefix("twice-").or_else(|| object.strip_prefix("race-"));
+    random.len() == 2 * RANDOM_BYTES
+        && random.bytes().all(is_lower_hex)
+        && number.is_some_and(|number| number.len() == 2 && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 /// The number of concurrent creates of one name.
 const RACERS: usize = 8;
 /// The number of races that must have exactly one winner.
@@ -25,7 +39,7 @@ impl Bucket {
     /// [`BucketError::Refused`] if the store creates a name twice, or lacks a permission.
     pub fn probe(&self) -> Result<(), BucketError> {
         self.prepare()?;
-        let mut random = [0; 8];
+        let mut random = [0; RANDOM_BYTES];
         getrandom::fill(&mut random)
             .map_err(|error| BucketError::Refused(format!("the operating system gave no random bytes: {error}")))?;
         let folder = format!("{PROBES}/{}", data_encoding::HEXLOWER.encode(&random));
@@ -116,5 +130,29 @@ impl Bucket {
              conditional puts (`If-None-Match: *`), such as Amazon S3, Google Cloud Storage, Azure or a folder",
             self.url()
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_tests_are_recognized() {
+        for (name, expected) in [
+            ("probe/0123456789abcdef/twice-00", true),
+            ("probe/0123456789abcdef/race-14", true),
+            ("probe/0123456789abcdef/race-1", false),
+            ("probe/0123456789abcdef/race-100", false),
+            ("probe/0123456789abcdef/race-1x", false),
+            ("probe/0123456789abcdef/notes-00", false),
+            ("probe/0123456789abcdef/race-00/x", false),
+            ("probe/0123456789ABCDEF/race-00", false),
+            ("probe/0123456789abcde/race-00", false),
+            ("probe/notes.txt", false),
+            ("log/0123456789abcdef/race-00", false),
+        ] {
+            assert_eq!(is_probe(name), expected, "{name}");
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::end::{LastEntry, list_states, read_manifest};
 use super::error::PublishError;
 use super::retry::Retry;
-use crate::bucket::{Bucket, ListedObject, PROBES};
+use crate::bucket::{Bucket, ListedObject, PROBES, is_probe};
 use crate::model::Timestamp;
 use crate::replicate::layout;
 
@@ -47,7 +47,8 @@ pub(super) fn sweep(bucket: &Bucket, retry: &mut Retry, end: LastEntry, keep: Du
     let before = |object: &&ListedObject| layout::log_slot(&object.name).is_some_and(|slot| slot < first_kept);
     to_delete.extend(log.iter().filter(before).filter(|object| is_old(object)).map(|object| object.name.clone()));
     let probes = retry.run(|| bucket.list(PROBES, None))?;
-    to_delete.extend(probes.into_iter().filter(is_old).map(|object| object.name));
+    let is_old_probe = |object: &ListedObject| is_probe(&object.name) && is_old(object);
+    to_delete.extend(probes.into_iter().filter(is_old_probe).map(|object| object.name));
     for name in &to_delete {
         retry.run(|| bucket.delete(name))?;
     }
@@ -177,15 +178,13 @@ mod tests {
         // How old, in seconds before the heartbeat, and whether it goes.
         for (age_s, goes) in [(0, false), (DAY_S, false), (DAY_S + 1, true)] {
             let log = swept();
-            log.bucket().put("probe/0/twice", b"x").unwrap();
+            let (probe, foreign) = (format!("{PROBES}/{RANDOM}/twice-00"), format!("{PROBES}/2026/samples.csv"));
+            log.bucket().put(&probe, b"x").unwrap();
+            log.bucket().put(&foreign, b"x").unwrap();
+            log.date(&foreign, time().plus_s(-90 * DAY_S));
             log.put_part(6, OTHER_RANDOM, 0);
-            let young = [
-                layout::log(2),
-                layout::state(3),
-                layout::part(3, RANDOM, 1),
-                "probe/0/twice".to_owned(),
-                layout::part(6, OTHER_RANDOM, 0),
-            ];
+            let young =
+                [layout::log(2), layout::state(3), layout::part(3, RANDOM, 1), probe, layout::part(6, OTHER_RANDOM, 0)];
             for name in &young {
                 log.date(name, time().plus_s(-age_s));
             }
@@ -197,6 +196,7 @@ mod tests {
             assert!(!left.contains(&layout::log(3)) && left.contains(&layout::log(5)), "{left:?}");
         }
     }
+            assert!(left.contains(&foreign), "no publisher wrote it");
 
     #[test]
     fn parts_of_unfinished_states_go_once_their_slot_is_past() {
