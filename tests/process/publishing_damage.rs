@@ -11,12 +11,12 @@ use super::site::Site;
 const OUTBOX: TableDefinition<(u64, u32), &[u8]> = TableDefinition::new("outbox");
 const LINKS: TableDefinition<(u8, u64, u8, u64), ()> = TableDefinition::new("links");
 
-type Outbox<'t> = Table<'t, (u64, u32), &'static [u8]>;
+pub type Outbox<'t> = Table<'t, (u64, u32), &'static [u8]>;
 /// Damages the outbox, given the seqs of the commits that wait.
-type Damage = fn(&mut Outbox<'_>, &[u64]);
+pub type Damage = fn(&mut Outbox<'_>, &[u64]);
 
 /// Writes to the outbox what no program of ours writes.
-fn damage(site: &Site, damage: Damage) {
+pub fn damage(site: &Site, damage: Damage) {
     let database = open(&site.db());
     let transaction = database.begin_write().unwrap();
     let mut outbox = transaction.open_table(OUTBOX).unwrap();

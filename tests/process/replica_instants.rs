@@ -12,7 +12,8 @@ use medfeed::replicate::layout;
 use medfeed::store::Follower;
 
 use super::published::{Place, note};
-use super::publishing::curated;
+use super::publishing::{commit, curated};
+use super::publishing_damage::damage;
 use super::site::{Random, SOON, Site, conferences_of_version, wait_until};
 use crate::harness::counted;
 use crate::properties::variable;
@@ -252,4 +253,64 @@ fn any_instant_that_is_kept_comes_back() {
     }
     println!("{restored} instants restored");
     counted(restored, "instants");
+}
+
+#[test]
+fn an_instant_within_a_whole_state_is_refused() {
+    let site = curated();
+    let place = Place::folder(&site);
+    place.once(&site);
+    let mut times = vec![contents(&site.db()).0];
+    for version in 1..=2 {
+        wait_for_next_second();
+        commit(&site, version);
+        times.push(contents(&site.db()).0);
+    }
+    // The changes of these commits are lost, so they are published in a state.
+    damage(&site, |outbox, seqs| drop(outbox.remove((seqs[0], 0)).unwrap()));
+    assert_eq!(place.once(&site), 1);
+    assert!(place.entry(2).header.state.is_some());
+    let (file, within) = (site.path("then.redb"), times[1]);
+    let backup = |at: Timestamp, options: &[&str]| {
+        let args = ["backup", "--json", file.to_str().unwrap(), "--from", &place.url, "--at", &at.to_string()];
+        place.ends(&site, &[&args, options].concat())
+    };
+    let refused = backup(within, &[]);
+    let expected = format!("the commits after {} were published in one whole state, as of {}", times[0], times[2]);
+    assert!(refused.code == Some(1) && refused.stdout.contains(&expected), "{refused:?}");
+    assert!(!file.exists());
+    for (at, options, expected) in [
+        (times[0], &[][..], times[0]),
+        (within.plus_s(-1), &[], times[0]),
+        (times[2], &[], times[2]),
+        (within, &["--partial"], times[0]),
+    ] {
+        let done = backup(at, options);
+        assert_eq!(done.code, Some(0), "{at} {options:?}: {done:?}");
+        assert_eq!(done.json()["last_commit_at"], expected.to_string(), "{at} {options:?}");
+        assert_eq!(done.json()["doubt"].is_string(), !options.is_empty(), "{at} {options:?}: {done:?}");
+    }
+}
+
+#[test]
+fn a_partial_backup_ends_before_a_damaged_entry() {
+    let site = curated();
+    let place = Place::folder(&site);
+    place.once(&site);
+    let mut expected = Vec::new();
+    for version in 1..=3 {
+        commit(&site, version);
+        assert_eq!(place.once(&site), 1);
+        expected.push(site.conferences_in(&site.db()));
+    }
+    let damaged = layout::log(3);
+    fs::write(site.path("bucket").join(&damaged), "rotten").unwrap();
+    let file = site.path("left.redb");
+    let args = ["backup", "--json", file.to_str().unwrap(), "--from", &place.url];
+    let refused = place.ends(&site, &args);
+    assert!(refused.code == Some(1) && refused.stdout.contains(&damaged), "{refused:?}");
+    let done = place.ends(&site, &[&args[..], &["--partial"]].concat());
+    assert_eq!(done.code, Some(0), "{done:?}");
+    assert!(done.json()["doubt"].as_str().unwrap().contains(&damaged), "{done:?}");
+    assert!(site.conferences_in(&file) == expected[0], "what is before the damaged entry");
 }

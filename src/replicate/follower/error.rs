@@ -66,6 +66,11 @@ pub enum FollowError {
     #[error("no state is that old; the oldest is of {oldest}")]
     TooEarly { oldest: Timestamp },
     #[error(
+        "the database as it was at {until} is not in the bucket: the commits after {before} were published in one \
+         whole state, as of {after}. Use --at {before} or --at {after}; --partial takes the earlier one"
+    )]
+    WithinState { until: Timestamp, before: Timestamp, after: Timestamp },
+    #[error(
         "the log ends at slot {slot}, seq {end}, before seq {here} of this replica, which never goes back: the bucket \
          lost entries. If the origin still exists, start `medfeed publish` there, and do what it says. If it is lost \
          too, this file is the newest copy: keep it, and make it the origin with `medfeed promote URL --start-over`"

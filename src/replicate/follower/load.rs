@@ -60,6 +60,10 @@ pub struct LoadedState {
 }
 
 impl LoadedState {
+    fn in_doubt(self, error: &FollowError) -> LoadedState {
+        LoadedState { doubt: Some(error.to_string()), ..self }
+    }
+
     fn position(&self) -> LogPosition {
         position_of(&self.mark)
     }
@@ -159,20 +163,42 @@ impl StateLoader<'_> {
             let mut loaded = self.load(state)?;
             // The time of the last commit is known only from the rows.
             let committed = loaded.draft.head()?.time;
-            if self.until.is_some_and(|until| committed > until) {
-                return before.ok_or(FollowError::TooEarly { oldest: committed });
+            if let Some(until) = self.until.filter(|until| committed > *until) {
+                let before = before.ok_or(FollowError::TooEarly { oldest: committed })?;
+                return self.before_state(before, &loaded, until);
             }
             let next = loop {
-                match self.catch_up(&mut loaded, at_least)? {
-                    StopReason::Instant => return Ok(loaded),
-                    StopReason::State(next) => break next,
-                    StopReason::End if self.is_end(&mut loaded)? => return Ok(loaded),
-                    StopReason::End => {}
+                match self.catch_up(&mut loaded, at_least) {
+                    Ok(StopReason::Instant) => return Ok(loaded),
+                    Ok(StopReason::State(next)) => break next,
+                    Ok(StopReason::End) if self.is_end(&mut loaded)? => return Ok(loaded),
+                    Ok(StopReason::End) => {}
+                    // The next entry is damaged, and was not applied.
+                    Err(error @ FollowError::Object { .. }) if self.end == EndRule::Partial => {
+                        return Ok(loaded.in_doubt(&error));
+                    }
+                    Err(error) => return Err(error),
                 }
             };
             // Keep this state: the next one may be later than the requested time.
             (state, before) = (next, self.until.map(|_| loaded));
         }
+    }
+
+    /// Returns `before`, whose next entry is the state `next`, which is too late. Commits within that state have no
+    /// changes in the log, so the database is not known as it was after one of them.
+    fn before_state(
+        &self,
+        before: LoadedState,
+        next: &LoadedState,
+        until: Timestamp,
+    ) -> Result<LoadedState, FollowError> {
+        if next.draft.commit_after(before.head, until)?.is_none() {
+            return Ok(before);
+        }
+        let (before_at, after_at) = (before.draft.head()?.time, next.draft.head()?.time);
+        let error = FollowError::WithinState { until, before: before_at, after: after_at };
+        if self.end == EndRule::Partial { Ok(before.in_doubt(&error)) } else { Err(error) }
     }
 
     fn is_end(&self, loaded: &mut LoadedState) -> Result<bool, FollowError> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use redb::ReadableTable;
 
-use crate::model::{DatabaseId, Head};
+use crate::model::{DatabaseId, Head, Timestamp};
 use crate::store::StoreError;
 use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{refuse_other_names, resolve};
@@ -22,7 +22,7 @@ use crate::store::read::snapshot::CommitPoint;
 use crate::store::replication::apply::{apply, make_tables};
 use crate::store::replication::error::ApplyError;
 use crate::store::replication::replica::{CommitChanges, ReplicaWriter, put_mark};
-use crate::store::upgrade::{find_replica, last_point, upgrade_copy};
+use crate::store::upgrade::{find_replica, last_point, last_point_after, upgrade_copy};
 use crate::store::write_tx::WriteTx;
 use crate::store::write_tx::recorder::Recorder;
 
@@ -107,6 +107,12 @@ impl LoadedDraft {
     /// The last commit.
     pub fn head(&self) -> Result<CommitPoint, StoreError> {
         self.replica.head()
+    }
+
+    /// The last commit at or before a time, if it is after `base` and `base` is a commit of this history.
+    pub fn commit_after(&self, base: Head, until: Timestamp) -> Result<Option<CommitPoint>, StoreError> {
+        let commits = self.replica.writer().begin_read()?.open_table(tables::COMMITS)?;
+        last_point_after(self.schema, &commits, base, until)
     }
 
     /// Writes a checked backup of the loaded state, in the format of this program.

@@ -351,8 +351,12 @@ fn compare<F: DeserializeOwned + PartialEq>(
 
 pub(super) fn last_commit(commits: &impl ReadableTable<u64, &'static [u8]>) -> Result<CommitPoint, StoreError> {
     let Some((seq, row)) = commits.last()? else { return Ok(CommitPoint::EMPTY) };
-    let CommitV2 { time, lineage, .. } = unseal("commits", row.value())?;
-    Ok(CommitPoint { seq: seq.value(), time, lineage })
+    point_of(seq.value(), row.value())
+}
+
+pub(super) fn point_of(seq: u64, row: &[u8]) -> Result<CommitPoint, StoreError> {
+    let CommitV2 { time, lineage, .. } = unseal("commits", row)?;
+    Ok(CommitPoint { seq, time, lineage })
 }
 
 pub(super) fn count_records(from: &ReadTransaction) -> Result<crate::model::PerDataset<u64>, StoreError> {

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use redb::{ReadTransaction, ReadableTable, WriteTransaction};
 
-use crate::model::PerDataset;
+use crate::model::{Head, PerDataset, Timestamp};
 use crate::store::file::copy::{check_file, copy_tables};
 use crate::store::file::draft::Draft;
 use crate::store::file::older::{OnRecord, ReplicaOrigin};
@@ -44,6 +44,31 @@ pub(in crate::store) fn last_point(
         return from_2::last_commit(commits);
     }
     Ok(last_commit(commits)?.map_or(CommitPoint::EMPTY, |(point, _)| point))
+}
+
+/// The last commit at or before a time, if it is after `base` and `base` is a commit of this history.
+pub(in crate::store) fn last_point_after(
+    schema: u32,
+    commits: &impl ReadableTable<u64, &'static [u8]>,
+    base: Head,
+    until: Timestamp,
+) -> Result<Option<CommitPoint>, StoreError> {
+    let point_of = |seq, row: &[u8]| match schema {
+        2 => from_2::point_of(seq, row),
+        _ => unseal_commit(seq, row).map(|row| CommitPoint { seq, time: row.time, lineage: row.lineage }),
+    };
+    let mut last = None;
+    for row in commits.range(base.seq..)?.rev() {
+        let (seq, row) = row?;
+        let point = point_of(seq.value(), row.value())?;
+        if point.head() == base {
+            return Ok(last);
+        }
+        if point.time <= until && last.is_none() {
+            last = Some(point);
+        }
+    }
+    Ok(None)
 }
 
 /// The origin of a replica; `None` if the file is not a replica.
