@@ -13,6 +13,7 @@ use rustix::fs::OFlags;
 use super::error::PublishError;
 use crate::model::time::now;
 use crate::store::file::links::resolve;
+use crate::store::file::metadata::copy_access;
 
 const NAME_BYTES: usize = 8;
 const MAX_BYTES: u64 = 1000;
@@ -28,14 +29,27 @@ pub struct PublisherLock {
 impl PublisherLock {
     /// Takes the lock of a database. Symbolic links in `database` are followed.
     pub fn take(database: &Path) -> Result<PublisherLock, PublishError> {
-        let path = path_of(&resolve(database));
+        let resolved = resolve(database);
+        let path = path_of(&resolved);
         let failed = |source: io::Error| PublishError::Io { path: path.clone(), source };
         // A symbolic link or a named pipe of this name is an error.
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let flags = i32::try_from(flags.bits()).unwrap_or_default();
         let mut options = OpenOptions::new();
-        let options = options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
-        let mut file = options.open(&path).map_err(failed)?;
+        let options = options.read(true).write(true).mode(0o600).custom_flags(flags);
+        let mut file = match options.create_new(true).open(&path) {
+            Ok(file) => {
+                // Users who can write to the database must be able to take the lock, also after a command by root.
+                match copy_access(&file, &resolved) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+                    _ => file,
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                options.create_new(false).open(&path).map_err(failed)?
+            }
+            Err(error) => return Err(failed(error)),
+        };
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -86,6 +100,8 @@ fn path_of(database: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
     use super::*;
 
     #[test]
@@ -100,6 +116,22 @@ mod tests {
         assert_eq!(PublisherLock::take(&database).unwrap().name, name);
         std::fs::write(path_of(&database), "").unwrap();
         assert_ne!(PublisherLock::take(&database).unwrap().name, name);
+    }
+
+    #[test]
+    fn a_new_lock_gets_owner_and_permissions_of_the_database() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = folder.path().join("feed.redb");
+        std::fs::write(&database, "").unwrap();
+        // Only root may give a file to another user.
+        let owner = if rustix::process::getuid().is_root() { 12_345 } else { rustix::process::getuid().as_raw() };
+        std::os::unix::fs::chown(&database, Some(owner), None).unwrap();
+        std::fs::set_permissions(&database, std::fs::Permissions::from_mode(0o660)).unwrap();
+        for _ in 0..2 {
+            drop(PublisherLock::take(&database).unwrap());
+            let lock = std::fs::metadata(path_of(&database)).unwrap();
+            assert_eq!((lock.uid(), lock.mode() & 0o777), (owner, 0o660));
+        }
     }
 
     #[test]

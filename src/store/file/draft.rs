@@ -18,7 +18,7 @@ use tempfile::TempPath;
 
 use crate::disk::{self, OpenFolder};
 use crate::store::file::links::folder_of;
-use crate::store::file::metadata::{copy_group, copy_owner};
+use crate::store::file::metadata::{copy_access, copy_owner};
 
 const PREFIX: &str = ".medfeed-draft-";
 const RANDOM_LEN: usize = 12;
@@ -95,9 +95,7 @@ impl Draft {
 
     /// Copies group and permissions of another file, and the owner if this user may do that.
     pub fn copy_group_from(&self, other: &Path) -> io::Result<()> {
-        let found = fs::metadata(other)?;
-        copy_group(&self.file, &found)?;
-        self.file.set_permissions(found.permissions())
+        copy_access(&self.file, other)
     }
 
     /// Renames the draft to `target`, and replaces a file of that name. Syncs the content first, and the folder last.

@@ -38,3 +38,10 @@ pub(super) fn copy_group(file: &File, other: &Metadata) -> io::Result<()> {
         copied => copied,
     }
 }
+
+/// Gives a file the group and permissions of the file at `other`, and the owner if this user may do that.
+pub fn copy_access(file: &File, other: &Path) -> io::Result<()> {
+    let found = std::fs::metadata(other)?;
+    copy_group(file, &found)?;
+    file.set_permissions(found.permissions())
+}

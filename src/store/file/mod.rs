@@ -13,7 +13,7 @@ mod backend;
 pub(in crate::store) mod copy;
 pub mod draft;
 pub mod links;
-mod metadata;
+pub mod metadata;
 pub(in crate::store) mod older;
 pub mod open;
 mod open_error;
