@@ -2,6 +2,12 @@
 
 use std::env;
 
+/// Whether two names in entries are of the same publisher's file. Its random name comes last; users and machines are
+/// renamed.
+pub fn is_same_publisher(who: &str, other: &str) -> bool {
+    who.rsplit(' ').next() == other.rsplit(' ').next()
+}
+
 /// Returns `user@machine`, without spaces, at most 121 characters.
 pub fn user_at_host() -> String {
     let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());

@@ -1,6 +1,7 @@
 //! Buckets that fail, and publishers that are killed: nothing is lost, and there is one line. `MEDFEED_CASES` sets the number of
 //! kills, `MEDFEED_SEED` the first random number.
 
+use std::process::Stdio;
 use std::time::Duration;
 
 use medfeed::model::printable::Printable;
@@ -146,7 +147,8 @@ fn an_entry_of_a_killed_publisher_that_arrives_late_is_its_own() {
     place.once(&site);
     let name = format!("some/prefix/{}", layout::log(2));
     let late = s3.object(&name).expect("an entry");
-    for by_other in [false, true] {
+    // The user may have another name by then.
+    for (by_other, user) in [(false, ""), (false, "renamed"), (true, "")] {
         s3.set_object(&name, None);
         s3.set_object(&alive, Some(sign.clone()));
         noted.write(&site.db()).unwrap();
@@ -157,12 +159,13 @@ fn an_entry_of_a_killed_publisher_that_arrives_late_is_its_own() {
         if by_other {
             commit(starting, 7);
         }
-        let mut publisher = place.spawn(starting, "--once");
+        let mut command = place.command(starting, "--once");
+        let mut publisher = Process::spawn(command.env("USER", user).stdout(Stdio::null()).stderr(Stdio::null()));
         s3.wait_for_held();
         s3.set_object(&name, Some(late.clone()));
         s3.release();
         let code = publisher.ended_within(SOON).expect("it ends").code();
-        assert_eq!(code, Some(if by_other { 4 } else { 0 }), "by another: {by_other}");
+        assert_eq!(code, Some(if by_other { 4 } else { 0 }), "by another: {by_other}, user `{user}`");
         place.check(&site);
     }
 }

@@ -6,21 +6,20 @@ use super::error::FollowError;
 use super::load::{mark_at, position_of};
 use super::log::LogPosition;
 use super::replica::Replica;
-use crate::bucket::{BucketError, Created};
-use crate::model::Head;
-use crate::model::{DatabaseId, Head};
+use crate::bucket::{Bucket, BucketError, Created};
 use crate::model::time::now;
+use crate::model::{DatabaseId, Head};
 use crate::replicate::entry::{self, EntryHeader};
+use crate::replicate::layout;
 use crate::replicate::state::Manifest;
 use crate::replicate::user::is_same_publisher;
-use crate::replicate::layout;
 use crate::store::replication::{PublishedNote, ReplicaWriter, SCHEMA, SeqJump};
 
 /// The maximum number of attempts to create the entry, and to learn whether it was created.
 const TRIES: usize = 3;
+
 /// The maximum number of objects that are read to find one that can be decoded. With a wrong seal key, none can.
 const MAX_UNREADABLE: usize = 100;
-
 
 /// A replica that became the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +60,8 @@ impl Replica {
             // On the first attempt, a promotion followed by other commits does not count: that origin may be lost too.
             let promotion = promotion.filter(|commit| attempt > 0 || commit.seq == self.head().seq);
             // A promotion from this file, by a process that was killed, is applied like any other commit.
-            if let Some(commit) = promotion.filter(|commit| self.publisher_of(commit.seq) != Some(who)) {
+            let is_own = |seq| self.publisher_of(seq).is_some_and(|found| is_same_publisher(found, who));
+            if let Some(commit) = promotion.filter(|commit| !is_own(commit.seq)) {
                 return Err(FollowError::TakenOver { who: commit.who, what: commit.what, at: commit.time });
             }
             let (before, here) = (self.head(), position_of(self.mark()));

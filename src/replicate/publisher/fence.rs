@@ -9,6 +9,7 @@ use crate::model::time::now;
 use crate::replicate::entry::{self, EntryHeader};
 use crate::replicate::frame::Hash;
 use crate::replicate::layout;
+use crate::replicate::user::is_same_publisher;
 use crate::store::StoreError;
 use crate::store::replication::{OriginView, PublishedNote};
 
@@ -42,7 +43,8 @@ impl Publisher {
         let header = found.header;
         let follows = (header.id, header.slot, header.parent) == (self.id, slot, parent);
         self.follower.refresh()?;
-        if follows && header.who == self.who && self.follower.origin()?.holds(header.seq, header.lineage)? {
+        let is_own = is_same_publisher(&header.who, &self.who);
+        if follows && is_own && self.follower.origin()?.holds(header.seq, header.lineage)? {
             tracing::info!("slot {slot} was published by an earlier run of this publisher; continuing after it");
             return self.advance_end(&header, found.hash);
         }

@@ -18,6 +18,7 @@ use crate::model::{DatabaseId, Head, Timestamp};
 use crate::replicate::frame::Hash;
 use crate::replicate::layout;
 use crate::replicate::report::Heartbeat;
+use crate::replicate::user::is_same_publisher;
 use crate::store::replication::{OriginView, PublishedNote, SCHEMA};
 use crate::store::{Follower, StoreError, Writer};
 
@@ -294,7 +295,7 @@ impl Publisher {
         }
         // This file published the entry if the entry carries its random name, or if the note says so.
         let is_noted = note.is_some_and(|note| (note.slot, note.hash) == (found.header.slot, found.hash));
-        let is_own = found.header.who == self.who || is_noted;
+        let is_own = is_same_publisher(&found.header.who, &self.who) || is_noted;
         // Another publisher wrote entries after the last one from here.
         if is_fenced || (note.is_some() && !is_own) {
             return Err(self.fenced_by(&found.header));
