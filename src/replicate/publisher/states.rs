@@ -19,6 +19,8 @@ use crate::store::replication::OriginView;
 
 /// The maximum number of entries that a new replica applies after a state.
 const MAX_ENTRIES: u64 = 1000;
+/// The time by which a state may be ahead of this clock, in seconds. A state that is further ahead counts as old.
+const AHEAD_S: i64 = 3600;
 /// The size of entries that may follow any state, however small, in bytes.
 const SMALL_BYTES: u64 = 1 << 20;
 
@@ -121,12 +123,13 @@ impl Publisher {
     }
 }
 
-/// Whether much log has gathered since a state, or the state is old.
+/// Whether much log has gathered since a state, or the state is old. The clock may have been ahead when it was written.
 fn needs_state(growth: Growth, state_at: Timestamp, now: Timestamp, state_every: Duration) -> bool {
     let Growth { entries, bytes, state_bytes } = growth;
-    let age_s = u64::try_from(now.unix_s().saturating_sub(state_at.unix_s())).unwrap_or(0);
+    let age_s = now.unix_s().saturating_sub(state_at.unix_s());
+    let is_old = u64::try_from(age_s).map_or(age_s < -AHEAD_S, |age_s| age_s >= state_every.as_secs());
     let is_much = entries >= MAX_ENTRIES || bytes > (state_bytes / 2).max(SMALL_BYTES);
-    entries > 0 && (is_much || age_s >= state_every.as_secs())
+    entries > 0 && (is_much || is_old)
 }
 
 #[cfg(test)]
@@ -142,6 +145,9 @@ mod tests {
             (1, 0, 0, 3599, false),
             (1, 0, 0, 3600, true),
             (1, 0, 0, -1, false),
+            (1, 0, 0, -3600, false),
+            (1, 0, 0, -3601, true),
+            (0, 0, 0, -1_000_000, false),
             (999, 0, 0, 0, false),
             (1000, 0, 0, 0, true),
             (1, 1 << 20, 0, 0, false),
