@@ -165,7 +165,7 @@ impl CheckFromArgs {
             entries: u64,
             slot: u64,
             seq: u64,
-            /// The first and last slots of the gaps before states that started the log over.
+            /// The first and last slots of the gaps before whole states.
             given_up: Vec<[u64; 2]>,
         }
         let Some(url) = &self.from else { return Ok(None) };
@@ -191,7 +191,7 @@ impl CheckFromArgs {
         for slots in &audit.given_up {
             let (first, last) = (slots.start(), slots.end());
             text.push_str(&format!(
-                "\nThe log was started over at slot {}: slots {first} to {last} cannot be read, so no time between them can be restored.",
+                "\nSlots {first} to {last} are missing, and a whole state at slot {} follows them: no time between them can be restored.",
                 last + 1
             ));
         }

@@ -18,7 +18,7 @@ pub struct Audit {
     pub states: Vec<u64>,
     /// The entries after the oldest state.
     pub entries: u64,
-    /// The missing slots where the log was started over. Points in time within them cannot be restored.
+    /// The missing slots before a whole state. Points in time within them cannot be restored.
     pub given_up: Vec<RangeInclusive<u64>>,
     pub slot: u64,
     pub seq: u64,
@@ -26,8 +26,7 @@ pub struct Audit {
 }
 
 /// Replays the log from the oldest state to its end, compares the result with each later state, and checks it in full.
-/// Continues after a gap if the log was started over there. The draft is next to `path`, which becomes a copy of the
-/// result.
+/// Continues after a gap with the next whole state. The draft is next to `path`, which becomes a copy of the result.
 ///
 /// # Errors
 /// The first problem that was found.
@@ -47,15 +46,22 @@ pub fn audit(log: &LogReader, path: &Path) -> Result<Audit, FollowError> {
     }
     let mut loaded = load.load(first)?;
     let (mut entries, mut given_up) = (0, Vec::new());
-    let newest = states.last().copied().unwrap_or(oldest);
+    let differs = |slot| FollowError::object(layout::state(slot), "it differs from the result of replaying the log");
     loop {
         let here = position_of(&loaded.mark);
-        let Some((slot, entry)) = next_entry(log, here, newest)? else { break };
+        let Some((slot, entry)) = next_entry(log, here, &states)? else { break };
+        let mut state = WholeState::of_entry(&entry.header, entry.hash);
+        let mut before = here;
         if slot > here.slot + 1 {
             given_up.push(here.slot + 1..=slot - 1);
+            before = LogPosition { slot: slot - 1, hash: entry.header.parent, ..here };
+            if state.is_none() {
+                state = Some(WholeState::of_manifest(manifest(slot)?));
+            }
         }
-        let position = LogPosition { slot: slot - 1, ..here }.check_next(&entry)?;
-        match WholeState::of_entry(&entry.header, entry.hash) {
+        let position = before.check_next(&entry)?;
+        match state {
+            Some(state) if state.position != position => return Err(differs(slot)),
             Some(state) => loaded = load.load(state)?,
             None => {
                 let name = layout::log(slot);
@@ -71,10 +77,7 @@ pub fn audit(log: &LogReader, path: &Path) -> Result<Audit, FollowError> {
             let state = WholeState::of_manifest(manifest(slot)?);
             let found = (state.position, state.head, state.digest);
             if found != (position_of(&loaded.mark), loaded.head, loaded.mark.digest) || state.position.id != id {
-                return Err(FollowError::object(
-                    layout::state(slot),
-                    "it differs from the result of replaying the log",
-                ));
+                return Err(differs(slot));
             }
             log.parts(&state.parts, &mut |_, _| Ok(()))?;
         }
@@ -83,24 +86,25 @@ pub fn audit(log: &LogReader, path: &Path) -> Result<Audit, FollowError> {
     Ok(Audit { states, entries, given_up, slot: loaded.mark.slot, seq: loaded.head.seq, result })
 }
 
-/// Returns the next entry and its slot. Over a gap, that is the entry that starts the log over. `None` at the end of
-/// the log, which is not before slot `newest`.
-fn next_entry(log: &LogReader, here: LogPosition, newest: u64) -> Result<Option<(u64, LogEntry)>, FollowError> {
+/// Returns the next entry and its slot. After a gap, that is the first entry that starts the log over or has a state in
+/// its slot. `None` at the end of the log, which is not before the last of `states`.
+fn next_entry(log: &LogReader, here: LogPosition, states: &[u64]) -> Result<Option<(u64, LogEntry)>, FollowError> {
     let slot = here.slot + 1;
     if let Some(entry) = log.entry(slot)? {
         return Ok(Some((slot, entry)));
     }
     for later in log.slots_after(here.slot)? {
-        if let Some(entry) = log.entry(later)?.filter(|entry| entry.header.starts_over()) {
+        let is_whole = |entry: &LogEntry| entry.header.starts_over() || states.contains(&later);
+        if let Some(entry) = log.entry(later)?.filter(is_whole) {
             return Ok(Some((later, entry)));
         }
     }
-    if slot <= newest {
-        return Err(FollowError::Missing { slot, later: newest });
+    if let Some(newest) = states.last().filter(|newest| slot <= **newest) {
+        return Err(FollowError::Missing { slot, later: *newest });
     }
     match log.end_after(here)? {
         EndCheck::Confirmed => Ok(None),
-        EndCheck::More => next_entry(log, here, newest),
+        EndCheck::More => next_entry(log, here, states),
         EndCheck::Before { .. } => {
             Err(FollowError::object(layout::log(here.slot), "it was there a moment ago and is gone"))
         }
