@@ -271,7 +271,7 @@ fn a_fenced_publisher_tells_what_is_in_its_file_alone() {
 }
 
 /// The words of a publisher's log about a lost object.
-const GONE: &str = "was published from here and is gone";
+const GONE: &str = "was published from here and is gone or damaged";
 
 /// Empties a folder, or removes a file, while the publisher writes there: a file that it renames meanwhile is gone as well.
 fn lose(path: &Path) {

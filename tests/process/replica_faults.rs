@@ -239,20 +239,29 @@ impl Published {
     /// A publisher goes on after no end that it cannot read.
     fn ends_are_refused(&self, random: &mut Random, flips: u64) {
         commit(&self.site, 5);
-        for name in [layout::log(4), layout::state(3)] {
-            let sound = self.object(&name);
-            for (damage, bytes) in damages(self, random, flips, &name) {
-                self.set(&name, &bytes);
-                let refused = self.place.run(&self.site, "--once");
-                let what = format!("{name} {damage}: {refused:?}");
-                assert_eq!(refused.code, Some(1), "{what}");
-                assert!(refused.stderr.contains(&format!("`{name}`")), "{what}");
-                self.set(&name, &sound);
-            }
+        let name = layout::log(4);
+        let sound = self.object(&name);
+        for (damage, bytes) in damages(self, random, flips, &name) {
+            self.set(&name, &bytes);
+            let refused = self.place.run(&self.site, "--once");
+            let what = format!("{name} {damage}: {refused:?}");
+            assert_eq!(refused.code, Some(1), "{what}");
+            assert!(refused.stderr.contains(&format!("`{name}`")), "{what}");
+            self.set(&name, &sound);
         }
         assert_eq!(self.place.slots(layout::LOG), [1, 2, 3, 4]);
-        assert_eq!(self.place.once(&self.site), 1);
-        self.place.check(&self.site);
+        // A newest state that cannot be read is followed by another.
+        let newest = || *self.place.slots(layout::STATES).last().expect("a state");
+        for at in 0..damages(self, random, flips, &layout::state(3)).len() {
+            let (slot, name) = (newest(), layout::state(newest()));
+            let sound = self.object(&name);
+            let (damage, bytes) = damages(self, random, flips, &name).swap_remove(at);
+            self.set(&name, &bytes);
+            assert_eq!(self.place.once(&self.site), 1, "{name} {damage}");
+            assert!(newest() > slot, "{name} {damage}");
+            self.set(&name, &sound);
+            self.place.check(&self.site);
+        }
     }
 }
 

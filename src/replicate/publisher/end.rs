@@ -32,11 +32,13 @@ impl LastEntry {
 pub(super) struct FoundLog {
     pub header: EntryHeader,
     pub hash: Hash,
-    /// The newest state; `None` if a publisher died between the first entry and its manifest.
+    /// The newest state that can be read; `None` if a publisher died between the first entry and its manifest.
     pub manifest: Option<Manifest>,
     pub growth: Growth,
     /// The name of a missing part of the newest state.
     pub lost_part: Option<String>,
+    /// The slot of the newest state, if its manifest is damaged. Its name is not free.
+    pub damaged_state: Option<u64>,
 }
 
 /// The size of the log since the newest state.
@@ -57,7 +59,13 @@ impl FoundLog {
 
     /// Whether the last entry is a whole state without a manifest.
     pub fn lacks_manifest(&self) -> bool {
-        self.header.state.is_some() && self.manifest.as_ref().is_none_or(|newest| newest.slot < self.header.slot)
+        self.header.state.is_some() && !self.has_state_name()
+    }
+
+    /// Whether the name of the state at the last slot is taken.
+    pub fn has_state_name(&self) -> bool {
+        let newest = self.manifest.as_ref().map(|newest| newest.slot);
+        newest.max(self.damaged_state) >= Some(self.header.slot)
     }
 }
 
@@ -97,12 +105,11 @@ fn read_object<T>(
     name: &str,
     decode: impl Fn(&[u8]) -> Result<T, PublishError>,
 ) -> Result<Option<T>, PublishError> {
-    let mut read = || retry.run(|| bucket.get(name)).map(|found| found.map(|object| decode(&object.bytes)));
-    let found = match read()? {
-        Some(Err(_)) => read()?,
+    let mut read = || retry.run(|| bucket.get(name))?.map(|object| decode(&object.bytes)).transpose();
+    match read() {
+        Err(error) if error.is_of_object() => read(),
         found => found,
-    };
-    found.transpose()
+    }
 }
 
 pub(super) fn read_manifest(bucket: &Bucket, retry: &mut Retry, slot: u64) -> Result<Option<Manifest>, PublishError> {
@@ -122,19 +129,36 @@ pub(super) fn list_states(bucket: &Bucket, retry: &mut Retry) -> Result<Vec<(u64
     Ok(listed.into_iter().filter_map(|object| Some((layout::state_slot(&object.name)?, object))).collect())
 }
 
-/// Reads the end of the log; `None` if there is no log.
+/// Reads the end of the log; `None` if there is no log. Passes over manifests that are damaged.
+///
+/// # Errors
+/// If neither a manifest nor the last entry can be read, as with a wrong seal key, the error of the newest manifest.
 pub(super) fn read_end(bucket: &Bucket, retry: &mut Retry) -> Result<Option<FoundLog>, PublishError> {
-    for _ in 0..TRIES {
-        let newest = list_states(bucket, retry)?.last().map(|(slot, _)| *slot);
-        let manifest = match newest {
-            None => None,
-            Some(slot) => match read_manifest(bucket, retry, slot)? {
-                Some(manifest) => Some(manifest),
+    'tries: for _ in 0..TRIES {
+        let (mut newest, mut damaged) = (None, None);
+        for (slot, _) in list_states(bucket, retry)?.into_iter().rev() {
+            match read_manifest(bucket, retry, slot) {
+                Ok(Some(manifest)) => {
+                    newest = Some(manifest);
+                    break;
+                }
                 // It was deleted since the list was read, so there are newer ones.
-                None => continue,
-            },
+                Ok(None) => continue 'tries,
+                Err(error) if error.is_of_object() => {
+                    damaged.get_or_insert((slot, error));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let is_readable = newest.is_some();
+        let found = read_after(bucket, retry, newest);
+        return match (found, damaged) {
+            (Err(error), Some((_, damage))) if !is_readable && error.is_of_object() => Err(damage),
+            // The log does not end before its newest state.
+            (Ok(Some(found)), Some((slot, _))) if slot > found.header.slot => Err(lost(bucket, &layout::log(slot))),
+            (Ok(Some(found)), Some((slot, _))) => Ok(Some(FoundLog { damaged_state: Some(slot), ..found })),
+            (found, _) => found,
         };
-        return read_after(bucket, retry, manifest);
     }
     let name = layout::STATES;
     Err(unusable(bucket, name, "the newest state is listed but cannot be read; check the health of the store"))
@@ -175,7 +199,7 @@ fn read_after(
         growth.state_bytes = listed.iter().map(|part| part.bytes).sum();
         lost_part = state.lost_of(&listed);
     }
-    Ok(Some(FoundLog { header, hash, manifest, growth, lost_part }))
+    Ok(Some(FoundLog { header, hash, manifest, growth, lost_part, damaged_state: None }))
 }
 
 /// Lists the entries after a slot, ascending: slot and bytes in the store.
@@ -296,6 +320,37 @@ mod tests {
         assert!(end_of(&log).unwrap().lacks_manifest());
         log.put_manifest(3, hash, Vec::new());
         assert!(!end_of(&log).unwrap().lacks_manifest());
+    }
+
+    #[test]
+    fn a_damaged_manifest_is_passed_over() {
+        /// The slots of damaged manifests, and of damaged entries; the slot of the state that is found, or the object
+        /// that the error names.
+        type Case = (&'static [u64], &'static [u64], Result<Option<u64>, String>);
+        let cases: [Case; 6] = [
+            (&[1], &[], Ok(Some(3))),
+            (&[3], &[], Ok(Some(1))),
+            (&[1, 3], &[], Ok(None)),
+            (&[1, 3], &[1, 2, 3, 4], Err(layout::state(3))),
+            (&[3], &[4], Err(layout::log(4))),
+            (&[9], &[], Err(layout::log(9))),
+        ];
+        for (states, entries, expected) in cases {
+            let (log, hashes) = TestLog::up_to(4);
+            log.put_manifest(3, hashes[2], Vec::new());
+            let names =
+                states.iter().map(|slot| layout::state(*slot)).chain(entries.iter().map(|slot| layout::log(*slot)));
+            names.for_each(|name| log.bucket().put(&name, b"rotten").unwrap());
+            match (end_of(&log), expected) {
+                (Ok(found), Ok(slot)) => {
+                    let damaged = states.contains(&3).then_some(3);
+                    assert_eq!((found.header.slot, found.damaged_state), (4, damaged), "{states:?}");
+                    assert_eq!(found.manifest.map(|manifest| manifest.slot), slot, "{states:?}");
+                }
+                (Err(error), Err(name)) => assert!(error.contains(&name), "{states:?} {entries:?}: {error}"),
+                (found, _) => panic!("{states:?} {entries:?}: {found:?}"),
+            }
+        }
     }
 
     #[test]

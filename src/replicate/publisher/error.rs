@@ -106,6 +106,11 @@ pub struct Diverged {
 }
 
 impl PublishError {
+    /// Whether an object was read whose bytes cannot be used, as by damage or with another seal key.
+    pub(super) fn is_of_object(&self) -> bool {
+        matches!(self, PublishError::Object { .. } | PublishError::Bucket(BucketError::Damaged { .. }))
+    }
+
     /// Whether another publisher took over.
     pub fn is_fenced(&self) -> bool {
         match self {

@@ -9,7 +9,6 @@ use super::end::{LastEntry, later_states, list_log, read_entry, read_manifest};
 use super::error::PublishError;
 use super::fence::describe_takeover;
 use super::heartbeat_state::{WantedState, is_due};
-use crate::bucket::BucketError;
 use crate::replicate::frame::Hash;
 use crate::replicate::layout;
 use crate::replicate::report::Heartbeat;
@@ -90,20 +89,21 @@ impl Publisher {
         Ok(())
     }
 
-    /// Checks that the newest state exists, because replicas start from it. From time to time also checks its parts and
-    /// the entries after it.
+    /// Checks that the newest state can be read, because replicas start from it. From time to time also checks its
+    /// parts and the entries after it.
     fn check_for_loss(&mut self, end: LastEntry, has_end: bool) -> Result<(), PublishError> {
         let (None, None, Some(state)) = (&self.state_thread, self.wanted_state, &self.newest_state) else {
             return Ok(());
         };
         let name = layout::state(state.slot);
-        let manifest = self.retry.run(|| self.bucket.get(&name));
+        let manifest = read_manifest(&self.bucket, &mut self.retry, state.slot);
         let is_slot_free = state.slot != end.slot || matches!(manifest, Ok(None));
         let mut lost = match manifest {
             Ok(Some(_)) if has_end => None,
             Ok(Some(_)) => Some(layout::log(end.slot)),
-            Ok(None) | Err(BucketError::Damaged { .. }) => Some(name),
-            Err(error) => return Err(error.into()),
+            Ok(None) => Some(name),
+            Err(error) if error.is_of_object() => Some(name),
+            Err(error) => return Err(error),
         };
         if lost.is_none() && self.heartbeat.count % LIST_EVERY == LIST_EVERY - 1 {
             lost = state.lost_part(&self.bucket, &mut self.retry)?;
@@ -118,8 +118,8 @@ impl Publisher {
         }
         let Some(lost) = lost else { return Ok(()) };
         tracing::error!(
-            "`{lost}` was published from here and is gone: the bucket lost objects, and new replicas cannot start. \
-             Publishing a whole state now; find out what deletes objects in {}",
+            "`{lost}` was published from here and is gone or damaged, and new replicas cannot start. Publishing a \
+             whole state now; find out what deletes or changes objects in {}",
             self.bucket.url()
         );
         self.wanted_state = Some(if has_end && is_slot_free { WantedState::NextToLog } else { WantedState::Entry });

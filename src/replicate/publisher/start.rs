@@ -148,15 +148,15 @@ impl Publisher {
                 found.manifest.as_ref().map(|manifest| StateObjects::of(manifest.slot, &manifest.parts));
             if found.lacks_manifest() {
                 self.put_manifest_of(&found.header, found.hash)?;
-            } else if found.manifest.is_none() || found.lost_part.is_some() {
+            } else if found.manifest.is_none() || found.lost_part.is_some() || found.damaged_state.is_some() {
                 tracing::error!(
-                    "{}: {} is missing, so no replica can start; publishing a whole state now. Find out what deletes \
-                     objects",
+                    "{}: {} is missing or damaged; publishing a whole state now, from which replicas can start. Find \
+                     out what deletes or changes objects",
                     self.bucket.url(),
                     found.lost_part.as_deref().unwrap_or("the newest state")
                 );
-                let is_slot_free = found.manifest.as_ref().is_none_or(|state| state.slot != found.header.slot);
-                self.wanted_state = Some(if is_slot_free { WantedState::NextToLog } else { WantedState::Entry });
+                let is_taken = found.has_state_name();
+                self.wanted_state = Some(if is_taken { WantedState::Entry } else { WantedState::NextToLog });
             }
             if is_contained && found.header.schema == SCHEMA {
                 self.note_end();

@@ -62,7 +62,7 @@ pub(super) fn sweep(bucket: &Bucket, retry: &mut Retry, end: LastEntry, keep: Du
 #[derive(Default)]
 struct NamedParts {
     slot: Option<u64>,
-    /// `None` if the manifest was listed and then not found, as behind a proxy that answers 404 itself.
+    /// `None` if the manifest is damaged, or was listed and then not found, as behind a proxy that answers 404 itself.
     parts: Option<Vec<String>>,
 }
 
@@ -77,7 +77,10 @@ impl NamedParts {
         is_listed: bool,
     ) -> Result<bool, PublishError> {
         if self.slot != Some(slot) {
-            let manifest = read_manifest(bucket, retry, slot)?;
+            let manifest = match read_manifest(bucket, retry, slot) {
+                Err(error) if error.is_of_object() => None,
+                found => found?,
+            };
             let parts = manifest.map(|manifest| manifest.parts.into_iter().map(|part| part.name).collect());
             *self = NamedParts { slot: Some(slot), parts: parts.or_else(|| (!is_listed).then(Vec::new)) };
         }
@@ -193,10 +196,10 @@ mod tests {
             for name in young {
                 assert_eq!(left.contains(&name), !goes, "{name} of {age_s} s");
             }
+            assert!(left.contains(&foreign), "no publisher wrote it");
             assert!(!left.contains(&layout::log(3)) && left.contains(&layout::log(5)), "{left:?}");
         }
     }
-            assert!(left.contains(&foreign), "no publisher wrote it");
 
     #[test]
     fn parts_of_unfinished_states_go_once_their_slot_is_past() {
@@ -211,6 +214,15 @@ mod tests {
         let is_left = |slot| left.contains(&layout::part(slot, OTHER_RANDOM, 0));
         assert_eq!([5, 6, 7, 8].map(is_left), [false, false, true, true]);
         assert!(of_slots(5..=7).iter().all(|name| left.contains(name)), "{left:?}");
+    }
+
+    #[test]
+    fn parts_of_a_damaged_manifest_are_kept() {
+        let log = swept();
+        log.bucket().put(&layout::state(5), b"rotten").unwrap();
+        log.date(&layout::state(5), time().plus_s(-90 * DAY_S));
+        sweep_log(&log, 7, Duration::ZERO);
+        assert_eq!(names(&log), of_slots(5..=7));
     }
 
     #[test]

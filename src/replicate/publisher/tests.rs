@@ -247,6 +247,11 @@ fn a_running_publisher_checks_the_bucket_again_before_each_heartbeat() {
     log.remove(&layout::state(3));
     beat(&mut publisher).unwrap();
     assert_eq!(publisher.wanted_state, Some(WantedState::NextToLog));
+    // So does it where the manifest is damaged.
+    publisher.wanted_state = None;
+    log.bucket().put(&layout::state(3), b"rotten").unwrap();
+    beat(&mut publisher).unwrap();
+    assert_eq!(publisher.wanted_state, Some(WantedState::NextToLog));
     log.bucket().put(&layout::state(3), &manifest).unwrap();
     // The last entry is gone: only a state as the next entry replaces it.
     publisher.wanted_state = None;
@@ -441,6 +446,23 @@ fn a_lost_state_is_written_again_although_a_commit_waits() {
         assert_eq!(origin.publish(&log, once()).unwrap().slot, end + 1);
         assert!(entry(&log, end + 1).header.state.is_none(), "the commit");
         assert_eq!(slots(&log, layout::STATES), [1, end + 1]);
+    }
+}
+
+#[test]
+fn a_damaged_state_is_followed_by_another() {
+    // The damaged state is that of the last entry, whose name is taken, or an older one.
+    for (end, expected) in [(1, vec![1, 2]), (2, vec![1, 2])] {
+        let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+        for _ in 1..=end {
+            origin.commit();
+            origin.publish(&log, once()).unwrap();
+        }
+        log.bucket().put(&layout::state(1), b"rotten").unwrap();
+        assert_eq!(origin.publish(&log, once()).unwrap().slot, 2);
+        assert_eq!((slots(&log, layout::LOG), slots(&log, layout::STATES)), (vec![1, 2], expected), "end {end}");
+        // The next start has nothing to do.
+        assert_eq!(origin.publish(&log, once()).unwrap().entries, 0);
     }
 }
 
