@@ -81,10 +81,10 @@ impl<'s> View<'s> {
         Some(Witness { seq, lineage })
     }
 
-    /// Seq and time of the witness, if it is in memory. `None` if the file is damaged.
-    pub fn known_newest(&self) -> Option<(u64, Timestamp)> {
-        let CommitPoint { seq, time, lineage: _ } = self.snapshot.known_witness(self.license, self.dataset)?;
-        Some((seq, time))
+    /// Seq and time of the witness.
+    pub fn newest(&self) -> Result<(u64, Timestamp), StoreError> {
+        let CommitPoint { seq, time, lineage: _ } = self.snapshot.witness(self.license, self.dataset)?;
+        Ok((seq, time))
     }
 
     /// Whether the history contains a witness.

@@ -136,22 +136,20 @@ pub(super) fn changes(
     let is_news = !rows.entries.is_empty() || matches!(start, FeedStart::Now) || sent.is_some_and(|sent| sent != next);
     representation.wait = (*wait > 0 && !is_news).then(|| Duration::from_secs((*wait).into()));
     if let FeedStart::After(position) = *start {
-        let newest_at = view.known_newest().map_or(caller.snapshot.commit().time, |(_, time)| time);
-        representation.feed = Some(FeedUse { dataset, position, behind_s: behind_s(&view, position)?, newest_at });
+        representation.feed = Some(FeedUse { dataset, position, behind_s: behind_s(&view, position)? });
     }
     Ok(representation)
 }
 
 /// The seconds from a position to the feed's newest entry.
 pub(crate) fn behind_s(view: &View<'_>, position: u64) -> Result<u64, StoreError> {
-    let witness = view.witness()?.seq;
-    if position >= witness {
+    let (newest_seq, newest_at) = view.newest()?;
+    if position >= newest_seq {
         return Ok(0);
     }
-    let newest = view.commit_of(witness)?.time.unix_s();
     // The token of a request with `updated_since` may be before the first commit.
-    let at = view.commit_of(position.max(1))?.time.unix_s();
-    Ok(u64::try_from(newest - at).unwrap_or(0))
+    let at = view.commit_of(position.max(1))?.time;
+    Ok(u64::try_from(newest_at.unix_s() - at.unix_s()).unwrap_or(0))
 }
 
 fn open_token(caller: &Caller, dataset: Dataset, text: &str) -> Result<SyncToken, Problem> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::Method;
 
-use crate::model::{Dataset, KeyRecord, Timestamp};
+use crate::model::{Dataset, KeyRecord};
 
 use super::problem::Code;
 
@@ -38,8 +38,6 @@ pub struct FeedUse {
     pub position: u64,
     /// The seconds from that position to the newest entry of the feed; 0 if nothing is new.
     pub behind_s: u64,
-    /// The time of the newest entry.
-    pub newest_at: Timestamp,
 }
 
 /// The reason why the server closed a connection.

@@ -462,3 +462,44 @@ fn a_loader_that_stands_still_falls_behind() {
     });
     server.stop();
 }
+
+#[test]
+fn a_lag_is_the_same_at_all_servers_and_after_a_restart() {
+    const HOUR_S: i64 = 3600;
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    site.license("all", "--dataset conferences");
+    let (id, key) = site.key("all", &[]);
+    let behind = format!("medfeed_feed_behind_seconds{{license=\"all\",key=\"{id}\",dataset=\"conferences\"}}");
+    let remove = |record: u64, hours: i64| {
+        let writer = Writer::open(&site.db(), SOON).unwrap();
+        let mut edit = writer.begin_at(now().plus_s(hours * HOUR_S)).unwrap();
+        edit.apply(&Batch { conferences: [(Id::try_from(record).unwrap(), None)].into(), ..Batch::default() }).unwrap();
+        edit.commit().unwrap();
+    };
+    let (first, mut first_admin) = serve_watched(&site, &[]);
+    let (second, mut second_admin) = serve_watched(&site, &[]);
+    let since = |token: &str| format!("/v1/conferences/changes?since={token}");
+    let token = first.client(&key).get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
+    first.client(&key).get(&since(&token));
+    remove(1, 2);
+    // The first server gets no further request.
+    wait_until("a lag", SOON, || (scrape(&mut first_admin)[&behind] >= HOUR_S as f64).then_some(()));
+    let mut client = second.client(&key);
+    wait_until("the change", SOON, || (!client.get(&since(&token)).items().is_empty()).then_some(()));
+    let newest = client.get(&since(&token)).json()["next_sync_token"].as_str().unwrap().to_owned();
+    client.get(&since(&newest));
+    for (server, admin) in [("second", &mut second_admin), ("first", &mut first_admin)] {
+        wait_until_every(Duration::from_millis(50), &format!("up to date at the {server} server"), SOON, || {
+            (scrape(admin)[&behind] == 0.0).then_some(())
+        });
+    }
+    // The client stops, and so do the servers.
+    remove(2, 4);
+    first.stop();
+    second.stop();
+    let (next, mut admin) = serve_watched(&site, &[]);
+    let samples = scrape(&mut admin);
+    assert!(samples.get(&behind).is_some_and(|behind_s| *behind_s >= HOUR_S as f64), "{samples:#?}");
+    next.stop();
+}

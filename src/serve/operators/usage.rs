@@ -49,7 +49,8 @@ impl KeyUse {
         self.last_used_at = self.last_used_at.max(other.last_used_at);
         for (dataset, seen) in &other.feeds {
             let newest = self.feeds.entry(*dataset).or_insert(*seen);
-            if seen.at > newest.at {
+            // Times are whole seconds: of two tokens in one second, the later one is usually of the larger position.
+            if (seen.at, seen.position) > (newest.at, newest.position) {
                 *newest = *seen;
             }
         }
@@ -409,7 +410,8 @@ mod tests {
             // A later record may have a lower position: a client that loads again.
             (used(None, &[(one, seen(5, 9))]), used(None, &[(one, seen(6, 3))]), used(None, &[(one, seen(6, 3))])),
             (used(None, &[(one, seen(6, 3))]), used(None, &[(one, seen(5, 9))]), used(None, &[(one, seen(6, 3))])),
-            (used(None, &[(one, seen(5, 1))]), used(None, &[(one, seen(5, 2))]), used(None, &[(one, seen(5, 1))])),
+            (used(None, &[(one, seen(5, 1))]), used(None, &[(one, seen(5, 2))]), used(None, &[(one, seen(5, 2))])),
+            (used(None, &[(one, seen(5, 2))]), used(None, &[(one, seen(5, 1))]), used(None, &[(one, seen(5, 2))])),
             (
                 used(Some(9), &[(one, seen(9, 1))]),
                 used(Some(3), &[(two, seen(3, 2))]),
