@@ -160,7 +160,7 @@ pub fn run() -> ExitCode {
         Ok(parsed) => parsed,
         Err(error) => {
             let is_requested = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            if !is_requested && arguments.iter().any(|argument| argument == "--json") {
+            if !is_requested && common::asks_for_json(&arguments) {
                 let message = error.render().to_string();
                 Output::new(true).error(message.strip_prefix("error: ").unwrap_or(&message));
             }

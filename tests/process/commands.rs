@@ -310,6 +310,11 @@ fn options_have_variables() {
     assert!(output.stdout.starts_with(b"{\"committed\":true"), "{output:?}");
     let output = run(&["license", "list"], &[("MEDFEED_JSON", "false")]);
     assert!(output.stdout.starts_with(b"NAME  DATASETS"), "{output:?}");
+    for (value, begins) in [("1", "{\"error\":\"unexpected argument"), ("false", ""), ("", "")] {
+        let output = run(&["license", "list", "--nothing"], &[("MEDFEED_JSON", value)]);
+        let told = String::from_utf8(output.stdout).unwrap();
+        assert!(told.starts_with(begins) && told.is_empty() == begins.is_empty(), "{value:?}: {told}");
+    }
     let output = run(&["license", "list"], &[("MEDFEED_DB", "elsewhere.redb"), ("MEDFEED_JSON", "true")]);
     assert!(output.stdout.starts_with(b"{\"error\":\"there is no database at elsewhere.redb"), "{output:?}");
 }

@@ -306,6 +306,11 @@ fn whoever_asks_to_waits_until_replicas_can_know() {
     assert_eq!(late.code, Some(3), "{late:?}");
     assert!(late.stdout.contains("is revoked"), "{late:?}");
     assert!(late.stderr.contains("replicas do not have the change yet"), "{late:?}");
+    for dry in [&["license", "set", "new", "--dataset", "conferences"][..], &["import", "conferences.jsonl"]] {
+        let done = site.run([dry, &["--dry-run", "--publish-wait", "1ms"]].concat());
+        assert_eq!(done.code, Some(0), "a dry run changes nothing, so it waits for nothing: {done:?}");
+        assert!(!done.stderr.contains("replicas do not have"), "{done:?}");
+    }
     let mut publisher = place.start(&site, "--every 0s");
     let (id, _) = site.key("all", &[]);
     let begun = now();
@@ -319,6 +324,26 @@ fn whoever_asks_to_waits_until_replicas_can_know() {
     let mut waiting = Process::spawn(site.command(["license", "remove", "new", "--yes"]).stdout(Stdio::null()));
     place.once(&site);
     assert_eq!(waiting.ended_within(SOON).and_then(|status| status.code()), Some(0), "it is published meanwhile");
+}
+
+#[test]
+fn warnings_beside_the_result_are_printed_with_json_too() {
+    let site = curated();
+    let place = Place::folder(&site);
+    let file = site.write("escaped/conferences.jsonl", "{\"id\":1,\"name\":\"Hearts &amp; Lungs\"}\n");
+    let done = site.run(["import".as_ref(), file.as_os_str(), "--dry-run".as_ref(), "--json".as_ref()]);
+    assert!(done.json()["warning_count"] == 1 && done.stderr.is_empty(), "the JSON has its warnings: {done:?}");
+    place.once(&site);
+    let older = site.backup("older.redb");
+    commit(&site, 7);
+    place.once(&site);
+    fs::copy(older, site.db()).unwrap();
+    for json in [&[][..], &["--json"]] {
+        let done = site.run([&["key", "create", "--license", "all"], json].concat());
+        assert!(done.code == Some(0) && done.stderr.starts_with("warning: "), "{done:?}");
+        assert!(done.stderr.contains("with a commit that is not in this file"), "{done:?}");
+        assert_eq!(done.stdout.starts_with('{'), !json.is_empty(), "{done:?}");
+    }
 }
 
 #[test]

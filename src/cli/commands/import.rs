@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::cli::shared::change::{Changes, ChangesJson};
 use crate::cli::shared::common::{Common, require_folder};
-use crate::cli::shared::output::{confirm, counted, note};
+use crate::cli::shared::output::{confirm, counted, note, warn};
 use crate::cli::shared::read_args::ReadArgs;
 use crate::import::lint::name_index::{all_names, has_names};
 use crate::import::{
@@ -265,7 +265,7 @@ fn index_names(common: &Common) {
         Ok(())
     };
     if let Err(error) = build() {
-        common.output().warning(format!(
+        warn(&format!(
             "the rows are committed, but the index of names could not be written ({error}); the next import will read the whole \
              database to write it"
         ));

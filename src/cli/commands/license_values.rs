@@ -7,10 +7,9 @@ use std::io::{IsTerminal, stdin};
 use anyhow::bail;
 
 use crate::cli::shared::common::Common;
-use crate::cli::shared::output::{confirm, note};
+use crate::cli::shared::output::{confirm, warn};
 use crate::model::country::same_country;
 use crate::model::nearest::nearest;
-use crate::model::printable::Printable;
 use crate::model::{ConferenceFields, Scope};
 use crate::store::StoreError;
 
@@ -96,7 +95,7 @@ fn ask_about(given: &str, near: &str, warning: &str) -> anyhow::Result<()> {
     if !stdin().is_terminal() {
         bail!("{warning}; nothing was changed. Write `{near}`, or add --yes to accept `{given}`");
     }
-    note(&format!("warning: {}", Printable(warning)));
+    warn(warning);
     confirm(&format!("Accept `{given}` nevertheless?"), false, "changed")
 }
 

@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
-use clap::builder::FalseyValueParser;
+use clap::builder::{FalseyValueParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
 use crate::cli::shared::arguments::parse_duration;
-use crate::cli::shared::output::{Output, counted, note};
+use crate::cli::shared::output::{Output, counted, note, warn};
 use crate::model::Head;
 use crate::model::printable::Printable;
 use crate::model::shell::ShellWord;
@@ -26,6 +26,8 @@ const DB: &str = "db";
 const JSON: &str = "json";
 const WAIT: &str = "wait";
 const PUBLISH_WAIT: &str = "publish-wait";
+/// The option of several commands to change nothing.
+const DRY_RUN: &str = "dry_run";
 
 /// The names of the common options.
 pub(in crate::cli) const NAMES: [&str; 4] = [DB, JSON, WAIT, PUBLISH_WAIT];
@@ -46,7 +48,7 @@ pub(in crate::cli) struct Common {
     pub db: PathBuf,
     pub json: bool,
     pub wait: Duration,
-    /// How long to wait until a commit is published; `None` for commands that make no commit.
+    /// How long to wait until a commit is published; `None` for commands that make no commit, and for dry runs.
     pub publish_wait: Option<Duration>,
     /// Whether the command narrowed a license. Then it reports an unpublished commit even if it does not wait for it.
     pub narrows_access: Cell<bool>,
@@ -63,6 +65,15 @@ pub(in crate::cli) fn json_option() -> [Arg; 1] {
     let json = Arg::new(JSON).long(JSON).env("MEDFEED_JSON").action(ArgAction::SetTrue);
     let json = json.value_parser(FalseyValueParser::new());
     [json.help("Print one JSON object on standard output, for scripts").help_heading(HEADING)]
+}
+
+/// Whether a command line asks for JSON, also if it is wrong.
+pub(in crate::cli) fn asks_for_json(arguments: &[OsString]) -> bool {
+    let [option] = json_option();
+    let variable = option.get_env().and_then(std::env::var_os);
+    let is_set = |value: OsString| FalseyValueParser::new().parse_ref(&Command::default(), None, &value);
+    arguments.iter().any(|argument| argument == "--json")
+        || variable.map(is_set).is_some_and(|set| set.unwrap_or(false))
 }
 
 /// The common options of a command that reads the database.
@@ -215,11 +226,12 @@ impl Common {
         fn given<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, id: &str) -> Option<T> {
             matches.try_get_one(id).ok().flatten().cloned()
         }
+        let is_dry_run = given(matches, DRY_RUN).unwrap_or(false);
         Common {
             db: given(matches, DB).unwrap_or_default(),
             json: given(matches, JSON).unwrap_or_default(),
             wait: given(matches, WAIT).unwrap_or_default(),
-            publish_wait: given(matches, PUBLISH_WAIT),
+            publish_wait: given(matches, PUBLISH_WAIT).filter(|_| !is_dry_run),
             narrows_access: Cell::new(false),
         }
     }
@@ -288,7 +300,7 @@ impl Common {
     pub fn commit(&self, mut edit: Edit<'_>, what: impl Into<String>) -> Result<(), StoreError> {
         let behind_s = edit.clock_behind_s();
         if behind_s > CLOCK_TOLERANCE_S {
-            self.output().warning(format!(
+            warn(&format!(
                 "the clock is {} behind the last commit, so this commit gets the same time, {}; callers that use updated_since \
                  see both at that time. Check the clocks of the machines that write",
                 counted(behind_s.unsigned_abs(), "second"),
@@ -316,7 +328,7 @@ impl Common {
         };
         // The command itself reports read failures.
         if let Ok(Some(note)) = find() {
-            self.output().warning(format!(
+            warn(&format!(
                 "{} was published to {} up to seq {}, with a commit that is not in this file: the file was replaced by another \
                  copy. Replicas do not get its changes; run `medfeed publish {}`, which says what to do",
                 self.db.display(),

@@ -39,10 +39,10 @@ impl Output {
         }
     }
 
-    /// Prints a warning, unless the output is JSON: there, warnings are part of the result.
+    /// Prints a warning that the JSON form of the result contains, unless the output is JSON.
     pub fn warning(self, message: impl Display) {
         if !self.json {
-            note(&format!("warning: {}", Printable(&message.to_string())));
+            warn(&message.to_string());
         }
     }
 }
@@ -62,6 +62,11 @@ fn print_json(json: &str) {
 /// Prints a text on standard error.
 pub(in crate::cli) fn note(text: &str) {
     let _ = writeln!(stderr().lock(), "{}", harmless(text));
+}
+
+/// Prints a warning that is no part of the result.
+pub(in crate::cli) fn warn(message: &str) {
+    note(&format!("warning: {}", Printable(message)));
 }
 
 /// Makes every line of a text safe to print on a terminal. Values that must not break a line are made [`Printable`] by
