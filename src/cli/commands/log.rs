@@ -54,14 +54,14 @@ impl From<CommitEntry> for CommitJson {
     }
 }
 
-/// The records of a dataset that a commit changed or removed, without those that changed again later.
+/// The records of a dataset that a commit changed or hid from a license, without those that changed again later.
 #[derive(Debug, Serialize)]
 struct CommitRecords {
     dataset: Dataset,
     changed_count: usize,
     /// All in JSON, the first few as text.
     changed: Vec<RecordName>,
-    /// Removed records with a tombstone of this commit.
+    /// Records that left a license by this commit, and do not exist now. A later commit may have removed them.
     removed: BTreeSet<Id>,
 }
 
@@ -159,7 +159,8 @@ fn table(commits: &[LoggedCommit]) -> String {
         for CommitRecords { dataset, changed_count, changed, removed } in records {
             let names = changed.iter().map(|named| format!("{} {}", named.id, Printable(&cut(&named.name, 40))));
             push_some(&mut text, &format!("{dataset} last changed"), names, *changed_count);
-            push_some(&mut text, &format!("{dataset} removed"), removed.iter().map(Id::to_string), removed.len());
+            let what = format!("{dataset} that left licenses and are removed now");
+            push_some(&mut text, &what, removed.iter().map(Id::to_string), removed.len());
         }
     }
     text
@@ -208,9 +209,9 @@ mod tests {
             (3, 0, "    journals last changed: 1 N1, 2 N2, 3 N3\n"),
             (4, 0, "    journals last changed: 1 N1, 2 N2, 3 N3 and 1 more\n"),
             (1003, 0, "    journals last changed: 1 N1, 2 N2, 3 N3 and 1,000 more\n"),
-            (0, 3, "    journals removed: 1, 2, 3\n"),
-            (0, 4, "    journals removed: 1, 2, 3 and 1 more\n"),
-            (1, 1, "    journals last changed: 1 N1\n    journals removed: 1\n"),
+            (0, 3, "    journals that left licenses and are removed now: 1, 2, 3\n"),
+            (0, 4, "    journals that left licenses and are removed now: 1, 2, 3 and 1 more\n"),
+            (1, 1, "    journals last changed: 1 N1\n    journals that left licenses and are removed now: 1\n"),
         ];
         for (changed, removed, expected) in cases {
             assert_eq!(logged(changed, removed), format!("{head}{expected}"));

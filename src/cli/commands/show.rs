@@ -100,7 +100,7 @@ fn show<F: RecordFields>(common: &Common, snapshot: &Snapshot, id: Id) -> anyhow
 fn missing(snapshot: &Snapshot, dataset: Dataset, id: Id) -> anyhow::Result<ExitCode> {
     let entries = snapshot.feed_entries_of(dataset, id)?;
     match entries.iter().rev().find(|entry| !entry.is_live()) {
-        None => bail!("there is no record {id} of {dataset}, and no license has ever shown one"),
+        None => bail!("there is no record {id} of {dataset}, and none of the present licenses has shown one"),
         Some(entry) => {
             let CommitJson { time, who, what, .. } = snapshot.commit_entry_of(entry.seq)?.into();
             bail!(
