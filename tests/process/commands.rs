@@ -391,6 +391,12 @@ fn scripts_and_pages_are_printed() {
     for section in ["\"EXIT STATUS\"", "\"FILES\"", "\"ENVIRONMENT\"", "EXAMPLES"] {
         assert!(manual.stdout.contains(&format!("\n.SH {section}\n")), "{section}");
     }
+    let pages: Vec<&str> = manual.stdout.split(".TH ").skip(1).collect();
+    for page in &pages {
+        let has_own_codes = page.contains("Exit codes: ");
+        assert_eq!(page.contains("\"EXIT STATUS\""), !has_own_codes, "{page}");
+    }
+    assert!(pages.iter().any(|page| page.contains("Exit codes: ")), "pull has codes of its own");
     let written = site.run(["man", "--folder", "man1"]);
     assert_eq!(written.code, Some(0), "{written:?}");
     for page in ["medfeed", "medfeed-serve", "medfeed-license-set"] {

@@ -20,12 +20,19 @@ pub(in crate::cli) struct ManArgs {
     folder: Option<PathBuf>,
 }
 
+/// The exit codes of commands whose description lists none.
 const EXIT_STATUS: [(&str, &str); 5] = [
     ("0", "Done."),
-    ("1", "Refused or failed; nothing was changed. After a check: the database is damaged."),
+    (
+        "1",
+        "Refused or failed; nothing was changed. After check: the database is damaged. After lint: there are findings.",
+    ),
     ("2", "The command line is wrong."),
     ("3", "Done here, but not published in time: replicas do not have the change yet."),
-    ("4", "Refused, because another publisher took over this database."),
+    (
+        "4",
+        "Another publisher took over this database. The change was refused, or is only in this file; the message says which.",
+    ),
 ];
 
 const FILES: [(&str, &str); 6] = [
@@ -110,7 +117,9 @@ fn page(command: &Command, path: &str, name: &str) -> io::Result<String> {
             let _ = writeln!(page, ".TP\n\\fB{}\\fR\n{}", escaped(term), escaped(text));
         }
     };
-    section(&mut page, "EXIT STATUS", &EXIT_STATUS);
+    if !command.get_long_about().is_some_and(|about| about.to_string().contains("Exit codes: ")) {
+        section(&mut page, "EXIT STATUS", &EXIT_STATUS);
+    }
     if path.is_empty() || command.get_arguments().any(|argument| argument.get_id() == "db") {
         section(&mut page, "FILES", &FILES);
     }
