@@ -80,6 +80,7 @@ const MISSING: &[Wrong<'_>] = &[
     ("serve --listen", 2, "for example: `medfeed serve --listen "),
     ("import -", 1, "needs --dataset, such as `- --dataset conferences`"),
     ("show", 2, "for example: `medfeed show conferences 17`"),
+    ("log conferences", 2, "for example: `medfeed log conferences 17`"),
     ("license remove acme", 1, "add --yes to continue without a question"),
     ("restore backup.redb", 1, "add --yes to continue without a question"),
 ];
@@ -236,6 +237,20 @@ fn suggestions_of_far_options_are_not_made() {
     for line in ["serve --port 1", "serve --host x", "import --input x", "key list --all", "license set x --foo"] {
         let done = site.ends(line.split_whitespace());
         assert!(!done.stderr.contains("similar") && !done.stderr.contains("-- -"), "{line}: {done:?}");
+    }
+}
+
+#[test]
+fn a_message_that_says_what_to_write_gets_no_hint() {
+    let site = Site::new();
+    for line in [
+        "key create --license acme --expires 5m",
+        "license set acme --dataset Journal",
+        "upgrade --dry-run --if-needed",
+        "import data.csv --strict --yes",
+    ] {
+        let done = site.ends(line.split_whitespace());
+        assert!(done.code == Some(2) && !done.stderr.contains("tip:"), "{line}: {done:?}");
     }
 }
 

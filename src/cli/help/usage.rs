@@ -34,7 +34,9 @@ pub(in crate::cli) fn explain(mut error: clap::Error, program: &Command, argumen
             let argument = command.get_arguments().find(|known| known.to_string() == argument);
             argument.and_then(|argument| instead_of_value(argument, &value, &reason(&error), arguments))
         }
-        (ErrorKind::ArgumentConflict, _) => Some("give the option once".to_owned()),
+        (ErrorKind::ArgumentConflict, given) => {
+            (text(ContextKind::PriorArg) == given).then(|| "give the option once".to_owned())
+        }
         _ => return error,
     };
     for kind in [
@@ -76,9 +78,12 @@ fn instead_of_value(argument: &Arg, value: &str, reason: &str, given: &[OsString
         let default = argument.get_default_values().first().map(|default| default.to_string_lossy());
         return Some(format!("write a whole number, such as {}", default.as_deref().unwrap_or("100")));
     }
+    if reason.contains("write ") {
+        return None;
+    }
     // A reason that lists the known words puts them between backticks.
     let words = reason.split('`').skip(1).step_by(2).filter(|word| *word != value);
-    nearest(value, words).map(write_instead).filter(|remedy| !reason.contains(remedy))
+    nearest(value, words).map(write_instead)
 }
 
 /// The command that the arguments name, with its full name, such as `license set`.
@@ -137,11 +142,15 @@ fn missing(error: &clap::Error) -> Vec<String> {
     }
 }
 
-/// An example of the command, preferably with the options.
-fn example_with(path: &str, options: &[String]) -> Option<String> {
-    let names: Vec<&str> = options.iter().filter_map(|option| option.split(' ').next()).collect();
+/// An example of the command, preferably with the arguments.
+fn example_with(path: &str, arguments: &[String]) -> Option<String> {
+    let names: Vec<&str> = arguments.iter().filter_map(|argument| argument.split(' ').next()).collect();
     let lines = examples::of(path);
-    let has = |line: &&&str| names.iter().filter(|name| name.starts_with("--")).all(|name| line.contains(*name));
+    let (options, values): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| name.starts_with("--"));
+    let begins_with_value = |line: &str| !line.trim_start_matches("medfeed ").starts_with(&format!("{path} -"));
+    let has = |line: &&&str| {
+        options.iter().all(|name| line.contains(*name)) && (values.is_empty() || begins_with_value(line))
+    };
     let line = lines.iter().find(has).or(lines.first())?;
     Some(format!("for example: `{line}`"))
 }
