@@ -16,7 +16,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::columns::{Cell, Column, cell_of, columns};
-use super::digest::ContentDigest;
+use super::digest::{ContentDigest, Hasher};
 use super::entry::{Entry, FeedPage};
 use super::error::PullError;
 use super::export::Export;
@@ -88,6 +88,7 @@ impl FolderCopy {
         }
         let lock = lock(&folder.join(LOCK_FILE), folder)?;
         let server = server.to_string();
+        let is_new = !state_file.exists();
         let mut json = Vec::new();
         let read = open_file(&state_file).and_then(|file| file.take(MAX_STATE_BYTES).read_to_end(&mut json));
         let mut state = match read {
@@ -118,8 +119,11 @@ impl FolderCopy {
                 copy.to_load.push(dataset);
             }
         }
-        // The state file marks the folder as a copy, so it is written before any other file.
-        copy.save().map_err(fail)?;
+        // The state file marks the folder as a copy, so it is written before any other file. An existing one stays until
+        // the first load: a run that fails leaves the copy as it was.
+        if is_new {
+            copy.save().map_err(fail)?;
+        }
         Ok(copy)
     }
 
@@ -222,24 +226,27 @@ impl FolderCopy {
         self.to_load.push(dataset);
         put_in_place(&jsonl).and_then(|()| put_in_place(&csv)).map_err(fail)?;
         self.state.datasets.insert(dataset.to_string(), state);
+        // Before the state names the new service, so that a killed run leaves no files of the other one behind.
+        self.remove_leftovers().map_err(fail)?;
         self.save().map_err(fail)?;
         self.to_load.retain(|other| *other != dataset);
-        self.remove_leftovers().map_err(fail)
+        Ok(())
     }
 
     /// Removes the files of the other service's datasets that this copy does not have.
     fn remove_leftovers(&mut self) -> io::Result<()> {
-        for dataset in std::mem::take(&mut self.leftovers) {
+        for dataset in &self.leftovers {
             if self.state.datasets.contains_key(dataset.as_str()) {
                 continue;
             }
             for ending in ["jsonl", "csv"] {
-                match fs::remove_file(self.file(dataset, ending)) {
+                match fs::remove_file(self.file(*dataset, ending)) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                     _ => {}
                 }
             }
         }
+        self.leftovers.clear();
         Ok(())
     }
 
@@ -318,7 +325,12 @@ impl PullTarget for FolderCopy {
     fn digest(&mut self, dataset: Dataset) -> Result<ContentDigest, PullError> {
         let path = self.file(dataset, "jsonl");
         let read = || -> io::Result<ContentDigest> {
-            let mut file = LineCounter { file: open_file(&path)?, lines: 0 };
+            let file = match open_file(&path) {
+                // A removed file has no records. So a comparison finds the difference, and loads the export.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Hasher::default().finish()),
+                opened => opened?,
+            };
+            let mut file = LineCounter { file, lines: 0 };
             let sha256 = sha256_of(&mut file)?;
             Ok(ContentDigest { records: file.lines, sha256 })
         };

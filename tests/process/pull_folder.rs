@@ -5,10 +5,15 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use medfeed::model::Dataset::Conferences;
+use medfeed::pull::FolderCopy;
+use medfeed::pull::catch_up::{Done, catch_up};
+use medfeed::pull::verify::{Verdict, verify};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::pulled::{Pulled, exported};
+use super::scripted::{Notes, Reply, Scripted};
 use super::site::{Process, Random, SOON, Site, conferences_of_version, wait_until};
 
 /// A site whose copy is a folder.
@@ -211,6 +216,40 @@ fn folders_that_are_no_copy_are_left_alone() {
     pulled.copy = pulled.site.path("killed/");
     pulled.pull("");
     assert_equal(&pulled, "conferences");
+}
+
+#[test]
+fn a_reload_from_another_service_that_fails_leaves_the_copy() {
+    let pulled = pulled_site();
+    pulled.pull("");
+    let content = || {
+        let names = ["medfeed-copy.json", "conferences.jsonl", "conferences.csv", "journals.jsonl", "journals.csv"];
+        names.map(|name| text(&pulled.copy, name))
+    };
+    let before = content();
+    let service = Scripted::new(|_, _| Reply::problem(401, "revoked_api_key"));
+    let done = pulled.run_at(&service.url(), "--reload");
+    assert_eq!(done.code, Some(3), "{done:?}");
+    assert!(content() == before, "the copy was changed: {}", text(&pulled.copy, "medfeed-copy.json"));
+    assert_eq!(pulled.pull("").stdout, "conferences: nothing new, 700 records\njournals: nothing new, 1 record\n");
+}
+
+#[test]
+fn a_comparison_notices_a_file_that_was_removed_meanwhile() {
+    let service = Scripted::new(|asked, _| match asked.line.contains("/changes") {
+        true => Reply::page("", false, "t0"),
+        false => Reply::export("t0", &["{\"id\":1}"]),
+    });
+    let (client, notes, mut done) = (service.client(), Notes::default(), Done::default());
+    for name in ["conferences.jsonl", "conferences.csv"] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut copy = FolderCopy::open(folder.path(), client.server(), false).unwrap();
+        catch_up(&client, &mut copy, Conferences, 0, &notes, &mut done).unwrap();
+        fs::remove_file(folder.path().join(name)).unwrap();
+        let verdict = verify(&client, &mut copy, Conferences, &notes, &mut done);
+        assert!(matches!(verdict, Ok(Verdict::Repaired(_))), "{name}: {verdict:?}");
+        assert_eq!(text(folder.path(), "conferences.jsonl"), "{\"id\":1}\n", "{name}");
+    }
 }
 
 #[test]
