@@ -22,8 +22,8 @@ fail() {
 url=${1%/} dataset=$2 file=$3 wait=${4:-0}
 [ -n "${MEDFEED_KEY:-}" ] || fail "put the API key into the environment variable MEDFEED_KEY"
 command -v sha256sum >/dev/null || sha256sum() { shasum -a 256; }
-find "$(dirname "$file")" -maxdepth 1 -type d -name "${file##*/}.??????" -mtime +0 -exec rm -rf {} + # Of killed runs.
-work=$(mktemp -d "$file.XXXXXX")
+find "$(dirname "$file")" -maxdepth 1 -type d -name "${file##*/}.follow-work.??????" -mtime +0 -exec rm -rf {} + # Of killed runs.
+work=$(mktemp -d "$file.follow-work.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 trap 'exit 129' HUP
 trap 'exit 130' INT
