@@ -18,6 +18,9 @@ pub enum PullError {
     /// The copy cannot be written now: no space, no permission, or in use by another process.
     #[error("{0}")]
     Unwritable(String),
+    /// The reader of the changes has ended, so nobody receives more of them.
+    #[error("standard output was closed; changes that were not printed are not saved")]
+    OutputClosed,
     /// The license does not have the dataset.
     #[error("the license of the key does not have the dataset `{0}`; ask the operator for a license that does")]
     NotLicensed(Dataset),
@@ -40,10 +43,10 @@ impl PullError {
         matches!(self, PullError::Failed { .. } | PullError::Unwritable(_))
     }
 
-    /// The exit code: 1 if a retry may help, 3 if the service rejects the request, 4 if the copy is unusable.
+    /// The exit code: 1 if another run may help, 3 if the service rejects the request, 4 if the copy is unusable.
     pub fn exit_code(&self) -> u8 {
         match self {
-            PullError::Failed { .. } | PullError::Unwritable(_) => 1,
+            PullError::Failed { .. } | PullError::Unwritable(_) | PullError::OutputClosed => 1,
             PullError::NotLicensed(_) | PullError::Refused(_) => 3,
             PullError::Unusable(_) => 4,
         }

@@ -174,6 +174,16 @@ fn what_changed_is_told_line_by_line() {
 }
 
 #[test]
+fn a_follower_ends_with_the_reader_of_its_changes() {
+    let pulled = Pulled::new(site_with_both());
+    let mut command = pulled.command(&pulled.url(), "--follow --every 10ms --json");
+    let mut follower = Process::spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    drop(follower.child().stdout.take());
+    assert_eq!(follower.ended_within(SOON).and_then(|status| status.code()), Some(1));
+    assert!(super::pulled::read(&pulled.copy, "conferences").unwrap().is_none(), "unprinted changes are not saved");
+}
+
+#[test]
 fn a_copy_is_followed_over_a_restart_of_the_server() {
     let mut pulled = Pulled::new(site_with_both());
     // Two seconds are long enough for the service to be asked to wait for news.

@@ -1,7 +1,7 @@
 //! `medfeed pull`: keeps a copy of the records that a license shows.
 
 use std::cell::RefCell;
-use std::io::{IsTerminal, Write, stderr, stdout};
+use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -143,10 +143,11 @@ impl Events for PullReporter {
         }
         let line = format!("{{\"dataset\":\"{dataset}\",\"entry\":{}}}\n", printable_json(json));
         let written = stdout().lock().write_all(line.as_bytes());
-        written.map_err(|error| {
-            PullError::Unwritable(format!(
+        written.map_err(|error| match error.kind() {
+            ErrorKind::BrokenPipe => PullError::OutputClosed,
+            _ => PullError::Unwritable(format!(
                 "cannot write to standard output ({error}); changes that were not printed are not saved"
-            ))
+            )),
         })
     }
 
