@@ -323,7 +323,9 @@ fn what_is_no_copy_in_postgresql_is_left_alone() {
     let to = |more: &str| format!("{}{more}", cluster.url(&kept.database));
     kept.tamper(
         "CREATE SCHEMA mine; CREATE TABLE mine.copy (name text, value text); INSERT INTO mine.copy VALUES ('format', '1');
-         CREATE SCHEMA theirs; CREATE VIEW theirs.x AS SELECT 1 AS x; CREATE SCHEMA empty",
+         CREATE SCHEMA theirs; CREATE VIEW theirs.x AS SELECT 1 AS x; CREATE SCHEMA empty;
+         CREATE SCHEMA granted; GRANT USAGE ON SCHEMA granted TO pg_monitor;
+         ALTER DEFAULT PRIVILEGES IN SCHEMA granted GRANT SELECT ON TABLES TO pg_monitor",
     );
     kept.pulled.pull("");
     for (more, code, message) in [
@@ -331,6 +333,7 @@ fn what_is_no_copy_in_postgresql_is_left_alone() {
         ("&schema=theirs", 4, "contains objects that `medfeed pull` did not create"),
         ("&schema=Not-a-name", 2, "is not a valid schema name"),
         ("&schema=empty", 0, ""),
+        ("&schema=granted", 0, ""),
         ("&schema=new", 0, ""),
         ("&schema=select", 0, ""),
     ] {
@@ -344,6 +347,8 @@ fn what_is_no_copy_in_postgresql_is_left_alone() {
         ["2"]
     );
     assert_eq!(kept.column("SELECT count(*) FROM new.conferences"), ["1200"]);
+    let readable = "SELECT has_table_privilege('pg_monitor', 'granted.conferences', 'SELECT')";
+    assert_eq!(kept.column(readable), ["true"]);
 
     // Another service, and another version.
     let before = kept.read("conferences");

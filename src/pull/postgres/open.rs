@@ -12,9 +12,10 @@ use crate::pull::sql::schema::FORMAT;
 pub fn open(address: &PostgresAddress) -> Result<Session, PullError> {
     let mut session = Session::connect(address)?;
     let schema = address.schema();
-    // All objects in a schema depend on it.
+    // All objects in a schema depend on it, and so do default privileges, which readers need before the first run.
     let objects =
-        "SELECT (SELECT count(*) FROM pg_depend d WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = n.oid)
+        "SELECT (SELECT count(*) FROM pg_depend d WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = n.oid
+            AND d.classid <> 'pg_default_acl'::regclass)
          FROM pg_namespace n WHERE nspname = $1::text";
     let objects = session.query(objects, &[schema.into()])?.pop().and_then(|row| row[0].integer());
     if objects.is_none_or(|objects| objects == 0) {
