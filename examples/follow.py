@@ -183,9 +183,10 @@ def main():
             print(f"error: {error}", file=sys.stderr, flush=True)
         if given.every is None:
             return
+        elapsed = time.monotonic() - begun
         # An empty page may come early, when too many wait.
-        is_news = told and not told.startswith("0 ")
-        time.sleep(1 if is_news else max(1, given.every - (time.monotonic() - begun)))
+        is_next = told and (not told.startswith("0 ") or elapsed >= wait_s)
+        time.sleep(1 if is_next else max(1, given.every - elapsed))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ use crate::transport::http::{self as transport, ClientSettings, RequestBuilder, 
 use crate::transport::trust;
 
 /// The longest time of a long poll, in seconds. It is shorter than the read timeout.
-const LONGEST_WAIT_S: u64 = 60;
+pub const LONGEST_WAIT_S: u64 = 60;
 
 /// The `limit`s to try in turn while a page exceeds the size limit. The first is the service's default; a single record
 /// always fits.

@@ -272,6 +272,10 @@ impl PullTarget for FolderCopy {
         }))
     }
 
+    fn records(&mut self, dataset: Dataset) -> Result<Option<u64>, PullError> {
+        Ok(self.state.datasets.get(dataset.as_str()).map(|state| state.records))
+    }
+
     fn apply(&mut self, dataset: Dataset, page: &FeedPage, events: &dyn Events) -> Result<(), PullError> {
         let is_same = self.state.datasets.get(dataset.as_str()).is_some_and(|state| state.token == page.token);
         if page.entries.is_empty() && is_same {

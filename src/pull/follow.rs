@@ -1,11 +1,11 @@
 //! Brings all datasets up to date, once or for ever, and retries after failures.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::catch_up::{Done, catch_up};
-use super::client::PullClient;
+use super::client::{LONGEST_WAIT_S, PullClient};
 use super::error::PullError;
 use super::pause::{pause_after, reason};
 use super::target::{Events, PullTarget};
@@ -23,6 +23,50 @@ const VERIFY_INTERVAL_S: i64 = 24 * 3600;
 /// have been ahead at the last comparison.
 fn is_verification_due(verified_at: i64, now: i64) -> bool {
     !(0..VERIFY_INTERVAL_S).contains(&now.saturating_sub(verified_at))
+}
+
+/// A followed dataset whose last attempt failed.
+struct Failing {
+    /// The progress since the dataset was last up to date.
+    done: Done,
+    failures: u32,
+    retry_at: Instant,
+}
+
+/// The time until the first of the datasets is retried.
+fn until_retry(failing: &BTreeMap<Dataset, Failing>) -> Option<Duration> {
+    let retry_at = failing.values().map(|failing| failing.retry_at).min();
+    retry_at.map(|at| at.saturating_duration_since(Instant::now()))
+}
+
+/// The seconds of a long poll: a dataset's share of the interval, but no longer than until a failed dataset is retried.
+fn poll_s(share_s: u64, failing: &BTreeMap<Dataset, Failing>) -> u64 {
+    until_retry(failing).map_or(share_s, |left| share_s.min(left.as_secs()))
+}
+
+/// A round of following.
+struct Round {
+    elapsed: Duration,
+    /// The time that the service was asked to hold the successful requests; `None` if there was none.
+    asked: Option<Duration>,
+    has_news: bool,
+    /// The time until a failed dataset is retried.
+    until_retry: Option<Duration>,
+}
+
+/// The pause after a round. `waits` is whether the next round long-polls. It then begins at once, unless the service
+/// responded early without news: it has too many long polls.
+fn pause_after_round(every: Duration, waits: bool, round: &Round) -> Duration {
+    // The service's clock may run a little faster.
+    let was_held = round.asked.is_some_and(|asked| round.elapsed >= asked.mul_f64(0.9));
+    let is_at_once = waits && (round.has_news || was_held);
+    let pause = if is_at_once { Duration::ZERO } else { every.saturating_sub(round.elapsed) };
+    match round.until_retry {
+        // Nothing else is followed.
+        Some(left) if round.asked.is_none() => left,
+        Some(left) => pause.min(left),
+        None => pause,
+    }
 }
 
 /// The work of a pull.
@@ -61,23 +105,29 @@ pub struct Pull<'a> {
 
 impl Pull<'_> {
     /// Brings all datasets up to date, with a few retries. Skips a dataset that the license does not have. That is an
-    /// error if the user named the dataset or the copy holds it; the error comes after all other datasets are done.
+    /// error if the user named the dataset or the copy holds it. Such an error, and the first failure of a request, come
+    /// after all other datasets are done.
     pub fn once(&mut self, plan: &Plan, report: &mut dyn FnMut(Report)) -> Result<(), PullError> {
-        let mut missing = Vec::new();
+        let (mut missing, mut failed) = (Vec::new(), None);
         for dataset in &plan.datasets {
-            match self.pull(*dataset, plan.verify, 0, Some(MAX_ATTEMPTS)) {
+            // If the service is down, its other datasets need no retries.
+            let attempts = if failed.is_none() { MAX_ATTEMPTS } else { 1 };
+            let result = self.retry(Some(attempts), &mut |pull, done| pull.attempt(*dataset, plan.verify, 0, done));
+            match result {
                 Ok(done) => report(done),
                 Err(PullError::NotLicensed(_)) => missing.push(*dataset),
+                Err(error @ PullError::Failed { .. }) => failed = failed.or(Some(error)),
                 Err(error) => return Err(error),
             }
         }
+        if let Some(error) = failed {
+            return Err(error);
+        }
         for dataset in &missing {
-            let held = self.copy.position(*dataset)?;
-            if let Some(held) = held {
+            if let Some(records) = self.copy.records(*dataset)? {
                 return Err(PullError::Refused(format!(
-                    "the license of the key does not have the dataset `{dataset}` any more; the copy keeps its {} records; ask the \
-                     operator, or name the other datasets with --dataset",
-                    held.records
+                    "the license of the key does not have the dataset `{dataset}` any more; the copy keeps its {records} records; ask the \
+                     operator, or name the other datasets with --dataset"
                 )));
             }
             if plan.are_named || missing.len() == plan.datasets.len() {
@@ -90,35 +140,53 @@ impl Pull<'_> {
 
     /// Brings all datasets up to date at the interval `every`, and compares the copy with the service once a day. Uses
     /// long polling if the service supports it. A dataset that the license does not have is requested again in each
-    /// round, because the license may get it back. Returns only errors that retries cannot solve.
+    /// round, because the license may get it back. A dataset that fails is retried after a pause, and the others are
+    /// followed meanwhile. Returns only errors that retries cannot solve.
     pub fn follow(
         &mut self,
         plan: &Plan,
         every: Duration,
         report: &mut dyn FnMut(Report),
     ) -> Result<std::convert::Infallible, PullError> {
-        let (mut verifies, mut wait_s) = (plan.verify, 0);
-        let mut skipped = BTreeSet::new();
+        let mut to_verify: BTreeSet<Dataset> = plan.datasets.iter().copied().filter(|_| plan.verify).collect();
+        let (mut skipped, mut failing) = (BTreeSet::new(), BTreeMap::<Dataset, Failing>::new());
+        let mut share_s = 0;
         loop {
             self.copy.check_location()?;
-            let (begun, mut has_news) = (Instant::now(), false);
+            let (begun, mut asked, mut has_news) = (Instant::now(), None, false);
             for dataset in &plan.datasets {
-                let held = self.retry(None, &mut |pull, _| pull.copy.position(*dataset))?;
-                let is_due = held.as_ref().is_some_and(|held| is_verification_due(held.verified_at, now().unix_s()));
+                if failing.get(dataset).is_some_and(|failing| failing.retry_at > Instant::now()) {
+                    continue;
+                }
+                let (before, failures) =
+                    failing.remove(dataset).map_or((Done::default(), 0), |failing| (failing.done, failing.failures));
+                let (held, records) =
+                    self.retry(None, &mut |pull, _| Ok((pull.copy.position(*dataset)?, pull.copy.records(*dataset)?)))?;
+                let is_due = held.is_some_and(|held| is_verification_due(held.verified_at, now().unix_s()));
                 if is_due {
                     self.server.assume_wait();
                 }
-                match self.pull(*dataset, verifies || is_due, wait_s, None) {
+                let verifies = is_due || to_verify.contains(dataset);
+                let wait_s = if verifies { 0 } else { poll_s(share_s, &failing) };
+                let mut done = before;
+                match self.attempt(*dataset, verifies, wait_s, &mut done) {
                     Ok(done) => {
                         skipped.remove(dataset);
+                        to_verify.remove(dataset);
+                        asked = Some(asked.unwrap_or_default() + Duration::from_secs(wait_s));
                         has_news |= done.done != Done::default();
                         report(done);
                     }
-                    Err(PullError::NotLicensed(_)) if !plan.are_named || held.is_some() => {
+                    Err(PullError::NotLicensed(_)) if !plan.are_named || records.is_some() => {
                         if skipped.insert(*dataset) {
-                            let kept = if held.is_some() { "; its records stay in the copy" } else { "" };
+                            let kept = if records.is_some() { "; its records stay in the copy" } else { "" };
                             self.events.note(&format!("{dataset}: not in the license, skipped{kept}"));
                         }
+                    }
+                    Err(error) if error.may_pass() => {
+                        let failures = if done == before { failures + 1 } else { 1 };
+                        let pause = self.note_pause(failures, &error);
+                        failing.insert(*dataset, Failing { done, failures, retry_at: Instant::now() + pause });
                     }
                     Err(error) => return Err(error),
                 }
@@ -131,30 +199,23 @@ impl Pull<'_> {
                 );
             }
             // The datasets long-poll one after the other.
-            (verifies, wait_s) = (false, every.as_secs() / licensed as u64);
-            if !(has_news && wait_s > 0 && self.server.takes_wait()) {
-                sleep(every.saturating_sub(begun.elapsed()));
-            }
+            share_s = (every.as_secs() / licensed as u64).min(LONGEST_WAIT_S);
+            let waits = poll_s(share_s, &failing) > 0 && self.server.takes_wait();
+            let round = Round { elapsed: begun.elapsed(), asked, has_news, until_retry: until_retry(&failing) };
+            sleep(pause_after_round(every, waits, &round));
         }
     }
 
-    fn pull(
-        &mut self,
-        dataset: Dataset,
-        verifies: bool,
-        wait_s: u64,
-        attempts: Option<u32>,
-    ) -> Result<Report, PullError> {
-        self.retry(attempts, &mut |pull, total| {
-            let verdict = if verifies {
-                Some(verify(pull.server, pull.copy, dataset, pull.events, total)?)
-            } else {
-                catch_up(pull.server, pull.copy, dataset, wait_s, pull.events, total)?;
-                None
-            };
-            let records = pull.copy.position(dataset)?.map_or(0, |position| position.records);
-            Ok(Report { dataset, done: *total, verdict, records })
-        })
+    /// Brings a dataset up to date. Adds the progress to `done`, also before an error.
+    fn attempt(&mut self, dataset: Dataset, verifies: bool, wait_s: u64, done: &mut Done) -> Result<Report, PullError> {
+        let verdict = if verifies {
+            Some(verify(self.server, self.copy, dataset, self.events, done)?)
+        } else {
+            catch_up(self.server, self.copy, dataset, wait_s, self.events, done)?;
+            None
+        };
+        let records = self.copy.position(dataset)?.map_or(0, |position| position.records);
+        Ok(Report { dataset, done: *done, verdict, records })
     }
 
     /// Retries `work` after pauses. With `attempts`, gives up after that many consecutive failures without progress;
@@ -181,18 +242,51 @@ impl Pull<'_> {
             if !may_wait {
                 return Err(error);
             }
-            let pause = pause_after(failures, &error);
-            let reason = reason(&error);
-            self.events.note(&format!("{error}; trying again in {} s{reason}", pause.as_secs_f64().ceil()));
+            let pause = self.note_pause(failures, &error);
             sleep(pause);
             self.copy.check_location()?;
         }
+    }
+
+    /// Reports an error. Returns the pause before the next attempt.
+    fn note_pause(&self, failures: u32, error: &PullError) -> Duration {
+        let (pause, reason) = (pause_after(failures, error), reason(error));
+        self.events.note(&format!("{error}; trying again in {} s{reason}", pause.as_secs_f64().ceil()));
+        pause
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rounds_begin_at_once_unless_the_service_responds_early() {
+        // (the interval, whether the next round waits, elapsed, asked, news, the time until a retry; the pause), in seconds.
+        let cases = [
+            // The first round asks without a wait.
+            (3600, true, 0, Some(0), false, None, 0),
+            (3600, true, 60, Some(60), false, None, 0),
+            (3600, true, 119, Some(120), false, None, 0),
+            (3600, true, 0, Some(120), true, None, 0),
+            (3600, true, 60, Some(120), false, None, 3540),
+            (60, true, 1, Some(60), false, None, 59),
+            // Without waiting there are polls at the interval.
+            (60, false, 1, Some(0), false, None, 59),
+            (60, false, 1, Some(0), true, None, 59),
+            (60, false, 70, Some(0), false, None, 0),
+            // Other datasets are followed while one fails.
+            (60, false, 1, Some(0), false, Some(2), 2),
+            (60, true, 30, Some(30), false, Some(250), 0),
+            (60, true, 1, Some(30), false, Some(250), 59),
+            (60, true, 1, None, false, Some(250), 250),
+        ];
+        for (every, waits, elapsed, asked, has_news, until_retry, expected) in cases {
+            let (s, case) = (Duration::from_secs, (every, waits, elapsed, asked, has_news, until_retry));
+            let round = Round { elapsed: s(elapsed), asked: asked.map(s), has_news, until_retry: until_retry.map(s) };
+            assert_eq!(pause_after_round(s(every), waits, &round), s(expected), "{case:?}");
+        }
+    }
 
     #[test]
     fn a_copy_is_compared_once_a_day() {

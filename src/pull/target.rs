@@ -23,6 +23,10 @@ pub trait PullTarget {
     /// The position of the copy; `None` if the export must be loaded.
     fn position(&mut self, dataset: Dataset) -> Result<Option<Position>, PullError>;
 
+    /// The number of records that the copy holds of the service's dataset, also if the export must be loaded; `None` if
+    /// it was never loaded.
+    fn records(&mut self, dataset: Dataset) -> Result<Option<u64>, PullError>;
+
     /// Applies a page and saves its token.
     fn apply(&mut self, dataset: Dataset, page: &FeedPage, events: &dyn Events) -> Result<(), PullError>;
 

@@ -206,6 +206,7 @@ fn a_reload_that_fails_half_way_goes_on_with_what_is_left() {
 
         let mut copy = open(kind, folder.path(), SERVER, true).unwrap();
         assert!(copy.position(Conferences).unwrap().is_none() && copy.position(Journals).unwrap().is_none(), "{kind}");
+        assert_eq!(copy.records(Journals).unwrap(), Some(2), "{kind}: the records are still there");
         load(&mut *copy, Conferences, "c1", &records, true);
         assert_eq!(copy.position(Conferences).unwrap().unwrap().token, "c1", "{kind}");
         assert!(copy.position(Journals).unwrap().is_none(), "{kind}: journals are still to load");
@@ -220,6 +221,7 @@ fn a_reload_that_fails_half_way_goes_on_with_what_is_left() {
         let error = open(kind, folder.path(), other, false).map(|_| ()).unwrap_err();
         assert!(error.to_string().contains("is a copy of https://feed.example.org, not of https://other.example.org"));
         let mut copy = open(kind, folder.path(), other, true).unwrap();
+        assert_eq!(copy.records(Journals).unwrap(), None, "{kind}: the records are another service's");
         load(&mut *copy, Journals, "j2", &named([3], "b"), true);
         drop(copy);
         let mut copy = open(kind, folder.path(), other, false).unwrap();

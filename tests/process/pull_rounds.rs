@@ -427,9 +427,10 @@ fn a_copy_with_a_fault_is_loaded_and_compared_again() {
 #[test]
 fn news_of_one_dataset_begins_the_next_round_at_once() {
     for (name, dataset) in [("conferences", Conferences), ("journals", Journals)] {
+        // The second round begins at once too: the first one asks without a wait.
         let service = Scripted::new(move |asked, before| match before {
-            2.. => revoked(),
-            _ if asked.line.contains(name) => Reply::page(TWO, false, "t1"),
+            4.. => revoked(),
+            2.. if asked.line.contains(name) => Reply::page(TWO, false, "t1"),
             _ => Reply::page("", false, "t0"),
         });
         let (done, ended) = mpsc::channel();
@@ -448,6 +449,8 @@ fn news_of_one_dataset_begins_the_next_round_at_once() {
         let expected = [
             "GET conferences/changes?since=t0".to_owned(),
             "GET journals/changes?since=t0".to_owned(),
+            "GET conferences/changes?since=t0&wait=60".to_owned(),
+            "GET journals/changes?since=t0&wait=60".to_owned(),
             format!("GET conferences/changes?since={token}&wait=60"),
         ];
         assert_eq!(asked, expected, "news of {name}");
@@ -474,6 +477,43 @@ fn a_named_dataset_that_leaves_the_license_stays_in_the_copy_and_others_are_foll
     assert_eq!(reports, [Journals; 3]);
     assert_eq!(notes.0.take(), ["conferences: not in the license, skipped; its records stay in the copy"]);
     assert_eq!(copy.datasets["conferences"].records.len(), 1);
+}
+
+#[test]
+fn a_dataset_that_fails_stops_no_other() {
+    // (the seconds of `Retry-After`, the requests)
+    let failing = "GET exports/conferences";
+    let loading = "GET exports/journals";
+    let cases = [
+        ("0", [failing, loading, failing, "GET journals/changes?since=t0"]),
+        // A long pause is kept, although journals have news.
+        ("300", [failing, loading, "GET journals/changes?since=t0&wait=60", "GET journals/changes?since=t1&wait=60"]),
+    ];
+    for (retry_after, expected) in cases {
+        let service = Scripted::new(move |asked, before| match before {
+            _ if asked.line.contains("conferences") => {
+                Reply::problem(502, "bad_gateway").with("retry-after", retry_after)
+            }
+            3 => revoked(),
+            _ if asked.line.contains("exports/") => Reply::export("t0", &[ONE]),
+            _ => Reply::page(TWO, false, "t1"),
+        });
+        let plan = plan(&Dataset::ALL, false);
+        let (error, asked) = followed(&service, &mut MemoryCopy::default(), &plan, Duration::from_hours(1));
+        assert!(matches!(error, PullError::Refused(_)), "{error:?}");
+        assert_eq!(asked, expected);
+    }
+    // A single round brings the others up to date, and then returns the error.
+    for has_journals in [true, false] {
+        let service = Scripted::new(move |asked, _| match asked.line.contains("journals") && has_journals {
+            true => Reply::export("t0", &[ONE]),
+            false => Reply::problem(502, "bad_gateway").with("retry-after", "0"),
+        });
+        let mut copy = MemoryCopy::default();
+        let (result, reports, _) = once(&service, &mut copy, &plan(&Dataset::ALL, false));
+        assert!(matches!(result, Err(PullError::Failed { .. })), "{result:?}");
+        assert_eq!((reports.len(), service.take().len()), (usize::from(has_journals), 6));
+    }
 }
 
 #[test]

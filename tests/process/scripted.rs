@@ -213,6 +213,10 @@ impl PullTarget for MemoryCopy {
         }))
     }
 
+    fn records(&mut self, dataset: Dataset) -> Result<Option<u64>, PullError> {
+        Ok(self.datasets.get(dataset.as_str()).map(|held| held.records.len() as u64))
+    }
+
     fn apply(&mut self, dataset: Dataset, page: &FeedPage, _: &dyn Events) -> Result<(), PullError> {
         if self.failing_pages > 0 {
             self.failing_pages -= 1;

@@ -49,7 +49,8 @@ pub(in crate::cli) struct PullArgs {
     /// Keep running and follow the changes, instead of catching up once
     #[arg(long)]
     follow: bool,
-    /// How often --follow asks for changes; if the service supports waiting, changes arrive at once
+    /// How often --follow asks for changes. If the service supports waiting, a change arrives sooner: at once with one
+    /// dataset, and with two within half of this time, 60 s at most
     #[arg(long, env = "MEDFEED_EVERY", value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
     every: Duration,
     /// Compare the copy with the service, and repair it; --follow does this once a day

@@ -86,6 +86,15 @@ impl<D: Database> PullTarget for SqlCopy<D> {
         Ok(Some(position).filter(|_| !is_reloaded))
     }
 
+    fn records(&mut self, dataset: Dataset) -> Result<Option<u64>, PullError> {
+        let server = Cell::from(self.server.as_str());
+        let (database, _) = self.connected()?;
+        let query = "SELECT records FROM sync WHERE dataset = $1
+            AND EXISTS (SELECT 1 FROM copy WHERE name = 'server' AND value = $2)";
+        let row = database.query(query, &[dataset.as_str().into(), server])?.pop();
+        Ok(row.and_then(|row| row[0].integer()).map(i64::unsigned_abs))
+    }
+
     fn apply(&mut self, dataset: Dataset, page: &FeedPage, events: &dyn Events) -> Result<(), PullError> {
         let (database, tables) = self.connected()?;
         database.in_transaction(|database| {
