@@ -10,14 +10,11 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use url::form_urlencoded;
 
 use super::failure::unconnected;
-use super::password::password_for;
+use super::password::{SOCKET_FOLDER, password_for};
 use crate::pull::error::PullError;
 use crate::transport::trust;
 
 const DEFAULT_SCHEMA: &str = "medfeed";
-
-/// The folder of the server's socket if the URL names no host, as on Debian.
-const SOCKET_FOLDER: &str = "/var/run/postgresql";
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 

@@ -11,6 +11,9 @@ use postgres::config::Host;
 
 const DEFAULT_PORT: u16 = 5432;
 
+/// The folder of the server's socket if the URL names no host, as on Debian.
+pub const SOCKET_FOLDER: &str = "/var/run/postgresql";
+
 /// The password for a connection: from `PGPASSWORD`, or from the file `PGPASSFILE` or `~/.pgpass`. `None` if there is
 /// none: many servers need no password.
 pub fn password_for(config: &Config) -> Result<Option<String>, String> {
@@ -21,15 +24,21 @@ pub fn password_for(config: &Config) -> Result<Option<String>, String> {
     let home = env::home_dir().map(|home| home.join(".pgpass"));
     let Some(file) = named.or(home).filter(|file| file.is_file()) else { return Ok(None) };
     let text = read(&file)?;
+    Ok(find_for(&text, config))
+}
+
+/// The password in the text of a file for a connection.
+fn find_for(text: &str, config: &Config) -> Option<String> {
     let host = match config.get_hosts().first() {
         Some(Host::Tcp(name)) => name.clone(),
-        Some(Host::Unix(_)) => "localhost".to_owned(),
+        Some(Host::Unix(folder)) if folder == Path::new(SOCKET_FOLDER) => "localhost".to_owned(),
+        Some(Host::Unix(folder)) => folder.display().to_string(),
         None => config.get_hostaddrs().first().map(ToString::to_string).unwrap_or_default(),
     };
     let port = config.get_ports().first().copied().unwrap_or(DEFAULT_PORT).to_string();
     let user = config.get_user().map(str::to_owned).or_else(|| env::var("USER").ok()).unwrap_or_default();
     let database = config.get_dbname().unwrap_or(&user).to_owned();
-    Ok(find(&text, [&host, &port, &database, &user]))
+    find(text, [&host, &port, &database, &user])
 }
 
 fn read(file: &Path) -> Result<String, String> {
@@ -94,6 +103,23 @@ mod tests {
                 Ok(text) => assert!(is_read && text == "text", "{mode:o}"),
                 Err(message) => assert!(!is_read && message.contains("others can read it"), "{mode:o}: {message}"),
             }
+        }
+    }
+
+    #[test]
+    fn hosts_are_named_as_psql_names_them() {
+        let text = "localhost:*:*:*:local\n/run/own:*:*:*:own\n10.0.0.1:*:*:*:number\ndb:*:*:*:name";
+        let cases = [
+            ("host=/var/run/postgresql", Some("local")),
+            ("host=localhost", Some("local")),
+            ("host=/run/own", Some("own")),
+            ("host=/run/other", None),
+            ("hostaddr=10.0.0.1", Some("number")),
+            ("host=db hostaddr=10.0.0.1", Some("name")),
+        ];
+        for (address, expected) in cases {
+            let config: Config = format!("{address} user=me").parse().unwrap();
+            assert_eq!(find_for(text, &config).as_deref(), expected, "{address}");
         }
     }
 
