@@ -30,6 +30,10 @@ impl Curation for WithoutIndex<'_> {
         self.0.record_ids(dataset)
     }
 
+    fn largest_id(&self, dataset: Dataset) -> Result<Option<Id>, StoreError> {
+        self.0.largest_id(dataset)
+    }
+
     fn record_count(&self, dataset: Dataset) -> Result<usize, StoreError> {
         self.0.record_count(dataset)
     }

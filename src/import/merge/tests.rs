@@ -38,6 +38,10 @@ impl Curation for MemoryDatabase {
         })
     }
 
+    fn largest_id(&self, dataset: Dataset) -> Result<Option<Id>, StoreError> {
+        Ok(self.record_ids(dataset)?.last().copied())
+    }
+
     fn linked_records(&self, kind: ReferenceKind, id: Id) -> Result<Vec<(Dataset, Id)>, StoreError> {
         fn linking<F: RecordFields>(
             rows: &BTreeMap<Id, Curated<F>>,

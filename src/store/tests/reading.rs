@@ -169,7 +169,11 @@ fn instants_fall_between_commits() {
 #[test]
 fn an_id_that_a_license_saw_is_not_used_again() {
     let sample = Sample::new();
-    let largest = || sample.snapshot().largest_id(Dataset::Conferences).unwrap().map(|id| id.get());
+    let largest = || {
+        let largest = sample.snapshot().largest_id(Dataset::Conferences).unwrap();
+        sample.edit(|edit| assert_eq!(edit.largest_id(Dataset::Conferences).unwrap(), largest, "under the lock"));
+        largest.map(|id| id.get())
+    };
     assert_eq!(largest(), None);
     let of = |country: &'static str, number| conference(number, |fields| fields.country = Some(country.to_owned()));
     sample.edit(|edit| edit.set_license("spain", in_country("Spain"), None).unwrap());

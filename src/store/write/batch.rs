@@ -31,9 +31,7 @@ pub trait Curation {
     fn record_ids(&self, dataset: Dataset) -> Result<BTreeSet<Id>, StoreError>;
 
     /// The largest id of a record, including removed records that a license has shown.
-    fn largest_id(&self, dataset: Dataset) -> Result<Option<Id>, StoreError> {
-        Ok(self.record_ids(dataset)?.last().copied())
-    }
+    fn largest_id(&self, dataset: Dataset) -> Result<Option<Id>, StoreError>;
 
     /// The number of records of a dataset.
     fn record_count(&self, dataset: Dataset) -> Result<usize, StoreError>;

@@ -177,6 +177,11 @@ impl Curation for Edit<'_> {
         load_record_ids(&*self.tx.open(tables::RECORDS)?, dataset)
     }
 
+    /// Reads the last commit: ids are given out before rows are applied.
+    fn largest_id(&self, dataset: Dataset) -> Result<Option<Id>, StoreError> {
+        self.base()?.largest_id(dataset)
+    }
+
     fn record_count(&self, dataset: Dataset) -> Result<usize, StoreError> {
         Ok(usize::try_from(self.totals[dataset]).unwrap_or(usize::MAX))
     }

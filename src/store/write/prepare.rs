@@ -97,6 +97,10 @@ impl Curation for NoDatabase {
         Ok(BTreeSet::new())
     }
 
+    fn largest_id(&self, _dataset: Dataset) -> Result<Option<Id>, StoreError> {
+        Ok(None)
+    }
+
     fn record_count(&self, _dataset: Dataset) -> Result<usize, StoreError> {
         Ok(0)
     }
