@@ -1,12 +1,14 @@
 //! Rows without ids. The fields of `--match` identify their records (docs/import.md).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::Serialize;
 
 use crate::import::lint::comparable;
 use crate::import::report::faults::BadRows;
 use crate::import::rows::{ImportRow, RowEdit};
+use crate::model::value::ValueKind;
+use crate::model::value::cell::ITEM_SEPARATOR;
 use crate::model::{Dataset, Id, RecordFields};
 use crate::store::StoreError;
 use crate::store::write::batch::Curation;
@@ -99,12 +101,13 @@ pub(super) fn identify<F: RecordFields, C: Curation>(
         return Ok(Vec::new());
     }
     let columns = &F::table().fields;
-    let indexes: Vec<usize> =
+    let matched: Vec<usize> =
         matching.iter().filter_map(|name| columns.iter().position(|field| field.column == *name)).collect();
     let mut record_index = RecordIndex { records: Vec::new(), by_mask: BTreeMap::new(), indexes: HashMap::new() };
     curation.for_each_record::<F>(&mut |record| {
         let values = record.fields().values();
-        record_index.add(record.id(), indexes.iter().map(|at| text_of(&values[*at].to_csv(&()))).collect());
+        let value = |at: &usize| comparable_value(columns[*at].kind, &values[*at].to_csv(&()));
+        record_index.add(record.id(), matched.iter().map(value).collect());
     })?;
     let imported = rows.iter().filter_map(|row| row.id).max();
     let mut largest = curation.largest_id(F::DATASET)?.max(imported).map_or(0, Id::get);
@@ -115,7 +118,8 @@ pub(super) fn identify<F: RecordFields, C: Curation>(
             bad.push(&row.position, Some("id"), None, "is missing; a row that removes a record needs its id");
             continue;
         };
-        let values: Vec<String> = indexes.iter().map(|at| text_of(&statement.value(*at))).collect();
+        let value = |at: &usize| comparable_value(columns[*at].kind, &statement.value(*at));
+        let values: Vec<String> = matched.iter().map(value).collect();
         if mask_of(&values) == 0 {
             let message = format!("is missing, and so are the fields of --match (`{names}`); fill in one of them");
             bad.push(&row.position, Some("id"), None, message);
@@ -145,6 +149,15 @@ pub(super) fn identify<F: RecordFields, C: Curation>(
         }
     }
     Ok(assigned)
+}
+
+/// Returns the form in which values are compared. The order of a list does not count.
+fn comparable_value(kind: ValueKind, csv: &str) -> String {
+    if kind != ValueKind::Texts {
+        return text_of(csv);
+    }
+    let items: BTreeSet<String> = csv.split(ITEM_SEPARATOR).map(text_of).collect();
+    items.into_iter().collect::<Vec<_>>().join(ITEM_SEPARATOR)
 }
 
 /// Returns the value without case, diacritics, blanks and punctuation, unless nothing else remains.

@@ -461,6 +461,10 @@ fn rows_without_ids_find_their_records() {
          # journals.csv\nid,name,issn_print,issn_online\n20,The Lancet,0140-6736,1474-547X\n21,Lancet Oncology,1470-2045,\n";
     let merged = run(&database, stored, MergeOptions::default()).unwrap();
     apply(&mut database, merged.batch);
+    let areas = "# conferences.csv\nid,name,therapy_areas,start_date_status,abstract_due_date_status,late_breaking_due_date_status\n\
+         14,WCLC,Lung; Oncology,check,check,check\n";
+    let merged = run(&database, areas, MergeOptions::default()).unwrap();
+    apply(&mut database, merged.batch);
     let outcome = |matching: &str, file: &str, rows: &str| {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(file);
@@ -486,11 +490,11 @@ fn rows_without_ids_find_their_records() {
     let conferences = [
         ("name,year", "ESMO Congress,2026", "[10] new []"),
         ("name,year", "esmo  congress,2027", "[11] new []"),
-        ("name,year", "ESMO Congress,2028", "[13] new [13]"),
+        ("name,year", "ESMO Congress,2028", "[15] new [15]"),
         ("name,year", "ESMO Congress,", "match both 10 and 11 of conferences; give the id, or --match more fields"),
         ("name,year", "ASCO,2026", "[12] new []"),
         ("name", "ESMO Congress,2026", "match both 10 and 11"),
-        ("name,year", "A,2026\nB,2026", "[13, 14] new [13, 14]"),
+        ("name,year", "A,2026\nB,2026", "[15, 16] new [15, 16]"),
         ("name,year", "A,2026\na,2026", "appears twice; the first row with this id is at"),
         // A row that names less finds the row that got a new id, also after another such row.
         ("name,year", "A,2026\nA,", "appears twice; the first row with this id is at"),
@@ -517,6 +521,20 @@ fn rows_without_ids_find_their_records() {
     for (rows, expected) in journals {
         let result = outcome(issns, "journals.csv", rows);
         assert!(result.contains(expected), "{rows}: {result}");
+    }
+    // The order of a list does not count, and its items do.
+    let areas = [
+        ("WCLC,Oncology; Lung", "[14] new []"),
+        ("WCLC,oncology; LUNG; Oncology", "[14] new []"),
+        ("WCLC,Lung", "[15] new [15]"),
+        ("WCLC,Lun; gOncology", "[15] new [15]"),
+    ];
+    for (row, expected) in areas {
+        let rows = format!(
+            "name,therapy_areas,start_date_status,abstract_due_date_status,late_breaking_due_date_status\n{row}{checks}\n"
+        );
+        let result = outcome("name,therapy_areas", "conferences.csv", &rows);
+        assert!(result.contains(expected), "{row}: {result}");
     }
     // Ids of the file are taken, also those of later rows.
     let two = |id: &str| format!("{{\"name\":\"B\"}}\n{{\"id\":{id},\"name\":\"New\"}}\n{{\"name\":\"C\"}}\n");

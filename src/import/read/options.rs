@@ -10,6 +10,7 @@ use crate::import::read::bounds::Bounds;
 use crate::import::read::cells::{DateOrder, DecimalSign};
 use crate::model::field::FieldTable;
 use crate::model::fold::comparable;
+use crate::model::value::ValueKind;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
 
 /// The maximum number of fields of `--match`.
@@ -57,6 +58,11 @@ impl ReadOptions {
         }
         if let Some(name) = self.matching.iter().find(|name| !has(&records, name)) {
             return Err(BadReading::UnknownMatch { name: name.clone() });
+        }
+        let mut links =
+            records.iter().flat_map(|table| &table.fields).filter(|field| matches!(field.kind, ValueKind::Links(_)));
+        if let Some(field) = links.find(|field| self.matching.contains(&field.column)) {
+            return Err(BadReading::MatchedLinks { name: field.column.clone() });
         }
         if self.matching.len() > MAX_FIELDS {
             return Err(BadReading::TooManyMatches);
@@ -106,6 +112,8 @@ pub enum BadReading {
         "--match {name}: conferences and journals have no field `{name}`; `medfeed template conferences` prints the known ones"
     )]
     UnknownMatch { name: String },
+    #[error("--match {name}: links to {name} do not identify a record; choose other fields, such as `name,year`")]
+    MatchedLinks { name: String },
     #[error("--match takes at most {MAX_FIELDS} fields")]
     TooManyMatches,
 }
@@ -236,12 +244,14 @@ mod tests {
             matching: matching.iter().map(|name| (*name).to_owned()).collect(),
             ..ReadOptions::default()
         };
-        let cases: [(&[&str], &[&str], &str); 9] = [
+        let cases: [(&[&str], &[&str], &str); 11] = [
             (&["Website=url", "Kind=type", "No=id", "Gone=deleted"], &["name"; 8], ""),
             (&[], &["name"; 9], "--match takes at most 8 fields"),
             (&["Website=link"], &[], "there is no field `link`"),
             // A field that only the second kind of records has.
             (&["Rank=sjr"], &["issn_print"], ""),
+            (&[], &["name", "organizations"], "--match organizations: links to organizations do not identify a record"),
+            (&[], &["tags"], "--match tags: links to tags do not identify a record"),
             (&[], &["category"], "conferences and journals have no field `category`"),
             (&["Web Site=url", "web-site=url"], &[], ""),
             (&["Web Site=url", "Title=name", "web-site=name"], &[], "`web-site` is already mapped to `url`"),

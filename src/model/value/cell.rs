@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// The separator of list items within a cell.
-const ITEM_SEPARATOR: &str = "; ";
+pub const ITEM_SEPARATOR: &str = "; ";
 
 pub(super) fn join_items<'a>(items: &[impl AsRef<str>]) -> Cow<'a, str> {
     let items: Vec<&str> = items.iter().map(AsRef::as_ref).collect();
