@@ -333,6 +333,32 @@ fn text_tables() {
         };
         check(name, &content, options, then);
     }
+        (
+            "journals.jsonl",
+            "{\"id\":1,\"name\":\"N\",\"organizations\":[{\"id\":2,\"name\":\"A\",\"abbv\":null,\"type\":null,\"url\":null,\
+             \"records\":3}],\"x\":1}\n"
+                .into(),
+            "--ignore-unknown",
+            Warned(
+                &[r#"{"id":1}"#, r#"{"id":2,"name":"A"}"#],
+                "the unknown fields `organizations.records`, `x` are ignored",
+            ),
+        ),
+        (
+            "organizations.jsonl",
+            "{\"id\":1,\"name\":\"N\",\"Website\":\"https://a.example\",\"url\":\"https://b.example\"}\n".into(),
+            "--map Website=url",
+            Refused("organizations.jsonl:1: url: appears twice, also as `Website`; remove one of them"),
+        ),
+        (
+            "conferences.csv",
+            "name,organizations\nA,ESMO\n".into(),
+            "--match organizations",
+            Refused(
+                "error: --match organizations: links to organizations do not identify a record; choose other fields, \
+                 such as `name,year`",
+            ),
+        ),
 }
 
 #[test]

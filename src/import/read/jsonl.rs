@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use crate::import::read::bounds::TooLarge;
 use crate::import::read::json::parse;
 use crate::import::read::options::ReadOptions;
-use crate::import::read::statement::{Statement, StatementReader, read_id};
+use crate::import::read::statement::{MAX_NAMES, Statement, StatementReader, ignore_name, read_id};
 use crate::import::read::tabular::{ignored_names_message, unknown_remedy};
 use crate::import::report::faults::{RowFaults, shortened};
 use crate::import::report::suggestions::did_you_mean;
@@ -60,9 +60,6 @@ struct UnknownNames<'a> {
     ignored_names: Vec<String>,
 }
 
-/// The maximum number of names that are stored.
-const MAX_NAMES: usize = 1_000;
-
 fn read_line<F: Fields>(
     text: &[u8],
     ignored: &[&str],
@@ -90,13 +87,7 @@ fn read_line<F: Fields>(
             return None;
         }
     };
-    for name in ["id", "deleted"] {
-        if members.iter().all(|(key, _)| key != name)
-            && let Some((key, _)) = members.iter_mut().find(|(key, _)| names.options.renamed(key) == Some(name))
-        {
-            *key = Cow::Borrowed(name);
-        }
-    }
+    let mapped = take_mapped::<F>(&mut members, names.options, faults);
     let id = match members.iter().find(|(key, _)| key == "id") {
         Some((_, value)) => Some(read_id(value, &"id", faults)),
         None if !names.options.matching.is_empty() => None,
@@ -108,17 +99,70 @@ fn read_line<F: Fields>(
     // Read a row without a valid id too, to report all of its faults.
     let edit = match members.iter().find(|(key, _)| key == "deleted") {
         Some((_, deleted)) => {
-            check_removal(deleted, &members, faults);
+            let keys = members.iter().map(|(key, _)| key).chain(mapped.iter().map(|member| &member.key));
+            check_removal(deleted, keys, faults);
             RowEdit::Remove
         }
         None => {
             members.retain(|(key, _)| key != "id" && !ignored.contains(&key.as_ref()));
             let mut statement = Box::new(Statement::new());
-            read_members(F::table(), &F::table().nodes, "", members, names, &mut statement.reader(faults));
+            let mut reader = statement.reader(faults);
+            if names.options.ignore_unknown {
+                reader.ignored_names = Some(&mut names.ignored_names);
+            }
+            read_members(F::table(), &F::table().nodes, "", members, &mut names.remedies, &mut reader);
+            for MappedMember { key, index, value } in mapped {
+                let name = &F::table().fields[index].name;
+                if reader.is_set(index) {
+                    reader.faults.push(name, appears_twice(&key));
+                } else {
+                    reader.read_json(index, value, name);
+                }
+            }
             RowEdit::Set(statement)
         }
     };
     Some((id.unwrap_or_default(), edit)).filter(|_| id != Some(None))
+}
+
+/// A member that `--map` assigns to a field.
+struct MappedMember<'m> {
+    key: Cow<'m, str>,
+    /// The index of the field in its table.
+    index: usize,
+    value: Json<'m>,
+}
+
+/// Applies `--map` to the members at the top level. Removes those that mean fields, and returns them. As in tables, a
+/// renamed member does not mean the field of its own name.
+fn take_mapped<'m, F: Fields>(
+    members: &mut JsonMembers<'m>,
+    options: &ReadOptions,
+    faults: &mut RowFaults<'_>,
+) -> Vec<MappedMember<'m>> {
+    let marker = |to: &str| ["id", "deleted"].into_iter().find(|name| *name == to);
+    let field = |to: &str| F::table().fields.iter().position(|field| field.column == to);
+    let is_known = |to: &str| marker(to).is_some() || field(to).is_some();
+    let renamed: Vec<_> = members.extract_if(.., |(key, _)| options.renamed(key).is_some_and(is_known)).collect();
+    let mut mapped = Vec::new();
+    for (key, value) in renamed {
+        let to = options.renamed(&key).unwrap_or_default();
+        if let Some(index) = field(to) {
+            mapped.push(MappedMember { key, index, value });
+        } else if let Some(name) = marker(to) {
+            if members.iter().any(|(own, _)| own == name) {
+                faults.push(&name, appears_twice(&key));
+            } else {
+                members.push((Cow::Borrowed(name), value));
+            }
+        }
+    }
+    mapped
+}
+
+/// The message for a field that another member sets too.
+fn appears_twice(key: &str) -> String {
+    format!("appears twice, also as `{}`; remove one of them", shortened(key))
 }
 
 /// Reads the members of the object at `path`, which is empty or ends with a dot. `nodes` are the allowed keys.
@@ -127,7 +171,7 @@ fn read_members(
     nodes: &[JsonNode],
     path: &str,
     members: JsonMembers<'_>,
-    names: &mut UnknownNames<'_>,
+    remedies: &mut HashMap<String, String>,
     reader: &mut StatementReader<'_, '_>,
 ) {
     // Keys usually follow the order of the table, so start at the last match.
@@ -135,14 +179,14 @@ fn read_members(
     for (key, value) in members {
         let found = nodes[next..].iter().chain(&nodes[..next]).position(|node| node.key == key);
         let Some(node) = found.map(|steps| (next + steps) % nodes.len()) else {
-            read_unknown(table, nodes, path, &key, value, names, reader);
+            read_unknown(table, nodes, path, &key, remedies, reader);
             continue;
         };
         next = node + 1;
         match (&nodes[node].content, value) {
             (NodeContent::Field(index), value) => reader.read_json(*index, value, &table.fields[*index].name),
             (NodeContent::Object(inner), Json::Object(members)) => {
-                read_members(table, inner, &format!("{path}{key}."), members, names, reader);
+                read_members(table, inner, &format!("{path}{key}."), members, remedies, reader);
             }
             (NodeContent::Object(inner), value) if value.is_empty() => set_null(inner, reader),
             (NodeContent::Object(_), other) => {
@@ -164,51 +208,38 @@ fn set_null(nodes: &[JsonNode], reader: &mut StatementReader<'_, '_>) {
 }
 
 /// Checks that a row with `deleted` has no other values.
-fn check_removal(deleted: &Json<'_>, members: &[(Cow<'_, str>, Json<'_>)], faults: &mut RowFaults<'_>) {
+fn check_removal<'k>(deleted: &Json<'_>, keys: impl Iterator<Item = &'k Cow<'k, str>>, faults: &mut RowFaults<'_>) {
     if *deleted != Json::Flag(true) {
         faults.push_value(&"deleted", &deleted.to_string(), "can only be true; to keep the row, leave `deleted` out");
         return;
     }
-    for (key, _) in members {
+    for key in keys {
         if !["id", "deleted", "changed_at"].contains(&key.as_ref()) {
-            faults.push(&key, "is not allowed together with `deleted`; remove one of them");
+            faults.push(key, "is not allowed together with `deleted`; remove one of them");
         }
     }
 }
 
-/// Handles an unknown member: applies `--map`, ignores the member, or reports it.
+/// Handles an unknown member: ignores it, or reports it.
 fn read_unknown(
     table: &FieldTable,
     nodes: &[JsonNode],
     path: &str,
     key: &str,
-    value: Json<'_>,
-    names: &mut UnknownNames<'_>,
+    remedies: &mut HashMap<String, String>,
     reader: &mut StatementReader<'_, '_>,
 ) {
-    let meant = if path.is_empty() { names.options.renamed(key) } else { None };
-    if let Some(index) = meant.and_then(|to| table.fields.iter().position(|field| field.column == to)) {
-        let name = &table.fields[index].name;
-        if reader.is_set(index) {
-            reader.faults.push(name, format!("appears twice, also as `{}`; remove one of them", shortened(key)));
-        } else {
-            reader.read_json(index, value, name);
-        }
-        return;
-    }
     let full = format!("{path}{key}");
-    if names.options.ignore_unknown {
-        if names.ignored_names.len() < MAX_NAMES && !names.ignored_names.contains(&full) {
-            names.ignored_names.push(full);
-        }
+    if let Some(ignored) = reader.ignored_names.as_deref_mut() {
+        ignore_name(ignored, full);
         return;
     }
-    let message = match names.remedies.get(&full) {
+    let message = match remedies.get(&full) {
         Some(message) => message.clone(),
         None => {
             let message = unknown(table, nodes, path, key, reader.faults);
-            if names.remedies.len() < MAX_NAMES {
-                names.remedies.insert(full.clone(), message.clone());
+            if remedies.len() < MAX_NAMES {
+                remedies.insert(full.clone(), message.clone());
             }
             message
         }
@@ -267,7 +298,7 @@ mod tests {
     use crate::import::read::bounds::Bounds;
     use crate::import::report::faults::BadRows;
     use crate::import::rows::ImportRow;
-    use crate::model::{ConferenceFields, JournalFields, TagFields};
+    use crate::model::{ConferenceFields, JournalFields, OrganizationFields, TagFields};
 
     /// Returns the rows in a short form, and then the faults.
     fn read<F: Fields>(content: &[u8]) -> String {
@@ -275,17 +306,14 @@ mod tests {
     }
 
     fn read_within<F: Fields>(content: &[u8], bounds: Bounds) -> String {
+        read_as::<F>(content, &ReadOptions { bounds, ..ReadOptions::default() })
+    }
+
+    fn read_as<F: Fields>(content: &[u8], options: &ReadOptions) -> String {
         let (mut rows, mut bad) = (Vec::<ImportRow<F>>::new(), BadRows::default());
-        let (file, ignored) = ("f".into(), &["updated_at"]);
-        let (options, mut warnings) = (ReadOptions { bounds, ..ReadOptions::default() }, Vec::new());
-        let mut read = FileRows {
-            file: &file,
-            options: &options,
-            ignored,
-            rows: &mut rows,
-            bad: &mut bad,
-            warnings: &mut warnings,
-        };
+        let (file, ignored, mut warnings) = ("f".into(), &["updated_at"], Vec::new());
+        let mut read =
+            FileRows { file: &file, options, ignored, rows: &mut rows, bad: &mut bad, warnings: &mut warnings };
         read_jsonl(content, &mut read).unwrap();
         let mut shown = String::new();
         for row in &rows {
@@ -378,6 +406,56 @@ mod tests {
         for (line, expected) in cases {
             let shown = read::<ConferenceFields>(line.as_bytes());
             assert!(shown.contains(expected), "{line}: {shown}");
+        }
+    }
+
+    #[test]
+    fn members_are_renamed_before_they_mean_a_field() {
+        let twice = |key: &str| format!("1! name=\"N\" url=\"a\"\nf:1: url: appears twice, also as `{key}`");
+        let cases = [
+            ("Website=url", r#"{"id":1,"name":"N","Website":"a"}"#, "1 name=\"N\" url=\"a\"\n".to_owned()),
+            ("Website=url", r#"{"id":1,"name":"N","Website":"b","url":"a"}"#, twice("Website")),
+            ("Website=url", r#"{"id":1,"name":"N","url":"a","Website":"b"}"#, twice("Website")),
+            ("Website=url Web=url", r#"{"id":1,"name":"N","Website":"a","Web":"b"}"#, twice("Web")),
+            ("name=abbv", r#"{"id":1,"name":"N"}"#, "1 abbv=\"N\"\n".to_owned()),
+            ("name=abbv Title=name", r#"{"id":1,"name":"A","Title":"N"}"#, "1 name=\"N\" abbv=\"A\"\n".to_owned()),
+            ("name=abbv Title=name", r#"{"id":1,"Title":"N","name":"A"}"#, "1 name=\"N\" abbv=\"A\"\n".to_owned()),
+            ("Nr=id", r#"{"Nr":1,"name":"N"}"#, "1 name=\"N\"\n".to_owned()),
+            ("Nr=id", r#"{"id":1,"Nr":2}"#, "1! \nf:1: id: appears twice, also as `Nr`".to_owned()),
+            ("Nr=id No=id", r#"{"Nr":1,"No":2}"#, "1! \nf:1: id: appears twice, also as `No`".to_owned()),
+            ("id=name Nr=id", r#"{"id":"N","Nr":1}"#, "1 name=\"N\"\n".to_owned()),
+            ("id=name", r#"{"id":"N"}"#, "f:1: id: is missing".to_owned()),
+            ("Gone=deleted", r#"{"id":1,"Gone":true}"#, "1 removed\n".to_owned()),
+            (
+                "Gone=deleted Title=name",
+                r#"{"id":1,"Gone":true,"Title":"N"}"#,
+                "1! removed\nf:1: Title: is not allowed together with `deleted`".to_owned(),
+            ),
+            // A field that organizations do not have.
+            ("name=sjr", r#"{"id":1,"name":"N"}"#, "1 name=\"N\"\n".to_owned()),
+        ];
+        for (renames, line, expected) in cases {
+            let renames = renames.split(' ').map(|rename| rename.parse().unwrap()).collect();
+            let shown =
+                read_as::<OrganizationFields>(line.as_bytes(), &ReadOptions { renames, ..ReadOptions::default() });
+            assert!(
+                shown.starts_with(&expected) && shown.contains("f:1:") == expected.contains("f:1:"),
+                "{line}: {shown}"
+            );
+        }
+        // Only members at the top level are renamed, and they may mean a nested field.
+        let renames = vec!["oral=formats_oral".parse().unwrap()];
+        let options = ReadOptions { renames, ..ReadOptions::default() };
+        let cases = [
+            (r#"{"id":1,"oral":true}"#, "1 formats.oral=true\n"),
+            (r#"{"id":1,"oral":true,"formats":{"poster":true}}"#, "1 formats.oral=true formats.poster=true\n"),
+            (
+                r#"{"id":1,"oral":true,"formats":{"oral":false}}"#,
+                "1! formats.oral=false\nf:1: formats.oral: appears twice, also as `oral`; remove one of them",
+            ),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(read_as::<ConferenceFields>(line.as_bytes(), &options), expected, "{line}");
         }
     }
 

@@ -59,6 +59,7 @@ impl<F: Fields> Statement<F> {
             values: self.fields.values_mut(),
             is_set: &mut self.is_set,
             links: &mut self.links,
+            ignored_names: None,
             faults,
         }
     }
@@ -76,7 +77,19 @@ pub(in crate::import) struct StatementReader<'a, 'f> {
     values: Vec<&'a mut dyn FieldValue>,
     is_set: &'a mut [bool],
     links: &'a mut Vec<LinkList>,
+    /// The unknown members that were ignored. `None` if they are faults.
+    pub ignored_names: Option<&'a mut Vec<String>>,
     pub faults: &'a mut RowFaults<'f>,
+}
+
+/// The maximum number of unknown names that are stored.
+pub(in crate::import) const MAX_NAMES: usize = 1_000;
+
+/// Records an unknown member that is ignored.
+pub(in crate::import) fn ignore_name(ignored: &mut Vec<String>, name: String) {
+    if ignored.len() < MAX_NAMES && !ignored.contains(&name) {
+        ignored.push(name);
+    }
 }
 
 impl StatementReader<'_, '_> {
@@ -120,7 +133,8 @@ impl StatementReader<'_, '_> {
 
     fn read(&mut self, index: usize, name: &dyn Display, read: impl FnOnce(&mut dyn FieldValue, &mut dyn ValueReader)) {
         let before = self.faults.total();
-        read(self.values[index], &mut FieldReader { name, links: self.links, faults: self.faults });
+        let ignored_names = self.ignored_names.as_deref_mut();
+        read(self.values[index], &mut FieldReader { name, links: self.links, ignored_names, faults: self.faults });
         self.is_set[index] = self.faults.total() == before;
     }
 }
@@ -129,6 +143,7 @@ impl StatementReader<'_, '_> {
 struct FieldReader<'a, 'f> {
     name: &'a dyn Display,
     links: &'a mut Vec<LinkList>,
+    ignored_names: Option<&'a mut Vec<String>>,
     faults: &'a mut RowFaults<'f>,
 }
 
@@ -138,9 +153,12 @@ impl ValueReader for FieldReader<'_, '_> {
     }
 
     fn links(&mut self, kind: ReferenceKind, items: Vec<Json<'_>>) {
+        let ignored = self.ignored_names.as_deref_mut();
         self.links.extend(match kind {
-            ReferenceKind::Organization => read_links(items, self.name, self.faults).map(LinkList::Organizations),
-            ReferenceKind::Tag => read_links(items, self.name, self.faults).map(LinkList::Tags),
+            ReferenceKind::Organization => {
+                read_links(items, self.name, ignored, self.faults).map(LinkList::Organizations)
+            }
+            ReferenceKind::Tag => read_links(items, self.name, ignored, self.faults).map(LinkList::Tags),
         });
     }
 }
@@ -149,12 +167,13 @@ impl ValueReader for FieldReader<'_, '_> {
 fn read_links<F: ReferenceFields>(
     items: Vec<Json<'_>>,
     field: &dyn Display,
+    mut ignored: Option<&mut Vec<String>>,
     faults: &mut RowFaults<'_>,
 ) -> Option<Vec<RecordLink<F>>> {
     let before = faults.total();
     let read = items.into_iter().filter_map(|item| match item {
         Json::Text(text) if !text.is_empty() => Some(RecordLink::Label(text.into_owned())),
-        Json::Object(members) => read_object(members, field, faults).map(RecordLink::Object),
+        Json::Object(members) => read_object(members, field, ignored.as_deref_mut(), faults).map(RecordLink::Object),
         Json::Whole(number) if Id::try_from(number).is_ok() => Id::try_from(number).ok().map(RecordLink::Id),
         other => {
             let message = format!("is not a valid {}; write its id, its name or the full object", F::KIND);
@@ -166,10 +185,12 @@ fn read_links<F: ReferenceFields>(
     (faults.total() == before).then_some(links)
 }
 
-/// Reads a full object in a list of links. It must have exactly the members of its kind.
+/// Reads a full object in a list of links. It must have all members of its kind. Unknown members are added to
+/// `ignored`; if it is `None`, they are faults.
 fn read_object<F: ReferenceFields>(
     members: JsonMembers<'_>,
     field: &dyn Display,
+    mut ignored: Option<&mut Vec<String>>,
     faults: &mut RowFaults<'_>,
 ) -> Option<Curated<F>> {
     let before = faults.total();
@@ -183,10 +204,13 @@ fn read_object<F: ReferenceFields>(
         match known.iter().position(|name| *name == key) {
             Some(0) => id = read_id(&value, &path, reader.faults),
             Some(position) => reader.read_json(position - 1, value, &path),
-            None => {
-                let remedy = did_you_mean(&key, &known, reader.faults);
-                reader.faults.push(&path, format!("unknown member `{}`; {remedy}", shortened(&key)));
-            }
+            None => match ignored.as_deref_mut() {
+                Some(ignored) => ignore_name(ignored, path.to_string()),
+                None => {
+                    let remedy = did_you_mean(&key, &known, reader.faults);
+                    reader.faults.push(&path, format!("unknown member `{}`; {remedy}", shortened(&key)));
+                }
+            },
         }
     }
     for name in &missing {
