@@ -1,7 +1,7 @@
 //! Words that licenses and filters compare exactly. With two spellings of a word, they miss some of its records.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::edit_distance::{Budget, CountedText, MAX_BYTES};
 use super::rule::{Hit, RowLocation};
@@ -32,6 +32,13 @@ pub(in crate::import) struct Vocabulary {
     pub of_scope: fn(&Scope) -> Option<&BTreeSet<String>>,
 }
 
+impl Vocabulary {
+    /// Returns true if the word is always right.
+    fn knows(&self, word: &str) -> bool {
+        self.known.iter().any(|words| words.contains(&word))
+    }
+}
+
 /// The occurrences of a word.
 #[derive(Debug, Default)]
 struct WordUses {
@@ -39,6 +46,8 @@ struct WordUses {
     new: usize,
     /// The number of stored rows that have it before the import.
     stored: usize,
+    /// The number of them that keep it.
+    kept: usize,
     /// The first imported row that adds it, otherwise a stored row.
     first: Option<RowLocation>,
     /// The stored rows that lose it in the import, or that count as new.
@@ -46,8 +55,9 @@ struct WordUses {
 }
 
 impl WordUses {
+    /// The number of rows that have it after the import.
     fn total(&self) -> usize {
-        self.new + self.stored
+        self.new + self.kept
     }
 }
 
@@ -122,8 +132,9 @@ impl Spellings {
     pub fn add_stored(&mut self, counts: Vec<WordCount>, all: bool) {
         for WordCount { word, records, record } in counts {
             let uses = self.uses(&word);
-            let lost = if all { uses.lost_by.len() } else { 0 };
-            uses.stored = usize::try_from(records).unwrap_or(usize::MAX).saturating_sub(lost);
+            let records = usize::try_from(records).unwrap_or(usize::MAX);
+            uses.kept = records.saturating_sub(uses.lost_by.len());
+            uses.stored = if all { uses.kept } else { records };
             if uses.new == 0
                 && let Some(id) = record.filter(|id| !uses.lost_by.contains(&id.get()))
             {
@@ -140,11 +151,14 @@ impl Spellings {
     /// Checks all words if `all` is set. Otherwise it checks the words of the import, and stored words that they prove
     /// wrong.
     pub fn check(&mut self, licenses: &[License], all: bool, budget: &mut Budget) -> Vec<WordFault> {
-        self.seen.retain(|_, uses| uses.total() > 0);
-        let checker = WordChecker::new(self, licenses, all);
+        let had = self.seen.iter().filter(|(_, uses)| uses.stored > 0);
+        let had: HashSet<String> = had.map(|(word, _)| (self.vocabulary.comparable)(word)).collect();
+        // A word that the import removes from all rows corrects no other word, unless it is known to be right.
+        self.seen.retain(|word, uses| uses.total() > 0 || uses.stored > 0 && self.vocabulary.knows(word));
+        let checker = WordChecker::new(self, licenses, all, had);
         // Check the imported words first: they are more likely wrong, and the time is limited.
         let (new, stored): (Vec<_>, Vec<_>) = self.seen.iter().partition(|(_, uses)| uses.new > 0);
-        let stored = stored.into_iter().filter(|(_, uses)| all || uses.stored > uses.lost_by.len());
+        let stored = stored.into_iter().filter(|(_, uses)| uses.kept > 0);
         let words = new.into_iter().chain(stored).filter(|(word, _)| !is_placeholder(self.vocabulary.field, word));
         let faults = words.filter_map(|(word, uses)| {
             let (rule, message) = checker.find_fault(word, uses, budget)?;
@@ -165,7 +179,8 @@ struct WordChecker<'a> {
     restricted: Vec<&'a str>,
     /// Whether stored words are checked too.
     all: bool,
-    has_stored: bool,
+    /// The comparable forms of the words of the database before the import.
+    had: HashSet<String>,
     /// The best of the seen and licensed words of each comparable form.
     best: HashMap<String, Candidate<'a>>,
     /// The known words of the vocabulary, by comparable form.
@@ -187,7 +202,7 @@ struct ComparableForm<'a> {
 }
 
 impl<'a> WordChecker<'a> {
-    fn new(spellings: &'a Spellings, licenses: &'a [License], all: bool) -> WordChecker<'a> {
+    fn new(spellings: &'a Spellings, licenses: &'a [License], all: bool, had: HashSet<String>) -> WordChecker<'a> {
         let Spellings { vocabulary, seen } = spellings;
         let known: HashMap<String, &str> =
             vocabulary.known.iter().copied().flatten().map(|word| ((vocabulary.comparable)(word), *word)).collect();
@@ -205,7 +220,7 @@ impl<'a> WordChecker<'a> {
             seen,
             restricted,
             all,
-            has_stored: seen.values().any(|uses| uses.stored > 0),
+            had,
             best: HashMap::new(),
             forms: Vec::new(),
             mostly_known: false,
@@ -238,13 +253,10 @@ impl<'a> WordChecker<'a> {
     }
 
     fn candidate(&self, word: &'a str) -> Candidate<'a> {
-        let (stored, total) = self.seen.get(word).map_or((false, 0), |uses| (uses.stored > 0, uses.total()));
-        let rank = (
-            self.licensed.contains_key(word),
-            stored && !self.all,
-            total,
-            self.vocabulary.known.iter().any(|words| words.contains(&word)),
-        );
+        let is_known = self.vocabulary.knows(word);
+        let is_stored = |uses: &WordUses| uses.kept > 0 || uses.stored > 0 && is_known;
+        let (stored, total) = self.seen.get(word).map_or((false, 0), |uses| (is_stored(uses), uses.total()));
+        let rank = (self.licensed.contains_key(word), stored && !self.all, total, is_known);
         Candidate { word, rank }
     }
 
@@ -289,7 +301,7 @@ impl<'a> WordChecker<'a> {
         // An empty database allows no comparison. Countries are compared with the known ones.
         let is_unexpected = match self.vocabulary.separators {
             [] => self.mostly_known && concerns_import(word),
-            _ => is_new && self.has_stored,
+            _ => is_new && !self.had.is_empty() && !self.had.contains(&key),
         };
         if !is_unexpected {
             return None;
@@ -393,6 +405,6 @@ impl<'a> WordChecker<'a> {
 
 /// Formats the number of rows with the word.
 fn rows(uses: &WordUses) -> String {
-    let count = if uses.new > 0 { uses.new } else { uses.stored };
+    let count = if uses.new > 0 { uses.new } else { uses.kept };
     if count == 1 { " (1 row)".to_owned() } else { format!(" ({count} rows, the first is here)") }
 }

@@ -181,6 +181,31 @@ fn the_rarer_word_of_a_database_is_reported() {
 }
 
 #[test]
+fn a_word_that_the_import_removes_corrects_no_other_word() {
+    let rows = |area: &str, ids: std::ops::RangeInclusive<u64>| -> String {
+        ids.map(|id| format!("{id},C{id},{area}\n")).collect()
+    };
+    let cases = [
+        (rows("haematology", 50..=54), rows("Hematology", 50..=54), vec![]),
+        (rows("haematology", 50..=54), rows("Hematology", 50..=60), vec![]),
+        // Not a known area, but no new one either.
+        (rows("balneology", 50..=54), rows("Balneology", 50..=54), vec![]),
+        (rows("Balneology", 50..=54), rows("Balneology", 50..=52) + &rows("Phoniatrics", 53..=54), vec!["Phoniatrics"]),
+        // Some rows keep the stored word.
+        (rows("haematology", 50..=54), rows("Hematology", 50..=52), vec!["Hematology"]),
+        (rows("Balneologgy", 50..=52), rows("Balneology", 51..=53), vec!["Balneology", "Balneologgy"]),
+        // The removed word is known to be right.
+        (rows("Hematology", 50..=54), rows("haematology", 50..=54), vec!["haematology"]),
+        (rows("Hematology", 50..=61), rows("Hematolgy", 50..=61), vec!["Hematolgy"]),
+    ];
+    for (stored, imported, expected) in cases {
+        let warnings = warnings_after(&mut sample_database(), "id,name,therapy_areas", &[&stored, &imported]);
+        let words: Vec<_> = warnings.iter().filter_map(|warning| warning.split('`').nth(1)).collect();
+        assert_eq!(words, expected, "{stored}{imported}: {warnings:?}");
+    }
+}
+
+#[test]
 fn a_new_word_of_a_stored_record_is_compared_with_those_of_the_database() {
     let stored = "50,A,Balneology\n51,B,Balneology\n52,C,Oncology";
     let warnings = warnings_after(&mut sample_database(), "id,name,therapy_areas", &[stored, "52,C,Balneologgy"]);
