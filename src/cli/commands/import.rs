@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::cli::shared::change::{Changes, ChangesJson};
 use crate::cli::shared::common::{Common, require_folder};
 use crate::cli::shared::output::{confirm, counted, note, warn};
-use crate::cli::shared::read_args::ReadArgs;
+use crate::cli::shared::read_args::{ReadArgs, read_rows};
 use crate::import::lint::name_index::{all_names, has_names};
 use crate::import::{
     self, AssignedId, Finding, FindingGroup, ImportRows, MergeOptions, Merged, Refusal, Source, group,
@@ -82,6 +82,7 @@ const MAX_ROUNDS: usize = 3;
 pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<ExitCode> {
     let progress = ImportProgress::new(common);
     let sources = args.read.find_sources()?;
+    let reading = args.read.options()?;
     let options =
         MergeOptions { replace: args.replace, allow_removals: args.allow_removals, ..MergeOptions::default() };
     let mut accepted: Option<Vec<Finding>> = None;
@@ -89,7 +90,7 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
     let (merged, outcome, changes) = loop {
         round += 1;
         progress.begin(&sources);
-        let rows = args.read.read(&sources, &mut |bytes| progress.bar.inc(bytes))?;
+        let rows = read_rows(&sources, &reading, &mut |bytes| progress.bar.inc(bytes))?;
         let under_lock = if round > MAX_ROUNDS { Some(lock(common, &progress)?) } else { None };
         progress.step("checking the rows");
         let (content, merged) = match &under_lock {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::cli::commands::import::{merge_unlocked, refuse};
 use crate::cli::shared::common::Common;
 use crate::cli::shared::output::counted;
-use crate::cli::shared::read_args::ReadArgs;
+use crate::cli::shared::read_args::{ReadArgs, read_rows};
 use crate::import::lint::{Extent, lint_database};
 use crate::import::{self, Finding, MergeOptions};
 
@@ -30,7 +30,7 @@ pub(in crate::cli) fn run(common: &Common, args: &LintArgs) -> anyhow::Result<Ex
         lint_database(common.open_follower()?.newest())?
     } else {
         let sources = args.read.find_sources()?;
-        let rows = args.read.read(&sources, &mut |_| {})?;
+        let rows = read_rows(&sources, &args.read.options()?, &mut |_| {})?;
         // The files are merged with the database as in an import, but nothing is written. Removals do not matter here.
         let options = MergeOptions { extent: Extent::All, allow_removals: Some(u64::MAX), ..MergeOptions::default() };
         match merge_unlocked(common, rows, &options)?.1 {

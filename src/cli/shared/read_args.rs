@@ -61,14 +61,13 @@ impl ReadArgs {
         Ok(Source::find(&self.paths, options)?)
     }
 
-    /// Reads all rows of the files. `progress` gets the number of bytes of each read. Merging reports errors in the
-    /// rows.
-    pub fn read(&self, sources: &[Source], progress: &mut dyn FnMut(u64)) -> anyhow::Result<ImportRows> {
+    /// Returns the options for reading. Reads the file of `--map-file`, which may be a pipe.
+    pub fn options(&self) -> anyhow::Result<ReadOptions> {
         let mut renames = self.renames.clone();
         if let Some(path) = &self.map_file {
             renames.extend(read_renames(path)?);
         }
-        let reading = ReadOptions {
+        let options = ReadOptions {
             matching: self.matching.iter().map(|name| name.trim().to_owned()).collect(),
             dates: self.dates,
             decimal: self.decimal,
@@ -78,11 +77,20 @@ impl ReadArgs {
             all_faults: self.all_faults,
             ..ReadOptions::default()
         };
-        reading.check()?;
-        let rows = import::read_sources(sources, &reading, progress)?;
-        reading.check_renames_used()?;
-        Ok(rows)
+        options.check()?;
+        Ok(options)
     }
+}
+
+/// Reads all rows of the files. `progress` gets the number of bytes of each read. Merging reports errors in the rows.
+pub(in crate::cli) fn read_rows(
+    sources: &[Source],
+    options: &ReadOptions,
+    progress: &mut dyn FnMut(u64),
+) -> anyhow::Result<ImportRows> {
+    let rows = import::read_sources(sources, options, progress)?;
+    options.check_renames_used()?;
+    Ok(rows)
 }
 
 /// The heading of bounds in the help.
