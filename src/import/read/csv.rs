@@ -6,7 +6,7 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 
 use crate::import::read::bounds::TooLarge;
 use crate::import::read::quoting::CsvReader;
-use crate::import::read::tabular::{TableCell, TableReader, column_names, is_same_column};
+use crate::import::read::tabular::{TableCell, TableReader, is_same_column, known_columns};
 use crate::import::read::utf16::DAMAGED;
 use crate::import::rows::FileRows;
 use crate::model::Fields;
@@ -123,11 +123,11 @@ impl CsvLayout {
         if hint == b"sep=\t" || hint == b"sep=\t\r" {
             return CsvLayout { separator: b'\t', begins_at: beginning.len().min(first.len() + 1), first_line: 2 };
         }
-        let names = column_names::<F>();
+        let names = known_columns::<F>(rows.ignored);
         let is_known = |cell: &str| {
             let cell = cell.trim().trim_matches('"');
             let meant = rows.options.renamed(cell).unwrap_or(cell);
-            names.iter().chain(&["deleted"]).chain(rows.ignored).any(|name| is_same_column(name, meant))
+            names.iter().any(|name| is_same_column(name, meant))
         };
         const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
         let mut best = (0, b',');

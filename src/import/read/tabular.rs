@@ -137,7 +137,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         let bounds = &self.rows.options.bounds;
         match &mut self.header {
             HeaderState::Searching(above) => {
-                let names = column_names::<F>();
+                let names = known_columns::<F>(self.rows.ignored);
                 let options = self.rows.options;
                 let meant = |cell: &TableCell<'_>| options.renamed(&cell.text).map(str::to_owned);
                 let is_column = |column: &str, cell: &TableCell<'_>| match meant(cell) {
@@ -252,7 +252,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         let HeaderState::Searching(above) = std::mem::replace(&mut self.header, HeaderState::Found(None)) else {
             return ControlFlow::Break(());
         };
-        let names = column_names::<F>();
+        let names = known_columns::<F>(self.rows.ignored);
         let known =
             |cells: &[String]| cells.iter().filter(|cell| names.iter().any(|name| is_same_column(name, cell))).count();
         // In reverse, since `max_by_key` returns the last maximum.
@@ -280,9 +280,14 @@ pub(in crate::import) fn ignored_names_message(what: &str, names: &[String]) -> 
     )
 }
 
-/// Returns the names of the columns that a table may have.
-pub(in crate::import) fn column_names<F: Fields>() -> Vec<&'static str> {
+/// Returns the names of the columns with values.
+fn column_names<F: Fields>() -> Vec<&'static str> {
     std::iter::once("id").chain(F::table().fields.iter().map(|field| &*field.column)).collect()
+}
+
+/// Returns the names of the columns that a table may have, including those that are ignored.
+pub(in crate::import) fn known_columns<F: Fields>(ignored: &[&'static str]) -> Vec<&'static str> {
+    column_names::<F>().into_iter().chain(["deleted"]).chain(ignored.iter().copied()).collect()
 }
 
 /// Returns true if a header cell names the column. Case, blanks, `_`, `-` and `.` are ignored.
