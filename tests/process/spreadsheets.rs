@@ -158,6 +158,24 @@ fn text_tables() {
             Warned(&[ESMO], "organizations.csv:3: the rows above the header (line 1) are ignored"),
         ),
         (
+            "rows.txt",
+            "\u{feff}{\"id\":1,\"name\":\"ESMO\",\"url\":\"https://esmo.org\"}\n".into(),
+            "--dataset organizations",
+            Stored(&[ESMO]),
+        ),
+        (
+            org,
+            "Removed in 2026\nid,deleted\n1,TRUE\n".into(),
+            "",
+            Warned(&[], "organizations.csv:2: the rows above the header (line 1) are ignored"),
+        ),
+        (
+            "journals.csv",
+            "A title,\nid,updated_at\n1,x\n".into(),
+            "",
+            Refused("journals.csv:3: name: is required; give a text"),
+        ),
+        (
             org,
             "id,name\n1,ESMO\nTotal,1\n".into(),
             "",
@@ -315,24 +333,6 @@ fn text_tables() {
             "--ignore-unknown",
             Warned(&[r#"{"id":1}"#, r#"{"id":2}"#], "the unknown fields `x`, `y` are ignored"),
         ),
-    ];
-    for (name, content, options, then) in cases {
-        let expected;
-        let then = match then {
-            Refused(line) => {
-                expected = match line {
-                    "organizations.csv:2: name: NOT_UTF8" => {
-                        format!("organizations.csv:2: name: `Soci\u{fffd}t\u{fffd}` - {NOT_UTF8}")
-                    }
-                    "organizations.csv:1: NOT_UTF8" => format!("organizations.csv:1: {NOT_UTF8}"),
-                    line => line.to_owned(),
-                };
-                Refused(&expected)
-            }
-            then => then,
-        };
-        check(name, &content, options, then);
-    }
         (
             "journals.jsonl",
             "{\"id\":1,\"name\":\"N\",\"organizations\":[{\"id\":2,\"name\":\"A\",\"abbv\":null,\"type\":null,\"url\":null,\
@@ -359,6 +359,24 @@ fn text_tables() {
                  such as `name,year`",
             ),
         ),
+    ];
+    for (name, content, options, then) in cases {
+        let expected;
+        let then = match then {
+            Refused(line) => {
+                expected = match line {
+                    "organizations.csv:2: name: NOT_UTF8" => {
+                        format!("organizations.csv:2: name: `Soci\u{fffd}t\u{fffd}` - {NOT_UTF8}")
+                    }
+                    "organizations.csv:1: NOT_UTF8" => format!("organizations.csv:1: {NOT_UTF8}"),
+                    line => line.to_owned(),
+                };
+                Refused(&expected)
+            }
+            then => then,
+        };
+        check(name, &content, options, then);
+    }
 }
 
 #[test]

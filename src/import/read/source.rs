@@ -291,10 +291,11 @@ impl Source {
         }
         let looks_like_json = first.trim_ascii_start().starts_with(b"{");
         let format = self.format.unwrap_or(if looks_like_json { FileFormat::Jsonl } else { FileFormat::Csv });
-        Ok(SourceContent::Text(format, Box::new(as_utf8(&first, content)?)))
+        Ok(SourceContent::Text(format, Box::new(text)))
     }
 }
 
+        let (first, text) = peek::<{ OLE_MAGIC.len() }, _>(as_utf8(&first, content)?)?;
 /// The content of a source.
 pub(in crate::import) enum SourceContent<'p> {
     /// Text in this format, which is never [`FileFormat::Xlsx`].
@@ -441,6 +442,10 @@ mod tests {
             ("a/b.c/journals.csv", Some((Some(RowKind::Journals), FileFormat::Csv))),
             ("tags.csv.gz", Some((Some(RowKind::Tags), FileFormat::Csv))),
             ("organizations.jsonl.gz", Some((Some(RowKind::Organizations), FileFormat::Jsonl))),
+    fn utf_16(text: &str) -> Vec<u8> {
+        format!("\u{feff}{text}").encode_utf16().flat_map(u16::to_le_bytes).collect()
+    }
+
             ("conferences.json", None),
             ("conferences.gz", None),
             ("conferences", None),
@@ -509,9 +514,8 @@ mod tests {
     fn content_is_decompressed_and_loses_its_mark() {
         let two_members = [gzip("\u{feff}a"), gzip("b")].concat();
         let cut = gzip("hello hello hello")[..20].to_vec();
-        let utf_16: Vec<u8> = "\u{feff}aé".encode_utf16().flat_map(u16::to_le_bytes).collect();
         let cases: [(&str, Vec<u8>, Option<&str>); 10] = [
-            ("tags.csv", utf_16, Some("aé")),
+            ("tags.csv", utf_16("aé"), Some("aé")),
             ("tags.csv", b"<html>".to_vec(), None),
             ("tags.csv", b"ab".to_vec(), Some("ab")),
             ("tags.csv", "\u{feff}ab".into(), Some("ab")),
@@ -547,6 +551,23 @@ mod tests {
             (gzip(&"\0".repeat(1 << 24)), 1 << 20, "has more than 1048576 bytes"),
             (damaged.clone(), 3, "has more than 3 bytes"),
             (damaged, 5, "it is damaged gzip"),
+    #[test]
+    fn the_content_shows_the_format_behind_its_mark() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rows.txt");
+        for (text, expected) in [("{}", Some(FileFormat::Jsonl)), ("id", Some(FileFormat::Csv)), ("<html>", None)] {
+            for stored in [text.into(), format!("\u{feff}{text}").into(), utf_16(text)] {
+                fs::write(&path, stored).unwrap();
+                let options = SourceOptions { kind: Some(RowKind::Tags), format: None };
+                let found = match Source::from_file(&path, options).unwrap().open(u64::MAX, &mut |_| {}) {
+                    Ok(SourceContent::Text(format, _)) => Some(format),
+                    _ => None,
+                };
+                assert_eq!(found, expected, "{text}");
+            }
+        }
+    }
+
             (vec![], 0, ""),
         ];
         let folder = tempfile::tempdir().unwrap();
