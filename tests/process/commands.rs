@@ -199,7 +199,8 @@ fn imports_and_exports() {
     site.write("few/conferences.jsonl", conferences_of_version(3, 0));
     site.write("unknown/rows.jsonl", "{}\n");
     site.write("same/conferences.jsonl", conferences_of_version(40, 0));
-    for name in ["lines/journals.jsonl.gz", "rows/tags.csv.gz"] {
+    let others = ["other/conferences.ndjson", "tabs/tags.tsv", "macros/medfeed.xlsm", "capitals/Journals.JSONL"];
+    for name in ["lines/journals.jsonl.gz", "rows/tags.csv.gz"].into_iter().chain(others) {
         site.write(name, "");
     }
     check_cases(
@@ -248,6 +249,12 @@ fn imports_and_exports() {
             ("export lines", 1, OnErr, "lines/journals.jsonl.gz exists already"),
             ("export lines --format csv", 1, OnErr, "would import every row twice"),
             ("export rows --format csv", 1, OnErr, "rows/tags.csv.gz exists already"),
+            ("export other", 1, OnErr, "other/conferences.ndjson exists already"),
+            ("export tabs", 1, OnErr, "tabs/tags.tsv exists already"),
+            ("export tabs --format xlsx", 1, OnErr, "tabs/tags.tsv exists already"),
+            ("export macros --format xlsx", 1, OnErr, "macros/medfeed.xlsm exists already"),
+            ("export capitals", 1, OnErr, "capitals/Journals.JSONL exists already"),
+            ("export capitals/book.xlsx", 0, Out, "capitals/book.xlsx: 40 rows"),
             ("export table --format csv --json", 0, Out, "\"rows\":40"),
             ("export conferences.jsonl", 1, OnErr, "conferences.jsonl"),
             ("export book.xlsx --format csv", 1, OnErr, "is the name of a workbook"),

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::cli::shared::common::Common;
 use crate::cli::shared::sheets::WorkbookWriter;
+use crate::import::Source;
 use crate::import::read::source::WORKBOOK_STEM;
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, RecordFields, TagFields, flat, json};
@@ -113,6 +114,11 @@ impl ExportTarget {
         }
         Ok(target)
     }
+
+    /// The path of a text file.
+    fn text_file(&self, stem: &str) -> PathBuf {
+        self.folder.join(format!("{stem}.{}", self.format.ending()))
+    }
 }
 
 /// The permissions of the database file, which exported files get too.
@@ -157,24 +163,25 @@ impl FilePermissions {
     }
 }
 
-/// Refuses a folder with files of another format: an import of the folder would read every row twice.
+/// Refuses a folder with other files that an import of the folder reads: it would read every row twice.
 fn refuse_other_files(target: &ExportTarget) -> anyhow::Result<()> {
-    let stems = [ConferenceFields::STEM, JournalFields::STEM, OrganizationFields::STEM, TagFields::STEM];
-    let names = stems.iter().flat_map(|stem| {
-        ["jsonl", "csv", "xlsx", "jsonl.gz", "csv.gz"]
-            .into_iter()
-            .filter(|ending| target.format == ExportFileFormat::Xlsx || *ending != target.format.ending())
-            .map(move |ending| format!("{stem}.{ending}"))
-    });
-    let workbook = (target.format != ExportFileFormat::Xlsx).then(|| format!("{WORKBOOK_STEM}.xlsx"));
-    for name in names.chain(workbook) {
-        let path = target.folder.join(name);
-        if path.exists() {
-            bail!(
-                "{} exists already; with it, the folder would import every row twice. Remove it, or choose another folder",
-                path.display()
-            );
+    let written = match target.format {
+        ExportFileFormat::Xlsx => vec![target.workbook.clone()],
+        ExportFileFormat::Jsonl | ExportFileFormat::Csv => {
+            let stems = [ConferenceFields::STEM, JournalFields::STEM, OrganizationFields::STEM, TagFields::STEM];
+            stems.map(|stem| target.text_file(stem)).to_vec()
         }
+    };
+    let found = match Source::in_folder(&target.folder) {
+        // A workbook's folder is created later.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found.with_context(|| target.folder.display().to_string())?,
+    };
+    if let Some(other) = found.iter().find(|source| !written.iter().any(|path| source.is_at(path))) {
+        bail!(
+            "{} exists already; with it, the folder would import every row twice. Remove it, or choose another folder",
+            other.name()
+        );
     }
     Ok(())
 }
@@ -199,7 +206,7 @@ fn write_text(
     stem: &str,
     write: impl FnOnce(&mut dyn Write) -> anyhow::Result<u64>,
 ) -> anyhow::Result<WrittenFile> {
-    write_file(target, target.folder.join(format!("{stem}.{}", target.format.ending())), |file| {
+    write_file(target, target.text_file(stem), |file| {
         let mut out = BufWriter::new(file);
         let rows = write(&mut out)?;
         out.into_inner().map_err(|error| error.into_error())?;

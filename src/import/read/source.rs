@@ -148,21 +148,27 @@ impl Source {
                 if options.kind.is_some() {
                     return Err(SourceError::FolderOfOneKind { path: path.clone() });
                 }
-                // Probing for each known name would hide an unreadable folder.
-                let mut found = Vec::new();
-                for entry in fs::read_dir(path).map_err(unreadable)? {
-                    found.extend(Source::from_folder(&entry.map_err(unreadable)?.path()).filter(Source::is_file));
-                }
+                let found = Source::in_folder(path).map_err(unreadable)?;
                 if found.is_empty() {
                     return Err(SourceError::NothingInFolder { path: path.clone() });
                 }
-                found.sort_by(|one, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
                 sources.extend(found);
             } else {
                 sources.push(Source::from_file(path, options)?);
             }
         }
         if sources.is_empty() { Err(SourceError::NothingGiven) } else { Ok(sources) }
+    }
+
+    /// Returns the sources in a folder: the files with known names. Rows that others link to come first.
+    pub fn in_folder(path: &Path) -> io::Result<Vec<Source>> {
+        // Probing for each known name would hide an unreadable folder.
+        let mut found = Vec::new();
+        for entry in fs::read_dir(path)? {
+            found.extend(Source::from_folder(&entry?.path()).filter(Source::is_file));
+        }
+        found.sort_by(|one, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
+        Ok(found)
     }
 
     /// Returns the source for a file in a folder, if its name is known.
@@ -196,6 +202,11 @@ impl Source {
     fn new(path: &Path, kind: Option<RowKind>, format: Option<FileFormat>) -> Source {
         let input = Input::File(path.to_owned());
         Source { name: path.to_string_lossy().into(), kind, format, input, spool: Spool::default() }
+    }
+
+    /// Returns true if this is the file at the path.
+    pub fn is_at(&self, path: &Path) -> bool {
+        matches!(&self.input, Input::File(own) if own == path)
     }
 
     fn is_file(&self) -> bool {
@@ -284,6 +295,7 @@ impl Source {
         if self.format == Some(FileFormat::Xlsx) {
             return refused("it is not a workbook (.xlsx); save it as one, or set its format, such as `--format csv`");
         }
+        let (first, text) = peek::<{ OLE_MAGIC.len() }, _>(as_utf8(&first, content)?)?;
         if first.trim_ascii_start().starts_with(b"<") {
             return refused(
                 "it contains HTML or XML; open it in a spreadsheet program, and save it as .xlsx or CSV in UTF-8",
@@ -295,7 +307,6 @@ impl Source {
     }
 }
 
-        let (first, text) = peek::<{ OLE_MAGIC.len() }, _>(as_utf8(&first, content)?)?;
 /// The content of a source.
 pub(in crate::import) enum SourceContent<'p> {
     /// Text in this format, which is never [`FileFormat::Xlsx`].
@@ -431,6 +442,10 @@ mod tests {
         encoder.finish().unwrap()
     }
 
+    fn utf_16(text: &str) -> Vec<u8> {
+        format!("\u{feff}{text}").encode_utf16().flat_map(u16::to_le_bytes).collect()
+    }
+
     #[test]
     fn names_tell_what_files_hold() {
         let cases = [
@@ -442,10 +457,6 @@ mod tests {
             ("a/b.c/journals.csv", Some((Some(RowKind::Journals), FileFormat::Csv))),
             ("tags.csv.gz", Some((Some(RowKind::Tags), FileFormat::Csv))),
             ("organizations.jsonl.gz", Some((Some(RowKind::Organizations), FileFormat::Jsonl))),
-    fn utf_16(text: &str) -> Vec<u8> {
-        format!("\u{feff}{text}").encode_utf16().flat_map(u16::to_le_bytes).collect()
-    }
-
             ("conferences.json", None),
             ("conferences.gz", None),
             ("conferences", None),
@@ -541,17 +552,6 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_up_to_its_bound() {
-        let damaged = [gzip("abcd"), b"more".to_vec()].concat();
-        let cases = [
-            (b"abcd".to_vec(), 4, "abcd"),
-            (b"abcd".to_vec(), 3, "the file is too large: it has more than 3 bytes, decompressed"),
-            (gzip("abcd"), 4, "abcd"),
-            (gzip("abcd"), 3, "the file is too large: it has more than 3 bytes, decompressed"),
-            (gzip(&"\0".repeat(1 << 24)), 1 << 20, "has more than 1048576 bytes"),
-            (damaged.clone(), 3, "has more than 3 bytes"),
-            (damaged, 5, "it is damaged gzip"),
-    #[test]
     fn the_content_shows_the_format_behind_its_mark() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rows.txt");
@@ -568,6 +568,17 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_file_is_read_up_to_its_bound() {
+        let damaged = [gzip("abcd"), b"more".to_vec()].concat();
+        let cases = [
+            (b"abcd".to_vec(), 4, "abcd"),
+            (b"abcd".to_vec(), 3, "the file is too large: it has more than 3 bytes, decompressed"),
+            (gzip("abcd"), 4, "abcd"),
+            (gzip("abcd"), 3, "the file is too large: it has more than 3 bytes, decompressed"),
+            (gzip(&"\0".repeat(1 << 24)), 1 << 20, "has more than 1048576 bytes"),
+            (damaged.clone(), 3, "has more than 3 bytes"),
+            (damaged, 5, "it is damaged gzip"),
             (vec![], 0, ""),
         ];
         let folder = tempfile::tempdir().unwrap();
