@@ -28,7 +28,7 @@ fn journal(column: &str, number: f64, format: &str) -> Vec<u8> {
 
 #[test]
 fn numbers_mean_what_the_sheet_shows() {
-    let cases: [(&str, f64, &str, Then<'_>); 16] = [
+    let cases: [(&str, f64, &str, Then<'_>); 17] = [
         ("impact_factor", 12.5, "0.00", Stored(&[r#"{"id":1,"impact_factor":12.5}"#])),
         ("impact_factor", 0.1 + 0.2, "0.0", Stored(&[r#"{"id":1,"impact_factor":0.30000000000000004}"#])),
         ("impact_factor", 2.345, "General", Stored(&[r#"{"id":1,"impact_factor":2.345}"#])),
@@ -112,6 +112,14 @@ fn numbers_mean_what_the_sheet_shows() {
             Refused(
                 "book.xlsx[journals]:2: abbv: `12` - is a number that is shown as `12 abbv`; format the cell as text, \
                  and enter it again",
+            ),
+        ),
+        (
+            "h_index",
+            1.234,
+            "General",
+            Refused(
+                "book.xlsx[journals]:2: h_index: `1.234` - write a whole number from 0 to 9007199254740991, without a fraction",
             ),
         ),
         ("h_index", 12.0, "0.0", Stored(&[r#"{"id":1,"h_index":12}"#])),

@@ -84,7 +84,7 @@ pub(in crate::import) fn normalize<'c>(
         ValueKind::Text | ValueKind::Texts | ValueKind::Links(_) => Ok(Cow::Borrowed(cell)),
         ValueKind::Choice(words) | ValueKind::DateStatus(words) => Ok(normalize_word(words, trimmed)),
         ValueKind::Date => normalize_date(trimmed, notation.dates),
-        ValueKind::Integer | ValueKind::Year => normalize_integer(trimmed),
+        ValueKind::Integer | ValueKind::Year => normalize_integer(trimmed, notation),
         ValueKind::Number if notation.is_number => Ok(Cow::Borrowed(trimmed)),
         ValueKind::Number => normalize_number(trimmed, notation),
         ValueKind::Flag => Ok(match parse_flag(trimmed) {
@@ -222,7 +222,7 @@ fn is_midnight(time: &str) -> bool {
     matches!(whole, "00:00" | "00:00:00" | "0:00" | "0:00:00") && fraction.bytes().all(|byte| byte == b'0')
 }
 
-fn normalize_integer(cell: &str) -> Result<Cow<'_, str>, String> {
+fn normalize_integer<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, str>, String> {
     let all_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if cell.is_empty() || all_digits(cell) {
         return Ok(Cow::Borrowed(cell));
@@ -243,15 +243,21 @@ fn normalize_integer(cell: &str) -> Result<Cow<'_, str>, String> {
             "is written with an exponent, which loses digits; format the column as text, and write all digits".into()
         );
     }
-    if let Some(digits) = without_separators(cell) {
+    // The point of a number cell always begins a fraction.
+    if let Some(digits) = without_separators(cell).filter(|_| !notation.is_number) {
         return Err(format!("has separators between its digits; write only the digits, `{digits}`"));
     }
     Ok(Cow::Borrowed(cell))
 }
 
-/// Returns the digits of a number whose thousands are grouped.
+/// Returns true if a sign may group digits.
+fn is_separator(sign: char) -> bool {
+    matches!(sign, ',' | '.' | '\'' | '’') || is_blank(sign)
+}
+
+/// Returns the digits of a number whose thousands are grouped by one sign; a second sign may begin a fraction.
 fn without_separators(cell: &str) -> Option<String> {
-    let mut groups = cell.split(|letter: char| matches!(letter, ',' | '.' | '\'' | '’') || is_blank(letter));
+    let mut groups = cell.split(cell.chars().find(|sign| is_separator(*sign))?);
     let first = groups.next()?;
     let digits = |group: &str| group.bytes().all(|byte| byte.is_ascii_digit());
     let rest: Vec<&str> = groups.collect();
@@ -273,6 +279,9 @@ fn normalize_number<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, st
     if !cell.chars().all(is_plain) {
         return match without_separators(cell) {
             Some(digits) => Err(format!("has separators between its digits; write only the digits, `{digits}`")),
+            None if cell.chars().all(|sign| sign.is_ascii_digit() || is_separator(sign)) => {
+                Err("has several separators; write digits and at most one decimal point".to_owned())
+            }
             None => Ok(Cow::Borrowed(cell)),
         };
     }
@@ -283,12 +292,9 @@ fn normalize_number<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, st
     if whole.contains(['.', ',']) {
         // Several separators have one meaning: groups and a fraction, such as `1.234,5`, or several groups.
         let groups_by = if whole.contains(',') { ',' } else { '.' };
-        let is_mixed = whole.contains(',') && whole.contains('.');
         return match (without_separators(whole), without_separators(cell)) {
-            (Some(digits), _) if !is_mixed && !cell[last..].starts_with(groups_by) => {
-                Ok(Cow::Owned(format!("{digits}.{fraction}")))
-            }
-            (_, Some(digits)) if !is_mixed && cell[last..].starts_with(groups_by) => Ok(Cow::Owned(digits)),
+            (Some(digits), _) if !cell[last..].starts_with(groups_by) => Ok(Cow::Owned(format!("{digits}.{fraction}"))),
+            (_, Some(digits)) => Ok(Cow::Owned(digits)),
             _ => Err("has several commas or points; write digits and at most one decimal point".to_owned()),
         };
     }
@@ -403,7 +409,14 @@ mod tests {
             (ValueKind::Integer, "5.0000", Ok("5")),
             (ValueKind::Integer, "5.5", Ok("5.5")),
             (ValueKind::Integer, "5.", Ok("5.")),
+            (ValueKind::Integer, "1,234.567", Ok("1,234.567")),
             (ValueKind::Number, "1'234", Err("`1234`")),
+            (ValueKind::Number, "1 234 567", Err("`1234567`")),
+            (ValueKind::Number, "1 234,567", Err("has several separators; write digits and at most one decimal point")),
+            (ValueKind::Number, "1'234.567", Err("has several separators")),
+            (ValueKind::Number, "1 234.5", Err("has several separators")),
+            (ValueKind::Number, "1,234.567,890", Err("several commas or points")),
+            (ValueKind::Number, "1,234.567", Ok("1234.567")),
             (ValueKind::Number, "1’234", Err("`1234`")),
             (ValueKind::Number, "123,456", Err("may be 123456 or 123.456")),
             (ValueKind::Number, "1234,567", Err("has a decimal comma; write a decimal point, `1234.567`")),
@@ -483,6 +496,8 @@ mod tests {
             (ValueKind::Number, "71.917", price, Ok("71.917")),
             (ValueKind::Number, "71.917", sheet, Err("may be 71917 or 71.917")),
             (ValueKind::Number, "2.125", number, Ok("2.125")),
+            (ValueKind::Integer, "1.234", number, Ok("1.234")),
+            (ValueKind::Integer, "5.0", number, Ok("5")),
             (ValueKind::Number, "3.000", decimal(DecimalSign::Comma), Ok("3000")),
             (ValueKind::Number, "145,004", decimal(DecimalSign::Comma), Ok("145.004")),
             (ValueKind::Number, "3.000", decimal(DecimalSign::Point), Ok("3.000")),

@@ -503,7 +503,8 @@ fn read_id(cell: &TableCell<'_>, faults: &mut RowFaults<'_>) -> Option<Id> {
         faults.push_value(&"id", &cell.text, fault);
         return None;
     }
-    match normalize(ValueKind::Integer, &cell.text, &Notation::default()) {
+    let notation = Notation { is_number: cell.is_number, ..Notation::default() };
+    match normalize(ValueKind::Integer, &cell.text, &notation) {
         Ok(text) if text.starts_with('0') && text.len() > 1 && text.bytes().all(|byte| byte.is_ascii_digit()) => {
             let digits = text.trim_start_matches('0');
             faults.push_value(&"id", &cell.text, format!("begins with zeros, which ids do not have; write `{digits}`"));
