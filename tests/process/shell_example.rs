@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -110,7 +110,7 @@ fn a_file_follows_the_feed() {
     // Only working folders of killed runs are removed.
     for (name, stays) in [("copy.jsonl.backup", true), ("copy.jsonl.follow-work.ABCdef", false)] {
         let folder = site.write(&format!("{name}/file"), "mine").parent().unwrap().to_owned();
-        let two_days_ago = SystemTime::now() - Duration::from_hours(48);
+        let two_days_ago = fs::metadata(&folder).unwrap().modified().unwrap() - Duration::from_hours(48);
         fs::File::open(&folder).unwrap().set_modified(two_days_ago).unwrap();
         copy.update();
         assert_eq!(folder.exists(), stays, "{name}");
