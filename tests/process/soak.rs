@@ -29,7 +29,7 @@ use crate::harness::counted;
 use crate::properties::variable;
 
 /// So many that the file fills the engine's cache of 4 MiB, and so few that an import takes little of the run.
-const RECORDS: u64 = 1_200;
+const RECORDS: u64 = 4_000;
 
 /// Growth is judged in runs that last so long.
 const JUDGED_FROM: Duration = Duration::from_secs(600);
