@@ -330,7 +330,7 @@ fn exports_and_the_feed_are_for_developers() {
     });
     browser.click("//button[.='Ask with the next token']");
     browser.wait_for("//section[@id='feed']//p[contains(., '0 entries')]");
-    // What the reader types stays, although the page is drawn again with each change.
+    // The page is drawn again with each change. The typed text stays.
     let typed = "return document.getElementById('token').value";
     let next = browser.js(typed, &[]);
     assert_ne!(next, token, "the box holds the token that was asked for");

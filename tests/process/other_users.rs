@@ -57,7 +57,7 @@ fn a_publisher_that_does_not_own_the_file_writes_its_note() {
     }
     let site = shared_site();
     let place = Place::folder(&site);
-    // Whoever does not own the files either may replace them: the folder is theirs too.
+    // A user who does not own the files may replace them too, because the folder is writable for them.
     for slot in 1..3 {
         site.key("all", &["--publish-wait", "0s"]);
         let done = Done::of(as_nobody(&mut place.command(&site, "--once")));
