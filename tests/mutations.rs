@@ -3,14 +3,21 @@
 //!
 //!     cargo test --test medfeed -- --ignored --nocapture every_mutation_is_noticed
 //!
-//! `MEDFEED_MUTATIONS` picks those whose title or file contains a text. A bug whose entry names the test that notices it (`by`)
-//! takes half a minute, any other up to ten.
+//! `MEDFEED_MUTATIONS` picks those whose title or file contains a text.
+//!
+//! All bugs that stand within a function are built once: the function holds its body with each of them, and an environment
+//! variable says which one runs. So such a bug takes the time of the test that its entry names (`by`). Any other bug needs a
+//! build of its own, half a minute. One that the named test does not notice takes up to ten minutes.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::ops::Range;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::thread;
 
 /// The tests that run first for a bug of a folder.
 const FIRST: [(&str, &str); 9] = [
@@ -111,42 +118,198 @@ fn every_mutation_fits_the_code() {
 }
 
 #[test]
-#[ignore = "takes hours: it builds and tests the code once for each bug"]
+#[ignore = "takes hours: it runs tests with each bug"]
 fn every_mutation_is_noticed() {
     let picked = std::env::var("MEDFEED_MUTATIONS").unwrap_or_default();
-    let copy = tempfile::tempdir().unwrap();
-    copy_tree(root(), copy.path());
-    let mut missed = Vec::new();
-    for mutation in mutations().into_iter().filter(|one| one.title.contains(&picked) || one.file.contains(&picked)) {
-        let Mutation { title, file, from, to, .. } = &mutation;
-        let path = copy.path().join(file);
-        let sound = fs::read_to_string(&path).unwrap();
-        fs::write(&path, sound.replacen(from, to, 1)).unwrap();
-        let by = mutation.runs().iter().find_map(|run| failure(copy.path(), run));
-        println!("{title}: {}", by.as_deref().map_or("NOT NOTICED".to_owned(), |by| format!("noticed by {by}")));
-        if by.is_none() {
-            missed.push(title.clone());
-        }
-        fs::write(&path, sound).unwrap();
-    }
+    let listed = mutations();
+    let is_picked = |one: &Mutation| one.title.contains(&picked) || one.file.contains(&picked);
+    let (switched, others) =
+        (1..).zip(&listed).filter(|(_, one)| is_picked(one)).partition(|(_, one)| body(one).is_some());
+    let unnoticed = try_switched(&listed, switched);
+    let missed = try_alone(others.into_iter().chain(unnoticed).map(|(_, one)| one));
     assert!(missed.is_empty(), "not noticed: {missed:#?}");
 }
 
-/// Which test of a run fails, if one does. Code that does not build is no bug of this list.
-fn failure(copy: &Path, run: &[&str]) -> Option<String> {
-    // A bug may make a test wait without end.
-    const MOST: &str = "900";
-    let cargo = |args: &[&str]| -> Command {
-        let mut command = Command::new("timeout");
-        command.args(["--kill-after", "10", MOST, env!("CARGO"), "test"]).args(args).current_dir(copy);
-        command.env("CARGO_TARGET_DIR", target());
-        command
+/// Builds the code with every bug that can be switched, and runs the named test with each of those given. Returns the bugs
+/// that it did not notice.
+fn try_switched<'a>(listed: &'a [Mutation], picked: Vec<(usize, &'a Mutation)>) -> Vec<(usize, &'a Mutation)> {
+    let copy = tempfile::tempdir().unwrap();
+    copy_tree(root(), copy.path());
+    let files: BTreeSet<&str> = listed.iter().map(|one| one.file.as_str()).collect();
+    for file in files {
+        let bugs: Vec<(usize, &Mutation)> = (1..).zip(listed).filter(|(_, one)| one.file == file).collect();
+        let path = copy.path().join(file);
+        let sound = fs::read_to_string(&path).unwrap();
+        fs::write(&path, with_switches(&sound, &bugs)).unwrap();
+    }
+    let root_module = copy.path().join("src/lib.rs");
+    let sound = fs::read_to_string(&root_module).unwrap();
+    fs::write(&root_module, sound + SWITCH).unwrap();
+    build(copy.path(), &["--lib"]);
+    build(copy.path(), &["--test", "medfeed"]);
+
+    // A test mostly waits, or works on one core, so several bugs are tried at a time.
+    let workers = 2 * thread::available_parallelism().unwrap().get();
+    let (next, outcomes) = (Mutex::new(picked.into_iter()), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let Some((number, mutation)) = next.lock().unwrap().next() else { break };
+                    let by = failure(copy.path(), &mutation.runs()[0], number);
+                    println!("{}: {}", mutation.title, verdict(by.as_deref()));
+                    outcomes.lock().unwrap().push((number, mutation, by.is_some()));
+                }
+            });
+        }
+    });
+    // A test that fails without a bug too, such as one that reads the sources, notices nothing here.
+    let outcomes = outcomes.into_inner().unwrap();
+    let noticing = outcomes.iter().filter(|(_, _, is_noticed)| *is_noticed).map(|(_, one, _)| one.by.as_str());
+    let (mut lib, mut integration): (BTreeSet<&str>, BTreeSet<&str>) = noticing.partition(|by| by.starts_with("lib "));
+    retain_sound(copy.path(), &["--lib", "--"], &mut lib);
+    retain_sound(copy.path(), &["--test", "medfeed", "--"], &mut integration);
+    let is_noticed = |by: &str| lib.contains(by) || integration.contains(by);
+    outcomes
+        .into_iter()
+        .filter(|(_, one, noticed)| !(*noticed && is_noticed(&one.by)))
+        .map(|(n, one, _)| (n, one))
+        .collect()
+}
+
+/// Runs tests without a bug, and takes those that fail from the set.
+fn retain_sound(copy: &Path, target: &[&str], tests: &mut BTreeSet<&str>) {
+    while !tests.is_empty() {
+        let filters = tests.iter().flat_map(|by| by.trim_start_matches("lib ").split_whitespace());
+        let run: Vec<&str> = target.iter().copied().chain(filters).collect();
+        let Some(failed) = failure(copy, &run, 0) else { break };
+        println!("{failed}: fails without a bug");
+        let before = tests.len();
+        tests.retain(|by| !by.split_whitespace().any(|filter| failed.contains(filter) && filter != "lib"));
+        assert!(tests.len() < before, "{failed}: of none of the tests");
+    }
+}
+
+/// Builds the code with one bug after another, and runs tests until one fails. Returns the titles of those that none notices.
+fn try_alone<'a>(bugs: impl Iterator<Item = &'a Mutation>) -> Vec<&'a str> {
+    let copy = tempfile::tempdir().unwrap();
+    copy_tree(root(), copy.path());
+    let mut missed = Vec::new();
+    for mutation in bugs {
+        let path = copy.path().join(&mutation.file);
+        let sound = fs::read_to_string(&path).unwrap();
+        fs::write(&path, sound.replacen(&mutation.from, &mutation.to, 1)).unwrap();
+        let by = mutation.runs().iter().find_map(|run| {
+            let target = run.split(|arg| *arg == "--").next().unwrap();
+            build(copy.path(), target);
+            failure(copy.path(), run, 0)
+        });
+        println!("{}: {}", mutation.title, verdict(by.as_deref()));
+        if by.is_none() {
+            missed.push(mutation.title.as_str());
+        }
+        fs::write(&path, sound).unwrap();
+    }
+    missed
+}
+
+fn verdict(by: Option<&str>) -> String {
+    by.map_or("NOT NOTICED".to_owned(), |by| format!("noticed by {by}"))
+}
+
+/// What the functions with switches call. It goes to the end of the root module. Tests take variables that begin with
+/// `MEDFEED_` from the programs that they start, hence the name.
+const SWITCH: &str = r#"
+/// The number of the bug that is switched on, from 1.
+pub(crate) fn mutation() -> Option<usize> {
+    static NUMBER: std::sync::OnceLock<Option<usize>> = std::sync::OnceLock::new();
+    *NUMBER.get_or_init(|| std::env::var("SWITCHED_MUTATION").ok()?.parse().ok())
+}
+"#;
+
+/// A file in which each function holds its body once more for each of its bugs.
+fn with_switches(text: &str, bugs: &[(usize, &Mutation)]) -> String {
+    let mut bodies: BTreeMap<usize, (Range<usize>, String)> = BTreeMap::new();
+    for (number, one) in bugs {
+        let Some(body) = body_around(text, &one.from) else { continue };
+        let (_, arms) = bodies.entry(body.start).or_insert_with(|| (body.clone(), String::new()));
+        *arms += &format!("Some({number}) => {{\n{}}}\n", text[body].replacen(&one.from, &one.to, 1));
+    }
+    let mut switched = text.to_owned();
+    for (body, arms) in bodies.into_values().rev() {
+        let replacement = format!("match crate::mutation() {{\n{arms}_ => {{\n{}}}\n}}\n", &text[body.clone()]);
+        switched.replace_range(body, &replacement);
+    }
+    switched
+}
+
+fn body(mutation: &Mutation) -> Option<Range<usize>> {
+    let text = fs::read_to_string(root().join(&mutation.file)).unwrap();
+    body_around(&text, &mutation.from)
+}
+
+/// The lines of the outermost function's body that holds some lines, as bytes of a file that rustfmt has formatted. None if
+/// the lines stand elsewhere, or where a body cannot stand twice: in a constant function, or in one of an unnamed type.
+fn body_around(text: &str, lines: &str) -> Option<Range<usize>> {
+    let from = text.find(lines)?;
+    let mut offset = 0;
+    for line in text.split_inclusive('\n') {
+        let start = offset;
+        offset += line.len();
+        let item = line.trim_start();
+        let indent = &line[..line.len() - item.len()];
+        let item = item.strip_prefix("pub").map_or(item, |item| item.split_once(' ').map_or(item, |(_, item)| item));
+        if !item.trim_start_matches("async ").starts_with("fn ") {
+            continue;
+        }
+        let opened = text[start..].find("{\n").map(|at| start + at + 2)?;
+        let signature = &text[start..opened];
+        if signature.contains(";\n") || signature.contains("{}\n") {
+            continue;
+        }
+        let closed = text[opened..].find(&format!("\n{indent}}}\n")).map(|at| opened + at + 1)?;
+        if (opened..closed).contains(&from) {
+            let is_unnamed = signature.rsplit_once("->").is_some_and(|(_, returned)| returned.contains("impl "));
+            return (from + lines.len() <= closed && !is_unnamed).then_some(opened..closed);
+        }
+    }
+    None
+}
+
+#[test]
+fn a_function_holds_its_body_once_more_for_each_of_its_bugs() {
+    let switched = |text: &str| {
+        let bug = Mutation { from: "    old\n".to_owned(), to: "    new\n".to_owned(), ..Mutation::default() };
+        with_switches(text, &[(7, &bug)])
     };
-    let target = run.split(|arg| *arg == "--").next().unwrap();
-    let built = cargo(&[target, &["--no-run"]].concat()).output().unwrap();
-    let error = || String::from_utf8_lossy(&built.stderr).into_owned();
-    assert!(built.status.success(), "the code does not build in {}: {}", copy.display(), error());
-    let mut tested = cargo(run).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0).spawn().unwrap();
+    let with_bug = "match crate::mutation() {\nSome(7) => {\n    new\n}\n_ => {\n    old\n}\n}\n";
+    for signature in
+        ["fn f() {\n", "pub(super) async fn f(\n    a: u8,\n) -> u8\nwhere\n    u8: Copy,\n{\n", "pub fn f() {\n"]
+    {
+        for before in ["", "fn empty() {}\n", "fn declared();\n", "fn earlier() {\n    1\n}\n"] {
+            let expected = format!("{before}{signature}{with_bug}}}\n");
+            assert_eq!(switched(&format!("{before}{signature}    old\n}}\n")), expected);
+        }
+    }
+    for elsewhere in
+        ["const fn f() {\n    old\n}\n", "fn f() -> impl Iterator {\n    old\n}\n", "struct S {\n    old\n}\n"]
+    {
+        assert_eq!(switched(elsewhere), elsewhere);
+    }
+}
+
+/// Builds a copy's tests. Code that does not build is no bug of this list.
+fn build(copy: &Path, target: &[&str]) {
+    let built = cargo_test(copy, &[target, &["--no-run"]].concat()).output().unwrap();
+    let error = String::from_utf8_lossy(&built.stderr);
+    assert!(built.status.success(), "the code does not build in {}: {error}", copy.display());
+}
+
+/// Which test of a run fails, if one does, with the bug of a number switched on.
+fn failure(copy: &Path, run: &[&str], number: usize) -> Option<String> {
+    let mut tested = cargo_test(copy, run);
+    tested.env("SWITCHED_MUTATION", number.to_string()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
+    let mut tested = tested.spawn().unwrap();
     let mut output = BufReader::new(tested.stdout.take().unwrap()).lines().map_while(Result::ok);
     let failed = output.find_map(|line| Some(line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?.to_owned()));
     if failed.is_some() {
@@ -159,6 +322,15 @@ fn failure(copy: &Path, run: &[&str]) -> Option<String> {
         Some(test) => Some(format!("{place}{test}")),
         None => (!is_passed).then(|| format!("{}: no end, or an abort", run.join(" "))),
     }
+}
+
+fn cargo_test(copy: &Path, args: &[&str]) -> Command {
+    // A bug may make a test wait without end.
+    const MOST: &str = "900";
+    let mut command = Command::new("timeout");
+    command.args(["--kill-after", "10", MOST, env!("CARGO"), "test"]).args(args).current_dir(copy);
+    command.env("CARGO_TARGET_DIR", target());
+    command
 }
 
 /// A folder for the builds, kept between runs.
