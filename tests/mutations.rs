@@ -145,8 +145,9 @@ fn try_switched<'a>(listed: &'a [Mutation], picked: Vec<(usize, &'a Mutation)>) 
     let root_module = copy.path().join("src/lib.rs");
     let sound = fs::read_to_string(&root_module).unwrap();
     fs::write(&root_module, sound + SWITCH).unwrap();
-    build(copy.path(), &["--lib"]);
-    build(copy.path(), &["--test", "medfeed"]);
+    for target in [&["--lib"][..], &["--test", "medfeed"]] {
+        build(copy.path(), target).unwrap_or_else(|error| panic!("{error}"));
+    }
 
     // A test mostly waits, or works on one core, so several bugs are tried at a time.
     let workers = 2 * thread::available_parallelism().unwrap().get();
@@ -201,11 +202,14 @@ fn try_alone<'a>(bugs: impl Iterator<Item = &'a Mutation>) -> Vec<&'a str> {
         fs::write(&path, sound.replacen(&mutation.from, &mutation.to, 1)).unwrap();
         let by = mutation.runs().iter().find_map(|run| {
             let target = run.split(|arg| *arg == "--").next().unwrap();
-            build(copy.path(), target);
-            failure(copy.path(), run, 0)
+            match build(copy.path(), target) {
+                Ok(()) => failure(copy.path(), run, 0).map(|by| (true, verdict(Some(&by)))),
+                Err(error) => Some((false, format!("NO BUG: {error}"))),
+            }
         });
-        println!("{}: {}", mutation.title, verdict(by.as_deref()));
-        if by.is_none() {
+        let (is_noticed, verdict) = by.unwrap_or((false, verdict(None)));
+        println!("{}: {verdict}", mutation.title);
+        if !is_noticed {
             missed.push(mutation.title.as_str());
         }
         fs::write(&path, sound).unwrap();
@@ -298,11 +302,11 @@ fn a_function_holds_its_body_once_more_for_each_of_its_bugs() {
     }
 }
 
-/// Builds a copy's tests. Code that does not build is no bug of this list.
-fn build(copy: &Path, target: &[&str]) {
+/// Builds a copy's tests. Returns the compiler's messages if the code does not build: that is no bug of this list.
+fn build(copy: &Path, target: &[&str]) -> Result<(), String> {
     let built = cargo_test(copy, &[target, &["--no-run"]].concat()).output().unwrap();
-    let error = String::from_utf8_lossy(&built.stderr);
-    assert!(built.status.success(), "the code does not build in {}: {error}", copy.display());
+    let messages = || format!("{} does not build: {}", copy.display(), String::from_utf8_lossy(&built.stderr));
+    built.status.success().then_some(()).ok_or_else(messages)
 }
 
 /// Which test of a run fails, if one does, with the bug of a number switched on.

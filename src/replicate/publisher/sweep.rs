@@ -226,6 +226,18 @@ mod tests {
     }
 
     #[test]
+    fn parts_of_a_manifest_that_is_listed_and_not_found_are_kept() {
+        let log = swept();
+        log.remove(&layout::state(5));
+        let part = layout::part(5, RANDOM, 0);
+        for is_listed in [true, false] {
+            let mut retry = Retry::new(None, &Arc::default());
+            let may_name = NamedParts::default().may_name(&log.bucket(), &mut retry, &part, 5, is_listed).unwrap();
+            assert_eq!(may_name, is_listed);
+        }
+    }
+
+    #[test]
     fn the_newest_old_state_is_the_first_that_is_kept() {
         /// Slots and ages (days) of states, the days to keep, and the expected slot.
         type Case = (&'static [(u64, i64)], i64, Option<u64>);

@@ -269,6 +269,26 @@ fn a_running_publisher_checks_the_bucket_again_before_each_heartbeat() {
 }
 
 #[test]
+fn a_response_that_is_not_the_next_entry_is_asked_for_again() {
+    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+    origin.publish(&log, once()).unwrap();
+    let mut publisher = origin.start(&log, once()).unwrap();
+    let object = |name: &str| log.bucket().get(name).unwrap().unwrap().bytes;
+    let responses = [object(&layout::log(1)), object(layout::ALIVE), b"<html>".to_vec(), Vec::new()];
+    // The slot is free.
+    for bytes in &responses {
+        publisher.check_next_entry(2, bytes).unwrap();
+    }
+    assert_eq!(origin.note().fenced, None);
+    // It is another publisher's.
+    log.put(2, [9; 32], "another publisher");
+    for bytes in &responses {
+        let refused = publisher.check_next_entry(2, bytes).unwrap_err();
+        assert!(refused.is_fenced(), "{refused}");
+    }
+}
+
+#[test]
 fn lost_entries_and_parts_are_looked_for_in_lists() {
     for part_is_lost in [true, false] {
         let origin = Origin::new();
