@@ -82,8 +82,8 @@ class Pulled:
     def compare(self, exports):
         """Yields, for each form and question, what was compared and the rows at which the answers differ."""
         # A day after the newest change, so that the last commit's records are those that changed within a day.
-        newest = max(record["updated_at"] for records in exports.values() for record in records.values())
-        now = datetime.fromisoformat(newest) + timedelta(days=1)
+        times = (record["updated_at"] for records in exports.values() for record in records.values())
+        now = datetime.fromisoformat(max(times, default="2026-01-01T00:00:00Z")) + timedelta(days=1)
         answers = expected(exports, now)
         for form in self.forms:
             command = [self.interpreter, EXAMPLES / "pulled" / self.script, form, now.strftime("%Y-%m-%dT%H:%M:%SZ")]

@@ -48,10 +48,14 @@ QUESTIONS = {
 
 
 def read(folder):
-    """A database in memory with the tables of a copy."""
+    """A database in memory with the tables of a copy. A dataset that the license lacks has no file: its table is empty."""
     copy = duckdb.connect()
     for name, columns in TABLES.items():
-        copy.read_json(str(folder / f"{name}.jsonl"), format="newline_delimited", columns=columns).create(name)
+        file = folder / f"{name}.jsonl"
+        if file.exists():
+            copy.read_json(str(file), format="newline_delimited", columns=columns).create(name)
+        else:
+            copy.execute(f"CREATE TABLE {name} ({', '.join(f'{column} {type}' for column, type in columns.items())})")
     return copy
 
 

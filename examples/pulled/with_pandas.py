@@ -13,6 +13,13 @@ from pathlib import Path
 import pandas as pd
 
 DATES = ["start_date", "end_date", "abstract_due_date", "late_breaking_due_date"]
+# The columns that the questions need, also where a dataset has no records.
+COLUMNS = {
+    "conferences": ["id", "name", "updated_at", "therapy_areas", "organizations", "start_date",
+                    "abstract_due_date", "abstract_due_date_status",
+                    "late_breaking_due_date", "late_breaking_due_date_status"],
+    "journals": ["id", "name", "updated_at"],
+}
 
 
 def from_sqlite(path):
@@ -34,8 +41,7 @@ def table(copy, query):
 
 def from_folder(path):
     """The same from JSON lines. Each file is replaced whole, so what is read of one is one state."""
-    conferences = pd.read_json(path / "conferences.jsonl", lines=True, dtype_backend="numpy_nullable")
-    journals = pd.read_json(path / "journals.jsonl", lines=True, dtype_backend="numpy_nullable")
+    conferences, journals = records(path, "conferences"), records(path, "journals")
     links = conferences.rename(columns={"id": "conference_id", "therapy_areas": "therapy_area"})
     organizations = links.explode("organizations").dropna(subset="organizations")
     return {
@@ -45,6 +51,14 @@ def from_folder(path):
         "organizations": organizations.assign(organization=organizations["organizations"].str["name"])[
             ["conference_id", "organization"]],
     }
+
+
+def records(path, dataset):
+    """The records of a dataset. One that the license lacks has no file, so it has none."""
+    file = path / f"{dataset}.jsonl"
+    if not file.exists() or not file.stat().st_size:
+        return pd.DataFrame(columns=COLUMNS[dataset])
+    return pd.read_json(file, lines=True, dtype_backend="numpy_nullable")
 
 
 def typed(frame):

@@ -14,6 +14,17 @@ from pathlib import Path
 import polars as pl
 
 DATES = ["start_date", "end_date", "abstract_due_date", "late_breaking_due_date"]
+# The columns that the questions need, also where a dataset has no records.
+COLUMNS = {
+    "conferences": {
+        "id": pl.Int64, "name": pl.String, "updated_at": pl.String, "start_date": pl.String,
+        "abstract_due_date": pl.String, "abstract_due_date_status": pl.String,
+        "late_breaking_due_date": pl.String, "late_breaking_due_date_status": pl.String,
+        "therapy_areas": pl.List(pl.String),
+        "organizations": pl.List(pl.Struct({"id": pl.Int64, "name": pl.String})),
+    },
+    "journals": {"id": pl.Int64, "name": pl.String, "updated_at": pl.String},
+}
 
 
 def from_sqlite(path):
@@ -30,13 +41,14 @@ def from_sqlite(path):
 
 
 def table(copy, query):
-    return typed(pl.read_database(query, copy, infer_schema_length=None))
+    # SQLite does not tell the types of a table without rows.
+    types = {"conference_id": pl.Int64, "therapy_area": pl.String, "organization": pl.String, **COLUMNS["conferences"]}
+    return typed(pl.read_database(query, copy, infer_schema_length=None, schema_overrides=types))
 
 
 def from_folder(path):
     """The same from JSON lines. Each file is replaced whole, so what is read of one is one state."""
-    conferences = pl.read_ndjson(path / "conferences.jsonl", infer_schema_length=None)
-    journals = pl.read_ndjson(path / "journals.jsonl", infer_schema_length=None)
+    conferences, journals = records(path, "conferences"), records(path, "journals")
     links = conferences.rename({"id": "conference_id"})
     areas = links.select("conference_id", therapy_area="therapy_areas").explode("therapy_area").drop_nulls()
     organizations = links.select("conference_id", organization="organizations").explode("organization").drop_nulls()
@@ -46,6 +58,14 @@ def from_folder(path):
         "areas": areas,
         "organizations": organizations.with_columns(organization=pl.col("organization").struct.field("name")),
     }
+
+
+def records(path, dataset):
+    """The records of a dataset. One that the license lacks has no file, so it has none."""
+    file = path / f"{dataset}.jsonl"
+    if not file.exists() or not file.stat().st_size:
+        return pl.DataFrame(schema=COLUMNS[dataset])
+    return pl.read_ndjson(file, infer_schema_length=None, schema_overrides=COLUMNS[dataset])
 
 
 def typed(frame):

@@ -6,6 +6,12 @@
 #     Rscript with_r.R folder/ 2026-03-01T00:00:00Z     # as if it were then
 
 dates <- c("start_date", "end_date", "abstract_due_date", "late_breaking_due_date")
+# The columns that the questions need, also where a dataset has no records.
+columns <- list(
+  conferences = c("id", "name", "updated_at", "start_date", "abstract_due_date", "abstract_due_date_status",
+    "late_breaking_due_date", "late_breaking_due_date_status", "therapy_areas", "organizations"),
+  journals = c("id", "name", "updated_at")
+)
 
 # Days and times as such, and flags as logical values.
 typed <- function(rows) {
@@ -31,23 +37,28 @@ from_sqlite <- function(path) {
 
 # The same from CSV. Each file is replaced whole, so what is read of one is one state. Items of lists are separated by "; ".
 from_folder <- function(path) {
-  table <- function(name) {
-    rows <- read.csv(file.path(path, name), encoding = "UTF-8", na.strings = "")
+  table <- function(dataset) {
+    file <- file.path(path, paste0(dataset, ".csv"))
+    # A dataset that the license lacks has no file, so it has no records.
+    if (!file.exists(file)) {
+      return(typed(read.csv(text = paste(columns[[dataset]], collapse = ","), colClasses = "character")))
+    }
+    rows <- read.csv(file, encoding = "UTF-8", na.strings = "")
     names(rows)[1] <- "id" # It begins with a byte-order mark.
     # What a spreadsheet might take for a formula has a `'` in front.
     texts <- vapply(rows, is.character, TRUE)
     rows[texts] <- lapply(rows[texts], sub, pattern = "^'(?='*[=+@\t\r-])", replacement = "", perl = TRUE)
     typed(rows)
   }
-  conferences <- table("conferences.csv")
+  conferences <- table("conferences")
   links <- function(column, name) {
     items <- strsplit(as.character(conferences[[column]]), "; ", fixed = TRUE)
-    links <- data.frame(conference_id = rep(conferences$id, lengths(items)), item = unlist(items))
+    links <- data.frame(conference_id = rep(conferences$id, lengths(items)), item = as.character(unlist(items)))
     setNames(links[!is.na(links$item), ], c("conference_id", name))
   }
   list(
     conferences = conferences,
-    journals = table("journals.csv"),
+    journals = table("journals"),
     areas = links("therapy_areas", "therapy_area"),
     organizations = links("organizations", "organization")
   )
@@ -89,7 +100,9 @@ organizations <- function(copy, now) {
     data.frame(organization = rows$organization[1], conferences = nrow(rows), upcoming = length(to_come),
       next_start = to_come[1])
   }
-  found <- do.call(rbind, lapply(split(links, links$organization), of))
+  none <- data.frame(organization = character(), conferences = integer(), upcoming = integer(),
+    next_start = as.Date(character()))
+  found <- do.call(rbind, c(list(none), lapply(split(links, links$organization), of)))
   found[order(found$organization, method = "radix"), ]
 }
 
