@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use super::changes::Changes;
 use super::columns::{Cell, Column, cell_of, columns};
 use super::digest::{ContentDigest, Hasher};
 use super::entry::{Entry, FeedPage};
@@ -300,13 +301,12 @@ impl PullTarget for FolderCopy {
         // If the old file is unreadable, all records are reported as new.
         let mut held = old.next().unwrap_or_default();
         let (token, total) = (export.token.clone(), export.records);
-        let mut received = 0;
-        let gone = |id: i64| events.change(dataset, &format!("{{\"id\":{id},\"deleted\":true,\"changed_at\":null}}"));
+        let (mut changes, mut received) = (Changes::new(dataset, events), 0);
         self.replace(dataset, &token, Some(now().to_string()), &mut || {
             let next = export.next_record()?;
             let id = next.as_ref().map_or(i64::MAX, |entry| entry.id);
             while let Some(entry) = held.take_if(|held| held.id < id) {
-                gone(entry.id)?;
+                changes.add_removal(entry.id)?;
                 held = old.next().unwrap_or_default();
             }
             let before = held.take_if(|held| held.id == id);
@@ -315,9 +315,11 @@ impl PullTarget for FolderCopy {
             }
             if let Some(entry) = &next {
                 if before.as_ref() != Some(entry) {
-                    events.change(dataset, &entry.json)?;
+                    changes.add(&entry.json)?;
                 }
                 received += 1;
+            } else {
+                changes.tell()?;
             }
             if received % PROGRESS_EVERY == 0 || next.is_none() {
                 events.progress(dataset, received, total);

@@ -9,6 +9,7 @@
 //! - [`server_url`]: the service's address.
 //! - [`client`]: the requests and their responses.
 //! - [`target`]: the traits of a copy and of its observers.
+//! - [`changes`]: the changes of an export, held back until it is proved.
 //! - [`catch_up`]: the protocol: load the export, then apply the pages of the feed.
 //! - [`verify`]: compares the copy with the service's content, and repairs it.
 //! - [`follow`]: single rounds and endless following, with retries.
@@ -20,6 +21,7 @@
 //! - [`location`]: the location that `--to` names.
 
 pub mod catch_up;
+pub mod changes;
 pub mod client;
 pub mod columns;
 pub mod digest;

@@ -55,8 +55,13 @@ pub trait PullTarget {
 
 /// Observes a pull.
 pub trait Events {
-    /// Receives a changed entry before it is saved: at least once, and twice after a crash. After an error, it is not
-    /// saved.
+    /// Whether [`change`](Self::change) does anything with an entry.
+    fn takes_changes(&self) -> bool {
+        true
+    }
+
+    /// Receives a changed entry of a page or an export that has come whole, before the entry is saved: at least once, and
+    /// twice after a crash. After an error, it is not saved.
     fn change(&self, dataset: Dataset, json: &str) -> Result<(), PullError>;
 
     /// Receives the number of records read from an export of `of` records.

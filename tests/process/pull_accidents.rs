@@ -373,11 +373,18 @@ fn tables_of_another_layout_are_made_anew_from_the_records() {
     pulled.pull("");
     let before = pulled.content("conferences");
     pulled.tamper(
-        "ALTER TABLE conferences ADD COLUMN extra; DROP TABLE tags; UPDATE copy SET value = 'old' WHERE name = 'layout'",
+        "CREATE VIEW names AS SELECT name FROM conferences LEFT JOIN conference_organizations ON conference_id = id;
+         CREATE VIEW journal_names AS SELECT name FROM journals;
+         ALTER TABLE conferences ADD COLUMN extra; DROP TABLE tags; UPDATE copy SET value = 'old' WHERE name = 'layout'",
     );
+    let views = ["SELECT name FROM names ORDER BY name", "SELECT name FROM journal_names"];
+    let shown = views.map(|query| pulled.column(query));
+    assert!(shown.iter().all(|names| !names.is_empty()), "{shown:?}");
     let done = pulled.pull("");
     assert!(done.stdout.contains("nothing new"), "{done:?}");
     assert_eq!(pulled.content("conferences"), before);
+    // The user's own views stay.
+    assert_eq!(views.map(|query| pulled.column(query)), shown);
     assert_eq!(pulled.pull("--verify").stdout.matches("nothing new").count(), 2);
 }
 

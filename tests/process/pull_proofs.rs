@@ -175,9 +175,10 @@ fn an_export_that_was_changed_on_its_way_is_not_taken() {
         };
         let before = read();
         *relay.change.lock().unwrap() = rewriting;
-        let output = run("--reload");
-        let stderr = String::from_utf8(output.stderr).unwrap();
+        let output = run("--reload --json");
+        let [stdout, stderr] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
         assert_eq!(output.status.code(), Some(1), "{copy}: {stderr}");
+        assert!(!stdout.contains("\"entry\""), "{copy}: {stdout}");
         assert!(stderr.contains("changed on its way") && stderr.contains("X-Records-Digest"), "{copy}: {stderr}");
         assert_eq!(read(), before, "{copy}");
     }

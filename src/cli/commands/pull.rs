@@ -138,6 +138,10 @@ impl PullReporter {
 }
 
 impl Events for PullReporter {
+    fn takes_changes(&self) -> bool {
+        self.json
+    }
+
     fn change(&self, dataset: Dataset, json: &str) -> Result<(), PullError> {
         if !self.json {
             return Ok(());

@@ -12,6 +12,7 @@ use super::rows::{RecordWriter, list, listed, sweep_all};
 use super::schema::DatasetTables;
 use crate::model::time::{now, parse_time};
 use crate::model::{Dataset, PerDataset};
+use crate::pull::changes::Changes;
 use crate::pull::columns::Cell;
 use crate::pull::digest::{ContentDigest, Hasher};
 use crate::pull::entry::{Entry, FeedPage};
@@ -211,21 +212,21 @@ fn load<D: Database>(
     let mut writer = RecordWriter::new(tables, !rebuilds_search);
     // Another program may have written invalid ids, so reading begins with the smallest number.
     let mut held = Reader::new(&format!("id, {}", D::JSON_OR_DIGEST), dataset.as_str(), i64::MIN);
-    let mut received = 0;
+    let (mut changes, mut received) = (Changes::new(dataset, events), 0);
     let remove_until =
-        |database: &mut D, held: &mut Reader, writer: &mut RecordWriter<'_>, last| -> Result<(), PullError> {
+        |database: &mut D, held: &mut Reader, changes: &mut Changes<'_>, writer: &mut RecordWriter<'_>, last| {
             while let Some(id) = held.next_until(database, last)?.and_then(|row| row[0].integer()) {
-                events.change(dataset, &format!("{{\"id\":{id},\"deleted\":true,\"changed_at\":null}}"))?;
+                changes.add_removal(id)?;
                 writer.add(database, id, None)?;
             }
-            Ok(())
+            Ok::<_, PullError>(())
         };
     while let Some(entry) = export.next_record()? {
-        remove_until(database, &mut held, &mut writer, entry.id - 1)?;
+        remove_until(database, &mut held, &mut changes, &mut writer, entry.id - 1)?;
         let before = held.next_until(database, entry.id)?;
         let is_same = before.is_some_and(|row| is_json(&row[1], &entry.json));
         if !is_same {
-            events.change(dataset, &entry.json)?;
+            changes.add(&entry.json)?;
         }
         if !is_same || rewrite_all {
             writer.add(database, entry.id, Some(entry.json))?;
@@ -237,7 +238,7 @@ fn load<D: Database>(
             events.progress(dataset, received, export.records);
         }
     }
-    remove_until(database, &mut held, &mut writer, i64::MAX)?;
+    remove_until(database, &mut held, &mut changes, &mut writer, i64::MAX)?;
     writer.finish(database)?;
     events.progress(dataset, received, export.records);
     if rewrite_all {
@@ -246,6 +247,7 @@ fn load<D: Database>(
     if rebuilds_search {
         database.rebuild_search(dataset)?;
     }
+    changes.tell()?;
     Ok(i64::try_from(received).unwrap_or(i64::MAX))
 }
 

@@ -59,7 +59,12 @@ impl Dialect for SqliteFile {
     }
 
     fn set_aside(dataset: Dataset) -> String {
-        format!("DROP TABLE IF EXISTS {dataset}_search; ALTER TABLE {dataset} RENAME TO old_{dataset};")
+        // Without the pragma, views of other programs would get the new name too, or refuse it because of tables that are
+        // dropped at this point (<https://sqlite.org/pragma.html#pragma_legacy_alter_table>).
+        format!(
+            "DROP TABLE IF EXISTS {dataset}_search; PRAGMA legacy_alter_table = on;
+             ALTER TABLE {dataset} RENAME TO old_{dataset};"
+        )
     }
 
     fn read(column: &str, _kind: Type) -> String {
