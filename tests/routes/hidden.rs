@@ -94,10 +94,15 @@ impl Held {
     }
 }
 
-/// All that a caller sees of an answer, but for its id.
+/// All that a caller sees of an answer, but for its id, and for the seconds to a window's end after a request that may wait:
+/// those follow the real clock.
 fn seen(answer: &Answer) -> String {
     let id = answer.header("x-request-id").unwrap();
-    let headers = format!("{:?}", answer.headers).replace(id, "");
+    let mut headers = answer.headers.clone();
+    if answer.asked.contains("&wait=") {
+        headers.remove("ratelimit-reset").unwrap();
+    }
+    let headers = format!("{headers:?}").replace(id, "");
     // Latin-1: one character per byte, so that no difference is lost.
     let body = if answer.status >= 400 { answer.text().replace(id, "").into_bytes() } else { answer.body.clone() };
     format!("{} {headers} {}", answer.status, body.into_iter().map(char::from).collect::<String>())
