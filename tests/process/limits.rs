@@ -221,8 +221,7 @@ fn half_open_connections_lock_no_address_out() {
         }
     }
     drop(crowd);
-    assert_eq!(server.logged().matches("an address has reached its connection limit").count(), 1);
-    server.stop();
+    assert_eq!(server.stop_and_read().matches("an address has reached its connection limit").count(), 1);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io::{BufReader, Write};
+use std::io::{self, BufReader, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,10 +59,15 @@ impl Secrets {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 files += self.are_not_below(&path);
-            } else {
-                self.are_not_in(&path.display().to_string(), &fs::read(&path).unwrap());
-                files += 1;
+                continue;
             }
+            match fs::read(&path) {
+                Ok(content) => self.are_not_in(&path.display().to_string(), &content),
+                // A running server and its commands remove temporary files.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => panic!("{}: {error}", path.display()),
+            }
+            files += 1;
         }
         files
     }
