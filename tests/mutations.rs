@@ -1,5 +1,5 @@
-//! Bugs that the tests must notice. `mutations.txt` lists them; each is put into a copy of the code, and tests are run until
-//! one fails:
+//! Bugs that the tests must notice. `mutations.txt` lists them, each with the test that notices it. Each is put into a copy of
+//! the code, and its test must fail:
 //!
 //!     cargo test --test medfeed -- --ignored --nocapture every_mutation_is_noticed
 //!
@@ -7,7 +7,7 @@
 //!
 //! All bugs that stand within a function are built once: the function holds its body with each of them, and an environment
 //! variable says which one runs. So such a bug takes the time of the test that its entry names (`by`). Any other bug needs a
-//! build of its own, half a minute. One that the named test does not notice takes up to ten minutes.
+//! build of its own, half a minute.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,39 +19,8 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::thread;
 
-/// The tests that run first for a bug of a folder.
-const FIRST: [(&str, &str); 9] = [
-    ("src/replicate", "process::replica process::publish process::promotion process::bucket process::sealed"),
-    ("src/store/replication", "process::replica properties::replicas process::promotion"),
-    ("src/bucket", "process::bucket process::sealed process::s3"),
-    ("src/pull", "process::pull"),
-    ("src/import", "process::workbook process::spreadsheets process::shown process::curating process::foreign"),
-    ("src/explorer", "explorer browser"),
-    ("src/cli", "process::commands process::usage process::terminals process::wrong"),
-    ("src/store/upgrade", "process::upgrad process::added"),
-    ("src", "routes properties"),
-];
-
-/// The tests that run after them, in this order.
-const LATER: [&[&str]; 5] = [
-    &["--lib", "--"],
-    &["--test", "medfeed", "--", "routes", "properties"],
-    &["--test", "medfeed", "--", "process::caches", "process::damage", "process::restores", "process::beliefs"],
-    &["--test", "medfeed", "--", "process", "--skip", "process::s3"],
-    &[
-        "--test",
-        "medfeed",
-        "--",
-        "--skip",
-        "routes",
-        "--skip",
-        "properties",
-        "--skip",
-        "process",
-        "--skip",
-        "mutations",
-    ],
-];
+/// The unit tests and the integration tests, as arguments of `cargo test`.
+const TARGETS: [&[&str]; 2] = [&["--lib"], &["--test", "medfeed"]];
 
 /// A bug: lines of a file that are replaced by others.
 #[derive(Default)]
@@ -65,17 +34,12 @@ struct Mutation {
 }
 
 impl Mutation {
-    /// The arguments of `cargo test`, one run after another.
-    fn runs(&self) -> Vec<Vec<&str>> {
-        let by = match self.by.strip_prefix("lib ") {
-            Some(filter) => vec!["--lib", "--", filter],
-            None => ["--test", "medfeed", "--"].into_iter().chain(self.by.split_whitespace()).collect(),
-        };
-        let first = FIRST.iter().find(|(folder, _)| self.file.starts_with(folder));
-        let first = first
-            .map(|(_, filters)| ["--test", "medfeed", "--"].into_iter().chain(filters.split_whitespace()).collect());
-        let named = (!self.by.is_empty()).then_some(by);
-        named.into_iter().chain(first).chain(LATER.map(<[&str]>::to_vec)).collect()
+    fn target(&self) -> &'static [&'static str] {
+        TARGETS[usize::from(!self.by.starts_with("lib "))]
+    }
+
+    fn filters(&self) -> impl Iterator<Item = &str> {
+        self.by.trim_start_matches("lib ").split_whitespace()
     }
 }
 
@@ -110,16 +74,17 @@ fn mutations() -> Vec<Mutation> {
 fn every_mutation_fits_the_code() {
     let listed = mutations();
     assert!(listed.len() >= 120, "{} mutations", listed.len());
-    for Mutation { title, file, from, to, .. } in &listed {
+    for Mutation { title, file, by, from, to } in &listed {
         let text = fs::read_to_string(root().join(file)).unwrap_or_else(|error| panic!("{title}: {file}: {error}"));
         assert_eq!(text.matches(from).count(), 1, "{title}: {file} should hold this once:\n{from}");
         assert_ne!(from, to, "{title}");
+        assert!(!by.is_empty(), "{title}: no test that notices it");
         assert_eq!(listed.iter().filter(|other| other.title == *title).count(), 1, "{title}: a title of two");
     }
 }
 
 #[test]
-#[ignore = "takes hours: it runs tests with each bug"]
+#[ignore = "takes an hour: it runs tests with each bug"]
 fn every_mutation_is_noticed() {
     let picked = std::env::var("MEDFEED_MUTATIONS").unwrap_or_default();
     let listed = mutations();
@@ -127,13 +92,13 @@ fn every_mutation_is_noticed() {
     let (switched, others) =
         (1..).zip(&listed).filter(|(_, one)| is_picked(one)).partition(|(_, one)| body(one).is_some());
     let unnoticed = try_switched(&listed, switched);
-    let missed = try_alone(others.into_iter().chain(unnoticed).map(|(_, one)| one));
+    let missed = try_alone(others.into_iter().map(|(_, one)| one).chain(unnoticed));
     assert!(missed.is_empty(), "not noticed: {missed:#?}");
 }
 
 /// Builds the code with every bug that can be switched, and runs the named test with each of those given. Returns the bugs
-/// that it did not notice.
-fn try_switched<'a>(listed: &'a [Mutation], picked: Vec<(usize, &'a Mutation)>) -> Vec<(usize, &'a Mutation)> {
+/// that it did not notice, or that it only seemed to notice.
+fn try_switched<'a>(listed: &'a [Mutation], picked: Vec<(usize, &'a Mutation)>) -> Vec<&'a Mutation> {
     let copy = tempfile::tempdir().unwrap();
     copy_tree(root(), copy.path());
     let files: BTreeSet<&str> = listed.iter().map(|one| one.file.as_str()).collect();
@@ -146,7 +111,7 @@ fn try_switched<'a>(listed: &'a [Mutation], picked: Vec<(usize, &'a Mutation)>) 
     let root_module = copy.path().join("src/lib.rs");
     let sound = fs::read_to_string(&root_module).unwrap();
     fs::write(&root_module, sound + SWITCH).unwrap();
-    for target in [&["--lib"][..], &["--test", "medfeed"]] {
+    for target in TARGETS {
         build(copy.path(), target).unwrap_or_else(|error| panic!("{error}"));
     }
 
@@ -158,41 +123,30 @@ fn try_switched<'a>(listed: &'a [Mutation], picked: Vec<(usize, &'a Mutation)>) 
             scope.spawn(|| {
                 loop {
                     let Some((number, mutation)) = next.lock().unwrap().next() else { break };
-                    let by = failure(copy.path(), &mutation.runs()[0], number);
-                    println!("{}: {}", mutation.title, verdict(by.as_deref()));
-                    outcomes.lock().unwrap().push((number, mutation, by.is_some()));
+                    let by = failure(copy.path(), mutation.target(), mutation.filters(), number);
+                    outcomes.lock().unwrap().push((mutation, is_noticed(mutation, &Ok(by))));
                 }
             });
         }
     });
+    let (noticed, mut unnoticed): (Vec<_>, Vec<_>) =
+        outcomes.into_inner().unwrap().into_iter().partition(|(_, is_noticed)| *is_noticed);
     // A test that fails without a bug too, such as one that reads the sources, notices nothing here.
-    let outcomes = outcomes.into_inner().unwrap();
-    let noticing = outcomes.iter().filter(|(_, _, is_noticed)| *is_noticed).map(|(_, one, _)| one.by.as_str());
-    let (mut lib, mut integration): (BTreeSet<&str>, BTreeSet<&str>) = noticing.partition(|by| by.starts_with("lib "));
-    retain_sound(copy.path(), &["--lib", "--"], &mut lib);
-    retain_sound(copy.path(), &["--test", "medfeed", "--"], &mut integration);
-    let is_noticed = |by: &str| lib.contains(by) || integration.contains(by);
-    outcomes
-        .into_iter()
-        .filter(|(_, one, noticed)| !(*noticed && is_noticed(&one.by)))
-        .map(|(n, one, _)| (n, one))
-        .collect()
-}
-
-/// Runs tests without a bug, and takes those that fail from the set.
-fn retain_sound(copy: &Path, target: &[&str], tests: &mut BTreeSet<&str>) {
-    while !tests.is_empty() {
-        let filters = tests.iter().flat_map(|by| by.trim_start_matches("lib ").split_whitespace());
-        let run: Vec<&str> = target.iter().copied().chain(filters).collect();
-        let Some(failed) = failure(copy, &run, 0) else { break };
-        println!("{failed}: fails without a bug");
-        let before = tests.len();
-        tests.retain(|by| !by.split_whitespace().any(|filter| failed.contains(filter) && filter != "lib"));
-        assert!(tests.len() < before, "{failed}: of none of the tests");
+    for target in TARGETS {
+        let mut noticed = noticed.iter().filter(|(one, _)| one.target() == target).copied().collect::<Vec<_>>();
+        while !noticed.is_empty() {
+            let filters: BTreeSet<&str> = noticed.iter().flat_map(|(one, _)| one.filters()).collect();
+            let Some(failed) = failure(copy.path(), target, filters, 0) else { break };
+            println!("{failed}: fails without a bug");
+            let before = unnoticed.len();
+            unnoticed.extend(noticed.extract_if(.., |(one, _)| one.filters().any(|filter| failed.contains(filter))));
+            assert!(unnoticed.len() > before, "{failed}: no test that a bug names");
+        }
     }
+    unnoticed.into_iter().map(|(one, _)| one).collect()
 }
 
-/// Builds the code with one bug after another, and runs tests until one fails. Returns the titles of those that none notices.
+/// Builds the code with one bug after another, and runs the named tests. Returns the titles of the bugs that they do not notice.
 fn try_alone<'a>(bugs: impl Iterator<Item = &'a Mutation>) -> Vec<&'a str> {
     let copy = tempfile::tempdir().unwrap();
     copy_tree(root(), copy.path());
@@ -201,16 +155,9 @@ fn try_alone<'a>(bugs: impl Iterator<Item = &'a Mutation>) -> Vec<&'a str> {
         let path = copy.path().join(&mutation.file);
         let sound = fs::read_to_string(&path).unwrap();
         fs::write(&path, sound.replacen(&mutation.from, &mutation.to, 1)).unwrap();
-        let by = mutation.runs().iter().find_map(|run| {
-            let target = run.split(|arg| *arg == "--").next().unwrap();
-            match build(copy.path(), target) {
-                Ok(()) => failure(copy.path(), run, 0).map(|by| (true, verdict(Some(&by)))),
-                Err(error) => Some((false, format!("NO BUG: {error}"))),
-            }
-        });
-        let (is_noticed, verdict) = by.unwrap_or((false, verdict(None)));
-        println!("{}: {verdict}", mutation.title);
-        if !is_noticed {
+        let by = build(copy.path(), mutation.target())
+            .map(|()| failure(copy.path(), mutation.target(), mutation.filters(), 0));
+        if !is_noticed(mutation, &by) {
             missed.push(mutation.title.as_str());
         }
         fs::write(&path, sound).unwrap();
@@ -218,12 +165,19 @@ fn try_alone<'a>(bugs: impl Iterator<Item = &'a Mutation>) -> Vec<&'a str> {
     missed
 }
 
-fn verdict(by: Option<&str>) -> String {
-    by.map_or("NOT NOTICED".to_owned(), |by| format!("noticed by {by}"))
+/// Prints which test fails with a bug, or why the code with it does not build. Returns whether a test fails.
+fn is_noticed(mutation: &Mutation, by: &Result<Option<String>, String>) -> bool {
+    let verdict = match by {
+        Ok(Some(test)) => format!("noticed by {test}"),
+        Ok(None) => "NOT NOTICED".to_owned(),
+        Err(error) => format!("NO BUG: {error}"),
+    };
+    println!("{}: {verdict}", mutation.title);
+    matches!(by, Ok(Some(_)))
 }
 
-/// What the functions with switches call. It goes to the end of the root module. Tests take variables that begin with
-/// `MEDFEED_` from the programs that they start, hence the name.
+/// This goes to the end of the root module. The name of the variable does not begin with `MEDFEED_`, because tests take such
+/// variables from the programs that they start.
 const SWITCH: &str = r#"
 /// The number of the bug that is switched on, from 1.
 pub(crate) fn mutation() -> Option<usize> {
@@ -310,9 +264,15 @@ fn build(copy: &Path, target: &[&str]) -> Result<(), String> {
     built.status.success().then_some(()).ok_or_else(messages)
 }
 
-/// Which test of a run fails, if one does, with the bug of a number switched on.
-fn failure(copy: &Path, run: &[&str], number: usize) -> Option<String> {
-    let mut tested = cargo_test(copy, run);
+/// Which of some tests fails, if one does, with the bug of a number switched on.
+fn failure<'a>(
+    copy: &Path,
+    target: &[&str],
+    filters: impl IntoIterator<Item = &'a str>,
+    number: usize,
+) -> Option<String> {
+    let mut tested = cargo_test(copy, target);
+    tested.arg("--").args(filters);
     tested.env("SWITCHED_MUTATION", number.to_string()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
     let mut tested = tested.spawn().unwrap();
     let mut output = BufReader::new(tested.stdout.take().unwrap()).lines().map_while(Result::ok);
@@ -322,11 +282,7 @@ fn failure(copy: &Path, run: &[&str], number: usize) -> Option<String> {
         Command::new("kill").args(["-9", "--", &format!("-{}", tested.id())]).status().unwrap();
     }
     let is_passed = tested.wait().unwrap().success();
-    let place = if run[0] == "--lib" { "lib " } else { "" };
-    match failed {
-        Some(test) => Some(format!("{place}{test}")),
-        None => (!is_passed).then(|| format!("{}: no end, or an abort", run.join(" "))),
-    }
+    failed.or_else(|| (!is_passed).then(|| "no end, or an abort".to_owned()))
 }
 
 fn cargo_test(copy: &Path, args: &[&str]) -> Command {
