@@ -450,6 +450,35 @@ fn a_copy_is_followed_over_a_restart_of_postgresql() {
 }
 
 #[test]
+fn a_connection_that_breaks_within_a_statement_is_made_again() {
+    let name = "a_connection_that_breaks_within_a_statement_is_made_again";
+    let Some(cluster) = Cluster::start(name).map(Arc::new) else { return };
+    let kept = Kept::new(&cluster, site_with_both());
+    let mut follower = Process::spawn(&mut kept.pulled.command(&kept.pulled.url(), "--follow --every 10ms"));
+    wait_until("loaded", SOON, || kept.read("journals"));
+    let mut holder = kept.client();
+    holder.batch_execute("BEGIN; LOCK TABLE conferences").unwrap();
+    kept.pulled.site.import("conferences.jsonl", conferences_of_version(700, 1));
+    let waiting =
+        "SELECT pid FROM pg_stat_activity WHERE application_name = 'medfeed pull' AND wait_event_type = 'Lock'
+                     AND datname = current_database()";
+    let pid = wait_until("the follower's statement waits", SOON, || kept.column(waiting).pop());
+    // Its server process cannot say goodbye, so the follower sees the end of the connection alone.
+    assert!(std::process::Command::new("kill").args(["-9", &pid]).status().unwrap().success());
+    wait_until("the server has ended all sessions", SOON, || holder.simple_query("SELECT 1").is_err().then_some(()));
+    cluster.stop();
+    cluster.start_again();
+    wait_until("followed", SOON * 2, || {
+        assert!(follower.ended_within(Duration::ZERO).is_none(), "the follower goes on");
+        let row = kept.column("SELECT json->>'name' FROM conferences WHERE id = 700");
+        let line = &exported(&mut kept.pulled.client(), "conferences").lines[699];
+        line.contains(&format!("\"{}\"", row[0])).then_some(())
+    });
+    follower.kill();
+    assert_eq!(kept.pulled.pull("--verify").stdout.matches("equal to the service's").count(), 2);
+}
+
+#[test]
 fn what_the_database_refuses_is_told_and_leaves_the_copy() {
     let Some(cluster) = Cluster::shared("what_the_database_refuses_is_told_and_leaves_the_copy") else { return };
     let kept = Kept::new(&cluster, site_with_both());
@@ -517,12 +546,20 @@ fn connections_to_postgresql_are_refused_with_advice() {
     };
     let (own, open) = (file("own", 0o600), file("open", 0o644));
     let password = ("PGPASSWORD", PASSWORD);
+    let closed = cluster.database();
+    kept.tamper(&format!(
+        "CREATE ROLE guest LOGIN PASSWORD '{}'; REVOKE CONNECT ON DATABASE \"{closed}\" FROM PUBLIC",
+        PASSWORD.replace('\'', "''")
+    ));
+    let guest = tcp.replace(USER, "guest");
     let cases = [
         (tcp.replace('@', ":secret@"), ("X", ""), 2, "a password in the address can be seen"),
         (tcp.clone(), ("X", ""), 4, "set PGPASSWORD"),
         (tcp.clone(), ("PGPASSWORD", "wrong"), 4, "check user and password"),
         (tcp.clone(), ("PGPASSFILE", &*open), 4, "others can read it"),
         (tcp.replace(&**database, "nowhere"), password, 4, "make the database first"),
+        (guest.replace(&**database, &closed), password, 4, "ask for the right to connect"),
+        (guest, password, 1, "the copy needs a schema of its own"),
         (tcp.replace(&port.to_string(), "1"), password, 1, "cannot be reached"),
         (format!("{tcp}?sslmode=require"), password, 4, "--ca-file"),
         (format!("{tcp}?sslmode=prefer"), password, 4, "--ca-file"),

@@ -484,6 +484,22 @@ fn a_named_dataset_that_leaves_the_license_stays_in_the_copy_and_others_are_foll
 }
 
 #[test]
+fn a_named_dataset_that_the_license_never_had_ends_a_follower() {
+    let service =
+        Scripted::new(|asked, _| match (asked.line.contains("conferences"), asked.line.contains("exports/")) {
+            (true, _) => Reply::problem(403, "dataset_not_licensed"),
+            (false, true) => Reply::export("t0", &[ONE]),
+            (false, false) => revoked(),
+        });
+    for (datasets, asks) in [(&[Conferences, Journals], 1), (&[Journals, Conferences], 2)] {
+        let (error, asked) =
+            followed(&service, &mut MemoryCopy::default(), &plan(datasets, true), Duration::from_millis(1));
+        assert!(matches!(error, PullError::NotLicensed(Conferences)), "{error:?}");
+        assert_eq!(asked.len(), asks, "{asked:?}");
+    }
+}
+
+#[test]
 fn a_dataset_that_fails_stops_no_other() {
     // (the seconds of `Retry-After`, the requests)
     let failing = "GET exports/conferences";

@@ -280,6 +280,34 @@ fn a_link_is_stored_by_its_target() {
     }
 }
 
+/// Only the first cell of a shared formula holds its text.
+#[test]
+fn a_link_of_a_shared_formula_is_one_in_each_of_its_cells() {
+    let refused = "book.xlsx[organizations]:3: url: `our website` - links to `HYPERLINK()`, which is not a web address \
+                   (http or https); write the address in the cell, and remove the link";
+    let both = [r#"{"url":"https://esmo.org"}"#, r#"{"id":2,"url":"our website"}"#];
+    let warning = "book.xlsx[organizations]:3: url: `our website` - is not a website address";
+    // (the shared formula of the first cell, the number that the second one names, what is said of the second one)
+    let cases = [
+        ("HYPERLINK(&quot;https://esmo.org&quot;,&quot;our website&quot;)", "7", Refused(refused)),
+        ("HYPERLINK(&quot;https://esmo.org&quot;,&quot;our website&quot;)", "8", Warned(&both, warning)),
+        ("LOWER(&quot;https://esmo.org&quot;)", "7", Warned(&both, warning)),
+    ];
+    for (formula, number, then) in cases {
+        let row = |id: u8, formula: &str, shown: &str| {
+            format!(
+                "<row><c><v>{id}</v></c><c t=\"inlineStr\"><is><t>ESMO {id}</t></is></c><c t=\"str\">{formula}<v>{shown}</v></c></row>"
+            )
+        };
+        let header = ["id", "name", "url"].map(|name| format!("<c t=\"inlineStr\"><is><t>{name}</t></is></c>"));
+        let first = format!("<f t=\"shared\" ref=\"C2:C3\" si=\"7\">{formula}</f>");
+        let second = format!("<f t=\"shared\" si=\"{number}\"/>");
+        let rows = [row(1, &first, "https://esmo.org"), row(2, &second, "our website")].concat();
+        let sheet = format!("<worksheet><sheetData><row>{}</row>{rows}</sheetData></worksheet>", header.concat());
+        check("book.xlsx", &Parts::of_sheet(sheet).pack(), "", then);
+    }
+}
+
 /// The forms in which other programs write a sheet.
 #[test]
 fn sheets_are_read_in_any_form() {

@@ -98,7 +98,7 @@ impl ChangeEncoder {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "described above")]
 pub enum EncodedChange<'a> {
     Put { table: u8, key: &'a [u8], value: &'a [u8] },
@@ -183,14 +183,6 @@ impl<'a> Iterator for RunRows<'a> {
         self.0.row().ok().flatten()
     }
 }
-
-impl PartialEq for RunRows<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.clone().eq(other.clone())
-    }
-}
-
-impl Eq for RunRows<'_> {}
 
 #[derive(Clone, Debug)]
 struct ByteReader<'a>(&'a [u8]);
