@@ -50,7 +50,7 @@ impl Drop for Disk {
 }
 
 /// Conferences that need much room.
-fn roomy_conferences(count: u64, version: u64) -> String {
+pub fn roomy_conferences(count: u64, version: u64) -> String {
     let lines = conferences_of_version(count, version);
     let name = "n".repeat(4000);
     lines.replace("\"name\":\"Conference", &format!("\"name\":\"{name} Conference"))

@@ -6,6 +6,7 @@ use medfeed::replicate::entry::{self, EntryHeader};
 use medfeed::replicate::layout;
 
 use super::client::Client;
+use super::faults::{Disk, roomy_conferences};
 use super::monitoring::scrape;
 use super::origin::url_of;
 use super::published::Place;
@@ -174,6 +175,29 @@ fn rows_that_are_not_the_origins_are_loaded_anew() {
     let metrics = scrape(&mut admin);
     assert_eq!(metrics["medfeed_replica_loads_total"], 1.0, "{metrics:?}");
     assert_eq!(server.client(&key).get("/v1/conferences/1").json()["data"]["venue"], "version 2");
+    server.stop();
+    replica.site.check();
+}
+
+#[test]
+fn a_replica_whose_disk_is_full_goes_on_once_there_is_room() {
+    let (mut origin, key) = origin();
+    let replica = origin.replica();
+    let Some(disk) = Disk::mount(replica.site.folder(), 96 << 20) else {
+        println!("skipped: no file system can be mounted here");
+        return;
+    };
+    let (server, mut admin) = serve(&replica, "--poll 20ms");
+    let venue = || server.client(&key).get("/v1/conferences/1").json()["data"]["venue"].clone();
+    disk.fill(0);
+    origin.site.import("conferences.jsonl", roomy_conferences(COUNT, 1));
+    origin.publish();
+    wait_until("it is told", SOON, || readyz(&mut admin).1.contains("no room left on the disk").then_some(()));
+    assert_eq!(venue(), "version 0");
+    disk.free_all();
+    wait_for_seq(&origin, &mut admin);
+    assert_eq!(venue(), "version 1");
+    assert_eq!(readyz(&mut admin), (200, "ok\n".to_owned()));
     server.stop();
     replica.site.check();
 }
