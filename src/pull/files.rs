@@ -112,6 +112,21 @@ mod tests {
     }
 
     #[test]
+    fn a_lock_that_cannot_be_made_is_refused_with_the_reason() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        symlink(at("file"), at("link")).unwrap();
+        for (name, reason) in [
+            ("none/lock", "No such file or directory"),
+            ("link", "it is a link, a pipe or something else than a file"),
+            (&"x".repeat(300), "File name too long"),
+        ] {
+            let message = lock(&at(name), &at("copy")).unwrap_err().to_string();
+            assert!(message.contains(reason), "{message}");
+        }
+    }
+
+    #[test]
     fn drafts_are_new_files_with_the_mode_that_they_replace() {
         let folder = tempfile::tempdir().unwrap();
         let (file, draft) = (folder.path().join("a"), folder.path().join("a.new"));

@@ -40,6 +40,7 @@ fn a_replica_is_read_like_its_origin_and_written_by_no_command() {
     let backup = site.backup("backup.redb");
     let refused = [
         &["import", rows.to_str().unwrap()][..],
+        &["import", rows.to_str().unwrap(), "--dry-run"],
         &["license", "set", "other", "--dataset", "journals"],
         &["key", "create", "--license", "all"],
         &["compact"],

@@ -168,6 +168,8 @@ fn rows_that_are_not_the_origins_are_loaded_anew() {
     });
     assert!(told.contains("digest"), "{told}");
     server.stop();
+    let done = origin.site.ends(["check", "--from", &origin.url()]);
+    assert!(done.code == Some(1) && done.stderr.contains("digest"), "{done:?}");
     origin.site.import("conferences.jsonl", conferences_of_version(COUNT, 2));
     origin.add_state();
     let (server, mut admin) = serve(&replica, "--poll 20ms");

@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use super::heartbeat_state::WantedState;
 use super::status::{PublicationStatus, Waiting};
 use super::*;
 use crate::model::Scope;
@@ -466,6 +467,22 @@ fn a_lost_state_is_written_again_although_a_commit_waits() {
         assert_eq!(origin.publish(&log, once()).unwrap().slot, end + 1);
         assert!(entry(&log, end + 1).header.state.is_none(), "the commit");
         assert_eq!(slots(&log, layout::STATES), [1, end + 1]);
+    }
+}
+
+/// The heartbeat, which comes first, finds that the end of the log is gone.
+#[test]
+fn no_state_is_written_next_to_an_entry_that_is_lost() {
+    for is_lost in [false, true] {
+        let origin = Origin::new();
+        let log = four_entries(&origin);
+        let mut publisher = origin.start(&log, sweeping()).unwrap();
+        if is_lost {
+            log.remove(&layout::log(4));
+        }
+        publisher.begin_state(publisher.follower.origin().unwrap()).unwrap();
+        assert_eq!(publisher.state_thread.is_none(), is_lost);
+        assert_eq!(publisher.wanted_state, is_lost.then_some(WantedState::Entry));
     }
 }
 

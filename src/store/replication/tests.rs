@@ -164,6 +164,17 @@ fn an_unpublished_database_records_nothing() {
 }
 
 #[test]
+fn a_published_database_without_its_id_is_not_written() {
+    let origin = TestOrigin::published();
+    let writer = origin.writer();
+    let tx = writer.begin_raw().unwrap();
+    tx.open_table(tables::META).unwrap().remove(tables::META_DATABASE).unwrap();
+    tx.commit().unwrap();
+    let message = writer.begin().unwrap_err().to_string();
+    assert!(message.contains("the id of the published database is missing"), "{message}");
+}
+
+#[test]
 fn pending_commits_are_in_order_and_limited() {
     let origin = TestOrigin::published();
     let from = origin.head();

@@ -4,15 +4,15 @@ use redb::{ReadableTable, TableDefinition, WriteTransaction};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Sample, batch, conference, everything, id, in_country, organization, removal, tag};
+use super::{Sample, batch, conference, everything, id, in_country, organization, removal, snapshot, tag};
 use crate::model::time::now;
 use crate::model::{Dataset, FeedId, KeyRecord, License, LicenseId, Organization, Tag, Timestamp};
-use crate::store::Batch;
 use crate::store::check::{CheckReport, check};
 use crate::store::format::codec::{StoredCommit, hash, seal, seal_under, unseal, unseal_under};
 use crate::store::format::feed::{FeedEntry, FeedHead};
 use crate::store::format::tables::{self, TOMBSTONE};
 use crate::store::read::record_cache::LogRef;
+use crate::store::{Batch, Follower};
 
 type Rows = TableDefinition<'static, u64, &'static [u8]>;
 
@@ -536,6 +536,24 @@ fn a_feed_is_read_whole_or_refused() {
         entries.insert(key, value).unwrap();
     }
     assert_eq!(head.read_all(&entries).unwrap(), whole);
+}
+
+#[test]
+fn a_feed_that_is_ahead_of_the_last_commit_is_not_served() {
+    for ahead in [0, 1] {
+        let sample = sample();
+        let last = snapshot(&sample.path()).commit().seq;
+        let writer = sample.writer();
+        let tx = writer.begin_raw().unwrap();
+        let feed = feed(&tx, "all");
+        let head: FeedHead = row(&tx, tables::FEEDS, feed);
+        put(&tx, tables::FEEDS, feed, &FeedHead { newest_seq: last + ahead, ..head });
+        tx.commit().unwrap();
+        drop(writer);
+        let opened = Follower::open(&sample.path()).map(|_| ());
+        let is_refused = matches!(&opened, Err(error) if error.to_string().contains("it is ahead of the last commit"));
+        assert_eq!(is_refused, ahead > 0, "{opened:?}");
+    }
 }
 
 #[test]

@@ -487,6 +487,33 @@ fn an_unusable_entry_is_repaired_by_the_state_at_its_slot() {
 }
 
 #[test]
+fn a_new_replica_does_not_end_before_the_newest_state() {
+    let origin = Origin::new();
+    origin.commit();
+    origin.commit();
+    origin.add_state();
+    // The state cannot be read, the entry before it is lost, and no heartbeat tells of either.
+    origin.log.bucket().put(&layout::state(3), b"damaged").unwrap();
+    origin.log.remove(&layout::ALIVE);
+    let (slot, _) = polled(&mut origin.start(&origin.log).unwrap());
+    assert_eq!(slot, 3, "the first state, and the entries after it");
+    fs::remove_file(origin.at("replica.redb")).unwrap();
+    origin.log.remove(&layout::log(2));
+    assert_eq!(shown(origin.start(&origin.log).map(|_| ())), "Missing 2, later 3");
+}
+
+#[test]
+fn a_repair_that_does_not_last_is_not_made_again_at_once() {
+    let origin = Origin::new();
+    let mut replica = origin.start(&origin.log).unwrap();
+    origin.commit();
+    origin.add_state();
+    origin.log.remove(&layout::log(2));
+    assert_eq!(polled(&mut replica), (2, None));
+    assert!(replica.next_repair_at > since_boot() + REPAIR_EVERY / 2);
+}
+
+#[test]
 fn a_new_replica_passes_over_a_state_of_another_history() {
     let origin = Origin::new();
     origin.commit();
