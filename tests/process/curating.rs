@@ -157,6 +157,15 @@ fn a_dry_run_shows_what_a_linked_row_changes() {
 }
 
 #[test]
+fn a_record_that_no_license_can_show_is_shown_to_its_curator() {
+    let site = Site::new();
+    site.import("journals.jsonl", "{\"id\":1,\"name\":\"Journal\"}\n");
+    let shown = site.run(["show", "journals", "1"]);
+    let is_told = shown.stdout.ends_with("\nthere are no licenses yet, so nobody can see it\n");
+    assert!(shown.code == Some(0) && is_told, "{shown:?}");
+}
+
+#[test]
 fn a_record_is_shown_with_its_licenses_and_history() {
     let site = oncology();
     site.license("hearts", "--dataset conferences --therapy-area Cardiology");

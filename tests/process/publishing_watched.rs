@@ -180,6 +180,10 @@ fn the_status_says_how_many_entries_a_replica_is_behind() {
         commit(&site, 1 + behind);
         assert_eq!(place.once(&site), 1);
     }
+    let report = place.bucket.list(layout::REPLICAS, None).unwrap().pop().unwrap().name;
+    place.bucket.put(&report, b"damaged").unwrap();
+    let told = place.run(&site, "--status").stdout;
+    assert!(told.contains(&report) && told.contains("No replica sends reports"), "{told}");
 }
 
 /// The files that lie beside the database for replicas.

@@ -362,8 +362,11 @@ fn what_a_workbook_is_exported_to_is_imported_from_it() {
             std::fs::remove_file(site.db()).unwrap();
             site.json(["import", samples]);
         }
-        site.json(["export", "direct"]);
-        site.json(["export", "book.xlsx"]);
+        let rows = |told: serde_json::Value| -> u64 {
+            told["files"].as_array().unwrap().iter().map(|file| file["rows"].as_u64().unwrap()).sum()
+        };
+        let written = rows(site.json(["export", "direct"]));
+        assert_eq!(rows(site.json(["export", "book.xlsx"])), written);
         let again = site.run(["import", "book.xlsx"]);
         assert!(again.code == Some(0) && again.stdout.contains("Nothing is new"), "{again:?}");
         site.json(["import", "book.xlsx", "--db", "other.redb"]);

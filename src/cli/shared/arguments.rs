@@ -309,6 +309,7 @@ mod tests {
             ("2024..", None),
             ("2024-2027", None),
             ("20260", None),
+            ("02026", None),
             ("x", None),
         ];
         for (text, expected) in cases {
