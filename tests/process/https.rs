@@ -158,21 +158,38 @@ fn malformed_requests_are_told_to_come_by_https_too() {
     assert!(told.is_some());
     let long = "a".repeat(20_000);
     let cases = [
-        ("garbage", "\u{1}\u{2} nonsense\r\n\r\n".to_owned(), 400),
-        ("a bad version", "GET /v1/status HTTP/9.9\r\nhost: x\r\n\r\n".to_owned(), 400),
-        ("a header without colon", "GET /v1/status HTTP/1.1\r\nhost x\r\n\r\n".to_owned(), 400),
-        ("a long header", format!("GET /v1/status HTTP/1.1\r\nhost: {long}\r\n\r\n"), 431),
-        ("many headers", format!("GET /v1/status HTTP/1.1\r\n{}\r\n", "x: 1\r\n".repeat(65)), 431),
-        ("a long query", format!("GET /v1/status?{} HTTP/1.1\r\nhost: x\r\n\r\n", &long[..5000]), 414),
-        ("a body", "GET /v1/status HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}".to_owned(), 400),
+        ("garbage", "\u{1}\u{2} nonsense\r\n\r\n".to_owned(), 400, "not valid HTTP/1.1"),
+        ("a bad version", "GET /v1/status HTTP/9.9\r\nhost: x\r\n\r\n".to_owned(), 400, "not valid HTTP/1.1"),
+        ("a header without colon", "GET /v1/status HTTP/1.1\r\nhost x\r\n\r\n".to_owned(), 400, "not valid HTTP/1.1"),
+        (
+            "a long header",
+            format!("GET /v1/status HTTP/1.1\r\nhost: {long}\r\n\r\n"),
+            431,
+            "headers are too large or too many",
+        ),
+        (
+            "many headers",
+            format!("GET /v1/status HTTP/1.1\r\n{}\r\n", "x: 1\r\n".repeat(65)),
+            431,
+            "headers are too large or too many",
+        ),
+        (
+            "a long query",
+            format!("GET /v1/status?{} HTTP/1.1\r\nhost: x\r\n\r\n", &long[..5000]),
+            414,
+            "path and query are too long",
+        ),
+        ("a body", "GET /v1/status HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}".to_owned(), 400, "body"),
     ];
     for version in [&version::TLS12, &version::TLS13] {
-        for (what, request, status) in &cases {
+        for (what, request, status, detail) in &cases {
             let connection = shake_hands(server.address, &authority.caller(version)).unwrap();
             let mut connection = BufReader::new(connection);
             connection.get_mut().write_all(request.as_bytes()).unwrap();
             let answer = read_answer(&mut connection, false).unwrap_or_else(|error| panic!("{what}: {error}"));
             assert_eq!((answer.status, answer.problem().as_str()), (*status, "invalid_request"), "{what}");
+            let told_detail = answer.json()["detail"].as_str().unwrap_or_default().to_owned();
+            assert!(told_detail.contains(detail), "{what}: {told_detail}");
             let found: Vec<_> = answer
                 .headers
                 .iter()
