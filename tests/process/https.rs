@@ -177,7 +177,7 @@ fn malformed_requests_are_told_to_come_by_https_too() {
             "a long query",
             format!("GET /v1/status?{} HTTP/1.1\r\nhost: x\r\n\r\n", &long[..5000]),
             414,
-            "path and query are too long",
+            "bytes long; the limit is 4096",
         ),
         ("a body", "GET /v1/status HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}".to_owned(), 400, "body"),
     ];
