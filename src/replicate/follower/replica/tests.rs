@@ -494,7 +494,7 @@ fn a_new_replica_does_not_end_before_the_newest_state() {
     origin.add_state();
     // The state cannot be read, the entry before it is lost, and no heartbeat tells of either.
     origin.log.bucket().put(&layout::state(3), b"damaged").unwrap();
-    origin.log.remove(&layout::ALIVE);
+    origin.log.remove(layout::ALIVE);
     let (slot, _) = polled(&mut origin.start(&origin.log).unwrap());
     assert_eq!(slot, 3, "the first state, and the entries after it");
     fs::remove_file(origin.at("replica.redb")).unwrap();
