@@ -1,7 +1,6 @@
 //! Cases that the properties of random histories do not cover: limits, notes, programs without digests, replaced files.
 
 use std::fs::Permissions;
-use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,6 +18,8 @@ use crate::store::format::tables;
 use crate::store::restore::Restoration;
 use crate::store::write::licensing::KeySettings;
 use crate::store::{Edit, Follower, StoreError, Writer};
+
+mod replaced;
 
 /// An origin in a folder, with one license.
 struct TestOrigin {
@@ -503,72 +504,6 @@ fn an_incomplete_load_gets_no_name() {
     let (loaded, of_origin) = (load(&parts, &sound, head).unwrap(), ReplicaWriter::of(origin.writer()));
     assert!(matches!(loaded.persist(Some(of_origin)), Err(StoreError::Replaced { .. })));
     adds_up(&origin.path());
-}
-
-/// Puts another database in the place of a file, as `mv` does.
-fn replace(origin: &TestOrigin, path: &Path) {
-    let other = origin.at("other.redb");
-    std::fs::copy(origin.path(), &other).unwrap();
-    std::fs::rename(&other, path).unwrap();
-}
-
-fn is_replaced<T: std::fmt::Debug>(done: &Result<T, StoreError>) -> bool {
-    matches!(done, Err(StoreError::Replaced { .. }))
-}
-
-#[test]
-fn what_is_written_into_a_replaced_file_is_an_error() {
-    let origin = TestOrigin::new();
-    let writer = origin.writer();
-    replace(&origin, &origin.path());
-    let done = writer.mark_published();
-    assert!(is_replaced(&done), "{done:?}");
-    drop(writer);
-    assert_eq!(origin.view().id().unwrap(), None);
-    origin.writer().mark_published().unwrap();
-
-    type Write = fn(ReplicaWriter) -> Result<Writer, StoreError>;
-    let writes: [(&str, Write); 2] =
-        [("promote", ReplicaWriter::promote), ("start over", |replica| replica.start_over("file:///srv/feed"))];
-    for (what, write) in writes {
-        let replica = origin.replica();
-        replace(&origin, &origin.at("replica.redb"));
-        let done = write(replica);
-        assert!(is_replaced(&done), "{what}: {done:?}");
-        std::fs::remove_file(origin.at("replica.redb")).unwrap();
-    }
-}
-
-#[test]
-fn a_loaded_replica_replaces_the_file_that_was_opened_and_no_other() {
-    type Replace = Box<dyn FnOnce(LoadedDraft) -> Result<ReplicaWriter, StoreError>>;
-    for is_older in [false, true] {
-        let origin = TestOrigin::published();
-        let path = origin.at("replica.redb");
-        let open = || -> Replace {
-            let _ = std::fs::remove_file(&path);
-            if !is_older {
-                drop(origin.replica());
-                let old = ReplicaWriter::of(Writer::open_any(&path, Duration::ZERO).unwrap());
-                return Box::new(|draft| draft.persist(Some(old)));
-            }
-            let packed = include_bytes!("../../../fixtures/format-2-replica.redb.gz");
-            let mut bytes = Vec::new();
-            flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut bytes).unwrap();
-            std::fs::write(&path, bytes).unwrap();
-            let old = OldReplicaFile::open(&path).unwrap();
-            Box::new(|draft| draft.replace_older(old))
-        };
-        let persist = open();
-        std::fs::hard_link(&path, origin.at("second.redb")).unwrap();
-        let message = persist(origin.draft()).unwrap_err().to_string();
-        assert!(message.contains("it has 2 names (hard links)"), "{message}");
-        let persist = open();
-        replace(&origin, &path);
-        let done = persist(origin.draft());
-        assert!(is_replaced(&done), "{done:?}");
-        assert_eq!(open()(origin.draft()).unwrap().head().unwrap().head(), origin.head());
-    }
 }
 
 #[test]
