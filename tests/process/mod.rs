@@ -95,6 +95,7 @@ mod pull_licenses;
 mod pull_network;
 mod pull_places;
 mod pull_postgres;
+mod pull_postgres_connections;
 mod pull_proofs;
 mod pull_requests;
 mod pull_resuming;

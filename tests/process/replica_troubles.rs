@@ -199,7 +199,8 @@ fn a_replica_whose_disk_is_full_goes_on_once_there_is_room() {
     disk.free_all();
     wait_for_seq(&origin, &mut admin);
     assert_eq!(venue(), "version 1");
-    assert_eq!(readyz(&mut admin), (200, "ok\n".to_owned()));
+    // The error is cleared a moment after the entry can be seen.
+    wait_until("it is well", SOON, || (readyz(&mut admin) == (200, "ok\n".to_owned())).then_some(()));
     server.stop();
     replica.site.check();
 }

@@ -470,20 +470,33 @@ fn a_lost_state_is_written_again_although_a_commit_waits() {
     }
 }
 
-/// The heartbeat, which comes first, finds that the end of the log is gone.
+/// Before a state is written, the heartbeat looks at the end of the log.
 #[test]
-fn no_state_is_written_next_to_an_entry_that_is_lost() {
-    for is_lost in [false, true] {
-        let origin = Origin::new();
-        let log = four_entries(&origin);
-        let mut publisher = origin.start(&log, sweeping()).unwrap();
-        if is_lost {
-            log.remove(&layout::log(4));
-        }
-        publisher.begin_state(publisher.follower.origin().unwrap()).unwrap();
-        assert_eq!(publisher.state_thread.is_none(), is_lost);
-        assert_eq!(publisher.wanted_state, is_lost.then_some(WantedState::Entry));
-    }
+fn no_state_is_written_next_to_an_entry_that_is_lost_or_not_the_last() {
+    let origin = Origin::new();
+    let log = four_entries(&origin);
+    let mut publisher = origin.start(&log, sweeping()).unwrap();
+    let view = |publisher: &Publisher| publisher.follower.origin().unwrap();
+    let before = view(&publisher);
+    publisher.begin_state(view(&publisher)).unwrap();
+    assert!(publisher.state_thread.is_some(), "all is well");
+    publisher.await_state().unwrap();
+
+    // An entry of an earlier run of this publisher.
+    origin.commit();
+    let elsewhere = TestLog::new(OTHER_ID);
+    log.copy_to(&elsewhere);
+    origin.copy().publish(&elsewhere, once()).unwrap();
+    let mut next = entry(&elsewhere, 5);
+    next.header.who.clone_from(&publisher.who);
+    let changes: Vec<&[u8]> = next.changes.iter().map(AsRef::as_ref).collect();
+    log.bucket().put(&layout::log(5), &entry::encode(&next.header, &changes).unwrap().0).unwrap();
+    publisher.begin_state(before).unwrap();
+    assert_eq!((publisher.end.unwrap().slot, publisher.state_thread.is_none()), (5, true));
+
+    log.remove(&layout::log(5));
+    publisher.begin_state(view(&publisher)).unwrap();
+    assert_eq!((publisher.wanted_state, publisher.state_thread.is_none()), (Some(WantedState::Entry), true));
 }
 
 #[test]
