@@ -14,7 +14,6 @@ mod names;
 mod notes;
 mod reading;
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,13 +22,6 @@ use crate::model::{Conference, ConferenceFields, Curated, Dataset, Id, Organizat
 use crate::model::{DateStatus, TagFields, Timestamp};
 use crate::store::file::links::resolve;
 use crate::store::{Batch, Edit, Follower, Snapshot, Writer};
-
-/// Writes a compressed file of `fixtures` to a path.
-pub(in crate::store) fn unpack_fixture(name: &str, path: &Path) {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
-    let mut packed = flate2::read::GzDecoder::new(File::open(fixtures.join(name)).unwrap());
-    std::io::copy(&mut packed, &mut File::create(path).unwrap()).unwrap();
-}
 
 /// A database in a folder.
 struct Sample {

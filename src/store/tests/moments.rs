@@ -1,13 +1,14 @@
 //! Files that are replaced at a certain moment: the second checks after a lock and after a commit.
 
 use std::fs::{self, File};
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::{Sample, conference, everything, snapshot, unpack_fixture};
+use super::{Sample, conference, everything, snapshot};
 use crate::disk::{DiskEvent, observe};
 use crate::store::file::replace::compact;
 use crate::store::file::writer_note::WriterNote;
@@ -115,7 +116,10 @@ fn a_compaction_does_not_replace_a_file_that_came_meanwhile() {
 
 /// Writes a database of an older format.
 pub(super) fn old_file(path: &Path) {
-    unpack_fixture("format-2.redb.gz", path);
+    let packed = File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/format-2.redb.gz")).unwrap();
+    let mut bytes = Vec::new();
+    flate2::read::GzDecoder::new(packed).read_to_end(&mut bytes).unwrap();
+    fs::write(path, bytes).unwrap();
 }
 
 #[test]
