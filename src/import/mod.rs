@@ -1,8 +1,8 @@
 //! Import: reads curated files, and returns one validated [`Batch`](crate::store::write::batch::Batch) or all faults.
 //!
 //! An import has three phases. Phase 1 reads the files. Phase 2 merges their rows with a snapshot of the database.
-//! Neither holds the write lock. Phase 3 takes the lock and applies the batch. If the database has changed since phase
-//! 2, the import starts again. Phases 1 and 2 report all bad rows together. They use the field tables of
+//! Neither holds the write lock. Phase 3 takes the lock and applies the batch. If there is another commit since phase
+//! 2, the rows are merged again, under the lock. Phases 1 and 2 report all bad rows together. They use the field tables of
 //! [`model::field`](crate::model::field), so a new field needs no change here.
 //!
 //! In reading order:

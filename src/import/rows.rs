@@ -9,7 +9,7 @@ use crate::import::report::faults::{BadRows, FilePosition, Finding, RowFaults};
 use crate::model::{ConferenceFields, Fields, Id, JournalFields, OrganizationFields, TagFields};
 
 /// All rows of an import, with the faults found while reading.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ImportRows {
     pub(super) organizations: Vec<ImportRow<OrganizationFields>>,
     pub(super) tags: Vec<ImportRow<TagFields>>,
@@ -29,7 +29,7 @@ impl ImportRows {
 }
 
 /// A row of a file.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct ImportRow<F> {
     pub position: FilePosition,
     /// `None` if other fields identify the record.
@@ -41,7 +41,7 @@ pub(super) struct ImportRow<F> {
 }
 
 /// The change that a row makes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum RowEdit<F> {
     /// Sets the fields that the row contains. Other fields keep their stored values.
     Set(Box<Statement<F>>),

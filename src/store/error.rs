@@ -27,9 +27,6 @@ pub enum StoreError {
     },
     #[error("{} is being written by {holder}; try again when it is done, or give it more time with --wait", path.display())]
     Busy { path: PathBuf, holder: String },
-    /// A short command waits for the lock, and this transaction was set to yield to it.
-    #[error("another command is waiting for the writer's lock")]
-    YieldRequested,
     /// A killed command left the file unrepaired, and this user may not write to it.
     #[error("{} was left by a killed command, and must be repaired by a user who may write to it: run `medfeed check` as its owner ({source})", path.display())]
     NeedsRepair { path: PathBuf, source: std::io::Error },

@@ -43,10 +43,10 @@ mod first_import;
 mod fixtures;
 mod foreign_files;
 mod full_disks;
-mod giving_way;
 mod health;
 mod hostile_workbooks;
 mod https;
+mod import_lock;
 #[cfg(feature = "bucket")]
 mod kill_steps;
 mod killed;

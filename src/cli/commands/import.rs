@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io::{IsTerminal, stderr, stdin};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -12,18 +11,16 @@ use serde::Serialize;
 
 use crate::cli::shared::change::{Changes, ChangesJson};
 use crate::cli::shared::common::{Common, require_folder};
-use crate::cli::shared::output::{confirm, counted, note, warn};
+use crate::cli::shared::output::{confirm, counted, note};
 use crate::cli::shared::read_args::{ReadArgs, read_rows};
-use crate::import::lint::name_index::{all_names, has_names};
 use crate::import::{
     self, AssignedId, Finding, FindingGroup, ImportRows, MergeOptions, Merged, Refusal, Source, group,
 };
-use crate::model::Dataset;
 use crate::model::printable::Printable;
+use crate::model::{Dataset, Head};
 use crate::store::write::batch::{BatchOutcome, LicenseEffect, RowCounts};
-use crate::store::write::names::build_names;
 use crate::store::write::prepare::NoDatabase;
-use crate::store::{ContentState, Edit, StoreError, Writer};
+use crate::store::{Edit, StoreError};
 
 /// Arguments of `medfeed import`.
 #[derive(Debug, Args)]
@@ -75,32 +72,19 @@ struct Refused<'a> {
     error_count: usize,
 }
 
-/// How often an import is prepared without the writer's lock. If another command commits meanwhile, it is prepared
-/// again; the last time under the lock.
-const MAX_ROUNDS: usize = 3;
-
 pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<ExitCode> {
     let progress = ImportProgress::new(common);
     let sources = args.read.find_sources()?;
     let reading = args.read.options()?;
     let options =
         MergeOptions { replace: args.replace, allow_removals: args.allow_removals, ..MergeOptions::default() };
+    progress.begin(&sources);
+    let rows = read_rows(&sources, &reading, &mut |bytes| progress.bar.inc(bytes))?;
     let mut accepted: Option<Vec<Finding>> = None;
-    let mut round = 0;
     let (merged, outcome, changes) = loop {
-        round += 1;
-        progress.begin(&sources);
-        let rows = read_rows(&sources, &reading, &mut |bytes| progress.bar.inc(bytes))?;
-        let under_lock = if round > MAX_ROUNDS { Some(lock(common, &progress)?) } else { None };
         progress.step("checking the rows");
-        let (content, merged) = match &under_lock {
-            Some(writer) => {
-                let edit = writer.begin()?;
-                (edit.content()?, import::merge(rows, &edit, &options))
-            }
-            None => merge_unlocked(common, rows, &options)?,
-        };
-        let merged = match merged {
+        let (head, merged) = merge_unlocked(common, rows.clone(), &options)?;
+        let mut merged = match merged {
             Ok(merged) => merged,
             Err(refusal) => {
                 progress.end();
@@ -111,23 +95,33 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
             progress.end();
             return refuse_warnings(common, &merged.warnings, args.read.all_faults);
         }
-        if args.asks(common) && under_lock.is_none() && accepted.as_ref() != Some(&merged.warnings) {
+        if args.asks(common) && accepted.as_ref() != Some(&merged.warnings) {
             progress.end();
             ask(common, args, &merged.warnings)?;
             accepted = Some(merged.warnings.clone());
         }
-        let writing = WritePhase { common, args, sources: &sources, progress: &progress };
-        if let Some((outcome, changes)) = writing.run(&merged, content, under_lock)? {
-            break (merged, outcome, changes);
+        progress.step("waiting for the writer's lock");
+        let writer = common.open_or_create_writer()?;
+        let mut edit = writer.begin()?;
+        if edit.base_head() != head {
+            // Another command has committed, or has replaced the file.
+            progress.step("checking the rows again");
+            merged = match import::merge(rows.clone(), &edit, &options) {
+                Ok(again) if args.is_accepted(&again, accepted.as_deref()) => again,
+                // The lock is released before the import is refused, or asks again.
+                _ => continue,
+            };
         }
+        progress.step("writing");
+        let (outcome, changes) = apply(args, &mut edit, &merged)?;
+        if !args.dry_run {
+            common.commit(edit, args.describe(&sources))?;
+        }
+        break (merged, outcome, changes);
     };
-    if !args.dry_run {
-        progress.step("indexing names");
-        index_names(common);
-    }
     progress.end();
 
-    if accepted.is_none_or(|accepted| accepted != merged.warnings) {
+    if accepted.is_none() {
         print_warnings(common, &merged.warnings, args.read.all_faults);
     }
     let text = describe_assigned(&merged.assigned) + &describe(&outcome, changes.as_ref(), merged.warnings.len());
@@ -150,77 +144,32 @@ impl ImportArgs {
     fn asks(&self, common: &Common) -> bool {
         !self.yes && !self.dry_run && !common.json && stdin().is_terminal() && stderr().is_terminal()
     }
-}
 
-/// The last phase of an import, under the writer's lock.
-struct WritePhase<'r> {
-    common: &'r Common,
-    args: &'r ImportArgs,
-    sources: &'r [Source],
-    progress: &'r ImportProgress,
-}
-
-impl WritePhase<'_> {
-    /// Applies the merged rows, and commits them unless it is a dry run. Returns `None` if the content is no longer
-    /// `content`. `locked` is the lock, if it is held already.
-    ///
-    /// A large import must not delay the revocation of a key. So it yields the lock to a waiting command and starts to
-    /// write again, up to `MAX_ATTEMPTS` times.
-    fn run(
-        &self,
-        merged: &Merged,
-        content: ContentState,
-        mut locked: Option<Writer>,
-    ) -> anyhow::Result<Option<(BatchOutcome, Option<Changes>)>> {
-        const MAX_ATTEMPTS: usize = 20;
-        for attempt in 1.. {
-            let writer = match locked.take() {
-                Some(writer) => writer,
-                None => lock(self.common, self.progress)?,
-            };
-            let mut edit = writer.begin()?;
-            if edit.content()? != content {
-                break;
-            }
-            self.progress.step("writing");
-            if attempt < MAX_ATTEMPTS {
-                edit.yield_on_request();
-            }
-            match self.apply(&mut edit, merged) {
-                Ok(done) => {
-                    if !self.args.dry_run {
-                        self.common.commit(edit, self.description())?;
-                    }
-                    return Ok(Some(done));
-                }
-                Err(StoreError::YieldRequested) => {
-                    drop(edit);
-                    drop(writer);
-                    std::thread::sleep(YIELD_PAUSE);
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(None)
-    }
-
-    fn apply(&self, edit: &mut Edit<'_>, merged: &Merged) -> Result<(BatchOutcome, Option<Changes>), StoreError> {
-        if !self.args.dry_run {
-            return Ok((import::apply(edit, &merged.batch)?, None));
-        }
-        let mut changes = Changes::of(edit)?;
-        Ok((edit.apply_observed(&merged.batch, &mut changes)?, Some(changes)))
+    /// Whether the import may be committed with its warnings. `accepted` are the warnings that the user accepted, if
+    /// the import asks.
+    fn is_accepted(&self, merged: &Merged, accepted: Option<&[Finding]>) -> bool {
+        (!self.strict || merged.warnings.is_empty()) && accepted.is_none_or(|accepted| accepted == merged.warnings)
     }
 
     /// The description for the history.
-    fn description(&self) -> String {
-        let names: Vec<&str> = self.sources.iter().map(|source| source.name().as_ref()).collect();
-        format!("import {}{}", names.join(" "), if self.args.replace { " --replace" } else { "" })
+    fn describe(&self, sources: &[Source]) -> String {
+        let names: Vec<&str> = sources.iter().map(|source| source.name().as_ref()).collect();
+        format!("import {}{}", names.join(" "), if self.replace { " --replace" } else { "" })
     }
 }
 
-/// How long an import that yielded waits before it takes the lock again. Other commands poll the lock more often.
-const YIELD_PAUSE: Duration = Duration::from_millis(200);
+/// Applies the merged rows. A dry run also returns the changes.
+fn apply(
+    args: &ImportArgs,
+    edit: &mut Edit<'_>,
+    merged: &Merged,
+) -> Result<(BatchOutcome, Option<Changes>), StoreError> {
+    if !args.dry_run {
+        return Ok((import::apply(edit, &merged.batch)?, None));
+    }
+    let mut changes = Changes::of(edit)?;
+    Ok((edit.apply_observed(&merged.batch, &mut changes)?, Some(changes)))
+}
 
 /// Shows the warnings, and asks whether to commit.
 fn ask(common: &Common, args: &ImportArgs, warnings: &[Finding]) -> anyhow::Result<()> {
@@ -232,45 +181,21 @@ fn ask(common: &Common, args: &ImportArgs, warnings: &[Finding]) -> anyhow::Resu
     confirm(&format!("The import has {count}. Commit nevertheless?"), false, "imported")
 }
 
-fn lock(common: &Common, progress: &ImportProgress) -> anyhow::Result<Writer> {
-    progress.step("waiting for the writer's lock");
-    common.open_or_create_writer()
-}
-
-/// Merges the rows with the database, without the writer's lock. Also returns the content that they were merged with.
+/// Merges the rows with the last commit, without the writer's lock. Also returns that commit.
 pub(in crate::cli) fn merge_unlocked(
     common: &Common,
     rows: ImportRows,
     options: &MergeOptions,
-) -> anyhow::Result<(ContentState, Result<Merged, Refusal>)> {
+) -> anyhow::Result<(Head, Result<Merged, Refusal>)> {
     let db = common.resolved_db();
     require_folder(&db)?;
     if !db.exists() {
-        return Ok((ContentState::EMPTY, import::merge(rows, &NoDatabase::default(), options)));
+        return Ok((Head::default(), import::merge(rows, &NoDatabase::default(), options)));
     }
     let follower = common.open_follower()?;
     follower.refuse_replica()?;
     let snapshot = follower.newest();
-    Ok((snapshot.content()?, import::merge(rows, &**snapshot, options)))
-}
-
-/// Builds the index of names if there is none. It only makes imports faster.
-fn index_names(common: &Common) {
-    let build = || -> Result<(), StoreError> {
-        // If another command commits meanwhile, the next import builds the index.
-        let follower = common.open_follower()?;
-        if !has_names(follower.newest())? {
-            let names = all_names(follower.newest())?;
-            build_names(&common.resolved_db(), common.wait, follower.newest(), names)?;
-        }
-        Ok(())
-    };
-    if let Err(error) = build() {
-        warn(&format!(
-            "the rows are committed, but the index of names could not be written ({error}); the next import will read the whole \
-             database to write it"
-        ));
-    }
+    Ok((snapshot.commit().head(), import::merge(rows, &**snapshot, options)))
 }
 
 pub(in crate::cli) fn refuse(common: &Common, refusal: Refusal, all_faults: bool) -> anyhow::Result<ExitCode> {
@@ -401,9 +326,6 @@ impl ImportProgress {
     }
 
     fn begin(&self, sources: &[Source]) {
-        // The previous round ended with a step.
-        self.bar.disable_steady_tick();
-        self.bar.reset();
         let total: Option<u64> = sources.iter().map(Source::size_bytes).sum();
         if let Some(total) = total {
             self.bar.set_length(total);

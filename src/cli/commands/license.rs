@@ -198,7 +198,7 @@ fn set(common: &Common, args: SetArgs) -> anyhow::Result<ExitCode> {
     };
     // Asks before the writer's lock is taken, so that no other command waits for the user.
     let warnings = values::check(common, &args.name, &scope, args.yes || args.dry_run)?;
-    let writer = common.open_or_create_for_change()?;
+    let writer = common.open_or_create_writer()?;
     let mut edit = writer.begin()?;
     match edit.find_license(&args.name) {
         Some(license) => check_widening(&args.name, &license.scope, &scope, args.widen)?,

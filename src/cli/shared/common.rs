@@ -272,19 +272,14 @@ impl Common {
         resolve(&self.db)
     }
 
-    /// Opens the database for a short change. A long import yields the lock to it.
+    /// Opens the database for a change.
     pub fn open_writer(&self) -> Result<Writer, StoreError> {
-        Writer::open_urgent(&self.db, self.wait)
+        Writer::open(&self.db, self.wait)
     }
 
     /// Opens the database with the writer's lock, even if it is a replica.
     pub fn open_for_check(&self) -> Result<Writer, StoreError> {
         Writer::open_any(&self.db, self.wait)
-    }
-
-    /// Opens the database for a short change as [`Common::open_writer`] does, or creates it.
-    pub fn open_or_create_for_change(&self) -> anyhow::Result<Writer> {
-        if self.resolved_db().exists() { Ok(self.open_writer()?) } else { self.open_or_create_writer() }
     }
 
     pub fn open_or_create_writer(&self) -> anyhow::Result<Writer> {

@@ -1,9 +1,9 @@
 //! The sources of rows: files, folders and standard input.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, Write};
+use std::io::{self, BufRead, BufReader, Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use flate2::bufread::MultiGzDecoder;
 
@@ -95,7 +95,6 @@ pub struct Source {
     kind: Option<RowKind>,
     format: Option<FileFormat>,
     input: Input,
-    spool: Spool,
 }
 
 /// The options `--dataset` and `--format`.
@@ -116,10 +115,6 @@ enum Input {
     StandardInput,
 }
 
-/// A copy of the bytes read from a pipe, to read them again.
-#[derive(Clone, Debug, Default)]
-struct Spool(Arc<Mutex<Option<File>>>);
-
 impl Source {
     /// Returns the sources for paths: files, folders, and `-` for standard input.
     pub fn find(paths: &[PathBuf], options: SourceOptions) -> Result<Vec<Source>, SourceError> {
@@ -134,13 +129,7 @@ impl Source {
                     return Err(SourceError::StandardInputWithoutDataset);
                 }
                 let SourceOptions { kind, format } = options;
-                sources.push(Source {
-                    name: "-".into(),
-                    kind,
-                    format,
-                    input: Input::StandardInput,
-                    spool: Spool::default(),
-                });
+                sources.push(Source { name: "-".into(), kind, format, input: Input::StandardInput });
                 continue;
             }
             let unreadable = |error| SourceError::Unreadable { path: path.clone(), error };
@@ -200,8 +189,7 @@ impl Source {
     }
 
     fn new(path: &Path, kind: Option<RowKind>, format: Option<FileFormat>) -> Source {
-        let input = Input::File(path.to_owned());
-        Source { name: path.to_string_lossy().into(), kind, format, input, spool: Spool::default() }
+        Source { name: path.to_string_lossy().into(), kind, format, input: Input::File(path.to_owned()) }
     }
 
     /// Returns true if this is the file at the path.
@@ -234,29 +222,12 @@ impl Source {
         }
     }
 
-    /// Opens the undecoded bytes. A pipe is copied while it is read. If another command commits in between, the import
-    /// reads that copy again.
+    /// Opens the undecoded bytes.
     fn open_raw(&self) -> io::Result<Box<dyn Read>> {
-        let mut spool = self.spool.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Opening a named pipe again would wait for another writer.
-        if let Some(copy) = &*spool {
-            let mut copy = copy.try_clone()?;
-            copy.rewind()?;
-            return Ok(Box::new(copy));
-        }
-        let piped: Box<dyn Read> = match &self.input {
-            Input::File(path) => {
-                let file = File::open(path)?;
-                if file.metadata()?.is_file() {
-                    return Ok(Box::new(file));
-                }
-                Box::new(file)
-            }
+        Ok(match &self.input {
+            Input::File(path) => Box::new(File::open(path)?),
             Input::StandardInput => Box::new(io::stdin().lock()),
-        };
-        let copy = tempfile::tempfile()?;
-        *spool = Some(copy.try_clone()?);
-        Ok(Box::new(TeeReader { from: piped, copy }))
+        })
     }
 
     /// Opens the decompressed content. `progress` is called with the number of stored bytes of each read. Reading
@@ -355,20 +326,6 @@ fn peek<const N: usize, R: Read>(mut from: R) -> io::Result<(Vec<u8>, Peeked<R>)
     let mut first = Vec::with_capacity(N);
     from.by_ref().take(N as u64).read_to_end(&mut first)?;
     Ok((first.clone(), Cursor::new(first).chain(from)))
-}
-
-/// Copies all bytes that are read.
-struct TeeReader<R> {
-    from: R,
-    copy: File,
-}
-
-impl<R: Read> Read for TeeReader<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.from.read(buffer)?;
-        self.copy.write_all(&buffer[..read])?;
-        Ok(read)
-    }
 }
 
 /// Calls `progress` for each read.

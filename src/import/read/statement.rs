@@ -14,7 +14,7 @@ use crate::model::value::{FieldValue, Json, ValueReader};
 use crate::model::{Curated, Fields, Id, OrganizationFields, ReferenceKind, TagFields};
 
 /// The values that a row sets.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::import) struct Statement<F> {
     fields: F,
     /// For each field of the table, whether the row sets it.
@@ -24,14 +24,14 @@ pub(in crate::import) struct Statement<F> {
 }
 
 /// A list of links of a record.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::import) enum LinkList {
     Organizations(Vec<RecordLink<OrganizationFields>>),
     Tags(Vec<RecordLink<TagFields>>),
 }
 
 /// A link of a record.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::import) enum RecordLink<F> {
     Id(Id),
     /// A name; for a tag, `Type: Name`.

@@ -25,7 +25,6 @@ use crate::store::format::tables::{
 };
 use crate::store::format::version::{Version, known_fields};
 use crate::store::panics;
-use crate::store::write_tx::YieldCheck;
 use crate::store::{CommitPoint, Snapshot, StoreError};
 
 /// The size of redb's page cache, in bytes. The kernel keeps the file's pages too, so a larger cache makes no command
@@ -41,17 +40,10 @@ fn builder() -> Builder {
     builder
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum WaitMode {
-    Wait,
-    /// Asks the writer to yield, if it is a long import.
-    RequestYield,
-}
-
 /// The writer of a database. Other processes cannot write while it exists.
 pub struct Writer {
     // Dropped first, because the note belongs to the next writer as soon as the lock is free.
-    note: Option<Arc<WriterNote>>,
+    _note: Option<WriterNote>,
     database: Engine,
     identity: FileIdentity,
     location: Mutex<FileLocation>,
@@ -131,38 +123,23 @@ impl std::fmt::Debug for Writer {
 impl Writer {
     /// Opens an existing database for writing. Waits up to `wait` for another writer, then removes abandoned drafts.
     pub fn open(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
-        Writer::open_origin(path, wait, WaitMode::Wait)
-    }
-
-    /// Opens a database like [`Writer::open`], and asks a long import to yield.
-    pub fn open_urgent(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
-        Writer::open_origin(path, wait, WaitMode::RequestYield)
-    }
-
-    fn open_origin(path: &Path, wait: Duration, mode: WaitMode) -> Result<Writer, StoreError> {
         // Don't wait for the lock of a replica: its follower holds it as long as it runs.
         let check: FileCheck = |path, found| refuse_replica(path, &found.begin_read()?);
-        let writer = Writer::open_checked(path, wait, mode, check)?;
+        let writer = Writer::open_checked(path, wait, check)?;
         refuse_replica(&writer.path(), &writer.begin_read()?)?;
         Ok(writer)
     }
 
-    /// Returns a function that checks whether another command waits for the lock.
-    pub(in crate::store) fn is_yield_requested(&self) -> YieldCheck {
-        let note = self.note.clone();
-        Box::new(move || note.as_ref().is_some_and(|note| note.is_yield_requested()))
-    }
-
     /// Opens a database like [`Writer::open`], but accepts replicas. For commands that hold the lock and change no row.
     pub fn open_any(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
-        Writer::open_checked(path, wait, WaitMode::Wait, |_, _| Ok(()))
+        Writer::open_checked(path, wait, |_, _| Ok(()))
     }
 
-    fn open_checked(path: &Path, wait: Duration, mode: WaitMode, check: FileCheck) -> Result<Writer, StoreError> {
+    fn open_checked(path: &Path, wait: Duration, check: FileCheck) -> Result<Writer, StoreError> {
         let path = resolve(path);
-        let writer = Writer::open_file(&path, wait, mode, check)?;
+        let writer = Writer::open_file(&path, wait, check)?;
         draft::sweep(&path);
-        Ok(Writer { note: Some(Arc::new(WriterNote::create(&path))), ..writer })
+        Ok(Writer { _note: Some(WriterNote::create(&path)), ..writer })
     }
 
     pub(in crate::store) fn replica_mark(&self) -> Result<Option<ReplicaMark>, StoreError> {
@@ -181,16 +158,16 @@ impl Writer {
     /// The writer after its draft was renamed to `path`.
     pub(in crate::store) fn moved_to(self, path: &Path) -> Writer {
         let location = Mutex::new(FileLocation::Named(path.to_owned()));
-        Writer { location, note: Some(Arc::new(WriterNote::create(path))), ..self }
+        Writer { location, _note: Some(WriterNote::create(path)), ..self }
     }
 
     /// Opens a draft. No other process can open it.
     pub(in crate::store) fn open_draft(path: &Path) -> Result<Writer, StoreError> {
-        Writer::open_file(path, Duration::ZERO, WaitMode::Wait, |_, _| Ok(()))
+        Writer::open_file(path, Duration::ZERO, |_, _| Ok(()))
     }
 
     /// Runs `check` before it waits for the lock, unless the file needs repair or is being repaired.
-    fn open_file(path: &Path, wait: Duration, mode: WaitMode, check: FileCheck) -> Result<Writer, StoreError> {
+    fn open_file(path: &Path, wait: Duration, check: FileCheck) -> Result<Writer, StoreError> {
         let deadline = Instant::now() + wait;
         // Opening for writing marks the file. So detect newer formats by reading first.
         match open_follower(path) {
@@ -202,7 +179,6 @@ impl Writer {
             Err(error) => return Err(open_error(path, error)),
         }
         loop {
-            let mut _request = None;
             let file = OpenOptions::new().read(true).write(true).open(path).map_err(|error| io_error(path, error))?;
             let identity = FileIdentity::of_file(&file).map_err(|error| io_error(path, error))?;
             match open_database(&builder(), file) {
@@ -210,16 +186,13 @@ impl Writer {
                 Ok(database) if FileIdentity::of_path(path).is_ok_and(|now| now == identity) => {
                     check_version(path, &database)?;
                     let location = Mutex::new(FileLocation::Named(path.to_owned()));
-                    return Ok(Writer { database: Engine::new(database), identity, location, note: None });
+                    return Ok(Writer { database: Engine::new(database), identity, location, _note: None });
                 }
                 Ok(_) => {}
                 Err(DatabaseError::DatabaseAlreadyOpen) => {
                     if Instant::now() >= deadline {
                         let holder = WriterNote::read(path);
                         return Err(StoreError::Busy { path: path.to_owned(), holder });
-                    }
-                    if mode == WaitMode::RequestYield {
-                        _request = WriterNote::request_yield(path);
                     }
                 }
                 Err(error) => return Err(open_error(path, error)),
@@ -368,7 +341,7 @@ pub(in crate::store) fn create_writer(path: &Path) -> Result<Writer, StoreError>
     let identity = FileIdentity::of_file(&file).map_err(|error| io_error(path, error))?;
     let database = open_database(&builder(), file).map_err(|error| open_error(path, error))?;
     let location = Mutex::new(FileLocation::Named(path.to_owned()));
-    Ok(Writer { database: Engine::new(database), identity, location, note: None })
+    Ok(Writer { database: Engine::new(database), identity, location, _note: None })
 }
 
 pub(in crate::store) fn new_draft(target: &Path) -> Result<Draft, StoreError> {

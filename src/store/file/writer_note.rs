@@ -1,11 +1,10 @@
 //! The writer's note `NAME.writer`, next to the database: it names the process that writes.
 //!
-//! Short commands, such as the revocation of a key, lock the note while they wait. A long import checks this lock, and
-//! yields. Nothing else depends on the note, because any user who may write to the folder can change it.
+//! Only messages depend on the note, because any user who may write to the folder can change it.
 
-use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -13,7 +12,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::model::printable::Printable;
 use crate::model::time::now;
-use crate::store::file::metadata::{FileIdentity, copy_group};
+use crate::store::file::metadata::FileIdentity;
 
 /// The maximum number of bytes read from a note.
 const MAX_BYTES: u64 = 200;
@@ -29,10 +28,6 @@ pub fn name_command(command: String) {
 #[derive(Debug)]
 pub(in crate::store) struct WriterNote(Option<(PathBuf, File)>);
 
-/// A lock on another writer's note, which asks it to yield.
-#[derive(Debug)]
-pub(in crate::store) struct YieldRequest(#[allow(dead_code, reason = "it holds the lock")] File);
-
 impl WriterNote {
     fn path_of(database: &Path) -> PathBuf {
         let mut name = database.as_os_str().to_owned();
@@ -46,27 +41,7 @@ impl WriterNote {
         let command = COMMAND.get().map(|command| format!("`medfeed {command}`, ")).unwrap_or_default();
         let text = format!("process {} ({command}since {})", std::process::id(), now());
         let file = write_new(&path, &text).ok();
-        // If this fails, only this user's commands can ask the writer to yield.
-        let _ = file.as_ref().map(|file| share(file, database));
         WriterNote(file.map(|file| (path, file)))
-    }
-
-    pub fn is_yield_requested(&self) -> bool {
-        let Some((_, file)) = &self.0 else { return false };
-        match file.try_lock() {
-            Ok(()) => {
-                // The end of the process unlocks it at the latest.
-                let _ = file.unlock();
-                false
-            }
-            Err(error) => matches!(error, TryLockError::WouldBlock),
-        }
-    }
-
-    /// Asks the writer to yield until the result is dropped. `None` if there is no note.
-    pub fn request_yield(database: &Path) -> Option<YieldRequest> {
-        let file = open_regular(&WriterNote::path_of(database)).ok()?;
-        file.try_lock_shared().is_ok().then_some(YieldRequest(file))
     }
 
     /// The process that writes, as far as known. Safe to print on a terminal.
@@ -85,7 +60,7 @@ fn write_new(path: &Path, text: &str) -> io::Result<File> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(path)?;
     if let Err(error) = file.write_all(text.as_bytes()) {
         // The disk is full. Remove the note here, because no `WriterNote` will.
         let _ = fs::remove_file(path);
@@ -94,23 +69,14 @@ fn write_new(path: &Path, text: &str) -> io::Result<File> {
     Ok(file)
 }
 
-/// Lets all users lock a note who may write to the database. Users who may only read must not delay its writers.
-fn share(file: &File, database: &Path) -> io::Result<()> {
-    let found = fs::metadata(database)?;
-    copy_group(file, &found)?;
-    let readers = (found.mode() & 0o022) << 1;
-    file.set_permissions(Permissions::from_mode(0o600 | readers))
-}
-
-fn open_regular(path: &Path) -> io::Result<File> {
+fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
-}
-
-fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    if !file.metadata()?.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
     let mut content = Vec::new();
-    open_regular(path)?.take(MAX_BYTES).read_to_end(&mut content)?;
+    file.take(MAX_BYTES).read_to_end(&mut content)?;
     Ok(content)
 }
 

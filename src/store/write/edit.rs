@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use redb::ReadableTableMetadata;
 
 use crate::model::time::now;
-use crate::model::{Curated, Dataset, Id, License, PerDataset, RecordFields, ReferenceKind, References, Timestamp};
+use crate::model::{
+    Curated, Dataset, Head, Id, License, PerDataset, RecordFields, ReferenceKind, References, Timestamp,
+};
 use crate::store::file::open::Writer;
 use crate::store::file::writer_note::current_user;
 use crate::store::format::codec::{RecordRow, StoredCommit, TableCounts, seal};
@@ -29,6 +31,7 @@ pub struct Edit<'w> {
     pub(in crate::store) references: References,
     pub(in crate::store) licenses: Vec<License>,
     began_at: Timestamp,
+    base: Head,
     /// The commit's time: the clock's, or the last commit's if that is later. So times never decrease.
     pub(in crate::store) time: Timestamp,
     pub(in crate::store) totals: PerDataset<u64>,
@@ -71,6 +74,7 @@ impl Writer {
             references,
             licenses,
             began_at,
+            base: point.head(),
             time: began_at.max(point.time),
             totals,
             changed_at,
@@ -84,10 +88,9 @@ impl Writer {
 }
 
 impl Edit<'_> {
-    /// From now on, applying rows fails with [`StoreError::YieldRequested`] if another command waits for the lock. The
-    /// caller then drops the edit, and repeats it later.
-    pub fn yield_on_request(&mut self) {
-        self.tx.yield_on_request(self.writer.is_yield_requested());
+    /// The commit that the edit started from.
+    pub fn base_head(&self) -> Head {
+        self.base
     }
 
     /// Whether there are no changes so far.

@@ -55,9 +55,6 @@ impl<F> RecordChange<'_, F> {
 /// The number of records that are rendered at once, in memory.
 const RENDERED_AT_ONCE: usize = 10_000;
 
-/// The number of rows after which a transaction checks whether it must yield.
-const ROWS_PER_YIELD_CHECK: usize = 1_000;
-
 impl Edit<'_> {
     /// Applies a batch. Rows equal to the stored ones change nothing. A changed organization or tag changes all records
     /// that link to it. The changed records get seqs in the order of (dataset, id). After an error, the edit must be
@@ -165,10 +162,7 @@ impl Edit<'_> {
             let (records, log) = (self.tx.open(tables::RECORDS)?, self.tx.open(tables::LOG)?);
             let is_first_load = self.totals[dataset] == 0;
             let ids: BTreeSet<Id> = rows.keys().copied().chain(touched.iter().copied()).collect();
-            for (at, id) in ids.into_iter().enumerate() {
-                if at.is_multiple_of(ROWS_PER_YIELD_CHECK) {
-                    self.tx.check_yield()?;
-                }
+            for id in ids {
                 if let Some(Some(row)) = rows.get(&id)
                     && !touched.contains(&id)
                     && let Some(seq) = records.get((dataset.code(), id.get()))?
@@ -214,10 +208,7 @@ impl Edit<'_> {
         let code = F::DATASET.code();
         let mut records = self.tx.open(tables::RECORDS)?;
         let is_fresh = |change: &&RecordChange<'_, F>| change.before.is_none();
-        for (at, change) in changes.iter().filter(|change| !is_fresh(change)).enumerate() {
-            if at.is_multiple_of(ROWS_PER_YIELD_CHECK) {
-                self.tx.check_yield()?;
-            }
+        for change in changes.iter().filter(|change| !is_fresh(change)) {
             let key = (code, change.id.get());
             match change.after() {
                 None => drop(records.remove(key)?),
@@ -238,10 +229,7 @@ impl Edit<'_> {
             log.remove((code, before.seq))?;
         }
         let mut run = log.run_after(Bound::Included((code, u64::MAX)))?;
-        for (at, change) in changes.iter().enumerate() {
-            if at.is_multiple_of(ROWS_PER_YIELD_CHECK) {
-                self.tx.check_yield()?;
-            }
+        for change in changes {
             if let Some(record) = change.after() {
                 let json = json::render_record(record, change.updated_at, &self.references);
                 run.push((code, change.seq), (change.id.get(), hash(&json), json.as_slice()))?;
@@ -282,7 +270,6 @@ impl Edit<'_> {
         let mut effects = Vec::new();
         for license in &self.licenses {
             let Some(feed) = license.feed(dataset) else { continue };
-            self.tx.check_yield()?;
             let change = match written.get(&feed) {
                 Some(change) => *change,
                 None => {

@@ -15,32 +15,11 @@ use recorder::Recorder;
 pub(in crate::store) struct WriteTx {
     transaction: WriteTransaction,
     recorder: Option<RefCell<Recorder>>,
-    yield_check: Option<YieldCheck>,
-}
-
-/// Returns true if another command waits for the lock.
-pub(in crate::store) type YieldCheck = Box<dyn Fn() -> bool>;
-
-/// The number of written rows after which the transaction checks whether it must yield.
-const ROWS_PER_YIELD_CHECK: usize = 1_000;
-
-fn check_yield(yield_check: Option<&YieldCheck>) -> Result<(), StoreError> {
-    if yield_check.is_some_and(|is_requested| is_requested()) { Err(StoreError::YieldRequested) } else { Ok(()) }
 }
 
 impl WriteTx {
     pub fn new(transaction: WriteTransaction) -> WriteTx {
-        WriteTx { transaction, recorder: None, yield_check: None }
-    }
-
-    /// From now on, writes fail with [`StoreError::YieldRequested`] if `yield_check` returns true.
-    pub fn yield_on_request(&mut self, yield_check: YieldCheck) {
-        self.yield_check = Some(yield_check);
-    }
-
-    /// Fails if another command waits for the lock, and this transaction was set to yield.
-    pub fn check_yield(&self) -> Result<(), StoreError> {
-        check_yield(self.yield_check.as_ref())
+        WriteTx { transaction, recorder: None }
     }
 
     /// Sets or removes the recorder. Returns the previous one.
@@ -55,8 +34,7 @@ impl WriteTx {
     ) -> Result<TableWriter<'_, K, V>, StoreError> {
         let recorder = self.recorder.as_ref();
         let recorder = recorder.and_then(|recorder| Some((code_of(definition.name())?, recorder)));
-        let yield_check = self.yield_check.as_ref();
-        Ok(TableWriter { table: self.transaction.open_table(definition)?, recorder, yield_check })
+        Ok(TableWriter { table: self.transaction.open_table(definition)?, recorder })
     }
 
     /// Removes a local table with all its rows, if it exists.
@@ -83,7 +61,6 @@ pub(in crate::store) struct TableWriter<'p, K: Key + 'static, V: Value + 'static
     table: Table<'p, K, V>,
     /// The table's code and the recorder.
     recorder: Option<(u8, &'p RefCell<Recorder>)>,
-    yield_check: Option<&'p YieldCheck>,
 }
 
 impl<'p, K: Key + 'static, V: Value + 'static> Deref for TableWriter<'p, K, V> {
@@ -157,14 +134,12 @@ impl<K: Key + 'static, V: Value + 'static> TableWriter<'_, K, V> {
     where
         for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
     {
-        let yield_check = self.yield_check;
-        let mut rows = rows.into_iter().enumerate();
-        let check = |at: usize| if at.is_multiple_of(ROWS_PER_YIELD_CHECK) { check_yield(yield_check) } else { Ok(()) };
+        let mut rows = rows.into_iter();
         let Some(bound) = append_after else {
-            return rows.try_for_each(|(at, (key, value))| check(at).and_then(|()| self.insert(key, value)));
+            return rows.try_for_each(|(key, value)| self.insert(key, value));
         };
         let mut run = self.run_after(bound)?;
-        rows.try_for_each(|(at, (key, value))| check(at).and_then(|()| run.push(key, value)))?;
+        rows.try_for_each(|(key, value)| run.push(key, value))?;
         run.close()
     }
 }
