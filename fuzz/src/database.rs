@@ -58,6 +58,6 @@ fn apply(writer: &Writer, path: &Path) {
     let rows = import::read_sources(&sources, &ReadOptions::default(), &mut |_| ()).expect("the files are read");
     let mut edit = writer.begin_at(time()).expect("a transaction");
     let merged = import::merge(rows, &edit, &MergeOptions::default()).unwrap_or_else(|refusal| panic!("{refusal}"));
-    import::apply(&mut edit, &merged.batch).expect("the batch is applied");
+    edit.apply(&merged.batch).expect("the batch is applied");
     edit.commit().expect("the commit");
 }

@@ -49,10 +49,10 @@ impl Importer {
                 return;
             }
         };
-        import::apply(&mut edit, &merged.batch).expect("an accepted file is applied");
+        edit.apply(&merged.batch).expect("an accepted file is applied");
         let again = read(&path, options, &edit).unwrap_or_else(|refusal| panic!("refused the second time: {refusal}"));
         assert!(again.assigned.is_empty(), "the second import assigns ids: {:?}", again.assigned);
-        let outcome = import::apply(&mut edit, &again.batch).expect("it is applied again");
+        let outcome = edit.apply(&again.batch).expect("it is applied again");
         let datasets = [&outcome.datasets.conferences, &outcome.datasets.journals];
         for counts in datasets.into_iter().chain([&outcome.organizations, &outcome.tags]) {
             assert_eq!((counts.added, counts.changed, counts.removed), (0, 0, 0), "the second import: {outcome:?}");
@@ -69,7 +69,7 @@ impl Importer {
         fs::copy(self.0.path(), &copy).expect("a copy");
         let mut writer = Writer::open(&copy, Duration::ZERO).expect("the copy opens");
         let mut edit = writer.begin_at(time()).expect("a transaction");
-        import::apply(&mut edit, &merged.batch).expect("the batch is applied");
+        edit.apply(&merged.batch).expect("the batch is applied");
         edit.commit().expect("the commit");
         let report = check(&mut writer).expect("the check runs");
         assert_eq!(report.damages, 0, "{:?}", report.findings);

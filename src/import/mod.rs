@@ -1,7 +1,7 @@
 //! Import: reads curated files, and returns one validated [`Batch`](crate::store::write::batch::Batch) or all faults.
 //!
 //! An import has three phases. Phase 1 reads the files. Phase 2 merges their rows with a snapshot of the database.
-//! Neither holds the write lock. Phase 3 takes the lock and applies the batch. If there is another commit since phase
+//! Neither holds the write lock. Phase 3 takes the lock and applies the batch ([`Edit::apply`](crate::store::Edit::apply)). If there is another commit since phase
 //! 2, the rows are merged again, under the lock. Phases 1 and 2 report all bad rows together. They use the field tables of
 //! [`model::field`](crate::model::field), so a new field needs no change here.
 //!
@@ -9,18 +9,15 @@
 //! - [`rows`]: rows of files, not yet merged with stored rows.
 //! - [`read`]: phase 1, files to rows.
 //! - [`mod@merge`]: phase 2, rows to a batch. The rules are in docs/import.md.
-//! - `apply`: phase 3.
 //! - [`lint`]: warnings about probable mistakes.
 //! - [`report`]: the faults and warnings of an import.
 
-mod apply;
 pub mod lint;
 pub mod merge;
 pub mod read;
 pub mod report;
 pub mod rows;
 
-pub use apply::apply;
 pub use merge::{AssignedId, MergeOptions, Merged, Refusal, TooManyRemovals, merge};
 pub use read::bounds::Bounds;
 pub use read::cells::{DateOrder, DecimalSign};

@@ -27,7 +27,6 @@ mod write_tx;
 pub use error::StoreError;
 pub use file::open::{Follower, Writer};
 pub use format::codec::CLOCK_TOLERANCE_S;
-pub use format::names::{ContentState, NameEntry, WordCount};
 pub use read::history::CommitEntry;
 pub use read::snapshot::{CommitPoint, Snapshot};
 pub use write::batch::{Batch, Curation};

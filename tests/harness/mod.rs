@@ -184,7 +184,7 @@ impl World {
         let options = MergeOptions { allow_removals: Some(1_000_000), ..MergeOptions::default() };
         self.edit(|edit| {
             let merged = import::merge(rows, edit, &options).unwrap_or_else(|refusal| panic!("{refusal}"));
-            import::apply(edit, &merged.batch).unwrap();
+            edit.apply(&merged.batch).unwrap();
         });
     }
 

@@ -31,7 +31,7 @@ fn commit_another(site: &Site, writer: Writer) {
     let rows = medfeed::import::read_sources(&sources, &medfeed::import::ReadOptions::default(), &mut |_| {}).unwrap();
     let mut edit = writer.begin().unwrap();
     let merged = medfeed::import::merge(rows, &edit, &medfeed::import::MergeOptions::default()).unwrap();
-    medfeed::import::apply(&mut edit, &merged.batch).unwrap();
+    edit.apply(&merged.batch).unwrap();
     edit.create_key("acme", KeySettings::default()).unwrap();
     edit.commit().unwrap();
 }

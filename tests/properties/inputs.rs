@@ -247,7 +247,7 @@ fn files_are_read_or_refused(name: &str, head: &str, pieces: &'static [&'static 
             });
         match merged {
             Ok(merged) => {
-                import::apply(&mut edit, &merged.batch).unwrap();
+                edit.apply(&merged.batch).unwrap();
                 edit.commit().unwrap();
                 taken.set(taken.get() + 1);
             }

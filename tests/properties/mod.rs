@@ -12,7 +12,6 @@ mod feeds;
 mod folding;
 mod inputs;
 mod lists;
-mod names;
 mod replicas;
 mod resync;
 mod round_trips;

@@ -165,7 +165,7 @@ fn apply(
     merged: &Merged,
 ) -> Result<(BatchOutcome, Option<Changes>), StoreError> {
     if !args.dry_run {
-        return Ok((import::apply(edit, &merged.batch)?, None));
+        return Ok((edit.apply(&merged.batch)?, None));
     }
     let mut changes = Changes::of(edit)?;
     Ok((edit.apply_observed(&merged.batch, &mut changes)?, Some(changes)))

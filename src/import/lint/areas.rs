@@ -5,7 +5,6 @@ use crate::model::fold::fold;
 
 /// The vocabulary of therapy areas, which licenses restrict.
 pub(super) static AREAS: Vocabulary = Vocabulary {
-    code: 0,
     field: "therapy_areas",
     kind: "therapy area",
     remedy: "check its spelling, and keep it if it is a new one",

@@ -5,7 +5,6 @@ use crate::model::country::{self, comparable};
 
 /// The vocabulary of countries, which licenses and the filter `country` use.
 pub(super) static COUNTRIES: Vocabulary = Vocabulary {
-    code: 1,
     field: "country",
     kind: "country",
     remedy: "write the usual English name of one country, such as `Germany`, or leave the cell empty",

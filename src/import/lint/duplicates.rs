@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::edit_distance::{Budget, CountedText};
 use super::rule::{Hit, RowLocation};
@@ -103,8 +104,8 @@ pub(super) struct Duplicates {
     holders: Vec<KeyHolder>,
     /// The index of the first holder of a key, by the key's hash.
     first: HashMap<u64, usize>,
-    /// The hashes of the keys that the import adds.
-    new: Vec<u64>,
+    /// Whether the import adds a key.
+    pub has_new: bool,
     pub budget: Budget,
 }
 
@@ -129,7 +130,7 @@ pub(super) enum KnownKeys<'a> {
 }
 
 /// The maximum number of rows per key whose names are compared.
-pub(super) const MAX_COMPARED: usize = 20;
+const MAX_COMPARED: usize = 20;
 
 /// Returns a name without case, diacritics, blanks and punctuation.
 pub(in crate::import) fn comparable(name: &str) -> String {
@@ -151,27 +152,15 @@ fn are_similar(one: &CountedText, other: &CountedText, budget: &mut Budget) -> b
 }
 
 impl MatchKey<'_> {
-    /// The hash of the key in the index of names.
-    pub fn hash(&self, kind: &str) -> u64 {
-        let mut hasher = blake3::Hasher::new();
-        for part in [kind, self.rule, &self.key] {
-            hasher.update(part.as_bytes()).update(&[0]);
-        }
-        let mut first = [0; 8];
-        first.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
-        u64::from_le_bytes(first)
+    /// A hash of the key among rows of this kind. It takes less memory than the key.
+    fn hash_among(&self, kind: &str) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (kind, self.rule, &self.key).hash(&mut hasher);
+        hasher.finish()
     }
 }
 
 impl Duplicates {
-    /// Returns the hashes of the keys that the import adds.
-    pub fn new_hashes(&self) -> Vec<u64> {
-        let mut hashes = self.new.clone();
-        hashes.sort_unstable();
-        hashes.dedup();
-        hashes
-    }
-
     /// Compares a row with earlier rows, and calls `found` for a duplicate.
     pub fn compare(&mut self, compared: Compared<'_>, found: &mut dyn FnMut(&RowLocation, Hit)) {
         let Compared { location, row: (kind, id), names, match_keys, known, is_untouched } = compared;
@@ -183,7 +172,7 @@ impl Duplicates {
             abbv: names.abbv.map(Box::from),
             comparable_names: OnceCell::new(),
         });
-        let Duplicates { rows, holders, first, new, budget } = self;
+        let Duplicates { rows, holders, first, has_new, budget } = self;
         let (at, known_holders) = (rows.len() - 1, holders.len());
         let this = &rows[at];
         let has_names =
@@ -198,10 +187,8 @@ impl Duplicates {
                     !has || one.needs_similar_names && !has_names(names)
                 }
             };
-            let hash = one.hash(kind);
-            if is_new {
-                new.push(hash);
-            }
+            let hash = one.hash_among(kind);
+            *has_new |= is_new;
             let next = |holder: &usize| holders[*holder].next;
             let others: Vec<usize> = std::iter::successors(first.get(&hash).copied(), next).collect();
             let mut is_duplicate = |other: &&KeyHolder| {

@@ -6,8 +6,7 @@
 //! - [`dates`]: conferences. [`numbers`]: journals.
 //! - [`duplicates`]: rows that probably describe the same thing.
 //! - [`spellings`]: words that licenses compare exactly, with the vocabularies [`areas`] and [`countries`].
-//! - [`edit_distance`]: the distance of two texts, with a time limit. [`name_index`]: the index that finds the stored
-//!   rows to compare with.
+//! - [`edit_distance`]: the distance of two texts, with a time limit.
 //!
 //! [`rule`] defines rules, and [`lintable`] the values that they check. An import reports the rows that it changes.
 //! `medfeed lint` reports all rows.
@@ -21,7 +20,6 @@ mod edit_distance;
 mod issn;
 mod lintable;
 mod mojibake;
-pub mod name_index;
 mod numbers;
 #[cfg(test)]
 mod real_names;
@@ -29,21 +27,21 @@ pub mod rule;
 mod spellings;
 mod texts;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use self::areas::AREAS;
 use self::countries::COUNTRIES;
 pub(in crate::import) use self::duplicates::comparable;
-use self::duplicates::{Compared, Duplicates, KnownKeys, MAX_COMPARED};
+use self::duplicates::{Compared, Duplicates, KnownKeys};
 pub(in crate::import) use self::lintable::Lintable;
 pub use self::rule::RowLocation;
 use self::rule::{Hit, TextRule};
-use self::spellings::{Spellings, WordFault};
+use self::spellings::Spellings;
 use crate::import::report::faults::Finding;
 use crate::model::reference::Referenced;
-use crate::model::{ConferenceFields, Curated, Dataset, Id, JournalFields, RecordFields};
+use crate::model::{ConferenceFields, Curated, Dataset, Id, JournalFields, License, RecordFields};
 use crate::store::write::batch::Curation;
-use crate::store::{Snapshot, StoreError, WordCount};
+use crate::store::{Snapshot, StoreError};
 
 const TEXT_RULES: [&[TextRule]; 3] = [texts::RULES, addresses::RULES, issn::RULES];
 
@@ -152,60 +150,20 @@ impl Lint {
         duplicates.compare(compared, &mut |location, hit| findings.add(location, hit));
     }
 
-    /// Compares the imported rows with the stored records that are not in the import.
+    /// Compares the imported rows with the stored records.
     pub(in crate::import) fn compare_with_stored<C: Curation>(
         &mut self,
         curation: &C,
         is_imported: &dyn Fn(Dataset, Id) -> bool,
     ) -> Result<(), StoreError> {
-        let names = self.duplicates.new_hashes();
         let has_words = self.spellings.iter().any(Spellings::has_new);
-        if names.is_empty() && !has_words {
+        if !self.duplicates.has_new && !has_words {
             return Ok(());
         }
-        // At most `MAX_COMPARED` rows per key are compared, so more are not needed.
-        let Some(found) = curation.records_named(name_index::VERSION, &names, 2 * MAX_COMPARED)? else {
-            return self.compare_with_all(curation, is_imported);
-        };
-        let found: BTreeSet<(Dataset, Id)> = found.into_iter().map(|(_, dataset, id)| (dataset, id)).collect();
-        for (dataset, id) in found.into_iter().filter(|(dataset, id)| !is_imported(*dataset, *id)) {
-            match dataset {
-                Dataset::Conferences => self.compare_stored_record::<ConferenceFields>(curation, id)?,
-                Dataset::Journals => self.compare_stored_record::<JournalFields>(curation, id)?,
-            }
-        }
-        for spellings in self.spellings.iter_mut().filter(|_| has_words) {
-            let words = curation.words(name_index::VERSION, spellings.vocabulary.code)?;
-            spellings.add_stored(words.unwrap_or_default(), self.extent == Extent::All);
-        }
-        Ok(())
-    }
-
-    fn compare_stored_record<F: RecordFields + Lintable>(
-        &mut self,
-        curation: &impl Curation,
-        id: Id,
-    ) -> Result<(), StoreError> {
-        if let Some(record) = curation.find_record::<F>(id)? {
-            self.compare_stored(&record);
-        }
-        Ok(())
-    }
-
-    /// The fallback without an index: reads all records.
-    fn compare_with_all<C: Curation>(
-        &mut self,
-        curation: &C,
-        is_imported: &dyn Fn(Dataset, Id) -> bool,
-    ) -> Result<(), StoreError> {
-        let mut words: [BTreeMap<String, WordCount>; 2] = Default::default();
         curation.for_each_record::<ConferenceFields>(&mut |record| {
-            for (spellings, words) in self.spellings.iter().zip(&mut words) {
-                let of_record: BTreeSet<&str> = record.fields().words_of(spellings.vocabulary).into_iter().collect();
-                for word in of_record {
-                    let first = || WordCount { word: word.to_owned(), records: 0, record: Some(record.id()) };
-                    words.entry(word.to_owned()).or_insert_with(first).records += 1;
-                }
+            for spellings in self.spellings.iter_mut().filter(|_| has_words) {
+                let words = record.fields().words_of(spellings.vocabulary);
+                spellings.add_stored(record.id(), &words, self.extent == Extent::All);
             }
             if !is_imported(Dataset::Conferences, record.id()) {
                 self.compare_stored(&record);
@@ -215,44 +173,20 @@ impl Lint {
             if !is_imported(Dataset::Journals, record.id()) {
                 self.compare_stored(&record);
             }
-        })?;
-        for (spellings, words) in self.spellings.iter_mut().zip(words) {
-            spellings.add_stored(words.into_values().collect(), self.extent == Extent::All);
-        }
-        Ok(())
+        })
     }
 
     /// Checks words across all rows. Returns all findings.
-    pub(in crate::import) fn finish<C: Curation>(mut self, curation: &C) -> Result<Vec<Finding>, StoreError> {
-        let licenses = curation.licenses();
-        let mut unlocated: Vec<(usize, WordFault)> = Vec::new();
-        let budget = &mut self.duplicates.budget;
-        for (at, spellings) in self.spellings.iter_mut().enumerate() {
-            for fault in spellings.check(&licenses, self.extent == Extent::All, budget) {
-                match &fault.location {
-                    Some(location) => self.findings.add(location, fault.hit),
-                    None => unlocated.push((at, fault)),
-                }
+    pub(in crate::import) fn finish(mut self, licenses: &[License]) -> Vec<Finding> {
+        for spellings in &mut self.spellings {
+            for (location, hit) in spellings.check(licenses, self.extent == Extent::All, &mut self.duplicates.budget) {
+                self.findings.add(&location, hit);
             }
-        }
-        // The index knows one record of each word. The import may have changed that record, so look for another one.
-        if !unlocated.is_empty() {
-            curation.for_each_record::<ConferenceFields>(&mut |record| {
-                unlocated.retain(|(at, fault)| {
-                    let spellings = &self.spellings[*at];
-                    let has = record.fields().words_of(spellings.vocabulary).contains(&fault.word.as_str())
-                        && spellings.keeps(&fault.word, record.id());
-                    if has {
-                        self.findings.add(&RowLocation::of_stored::<ConferenceFields>(record.id()), fault.hit.clone());
-                    }
-                    !has
-                });
-            })?;
         }
         if self.duplicates.budget.left_out > 0 {
             self.findings.add_left_out(self.duplicates.budget.left_out);
         }
-        Ok(self.findings.into_vec())
+        self.findings.into_vec()
     }
 }
 
@@ -341,7 +275,7 @@ pub fn lint_database(snapshot: &Snapshot) -> Result<Vec<Finding>, StoreError> {
     references(&all.tags, &mut lint);
     records::<ConferenceFields>(snapshot, &mut lint)?;
     records::<JournalFields>(snapshot, &mut lint)?;
-    lint.finish(snapshot)
+    Ok(lint.finish(&snapshot.licenses()))
 }
 
 #[cfg(test)]

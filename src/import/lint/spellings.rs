@@ -7,13 +7,10 @@ use super::edit_distance::{Budget, CountedText, MAX_BYTES};
 use super::rule::{Hit, RowLocation};
 use super::texts::{is_placeholder, tidy};
 use crate::model::{ConferenceFields, Id, License, Scope};
-use crate::store::WordCount;
 
 /// A kind of words.
 #[derive(Debug)]
 pub(in crate::import) struct Vocabulary {
-    /// Its code in the index of names.
-    pub code: u8,
     /// The field with the words.
     pub field: &'static str,
     /// The name of the kind in messages.
@@ -48,7 +45,7 @@ struct WordUses {
     stored: usize,
     /// The number of them that keep it.
     kept: usize,
-    /// The first imported row that adds it, otherwise a stored row.
+    /// The first imported row that adds it, otherwise the first stored row that keeps it.
     first: Option<RowLocation>,
     /// The stored rows that lose it in the import, or that count as new.
     lost_by: BTreeSet<u64>,
@@ -66,13 +63,6 @@ impl WordUses {
 pub(super) struct Spellings {
     pub vocabulary: &'static Vocabulary,
     seen: BTreeMap<String, WordUses>,
-}
-
-/// A fault of a word, with a row that has it. The row of a stored word may be unknown.
-pub(super) struct WordFault {
-    pub word: String,
-    pub location: Option<RowLocation>,
-    pub hit: Hit,
 }
 
 /// A possible correction for a word.
@@ -128,29 +118,24 @@ impl Spellings {
         self.seen.values().any(|uses| uses.new > 0)
     }
 
-    /// Adds the words of the database before the import. With `all`, imported rows count only as new.
-    pub fn add_stored(&mut self, counts: Vec<WordCount>, all: bool) {
-        for WordCount { word, records, record } in counts {
-            let uses = self.uses(&word);
-            let records = usize::try_from(records).unwrap_or(usize::MAX);
-            uses.kept = records.saturating_sub(uses.lost_by.len());
-            uses.stored = if all { uses.kept } else { records };
-            if uses.new == 0
-                && let Some(id) = record.filter(|id| !uses.lost_by.contains(&id.get()))
-            {
+    /// Adds the words of a record in the database before the import, after all imported rows. With `all`, imported rows
+    /// count only as new.
+    pub fn add_stored(&mut self, id: Id, words: &[&str], all: bool) {
+        let words: BTreeSet<&str> = words.iter().copied().collect();
+        for word in words {
+            let uses = self.uses(word);
+            let is_kept = !uses.lost_by.contains(&id.get());
+            uses.kept += usize::from(is_kept);
+            uses.stored += usize::from(is_kept || !all);
+            if is_kept && uses.first.is_none() {
                 uses.first = Some(RowLocation::of_stored::<ConferenceFields>(id));
             }
         }
     }
 
-    /// Returns true if a stored row with the word keeps it.
-    pub fn keeps(&self, word: &str, id: Id) -> bool {
-        self.seen.get(word).is_none_or(|uses| !uses.lost_by.contains(&id.get()))
-    }
-
     /// Checks all words if `all` is set. Otherwise it checks the words of the import, and stored words that they prove
-    /// wrong.
-    pub fn check(&mut self, licenses: &[License], all: bool, budget: &mut Budget) -> Vec<WordFault> {
+    /// wrong. Each hit has the location of a row with the word.
+    pub fn check(&mut self, licenses: &[License], all: bool, budget: &mut Budget) -> Vec<(RowLocation, Hit)> {
         let had = self.seen.iter().filter(|(_, uses)| uses.stored > 0);
         let had: HashSet<String> = had.map(|(word, _)| (self.vocabulary.comparable)(word)).collect();
         // A word that the import removes from all rows corrects no other word, unless it is known to be right.
@@ -163,7 +148,7 @@ impl Spellings {
         let faults = words.filter_map(|(word, uses)| {
             let (rule, message) = checker.find_fault(word, uses, budget)?;
             let hit = Hit { rule, field: self.vocabulary.field.to_owned(), value: Some(word.clone()), message };
-            Some(WordFault { word: word.clone(), location: uses.first.clone(), hit })
+            Some((uses.first.clone()?, hit))
         });
         faults.collect()
     }

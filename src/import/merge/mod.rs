@@ -94,7 +94,7 @@ pub fn merge<C: Curation>(rows: ImportRows, curation: &C, options: &MergeOptions
         Dataset::Conferences => conferences.contains(id),
         Dataset::Journals => journals.contains(id),
     })?;
-    warnings.extend(lint.finish(curation)?);
+    warnings.extend(lint.finish(&curation.licenses()));
     let batch = Batch {
         organizations: organizations.into_rows(),
         tags: tags.into_rows(),

@@ -8,13 +8,11 @@
 //! - [`publish`]: the rows of a published database; [`replica`]: the row that makes a file a replica.
 //! - `secret`: the secret of tokens.
 //! - [`version`]: the format of a file, and the fields in the JSON of its rows.
-//! - [`names`]: the index of names and words.
 
 pub mod changes;
 pub mod codec;
 pub(in crate::store) mod digest;
 pub mod feed;
-pub(in crate::store) mod names;
 pub(in crate::store) mod outbox;
 pub(in crate::store) mod publish;
 pub mod replica;

@@ -22,9 +22,6 @@
 //! | `keys` | hash of the key | sealed `KeyRecord` |
 //! | `outbox` | (last seq of a commit, part) | *local*: part 0 is a sealed `OutboxHeader`; the others are the commit's changes (`changes`), up to 1 MiB each. Until they are published |
 //! | `replica` | 0 | *local*: sealed `ReplicaMark`. This row makes the file a replica |
-//! | `names` | (hash of a name, dataset, id) | *local*: nothing: the records with a name (`names`). Derived |
-//! | `words` | (vocabulary, word) | *local*: the number of records with the word, and the id of one of them or 0. Derived |
-//! | `names_state` | 0 | *local*: sealed `NamesState`: the records that `names` and `words` were built from |
 //!
 //! A feed is *shared* by all licenses that show the same records of a dataset. Its live entries have the log seqs of
 //! their records. Each other feed is the *baseline* of one license: its entries when it joined a shared feed. They have
@@ -32,7 +29,7 @@
 //! joining. Otherwise the entry of the baseline counts (`entries`).
 //!
 //! *Local* rows are not part of replicas, backups and the digest of all rows (`digest`). All other rows are. The tables
-//! `outbox`, `replica`, `names`, `words` and `names_state` are created when needed.
+//! `outbox` and `replica` are created when needed.
 //!
 //! *Derived* rows can be rebuilt from *source* rows. In a record's JSON, the ids of organizations and tags are source;
 //! their other fields are derived. *History* is stored nowhere else: tombstones, and the seqs at which records entered
@@ -73,9 +70,6 @@ pub const KEYS: TableDefinition<[u8; 32], &[u8]> = TableDefinition::new("keys");
 
 pub const OUTBOX: TableDefinition<(u64, u32), &[u8]> = TableDefinition::new("outbox");
 pub const REPLICA: TableDefinition<u8, &[u8]> = TableDefinition::new("replica");
-pub const NAMES: TableDefinition<(u64, u8, u64), ()> = TableDefinition::new("names");
-pub const WORDS: TableDefinition<(u8, &str), (u64, u64)> = TableDefinition::new("words");
-pub const NAMES_STATE: TableDefinition<u8, &[u8]> = TableDefinition::new("names_state");
 
 /// A type of keys or values. redb's own decoding panics on bytes that do not fit the type.
 pub trait StoredType {
@@ -201,9 +195,6 @@ pub const META_RESTORED: &str = "restored";
 /// The only key of `replica`.
 pub const REPLICA_KEY: u8 = 0;
 
-/// The only key of `names_state`.
-pub const NAMES_STATE_KEY: u8 = 0;
-
 #[cfg(test)]
 mod tests {
     use redb::TableHandle;
@@ -231,8 +222,7 @@ mod tests {
         for (code, name) in (0..).zip(TABLES) {
             assert_eq!(code_of(name), Some(code), "{name}");
         }
-        let local = [OUTBOX.name(), REPLICA.name(), NAMES.name(), WORDS.name(), NAMES_STATE.name()];
-        assert_eq!(local.map(code_of), [None; 5]);
+        assert_eq!([OUTBOX.name(), REPLICA.name()].map(code_of), [None; 2]);
     }
 
     #[test]

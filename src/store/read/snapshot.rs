@@ -14,7 +14,6 @@ use crate::store::format::codec::{
     RecordRow, StoredCommit, TableCounts, expect_count, unseal, unseal_commit, unseal_under,
 };
 use crate::store::format::feed::{FeedEntry, FeedHead};
-use crate::store::format::names::{ContentState, NamesTables, RecordsState};
 use crate::store::format::rows::{find_record, for_each_record, load_references};
 use crate::store::format::secret;
 use crate::store::format::tables;
@@ -84,7 +83,6 @@ pub struct Snapshot {
     pub(super) feed_entries: ReadOnlyTable<(u64, u64), (u64, u64)>,
     pub(in crate::store) feed_records: ReadOnlyTable<(u64, u64), (u64, u64)>,
     pub(in crate::store) links: ReadOnlyTable<(u8, u64, u8, u64), ()>,
-    pub(in crate::store) names: Option<NamesTables>,
 }
 
 impl std::fmt::Debug for Snapshot {
@@ -163,7 +161,6 @@ impl Snapshot {
             feed_entries: transaction.open_table(tables::FEED_ENTRIES)?,
             feed_records: transaction.open_table(tables::FEED_RECORDS)?,
             links: transaction.open_table(tables::LINKS)?,
-            names: NamesTables::open(transaction)?,
         })
     }
 
@@ -421,15 +418,6 @@ impl Snapshot {
             return Err(StoreError::damaged("feed_records", detail));
         }
         record_cache::read(&self.record_cache, &self.log, dataset, refs)
-    }
-
-    pub(in crate::store) fn records_state(&self) -> Result<RecordsState, StoreError> {
-        RecordsState::read(&self.log, PerDataset::of(|dataset| self.datasets[dataset].records))
-    }
-
-    /// Identifies the records, organizations and tags of this state.
-    pub fn content(&self) -> Result<ContentState, StoreError> {
-        Ok(ContentState { records: self.records_state()?, references_seq: self.references_seq })
     }
 
     /// The cached JSON of records.

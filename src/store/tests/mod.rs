@@ -10,7 +10,6 @@
 mod access;
 mod damages;
 mod moments;
-mod names;
 mod notes;
 mod reading;
 

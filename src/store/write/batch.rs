@@ -7,7 +7,7 @@ use crate::model::{
     Conference, Curated, Dataset, Id, Journal, License, Organization, PerDataset, RecordFields, ReferenceKind,
     References, Tag,
 };
-use crate::store::{NameEntry, StoreError, WordCount};
+use crate::store::StoreError;
 
 /// The rows that one commit writes, by id; `None` removes a row. Rows equal to the stored ones change nothing.
 #[derive(Debug, Default)]
@@ -44,53 +44,10 @@ pub trait Curation {
 
     /// All licenses, by name.
     fn licenses(&self) -> Vec<License>;
-
-    /// Finds the records with these names (given as hashes); at most `most` of each name and dataset. `None` without an
-    /// index of this version of the rules.
-    fn records_named(&self, _version: u32, _names: &[u64], _most: usize) -> Result<Option<Vec<NameEntry>>, StoreError> {
-        Ok(None)
-    }
-
-    /// The words of a vocabulary in all records. `None` without an index of this version of the rules.
-    fn words(&self, _version: u32, _vocabulary: u8) -> Result<Option<Vec<WordCount>>, StoreError> {
-        Ok(None)
-    }
-}
-
-/// Changes of the index of names and words.
-#[derive(Clone, Debug, Default)]
-#[allow(missing_docs, reason = "entries that are removed and added")]
-pub struct NameChanges {
-    /// The version of the rules that derive names and words from records.
-    pub version: u32,
-    pub removed: Vec<NameEntry>,
-    pub added: Vec<NameEntry>,
-    /// The changed word counts, by vocabulary and word.
-    pub words: BTreeMap<(u8, String), WordChange>,
-}
-
-/// The change of a word's count, with records that gain or lose the word.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "described above")]
-pub struct WordChange {
-    /// The change of the count.
-    pub records: i64,
-    pub gained_by: Option<Id>,
-    pub lost_by: Vec<Id>,
 }
 
 /// Receives each row that a batch adds, changes or removes.
 pub trait ChangeObserver {
-    /// The version of the rules by which the observer maintains the index of names; `None` if it does not.
-    fn names_version(&self) -> Option<u32> {
-        None
-    }
-
-    /// Takes the changes of the index that belong to the rows so far.
-    fn take_names(&mut self) -> NameChanges {
-        NameChanges::default()
-    }
-
     /// An organization or tag changes.
     fn reference<F: ReferenceFields>(&mut self, before: Option<&Curated<F>>, after: Option<&Curated<F>>);
 

@@ -11,7 +11,6 @@ use crate::model::{
 use crate::store::file::open::Writer;
 use crate::store::file::writer_note::current_user;
 use crate::store::format::codec::{RecordRow, StoredCommit, TableCounts, seal};
-use crate::store::format::names::{ContentState, NamesState, records_named, words_of};
 use crate::store::format::rows::{
     find_linked, find_record, for_each_record, load_record_ids, load_references, load_rows,
 };
@@ -20,7 +19,7 @@ use crate::store::read::snapshot::{CommitPoint, last_commit};
 use crate::store::write::batch::Curation;
 use crate::store::write::publication::CommitPublication;
 use crate::store::write_tx::WriteTx;
-use crate::store::{NameEntry, Snapshot, StoreError, WordCount};
+use crate::store::{Snapshot, StoreError};
 
 /// A transaction. All its changes become visible together, by [`Edit::commit`], or not at all.
 pub struct Edit<'w> {
@@ -203,34 +202,6 @@ impl Curation for Edit<'_> {
 
     fn licenses(&self) -> Vec<License> {
         self.licenses.clone()
-    }
-
-    fn records_named(&self, version: u32, names: &[u64], most: usize) -> Result<Option<Vec<NameEntry>>, StoreError> {
-        if !self.has_names(version)? {
-            return Ok(None);
-        }
-        records_named(&*self.tx.open(tables::NAMES)?, names, most).map(Some)
-    }
-
-    fn words(&self, version: u32, vocabulary: u8) -> Result<Option<Vec<WordCount>>, StoreError> {
-        if !self.has_names(version)? {
-            return Ok(None);
-        }
-        words_of(&*self.tx.open(tables::WORDS)?, vocabulary).map(Some)
-    }
-}
-
-impl Edit<'_> {
-    /// Whether the index of names can be used for the present records.
-    fn has_names(&self, version: u32) -> Result<bool, StoreError> {
-        let stored = NamesState::read(&*self.tx.open(tables::NAMES_STATE)?)?;
-        let state = self.records_state()?;
-        Ok(stored.is_some_and(|stored| stored.fits(version, &state)))
-    }
-
-    /// Identifies the records, organizations and tags that the edit started from.
-    pub fn content(&self) -> Result<ContentState, StoreError> {
-        Ok(ContentState { records: self.records_state()?, references_seq: self.references_seq })
     }
 }
 

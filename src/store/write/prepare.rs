@@ -5,23 +5,10 @@ use std::collections::BTreeSet;
 use redb::ReadableTable;
 
 use crate::model::{Curated, Dataset, Id, License, RecordFields, ReferenceKind, References};
-use crate::store::format::names::{NamesTables, records_named, words_of};
+use crate::store::StoreError;
 use crate::store::format::rows::{find_linked, load_record_ids};
 use crate::store::read::snapshot::Snapshot;
 use crate::store::write::batch::Curation;
-use crate::store::{NameEntry, StoreError, WordCount};
-
-impl Snapshot {
-    /// Whether this version of the rules can use the index of names.
-    pub fn has_names(&self, version: u32) -> Result<bool, StoreError> {
-        Ok(self.names_of(version)?.is_some())
-    }
-
-    fn names_of(&self, version: u32) -> Result<Option<&NamesTables>, StoreError> {
-        let Some(names) = &self.names else { return Ok(None) };
-        Ok(if names.state.fits(version, &self.records_state()?) { Some(names) } else { None })
-    }
-}
 
 impl Curation for Snapshot {
     fn references(&self) -> Result<&References, StoreError> {
@@ -65,16 +52,6 @@ impl Curation for Snapshot {
 
     fn licenses(&self) -> Vec<License> {
         self.list_licenses().into_iter().map(|license| (**license).clone()).collect()
-    }
-
-    fn records_named(&self, version: u32, names: &[u64], most: usize) -> Result<Option<Vec<NameEntry>>, StoreError> {
-        let Some(tables) = self.names_of(version)? else { return Ok(None) };
-        records_named(&tables.names, names, most).map(Some)
-    }
-
-    fn words(&self, version: u32, vocabulary: u8) -> Result<Option<Vec<WordCount>>, StoreError> {
-        let Some(tables) = self.names_of(version)? else { return Ok(None) };
-        words_of(&tables.words, vocabulary).map(Some)
     }
 }
 

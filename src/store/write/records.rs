@@ -69,11 +69,6 @@ impl Edit<'_> {
         batch: &Batch,
         observer: &mut impl ChangeObserver,
     ) -> Result<BatchOutcome, StoreError> {
-        let state = self.records_state()?;
-        let maintains_names = match observer.names_version() {
-            Some(version) => self.can_maintain_names(version, &state)?,
-            None => false,
-        };
         let mut outcome = BatchOutcome::default();
         let mut touched = BTreeSet::new();
         let mut changed = Vec::new();
@@ -103,9 +98,6 @@ impl Edit<'_> {
         if self.next_seq == first_seq && references_changed {
             // No record shows the change, but every commit needs a seq.
             self.take_seq();
-        }
-        if maintains_names {
-            self.write_names(observer.take_names())?;
         }
         Ok(outcome)
     }

@@ -113,7 +113,7 @@ impl Curator {
             &mut |_| {},
         )?;
         let merged = import::merge(rows, &edit, &MergeOptions::default())?;
-        import::apply(&mut edit, &merged.batch)?;
+        edit.apply(&merged.batch)?;
         if edit.is_empty() {
             return Ok(None);
         }

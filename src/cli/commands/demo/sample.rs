@@ -62,7 +62,7 @@ pub(super) fn load(folder: &Path, database: &Path, wait: Duration) -> anyhow::Re
     let writer = Writer::open_or_create(database, wait)?;
     let mut edit = writer.begin()?;
     let merged = import::merge(rows, &edit, &MergeOptions::default())?;
-    import::apply(&mut edit, &merged.batch)?;
+    edit.apply(&merged.batch)?;
     edit.describe("the sample data");
     edit.commit()?;
 
