@@ -40,6 +40,10 @@ export const cases = [
 			+ 'Hematology; Oncology,ESMO,Audience: Nurses,TRUE,FALSE,,2027-01-01T00:00:00Z\r\n');
 		is(csv([]).length, 3, 'no records');
 	}],
+	['CSV has the numbers of the server', ({csv: {csv}}, is) => {
+		const row = {impact_factor: 5, impact_factor_year: 2024, sjr: 1e21, publishing: {apc_usd: 1e-7, embargo_months: 12}, timelines: {accept_to_print: {min_weeks: 1.5, max_weeks: null}}};
+		is(csv([row]).split('\r\n')[1], '5.0,2024,1000000000000000000000.0,0.0000001,12,1.5,');
+	}],
 	['CSV of deadlines', ({csv: {csv}, deadlines: {deadlinesOf}}, is) => {
 		is(csv(deadlinesOf(record)).split('\r\n')[1].slice(0, 33), 'abstract,2027-02-28,estimated,7,"');
 	}],
