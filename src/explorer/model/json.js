@@ -19,5 +19,6 @@ export const textOf = (path, value) => typeof value === 'number' && FRACTIONS.so
 /** A record's JSON, to the byte; with `indent`, in lines. */
 export function jsonOf(record, indent) {
 	// Quotes within texts are escaped, so two quotes before a colon enclose a key.
-	return JSON.stringify(record, null, indent).replace(MEMBERS, (_, key, number) => key + fraction(number));
+	return JSON.stringify(record, null, indent).replace(MEMBERS, (_, key, number) => key + fraction(number))
+		.replace(/[\u0085\u2028\u2029]/g, letter => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
