@@ -18,7 +18,7 @@ function cell(value, path) {
 	if (value == null) return '';
 	if (typeof value === 'boolean') return value ? 'TRUE' : 'FALSE';
 	const text = typeof value === 'string' && /^'*[=+\-@\t\r]/.test(value) ? "'" + value : textOf(path, value);
-	return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
+	return /[",;\t\r\n\u0085\u2028\u2029]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
 }
 
 /** A CSV file of records, or of deadlines [{record, kind, date, confidence}], in their order, with a byte-order mark. */
