@@ -54,6 +54,26 @@ def changes(url, api_key, dataset, token):
     return list(entries.values()), token
 
 
+# The types of dlt by those of JSON Schema.
+TYPES = {"integer": "bigint", "number": "double", "boolean": "bool", "array": "json", "object": "json"}
+TIMES = {"date": "date", "date-time": "timestamp"}
+
+
+def columns(url, dataset):
+    """The columns of a dataset, from the service's OpenAPI document: a number stays one if the first load has none or whole ones."""
+    schemas = requests.get(f"{url}/openapi.json").json()["components"]["schemas"]
+
+    def data_type(field):
+        field = field.get("anyOf", [field])[0]  # The other one is null.
+        field = schemas[field["$ref"].rsplit("/", 1)[1]] if "$ref" in field else field
+        kind = field["type"] if isinstance(field["type"], str) else field["type"][0]
+        return TIMES.get(field.get("format")) or TYPES.get(kind, "text")
+
+    record = schemas[dataset.removesuffix("s").capitalize()]
+    types = {name: {"data_type": data_type(field)} for name, field in record["properties"].items()}
+    return types | {"deleted": {"data_type": "bool", "hard_delete": True}}
+
+
 def follow(url, api_key, dataset):
     state = dlt.current.resource_state()
     if "token" in state:
@@ -68,14 +88,15 @@ def follow(url, api_key, dataset):
 @dlt.source(name="medfeed", max_table_nesting=0)
 def medfeed(url: str = dlt.config.value, api_key: str = dlt.secrets.value, datasets=("conferences", "journals")):
     """The datasets of a license."""
+    url = url.rstrip("/")
     for dataset in datasets:
         yield dlt.resource(
             follow,
             name=dataset,
             primary_key="id",
             write_disposition="merge",
-            columns={"deleted": {"data_type": "bool", "hard_delete": True}},
-        )(url.rstrip("/"), api_key, dataset)
+            columns=columns(url, dataset),
+        )(url, api_key, dataset)
 
 
 def run(pipeline, *args, **kwargs):

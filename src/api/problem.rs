@@ -9,6 +9,7 @@ use super::source::Unservable;
 pub use crate::contract::Code;
 use crate::contract::codes::{ALLOWED_METHODS, CHALLENGE, INVALID_TOKEN_CHALLENGE};
 use crate::contract::{BadRequest, ProblemBody};
+use crate::model::json::push_json;
 use crate::store::StoreError;
 
 /// An error response. The caller gets `detail`; only the log gets `cause`.
@@ -120,8 +121,9 @@ impl Problem {
     pub fn body(&self, docs_url: &str, request_id: &str) -> Vec<u8> {
         let page_url = format!("{docs_url}/errors/{}", self.code);
         let body = ProblemBody::new(self.status, page_url, self.detail.as_str(), request_id);
-        // A struct of strings can always be serialized.
-        serde_json::to_vec(&body).unwrap_or_default()
+        let mut json = Vec::new();
+        push_json(&mut json, &body);
+        json
     }
 
     pub(super) fn log(&self, request_id: &str) {

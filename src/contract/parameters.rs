@@ -227,7 +227,7 @@ parameters! {
              two minutes, because a change has the time at which its writing began. Do not send the largest \
              `updated_at` that you have: it does not change when a record enters the license";
         q: Option<String>, "Q", ParameterForm::Length(2, 100), WhenAbsent::Optional,
-            "Text found anywhere in the {searched}, ignoring case and diacritics";
+            "Text found anywhere in the {searched}, ignoring case, diacritics, and the kinds of apostrophes and dashes";
         ..filters, "The filters by fields, by their names";
     }
 

@@ -52,6 +52,7 @@ const SCRIPTS: &[(&str, &str)] = scripts![
     "model/facets.js",
     "model/fold.js",
     "model/follower.js",
+    "model/json.js",
     "model/load.js",
     "model/order.js",
     "model/prove.js",
@@ -172,6 +173,23 @@ mod tests {
         let paths = SCRIPTS.iter().map(|(path, _)| *path).chain(assets).chain(OTHERS);
         let bytes: usize = paths.map(|path| find(path, true).unwrap().body.len()).sum();
         assert!(bytes <= MAX_BYTES, "{bytes} bytes");
+    }
+
+    #[test]
+    fn the_page_knows_which_numbers_have_a_fraction() {
+        let fields = || Dataset::ALL.into_iter().flat_map(|dataset| &dataset.table().fields);
+        let last = |field: &'static crate::model::field::Field| field.name.rsplit('.').next().unwrap();
+        let mut names = Vec::new();
+        for name in fields().filter(|field| field.kind == ValueKind::Number).map(last) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let list = format!("FRACTIONS = ['{}']", names.join("', '"));
+        assert!(include_str!("model/json.js").contains(&list), "{list}");
+        for field in fields().filter(|field| field.kind != ValueKind::Number) {
+            assert!(!names.iter().any(|name: &&str| field.column.ends_with(*name)), "{}", field.column);
+        }
     }
 
     #[test]

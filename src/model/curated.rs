@@ -123,7 +123,8 @@ impl<F: Fields> Curated<F> {
     /// All broken rules.
     pub fn new(id: Id, mut fields: F) -> Result<Curated<F>, Vec<Fault>> {
         fields.values_mut().into_iter().for_each(|value| value.normalize());
-        let faults = fields.faults();
+        let mut faults = fields.faults();
+        faults.extend(nul_faults(&fields));
         if faults.is_empty() { Ok(Curated { id, fields }) } else { Err(faults) }
     }
 
@@ -146,6 +147,19 @@ impl<F: Fields> Curated<F> {
     pub fn into_fields(self) -> F {
         self.fields
     }
+}
+
+/// Returns a fault for each field with a text that contains U+0000. Many databases and programs cannot store it.
+fn nul_faults<F: Fields>(fields: &F) -> impl Iterator<Item = Fault> {
+    let values = F::table().fields.iter().zip(fields.values());
+    values.filter_map(|(field, value)| {
+        let text = value.texts().iter().find(|text| text.contains('\0'))?;
+        Some(Fault::of_value(
+            &field.name,
+            text,
+            "contains the character U+0000, which many databases cannot store; remove it",
+        ))
+    })
 }
 
 /// Reports a missing text.

@@ -1,14 +1,29 @@
 //! Rows as cells of a table: the CSV of exports and imports (contract, "GET /exports/{dataset}").
 
 use std::borrow::Cow;
+use std::io::{self, Write};
 
 use super::curated::{Curated, Fields};
 use super::time::Timestamp;
 use super::value::LinkTexts;
 pub use super::value::cell::looks_like_formula;
+use super::value::json::is_line_end;
 
 /// The first bytes of a CSV file: the byte-order mark of UTF-8.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// Writes a line of CSV (RFC 4180). Cells are quoted if a reader may split them: at its own separator, or at a line end.
+pub fn write_row(out: &mut (impl Write + ?Sized), cells: impl IntoIterator<Item = impl AsRef<str>>) -> io::Result<()> {
+    for (at, cell) in cells.into_iter().enumerate() {
+        let (cell, before) = (cell.as_ref(), if at > 0 { "," } else { "" });
+        if cell.contains(|letter| matches!(letter, '"' | ',' | ';' | '\t' | '\r' | '\n') || is_line_end(letter)) {
+            write!(out, "{before}\"{}\"", cell.replace('"', "\"\""))?;
+        } else {
+            write!(out, "{before}{cell}")?;
+        }
+    }
+    out.write_all(b"\r\n")
+}
 
 /// Returns the header of a record's CSV file: `id`, the fields, `updated_at`.
 pub fn record_columns<F: Fields>() -> Vec<String> {
@@ -40,4 +55,32 @@ pub fn record_cells<'a, F: Fields>(
     let mut cells = cells(row, links);
     cells.push(Cow::Owned(updated_at.to_string()));
     cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_that_a_reader_may_split_are_quoted() {
+        let cases = [
+            ("Congress", "Congress"),
+            ("", ""),
+            ("a b|c'", "a b|c'"),
+            ("Congress;=1+1;x", "\"Congress;=1+1;x\""),
+            ("a,b", "\"a,b\""),
+            ("a\tb", "\"a\tb\""),
+            ("a\nb", "\"a\nb\""),
+            ("a\rb", "\"a\rb\""),
+            ("a\u{85}b", "\"a\u{85}b\""),
+            ("a\u{2028}b", "\"a\u{2028}b\""),
+            ("\u{2029}", "\"\u{2029}\""),
+            ("a\"b", "\"a\"\"b\""),
+        ];
+        for (cell, expected) in cases {
+            let mut line = Vec::new();
+            write_row(&mut line, ["1", cell, "x"]).unwrap();
+            assert_eq!(String::from_utf8(line).unwrap(), format!("1,{expected},x\r\n"), "{cell:?}");
+        }
+    }
 }

@@ -4,7 +4,7 @@ use super::curated::{Curated, Fields};
 use super::id::Id;
 use super::time::{Timestamp, parse_time};
 use super::value::LinkTexts;
-pub use super::value::json::{push_display, push_str};
+pub use super::value::json::{push_display, push_json, push_str};
 
 /// The text before the time at the end of a record's JSON.
 const UPDATED_AT: &str = ",\"updated_at\":\"";

@@ -7,8 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::value::{Scalar, ValueKind};
 
-/// A finite number from 0. JSON and CSV write it without an exponent and without `.0`, so it reads back as the same
-/// bytes.
+/// A finite number from 0. JSON and CSV always write it with a fraction and without an exponent, such as `5.0`: readers
+/// that guess types see the same type in every record.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Number(f64);
 
@@ -52,7 +52,8 @@ impl FromStr for Number {
 impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Rust writes the shortest digits that read back as the same value, without an exponent.
-        write!(f, "{}", self.0)
+        let fraction = if self.0.fract() == 0.0 { ".0" } else { "" };
+        write!(f, "{}{fraction}", self.0)
     }
 }
 
@@ -100,12 +101,14 @@ mod tests {
     #[test]
     fn numbers_are_read_and_written() {
         let cases = [
-            ("0", Some("0")),
-            ("-0", Some("0")),
-            ("12", Some("12")),
-            ("12.0", Some("12")),
+            ("0", Some("0.0")),
+            ("-0", Some("0.0")),
+            ("12", Some("12.0")),
+            ("12.0", Some("12.0")),
             ("4.25", Some("4.25")),
-            ("1e3", Some("1000")),
+            ("4.250", Some("4.25")),
+            ("1e3", Some("1000.0")),
+            ("1e21", Some("1000000000000000000000.0")),
             ("1e-7", Some("0.0000001")),
             ("-1", None),
             ("+1", None),

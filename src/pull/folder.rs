@@ -219,7 +219,7 @@ impl FolderCopy {
             records += 1;
         }
         let jsonl_sha256 = lines.finish().map_err(fail)?;
-        let csv_sha256 = table.finish().map_err(fail)?;
+        let csv_sha256 = table.draft.finish().map_err(fail)?;
         let changed_at = now().to_string();
         let token = token.to_owned();
         let state = DatasetState { token, records, jsonl_sha256, csv_sha256, changed_at, verified_at };
@@ -480,18 +480,17 @@ impl Write for HashedDraft {
 }
 
 struct CsvFile {
-    writer: csv::Writer<HashedDraft>,
+    draft: HashedDraft,
     columns: &'static [Column],
 }
 
 impl CsvFile {
     fn new(mut draft: HashedDraft, dataset: Dataset) -> io::Result<CsvFile> {
         draft.write_all(flat::BYTE_ORDER_MARK)?;
-        let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(draft);
         let columns = columns(dataset);
         let names = columns.iter().map(|column| column.column.as_str());
-        writer.write_record(["id"].into_iter().chain(names).chain(["updated_at"]))?;
-        Ok(CsvFile { writer, columns })
+        flat::write_row(&mut draft, ["id"].into_iter().chain(names).chain(["updated_at"]))?;
+        Ok(CsvFile { draft, columns })
     }
 
     fn add(&mut self, id: i64, json: &str) -> io::Result<()> {
@@ -499,12 +498,7 @@ impl CsvFile {
         let updated_at = record["updated_at"].as_str().unwrap_or_default().to_owned();
         let cells = self.columns.iter().map(|column| text_of(cell_of(column, &record)));
         let updated_at = text_of(Cell::Text(updated_at));
-        self.writer.write_record([id.to_string()].into_iter().chain(cells).chain([updated_at]))?;
-        Ok(())
-    }
-
-    fn finish(self) -> io::Result<String> {
-        self.writer.into_inner().map_err(|error| error.into_error())?.finish()
+        flat::write_row(&mut self.draft, [id.to_string()].into_iter().chain(cells).chain([updated_at]))
     }
 }
 

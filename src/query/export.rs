@@ -56,19 +56,13 @@ pub fn push_record<F: RecordFields>(
     updated_at: Timestamp,
     links: &dyn LinkTexts,
 ) -> Result<(), StoreError> {
-    push_row(out, flat::record_cells(record, updated_at, links).iter().map(|cell| cell.as_bytes()))
+    flat::write_row(out, flat::record_cells(record, updated_at, links)).map_err(in_memory)
 }
 
 /// Appends a byte-order mark and the CSV header. Fails only when memory runs out.
 pub fn push_header<F: RecordFields>(out: &mut Vec<u8>) -> Result<(), StoreError> {
     out.extend_from_slice(flat::BYTE_ORDER_MARK);
-    push_row(out, flat::record_columns::<F>())
-}
-
-fn push_row(out: &mut Vec<u8>, cells: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Result<(), StoreError> {
-    let mut table = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(out);
-    table.write_record(cells).map_err(|error| in_memory(std::io::Error::other(error)))?;
-    table.flush().map_err(in_memory)
+    flat::write_row(out, flat::record_columns::<F>()).map_err(in_memory)
 }
 
 /// Writes `head` and then all visible records.

@@ -6,7 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use medfeed::model::flat::looks_like_formula;
+use medfeed::model::flat::{looks_like_formula, write_row};
+use medfeed::model::fold::fold;
 
 /// The folder of the cases and of their runner.
 fn folder() -> PathBuf {
@@ -114,21 +115,44 @@ fn the_page_passes_its_cases_as_it_is_served() {
 
 /// All texts of up to three characters that matter to the guard of cells.
 #[test]
-fn the_page_guards_the_cells_that_the_server_guards() {
+fn the_page_guards_and_quotes_the_cells_that_the_server_does() {
     let mut texts = vec![String::new()];
     let mut longest = texts.clone();
     for _ in 0..3 {
-        let longer =
-            |text: &String| "'=+-@\t\r\n\", a".chars().map(|letter| format!("{text}{letter}")).collect::<Vec<_>>();
+        let longer = |text: &String| {
+            "'=+-@\t\r\n\",; a\u{85}\u{2028}\u{2029}"
+                .chars()
+                .map(|letter| format!("{text}{letter}"))
+                .collect::<Vec<_>>()
+        };
         longest = longest.iter().flat_map(longer).collect();
         texts.extend_from_slice(&longest);
     }
     let cell = |text: &String| if looks_like_formula(text) { format!("'{text}") } else { text.clone() };
-    let cells: Vec<[String; 2]> = texts.iter().map(|text| [text.clone(), cell(text)]).collect();
+    let line = |text: &String| {
+        let mut line = Vec::new();
+        write_row(&mut line, [cell(text)]).unwrap();
+        String::from_utf8(line).unwrap()
+    };
+    let cells: Vec<[String; 2]> = texts.iter().map(|text| [text.clone(), line(text)]).collect();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("cells.json");
     fs::write(&file, serde_json::to_vec(&cells).unwrap()).unwrap();
     run_cases("guard.test.js", "SERVER_CELLS", &file, 1);
+}
+
+/// Characters of the scripts and the punctuation that names have. Rare letters of other scripts may fold differently.
+#[test]
+fn the_page_folds_as_the_server() {
+    let ranges = [' '..='~', '\u{a0}'..='\u{24f}', '\u{2b9}'..='\u{2bf}', '\u{384}'..='\u{3ce}', '\u{400}'..='\u{45f}'];
+    let others = ['\u{1e00}'..='\u{1eff}', '\u{1fbd}'..='\u{1ffe}', '\u{2010}'..='\u{2060}', '\u{2200}'..='\u{22ff}'];
+    let letters = ranges.into_iter().chain(others).chain(['\u{fe30}'..='\u{fe6b}', '\u{ff01}'..='\u{ffee}']).flatten();
+    let texts: Vec<String> = letters.flat_map(|letter| [letter.to_string(), format!("é{letter}’s")]).collect();
+    let lines: String = texts.iter().map(|text| serde_json::json!([text, fold(text)]).to_string() + "\n").collect();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("folded");
+    fs::write(&file, lines).unwrap();
+    run_cases("fold.test.js", "FOLDED", &file, 1);
 }
 
 #[test]

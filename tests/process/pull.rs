@@ -16,7 +16,8 @@ pub fn linked_conference(id: u64, due_in_days: i64) -> String {
     let due = jiff::Zoned::now().with_time_zone(jiff::tz::TimeZone::UTC).date();
     let due = due.saturating_add(jiff::Span::new().days(due_in_days));
     format!(
-        "{{\"id\":{id},\"name\":\"Congress of Zürich {id}\",\"year\":2027,\"therapy_areas\":[\"Oncology\",\"Rare {id}\"],\
+        "{{\"id\":{id},\"name\":\"Congress of Zürich {id}\",\"year\":2027,\"venue\":\"Alzheimer\u{2bc}s COVID\u{2011}19 Hall\",\
+         \"therapy_areas\":[\"Oncology\",\"Rare {id}\"],\
          \"organizations\":[{{\"id\":7,\"name\":\"Society\",\"abbv\":null,\"type\":\"society\",\"url\":null}},9],\
          \"tags\":[{{\"id\":3,\"type\":\"Audience\",\"name\":\"Doctors\",\"category\":null}}],\"formats\":{{\"oral\":true,\"encore\":false}},\
          \"start_date\":\"2099-05-01\",\"start_date_status\":\"confirmed\",\"abstract_due_date\":\"{due}\",\
@@ -69,7 +70,7 @@ fn a_person_finds_typed_columns_links_words_and_answers() {
     site.import("conferences.jsonl", linked_conference(5000, 10) + &linked_conference(5001, 400));
     let pulled = Pulled::new(site);
     pulled.pull("");
-    let cases: [(&str, &[&str]); 12] = [
+    let cases: [(&str, &[&str]); 13] = [
         ("SELECT year + 1 FROM conferences WHERE id = 5000", &["2028"]),
         (
             "SELECT formats_oral || formats_encore || (formats_poster IS NULL) FROM conferences WHERE id = 5000",
@@ -81,6 +82,10 @@ fn a_person_finds_typed_columns_links_words_and_answers() {
         ("SELECT typeof(impact_factor) FROM journals WHERE id = 1", &["real"]),
         (
             "SELECT rowid FROM conferences_search WHERE conferences_search MATCH 'zurich AND doctors' ORDER BY 1",
+            &["5000", "5001"],
+        ),
+        (
+            "SELECT rowid FROM conferences_search WHERE conferences_search MATCH '\"alzheimer''s\" \"covid-19\"' ORDER BY 1",
             &["5000", "5001"],
         ),
         ("SELECT conference_id FROM deadlines_next_90_days", &["5000"]),

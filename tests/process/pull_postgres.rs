@@ -120,7 +120,7 @@ fn a_person_finds_typed_columns_links_words_and_answers_in_postgresql() {
     site.import("conferences.jsonl", linked_conference(5000, 10) + &linked_conference(5001, 400));
     let kept = Kept::new(&cluster, site);
     kept.pulled.pull("");
-    let cases: [(&str, &[&str]); 17] = [
+    let cases: [(&str, &[&str]); 18] = [
         ("SELECT year + 1 FROM conferences WHERE id = 5000", &["2028"]),
         (
             "SELECT formats_oral AND NOT formats_encore AND formats_poster IS NULL FROM conferences WHERE id = 5000",
@@ -133,6 +133,10 @@ fn a_person_finds_typed_columns_links_words_and_answers_in_postgresql() {
         ("SELECT tags FROM conferences WHERE id = 5000", &["Audience: Doctors"]),
         ("SELECT publishing_apc_usd FROM journals WHERE id = 1", &["1200.5"]),
         ("SELECT pg_typeof(impact_factor) FROM journals WHERE id = 1", &["double precision"]),
+        (
+            "SELECT id FROM conferences WHERE search @@ websearch_to_tsquery('simple', 'alzheimer''s covid-19') ORDER BY 1",
+            &["5000", "5001"],
+        ),
         (
             "SELECT id FROM conferences WHERE search @@ websearch_to_tsquery('simple', 'zurich doctors') ORDER BY 1",
             &["5000", "5001"],

@@ -13,10 +13,11 @@ use super::holds;
 use super::system::{System, encoded};
 use super::world::Scope;
 
-/// Characters that fold in special ways: marks, ligatures, strokes, sigmas, jamo, vowel signs.
-const SPECIAL: [char; 30] = [
+/// Characters that fold in special ways: marks, ligatures, strokes, sigmas, jamo, vowel signs, apostrophes, dashes.
+const SPECIAL: [char; 41] = [
     '\u{301}', '\u{308}', '\u{327}', '\u{345}', '\u{338}', 'ß', 'ẞ', 'ﬁ', 'ŉ', 'ǰ', 'ǅ', 'İ', 'ı', 'Σ', 'ς', 'ø', 'Ł',
-    'Æ', 'œ', '각', '\u{1100}', '\u{1161}', '\u{11a8}', 'ि', '\u{94d}', 'แ', '\u{e49}', 'Ǿ', 'ᾳ', 'Å',
+    'Æ', 'œ', '각', '\u{1100}', '\u{1161}', '\u{11a8}', 'ि', '\u{94d}', 'แ', '\u{e49}', 'Ǿ', 'ᾳ', 'Å', '’', '\u{2bc}',
+    '`', '\u{b4}', '\u{1ffd}', '\u{ff40}', '\'', '-', '\u{2011}', '\u{2212}', '\u{ad}',
 ];
 
 fn texts(length: std::ops::Range<usize>) -> impl Strategy<Value = String> {

@@ -259,13 +259,12 @@ fn write_records<F: RecordFields>(snapshot: &Snapshot, target: &ExportTarget) ->
                 })?;
             }
             ExportFileFormat::Csv | ExportFileFormat::Xlsx => {
-                let mut table = begin_table(out, &flat::record_columns::<F>())?;
+                out.write_all(flat::BYTE_ORDER_MARK)?;
+                flat::write_row(out, flat::record_columns::<F>())?;
                 snapshot.for_each_record::<F, anyhow::Error>(|record, updated_at, _| {
                     rows += 1;
-                    let cells = flat::record_cells(&record, updated_at, &**references);
-                    Ok(table.write_record(cells.iter().map(|cell| cell.as_bytes()))?)
+                    Ok(flat::write_row(out, flat::record_cells(&record, updated_at, &**references))?)
                 })?;
-                table.flush()?;
             }
         }
         Ok(rows)
@@ -287,22 +286,15 @@ fn write_references<'r, F: ReferenceFields>(
             }
             ExportFileFormat::Csv | ExportFileFormat::Xlsx => {
                 let none = crate::model::References::default();
-                let mut table = begin_table(out, &flat::reference_columns::<F>())?;
+                out.write_all(flat::BYTE_ORDER_MARK)?;
+                flat::write_row(out, flat::reference_columns::<F>())?;
                 for row in rows {
-                    table.write_record(flat::cells(&row.row, &none).iter().map(|cell| cell.as_bytes()))?;
+                    flat::write_row(out, flat::cells(&row.row, &none))?;
                 }
-                table.flush()?;
             }
         }
         Ok(count)
     })
-}
-
-fn begin_table<'o>(out: &'o mut dyn Write, columns: &[String]) -> anyhow::Result<csv::Writer<&'o mut dyn Write>> {
-    out.write_all(flat::BYTE_ORDER_MARK)?;
-    let mut table = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(out);
-    table.write_record(columns)?;
-    Ok(table)
 }
 
 #[cfg(test)]

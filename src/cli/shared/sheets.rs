@@ -5,9 +5,9 @@ use std::io::{Seek, Write};
 use anyhow::{Context, bail};
 use rust_xlsxwriter::{ColNum, DataValidation, ExcelDateTime, Format, FormatAlign, Note, RowNum, Workbook, Worksheet};
 
-use crate::model::Fields;
 use crate::model::time::parse_date;
 use crate::model::value::ValueKind;
+use crate::model::{Fields, Number};
 
 /// The most UTF-16 units of a cell.
 const MAX_CELL_UNITS: usize = 32_767;
@@ -187,7 +187,7 @@ fn write(
 
 /// Whether a spreadsheet keeps the number exactly.
 fn is_exact(cell: &str) -> bool {
-    cell.parse::<f64>().is_ok_and(|number| number < 1e15 && format!("{number}") == cell)
+    cell.parse::<Number>().is_ok_and(|number| number.get() < 1e15 && number.to_string() == cell)
 }
 
 /// The date, if a spreadsheet can store it. Their calendar begins in 1900 and has a wrong leap day that year, so 1900
@@ -205,14 +205,15 @@ mod tests {
     #[test]
     fn only_exact_numbers_and_dates_are_no_texts() {
         let numbers = [
-            ("0", true),
+            ("0.0", true),
+            ("5.0", true),
             ("1.5", true),
-            ("-2.25", true),
             ("0.1", true),
+            ("5", false),
             ("1.50", false),
-            ("01", false),
-            ("999999999999999", true),
-            ("1000000000000000", false),
+            ("01.0", false),
+            ("999999999999999.0", true),
+            ("1000000000000000.0", false),
             ("1e3", false),
             ("", false),
             ("x", false),

@@ -1,4 +1,5 @@
 // The difference between two states of a record.
+import {textOf} from './json.js';
 
 const nameOf = (list, link) => list === 'tags' ? `${link.type}: ${link.name}` : link.name ?? JSON.stringify(link);
 
@@ -6,7 +7,7 @@ const nameOf = (list, link) => list === 'tags' ? `${link.type}: ${link.name}` : 
 function flatten(value, path = '', fields = {}) {
 	if (Array.isArray(value)) fields[path] = value.map(item => Object(item) !== item ? {text: String(item)} : {text: nameOf(path, item), members: item});
 	else if (value && typeof value === 'object') for (const name in value) flatten(value[name], path + (path && '.') + name, fields);
-	else fields[path] = value == null ? [] : [{text: String(value)}];
+	else fields[path] = value == null ? [] : [{text: textOf(path, value)}];
 	return fields;
 }
 

@@ -1,4 +1,5 @@
 // CSV of a view (RFC 4180), with the columns of the server's CSV export.
+import {textOf} from './json.js';
 
 const labels = {tags: tag => `${tag.type}: ${tag.name}`, organizations: organization => organization.name};
 
@@ -13,16 +14,16 @@ function flatten(value, path = '', row = {}) {
 // A spreadsheet would run a text that begins like a formula. An import removes one apostrophe before such a text, also if the text begins with
 // apostrophes of its own.
 /** A value as a cell, as the server writes it. */
-function cell(value) {
+function cell(value, path) {
 	if (value == null) return '';
 	if (typeof value === 'boolean') return value ? 'TRUE' : 'FALSE';
-	const text = typeof value === 'string' && /^'*[=+\-@\t\r]/.test(value) ? "'" + value : String(value);
-	return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
+	const text = typeof value === 'string' && /^'*[=+\-@\t\r]/.test(value) ? "'" + value : textOf(path, value);
+	return /[",;\t\r\n\u0085\u2028\u2029]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
 }
 
 /** A CSV file of records, or of deadlines [{record, kind, date, confidence}], in their order, with a byte-order mark. */
 export function csv(rows) {
 	const flat = rows.map(row => row.record ? {deadline: row.kind, date: row.date, confidence: row.confidence, ...flatten(row.record)} : flatten(row));
 	const columns = [...new Set(flat.flatMap(Object.keys))];
-	return '\ufeff' + [columns.map(cell), ...flat.map(row => columns.map(name => cell(row[name])))].map(line => line.join(',') + '\r\n').join('');
+	return '\ufeff' + [columns.map(name => cell(name)), ...flat.map(row => columns.map(name => cell(row[name], name)))].map(line => line.join(',') + '\r\n').join('');
 }

@@ -1,17 +1,5 @@
 // Proof that a copy equals the export.
-
-/** A number without an exponent, as the server writes it. */
-function plain(number) {
-	const [, sign, whole, fraction = '', exponent] = /^(-?)(\d+)(?:\.(\d+))?e([+-]\d+)$/.exec(number);
-	const digits = whole + fraction, point = whole.length + Number(exponent);
-	return sign + (point > 0 ? digits.padEnd(point, '0') : `0.${'0'.repeat(-point)}${digits}`);
-}
-
-/** A record's JSON, to the byte as the server writes it. */
-export function jsonOf(record) {
-	const json = JSON.stringify(record);
-	return /\de[+-]\d/.test(json) ? json.replace(/"(?:[^"\\]|\\.)*"|-?\d[\d.]*e[+-]\d+/g, part => part[0] === '"' ? part : plain(part)) : json;
-}
+import {jsonOf} from './json.js';
 
 /**
  * The digest of records in the order of their ids, as `X-Records-Digest` has it: `sha-256=:…:`. Null where the browser computes

@@ -1,6 +1,7 @@
 // The columns of lists.
 import {html} from '../preact.js';
 import {KINDS, byMonth, deadlinesOf} from '../model/deadlines.js';
+import {fraction} from '../model/json.js';
 import {Badge, Status, Table, date, inDays, link} from '../parts.js';
 
 export const place = record => [record.city, record.country].filter(Boolean).join(', ') || null;
@@ -9,6 +10,9 @@ export const days = record => date(record.start_date, record.end_date);
 /** A record's name as a link, with its abbreviation and year. */
 const nameOf = (dataset, record) => html`<a href=${link(`${dataset}/${record.id}`)}>${record.name}</a>
 	<span class="soft"> ${[record.abbv !== record.name && record.abbv, record.year].filter(Boolean).join(' ')}</span>`;
+
+/** A metric as a text, such as `5.0`. */
+export const metric = number => number == null ? null : fraction(number);
 
 /** A range of weeks in words. */
 export function weeks(range) {
@@ -37,7 +41,7 @@ export function columnsOf(dataset, {day, period, log}) {
 		{name: 'Publisher', sort: 'publisher', kind: 'broad', cell: record => record.publisher},
 		{name: 'Access', sort: 'access', cell: record => record.publishing.access},
 		{name: 'Fee (USD)', sort: 'fee', kind: 'number', cell: record => record.publishing.apc_usd?.toLocaleString('en')},
-		{name: 'Impact factor', sort: 'impact', kind: 'number', cell: record => record.impact_factor},
+		{name: 'Impact factor', sort: 'impact', kind: 'number', cell: record => metric(record.impact_factor)},
 		{name: 'To acceptance', sort: 'acceptance', cell: record => weeks(record.timelines.online_submit_to_accept)},
 	];
 }

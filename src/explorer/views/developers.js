@@ -1,6 +1,7 @@
 // For developers: the same requests with curl, the exports, the feed.
 import {html, useEffect, useRef, useState} from '../preact.js';
 import {requester, target, useAsk} from '../api.js';
+import {jsonOf} from '../model/json.js';
 import {Answer, Badge, Curl, DATASETS, Table, Title, count, link, save} from '../parts.js';
 import {useCopy, useSession} from '../session.js';
 
@@ -62,7 +63,7 @@ function Feed({dataset, since, ask}) {
 		${since && html`<${Answer} of=${answer}>${({data, next_sync_token, has_more}) => html`
 			<p role="status">${count(data.length, 'entry', 'entries')}${has_more && ', more follow'}. Next token: <code class="token">${next_sync_token}</code></p>
 			<ul>${data.map(({id, name, deleted}) => html`<li><${Badge} kind=${deleted ? 'tombstone' : 'record'} />${deleted ? `Delete your copy of ${id}.` : html`<a href=${link(`${dataset}/${id}`)}>${name}</a>`}</li>`)}</ul>
-			<details><summary>As JSON</summary><pre tabindex="0"><code>${JSON.stringify(data, null, 2)}</code></pre></details>
+			<details><summary>As JSON</summary><pre tabindex="0"><code>${jsonOf(data, 2)}</code></pre></details>
 			<p><button class="quiet" onClick=${() => ask(next_sync_token)}>Ask with the next token</button></p>`}<//>`}
 		${answer?.status === 410 && html`<p><strong>What to do:</strong> load the export again, replace your copy with it, and continue from its token.</p>`}</section>`;
 }

@@ -5,8 +5,9 @@ import {Answer, Curl, DATASETS, Out, Status, Title, count, date, inDays, link} f
 import {STATUS, todayOf} from '../model/deadlines.js';
 import {FORMATS} from '../model/facets.js';
 import {usesCopy} from '../model/follower.js';
+import {jsonOf} from '../model/json.js';
 import {useCopy} from '../session.js';
-import {days, weeks} from './columns.js';
+import {days, metric, weeks} from './columns.js';
 
 const STEPS = {submit_to_first_decision: 'Submission to first decision', online_submit_to_accept: 'Online submission to acceptance',
 	accept_to_online: 'Acceptance to publication online', accept_to_print: 'Acceptance to print'};
@@ -35,8 +36,8 @@ const conference = record => html`
 const journal = ({publishing: {access, content_license, apc_usd, embargo_months}, timelines, ...record}) => html`
 	<p class="lead">${[record.abbv !== record.name && record.abbv, record.publisher].filter(Boolean).join(', ')}</p>
 	<h2>Metrics</h2>${facts([
-		fact('Impact factor', record.impact_factor != null && [record.impact_factor, record.impact_factor_year && `(${record.impact_factor_year})`].join(' ')),
-		fact('CiteScore', record.citescore), fact('SCImago Journal Rank', record.sjr), fact('h-index', record.h_index)])}
+		fact('Impact factor', record.impact_factor != null && [metric(record.impact_factor), record.impact_factor_year && `(${record.impact_factor_year})`].join(' ')),
+		fact('CiteScore', metric(record.citescore)), fact('SCImago Journal Rank', metric(record.sjr)), fact('h-index', record.h_index)])}
 	<h2>Publishing</h2>${facts([
 		fact('Access', access), fact('Content license', content_license),
 		fact('Article fee', apc_usd != null && `${apc_usd.toLocaleString('en')} US dollars`),
@@ -51,7 +52,7 @@ export const whole = (dataset, record) => html`${(dataset === 'journals' ? journ
 		fact('Organizations', record.organizations.length ? html`<ul>${record.organizations.map(one => html`<li><${Out} href=${one.url}>${one.name}<//>${one.abbv && ` (${one.abbv})`}</li>`)}</ul>` : null),
 		fact('Tags', record.tags.length ? html`<ul>${record.tags.map(tag => html`<li><a href=${link(dataset, {tag: `${tag.type}: ${tag.name}`})}>${tag.type}: ${tag.name}</a></li>`)}</ul>` : null),
 		fact('Last change', `${date(record.updated_at)}, ${record.updated_at.slice(11, 19)} UTC`)])}
-	<details><summary>As JSON</summary><pre tabindex="0"><code>${JSON.stringify(record, null, 2)}</code></pre></details>`;
+	<details><summary>As JSON</summary><pre tabindex="0"><code>${jsonOf(record, 2)}</code></pre></details>`;
 
 /** A record of the copy, as it changes. A record that is not in the copy is asked for, and each one if the copy is not used. */
 export function Record({dataset, id}) {

@@ -70,7 +70,7 @@ mod tests {
                 unlikely_number(&journal).map(|fault| (fault.field, fault.value.unwrap()))
             };
             assert_eq!(found(right), None, "{field} {right}");
-            assert_eq!(found(wrong), Some((field, wrong.to_string())), "{field} {wrong}");
+            assert_eq!(found(wrong), Some((field, number(wrong).unwrap().to_string())), "{field} {wrong}");
         }
         for (year, is_found) in [(1_959, true), (1_960, false), (2_100, false), (2_101, true)] {
             let journal = JournalFields { impact_factor_year: Some(year), ..JournalFields::default() };

@@ -264,6 +264,17 @@ fn runs_are_judged_on_the_state_after_them() {
         ("# conferences.csv\nid,name\n12,X\n", "start_date_status: is required"),
         ("# conferences.csv\nid,name\n10,\n", "conferences.csv:2: name: is required"),
         ("# conferences.csv\nid,name\n10,A\n10,A\n", "conferences.csv:3: id: `10` - appears twice"),
+        // U+0000.
+        ("# conferences.jsonl\n{\"id\":10,\"city\":\"a\\u0000b\"}\n", "conferences.jsonl:1: city: `a\0b` - contains the character U+0000, which many databases cannot store; remove it"),
+        ("# conferences.csv\nid,venue\n10,\0\n", "conferences.csv:2: venue: `\0` - contains the character U+0000"),
+        ("# conferences.csv\nid,therapy_areas\n10,Oncology; Lung\0\n", "conferences.csv:2: therapy_areas: `Lung\0` - contains the character U+0000"),
+        ("# organizations.csv\nid,url\n1,https://a\0\n", "organizations.csv:2: url: `https://a\0` - contains the character U+0000"),
+        ("# tags.jsonl\n{\"id\":2,\"name\":\"Nurses\\u0000\"}\n", "tags.jsonl:1: name: `Nurses\0` - contains the character U+0000"),
+        (
+            "# journals.jsonl\n{\"id\":20,\"organizations\":[{\"id\":4,\"name\":\"N\\u0000\",\"abbv\":null,\"type\":null,\"url\":null}]}\n",
+            "journals.jsonl:1: organizations.name: `N\0` - contains the character U+0000",
+        ),
+        ("# journals.csv\nid,name\n20,a\\u0000\u{1}\n", "20:[1]"),
         // One mistake is reported once.
         ("# conferences.csv\nid,start_date,start_date_status\n10,2026-05,confirmed\n", "conferences.csv:2: start_date: `2026-05` - write a date as YYYY-MM-DD, such as 2026-03-15"),
         ("# organizations.jsonl\n{\"id\":4,\"name\":\"N\",\"url\":5}\n# journals.jsonl\n{\"id\":20,\"organizations\":[\"N\",4]}\n", "organizations.jsonl:1: url: `5` - is a number; write a text in quotes"),
@@ -317,14 +328,14 @@ fn members_left_out_keep_their_values() {
 fn exports<F: RecordFields>(rows: &BTreeMap<Id, Curated<F>>, references: &References) -> [(&'static str, Vec<u8>); 2] {
     let at = Timestamp::from_unix_s(0);
     let mut jsonl = Vec::new();
-    let mut csv = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
-    csv.write_record(flat::record_columns::<F>()).unwrap();
+    let mut csv = Vec::new();
+    flat::write_row(&mut csv, flat::record_columns::<F>()).unwrap();
     for row in rows.values() {
         jsonl.extend(json::render_record(row, at, references));
         jsonl.push(b'\n');
-        csv.write_record(flat::record_cells(row, at, references).iter().map(|cell| cell.as_ref())).unwrap();
+        flat::write_row(&mut csv, flat::record_cells(row, at, references)).unwrap();
     }
-    [("jsonl", jsonl), ("csv", csv.into_inner().unwrap())]
+    [("jsonl", jsonl), ("csv", csv)]
 }
 
 #[test]

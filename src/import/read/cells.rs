@@ -230,13 +230,20 @@ fn normalize_integer<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, s
     if is_placeholder(cell) {
         return Err("is not a number; leave the cell empty".into());
     }
-    if let Some((whole, fraction)) = cell.split_once('.')
+    let sign = if cell.contains(',') { DecimalSign::Comma } else { DecimalSign::Point };
+    if let Some((whole, fraction)) = cell.split_once(['.', ','])
         && all_digits(whole)
         && !fraction.is_empty()
-        && fraction.len() != 3
         && fraction.bytes().all(|byte| byte == b'0')
+        && (notation.decimal == Some(sign) || !may_be_grouped(cell))
     {
-        return Ok(Cow::Borrowed(whole));
+        return match (sign, notation.decimal) {
+            (DecimalSign::Comma, Some(DecimalSign::Point)) => Ok(Cow::Borrowed(cell)),
+            (DecimalSign::Comma, None) if !notation.has_semicolons => {
+                Err(format!("has a decimal comma; write only the digits, `{whole}`, or add --decimal comma"))
+            }
+            _ => Ok(Cow::Borrowed(whole)),
+        };
     }
     if cell.contains(['e', 'E']) && cell.parse::<f64>().is_ok() {
         return Err(
@@ -312,8 +319,8 @@ fn normalize_number<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, st
     }
 }
 
-/// Returns true if a comma or point that may group digits probably does. Exports never write a zero at the end of a
-/// fraction, so exported numbers are read back unchanged.
+/// Returns true if a comma or point that may group digits probably does. Exports never write three decimals that end with
+/// a zero, so exported numbers are read back unchanged.
 pub(in crate::import) fn is_grouping_likely(cell: &str, notation: &Notation) -> bool {
     notation.has_semicolons || notation.is_price && (notation.is_sheet || cell.ends_with('0'))
 }
@@ -431,6 +438,16 @@ mod tests {
             (ValueKind::Flag, "'x", Ok("'x")),
             (ValueKind::Integer, "5", Ok("5")),
             (ValueKind::Integer, "5.0", Ok("5")),
+            (ValueKind::Integer, "2024.000", Ok("2024")),
+            (ValueKind::Integer, "0.000", Ok("0")),
+            (ValueKind::Integer, "5.0.0", Ok("5.0.0")),
+            (
+                ValueKind::Integer,
+                "2024,0",
+                Err("has a decimal comma; write only the digits, `2024`, or add --decimal comma"),
+            ),
+            (ValueKind::Integer, "2024,5", Ok("2024,5")),
+            (ValueKind::Integer, "1,000", Err("`1000`")),
             (ValueKind::Integer, "1.000", Err("`1000`")),
             (ValueKind::Integer, "1,234", Err("`1234`")),
             (ValueKind::Integer, "1 234 567", Err("`1234567`")),
@@ -498,6 +515,16 @@ mod tests {
             (ValueKind::Number, "2.125", number, Ok("2.125")),
             (ValueKind::Integer, "1.234", number, Ok("1.234")),
             (ValueKind::Integer, "5.0", number, Ok("5")),
+            (ValueKind::Year, "2024,0", semicolons, Ok("2024")),
+            (ValueKind::Year, "2024.0", semicolons, Ok("2024")),
+            (ValueKind::Integer, "5,000", semicolons, Err("`5000`")),
+            (ValueKind::Integer, "2024,5", semicolons, Ok("2024,5")),
+            (ValueKind::Year, "2024,00", decimal(DecimalSign::Comma), Ok("2024")),
+            (ValueKind::Integer, "5,000", decimal(DecimalSign::Comma), Ok("5")),
+            (ValueKind::Integer, "5.000", decimal(DecimalSign::Comma), Err("`5000`")),
+            (ValueKind::Year, "2024.0", decimal(DecimalSign::Comma), Ok("2024")),
+            (ValueKind::Year, "2024,0", decimal(DecimalSign::Point), Ok("2024,0")),
+            (ValueKind::Integer, "5.000", decimal(DecimalSign::Point), Ok("5")),
             (ValueKind::Number, "3.000", decimal(DecimalSign::Comma), Ok("3000")),
             (ValueKind::Number, "145,004", decimal(DecimalSign::Comma), Ok("145.004")),
             (ValueKind::Number, "3.000", decimal(DecimalSign::Point), Ok("3.000")),

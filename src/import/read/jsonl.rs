@@ -358,7 +358,7 @@ mod tests {
         assert_eq!(
             read::<JournalFields>(line),
             "5 timelines.accept_to_online.min_weeks=null timelines.accept_to_online.max_weeks=null \
-             timelines.accept_to_print.max_weeks=4\n"
+             timelines.accept_to_print.max_weeks=4.0\n"
         );
         let shown = read::<JournalFields>(br#"{"id":5,"timelines":null}"#);
         let (all, null) = (shown.matches("timelines.").count(), shown.matches("_weeks=null").count());

@@ -75,6 +75,11 @@ impl ValueKind {
         if let ValueKind::Choice(words) | ValueKind::DateStatus(words) = self { words } else { &[] }
     }
 
+    /// Whether the values are whole numbers.
+    pub const fn is_whole(self) -> bool {
+        matches!(self, ValueKind::Integer | ValueKind::Year)
+    }
+
     /// Returns the type of the values in JSON. Lists are never null.
     pub const fn json_type(self) -> JsonType {
         match self {

@@ -62,6 +62,8 @@ impl<S: Scalar> FieldValue for Option<S> {
         let json_type = json.json_type();
         let text = match json {
             Json::Text(text) => text,
+            // `2024.0` is a whole number.
+            Json::Fraction(number) if S::KIND.is_whole() && number.fract() == 0.0 => Cow::Owned(format!("{number:.0}")),
             other => Cow::Owned(other.to_string()),
         };
         if json_type == S::KIND.json_type() {

@@ -22,6 +22,9 @@ last found equal to the service''s content';
 /// The most characters of a record in the full-text index: more than records have, and less than an entry's limit.
 const SEARCHED_LENGTH: u32 = 50_000;
 
+/// An apostrophe that PostgreSQL takes for a letter, and dashes, after compatibility decomposition.
+const TYPOGRAPHY: &str = "\u{2bc}\u{2010}\u{2012}\u{2013}\u{2014}\u{2015}\u{2212}";
+
 impl Dialect for Session {
     const VIEW_WORDS: [(&str, &str); 3] = [
         ("{today}", "(now() AT TIME ZONE 'UTC')::date"),
@@ -51,12 +54,13 @@ impl Dialect for Session {
 
     // The layout's digest includes the whitespace here and in `comment`, so it must not change.
     fn search(dataset: Dataset) -> (String, String) {
-        // Words are found with and without their accents.
+        // Words are found with and without their accents, and by plain apostrophes and dashes.
         let texts: Vec<String> = searched(dataset).iter().map(|name| format!("coalesce({name}, '')")).collect();
         let text = format!("left({}, {SEARCHED_LENGTH})", texts.join(" || ' ' || "));
         let column = format!(
             ", search tsvector GENERATED ALWAYS AS (to_tsvector('simple', {text} || ' ' || \
-             regexp_replace(normalize({text}, NFKD), '[\\u0300-\\u036f]', '', 'g'))) STORED"
+             translate(regexp_replace(normalize({text}, NFKD), '[\\u0300-\\u036f]', '', 'g'), \
+             '{TYPOGRAPHY}', '''------'))) STORED"
         );
         let mut index = format!(
             "

@@ -43,12 +43,13 @@ impl Dialect for SqliteFile {
         }
     }
 
-    // The layout's digest includes the whitespace, so it must not change.
+    // Apostrophes and dashes separate words, as in the query; U+02BC would be a letter. The layout's digest includes the
+    // whitespace, so it must not change.
     fn search(dataset: Dataset) -> (String, String) {
         let index = format!(
             "
          CREATE VIRTUAL TABLE {dataset}_search USING fts5({}, content='{dataset}', content_rowid='id',
-            tokenize='unicode61 remove_diacritics 2');",
+            tokenize='unicode61 remove_diacritics 2 separators ''\u{2bc}''');",
             searched(dataset).join(", ")
         );
         (String::new(), index)

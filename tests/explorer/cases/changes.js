@@ -9,6 +9,7 @@ export const cases = [
 			[{formats: {oral: true}}, [{field: 'formats.oral', from: '', to: 'true'}]],
 			[{organizations: [{id: 1, name: 'ESMO'}]}, [{field: 'organizations', from: '', to: 'ESMO'}]],
 			[{tags: [{id: 1, type: 'Audience', name: 'Nurses'}]}, [{field: 'tags', from: '', to: 'Audience: Nurses'}]],
+			[{sjr: 5}, [{field: 'sjr', from: '', to: '5.0'}]],
 			[{a_new_field: 1}, [{field: 'a_new_field', from: '', to: '1'}]],
 		]) is(differences(conference(), conference(fields)), expected, JSON.stringify(fields));
 	}],

@@ -37,15 +37,19 @@ export const cases = [
 		is(csv([record]), '\ufeffid,name,abbv,year,start_date,start_date_status,end_date,abstract_due_date,abstract_due_date_status,late_breaking_due_date,late_breaking_due_date_status,country,city,venue,url,'
 			+ 'therapy_areas,organizations,tags,formats_oral,formats_poster,formats_encore,updated_at\r\n'
 			+ '7,"Congress; ""A, B"" \\ C\nnext",CAB,2027,2027-05-30,confirmed,2027-06-01,2027-02-28,estimated,,not_found,Spain,Madrid,,https://example.org/7,'
-			+ 'Hematology; Oncology,ESMO,Audience: Nurses,TRUE,FALSE,,2027-01-01T00:00:00Z\r\n');
+			+ '"Hematology; Oncology",ESMO,Audience: Nurses,TRUE,FALSE,,2027-01-01T00:00:00Z\r\n');
 		is(csv([]).length, 3, 'no records');
+	}],
+	['CSV has the numbers of the server', ({csv: {csv}}, is) => {
+		const row = {impact_factor: 5, impact_factor_year: 2024, sjr: 1e21, publishing: {apc_usd: 1e-7, embargo_months: 12}, timelines: {accept_to_print: {min_weeks: 1.5, max_weeks: null}}};
+		is(csv([row]).split('\r\n')[1], '5.0,2024,1000000000000000000000.0,0.0000001,12,1.5,');
 	}],
 	['CSV of deadlines', ({csv: {csv}, deadlines: {deadlinesOf}}, is) => {
 		is(csv(deadlinesOf(record)).split('\r\n')[1].slice(0, 33), 'abstract,2027-02-28,estimated,7,"');
 	}],
 	['a spreadsheet runs no cell', ({csv: {csv}}, is) => {
 		for (const [text, cell] of [
-			['=1+1', "'=1+1"], ['+1', "'+1"], ['-1', "'-1"], ['@x', "'@x"], ['\tx', "'\tx"], ['\rx', '"\'\rx"'], ['=HYPERLINK("x","y")', '"\'=HYPERLINK(""x"",""y"")"'],
+			['=1+1', "'=1+1"], ['+1', "'+1"], ['-1', "'-1"], ['@x', "'@x"], ['\tx', '"\'\tx"'], ['Congress;=1+1;x', '"Congress;=1+1;x"'], ['a\u0085b', '"a\u0085b"'], ['a\u2028', '"a\u2028"'], ['a\u2029', '"a\u2029"'], ['\rx', '"\'\rx"'], ['=HYPERLINK("x","y")', '"\'=HYPERLINK(""x"",""y"")"'],
 			['a=1', 'a=1'], [' =1', ' =1'], ["'=1", "''=1"], ["''=1", "'''=1"], ["'", "'"], ["'Iraq", "'Iraq"], ["a'=1", "a'=1"], [-1, '-1'], [0, '0'], [null, ''],
 		]) is(csv([{text, end: 0}]), `\ufefftext,end\r\n${cell},0\r\n`, JSON.stringify(text));
 	}],
@@ -91,8 +95,8 @@ export const cases = [
 		}
 	}],
 	['CSV has a column for each field of any row', ({csv: {csv}}, is) => {
-		is(csv([{id: 1, a: 'x'}, {id: 2, b: {c: ['y', "it's; z"]}}]), "\ufeffid,a,b_c\r\n1,x,\r\n2,,y; it's; z\r\n");
-		is(csv([{a: 'x\ry'}, {a: 'x"y'}, {a: "'"}, {a: ['=1', '=2']}, {a: false}, {a: []}]), '\ufeffa\r\n"x\ry"\r\n"x""y"\r\n\'\r\n\'=1; =2\r\nFALSE\r\n\r\n');
+		is(csv([{id: 1, a: 'x'}, {id: 2, b: {c: ['y', "it's; z"]}}]), "\ufeffid,a,b_c\r\n1,x,\r\n2,,\"y; it's; z\"\r\n");
+		is(csv([{a: 'x\ry'}, {a: 'x"y'}, {a: "'"}, {a: ['=1', '=2']}, {a: false}, {a: []}]), '\ufeffa\r\n"x\ry"\r\n"x""y"\r\n\'\r\n"\'=1; =2"\r\nFALSE\r\n\r\n');
 	}],
 	['deadlines of CSV have the record behind them', ({csv: {csv}}, is) => {
 		is(csv([{record: {id: 3, name: 'A, B'}, kind: 'late_breaking', date: '2027-01-01', confidence: 'copied'}]), '\ufeffdeadline,date,confidence,id,name\r\nlate_breaking,2027-01-01,copied,3,"A, B"\r\n');

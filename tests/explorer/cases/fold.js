@@ -6,6 +6,12 @@ export const cases = [
 			['ﬁbrosis', 'FIBROSIS'], ['Đà Nẵng', 'da nang'], ['日本癌学会', '日本癌学会'], ['ＡＳＣＯ', 'asco'], ['ｶﾝﾌｧﾚﾝｽ', 'カンファレンス'],
 		]) is(fold(one), fold(other), `${one} and ${other}`);
 	}],
+	['typography does not count', ({fold: {fold}}, is) => {
+		for (const [text, expected] of [
+			['Alzheimer’s', "alzheimer's"], ['‘a’ ʼb `c ´d \uff07e \uff40f \u1ffdg \u1fefh ŉ', "'a' 'b 'c 'd 'e 'f 'g 'h 'n"], ['O`Hara', "o'hara"], ['non\u2010hodgkin COVID\u201119', 'non-hodgkin covid-19'],
+			['\u2012\u2013\u2014\u2015\u2212\uff0d\ufe58\ufe63\ufe31', '---------'], ['onco\u00adlo\u00adgy', 'oncology'], ['\u00ad', ''], ['“a” \u2016', '“a” \u2016'],
+		]) is(fold(text), expected, text);
+	}],
 	['letters count', ({fold: {fold}}, is) => {
 		for (const [one, other] of [['각', '가'], ['हिन्दी', 'हन्दी'], ['癌', 'がん'], ['n', 'm']]) is(fold(one) === fold(other), false, `${one} and ${other}`);
 	}],
@@ -16,6 +22,6 @@ export const cases = [
 		]) is(wordsOf(text), words, text);
 	}],
 	['each kind of apostrophe joins', ({fold: {wordsOf}}, is) => {
-		for (const mark of ["'", '’', 'ʼ']) is(wordsOf(`Crohn${mark}s l${mark}Hôpital`), ['crohns', 'lhopital'], mark);
+		for (const mark of ["'", '’', '‘', 'ʼ', '`', '´']) is(wordsOf(`Crohn${mark}s l${mark}Hôpital`), ['crohns', 'lhopital'], mark);
 	}],
 ];
