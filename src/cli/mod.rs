@@ -15,7 +15,6 @@ use self::commands::{
     check, completions, demo, export, health, import, key, license, lint, log, manual, pull, replace, serve, show,
     template, upgrade,
 };
-#[cfg(feature = "bucket")]
 use self::commands::{promote, publish};
 use self::help::{examples, usage, variables};
 use self::shared::common::{self, Common, EXIT_FENCED};
@@ -81,7 +80,6 @@ enum Command {
     /// Exit codes: 0 done; 1 failed; 2 wrong usage; 3 the bucket cannot be reached now (with --once); 4 another
     /// publisher took over. In the last case, later commits here are only in this file, and commands that write to it
     /// are refused.
-    #[cfg(feature = "bucket")]
     #[command(args = common::write_options())]
     Publish(Box<publish::PublishArgs>),
     /// Show a record, when it changed, and which licenses show it
@@ -109,7 +107,6 @@ enum Command {
     #[command(args = common::write_options())]
     Upgrade(upgrade::UpgradeArgs),
     /// Turn a replica into the origin after the old origin was lost
-    #[cfg(feature = "bucket")]
     #[command(args = common::read_options())]
     Promote(promote::PromoteArgs),
     /// Print a completion script for a shell
@@ -227,7 +224,6 @@ fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
         Command::License(command) => license::run(common, command),
         Command::Key(command) => key::run(common, command),
         Command::Pull(args) => pull::run(common, *args),
-        #[cfg(feature = "bucket")]
         Command::Publish(args) => publish::run(common, *args),
         Command::Show(args) => show::run(common, &args),
         Command::Log(args) => log::run(common, &args),
@@ -236,7 +232,6 @@ fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
         Command::Restore(args) => replace::restore(common, &args),
         Command::Compact => replace::compact(common),
         Command::Upgrade(args) => upgrade::run(common, &args),
-        #[cfg(feature = "bucket")]
         Command::Promote(args) => promote::run(common, &args),
         Command::Completions(args) => completions::run(args, program()),
         Command::Man(args) => manual::run(&args, program()),
@@ -342,7 +337,6 @@ mod tests {
             "lint: db json wait",
             "log: db json",
             "man: ",
-            #[cfg(feature = "bucket")]
             "promote: db json",
             "publish: db json wait",
             "pull: json",

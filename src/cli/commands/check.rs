@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Serialize;
 
+use crate::cli::commands::follow::CheckFromArgs;
 use crate::cli::shared::common::Common;
 use crate::cli::shared::output::counted;
 use crate::model::printable::Printable;
@@ -15,18 +16,14 @@ use crate::store::panics;
 /// Arguments of `medfeed check`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct CheckArgs {
-    #[cfg(feature = "bucket")]
     #[command(flatten)]
-    from: crate::cli::commands::follow::CheckFromArgs,
+    from: CheckFromArgs,
 }
 
 pub(in crate::cli) fn run(common: &Common, args: &CheckArgs) -> anyhow::Result<ExitCode> {
-    #[cfg(feature = "bucket")]
     if let Some(code) = args.from.check(common)? {
         return Ok(code);
     }
-    #[cfg(not(feature = "bucket"))]
-    let CheckArgs {} = args;
     #[derive(Serialize)]
     struct DatabaseCheckJson {
         ok: bool,

@@ -89,7 +89,6 @@ mod tests {
     use super::*;
 
     /// The options that have a variable: those that configure, and none that selects what one call does.
-    #[cfg(feature = "bucket")]
     const WITH_VARIABLE: &[&str] = &[
         "admin-host",
         "admin-listen",
@@ -148,7 +147,6 @@ mod tests {
         "write-timeout",
     ];
 
-    #[cfg(feature = "bucket")]
     #[test]
     fn only_options_that_configure_have_a_variable() {
         let options = options(&crate::cli::program());
