@@ -77,20 +77,13 @@ fn describe(common: &Common, report: &CheckReport) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
     use std::time::Duration;
 
     use super::*;
 
     #[test]
     fn a_check_counts_the_findings_that_it_does_not_list() {
-        let common = Common {
-            db: "a.redb".into(),
-            json: false,
-            wait: Duration::ZERO,
-            publish_wait: None,
-            narrows_access: Cell::new(false),
-        };
+        let common = Common { db: "a.redb".into(), json: false, wait: Duration::ZERO, publish_wait: None };
         let mut report = CheckReport { commits: 1, licenses: 2, feed_rows: 1, keys: 0, ..CheckReport::default() };
         report.warnings.push("w".to_owned());
         let counts = ", 1 commit, 2 licenses with 1 feed row, 0 keys";

@@ -9,7 +9,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::cli::commands::follow::BackupFromArgs;
-use crate::cli::shared::common::{Common, require_folder};
+use crate::cli::shared::common::{AccessChange, Common, require_folder};
 use crate::cli::shared::output::{confirm, note};
 use crate::model::printable::Printable;
 use crate::store::file::replace::{self, BackupReport, CompactReport};
@@ -91,7 +91,8 @@ pub(in crate::cli) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Re
     restoration.finish()?;
     common.note_if_new(is_new);
     let done = format!("{} is restored. Every older sync token gets 410.", common.db.display());
-    common.output().result(&Restored { restored: true, differences: &differences }, done)
+    common.output().result(&Restored { restored: true, differences: &differences }, done)?;
+    common.await_publication(AccessChange::None)
 }
 
 fn describe(differences: &RestoreDifferences) -> String {
