@@ -22,7 +22,6 @@
 //! - [`cli`]: the command line.
 
 pub mod api;
-#[cfg(feature = "bucket")]
 pub mod bucket;
 pub mod cli;
 pub mod contract;
@@ -33,7 +32,6 @@ pub mod import;
 pub mod model;
 pub mod pull;
 pub mod query;
-#[cfg(feature = "bucket")]
 pub mod replicate;
 pub mod serve;
 pub mod store;

@@ -15,10 +15,9 @@ use self::commands::{
     check, completions, demo, export, health, import, key, license, lint, log, manual, pull, replace, serve, show,
     template, upgrade,
 };
-#[cfg(feature = "bucket")]
 use self::commands::{promote, publish};
-use self::help::{examples, usage, variables};
-use self::shared::common::{self, Common, EXIT_FENCED};
+use self::help::{examples, hints, variables};
+use self::shared::common::{Common, EXIT_FENCED, asks_for_json};
 use self::shared::failure;
 use self::shared::output::{Output, note};
 use crate::model::printable::steers;
@@ -32,6 +31,8 @@ use crate::store::panics::{self, CaughtPanic};
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    #[command(flatten)]
+    common: Common,
 }
 
 #[derive(Debug, Subcommand)]
@@ -39,22 +40,16 @@ enum Command {
     /// Serve sample data from a temporary database, and print curl commands to try
     Demo(demo::DemoArgs),
     /// Serve the database over HTTP
-    #[command(args = common::db_option())]
     Serve(Box<serve::ServeArgs>),
     /// Check that the running server is healthy, for example as the health check of a container
-    #[command(args = common::json_option())]
     Health(health::HealthArgs),
     /// Import curated files in one commit, all or nothing
-    #[command(args = common::commit_options())]
     Import(import::ImportArgs),
     /// Find likely mistakes in files or in the database; change nothing
-    #[command(args = common::write_options())]
     Lint(lint::LintArgs),
     /// Write all records, organizations and tags as import files
-    #[command(args = common::read_options())]
     Export(export::ExportArgs),
     /// Print the header of an import file, or write an empty workbook to fill in
-    #[command(args = common::json_option())]
     Template(template::TemplateArgs),
     /// Manage licenses, which define what customers see
     #[command(subcommand)]
@@ -70,7 +65,6 @@ enum Command {
     ///
     /// Exit codes: 0 done; 1 failed, but a retry may succeed; 2 wrong usage; 3 the service rejects the key, or the
     /// license lacks a dataset; 4 the copy cannot be used.
-    #[command(args = common::json_option())]
     Pull(Box<pull::PullArgs>),
     /// Publish the database into a bucket, for any number of replicas
     ///
@@ -81,36 +75,25 @@ enum Command {
     /// Exit codes: 0 done; 1 failed; 2 wrong usage; 3 the bucket cannot be reached now (with --once); 4 another
     /// publisher took over. In the last case, later commits here are only in this file, and commands that write to it
     /// are refused.
-    #[cfg(feature = "bucket")]
-    #[command(args = common::write_options())]
     Publish(Box<publish::PublishArgs>),
     /// Show a record, when it changed, and which licenses show it
-    #[command(args = common::read_options())]
     Show(show::ShowArgs),
     /// Show the commits: who changed what, and when
-    #[command(args = common::read_options())]
     Log(log::CommitLogArgs),
     /// Compare every index, hash and count of the database with its records
-    #[command(args = common::write_options())]
     Check(check::CheckArgs),
     /// Write a consistent copy of the database, also while it is read and written
-    #[command(args = common::read_options())]
     Backup(replace::BackupArgs),
     /// Replace the database with a backup; every older sync token gets 410
-    #[command(args = common::commit_options())]
     Restore(replace::RestoreArgs),
     /// Shrink the database file; sync tokens stay valid
-    #[command(args = common::write_options())]
     Compact,
     /// Convert the database of an older medfeed to the format of this one; licenses, keys and sync tokens stay
     ///
     /// medfeed writes a copy, checks it, and replaces the database with it in one step. The old file is kept next to
     /// it, as NAME.format-2. Servers of the old medfeed continue to answer from the old file until they are restarted.
-    #[command(args = common::write_options())]
     Upgrade(upgrade::UpgradeArgs),
     /// Turn a replica into the origin after the old origin was lost
-    #[cfg(feature = "bucket")]
-    #[command(args = common::read_options())]
     Promote(promote::PromoteArgs),
     /// Print a completion script for a shell
     Completions(completions::CompletionsArgs),
@@ -131,13 +114,12 @@ fn program() -> clap::Command {
 }
 
 impl Cli {
-    /// Parses the arguments. Also returns the common options, and the name of the command, such as `license set`.
-    fn parse_named(arguments: Vec<OsString>) -> Result<(Cli, Common, String), clap::Error> {
+    /// Parses the arguments. Also returns the name of the command, such as `license set`.
+    fn parse_named(arguments: &[OsString]) -> Result<(Cli, String), clap::Error> {
         let mut program = program();
-        let arguments = common::move_behind_command(&program, arguments);
-        let matches = match program.try_get_matches_from_mut(&arguments) {
+        let matches = match program.try_get_matches_from_mut(arguments) {
             Ok(matches) => matches,
-            Err(error) => return Err(usage::explain(error, &program, &arguments)),
+            Err(error) => return Err(hints::add(error, &program, arguments)),
         };
         let (mut names, mut leaf) = (Vec::new(), &matches);
         while let Some((name, matches)) = leaf.subcommand() {
@@ -148,7 +130,7 @@ impl Cli {
         if !matches!(cli.command, Command::Completions(_) | Command::Man(_)) {
             variables::warn_of_unknown(&program);
         }
-        Ok((cli, Common::of(leaf), names.join(" ")))
+        Ok((cli, names.join(" ")))
     }
 }
 
@@ -156,11 +138,11 @@ impl Cli {
 /// nothing, 2 for wrong usage, 3 if a commit is not published yet, 4 if another publisher took over.
 pub fn run() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let (cli, common, command_name) = match Cli::parse_named(arguments.clone()) {
+    let (Cli { command, common }, command_name) = match Cli::parse_named(&arguments) {
         Ok(parsed) => parsed,
         Err(error) => {
             let is_requested = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            if !is_requested && common::asks_for_json(&arguments) {
+            if !is_requested && asks_for_json(&arguments) {
                 let message = error.render().to_string();
                 Output::new(true).error(message.strip_prefix("error: ").unwrap_or(&message));
             }
@@ -177,9 +159,7 @@ pub fn run() -> ExitCode {
     panics::set_panic_hook(log_panic);
     let db = common.db.display();
     let mut code = ExitCode::FAILURE;
-    let message = match panics::catch(|| {
-        run_command(&common, cli.command).and_then(|code| wait_until_published(&common, code))
-    }) {
+    let message = match panics::catch(|| run_command(&common, command)) {
         Ok(Ok(code)) => {
             // The command succeeded and printed its result.
             if let Some(damage) = panics::take_damage_at_close() {
@@ -210,11 +190,6 @@ pub fn run() -> ExitCode {
     code
 }
 
-/// Waits until replicas can have the change of a command that succeeded. Returns the exit code.
-fn wait_until_published(common: &Common, code: ExitCode) -> anyhow::Result<ExitCode> {
-    if code == ExitCode::SUCCESS { Ok(common.await_publication()?) } else { Ok(code) }
-}
-
 fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Demo(args) => demo::run(common, args),
@@ -227,7 +202,6 @@ fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
         Command::License(command) => license::run(common, command),
         Command::Key(command) => key::run(common, command),
         Command::Pull(args) => pull::run(common, *args),
-        #[cfg(feature = "bucket")]
         Command::Publish(args) => publish::run(common, *args),
         Command::Show(args) => show::run(common, &args),
         Command::Log(args) => log::run(common, &args),
@@ -236,7 +210,6 @@ fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
         Command::Restore(args) => replace::restore(common, &args),
         Command::Compact => replace::compact(common),
         Command::Upgrade(args) => upgrade::run(common, &args),
-        #[cfg(feature = "bucket")]
         Command::Promote(args) => promote::run(common, &args),
         Command::Completions(args) => completions::run(args, program()),
         Command::Man(args) => manual::run(&args, program()),
@@ -268,7 +241,7 @@ mod tests {
         for (arguments, expected) in cases {
             let given: Vec<OsString> =
                 ["medfeed"].into_iter().chain(arguments.split(' ')).map(OsString::from).collect();
-            let (_, _, name) = Cli::parse_named(given).unwrap();
+            let (_, name) = Cli::parse_named(&given).unwrap();
             assert_eq!(name, expected, "{arguments}");
         }
     }
@@ -292,7 +265,7 @@ mod tests {
             assert!(command.has_subcommands() || !examples::of(path).is_empty(), "{path} has no example");
             for line in examples::of(path) {
                 assert!(line.starts_with(format!("medfeed {path}").trim_end()), "{path}: {line}");
-                Cli::parse_named(words(line)).unwrap_or_else(|error| panic!("{line}: {error}"));
+                Cli::parse_named(&words(line)).unwrap_or_else(|error| panic!("{line}: {error}"));
             }
             for below in command.get_subcommands() {
                 check(below, format!("{path} {}", below.get_name()).trim_start());
@@ -309,64 +282,32 @@ mod tests {
     }
 
     #[test]
-    fn commands_take_only_the_common_options_that_they_use() {
-        fn collect(command: &clap::Command, path: &str, found: &mut Vec<String>) {
-            if command.has_subcommands() {
-                for below in command.get_subcommands() {
-                    collect(below, format!("{path} {}", below.get_name()).trim_start(), found);
-                }
-                return;
-            }
-            let common = command.get_arguments().filter(|argument| common::NAMES.contains(&argument.get_id().as_str()));
-            let names: Vec<&str> = common.map(|argument| argument.get_id().as_str()).collect();
-            found.push(format!("{path}: {}", names.join(" ")));
-        }
-        let expected = [
-            "backup: db json",
-            "check: db json wait",
-            "compact: db json wait",
-            "completions: ",
-            "demo: ",
-            "export: db json",
-            "health: json",
-            "import: db json wait publish-wait",
-            "key create: db json wait publish-wait",
-            "key list: db json",
-            "key replace: db json wait publish-wait",
-            "key revoke: db json wait publish-wait",
-            "license explain: db json",
-            "license list: db json",
-            "license remove: db json wait publish-wait",
-            "license set: db json wait publish-wait",
-            "license show: db json",
-            "lint: db json wait",
-            "log: db json",
-            "man: ",
-            #[cfg(feature = "bucket")]
-            "promote: db json",
-            "publish: db json wait",
-            "pull: json",
-            "restore: db json wait publish-wait",
-            "serve: db",
-            "show: db json",
-            "template: json",
-            "upgrade: db json wait",
+    fn global_options_are_accepted_before_and_after_the_command() {
+        let cases = [
+            "--db x.redb --json --wait 1s --publish-wait 2s license list",
+            "license --db=x.redb --json list --wait 1s --publish-wait=2s",
+            "license list --publish-wait 2s --wait=1s --json --db x.redb",
         ];
-        let mut found = Vec::new();
-        collect(&program(), "", &mut found);
-        found.sort();
-        assert_eq!(found, expected);
+        for line in cases {
+            let (Cli { common, .. }, name) = Cli::parse_named(&words(&format!("medfeed {line}"))).unwrap();
+            assert_eq!(name, "license list", "{line}");
+            assert_eq!((common.db.to_str(), common.json), (Some("x.redb"), true), "{line}");
+            let waits = (common.wait.as_secs(), common.publish_wait.map(|time| time.as_secs()));
+            assert_eq!(waits, (1, Some(2)), "{line}");
+        }
     }
 
     #[test]
-    fn corrections_belong_to_existing_commands() {
-        for (path, typed, _) in help::corrections::COMMANDS {
+    fn hints_are_for_names_that_no_command_has() {
+        for (path, names, _) in hints::HINTS.iter().filter(|(path, ..)| *path != "*") {
             let command = path
                 .split(' ')
                 .filter(|name| !name.is_empty())
                 .try_fold(program(), |command, name| command.find_subcommand(name).cloned());
             let command = command.unwrap_or_else(|| panic!("{path}"));
-            assert!(typed.iter().all(|typed| command.find_subcommand(typed).is_none()), "{path}: {typed:?}");
+            assert!(names.iter().all(|name| command.find_subcommand(name).is_none()), "{path}: {names:?}");
+            let options: Vec<_> = command.get_arguments().filter_map(clap::Arg::get_long).collect();
+            assert!(!names.iter().any(|name| options.contains(&name.trim_start_matches("--"))), "{path}: {names:?}");
         }
         program().debug_assert();
     }

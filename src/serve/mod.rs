@@ -11,7 +11,6 @@ pub(crate) mod assembly;
 pub mod connection;
 pub(crate) mod following;
 pub mod operators;
-#[cfg(feature = "bucket")]
 pub(crate) mod publishing;
 
 pub use assembly::{Setup, StopSignals, notify, run_to_end, serve};

@@ -15,7 +15,6 @@ mod disk;
 mod examine;
 mod histories;
 mod images;
-#[cfg(feature = "bucket")]
 mod objects;
 
 use std::time::Instant;
@@ -77,7 +76,6 @@ fn a_replica_survives_a_power_loss() {
     survives("replica", 60, histories::replica);
 }
 
-#[cfg(feature = "bucket")]
 #[test]
 fn a_bucket_in_a_folder_survives_a_power_loss() {
     let cases = variable("MEDFEED_CASES").unwrap_or(600);

@@ -30,24 +30,18 @@ fn samples() -> BTreeSet<String> {
     assert_eq!(client.get(&format!("/v1/conferences/changes?since={token}")).status, 200);
     let text = String::from_utf8(admin.get("/metrics").body).unwrap();
     server.stop();
-    #[cfg(feature = "bucket")]
-    let text = {
-        let (origin, _) = super::replicas::origin();
-        let place = origin.replica();
-        let (replica, mut admin) = super::replicas::serve(&place, "");
-        let more = String::from_utf8(admin.get("/metrics").body).unwrap();
-        replica.stop();
-        text + &more
-    };
+    let (origin, _) = super::replicas::origin();
+    let place = origin.replica();
+    let (replica, mut admin) = super::replicas::serve(&place, "");
+    let text = text + &String::from_utf8(admin.get("/metrics").body).unwrap();
+    replica.stop();
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines.filter_map(|line| line.split([' ', '{']).next()).map(str::to_owned).collect()
 }
 
 /// The names of all samples that a program may have.
 fn all_samples() -> BTreeSet<String> {
-    #[allow(unused_mut, reason = "a program without buckets serves alone")]
     let mut samples = samples();
-    #[cfg(feature = "bucket")]
     samples.extend(super::publishing_watched::samples());
     samples
 }
@@ -56,23 +50,19 @@ fn all_samples() -> BTreeSet<String> {
 fn every_metric_that_is_asked_for_is_there() {
     let samples = all_samples();
     let (alerts, tests, dashboard) = (read("alerts.yml"), read("alerts_test.yml"), read("dashboard.json"));
-    // Without buckets there are neither publishers nor replicas.
-    let is_of_buckets = |name: &str| ["medfeed_replica_", "medfeed_publish_"].iter().any(|of| name.starts_with(of));
-    let is_built = |name: &str| cfg!(feature = "bucket") || !is_of_buckets(name);
     for (file, text, least) in
         [("alerts.yml", &alerts, 8), ("alerts_test.yml", &tests, 8), ("dashboard", &dashboard, 20)]
     {
         let named = metrics_in(text);
         assert!(named.len() >= least, "{file}: {named:?}");
-        let unknown: Vec<_> = named.iter().filter(|name| is_built(name) && !samples.contains(**name)).collect();
+        let unknown: Vec<_> = named.iter().filter(|name| !samples.contains(**name)).collect();
         assert!(unknown.is_empty(), "{file} asks for {unknown:?}, which no program has: {samples:#?}");
     }
     // What is worth an alert has one, and each alert is tried.
     let watched = metrics_in(&alerts);
     for manual in ["docs/operate.md", "docs/replicas.md"] {
         let text = manuals::read(manual);
-        let unknown: Vec<_> =
-            metrics_in(&text).into_iter().filter(|name| is_built(name) && !samples.contains(*name)).collect();
+        let unknown: Vec<_> = metrics_in(&text).into_iter().filter(|name| !samples.contains(*name)).collect();
         assert!(unknown.is_empty(), "{manual} names {unknown:?}, which no program has");
         let (_, worth) = text.split_once("\n### Alerts\n").expect("the manual lists alerts");
         let rows: String = worth.lines().filter(|line| line.starts_with("| `")).collect();

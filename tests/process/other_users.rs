@@ -48,7 +48,6 @@ fn shared_site() -> Site {
     site
 }
 
-#[cfg(feature = "bucket")]
 #[test]
 fn a_publisher_that_does_not_own_the_file_writes_its_note() {
     use super::published::{Place, note};

@@ -191,7 +191,6 @@ fn a_restore_without_a_database_before_it_says_less() {
     }
 }
 
-#[cfg(feature = "bucket")]
 #[test]
 fn replicas_hear_of_a_restore() {
     let (mut origin, _) = super::replicas::origin();
@@ -215,7 +214,6 @@ fn replicas_hear_of_a_restore() {
     replica.site.check();
 }
 
-#[cfg(feature = "bucket")]
 #[test]
 fn commands_do_not_take_a_restore_for_a_copy_of_another_file() {
     let (mut origin, _) = super::replicas::origin();
@@ -451,7 +449,6 @@ fn a_restore_makes_a_database_where_there_is_none() {
     server.stop();
 }
 
-#[cfg(feature = "bucket")]
 #[test]
 fn a_lost_file_is_restored_as_the_database_that_its_note_names() {
     let site = Site::new();

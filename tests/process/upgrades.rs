@@ -264,7 +264,7 @@ fn other_commands_refuse_an_older_file() {
         let rows = rows.to_str().unwrap();
         let (out, bucket) = (site.path("out"), format!("file://{}", site.path("bucket").display()));
         let (out, bucket) = (out.to_str().unwrap(), bucket.as_str());
-        let mut commands = vec![
+        let commands = [
             "serve --listen 127.0.0.1:0".to_owned(),
             "serve --listen 127.0.0.1:0 --create".to_owned(),
             format!("import {rows}"),
@@ -285,10 +285,9 @@ fn other_commands_refuse_an_older_file() {
             "log".to_owned(),
             "show conferences 1".to_owned(),
             format!("export {out}"),
+            format!("publish {bucket} --once"),
+            format!("promote {bucket} --yes"),
         ];
-        if cfg!(feature = "bucket") {
-            commands.extend([format!("publish {bucket} --once"), format!("promote {bucket} --yes")]);
-        }
         fs::create_dir(site.path("bucket")).unwrap();
         let files = site.files();
         for command in commands {

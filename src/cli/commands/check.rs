@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Serialize;
 
+use crate::cli::commands::follow::CheckFromArgs;
 use crate::cli::shared::common::Common;
 use crate::cli::shared::output::counted;
 use crate::model::printable::Printable;
@@ -15,18 +16,14 @@ use crate::store::panics;
 /// Arguments of `medfeed check`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct CheckArgs {
-    #[cfg(feature = "bucket")]
     #[command(flatten)]
-    from: crate::cli::commands::follow::CheckFromArgs,
+    from: CheckFromArgs,
 }
 
 pub(in crate::cli) fn run(common: &Common, args: &CheckArgs) -> anyhow::Result<ExitCode> {
-    #[cfg(feature = "bucket")]
     if let Some(code) = args.from.check(common)? {
         return Ok(code);
     }
-    #[cfg(not(feature = "bucket"))]
-    let CheckArgs {} = args;
     #[derive(Serialize)]
     struct DatabaseCheckJson {
         ok: bool,
@@ -80,20 +77,13 @@ fn describe(common: &Common, report: &CheckReport) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
     use std::time::Duration;
 
     use super::*;
 
     #[test]
     fn a_check_counts_the_findings_that_it_does_not_list() {
-        let common = Common {
-            db: "a.redb".into(),
-            json: false,
-            wait: Duration::ZERO,
-            publish_wait: None,
-            narrows_access: Cell::new(false),
-        };
+        let common = Common { db: "a.redb".into(), json: false, wait: Duration::ZERO, publish_wait: None };
         let mut report = CheckReport { commits: 1, licenses: 2, feed_rows: 1, keys: 0, ..CheckReport::default() };
         report.warnings.push("w".to_owned());
         let counts = ", 1 commit, 2 licenses with 1 feed row, 0 keys";

@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::cli::shared::change::{Changes, ChangesJson};
-use crate::cli::shared::common::{Common, require_folder};
+use crate::cli::shared::common::{AccessChange, Common, require_folder};
 use crate::cli::shared::output::{confirm, counted, note};
 use crate::cli::shared::read_args::{ReadArgs, read_rows};
 use crate::import::{
@@ -136,7 +136,8 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
         assigned: merged.assigned,
         changes: changes.map(Changes::into_json),
     };
-    common.output().result(&imported, text)
+    let done = common.output().result(&imported, text)?;
+    if args.dry_run { Ok(done) } else { common.await_publication(AccessChange::None) }
 }
 
 impl ImportArgs {

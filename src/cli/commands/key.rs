@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::cli::commands::license::find_license;
 use crate::cli::shared::arguments::{parse_duration, parse_end, parse_plain_text};
-use crate::cli::shared::common::{self, Common};
+use crate::cli::shared::common::{AccessChange, Common};
 use crate::cli::shared::output::{note, table};
 use crate::model::key::KeyStatus;
 use crate::model::nearest::nearest;
@@ -27,16 +27,12 @@ use crate::store::{Edit, StoreError};
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum KeyCommand {
     /// Create a key for a license; it is shown once
-    #[command(args = common::commit_options())]
     Create(CreateArgs),
     /// List all keys with their status and last use
-    #[command(args = common::read_options())]
     List,
     /// Revoke a key at once
-    #[command(args = common::revoke_options())]
     Revoke(RevokeArgs),
     /// Replace a key with a new one that has the same settings
-    #[command(args = common::revoke_options())]
     Replace(ReplaceArgs),
 }
 
@@ -144,25 +140,26 @@ impl KeyJson {
 
 pub(in crate::cli) fn run(common: &Common, command: KeyCommand) -> anyhow::Result<ExitCode> {
     match command {
-        KeyCommand::Create(args) => create(common, args),
+        KeyCommand::Create(args) => common.await_publication(create(common, args)?),
         KeyCommand::List => list(common),
-        KeyCommand::Revoke(args) => revoke(common, &args),
-        KeyCommand::Replace(args) => replace(common, &args),
+        KeyCommand::Revoke(args) => common.await_publication(revoke(common, &args)?),
+        KeyCommand::Replace(args) => common.await_publication(replace(common, &args)?),
     }
 }
 
-fn create(common: &Common, args: CreateArgs) -> anyhow::Result<ExitCode> {
+fn create(common: &Common, args: CreateArgs) -> anyhow::Result<AccessChange> {
     let writer = common.open_writer()?;
     let mut edit = writer.begin()?;
     find_license(&edit.base()?, &args.license)?;
     let settings = KeySettings { label: args.label, expires_at: args.expires, allowed_ips: args.allow_ip };
     let (key, record) = edit.create_key(&args.license, settings)?;
     common.commit(edit, format!("key create {} --license {}", record.id, record.license_name))?;
-    show_new(common, &key, &record)
+    show_new(common, &key, &record)?;
+    Ok(AccessChange::None)
 }
 
-fn show_new(common: &Common, key: &ApiKey, record: &KeyRecord) -> anyhow::Result<ExitCode> {
-    let shown = common.output().result(&KeyJson::of(record, Some(key), record.status(now())), key.reveal());
+fn show_new(common: &Common, key: &ApiKey, record: &KeyRecord) -> anyhow::Result<()> {
+    common.output().result(&KeyJson::of(record, Some(key), record.status(now())), key.reveal())?;
     if !common.json {
         let end = record.expires_at.map(|end| format!(", until {end}")).unwrap_or_default();
         note(&format!(
@@ -171,7 +168,7 @@ fn show_new(common: &Common, key: &ApiKey, record: &KeyRecord) -> anyhow::Result
             Printable(&record.license_name)
         ));
     }
-    shown
+    Ok(())
 }
 
 fn list(common: &Common) -> anyhow::Result<ExitCode> {
@@ -233,7 +230,7 @@ fn refuse_key(id: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn revoke(common: &Common, args: &RevokeArgs) -> anyhow::Result<ExitCode> {
+fn revoke(common: &Common, args: &RevokeArgs) -> anyhow::Result<AccessChange> {
     refuse_key(&args.id)?;
     let writer = common.open_writer()?;
     let mut edit = writer.begin()?;
@@ -241,10 +238,11 @@ fn revoke(common: &Common, args: &RevokeArgs) -> anyhow::Result<ExitCode> {
     let record = edit.revoke_key(&args.id)?;
     common.commit(edit, format!("key revoke {} of license {}", record.id, record.license_name))?;
     let text = format!("{} of license `{}` is revoked.", record.id, Printable(&record.license_name));
-    common.output().result(&KeyJson::of(&record, None, KeyStatus::Revoked), text)
+    common.output().result(&KeyJson::of(&record, None, KeyStatus::Revoked), text)?;
+    Ok(AccessChange::Revoked)
 }
 
-fn replace(common: &Common, args: &ReplaceArgs) -> anyhow::Result<ExitCode> {
+fn replace(common: &Common, args: &ReplaceArgs) -> anyhow::Result<AccessChange> {
     refuse_key(&args.id)?;
     let writer = common.open_writer()?;
     let mut edit = writer.begin()?;
@@ -252,7 +250,8 @@ fn replace(common: &Common, args: &ReplaceArgs) -> anyhow::Result<ExitCode> {
     let overlap_s = i64::try_from(args.overlap.as_secs()).unwrap_or(i64::MAX);
     let (key, record) = edit.replace_key(&args.id, overlap_s)?;
     common.commit(edit, format!("key replace {} by {} of license {}", args.id, record.id, record.license_name))?;
-    show_new(common, &key, &record)
+    show_new(common, &key, &record)?;
+    Ok(AccessChange::Revoked)
 }
 
 #[cfg(test)]

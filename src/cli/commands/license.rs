@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::cli::commands::license_values as values;
 use crate::cli::shared::arguments::{parse_dataset, parse_plain_text, parse_text, parse_years};
-use crate::cli::shared::common::{self, Common};
+use crate::cli::shared::common::{AccessChange, Common};
 use crate::cli::shared::output::{confirm, counted, table};
 use crate::model::license::{Rule, RuleSet};
 use crate::model::nearest::nearest;
@@ -23,19 +23,14 @@ use crate::store::{Snapshot, StoreError};
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum LicenseCommand {
     /// Create a license, or replace its whole scope
-    #[command(args = common::commit_options())]
     Set(SetArgs),
     /// List all licenses
-    #[command(args = common::read_options())]
     List,
     /// Show one license
-    #[command(args = common::read_options())]
     Show(NameArgs),
     /// Remove a license and revoke its keys
-    #[command(args = common::revoke_options())]
     Remove(RemoveArgs),
     /// Explain why a license shows a record, or does not
-    #[command(args = common::read_options())]
     Explain(ExplainArgs),
 }
 
@@ -135,10 +130,13 @@ impl LicenseJson {
 
 pub(in crate::cli) fn run(common: &Common, command: LicenseCommand) -> anyhow::Result<ExitCode> {
     match command {
-        LicenseCommand::Set(args) => set(common, args),
+        LicenseCommand::Set(args) => match set(common, args)? {
+            Some(access) => common.await_publication(access),
+            None => Ok(ExitCode::SUCCESS),
+        },
         LicenseCommand::List => list(common),
         LicenseCommand::Show(args) => show(common, &args),
-        LicenseCommand::Remove(args) => remove(common, &args),
+        LicenseCommand::Remove(args) => common.await_publication(remove(common, &args)?),
         LicenseCommand::Explain(args) => explain(common, &args),
     }
 }
@@ -180,7 +178,8 @@ fn given<T: Ord>(values: Vec<T>) -> Option<BTreeSet<T>> {
     if values.is_empty() { None } else { Some(values.into_iter().collect()) }
 }
 
-fn set(common: &Common, args: SetArgs) -> anyhow::Result<ExitCode> {
+/// Returns the effect of the commit; `None` if only its effect was asked for.
+fn set(common: &Common, args: SetArgs) -> anyhow::Result<Option<AccessChange>> {
     #[derive(Serialize)]
     struct SetJson {
         committed: bool,
@@ -211,10 +210,12 @@ fn set(common: &Common, args: SetArgs) -> anyhow::Result<ExitCode> {
     let text = describe(&args.name, &change, args.dry_run);
     if !args.dry_run {
         common.commit(edit, what)?;
-        common.narrows_access.set(change.effects.iter().any(|effect| effect.leaving > 0));
     }
+    let is_narrower = change.effects.iter().any(|effect| effect.leaving > 0);
     let json = SetJson { committed: !args.dry_run, change, tokens_end, license, warnings };
-    common.output().result(&json, text)
+    common.output().result(&json, text)?;
+    let access = if is_narrower { AccessChange::Narrowed } else { AccessChange::None };
+    Ok((!args.dry_run).then_some(access))
 }
 
 /// The scope in the words of `medfeed log`.
@@ -314,7 +315,7 @@ fn show(common: &Common, args: &NameArgs) -> anyhow::Result<ExitCode> {
     common.output().result(&json, json.text())
 }
 
-fn remove(common: &Common, args: &RemoveArgs) -> anyhow::Result<ExitCode> {
+fn remove(common: &Common, args: &RemoveArgs) -> anyhow::Result<AccessChange> {
     #[derive(Serialize)]
     struct Removed<'a> {
         removed: &'a str,
@@ -330,7 +331,8 @@ fn remove(common: &Common, args: &RemoveArgs) -> anyhow::Result<ExitCode> {
     common.commit(edit, format!("license remove {}", args.name))?;
     let keys = counted(u64::try_from(revoked_keys).unwrap_or(u64::MAX), "key");
     let text = format!("License `{}` is removed; {keys} revoked.", Printable(&args.name));
-    common.output().result(&Removed { removed: &args.name, revoked_keys }, text)
+    common.output().result(&Removed { removed: &args.name, revoked_keys }, text)?;
+    Ok(AccessChange::Revoked)
 }
 
 fn explain(common: &Common, args: &ExplainArgs) -> anyhow::Result<ExitCode> {

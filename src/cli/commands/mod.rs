@@ -4,7 +4,6 @@ pub(in crate::cli) mod check;
 pub(in crate::cli) mod completions;
 pub(in crate::cli) mod demo;
 pub(in crate::cli) mod export;
-#[cfg(feature = "bucket")]
 pub(in crate::cli) mod follow;
 pub(in crate::cli) mod health;
 pub(in crate::cli) mod import;
@@ -14,9 +13,7 @@ pub(in crate::cli) mod license_values;
 pub(in crate::cli) mod lint;
 pub(in crate::cli) mod log;
 pub(in crate::cli) mod manual;
-#[cfg(feature = "bucket")]
 pub(in crate::cli) mod promote;
-#[cfg(feature = "bucket")]
 pub(in crate::cli) mod publish;
 pub(in crate::cli) mod pull;
 pub(in crate::cli) mod replace;

@@ -8,7 +8,8 @@ use anyhow::bail;
 use clap::Args;
 use serde::Serialize;
 
-use crate::cli::shared::common::{Common, require_folder};
+use crate::cli::commands::follow::BackupFromArgs;
+use crate::cli::shared::common::{AccessChange, Common, require_folder};
 use crate::cli::shared::output::{confirm, note};
 use crate::model::printable::Printable;
 use crate::store::file::replace::{self, BackupReport, CompactReport};
@@ -19,9 +20,8 @@ use crate::store::restore::{Restoration, RestoreDifferences};
 pub(in crate::cli) struct BackupArgs {
     /// The file to write; replaces an older backup with this name, but no replica and no published database
     file: PathBuf,
-    #[cfg(feature = "bucket")]
     #[command(flatten)]
-    from: crate::cli::commands::follow::BackupFromArgs,
+    from: BackupFromArgs,
 }
 
 /// Arguments of `medfeed restore`.
@@ -44,11 +44,7 @@ pub(in crate::cli) fn backup(common: &Common, args: &BackupArgs) -> anyhow::Resu
         #[serde(skip_serializing_if = "Option::is_none")]
         doubt: Option<String>,
     }
-    #[cfg(feature = "bucket")]
-    let published = args.from.backup(common, &args.file)?;
-    #[cfg(not(feature = "bucket"))]
-    let published = None;
-    let (report, doubt) = match published {
+    let (report, doubt) = match args.from.backup(common, &args.file)? {
         Some(published) => published,
         None => {
             let follower = common.open_follower()?;
@@ -95,7 +91,8 @@ pub(in crate::cli) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Re
     restoration.finish()?;
     common.note_if_new(is_new);
     let done = format!("{} is restored. Every older sync token gets 410.", common.db.display());
-    common.output().result(&Restored { restored: true, differences: &differences }, done)
+    common.output().result(&Restored { restored: true, differences: &differences }, done)?;
+    common.await_publication(AccessChange::None)
 }
 
 fn describe(differences: &RestoreDifferences) -> String {

@@ -17,6 +17,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::api::cors::{Cors, Origin};
 use crate::api::{Settings, SnapshotSource};
+use crate::cli::commands::follow::FollowArgs;
 use crate::cli::shared::arguments::{
     parse_duration, parse_filter, parse_listen, parse_public_url, parse_text, parse_url,
 };
@@ -100,9 +101,8 @@ pub(in crate::cli) struct ServeArgs {
     /// Create an empty database if there is none, so that the server can start before the first import
     #[arg(long, env = "MEDFEED_CREATE", value_parser = FalseyValueParser::new())]
     create: bool,
-    #[cfg(feature = "bucket")]
     #[command(flatten)]
-    follow: crate::cli::commands::follow::FollowArgs,
+    follow: FollowArgs,
     #[command(flatten)]
     limits: LimitArgs,
     #[command(flatten)]
@@ -282,12 +282,8 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<Ex
             );
         }
     }
-    #[cfg(feature = "bucket")]
     let replica = args.follow.open(common, args.max_staleness)?;
-    #[cfg(feature = "bucket")]
     let is_followed = replica.is_some();
-    #[cfg(not(feature = "bucket"))]
-    let is_followed = false;
     // A replica is created anyway, and contains only published commits.
     let (create, after_publish) = (args.create && !is_followed, args.after_publish && !is_followed);
     if create {
@@ -338,10 +334,7 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<Ex
             }
         };
         let _recording = usage.start()?;
-        #[cfg(feature = "bucket")]
         let (upstream, _following) = replica.map(|replica| replica.start(&usage, &watcher)).transpose()?.unzip();
-        #[cfg(not(feature = "bucket"))]
-        let upstream = None;
         let setup = Setup {
             listener: TcpListener::from_std(listener)?,
             watcher,

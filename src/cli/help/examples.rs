@@ -25,7 +25,6 @@ pub(in crate::cli) const EXAMPLES: &[Examples] = &[
             "medfeed serve --listen 8090 --create",
             "medfeed serve --listen 0.0.0.0:8443 --tls-cert chain.pem --tls-key key.pem",
             "medfeed serve --public-url https://feed.example.org --trusted-proxy 127.0.0.1",
-            #[cfg(feature = "bucket")]
             "medfeed serve --from s3://feed/prod --db replica.redb --seal-key seal.key",
         ],
     ),
@@ -84,24 +83,11 @@ pub(in crate::cli) const EXAMPLES: &[Examples] = &[
         ],
     ),
     ("log", &["medfeed log --limit 5", "medfeed log conferences 17"]),
-    (
-        "check",
-        &[
-            "medfeed check",
-            "medfeed check --db backup.redb",
-            #[cfg(feature = "bucket")]
-            "medfeed check --from s3://feed/prod",
-        ],
-    ),
+    ("check", &["medfeed check", "medfeed check --db backup.redb", "medfeed check --from s3://feed/prod"]),
     (
         "backup",
-        &[
-            "medfeed backup backup.redb",
-            #[cfg(feature = "bucket")]
-            "medfeed backup backup.redb --from s3://feed/prod --at 2026-11-20T18:00:00Z",
-        ],
+        &["medfeed backup backup.redb", "medfeed backup backup.redb --from s3://feed/prod --at 2026-11-20T18:00:00Z"],
     ),
-    #[cfg(feature = "bucket")]
     ("promote", &["medfeed promote s3://feed/prod --db replica.redb"]),
     ("restore", &["medfeed restore backup.redb", "medfeed restore backup.redb --yes"]),
     ("compact", &["medfeed compact"]),

@@ -1,14 +1,12 @@
-//! Warnings about `MEDFEED_` variables that belong to no option. They are misspelt, or name an option that is set on
-//! the command line only.
+//! Warnings about `MEDFEED_` variables that belong to no option.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 use clap::Command;
 
-use crate::cli::shared::output::note;
+use crate::cli::shared::output::warn;
 use crate::model::nearest::nearest;
-use crate::model::printable::Printable;
 
 const PREFIX: &str = "MEDFEED_";
 
@@ -28,24 +26,7 @@ const OTHERS: [&str; 11] = [
     "BENCH_",
 ];
 
-/// The options of all commands with their variables.
-pub(in crate::cli) fn options(program: &Command) -> BTreeMap<String, Option<String>> {
-    fn collect(command: &Command, found: &mut BTreeMap<String, Option<String>>) {
-        for argument in command.get_arguments() {
-            if let Some(name) = argument.get_long() {
-                let variable = argument.get_env().map(|variable| variable.to_string_lossy().into_owned());
-                let known = found.entry(name.to_owned()).or_default();
-                *known = known.take().or(variable);
-            }
-        }
-        command.get_subcommands().for_each(|below| collect(below, found));
-    }
-    let mut found = BTreeMap::new();
-    collect(program, &mut found);
-    found
-}
-
-/// The variables of all options and positional arguments.
+/// The variables of a command and of those below it.
 fn variables(command: &Command) -> BTreeSet<String> {
     let own = command.get_arguments().filter_map(|argument| argument.get_env());
     let own = own.map(|variable| variable.to_string_lossy().into_owned());
@@ -54,34 +35,22 @@ fn variables(command: &Command) -> BTreeSet<String> {
 
 /// Warns of each variable that belongs to no option.
 pub(in crate::cli) fn warn_of_unknown(program: &Command) {
-    let names = std::env::vars_os().map(|(name, _)| name);
-    for warning in unknown(program, names) {
-        note(&format!("warning: {}", Printable(&warning)));
-    }
+    unknown(program, std::env::vars_os().map(|(name, _)| name)).iter().for_each(|warning| warn(warning));
 }
 
-fn unknown(program: &Command, names: impl Iterator<Item = OsString>) -> Vec<String> {
-    let options = options(program);
+fn unknown(program: &Command, names: impl Iterator<Item = OsString>) -> BTreeSet<String> {
     let known = variables(program);
-    let mut warnings = Vec::new();
-    for name in names {
-        let name = name.to_string_lossy();
-        let Some(rest) = name.strip_prefix(PREFIX) else { continue };
+    let names = names.map(|name| name.to_string_lossy().into_owned()).filter(|name| !known.contains(name));
+    let warnings = names.filter_map(|name| {
+        let rest = name.strip_prefix(PREFIX)?;
         let is_other = OTHERS.iter().any(|other| rest == *other || other.ends_with('_') && rest.starts_with(other));
-        if is_other || known.contains(&*name) {
-            continue;
-        }
-        let option = rest.to_ascii_lowercase().replace('_', "-");
-        let near = nearest(rest, known.iter().filter_map(|known| known.strip_prefix(PREFIX)));
-        let remedy = match (options.contains_key(&option), near) {
-            (true, _) => format!("set `--{option}` on the command line; it has no variable"),
-            (false, Some(near)) => format!("did you mean `{PREFIX}{near}`?"),
-            (false, None) => "`medfeed help COMMAND` lists the variables".to_owned(),
+        let remedy = match nearest(rest, known.iter().filter_map(|known| known.strip_prefix(PREFIX))) {
+            Some(near) => format!("did you mean `{PREFIX}{near}`?"),
+            None => "`medfeed COMMAND --help` lists the variables; some options have none".to_owned(),
         };
-        warnings.push(format!("unknown variable `{name}`; {remedy}"));
-    }
-    warnings.sort();
-    warnings
+        (!is_other).then(|| format!("unknown variable `{name}`; {remedy}"))
+    });
+    warnings.collect()
 }
 
 #[cfg(test)]
@@ -89,7 +58,6 @@ mod tests {
     use super::*;
 
     /// The options that have a variable: those that configure, and none that selects what one call does.
-    #[cfg(feature = "bucket")]
     const WITH_VARIABLE: &[&str] = &[
         "admin-host",
         "admin-listen",
@@ -148,28 +116,32 @@ mod tests {
         "write-timeout",
     ];
 
-    #[cfg(feature = "bucket")]
+    /// The options that have a variable, which must be named after the option.
+    fn with_variable(command: &Command) -> BTreeSet<String> {
+        let own = command.get_arguments().filter_map(|argument| {
+            let (option, variable) = (argument.get_long()?, argument.get_env()?);
+            let expected = format!("{PREFIX}{}", option.to_ascii_uppercase().replace('-', "_"));
+            assert_eq!(variable.to_str(), Some(expected.as_str()));
+            Some(option.to_owned())
+        });
+        own.chain(command.get_subcommands().flat_map(with_variable)).collect()
+    }
+
     #[test]
     fn only_options_that_configure_have_a_variable() {
-        let options = options(&crate::cli::program());
-        let found: Vec<&str> =
-            options.iter().filter(|(_, variable)| variable.is_some()).map(|(name, _)| name.as_str()).collect();
-        assert_eq!(found, WITH_VARIABLE);
-        for (name, variable) in options {
-            let expected = format!("{PREFIX}{}", name.to_ascii_uppercase().replace('-', "_"));
-            assert!(variable.is_none_or(|variable| variable == expected), "{name}");
-        }
+        let found = with_variable(&crate::cli::program());
+        assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), WITH_VARIABLE);
     }
 
     #[test]
     fn unknown_variables_are_reported() {
         let program = crate::cli::program();
         let cases = [
-            ("MEDFEED_YEAR", Some("`--year`")),
-            ("MEDFEED_DRY_RUN", Some("`--dry-run`")),
+            ("MEDFEED_YEAR", Some("some options have none")),
+            ("MEDFEED_DRY_RUN", Some("some options have none")),
             ("MEDFEED_LISTN", Some("did you mean `MEDFEED_LISTEN`?")),
             ("MEDFEED_PUBLISH_UR", Some("did you mean `MEDFEED_PUBLISH_URL`?")),
-            ("MEDFEED_DATABASE_FOLDER", Some("lists the variables")),
+            ("MEDFEED_DATABASE_FOLDER", Some("`medfeed COMMAND --help` lists the variables")),
             ("MEDFEED_PORT", Some("lists the variables")),
             ("MEDFEED_DB", None),
             ("MEDFEED_PUBLISH_URL", None),
@@ -180,10 +152,10 @@ mod tests {
             ("PATH", None),
         ];
         for (name, expected) in cases {
-            let warnings = unknown(&program, [OsString::from(name)].into_iter());
+            let warning = unknown(&program, [OsString::from(name)].into_iter()).into_iter().next();
             match expected {
-                None => assert_eq!(warnings, Vec::<String>::new(), "{name}"),
-                Some(part) => assert!(warnings.len() == 1 && warnings[0].contains(part), "{name}: {warnings:?}"),
+                None => assert_eq!(warning, None, "{name}"),
+                Some(part) => assert!(warning.as_ref().is_some_and(|text| text.contains(part)), "{name}: {warning:?}"),
             }
         }
     }

@@ -1,6 +1,5 @@
 //! Code that all commands share: common options, opening the database, and committing.
 
-use std::cell::Cell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use clap::builder::{FalseyValueParser, TypedValueParser};
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Args, Command};
 
 use crate::cli::shared::arguments::parse_duration;
 use crate::cli::shared::output::{Output, counted, note, warn};
@@ -19,94 +18,54 @@ use crate::store::file::links::resolve;
 use crate::store::replication::PublishedNote;
 use crate::store::{CLOCK_TOLERANCE_S, Edit, Follower, StoreError, Writer};
 
-/// The heading of common options in a command's help.
-const HEADING: &str = "Common options";
-
-const DB: &str = "db";
-const JSON: &str = "json";
-const WAIT: &str = "wait";
-const PUBLISH_WAIT: &str = "publish-wait";
-/// The option of several commands to change nothing.
-const DRY_RUN: &str = "dry_run";
-
-/// The names of the common options.
-pub(in crate::cli) const NAMES: [&str; 4] = [DB, JSON, WAIT, PUBLISH_WAIT];
-
 /// The exit code of a command that succeeded, but whose change is not published yet.
 const NOT_PUBLISHED: u8 = 3;
 /// The exit code of a command whose database another publisher took over.
 pub(in crate::cli) const EXIT_FENCED: u8 = 4;
 
+/// The time for which a command that revokes keys waits for replicas by default.
+const REVOKE_PUBLISH_WAIT: Duration = Duration::from_secs(30);
 /// The usual time that a running publisher needs for a commit.
 const USUAL_PUBLISH_TIME: Duration = Duration::from_secs(2);
 /// The time between two checks whether a commit is published.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The values of the common options.
-#[derive(Debug)]
+/// The global options.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
 pub(in crate::cli) struct Common {
+    /// The database file
+    #[arg(long, global = true, env = "MEDFEED_DB", value_name = "PATH", default_value = "medfeed.redb")]
     pub db: PathBuf,
+    /// Print one JSON object on standard output, for scripts
+    #[arg(long, global = true, env = "MEDFEED_JSON", value_parser = FalseyValueParser::new())]
     pub json: bool,
+    /// How long to wait while another process writes, such as 30s or 5m
+    #[arg(long, global = true, env = "MEDFEED_WAIT", value_name = "TIME", default_value = "30s",
+          value_parser = parse_duration)]
     pub wait: Duration,
-    /// How long to wait until a commit is published; `None` for commands that make no commit, and for dry runs.
+    /// How long to wait until the bucket has a commit, if the database is published. If this takes longer, the exit
+    /// code is 3 [default: 30s for a command that revokes keys, else 0s]
+    #[arg(long, global = true, env = "MEDFEED_PUBLISH_WAIT", value_name = "TIME", value_parser = parse_duration)]
     pub publish_wait: Option<Duration>,
-    /// Whether the command narrowed a license. Then it reports an unpublished commit even if it does not wait for it.
-    pub narrows_access: Cell<bool>,
 }
 
-/// The common option of a command that serves the database.
-pub(in crate::cli) fn db_option() -> [Arg; 1] {
-    let db = Arg::new(DB).long(DB).env("MEDFEED_DB").value_name("PATH").default_value("medfeed.redb");
-    [db.value_parser(value_parser!(PathBuf)).help("The database file").help_heading(HEADING)]
-}
-
-/// The common option of a command that prints a result and uses no database.
-pub(in crate::cli) fn json_option() -> [Arg; 1] {
-    let json = Arg::new(JSON).long(JSON).env("MEDFEED_JSON").action(ArgAction::SetTrue);
-    let json = json.value_parser(FalseyValueParser::new());
-    [json.help("Print one JSON object on standard output, for scripts").help_heading(HEADING)]
+/// The effect of a commit on access, which decides how long its command waits for replicas.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cli) enum AccessChange {
+    /// Nobody loses access.
+    None,
+    /// A license shows fewer records. An unpublished commit is reported even if the command does not wait for it.
+    Narrowed,
+    /// Keys are revoked.
+    Revoked,
 }
 
 /// Whether a command line asks for JSON, also if it is wrong.
 pub(in crate::cli) fn asks_for_json(arguments: &[OsString]) -> bool {
-    let [option] = json_option();
-    let variable = option.get_env().and_then(std::env::var_os);
     let is_set = |value: OsString| FalseyValueParser::new().parse_ref(&Command::default(), None, &value);
     arguments.iter().any(|argument| argument == "--json")
-        || variable.map(is_set).is_some_and(|set| set.unwrap_or(false))
-}
-
-/// The common options of a command that reads the database.
-pub(in crate::cli) fn read_options() -> [Arg; 2] {
-    let ([db], [json]) = (db_option(), json_option());
-    [db, json]
-}
-
-/// The common options of a command that takes the writer's lock.
-pub(in crate::cli) fn write_options() -> [Arg; 3] {
-    let [db, json] = read_options();
-    let wait = Arg::new(WAIT).long(WAIT).env("MEDFEED_WAIT").value_name("TIME").default_value("30s");
-    let help = "How long to wait while another process writes, such as 30s or 5m";
-    [db, json, wait.value_parser(parse_duration).help(help).help_heading(HEADING)]
-}
-
-/// The common options of a command that makes a commit.
-pub(in crate::cli) fn commit_options() -> [Arg; 4] {
-    publish_wait_options("0s")
-}
-
-/// The common options of a command that revokes access. It waits for replicas by default.
-pub(in crate::cli) fn revoke_options() -> [Arg; 4] {
-    publish_wait_options("30s")
-}
-
-fn publish_wait_options(default: &'static str) -> [Arg; 4] {
-    let [db, json, wait] = write_options();
-    let publish_wait = Arg::new(PUBLISH_WAIT).long(PUBLISH_WAIT).env("MEDFEED_PUBLISH_WAIT").value_name("TIME");
-    let help = "If the database is published: how long to wait until the bucket has the change. If this takes longer, the exit \
-                code is 3";
-    let publish_wait = publish_wait.default_value(default).value_parser(parse_duration);
-    [db, json, wait, publish_wait.help(help).help_heading(HEADING)]
+        || std::env::var_os("MEDFEED_JSON").is_some_and(|value| is_set(value).unwrap_or(false))
 }
 
 /// Returns an error if the folder of a file does not exist.
@@ -117,39 +76,6 @@ pub(in crate::cli) fn require_folder(file: &Path) -> anyhow::Result<()> {
         bail!("there is no folder {} for {}; create it: `mkdir -p {word}`", folder.display(), file.display());
     }
     Ok(())
-}
-
-/// Moves common options from before a command to behind its name, where its own parser knows them.
-pub(in crate::cli) fn move_behind_command(program: &Command, arguments: Vec<OsString>) -> Vec<OsString> {
-    let mut arguments = arguments.into_iter();
-    let (mut kept, mut moved): (Vec<OsString>, Vec<OsString>) = (arguments.next().into_iter().collect(), Vec::new());
-    let mut command = program;
-    while command.has_subcommands() {
-        let Some(argument) = arguments.next() else { break };
-        let text = argument.to_string_lossy();
-        let name = text.strip_prefix("--").map(|option| option.split_once('=').map_or(option, |(name, _)| name));
-        match name {
-            Some(DB | WAIT | PUBLISH_WAIT) => {
-                let has_value = text.contains('=');
-                moved.push(argument);
-                moved.extend(if has_value { None } else { arguments.next() });
-            }
-            Some(JSON) => moved.push(argument),
-            _ => {
-                let found = command.find_subcommand(&*text);
-                kept.push(argument);
-                // The parser reports anything else.
-                let Some(found) = found else { break };
-                command = found;
-            }
-        }
-    }
-    // Without a command the parser reports that it is missing.
-    if kept.len() > 1 {
-        kept.append(&mut moved);
-    }
-    kept.extend(arguments);
-    kept
 }
 
 /// Whether a commit is published.
@@ -221,29 +147,15 @@ fn note_fenced(db: &Path, by: &str) {
 }
 
 impl Common {
-    /// Reads the options of a command. Options that it does not take get values without effect.
-    pub fn of(matches: &ArgMatches) -> Common {
-        fn given<T: Clone + Send + Sync + 'static>(matches: &ArgMatches, id: &str) -> Option<T> {
-            matches.try_get_one(id).ok().flatten().cloned()
-        }
-        let is_dry_run = given(matches, DRY_RUN).unwrap_or(false);
-        Common {
-            db: given(matches, DB).unwrap_or_default(),
-            json: given(matches, JSON).unwrap_or_default(),
-            wait: given(matches, WAIT).unwrap_or_default(),
-            publish_wait: given(matches, PUBLISH_WAIT).filter(|_| !is_dry_run),
-            narrows_access: Cell::new(false),
-        }
-    }
-
     /// Waits until the last commit is published, if the database is published and the options ask for it. Returns the
-    /// exit code of a command that succeeded.
-    pub fn await_publication(&self) -> Result<ExitCode, StoreError> {
-        let Some(time) = self.publish_wait else { return Ok(ExitCode::SUCCESS) };
-        let (time, late) = match (time.is_zero(), self.narrows_access.get()) {
+    /// exit code of the command that made the commit. The writer's lock must be free: the publisher takes it.
+    pub fn await_publication(&self, access: AccessChange) -> anyhow::Result<ExitCode> {
+        let default = if access == AccessChange::Revoked { REVOKE_PUBLISH_WAIT } else { Duration::ZERO };
+        let time = self.publish_wait.unwrap_or(default);
+        let (time, late) = match (time.is_zero(), access) {
             (false, _) => (time, ExitCode::from(NOT_PUBLISHED)),
-            (true, true) => (USUAL_PUBLISH_TIME, ExitCode::SUCCESS),
-            (true, false) => return Ok(ExitCode::SUCCESS),
+            (true, AccessChange::Narrowed) => (USUAL_PUBLISH_TIME, ExitCode::SUCCESS),
+            (true, _) => return Ok(ExitCode::SUCCESS),
         };
         let deadline = Instant::now() + time;
         let commit = self.open_follower()?.newest().commit().head();
@@ -362,28 +274,5 @@ mod tests {
             assert!(!root.path().join("pwned").exists(), "{line}");
         }
         require_folder(Path::new("feed.redb")).unwrap();
-    }
-
-    #[test]
-    fn options_before_a_command_move_behind_it() {
-        let cases = [
-            ("--db x.redb license list", "license list --db x.redb"),
-            ("--db=x.redb license list --json", "license list --db=x.redb --json"),
-            ("--wait 1s --publish-wait 2s key revoke k", "key revoke --wait 1s --publish-wait 2s k"),
-            ("key --publish-wait=2s revoke k", "key revoke --publish-wait=2s k"),
-            ("--json key list --db x", "key list --json --db x"),
-            ("check --db x", "check --db x"),
-            ("--db x", ""),
-            ("--db", ""),
-            ("--unknown check", "--unknown check"),
-            ("--json nothing --db x", "nothing --json --db x"),
-        ];
-        let words = |line: &str| -> Vec<OsString> {
-            std::iter::once("medfeed").chain(line.split_whitespace()).map(OsString::from).collect()
-        };
-        for (line, expected) in cases {
-            let moved = move_behind_command(&crate::cli::program(), words(line));
-            assert_eq!(moved, words(expected), "{line}");
-        }
     }
 }

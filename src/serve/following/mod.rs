@@ -8,7 +8,6 @@
 pub(crate) mod after_publish;
 pub(crate) mod background;
 pub(crate) mod fence;
-#[cfg(feature = "bucket")]
 pub(crate) mod replica;
 pub(crate) mod upstream;
 pub(crate) mod watcher;
