@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what goes wrong in a test is told by a panic")]
 
 #[cfg(feature = "bucket")]
-mod added_fields;
+pub mod added_fields;
 #[cfg(feature = "bucket")]
 mod after_publish;
 mod answer_faults;
@@ -39,8 +39,6 @@ mod exports;
 mod fault_relay;
 mod faults;
 mod first_import;
-#[cfg(feature = "bucket")]
-mod fixtures;
 mod foreign_files;
 mod full_disks;
 mod giving_way;
@@ -105,7 +103,6 @@ mod races;
 mod readers;
 mod readme;
 mod real_lists;
-mod recorded;
 mod relay;
 #[cfg(feature = "bucket")]
 mod replica_faults;
