@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use crate::model::Timestamp;
 use crate::model::printable::Printable;
 
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// An error of the store.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages explain the variants")]
@@ -13,11 +15,14 @@ pub enum StoreError {
     NotFound { path: PathBuf },
     #[error("{} is not a medfeed database ({reason}); name another file with --db", path.display())]
     NotADatabase { path: PathBuf, reason: String },
-    #[error("{} was written by a newer medfeed (format {found}, this one knows {known}); use that version, or a newer one", path.display())]
+    #[error("{} has format {found}, made by a newer medfeed; medfeed {VERSION} reads format {known}; use that version, or a newer one", path.display())]
     NewerSchema { path: PathBuf, found: u32, known: u32 },
     #[error("{} was written by a newer medfeed: its rows have {}, which this one does not know; use that version, or a newer one", path.display(), unknown.join(", "))]
     NewerFields { path: PathBuf, unknown: Vec<String> },
-    #[error("{} was written by an older medfeed (format {found}, this one knows {known}); {}", path.display(), remedy_of(*found))]
+    #[error(
+        "{} has format {found}, of a program before the first release; medfeed {VERSION} reads format {known}; export it with the program that made it (`medfeed export FOLDER`) and import the files here; a replica's file can be removed instead: `medfeed serve --from` loads all data again",
+        path.display()
+    )]
     OlderSchema { path: PathBuf, found: u32, known: u32 },
     #[error("{} was written by an older medfeed, whose rows have no {}; run `medfeed upgrade`, which keeps the old file", path.display(), missing.join(", "))]
     OlderFields {
@@ -76,16 +81,6 @@ pub enum StoreError {
     DiskFull(std::io::Error),
     #[error("the database could not be read or written: {0}")]
     Engine(Box<redb::Error>),
-}
-
-/// The advice for a file of an older format.
-fn remedy_of(format: u32) -> &'static str {
-    match format {
-        0 | 1 => {
-            "export it with that version (`medfeed export FOLDER`) and import the files with this one into a new database"
-        }
-        _ => "run `medfeed upgrade`, which keeps the old file",
-    }
 }
 
 impl StoreError {

@@ -19,20 +19,21 @@ use crate::store::StoreError;
 use crate::store::file::copy::check_file;
 use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{refuse_irregular, refuse_other_names, resolve};
-use crate::store::file::older::{OldFile, ReplicaOrigin, lock_as_writer};
+use crate::store::file::older::{OldFile, lock_as_writer};
 use crate::store::file::open::{Writer, new_draft};
 use crate::store::file::publish::{OriginIdentity, put_history_entry, refuse_fenced, remove_local_rows};
 use crate::store::file::published_note::PublishedNote;
 use crate::store::file::replace::{copy_owner, discard_damage_at_close, io_error, persist, refuse_other_owner};
 use crate::store::format::codec::{StoredCommit, seal, seal_under, unseal_commit, unseal_under};
 use crate::store::format::publish::database_id;
+use crate::store::format::replica::find_mark;
 use crate::store::format::rows::load_rows;
 use crate::store::format::secret;
 use crate::store::format::tables;
 use crate::store::panics::guard;
 use crate::store::read::history::RESTORED;
 use crate::store::read::snapshot::{CommitPoint, Snapshot, last_commit};
-use crate::store::upgrade::{find_replica, upgrade_copy};
+use crate::store::upgrade::upgrade_copy;
 use crate::store::write_tx::WriteTx;
 
 /// The differences between the replaced database and the backup.
@@ -113,7 +114,7 @@ impl Restoration {
         copied.map_err(|source| io_error(backup, source))?;
         let draft = match guard(|| check_file(draft.path())) {
             Ok(()) => draft,
-            Err(StoreError::OlderSchema { .. } | StoreError::OlderFields { .. }) => {
+            Err(StoreError::OlderFields { .. }) => {
                 let upgraded = guard(|| upgraded_copy(&OldFile::lock(draft.path(), Duration::ZERO)?, target));
                 upgraded.map_err(|error| with_backup_path(error, backup))?
             }
@@ -162,11 +163,11 @@ impl Restoration {
                 let kept = Restoration::kept_or_unreadable(read, note.as_ref(), differences);
                 Ok((OldFileLock::Locked(Box::new(writer)), kept))
             }
-            Err(StoreError::OlderSchema { .. } | StoreError::OlderFields { .. }) => {
+            Err(StoreError::OlderFields { .. }) => {
                 let old = OldFile::lock(target, wait)?;
                 let note = read_note(target)?;
-                if let Ok(Some(ReplicaOrigin { url, .. })) = guard(|| find_replica(old.version(), &old.begin_read()?)) {
-                    return Err(StoreError::OlderReplica { path: target.to_owned(), url });
+                if let Ok(Some(mark)) = guard(|| find_mark(&old.begin_read()?)) {
+                    return Err(StoreError::OlderReplica { path: target.to_owned(), url: mark.url });
                 }
                 let read = guard(|| {
                     let upgraded = upgraded_copy(&old, target)?;

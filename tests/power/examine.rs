@@ -97,7 +97,7 @@ pub fn state_of(path: &Path) -> Result<Option<State>, String> {
     }
     let follower = match Follower::open(path) {
         Ok(follower) => follower,
-        Err(StoreError::OlderSchema { .. }) => {
+        Err(StoreError::OlderFields { .. }) => {
             hasher.update(&fs::read(path).unwrap());
             return Ok(Some(*hasher.finalize().as_bytes()));
         }
@@ -127,7 +127,7 @@ pub fn state_of(path: &Path) -> Result<Option<State>, String> {
 
 fn is_sound(path: &Path) -> Result<(), String> {
     let writer = Writer::open_any(path, Duration::ZERO);
-    if matches!(writer, Err(StoreError::OlderSchema { .. })) {
+    if matches!(writer, Err(StoreError::OlderFields { .. })) {
         return Ok(());
     }
     let report = writer.and_then(|mut writer| check(&mut writer)).map_err(|error| error.to_string())?;
@@ -146,7 +146,7 @@ fn write_on(record: &Record, path: &Path) -> Result<(), String> {
                 return Err(format!("seq {} follows {before}", follower.newest().commit().seq));
             }
         }
-        Err(StoreError::OlderSchema { .. }) => {
+        Err(StoreError::OlderFields { .. }) => {
             upgrade(path, Duration::ZERO, &mut || Ok(())).map_err(text)?;
             add_key(&Writer::open(path, Duration::ZERO).map_err(text)?).map_err(text)?;
         }

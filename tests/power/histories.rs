@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use medfeed::model::{
 };
 use medfeed::store::file::replace::{backup, compact};
 use medfeed::store::replication::{
-    ApplyError, OriginView, Pending, PublishedNote, ReplicaDraft, ReplicaMark, ReplicaWriter, SCHEMA,
+    ApplyError, OriginView, Pending, PublishedNote, ReplicaDraft, ReplicaMark, ReplicaWriter,
 };
 use medfeed::store::restore::Restoration;
 use medfeed::store::upgrade::replace::upgrade;
@@ -23,12 +22,13 @@ use tempfile::TempDir;
 use super::disk::{Action, Disk};
 use super::examine::{State, state_of};
 use super::images::Random;
+use crate::process::added_fields::take_field;
 
 /// The files whose states are compared.
 pub const FEED: &str = "feed.redb";
 pub const BACKUP: &str = "backup.redb";
 pub const NOTE: &str = "feed.redb.published";
-pub const OLD: &str = "feed.redb.format-2";
+pub const OLD: &str = "feed.redb.format-4";
 
 /// The states of files, by name.
 pub type States = BTreeMap<&'static str, State>;
@@ -261,11 +261,20 @@ pub fn replaced(site: &mut Site, random: &mut Random) {
     }
 }
 
-/// A file of an older format is upgraded, and written on.
+/// A file whose records lack a field is upgraded, and written on.
 pub fn upgraded(site: &mut Site, random: &mut Random) {
-    let packed = fs::File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/format-2.redb.gz")).unwrap();
-    let mut content = Vec::new();
-    flate2::read::GzDecoder::new(packed).read_to_end(&mut content).unwrap();
+    let folder = tempfile::tempdir_in(memory()).unwrap();
+    let path = folder.path().join("older.redb");
+    site.disk.paused(|| {
+        let writer = Writer::open_or_create(&path, Duration::ZERO).unwrap();
+        let mut edit = writer.begin().unwrap();
+        edit.apply(&batch(random, 60)).unwrap();
+        edit.set_license("one", scope(random), None).unwrap();
+        edit.commit().unwrap();
+        drop(writer);
+        take_field(&path);
+    });
+    let content = fs::read(&path).unwrap();
     site.begin_with(FEED, &content);
     upgrade(&site.path(), Duration::ZERO, &mut || Ok(())).unwrap().unwrap();
     site.done();
@@ -282,7 +291,7 @@ fn mark(origin: &OriginView, slot: u64, digest: RowDigest) -> ReplicaMark {
 }
 
 fn load(origin: &OriginView, path: &Path, replaced: Option<ReplicaWriter>) -> ReplicaWriter {
-    let mut draft = ReplicaDraft::create_for(path, SCHEMA).unwrap();
+    let mut draft = ReplicaDraft::create_for(path).unwrap();
     let digest = origin.dump(5_000, &mut |part| {
         draft.add_part(&part).unwrap();
         Ok(())

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use redb::{ConcurrencyMode, Database, ReadableDatabase, ReadableTable, TableDefinition};
+use medfeed::store::upgrade::SCHEMA;
+use redb::{ConcurrencyMode, Database, TableDefinition};
 
 use super::site::{Site, conferences_of_version};
-use crate::harness::gunzip;
 
 /// The name of every site's database.
 const FILE: &str = "feed.redb";
@@ -20,20 +20,18 @@ pub fn open(path: &Path) -> Database {
     builder.create(path).unwrap()
 }
 
-/// Makes a database look like one of a newer program; returns its format and the one known.
-pub fn make_newer(path: &Path) -> (u32, u32) {
-    let known = {
-        let database = open(path);
-        let meta = database.begin_read().unwrap().open_table(META).unwrap();
-        u32::from_le_bytes(meta.get("schema").unwrap().unwrap().value().try_into().unwrap())
-    };
-    let newer = known + 1;
+/// Makes a database look like one of another format.
+pub fn set_format(path: &Path, format: u32) {
     let database = open(path);
     let transaction = database.begin_write().unwrap();
-    transaction.open_table(META).unwrap().insert("schema", newer.to_le_bytes().as_slice()).unwrap();
+    transaction.open_table(META).unwrap().insert("schema", format.to_le_bytes().as_slice()).unwrap();
     transaction.commit().unwrap();
-    drop(database);
-    (newer, known)
+}
+
+/// The first words of the refusal of a newer format.
+fn of_a_newer_format() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    format!("{FILE} has format {}, made by a newer medfeed; medfeed {version} reads format {SCHEMA}", SCHEMA + 1)
 }
 
 /// Every command on the file is refused with the texts, and changes neither the file nor its folder.
@@ -67,17 +65,16 @@ fn is_refused(site: &Site, what: &str, expected: &[&str]) {
 fn a_newer_format_is_refused() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(2, 0));
-    let (newer, known) = make_newer(&site.db());
-    let expected = format!("{FILE} was written by a newer medfeed (format {newer}, this one knows {known})");
-    is_refused(&site, "newer format", &[&expected]);
+    set_format(&site.db(), SCHEMA + 1);
+    is_refused(&site, "newer format", &[&of_a_newer_format()]);
 }
 
 #[test]
 fn a_newer_format_is_refused_after_a_killed_writer_too() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(2, 0));
-    let (newer, known) = make_newer(&site.db());
-    let expected = format!("{FILE} was written by a newer medfeed (format {newer}, this one knows {known})");
+    set_format(&site.db(), SCHEMA + 1);
+    let expected = of_a_newer_format();
     // While a writer has it open, the file is as a killed writer leaves it.
     let writer = open(&site.db());
     let left = fs::read(site.db()).unwrap();
@@ -93,22 +90,29 @@ fn a_newer_format_is_refused_after_a_killed_writer_too() {
 
 #[test]
 fn older_formats_are_refused_with_what_to_do() {
-    // One file of each format that a release wrote.
-    let files: [(u32, &[u8]); 1] = [(1, include_bytes!("../../fixtures/format-1.redb.gz"))];
-    for (format, gzip) in files {
+    let version = env!("CARGO_PKG_VERSION");
+    for format in 1..SCHEMA {
         let site = Site::new();
-        fs::write(site.db(), gunzip(gzip)).unwrap();
-        let expected = format!("{FILE} was written by an older medfeed (format {format}, this one knows");
-        is_refused(&site, "older format", &[&expected, "medfeed export FOLDER", "import the files with this one"]);
+        site.import("conferences.jsonl", conferences_of_version(2, 0));
+        set_format(&site.db(), format);
+        let expected = format!(
+            "{FILE} has format {format}, of a program before the first release; medfeed {version} reads format {SCHEMA}"
+        );
+        is_refused(&site, "older format", &[&expected, "`medfeed export FOLDER`", "import the files here"]);
 
         // As a backup it is no damaged one.
         let other = Site::new();
         other.import("conferences.jsonl", conferences_of_version(2, 0));
         let backup = site.db();
         let done = other.run(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
-        assert_eq!(done.code, Some(1), "{done:?}");
-        assert!(done.stderr.contains("was written by an older medfeed"), "{done:?}");
+        assert!(done.code == Some(1) && done.stderr.contains(&expected), "{done:?}");
         other.check();
+        // Nor is it replaced by a backup.
+        let source = other.backup("backup.redb");
+        let before = fs::read(site.db()).unwrap();
+        let done = site.run(["restore".as_ref(), source.as_os_str(), "--yes".as_ref()]);
+        assert!(done.code == Some(1) && done.stderr.contains(&expected), "{done:?}");
+        assert!(fs::read(site.db()).unwrap() == before, "the file changed");
     }
 }
 

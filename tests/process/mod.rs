@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what goes wrong in a test is told by a panic")]
 
-mod added_fields;
+pub mod added_fields;
 mod after_publish;
 mod answer_faults;
 mod answer_memory;
@@ -31,7 +31,6 @@ mod exports;
 mod fault_relay;
 mod faults;
 mod first_import;
-mod fixtures;
 mod foreign_files;
 mod full_disks;
 mod health;
@@ -84,7 +83,6 @@ mod races;
 mod readers;
 mod readme;
 mod real_lists;
-mod recorded;
 mod relay;
 mod replica_faults;
 mod replica_files;

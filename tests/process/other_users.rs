@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use super::recorded::Fixture;
+use super::added_fields::OlderFile;
 use super::site::{Done, Site, conferences_of_version};
 
 /// The user and the group `nobody`.
@@ -76,14 +76,11 @@ fn only_its_owner_replaces_a_database() {
     let site = shared_site();
     let done = Done::of(as_nobody(&mut site.command(["key", "create", "--license", "all"])));
     assert_eq!(done.code, Some(0), "others may write to it: {done:?}");
-    let older = Fixture::older();
-    for fixture in &older {
-        share(&fixture.site.db());
-        share(fixture.site.folder());
-    }
+    let older = OlderFile::new().site;
+    share(&older.db());
+    share(older.folder());
     // The restore does not ask first.
-    let cases = [(&site, &["compact"][..]), (&site, &["restore", "backup.redb"])];
-    for (site, command) in cases.into_iter().chain(older.iter().map(|older| (&older.site, &["upgrade"][..]))) {
+    for (site, command) in [(&site, &["compact"][..]), (&site, &["restore", "backup.redb"]), (&older, &["upgrade"])] {
         let before = (fs::read(site.db()).unwrap(), site.files());
         let done = Done::of(as_nobody(&mut site.command(command)));
         assert_eq!(done.code, Some(1), "{command:?}: {done:?}");

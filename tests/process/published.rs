@@ -12,7 +12,7 @@ use medfeed::replicate::follower::LogReader;
 use medfeed::replicate::state::{Manifest, decode_part};
 use medfeed::replicate::{entry, layout};
 use medfeed::store::Follower;
-use medfeed::store::replication::{LoadedDraft, PublishedNote, ReplicaDraft, ReplicaMark, SCHEMA};
+use medfeed::store::replication::{LoadedDraft, PublishedNote, ReplicaDraft, ReplicaMark};
 use serde_json::Value;
 
 use super::client::Client;
@@ -203,7 +203,7 @@ impl Place {
         mark: &ReplicaMark,
         head: Head,
     ) -> LoadedDraft {
-        let mut draft = ReplicaDraft::create_for(file, SCHEMA).unwrap();
+        let mut draft = ReplicaDraft::create_for(file).unwrap();
         for part in parts {
             let object = self.bucket.get(&part.name).unwrap().unwrap_or_else(|| panic!("{} is there", part.name));
             draft.add_part(&decode_part(part, &object.bytes).unwrap()).unwrap();

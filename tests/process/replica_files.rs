@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use medfeed::store::replication::{PublishedNote, ReplicaDraft, ReplicaMark, SCHEMA};
+use medfeed::store::replication::{PublishedNote, ReplicaDraft, ReplicaMark};
 use medfeed::store::{Follower, Writer};
 
 use super::site::{Site, conferences_of_version};
@@ -15,7 +15,7 @@ fn mark_published(database: &Path) {
 /// Loads a replica of the site's database.
 fn make_replica(site: &Site, path: &Path) {
     let origin = Follower::open(&site.db()).unwrap().origin().unwrap();
-    let mut draft = ReplicaDraft::create_for(path, SCHEMA).unwrap();
+    let mut draft = ReplicaDraft::create_for(path).unwrap();
     let digest = origin.dump(1 << 20, &mut |part| {
         draft.add_part(&part).unwrap();
         Ok(())

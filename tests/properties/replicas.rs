@@ -6,7 +6,7 @@ use std::path::Path;
 use medfeed::model::{CommitInfo, DatabaseId};
 use medfeed::store::check::check;
 use medfeed::store::replication::{
-    ApplyError, CommitChanges, OriginView, Pending, ReplicaDraft, ReplicaMark, ReplicaWriter, SCHEMA,
+    ApplyError, CommitChanges, OriginView, Pending, ReplicaDraft, ReplicaMark, ReplicaWriter,
 };
 use medfeed::store::{Edit, Follower, Writer};
 use proptest::collection::vec;
@@ -100,7 +100,7 @@ fn mark(id: DatabaseId, slot: u64, digest: medfeed::model::RowDigest) -> Replica
 
 /// Loads the state of an origin; it takes the place of a replica that is there.
 fn load(origin: &OriginView, path: &Path, part_bytes: usize, replaced: Option<ReplicaWriter>) -> ReplicaWriter {
-    let mut draft = ReplicaDraft::create_for(path, SCHEMA).unwrap();
+    let mut draft = ReplicaDraft::create_for(path).unwrap();
     let digest = origin.dump(part_bytes, &mut |part| {
         draft.add_part(&part).unwrap();
         Ok(())

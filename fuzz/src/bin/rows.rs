@@ -13,7 +13,7 @@ use medfeed::model::{
 use medfeed::query::{export, feed, list, reference};
 use medfeed::store::check::check;
 use medfeed::store::read::cache::new_cache;
-use medfeed::store::replication::{ReplicaDraft, ReplicaMark, SCHEMA};
+use medfeed::store::replication::{ReplicaDraft, ReplicaMark};
 use medfeed::store::{Follower, Snapshot, StoreError, Writer};
 use medfeed::view::View;
 use medfeed_fuzz::database::Database;
@@ -64,7 +64,7 @@ impl Files {
         let _ = fs::remove_file(&path);
         let digest = rows.digest();
         let mark = ReplicaMark { url: "file:///none".to_owned(), id: self.id, slot: 1, hash: [0; 32], digest };
-        let mut draft = ReplicaDraft::create_for(&path, SCHEMA).expect("a draft");
+        let mut draft = ReplicaDraft::create_for(&path).expect("a draft");
         if let Err(error) = draft.add_part(&rows.changes()) {
             assert!(!error.to_string().is_empty(), "an error has a message");
             return;

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use super::error::FollowError;
-use super::load::{EndRule, LoadedState, StateLoader, check_format, commits_of, mark_at, position_of};
+use super::load::{EndRule, LoadedState, StateLoader, commits_of, mark_at, position_of};
 use super::log::{EndCheck, LogPosition, LogReader, WholeState};
 use crate::replicate::entry::LogEntry;
 use crate::replicate::layout;
@@ -33,6 +33,10 @@ pub struct Audit {
 pub fn audit(log: &LogReader, path: &Path) -> Result<Audit, FollowError> {
     let mut states = log.state_slots()?;
     states.reverse();
+    // Replaying begins after an upgrade to this format.
+    let is_older = |slot| matches!(log.manifest(slot), Err(FollowError::OlderSchema { .. }));
+    let older = states.iter().take_while(|slot| is_older(**slot)).count();
+    states.drain(..older.min(states.len().saturating_sub(1)));
     let Some(oldest) = states.first().copied() else { return Err(FollowError::Nothing(log.url())) };
     let load = StateLoader { log, path, id: None, until: None, end: EndRule::Confirmed, keep_going: &|| true };
     let missing = |name: String| FollowError::object(name, "it is missing");
@@ -65,7 +69,6 @@ pub fn audit(log: &LogReader, path: &Path) -> Result<Audit, FollowError> {
             Some(state) => loaded = load.load(state)?,
             None => {
                 let name = layout::log(slot);
-                check_format(&entry, loaded.schema)?;
                 let mark = mark_at(log.url(), position, entry.header.digest);
                 let applied = loaded.draft.apply(&commits_of(&entry), &mark);
                 applied.map_err(|error| FollowError::of_apply(error, &name))?;

@@ -8,6 +8,8 @@ use crate::replicate::layout;
 use crate::store::StoreError;
 use crate::store::replication::ApplyError;
 
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// An error of a replica. The message says what to do.
 #[allow(missing_docs, reason = "the messages explain variants and fields")]
 #[derive(Debug, thiserror::Error)]
@@ -28,12 +30,14 @@ pub enum FollowError {
     )]
     OtherDatabase { expected: DatabaseId, found: DatabaseId },
     #[error(
-        "the origin runs another version of medfeed (format {found}, here {known}); use the origin's version here too"
+        "the bucket has format {found}, made by a newer medfeed; medfeed {VERSION} reads format {known}; use the origin's \
+         version here too"
     )]
     Schema { found: u32, known: u32 },
     #[error(
-        "the origin runs an older version of medfeed (format {found}, here {known}); upgrade it first: `medfeed \
-         upgrade` there, then `medfeed publish`. Until then its replicas need the older version"
+        "the bucket has format {found}, of an older medfeed; medfeed {VERSION} reads format {known}; bring its origin to \
+         this version first (docs/upgrading.md), then run `medfeed publish` there. Until then its replicas need the older \
+         version"
     )]
     OlderSchema { found: u32, known: u32 },
     #[error(

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use super::error::FollowError;
-use super::log::{EndCheck, LogPosition, LogReader, WholeState};
+use super::log::{EndCheck, LogPosition, LogReader, WholeState, check_schema};
 use crate::model::{DatabaseId, Head, Timestamp};
 use crate::replicate::entry::LogEntry;
 use crate::replicate::layout;
-use crate::store::replication::{ApplyError, CommitChanges, LoadedDraft, ReplicaDraft, ReplicaMark, SCHEMA};
+use crate::store::replication::{ApplyError, CommitChanges, LoadedDraft, ReplicaDraft, ReplicaMark};
 
 /// The settings of a load.
 #[derive(Clone, Copy)]
@@ -54,7 +54,6 @@ pub struct LoadedState {
     /// Its position in the log.
     pub mark: ReplicaMark,
     pub head: Head,
-    pub schema: u32,
     /// Why it may not be the newest state, with [`EndRule::Partial`].
     pub doubt: Option<String>,
 }
@@ -79,18 +78,6 @@ pub(super) fn mark_at(url: String, position: LogPosition, digest: crate::model::
 
 pub(super) fn commits_of(entry: &LogEntry) -> Vec<CommitChanges<'_>> {
     entry.header.commits.iter().copied().zip(entry.changes.iter().map(AsRef::as_ref)).collect()
-}
-
-/// Fails unless an entry has this format. A new format begins with a whole state.
-pub(super) fn check_format(entry: &LogEntry, schema: u32) -> Result<(), FollowError> {
-    let found = entry.header.schema;
-    match found == schema {
-        true => Ok(()),
-        false => Err(FollowError::object(
-            layout::log(entry.header.slot),
-            format!("its changes are of format {found}, not {schema}"),
-        )),
-    }
 }
 
 impl StateLoader<'_> {
@@ -220,11 +207,8 @@ impl StateLoader<'_> {
 
     /// Loads a state without the entries after it.
     pub(super) fn load(&self, state: WholeState) -> Result<LoadedState, FollowError> {
-        // A replica serves the rows, so they need today's format. The rows of a backup are upgraded later.
-        if self.end == EndRule::Follow && state.schema != SCHEMA {
-            return Err(FollowError::OlderSchema { found: state.schema, known: SCHEMA });
-        }
-        let mut draft = ReplicaDraft::create_for(self.path, state.schema)?;
+        check_schema(state.schema)?;
+        let mut draft = ReplicaDraft::create_for(self.path)?;
         self.log.parts(&state.parts, &mut |part, changes| {
             if !(self.keep_going)() {
                 return Err(FollowError::Stopped);
@@ -233,7 +217,7 @@ impl StateLoader<'_> {
         })?;
         let mark = mark_at(self.log.url(), state.position, state.digest);
         let draft = draft.finish(&mark, state.head).map_err(of_load(&layout::state(state.position.slot)))?;
-        Ok(LoadedState { draft, mark, head: state.head, schema: state.schema, doubt: None })
+        Ok(LoadedState { draft, mark, head: state.head, doubt: None })
     }
 
     fn catch_up(&self, loaded: &mut LoadedState, at_least: u64) -> Result<StopReason, FollowError> {
@@ -256,7 +240,6 @@ impl StateLoader<'_> {
             if let Some(state) = WholeState::of_entry(&entry.header, entry.hash) {
                 return Ok(StopReason::State(state));
             }
-            check_format(&entry, loaded.schema)?;
             let mut commits = commits_of(&entry);
             let in_time = |at: Timestamp| self.until.is_none_or(|until| at <= until);
             commits.truncate(entry.header.commits.iter().take_while(|commit| in_time(commit.time)).count());

@@ -11,7 +11,7 @@ use crate::replicate::frame::Hash;
 use crate::replicate::layout;
 use crate::replicate::report::Heartbeat;
 use crate::replicate::state::{Manifest, PartRef, decode_part};
-use crate::store::replication::{OLDEST, SCHEMA};
+use crate::store::replication::SCHEMA;
 
 const FETCHERS: usize = 4;
 
@@ -48,8 +48,13 @@ impl LogPosition {
     }
 }
 
-fn check_schema(found: u32) -> Result<(), FollowError> {
-    if (OLDEST..=SCHEMA).contains(&found) { Ok(()) } else { Err(FollowError::Schema { found, known: SCHEMA }) }
+/// Fails unless an object has the format of this program.
+pub(super) fn check_schema(found: u32) -> Result<(), FollowError> {
+    match found.cmp(&SCHEMA) {
+        Ordering::Less => Err(FollowError::OlderSchema { found, known: SCHEMA }),
+        Ordering::Equal => Ok(()),
+        Ordering::Greater => Err(FollowError::Schema { found, known: SCHEMA }),
+    }
 }
 
 /// The end of the log, as seen from a position whose next slot is empty.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::error::FollowError;
-use super::load::{EndRule, LoadedState, StateLoader, check_format, commits_of, mark_at, position_of};
+use super::load::{EndRule, LoadedState, StateLoader, commits_of, mark_at, position_of};
 use super::log::{EndCheck, LogPosition, LogReader, WholeState};
 use super::status::ReplicaStatus;
 use crate::bucket::BucketError;
@@ -14,7 +14,7 @@ use crate::model::time::{now, since_boot};
 use crate::replicate::entry::LogEntry;
 use crate::replicate::layout;
 use crate::replicate::report::{Heartbeat, ReplicaReport};
-use crate::store::replication::{OldReplicaFile, ReplicaMark, ReplicaWriter, SCHEMA, read_replica};
+use crate::store::replication::{OldReplicaFile, ReplicaMark, ReplicaWriter, read_replica};
 use crate::store::{StoreError, panics};
 
 /// After this time without the bucket, the path to the newest state is verified again: slots may have been deleted and
@@ -89,9 +89,7 @@ impl Replica {
         let OpenedReplica { writer, is_followed, mark, head } = loop {
             let older = match open(path) {
                 Err(StoreError::NotFound { .. }) => None,
-                Err(StoreError::OlderSchema { .. } | StoreError::OlderFields { .. }) => {
-                    Some(OldReplicaFile::open(path)?)
-                }
+                Err(StoreError::OlderFields { .. }) => Some(OldReplicaFile::open(path)?),
                 opened => break opened?,
             };
             let id = older.as_ref().map(|older| older.id);
@@ -498,7 +496,6 @@ impl Replica {
         if let Some(state) = WholeState::of_entry(&entry.header, entry.hash) {
             return self.load_in_place(&|load| load.from_state(state.clone(), position.slot), keep_going);
         }
-        check_format(entry, SCHEMA)?;
         let mark = mark_at(self.log.url(), position, entry.header.digest);
         let writer = open_writer(&mut self.writer, &self.path)?;
         let name = layout::log(position.slot);

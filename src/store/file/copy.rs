@@ -45,19 +45,6 @@ pub(in crate::store) fn copy_tables(from: &ReadTransaction, to: &WriteTransactio
     tables::for_each_table(&mut TableCopier { from, to, local: LocalRows::Copy })
 }
 
-pub(in crate::store) fn copy_table<K, V>(
-    from: &ReadTransaction,
-    to: &WriteTransaction,
-    definition: TableDefinition<'static, K, V>,
-) -> Result<(), StoreError>
-where
-    K: Key + StoredType + 'static,
-    V: Value + StoredType + 'static,
-    for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
-{
-    TableCopier { from, to, local: LocalRows::Copy }.table(definition)
-}
-
 pub(in crate::store) fn check_file(path: &Path) -> Result<(), StoreError> {
     let mut writer = Writer::open_draft(path)?;
     let report = check(&mut writer)?;

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use redb::backends::FileBackend;
 use redb::{ReadOnlyDatabase, ReadTransaction, ReadableDatabase, StorageBackend};
 
-use crate::model::{DatabaseId, Head};
 use crate::store::StoreError;
 use crate::store::file::metadata::FileIdentity;
 use crate::store::file::open::{RETRY_EVERY, open_and_repair, version_of};
@@ -34,15 +33,6 @@ pub(in crate::store) fn lock_as_writer(path: &Path) -> Result<Option<FileBackend
 
 /// A callback that runs after each copied or rendered record.
 pub(in crate::store) type OnRecord<'a> = &'a mut dyn FnMut() -> Result<(), StoreError>;
-
-/// The origin of a replica, as stored in a file of any version.
-#[derive(Clone, Debug)]
-pub(in crate::store) struct ReplicaOrigin {
-    pub url: String,
-    pub id: DatabaseId,
-    /// The last commit in the replica.
-    pub head: Head,
-}
 
 pub(in crate::store) struct OldFile {
     path: PathBuf,

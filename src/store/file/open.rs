@@ -304,7 +304,7 @@ fn create_draft(path: &Path) -> Result<Draft, StoreError> {
     Ok(draft)
 }
 
-pub(in crate::store) fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
+fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
     tables::for_each_table(&mut TableCreator(transaction))
 }
 

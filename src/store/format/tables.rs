@@ -43,8 +43,9 @@ use redb::{Key, TableDefinition, Value};
 use crate::model::{Dataset, LicenseId, ReferenceKind};
 use crate::store::StoreError;
 
-/// The version of this format. It changes if the meaning of rows changes, but not for added fields.
-pub const SCHEMA: u32 = 3;
+/// The version of this format. It changes if the meaning of rows changes, but not for added fields. No release wrote
+/// formats before this one.
+pub const SCHEMA: u32 = 4;
 
 /// The log seq of a tombstone. No commit has seq 0.
 pub const TOMBSTONE: u64 = 0;

@@ -30,7 +30,7 @@ pub fn known_fields() -> &'static str {
 pub struct Version {
     /// The number of the format.
     pub schema: u32,
-    /// The fields, if the format stores them.
+    /// The fields; `None` in formats before the first release.
     pub fields: Option<Vec<u8>>,
 }
 
@@ -81,25 +81,20 @@ impl Version {
 
     /// Fails unless this program writes the same version.
     pub(in crate::store) fn check(&self, path: &Path) -> Result<(), StoreError> {
-        self.check_known(path)?;
+        self.check_format(path)?;
         match self.field_difference() {
-            _ if self.schema < SCHEMA => {
-                Err(StoreError::OlderSchema { path: path.to_owned(), found: self.schema, known: SCHEMA })
-            }
             FieldDifference::Added(missing) => Err(StoreError::OlderFields { path: path.to_owned(), missing }),
             _ => Ok(()),
         }
     }
 
-    /// Fails if a newer program wrote the file.
-    pub(in crate::store) fn check_known(&self, path: &Path) -> Result<(), StoreError> {
-        match (self.schema.cmp(&SCHEMA), self.field_difference()) {
-            (Ordering::Greater, _) => {
-                Err(StoreError::NewerSchema { path: path.to_owned(), found: self.schema, known: SCHEMA })
-            }
-            (Ordering::Equal, FieldDifference::Unknown(unknown)) => {
-                Err(StoreError::NewerFields { path: path.to_owned(), unknown })
-            }
+    /// Fails unless this program reads the file, or upgrades it.
+    pub(in crate::store) fn check_format(&self, path: &Path) -> Result<(), StoreError> {
+        let (path, found, known) = (path.to_owned(), self.schema, SCHEMA);
+        match (found.cmp(&known), self.field_difference()) {
+            (Ordering::Less, _) => Err(StoreError::OlderSchema { path, found, known }),
+            (Ordering::Greater, _) => Err(StoreError::NewerSchema { path, found, known }),
+            (Ordering::Equal, FieldDifference::Unknown(unknown)) => Err(StoreError::NewerFields { path, unknown }),
             _ => Ok(()),
         }
     }

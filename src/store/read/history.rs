@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use redb::ReadableTable;
 
-use crate::model::{Dataset, Id, RecordFields, Timestamp};
+use crate::model::{Dataset, Head, Id, RecordFields, Timestamp};
 use crate::store::StoreError;
 use crate::store::format::codec::{StoredCommit, unseal_commit};
 use crate::store::format::feed::FeedEntry;
 use crate::store::format::rows::read_id;
 use crate::store::format::tables;
-use crate::store::read::snapshot::Snapshot;
+use crate::store::read::snapshot::{CommitPoint, Snapshot};
 
 /// A commit in the history: its first and last seq, its time, the user and the description.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +32,28 @@ impl CommitEntry {
     pub fn is_restore(&self) -> bool {
         self.what.starts_with(RESTORED)
     }
+}
+
+/// The last commit at or before a time, if it is after `base` and `base` is a commit of this history.
+pub(in crate::store) fn last_point_after(
+    commits: &impl ReadableTable<u64, &'static [u8]>,
+    base: Head,
+    until: Timestamp,
+) -> Result<Option<CommitPoint>, StoreError> {
+    let mut last = None;
+    for row in commits.range(base.seq..)?.rev() {
+        let (seq, row) = row?;
+        let seq = seq.value();
+        let StoredCommit { time, lineage, .. } = unseal_commit(seq, row.value())?;
+        let point = CommitPoint { seq, time, lineage };
+        if point.head() == base {
+            return Ok(last);
+        }
+        if point.time <= until && last.is_none() {
+            last = Some(point);
+        }
+    }
+    Ok(None)
 }
 
 impl Snapshot {

@@ -501,6 +501,13 @@ pub(in crate::store) fn last_commit(
     }
 }
 
+/// The last commit, or the point before all commits.
+pub(in crate::store) fn last_point(
+    commits: &impl ReadableTable<u64, &'static [u8]>,
+) -> Result<CommitPoint, StoreError> {
+    Ok(last_commit(commits)?.map_or(CommitPoint::EMPTY, |(point, _)| point))
+}
+
 fn dataset_states(row: &StoredCommit) -> PerDataset<DatasetTotals> {
     PerDataset::of(|dataset| DatasetTotals { records: row.records[dataset], last_change_at: row.changed_at[dataset] })
 }

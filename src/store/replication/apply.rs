@@ -9,18 +9,17 @@ use redb::{Key, TableDefinition, Value};
 
 use crate::store::StoreError;
 use crate::store::format::changes::{ChangeDecoder, EncodedChange, MalformedChange};
-use crate::store::format::tables::{self, META_SCHEMA, StoredType, TableVisitor};
+use crate::store::format::tables::{self, META_SCHEMA, SCHEMA, StoredType, TableVisitor, visit_table};
 use crate::store::format::version::known_fields;
 use crate::store::replication::error::ApplyError;
-use crate::store::upgrade::visit_table;
 use crate::store::write_tx::{TableWriter, WriteTx};
 
-/// Applies changes to rows of a format, in order. After an error, the transaction must be aborted.
-pub(super) fn apply(tx: &WriteTx, schema: u32, changes: &[u8]) -> Result<(), ApplyError> {
-    let mut action = ChangeApplier { tx, schema, changes: ChangeDecoder::new(changes).peekable() };
+/// Applies changes to rows, in order. After an error, the transaction must be aborted.
+pub(super) fn apply(tx: &WriteTx, changes: &[u8]) -> Result<(), ApplyError> {
+    let mut action = ChangeApplier { tx, changes: ChangeDecoder::new(changes).peekable() };
     while let Some(next) = action.changes.peek() {
         let table = next.as_ref().map_err(malformed)?.table();
-        if !visit_table(schema, table, &mut action)? {
+        if !visit_table(table, &mut action)? {
             return Err(ApplyError::Malformed(format!("there is no table {table}")));
         }
     }
@@ -34,7 +33,6 @@ fn malformed(error: &MalformedChange) -> ApplyError {
 /// Applies the next changes of one table.
 struct ChangeApplier<'p, 'c> {
     tx: &'p WriteTx,
-    schema: u32,
     changes: Peekable<ChangeDecoder<'c>>,
 }
 
@@ -51,13 +49,13 @@ impl TableVisitor for ChangeApplier<'_, '_> {
         let Some(Ok(first)) = self.changes.peek() else { return Ok(()) };
         let table = first.table();
         while let Some(change) = self.changes.next_if(|next| next.as_ref().is_ok_and(|next| next.table() == table)) {
-            apply_one(self.schema, &mut rows, change.map_err(|error| malformed(&error))?)?;
+            apply_one(&mut rows, change.map_err(|error| malformed(&error))?)?;
         }
         Ok(())
     }
 }
 
-fn apply_one<K, V>(schema: u32, rows: &mut TableWriter<'_, K, V>, change: EncodedChange<'_>) -> Result<(), ApplyError>
+fn apply_one<K, V>(rows: &mut TableWriter<'_, K, V>, change: EncodedChange<'_>) -> Result<(), ApplyError>
 where
     K: Key + StoredType + 'static,
     V: Value + StoredType + 'static,
@@ -65,7 +63,7 @@ where
 {
     match change {
         EncodedChange::Put { table, key, value } => {
-            let (key, value) = row::<K, V>(schema, table, key, value)?;
+            let (key, value) = row::<K, V>(table, key, value)?;
             rows.insert(key, value)?;
         }
         EncodedChange::Remove { table, key } => {
@@ -85,7 +83,7 @@ where
             let Some((first, _)) = run_rows.clone().next() else { return Ok(()) };
             let mut run = rows.run_after(Bound::Excluded(key_of::<K>(table, first)?))?;
             for (key, value) in run_rows {
-                let (key, value) = row::<K, V>(schema, table, key, value)?;
+                let (key, value) = row::<K, V>(table, key, value)?;
                 run.push(key, value).map_err(out_of_order)?;
             }
             run.close()?;
@@ -95,7 +93,6 @@ where
 }
 
 fn row<'a, K: Key + StoredType, V: Value + StoredType>(
-    schema: u32,
     table: u8,
     key: &'a [u8],
     value: &'a [u8],
@@ -104,15 +101,15 @@ fn row<'a, K: Key + StoredType, V: Value + StoredType>(
     if !V::fits(value) {
         return Err(ApplyError::Malformed(format!("an invalid value for table {table}")));
     }
-    if tables::is_format(table, key) && !is_expected_version(schema, key, value) {
+    if tables::is_format(table, key) && !is_expected_version(key, value) {
         return Err(ApplyError::OtherVersion);
     }
     Ok((fitting, V::from_bytes(value)))
 }
 
 /// Whether a row of `meta` contains the expected version.
-fn is_expected_version(schema: u32, key: &[u8], value: &[u8]) -> bool {
-    if key == META_SCHEMA.as_bytes() { value == schema.to_le_bytes() } else { value == known_fields().as_bytes() }
+fn is_expected_version(key: &[u8], value: &[u8]) -> bool {
+    if key == META_SCHEMA.as_bytes() { value == SCHEMA.to_le_bytes() } else { value == known_fields().as_bytes() }
 }
 
 fn key_of<K: Key + StoredType>(table: u8, key: &[u8]) -> Result<K::SelfType<'_>, ApplyError> {
@@ -137,13 +134,9 @@ fn out_of_order(error: StoreError) -> ApplyError {
 
 struct TableMaker<'p>(&'p WriteTx);
 
-/// Creates all tables that every file of a format has.
-pub(super) fn make_tables(tx: &WriteTx, schema: u32) -> Result<(), StoreError> {
-    let mut code = 0;
-    while visit_table(schema, code, &mut TableMaker(tx))? {
-        code += 1;
-    }
-    Ok(())
+/// Creates all tables that every file has.
+pub(super) fn make_tables(tx: &WriteTx) -> Result<(), StoreError> {
+    tables::for_each_table(&mut TableMaker(tx))
 }
 
 impl TableVisitor for TableMaker<'_> {

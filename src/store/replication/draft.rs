@@ -14,15 +14,15 @@ use crate::store::file::older::OldFile;
 use crate::store::file::open::{Writer, create_writer, new_draft};
 use crate::store::file::replace::{BackupReport, copy_owner, write_backup};
 use crate::store::format::publish::database_id;
-use crate::store::format::replica::ReplicaMark;
-use crate::store::format::tables::{self, META, META_SECRET, SCHEMA};
+use crate::store::format::replica::{ReplicaMark, find_mark};
+use crate::store::format::tables::{self, META, META_SECRET};
 use crate::store::format::version::Version;
 use crate::store::panics::guard;
-use crate::store::read::snapshot::CommitPoint;
+use crate::store::read::history::last_point_after;
+use crate::store::read::snapshot::{CommitPoint, last_point};
 use crate::store::replication::apply::{apply, make_tables};
 use crate::store::replication::error::ApplyError;
 use crate::store::replication::replica::{CommitChanges, ReplicaWriter, put_mark};
-use crate::store::upgrade::{find_replica, last_point, last_point_after, upgrade_copy};
 use crate::store::write_tx::WriteTx;
 use crate::store::write_tx::recorder::Recorder;
 
@@ -33,8 +33,6 @@ pub struct ReplicaDraft {
     writer: Writer,
     draft: Draft,
     target: PathBuf,
-    /// The format of the rows.
-    schema: u32,
 }
 
 impl std::fmt::Debug for ReplicaDraft {
@@ -44,49 +42,48 @@ impl std::fmt::Debug for ReplicaDraft {
 }
 
 impl ReplicaDraft {
-    /// Begins a load of rows of format `schema`, in the folder of the replica's file. Follows links.
-    pub fn create_for(path: &Path, schema: u32) -> Result<ReplicaDraft, StoreError> {
+    /// Begins a load in the folder of the replica's file. Follows links.
+    pub fn create_for(path: &Path) -> Result<ReplicaDraft, StoreError> {
         let target = resolve(path);
         draft::sweep(&target);
         let draft = new_draft(&target)?;
         let writer = create_writer(draft.path())?;
         let mut tx = WriteTx::new(writer.begin_raw()?);
-        make_tables(&tx, schema)?;
+        make_tables(&tx)?;
         tx.set_recorder(Some(Recorder::digest_only(Default::default())));
-        Ok(ReplicaDraft { tx, writer, draft, target, schema })
+        Ok(ReplicaDraft { tx, writer, draft, target })
     }
 
     /// Applies the next part of a state. After an error, the draft must be dropped.
     pub fn add_part(&mut self, part: &[u8]) -> Result<(), ApplyError> {
-        apply(&self.tx, self.schema, part)
+        apply(&self.tx, part)
     }
 
     /// Ends the load. Fails unless the rows match the mark's digest, and `head` is the last commit.
     pub fn finish(self, mark: &ReplicaMark, head: Head) -> Result<LoadedDraft, ApplyError> {
-        let ReplicaDraft { mut tx, writer, draft, target, schema } = self;
+        let ReplicaDraft { mut tx, writer, draft, target } = self;
         let digest = tx.set_recorder(None).map(|recorder| recorder.digest()).unwrap_or_default();
         if digest != mark.digest {
             return Err(ApplyError::Digest(head.seq));
         }
-        let found = last_point(schema, &*tx.open(tables::COMMITS)?)?.head();
+        let found = last_point(&*tx.open(tables::COMMITS)?)?.head();
         if found != head {
             return Err(ApplyError::Base { expected: head.seq, found: found.seq });
         }
-        if !is_database(&tx, schema, mark.id)? {
+        if !is_database(&tx, mark.id)? {
             return Err(ApplyError::Malformed(format!("the rows are not those of database {}", mark.id)));
         }
         put_mark(&tx, mark)?;
         tx.commit()?;
-        Ok(LoadedDraft { replica: ReplicaWriter::of_format(writer, schema), draft, target, schema })
+        Ok(LoadedDraft { replica: ReplicaWriter::of(writer), draft, target })
     }
 }
 
-/// Whether the rows are a database of this format and id.
-fn is_database(tx: &WriteTx, schema: u32, id: DatabaseId) -> Result<bool, StoreError> {
+/// Whether the rows are a database of this version and id.
+fn is_database(tx: &WriteTx, id: DatabaseId) -> Result<bool, StoreError> {
     let meta = tx.open(META)?;
-    let version = Version::read(&*meta)?;
-    let is_sound = version.is_some_and(|version| version.schema == schema && (schema < SCHEMA || version.is_current()));
-    Ok(is_sound && meta.get(META_SECRET)?.is_some() && database_id(&*meta)? == Some(id))
+    let is_current = Version::read(&*meta)?.is_some_and(|version| version.is_current());
+    Ok(is_current && meta.get(META_SECRET)?.is_some() && database_id(&*meta)? == Some(id))
 }
 
 /// A loaded replica without a name.
@@ -95,7 +92,6 @@ pub struct LoadedDraft {
     replica: ReplicaWriter,
     draft: Draft,
     target: PathBuf,
-    schema: u32,
 }
 
 impl LoadedDraft {
@@ -112,23 +108,17 @@ impl LoadedDraft {
     /// The last commit at or before a time, if it is after `base` and `base` is a commit of this history.
     pub fn commit_after(&self, base: Head, until: Timestamp) -> Result<Option<CommitPoint>, StoreError> {
         let commits = self.replica.writer().begin_read()?.open_table(tables::COMMITS)?;
-        last_point_after(self.schema, &commits, base, until)
+        last_point_after(&commits, base, until)
     }
 
-    /// Writes a checked backup of the loaded state, in the format of this program.
+    /// Writes a checked backup of the loaded state.
     pub fn write_backup(&self, target: &Path) -> Result<BackupReport, StoreError> {
-        let state = self.replica.writer().begin_read()?;
-        if self.schema == SCHEMA {
-            return write_backup(self.draft.path(), &state, target);
-        }
-        let version = Version { schema: self.schema, fields: None };
-        let upgraded = upgrade_copy(&state, &version, &self.target, &mut || Ok(()))?;
-        write_backup(self.draft.path(), &Writer::open_draft(upgraded.path())?.begin_read()?, target)
+        write_backup(self.draft.path(), &self.replica.writer().begin_read()?, target)
     }
 
     /// Replaces the file of an older replica in one step.
     pub fn replace_older(self, old: OldReplicaFile) -> Result<ReplicaWriter, StoreError> {
-        let LoadedDraft { replica, draft, target, .. } = self;
+        let LoadedDraft { replica, draft, target } = self;
         let io_error = |source| StoreError::Io { path: target.clone(), source };
         refuse_other_names(&target)?;
         copy_owner(&target, &draft)?;
@@ -140,7 +130,7 @@ impl LoadedDraft {
 
     /// Gives the replica its name in one step. `replaced` has this name now, and stays locked until then.
     pub fn persist(self, replaced: Option<ReplicaWriter>) -> Result<ReplicaWriter, StoreError> {
-        let LoadedDraft { replica, draft, target, .. } = self;
+        let LoadedDraft { replica, draft, target } = self;
         let io_error = |source: io::Error| match source.kind() {
             io::ErrorKind::AlreadyExists => StoreError::Replaced { path: target.clone() },
             _ => StoreError::Io { path: target.clone(), source },
@@ -162,7 +152,7 @@ impl LoadedDraft {
     }
 }
 
-/// The locked file of a replica of an older version. Its data must be loaded again.
+/// The locked file of a replica whose rows lack fields of this program. Its data must be loaded again.
 #[derive(Debug)]
 pub struct OldReplicaFile {
     file: OldFile,
@@ -178,9 +168,10 @@ impl OldReplicaFile {
         let path = resolve(path);
         guard(|| {
             let file = OldFile::lock(&path, Duration::ZERO)?;
-            let found = find_replica(file.version(), &file.begin_read()?)?;
-            let found = found.ok_or_else(|| StoreError::NotAReplica { path: path.clone() })?;
-            Ok(OldReplicaFile { file, id: found.id, head: found.head })
+            let rows = file.begin_read()?;
+            let mark = find_mark(&rows)?.ok_or_else(|| StoreError::NotAReplica { path: path.clone() })?;
+            let head = last_point(&rows.open_table(tables::COMMITS)?)?.head();
+            Ok(OldReplicaFile { file, id: mark.id, head })
         })
     }
 }

@@ -12,13 +12,12 @@ use crate::store::file::publish::{put_seq_jump, store_digest};
 use crate::store::format::codec::seal;
 use crate::store::format::publish::StoredDigest;
 use crate::store::format::replica::ReplicaMark;
-use crate::store::format::tables::{self, SCHEMA};
+use crate::store::format::tables;
 use crate::store::panics::guard;
 use crate::store::read::history::{CommitEntry, entry_of};
-use crate::store::read::snapshot::CommitPoint;
+use crate::store::read::snapshot::{CommitPoint, last_point};
 use crate::store::replication::apply::apply;
 use crate::store::replication::error::ApplyError;
-use crate::store::upgrade::last_point;
 use crate::store::write_tx::WriteTx;
 use crate::store::write_tx::recorder::Recorder;
 
@@ -45,8 +44,6 @@ pub struct SeqJump {
 #[derive(Debug)]
 pub struct ReplicaWriter {
     writer: Writer,
-    /// The format of the rows. It is older only in a state that is loaded for a backup.
-    schema: u32,
 }
 
 impl ReplicaWriter {
@@ -58,11 +55,7 @@ impl ReplicaWriter {
     }
 
     pub(super) fn of(writer: Writer) -> ReplicaWriter {
-        ReplicaWriter::of_format(writer, SCHEMA)
-    }
-
-    pub(super) fn of_format(writer: Writer, schema: u32) -> ReplicaWriter {
-        ReplicaWriter { writer, schema }
+        ReplicaWriter { writer }
     }
 
     pub(super) fn writer(&self) -> &Writer {
@@ -81,7 +74,7 @@ impl ReplicaWriter {
 
     /// The last commit.
     pub fn head(&self) -> Result<CommitPoint, StoreError> {
-        guard(|| last_point(self.schema, &self.writer.begin_read()?.open_table(tables::COMMITS)?))
+        guard(|| last_point(&self.writer.begin_read()?.open_table(tables::COMMITS)?))
     }
 
     /// Applies commits and stores the mark, in one transaction. `mark.digest` is the digest after the last commit.
@@ -105,7 +98,7 @@ impl ReplicaWriter {
         for (commit, changes) in commits {
             self.expect_head(&tx, commit.base)?;
             tx.set_recorder(Some(Recorder::digest_only(digest)));
-            apply(&tx, self.schema, changes)?;
+            apply(&tx, changes)?;
             digest = tx.set_recorder(None).map_or(digest, |recorder| recorder.digest());
             if digest != commit.digest {
                 return Err(ApplyError::Digest(commit.last_seq));
@@ -123,7 +116,7 @@ impl ReplicaWriter {
 
     /// Fails unless `expected` is the last commit.
     fn expect_head(&self, tx: &WriteTx, expected: Head) -> Result<(), ApplyError> {
-        let found = last_point(self.schema, &*tx.open(tables::COMMITS)?)?.head();
+        let found = last_point(&*tx.open(tables::COMMITS)?)?.head();
         if found == expected { Ok(()) } else { Err(ApplyError::Base { expected: expected.seq, found: found.seq }) }
     }
 

@@ -89,7 +89,7 @@ impl TestOrigin {
     }
 
     fn draft(&self) -> LoadedDraft {
-        let mut draft = ReplicaDraft::create_for(&self.at("replica.redb"), SCHEMA).unwrap();
+        let mut draft = ReplicaDraft::create_for(&self.at("replica.redb")).unwrap();
         let view = self.view();
         let digest = view.dump(100, &mut |part| {
             draft.add_part(&part).unwrap();
@@ -432,7 +432,7 @@ fn invalid_changes_are_rejected() {
         (with(12, b"", b""), "there is no table 12"),
         (with(0, b"publish", b""), "a local row"),
         (over_local_rows.finish(), "a range that may contain a local row"),
-        (with(0, b"schema", &4_u32.to_le_bytes()), OTHER),
+        (with(0, b"schema", &(SCHEMA + 1).to_le_bytes()), OTHER),
         (with(0, b"fields", b"conferences.x\n"), OTHER),
         (with(0, &[0xff], b""), "an invalid key for table 0"),
         (with(6, &[0; 9], &[0; 23]), "an invalid value for table 6"),
@@ -480,7 +480,7 @@ fn an_incomplete_load_gets_no_name() {
     let mut duplicated = parts.clone();
     duplicated.push(parts[0].clone());
     let load = |parts: &[Vec<u8>], mark: &ReplicaMark, head: Head| {
-        let mut draft = ReplicaDraft::create_for(&origin.at("replica.redb"), SCHEMA)?;
+        let mut draft = ReplicaDraft::create_for(&origin.at("replica.redb"))?;
         parts.iter().try_for_each(|part| draft.add_part(part))?;
         draft.finish(mark, head)
     };

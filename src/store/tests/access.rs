@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use super::moments::old_file;
+use super::moments::make_older;
 use super::{Sample, batch, conference, conferences, everything, id, in_country, snapshot};
 use crate::model::key::KeyStatus;
 use crate::model::{DatabaseId, Dataset, KeyRecord, Timestamp};
@@ -309,7 +309,7 @@ fn a_restore_replaces_nothing_that_another_publisher_took_over() {
     type Case = (&'static str, fn(&Path));
     let files: [Case; 4] = [
         ("of this format", |_| {}),
-        ("of an older format", old_file),
+        ("of an older release", make_older),
         ("damaged", |path| fs::write(path, "garbage").unwrap()),
         ("missing", |path| fs::remove_file(path).unwrap()),
     ];

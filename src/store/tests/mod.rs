@@ -9,7 +9,7 @@
 
 mod access;
 mod damages;
-mod moments;
+pub(in crate::store) mod moments;
 mod notes;
 mod reading;
 

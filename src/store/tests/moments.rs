@@ -1,7 +1,6 @@
 //! Files that are replaced at a certain moment: the second checks after a lock and after a commit.
 
 use std::fs::{self, File};
-use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +11,8 @@ use super::{Sample, conference, everything, snapshot};
 use crate::disk::{DiskEvent, observe};
 use crate::store::file::replace::compact;
 use crate::store::file::writer_note::WriterNote;
+use crate::store::format::tables::{META, META_FIELDS, SCHEMA};
+use crate::store::format::version::known_fields;
 use crate::store::restore::Restoration;
 use crate::store::upgrade::replace::upgrade;
 use crate::store::{StoreError, Writer};
@@ -114,24 +115,25 @@ fn a_compaction_does_not_replace_a_file_that_came_meanwhile() {
     assert_eq!(licenses(&path), ["all", "newer"]);
 }
 
-/// Writes a database of an older format.
-pub(super) fn old_file(path: &Path) {
-    let packed = File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/format-2.redb.gz")).unwrap();
-    let mut bytes = Vec::new();
-    flate2::read::GzDecoder::new(packed).read_to_end(&mut bytes).unwrap();
-    fs::write(path, bytes).unwrap();
+/// Makes a database one of an older program, whose conferences had no venue.
+pub(in crate::store) fn make_older(path: &Path) {
+    let writer = Writer::open_any(path, Duration::ZERO).unwrap();
+    let tx = writer.begin_raw().unwrap();
+    let fields = known_fields().replacen("conferences.venue\n", "", 1);
+    tx.open_table(META).unwrap().insert(META_FIELDS, fields.as_bytes()).unwrap();
+    tx.commit().unwrap();
 }
 
 #[test]
 fn an_upgrade_does_not_replace_a_file_that_came_meanwhile() {
     let (sample, newer) = two();
     let path = sample.path();
-    old_file(&path);
+    make_older(&path);
     let writes = |event: &DiskEvent<'_>| matches!(event, DiskEvent::Write { .. });
     let done = at_moment(writes, moving(&newer, &path), || upgrade(&path, Duration::ZERO, &mut || Ok(())));
     is_replaced(done, &path);
     assert_eq!(licenses(&path), ["all", "newer"]);
-    assert!(!sample.at("medfeed.redb.format-2").exists());
+    assert!(!sample.at(&format!("medfeed.redb.format-{SCHEMA}")).exists());
 }
 
 /// A waiting writer opens the new file as soon as it has the name.
@@ -151,7 +153,7 @@ fn the_next_writer_keeps_its_note_when_the_file_is_replaced() {
         let sample = Sample::new();
         let (path, backup) = (sample.path(), sample.copy_to("backup.redb"));
         if is_old {
-            old_file(&path);
+            make_older(&path);
         }
         let next = Arc::new(Mutex::new(None));
         let (of, opened) = (path.clone(), Arc::clone(&next));
@@ -172,7 +174,7 @@ fn a_restore_does_not_replace_a_file_that_came_meanwhile() {
         let (sample, newer) = two();
         let (path, backup) = (sample.path(), sample.copy_to("backup.redb"));
         if is_old {
-            old_file(&path);
+            make_older(&path);
         }
         if !is_there {
             fs::remove_file(&path).unwrap();

@@ -88,13 +88,13 @@ fn a_file_is_refused_by_its_format_first_and_then_by_its_fields() {
         (SCHEMA, Some(older.as_str()), r#"lacks ["conferences.venue"]"#),
         (SCHEMA, Some(moved.as_str()), "lacks []"),
         (SCHEMA, Some(newer.as_str()), r#"has ["conferences.mascot"]"#),
-        (SCHEMA - 1, None, "older format 2 of 3"),
-        (SCHEMA - 1, Some(all), "older format 2 of 3"),
-        // Fields of an older format are of no interest: its rows are converted.
-        (SCHEMA - 1, Some(newer.as_str()), "older format 2 of 3"),
-        (SCHEMA + 1, Some(all), "newer format 4 of 3"),
-        (SCHEMA + 1, Some(older.as_str()), "newer format 4 of 3"),
-        (SCHEMA + 1, Some(newer.as_str()), "newer format 4 of 3"),
+        (SCHEMA - 1, None, "older format 3 of 4"),
+        (SCHEMA - 1, Some(all), "older format 3 of 4"),
+        // Fields of another format are of no interest.
+        (SCHEMA - 1, Some(newer.as_str()), "older format 3 of 4"),
+        (SCHEMA + 1, Some(all), "newer format 5 of 4"),
+        (SCHEMA + 1, Some(older.as_str()), "newer format 5 of 4"),
+        (SCHEMA + 1, Some(newer.as_str()), "newer format 5 of 4"),
     ];
     for (schema, fields, expected) in cases {
         let version = Version { schema, fields: fields.map(|fields| fields.as_bytes().to_vec()) };

@@ -8,19 +8,21 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{count_records, fields_added, find_replica, upgrade_copy};
+use super::upgrade_copy;
 use crate::disk;
 use crate::model::PerDataset;
 use crate::store::StoreError;
 use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{refuse_other_names, resolve};
-use crate::store::file::older::{OldFile, ReplicaOrigin};
+use crate::store::file::older::OldFile;
 use crate::store::file::open::{open_and_repair, version_of};
 use crate::store::file::replace::{copy_owner, refuse_other_owner};
 use crate::store::file::writer_note::WriterNote;
-use crate::store::format::tables::SCHEMA;
-use crate::store::format::version::Version;
+use crate::store::format::replica::find_mark;
+use crate::store::format::tables::{COMMITS, SCHEMA};
+use crate::store::format::version::{FieldDifference, Version};
 use crate::store::panics::guard;
+use crate::store::read::snapshot::last_commit;
 use redb::{ReadTransaction, ReadableDatabase};
 
 /// The maximum number of names tried for the old file.
@@ -64,20 +66,16 @@ fn plan_of(path: &Path, version: &Version, from: &ReadTransaction) -> Result<Opt
     if version.is_current() {
         return Ok(None);
     }
-    version.check_known(path)?;
-    if version.schema < super::OLDEST {
-        return Err(StoreError::OlderSchema { path: path.to_owned(), found: version.schema, known: SCHEMA });
+    version.check_format(path)?;
+    if let Some(mark) = find_mark(from)? {
+        return Err(StoreError::OlderReplica { path: path.to_owned(), url: mark.url });
     }
-    if let Some(ReplicaOrigin { url, .. }) = find_replica(version, from)? {
-        return Err(StoreError::OlderReplica { path: path.to_owned(), url });
-    }
-    Ok(Some(UpgradePlan {
-        from: version.schema,
-        to: SCHEMA,
-        records: count_records(version, from)?,
-        fields: fields_added(version),
-        bytes: size(path)?,
-    }))
+    let fields = match version.field_difference() {
+        FieldDifference::Added(added) => added,
+        FieldDifference::None | FieldDifference::Unknown(_) => Vec::new(),
+    };
+    let records = last_commit(&from.open_table(COMMITS)?)?.map(|(_, commit)| commit.records).unwrap_or_default();
+    Ok(Some(UpgradePlan { from: version.schema, to: SCHEMA, records, fields, bytes: size(path)? }))
 }
 
 /// Upgrades a file. Calls `each` after each record. `None` if the file needs no upgrade.
@@ -112,7 +110,7 @@ pub fn upgrade(
     })
 }
 
-/// Finds a name for the old file: `medfeed.redb.format-2`, or with a number if an earlier upgrade left that file. A
+/// Finds a name for the old file: `medfeed.redb.format-4`, or with a number if an earlier upgrade left that file. A
 /// killed upgrade may have linked the file to this name already.
 fn find_free_name(path: &Path, schema: u32) -> Result<PathBuf, StoreError> {
     let name = |number: u32| {

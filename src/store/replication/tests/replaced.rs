@@ -1,8 +1,7 @@
 //! Files that are replaced before something is written into them, or put in their place.
 
-use std::io::Read;
-
 use super::*;
+use crate::store::tests::moments::make_older;
 
 /// Puts another database in the place of a file, as `mv` does.
 fn replace(origin: &TestOrigin, path: &Path) {
@@ -51,10 +50,8 @@ fn a_loaded_replica_replaces_the_file_that_was_opened_and_no_other() {
                 let old = ReplicaWriter::of(Writer::open_any(&path, Duration::ZERO).unwrap());
                 return Box::new(|draft| draft.persist(Some(old)));
             }
-            let packed = include_bytes!("../../../../fixtures/format-2-replica.redb.gz");
-            let mut bytes = Vec::new();
-            flate2::read::GzDecoder::new(&packed[..]).read_to_end(&mut bytes).unwrap();
-            std::fs::write(&path, bytes).unwrap();
+            drop(origin.replica());
+            make_older(&path);
             let old = OldReplicaFile::open(&path).unwrap();
             Box::new(|draft| draft.replace_older(old))
         };
