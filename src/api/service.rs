@@ -182,7 +182,7 @@ impl Service {
     /// The response to a CORS preflight.
     pub fn preflight(&self, exchange: &Exchange) -> Response {
         let window = self.window(exchange);
-        self.report(exchange, Response::preflight(&exchange.request_id, window.as_ref()))
+        self.report(exchange, Response::preflight(&exchange.request, &exchange.request_id, window.as_ref()))
     }
 
     /// The response for an unknown path outside `/v1`, instead of a problem: a redirect if a page has moved, or an HTML
