@@ -337,7 +337,7 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<Ex
                 Some(AdminSetup { listener: admin, hosts: args.admin_host })
             }
         };
-        let _recording = usage.start()?;
+        let _recording = usage.start(&watcher)?;
         #[cfg(feature = "bucket")]
         let (upstream, _following) = replica.map(|replica| replica.start(&usage, &watcher)).transpose()?.unzip();
         #[cfg(not(feature = "bucket"))]

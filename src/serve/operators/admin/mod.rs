@@ -1,7 +1,7 @@
 //! The listener for operators and monitoring: a page, `/metrics`, `/livez`, `/readyz`.
 //!
 //! In reading order: `monitored` is the trait of a monitored program. For servers, `server` implements readiness,
-//! `traffic` parses the server's own metrics, `page` renders the page. This file handles the requests.
+//! `traffic` counts responses, `page` renders the page. This file handles the requests.
 
 pub mod lag;
 pub(crate) mod monitored;
