@@ -18,6 +18,9 @@ use crate::store::{Snapshot, StoreError};
 use crate::token::{Sealer, SyncToken};
 use crate::view::View;
 
+/// The longest wait, in seconds. Proxies and load balancers close connections that are silent for 60 seconds.
+const MAX_WAIT_S: u16 = 45;
+
 /// The parameters of a request for changes, with the sync token opened.
 #[derive(Debug)]
 pub(super) struct FeedQuery {
@@ -134,7 +137,7 @@ pub(super) fn changes(
     let mut representation = Representation::page(page, &view, gzip)?;
     // A first token, and a new token after a change of the scope, are sent at once.
     let is_news = !rows.entries.is_empty() || matches!(start, FeedStart::Now) || sent.is_some_and(|sent| sent != next);
-    representation.wait = (*wait > 0 && !is_news).then(|| Duration::from_secs((*wait).into()));
+    representation.wait = (*wait > 0 && !is_news).then(|| Duration::from_secs(MAX_WAIT_S.min(*wait).into()));
     if let FeedStart::After(position) = *start {
         let next = rows.next_seq.map(|seq| view.commit_of(seq)).transpose()?;
         let (witness, behind_since) = (view.witness()?, next.map(|commit| commit.time));

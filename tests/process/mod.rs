@@ -44,6 +44,7 @@ mod fixtures;
 mod foreign_files;
 mod full_disks;
 mod giving_way;
+mod half_closed;
 mod health;
 mod hostile_workbooks;
 mod https;

@@ -59,6 +59,7 @@ pub async fn run(monitored: Arc<dyn Monitored>, setup: AdminSetup) {
                 let connection = http1::Builder::new()
                     .timer(TokioTimer::new())
                     .header_read_timeout(HEADER_TIMEOUT)
+                    .half_close(true)
                     .serve_connection(TokioIo::new(stream), service);
                 tokio::spawn(async move {
                     if let Err(error) = connection.await {
