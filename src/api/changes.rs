@@ -18,6 +18,9 @@ use crate::store::{Snapshot, StoreError};
 use crate::token::{Sealer, SyncToken};
 use crate::view::View;
 
+/// The longest wait, in seconds. Proxies and load balancers close connections that are silent for 60 seconds.
+const MAX_WAIT_S: u16 = 45;
+
 /// The parameters of a request for changes, with the sync token opened.
 #[derive(Debug)]
 pub(super) struct FeedQuery {
@@ -130,26 +133,17 @@ pub(super) fn changes(
         Some(text) if *sent == Some(next) => Cow::from(text),
         _ => Cow::from(Sealer::new(caller.snapshot.secret()).seal_sync_token(&next)),
     };
-    page.end_changes(rows.has_more, &token);
+    page.end_changes(rows.next_seq.is_some(), &token);
     let mut representation = Representation::page(page, &view, gzip)?;
     // A first token, and a new token after a change of the scope, are sent at once.
     let is_news = !rows.entries.is_empty() || matches!(start, FeedStart::Now) || sent.is_some_and(|sent| sent != next);
-    representation.wait = (*wait > 0 && !is_news).then(|| Duration::from_secs((*wait).into()));
+    representation.wait = (*wait > 0 && !is_news).then(|| Duration::from_secs(MAX_WAIT_S.min(*wait).into()));
     if let FeedStart::After(position) = *start {
-        representation.feed = Some(FeedUse { dataset, position, behind_s: behind_s(&view, position)? });
+        let next = rows.next_seq.map(|seq| view.commit_of(seq)).transpose()?;
+        let (witness, behind_since) = (view.witness()?, next.map(|commit| commit.time));
+        representation.feed = Some(FeedUse { dataset, position, witness, behind_since });
     }
     Ok(representation)
-}
-
-/// The seconds from a position to the feed's newest entry.
-pub(crate) fn behind_s(view: &View<'_>, position: u64) -> Result<u64, StoreError> {
-    let (newest_seq, newest_at) = view.newest()?;
-    if position >= newest_seq {
-        return Ok(0);
-    }
-    // The token of a request with `updated_since` may be before the first commit.
-    let at = view.commit_of(position.max(1))?.time;
-    Ok(u64::try_from(newest_at.unix_s() - at.unix_s()).unwrap_or(0))
 }
 
 fn open_token(caller: &Caller, dataset: Dataset, text: &str) -> Result<SyncToken, Problem> {

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
+    ACCESS_CONTROL_REQUEST_METHOD, HeaderName, ORIGIN, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method};
 use url::Url;
@@ -13,12 +14,16 @@ use url::Url;
 use super::request::Request;
 use crate::contract::codes::ALLOWED_METHODS;
 
-/// The allowed request headers, in addition to those that always are.
+/// The allowed request headers, in addition to those that always are, for a preflight that names none.
 const REQUEST_HEADERS: &str = "Authorization, X-API-Key, If-None-Match, Range, If-Range";
+/// The longest list of header names that a preflight may ask for, in bytes.
+const MAX_ASKED_BYTES: usize = 1024;
 /// The response headers that applications may read, in addition to those that they always may.
 const ANSWER_HEADERS: &str = "Accept-Ranges, Content-Disposition, Content-Encoding, Content-Range, ETag, \
                               RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Repr-Digest, Retry-After, \
                               WWW-Authenticate, X-Record-Count, X-Records-Digest, X-Request-Id, X-Sync-Token";
+/// The request headers on which the response to a preflight depends.
+const PREFLIGHT_VARY: &str = "Origin, Access-Control-Request-Method, Access-Control-Request-Headers";
 /// The time for which browsers may cache a preflight, in seconds. They accept at most two hours.
 const MAX_AGE_S: &str = "7200";
 
@@ -74,11 +79,15 @@ impl Cors {
             && self.allowed(request).is_some()
     }
 
-    pub(super) fn preflight_headers() -> HeaderMap {
+    /// The headers of the response to a preflight. The server ignores headers that it does not know, such as those of
+    /// tracing, so all are allowed.
+    pub(super) fn preflight_headers(request: &Request) -> HeaderMap {
+        let allowed = asked_headers(&request.headers).unwrap_or(HeaderValue::from_static(REQUEST_HEADERS));
         HeaderMap::from_iter([
             (ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(ALLOWED_METHODS)),
-            (ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(REQUEST_HEADERS)),
+            (ACCESS_CONTROL_ALLOW_HEADERS, allowed),
             (ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(MAX_AGE_S)),
+            (VARY, HeaderValue::from_static(PREFLIGHT_VARY)),
         ])
     }
 
@@ -86,7 +95,7 @@ impl Cors {
         if self.origins.is_empty() {
             return;
         }
-        if !self.origins.contains(&Origin::Any) {
+        if !self.origins.contains(&Origin::Any) && !headers.contains_key(ACCESS_CONTROL_ALLOW_METHODS) {
             // Caches must not use a response for another origin.
             headers.append(VARY, HeaderValue::from_static("Origin"));
         }
@@ -95,6 +104,16 @@ impl Cors {
             headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(ANSWER_HEADERS));
         }
     }
+}
+
+/// The header names that a preflight asks for; `None` if there are none, too many, or one that is no name.
+fn asked_headers(headers: &HeaderMap) -> Option<HeaderValue> {
+    let values = headers.get_all(ACCESS_CONTROL_REQUEST_HEADERS).iter().map(|value| value.to_str().ok());
+    let asked = values.collect::<Option<Vec<_>>>()?.join(",");
+    let names: Vec<&str> = asked.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+    let are_names = names.iter().all(|name| HeaderName::from_bytes(name.as_bytes()).is_ok());
+    let list = names.join(", ");
+    (are_names && !list.is_empty() && list.len() <= MAX_ASKED_BYTES).then(|| HeaderValue::try_from(list).ok())?
 }
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ pub struct Exchange {
     pub(super) request_id: String,
     pub(super) window: RateHeaders,
     pub(super) key: Option<UsableKey>,
+    /// The seq of its license's scope, once the key is checked.
+    pub(super) scope_seq: u64,
     pub(super) pattern: &'static str,
     /// The time of its arrival or of its last wake-up, from which its duration counts.
     pub(super) since: Instant,
@@ -49,6 +51,7 @@ impl Exchange {
             request_id: new_request_id(),
             window: RateHeaders::OfAddress,
             key: None,
+            scope_seq: 0,
             pattern: "(none)",
             since: request.at,
             has_polled_for_key: false,
@@ -84,7 +87,17 @@ impl Exchange {
         Some(self.since + Duration::from_secs(left_s))
     }
 
-    /// Resets the exchange after a wait, at a time on both clocks. Unless `is_over`, it may wait again.
+    /// Resets the exchange, so that its key and license are checked again. It is not counted again.
+    pub fn recheck(&mut self) {
+        self.wake(Instant::now(), self.wall_now(), !self.may_wait);
+    }
+
+    /// The present time on the wall clock.
+    pub(super) fn wall_now(&self) -> Timestamp {
+        self.request.wall.plus_s(i64::try_from(self.since.elapsed().as_secs()).unwrap_or(0))
+    }
+
+    /// Resets the exchange after a wait for changes, at a time on both clocks. Unless `is_over`, it may wait again.
     pub fn wake(&mut self, at: Instant, wall: Timestamp, is_over: bool) {
         (self.since, self.request.wall, self.may_wait) = (at, wall, !is_over);
         (self.window, self.key, self.has_polled_for_key) = (RateHeaders::OfAddress, None, true);

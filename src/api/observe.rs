@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::Method;
 
-use crate::model::{Dataset, KeyRecord};
+use crate::model::{Dataset, KeyRecord, Timestamp, Witness};
 
 use super::problem::Code;
 
@@ -36,8 +36,10 @@ pub struct FeedUse {
     pub dataset: Dataset,
     /// The position in the sync token.
     pub position: u64,
-    /// The seconds from that position to the newest entry of the feed; 0 if nothing is new.
-    pub behind_s: u64,
+    /// The state of the feed at the time of the answer.
+    pub witness: Witness,
+    /// The time of the oldest entry that the caller has not fetched; `None` if it has all of that state.
+    pub behind_since: Option<Timestamp>,
 }
 
 /// The reason why the server closed a connection.

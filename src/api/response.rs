@@ -138,10 +138,10 @@ impl Response {
         Response { headers, ..response }
     }
 
-    pub(super) fn preflight(request_id: &str, window: Option<&Window>) -> Response {
+    pub(super) fn preflight(request: &Request, request_id: &str, window: Option<&Window>) -> Response {
         let mut headers = common_headers(request_id, window);
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        headers.extend(Cors::preflight_headers());
+        headers.extend(Cors::preflight_headers(request));
         Response { headers, ..Response::empty(StatusCode::NO_CONTENT) }
     }
 

@@ -165,6 +165,16 @@ impl Service {
         caller.is_some_and(|caller| caller.has_witness(interest.dataset, &interest.witness))
     }
 
+    /// Whether a request that waited would still be admitted, and with the same scope. It does not read the disk.
+    pub fn is_still_admitted(&self, exchange: &Exchange) -> bool {
+        let Some(UsableKey { hash, record }) = &exchange.key else { return true };
+        let newest = self.source.newest();
+        let is_usable = record.status_after(exchange.wall_now(), newest.commit().time).is_usable();
+        let is_same_key = newest.find_key(hash).is_some_and(|found| found == record);
+        let caller = self.caller(record).filter(|_| is_usable && is_same_key && self.source.unservable().is_none());
+        caller.is_some_and(|caller| caller.license.scope_seq == exchange.scope_seq)
+    }
+
     /// Finishes a response, and reports it to the observer.
     pub fn finish(&self, exchange: &Exchange, answer: AnswerResult) -> Response {
         let Exchange { request, request_id, .. } = exchange;
@@ -182,7 +192,7 @@ impl Service {
     /// The response to a CORS preflight.
     pub fn preflight(&self, exchange: &Exchange) -> Response {
         let window = self.window(exchange);
-        self.report(exchange, Response::preflight(&exchange.request_id, window.as_ref()))
+        self.report(exchange, Response::preflight(&exchange.request, &exchange.request_id, window.as_ref()))
     }
 
     /// The response for an unknown path outside `/v1`, instead of a problem: a redirect if a page has moved, or an HTML
@@ -370,6 +380,7 @@ impl Service {
         let UsableKey { record, .. } = &*exchange.key.insert(key);
         auth::check_address(request, record)?;
         let caller = caller.ok_or_else(Problem::not_set_up)?;
+        exchange.scope_seq = caller.license.scope_seq;
         let limit = caller.license.rate_limit;
         let counted = if exchange.is_counted {
             Ok(self.rate.key_window(&record.id, limit, exchange.since))

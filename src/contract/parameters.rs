@@ -241,8 +241,8 @@ parameters! {
              together with `since`";
         limit: u16, "ChangesLimit", ParameterForm::Whole(1, 1000), WhenAbsent::Default("500"), "Entries per page";
         wait: u16, "WaitSeconds", ParameterForm::Whole(0, 60), WhenAbsent::Default("0"),
-            "Seconds that the answer may wait for an entry. It counts as one request. An extension: clients need not \
-             use it";
+            "Seconds that the answer may wait for an entry. It comes after 45 seconds at the latest, because proxies close \
+             connections that are silent for longer. It counts as one request. An extension: clients need not use it";
         resync: Option<Resync>, "Resync", ParameterForm::Choice(&["diff"]), WhenAbsent::Optional,
             "With `diff`, a token from before a change of the license continues: records that entered, changed or \
              left since then come as entries and tombstones, and the next token belongs to the present license. \

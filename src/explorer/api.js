@@ -1,5 +1,6 @@
 // Requests as any caller makes them, and the curl lines that say the same.
 import {useEffect, useState} from './preact.js';
+import {hasKey, withoutKeys} from './model/question.js';
 import {useSession} from './session.js';
 
 const root = new URL('.', location.href.split('#')[0]).href;
@@ -7,8 +8,12 @@ const root = new URL('.', location.href.split('#')[0]).href;
 /** A text percent-encoded for a URL, the marks too that encodeURIComponent leaves. */
 const encode = text => encodeURIComponent(text).replace(/[!'()*]/g, mark => '%' + mark.charCodeAt().toString(16).toUpperCase());
 
-/** A query as text, without empty values. */
-export const query = params => Object.entries(params ?? {}).filter(([, value]) => value !== '' && value != null)
+// Positions are random text. They may hold the letters with which keys begin, but hardly at the start.
+const isKey = (name, value) => ['cursor', 'since'].includes(name) ? /^mfk_/i.test(value) : hasKey(value);
+
+/** A query as text, without empty values and without keys: it becomes part of an address. */
+export const query = params => Object.entries(params ?? {}).filter(([, value]) => value != null)
+	.map(([name, value]) => [name, isKey(name, value) ? withoutKeys(value) : value]).filter(([, value]) => value !== '')
 	.map(([name, value]) => `${encode(name)}=${encode(value)}`).join('&');
 
 /** The absolute URL of a path under /v1. */

@@ -1,6 +1,7 @@
 // The page: who looks, at what, and the frame around it.
 import {html, render, useEffect, useMemo, useState} from './preact.js';
 import {Copies} from './copies.js';
+import {hasKey, withoutKeys} from './model/question.js';
 import {link, Title} from './parts.js';
 import {Session, dropKey, keepKey, keptKey} from './session.js';
 import {Changes} from './views/changes.js';
@@ -15,6 +16,13 @@ const isDataset = name => ['conferences', 'journals'].includes(name);
 /** The view that the fragment names: {path: [...], params: {...}}. */
 function route() {
 	const [path, query] = location.hash.replace(/^#\/?/, '').split(/\?(.*)/s);
+	const given = [...new URLSearchParams(query ?? '')], isKey = ([name, value]) => name !== 'cursor' && hasKey(value);
+	// Somebody pasted a key into the address. A cursor is random text.
+	if (given.some(isKey)) {
+		const kept = given.map(pair => isKey(pair) ? [pair[0], withoutKeys(pair[1])] : pair);
+		history.replaceState(null, '', `#/${path}?${new URLSearchParams(kept)}`);
+		return route();
+	}
 	return {path: path.split('/').filter(Boolean), params: Object.fromEntries(new URLSearchParams(query ?? ''))};
 }
 

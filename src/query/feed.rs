@@ -20,8 +20,8 @@ const TOMBSTONE_BYTES: usize = 80;
 pub struct FeedRows {
     /// Records and tombstones, oldest change first.
     pub entries: Vec<FeedEntry>,
-    /// Whether more entries follow.
-    pub has_more: bool,
+    /// The seq of the first entry that follows; `None` at the end of the feed.
+    pub next_seq: Option<u64>,
 }
 
 /// The start of a feed page.
@@ -49,15 +49,15 @@ impl FeedStart {
 /// Returns up to `limit` entries after a seq, oldest change first.
 pub fn feed(view: &View<'_>, after: u64, limit: usize) -> Result<FeedRows, StoreError> {
     let mut entries = Vec::with_capacity(limit.min(EXPECTED_ENTRIES));
-    let mut has_more = false;
+    let mut next_seq = None;
     for entry in view.feed_after(after)? {
         if entries.len() == limit {
-            has_more = true;
+            next_seq = Some(entry.seq);
             break;
         }
         entries.push(entry);
     }
-    Ok(FeedRows { entries, has_more })
+    Ok(FeedRows { entries, next_seq })
 }
 
 /// Returns the JSON of a feed page.
@@ -89,7 +89,7 @@ pub fn page(view: &View<'_>, rows: &FeedRows) -> Result<JsonPage, StoreError> {
 pub fn token_after(view: &View<'_>, rows: &FeedRows) -> Result<SyncToken, StoreError> {
     let witness = view.witness()?;
     let last = rows.entries.last().map(|entry| entry.seq);
-    Ok(token(view, last.filter(|_| rows.has_more).unwrap_or(witness.seq), witness))
+    Ok(token(view, last.filter(|_| rows.next_seq.is_some()).unwrap_or(witness.seq), witness))
 }
 
 /// Returns the JSON of a tombstone (the contract, "Tombstone").

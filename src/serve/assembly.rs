@@ -95,7 +95,8 @@ impl StopSignals {
 pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let _watching = setup.watcher.start()?;
     log_start(&setup)?;
-    let metrics = Arc::new(Metrics::new(setup.lost_lines, setup.usage.clone(), setup.upstream.clone()));
+    let (usage, upstream, tls) = (setup.usage.clone(), setup.upstream.clone(), setup.tls.clone());
+    let metrics = Arc::new(Metrics::new(setup.lost_lines, usage, upstream, tls));
     let watcher = Arc::clone(&setup.watcher);
     let source: Arc<dyn SnapshotSource> = match &setup.upstream {
         None => watcher,

@@ -105,6 +105,7 @@ fn a_link_puts_no_command_into_the_line() {
             Some("conferences?therapy_area=%27%3Btouch%20pwned%3B%27"),
         ),
         ("#/conferences?year=';touch pwned;'&year=2026", Some("conferences")),
+        ("#/conferences?q=heart mfk_0123456789&country=MFK_a", Some("conferences?q=heart")),
     ];
     for (fragment, target) in cases {
         browser.view("#/journals");
@@ -118,7 +119,20 @@ fn a_link_puts_no_command_into_the_line() {
         let target = target.replace('(', "%28").replace(')', "%29");
         let line = line_of(&browser, &format!("v1/{target}'"));
         assert_eq!(shell.target(&line, "mfk_mine", &root), target, "{fragment}");
+        let address = browser.js("return location.href", &[]).as_str().unwrap().to_lowercase();
+        assert!(!address.contains("mfk_"), "{address}");
     }
+
+    // A key in the search box.
+    browser.view("#/conferences");
+    browser.fill("//input[@id='words']", "brain mfk_0123456789abcdef");
+    browser.wait_for("//p[contains(., 'looks like an API key')]");
+    let target = "conferences?q=brain";
+    assert_eq!(shell.target(&line_of(&browser, target), "mfk_mine", &root), target);
+    browser.wait_for_js("the address has the word", "return location.href.includes('q=brain')");
+    let seen = browser
+        .js("return location.href + JSON.stringify(history.state) + document.querySelector('.curl').textContent", &[]);
+    assert!(!seen.to_string().contains("mfk_"), "{seen}");
 
     // A token that someone was given.
     browser.view("#/developers/conferences");

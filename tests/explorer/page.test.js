@@ -60,6 +60,9 @@ test('a target encodes each part, and leaves out what is empty', () => {
 	assert.equal(api.target('conferences', {a: '', b: null, c: undefined, d: 0, e: false, f: 'x'}), ROOT + 'conferences?d=0&e=false&f=x');
 	for (const params of [undefined, null, {}, {q: ''}]) assert.equal(api.target('journals', params), ROOT + 'journals');
 	assert.equal(api.query({"it's": '&', 'a=b': '='}), 'it%27s=%26&a%3Db=%3D');
+	// A key is in no address, whatever box it was typed into. A position may hold its letters.
+	for (const [params, expected] of [[{q: 'mfk_a'}, ''], [{q: 'a mfk_b', limit: 5}, 'q=a&limit=5'], [{country: 'MFK_a'}, ''], [{since: 'mfk_a', limit: 1}, 'limit=1'],
+		[{since: 'xmfk_a'}, 'since=xmfk_a'], [{cursor: 'x-mfk_a'}, 'cursor=x-mfk_a'], [{q: ' a '}, 'q=%20a%20']]) assert.equal(api.query(params), expected);
 });
 
 test('a link leads to the question that it names', () => {
@@ -134,6 +137,7 @@ test("a list's request has the filters of one value, and 100 characters at most"
 	const none = {q: '', year: '', country: '', therapy_area: ''};
 	for (const [words, facets, expected] of [
 		['', {}, {}], [' a ', {}, {}], ['ab', {}, {q: 'ab'}], [' 癌 ', {}, {}], ['', {country: ['Spain'], year: ['2027']}, {country: 'Spain', year: '2027'}], ['', {country: ['Spain', 'Japan'], area: ['Urology']}, {therapy_area: 'Urology'}],
+		['mfk_abc', {}, {}], ['heart mfk_abc', {}, {q: 'heart'}], [' xMFK_abcx a', {}, {}],
 		['🧬'.repeat(101), {region: ['Europe']}, {q: '🧬'.repeat(100)}], [`${'x'.repeat(99)}🧬y`, {country: []}, {q: `${'x'.repeat(99)}🧬`}],
 	]) assert.deepEqual(requestOf({words, facets}), {...none, ...expected}, words);
 });

@@ -5,28 +5,29 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 use rustls_pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{
     ClientConfig, ClientConnection, ProtocolVersion, RootCertStore, StreamOwned, SupportedProtocolVersion, crypto,
     version,
 };
 
-use super::client::{Answer, connect, is_closed, read_answer};
+use super::client::{Answer, Client, connect, is_closed, read_answer};
+use super::monitoring::{scrape, serve_watched};
 use super::site::{SOON, Server, Site, wait_until};
 
 /// Who signs the test's certificates.
-struct Authority(CertifiedIssuer<'static, KeyPair>);
+pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 /// A certificate and its key.
-struct Pair {
+pub struct Pair {
     der: CertificateDer<'static>,
     certificate: String,
     key: String,
 }
 
 impl Authority {
-    fn new() -> Authority {
+    pub fn new() -> Authority {
         Authority(CertifiedIssuer::self_signed(Authority::params("root"), KeyPair::generate().unwrap()).unwrap())
     }
 
@@ -44,15 +45,21 @@ impl Authority {
     }
 
     /// A certificate for the loopback address.
-    fn pair(&self) -> Pair {
+    pub fn pair(&self) -> Pair {
+        self.pair_for_years(1975, 4096)
+    }
+
+    /// The same, valid between the beginnings of two years.
+    fn pair_for_years(&self, from: i32, until: i32) -> Pair {
         let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+        let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+        (params.not_before, params.not_after) = (date_time_ymd(from, 1, 1), date_time_ymd(until, 1, 1));
         let certificate = params.signed_by(&key, &self.0).unwrap();
         Pair { der: certificate.der().clone(), certificate: certificate.pem(), key: key.serialize_pem() }
     }
 
     /// A caller that trusts this authority alone and speaks one version.
-    fn caller(&self, version: &'static SupportedProtocolVersion) -> Arc<ClientConfig> {
+    pub fn caller(&self, version: &'static SupportedProtocolVersion) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
         roots.add(self.0.der().clone()).unwrap();
         let builder = ClientConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()));
@@ -61,9 +68,9 @@ impl Authority {
     }
 }
 
-type TlsConnection = StreamOwned<ClientConnection, TcpStream>;
+pub type TlsConnection = StreamOwned<ClientConnection, TcpStream>;
 
-fn shake_hands(address: SocketAddr, caller: &Arc<ClientConfig>) -> io::Result<TlsConnection> {
+pub fn shake_hands(address: SocketAddr, caller: &Arc<ClientConfig>) -> io::Result<TlsConnection> {
     let mut stream = connect(address)?;
     let name = ServerName::try_from("127.0.0.1").unwrap();
     let mut connection = ClientConnection::new(Arc::clone(caller), name).map_err(io::Error::other)?;
@@ -81,7 +88,7 @@ fn get(connection: TlsConnection, target: &str) -> Answer {
 }
 
 /// A site with something to serve and the files `cert.pem` and `key.pem`.
-fn site_with(pair: &Pair) -> Site {
+pub fn site_with(pair: &Pair) -> Site {
     let site = Site::new();
     site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
     write(&site, pair);
@@ -283,6 +290,36 @@ fn a_broken_pair_leaves_the_old_one_in_use() {
     server.process.signal("HUP");
     wait_until("a sound pair after broken ones", SOON, || shows(&server, &caller, &last).then_some(()));
     server.stop();
+}
+
+#[test]
+fn a_certificate_that_ends_and_a_reload_that_fails_are_seen() {
+    let authority = Authority::new();
+    // The years, the piece of a warning, and the end in seconds since 1970.
+    let cases = [
+        ((1975, 2040), "", 2_208_988_800.0),
+        ((1975, 2001), "expired at 2001-01-01T00:00:00Z; callers will reject it", 978_307_200.0),
+        ((2090, 2100), "valid only from 2090-01-01T00:00:00Z on", 4_102_444_800.0),
+    ];
+    for ((from, until), warning, end) in cases {
+        let site = site_with(&authority.pair_for_years(from, until));
+        let (server, mut admin) = serve_watched(&site, &FILES.split(' ').collect::<Vec<_>>());
+        let names = ["tls_certificate_expires_timestamp_seconds", "tls_reload_failed"];
+        let seen = |admin: &mut Client| names.map(|name| scrape(admin)[&format!("medfeed_{name}")]);
+        assert_eq!(seen(&mut admin), [end, 0.0], "{from}");
+        let warnings = || server.logged().lines().filter(|line| line.contains("WARN")).count();
+        assert_eq!(warnings(), usize::from(!warning.is_empty()), "{}", server.logged());
+        assert!(server.logged().contains(warning), "{warning}: {}", server.logged());
+        // The old pair stays in use, and the figures say so until a good one comes.
+        site.write("cert.pem", "");
+        server.process.signal("HUP");
+        wait_until("a failure", SOON, || (seen(&mut admin) == [end, 1.0]).then_some(()));
+        write(&site, &authority.pair_for_years(1975, 2050));
+        server.process.signal("HUP");
+        wait_until("the new pair", SOON, || (seen(&mut admin) == [2_524_608_000.0, 0.0]).then_some(()));
+        assert_eq!(warnings(), usize::from(!warning.is_empty()), "{}", server.logged());
+        server.stop();
+    }
 }
 
 #[test]

@@ -525,3 +525,40 @@ fn connections_take_no_file_that_the_database_needs() {
     let log = start("--max-connections 40").stop_and_read();
     assert!(!log.contains("open files"), "{log}");
 }
+
+#[test]
+fn who_waited_for_an_export_is_checked_again() {
+    let site = Site::new();
+    site.import("conferences.jsonl", large_conferences());
+    let keys = ["one", "two", "late"].map(|name| {
+        site.license(name, "--dataset conferences");
+        site.key(name, &[])
+    });
+    let server = site.serve_with("--max-exports 1");
+    let send = |key: &str, target: &str| {
+        let mut stream = BufReader::new(connect(server.address).unwrap());
+        stream.get_mut().write_all(server.client(key).request(target).as_bytes()).unwrap();
+        stream
+    };
+    // Exports of other keys hold the permit.
+    let [export, csv] = ["/v1/exports/conferences", "/v1/exports/conferences?format=csv"];
+    let mut others: Vec<_> = keys[..2].iter().flat_map(|(_, key)| [send(key, export), send(key, csv)]).collect();
+    let (id, key) = &keys[2];
+    let mut late = send(key, export);
+    let mut later = send(key, csv);
+    site.json(["key", "revoke", id]);
+    for stream in [&late, &later] {
+        stream.get_ref().set_nonblocking(true).unwrap();
+        let peeked = stream.get_ref().peek(&mut [0]);
+        stream.get_ref().set_nonblocking(false).unwrap();
+        assert!(peeked.is_err(), "it waits for its permit until the key is revoked");
+    }
+    for stream in [&mut late, &mut later] {
+        let answer = read_answer(stream, false).unwrap();
+        assert_eq!((answer.status, answer.problem().as_str()), (401, "revoked_api_key"));
+    }
+    for stream in &mut others {
+        assert_eq!(read_answer(stream, false).unwrap().status, 200);
+    }
+    server.stop();
+}

@@ -13,10 +13,10 @@ pub const MANUALS: [(&str, usize); 10] = [
     ("docs/copies.md", 1500),
     ("docs/import.md", 1500),
     ("docs/licenses.md", 1500),
-    ("docs/operate.md", 1500),
+    ("docs/operate.md", 2000),
     ("docs/performance.md", 1500),
     ("docs/promises.md", 1500),
-    ("docs/replicas.md", 1500),
+    ("docs/replicas.md", 1600),
     ("docs/upgrading.md", 1500),
 ];
 

@@ -33,6 +33,7 @@ mod faults;
 mod first_import;
 mod foreign_files;
 mod full_disks;
+mod half_closed;
 mod health;
 mod hostile_workbooks;
 mod https;

@@ -9,12 +9,14 @@ use std::time::Duration;
 
 use medfeed::model::Id;
 use medfeed::model::time::now;
-use medfeed::store::write::licensing::KeySettings;
 use medfeed::store::{Batch, Writer};
+use serde_json::json;
 
 use super::client::{Client, connect, read_answer};
 use super::site::{SOON, Server, Site, conferences_of_version, wait_until, wait_until_every};
-use crate::harness::scope;
+use crate::harness::{World, conference};
+
+const DAY_S: i64 = 86_400;
 
 /// Serves with an admin listener, whose address the log tells; returns a client of it too.
 pub fn serve_watched(site: &Site, more: &[&str]) -> (Server, Client) {
@@ -285,7 +287,6 @@ fn connections_are_gauged() {
 fn a_feed_that_falls_behind_is_seen() {
     let site = Site::new();
     let Loader { server, mut admin, mut client, id, token } = serve_a_loader(&site);
-    let since = |token: &str| format!("/v1/conferences/changes?since={token}");
     let labels = format!("{{license=\"all\",key=\"{id}\",dataset=\"conferences\"}}");
     let (position, behind) = (format!("medfeed_feed_position{labels}"), format!("medfeed_feed_behind_seconds{labels}"));
     let samples = scrape(&mut admin);
@@ -295,48 +296,120 @@ fn a_feed_that_falls_behind_is_seen() {
     let samples = scrape(&mut admin);
     assert_eq!((samples[&position] > 0.0, samples[&behind]), (true, 0.0));
     let stood = samples[&position];
-    let mut version = 0;
-    let newest = wait_until_every(Duration::from_millis(300), "a token that is behind", SOON, || {
-        version += 1;
-        site.import("conferences.jsonl", conferences_of_version(3, version));
-        let page = client.get(&since(&token)).json();
-        let samples = scrape(&mut admin);
-        assert_eq!(samples[&position], stood, "the token is the same");
-        (samples[&behind] >= 1.0).then(|| page["next_sync_token"].as_str().unwrap().to_owned())
-    });
+    site.import("conferences.jsonl", conferences_of_version(3, 1));
+    wait_until("a feed that is behind", SOON, || (scrape(&mut admin)[&behind] >= 1.0).then_some(()));
+    // A response to HEAD has no entries.
+    let head = client.request(&since(&token)).replacen("GET", "HEAD", 1);
+    let mut connection = BufReader::new(connect(server.address).unwrap());
+    connection.get_mut().write_all(head.as_bytes()).unwrap();
+    assert_eq!(read_answer(&mut connection, true).unwrap().status, 200);
+    assert!(scrape(&mut admin)[&behind] >= 1.0);
+    // The first of three entries.
+    let page = client.get(&format!("{}&limit=1", since(&token))).json();
+    assert_eq!(page["has_more"], true, "{page}");
+    assert!(scrape(&mut admin)[&behind] >= 1.0, "two entries are left");
+    let newest = client.get(&since(&token)).json()["next_sync_token"].as_str().unwrap().to_owned();
+    let samples = scrape(&mut admin);
+    assert_eq!((samples[&position], samples[&behind]), (stood, 0.0), "it has all, by the same token");
     client.get(&since(&newest));
-    wait_until("up to date", SOON, || {
-        let token = client.get(&since(&newest)).json()["next_sync_token"].as_str().unwrap().to_owned();
-        client.get(&since(&token));
-        let samples = scrape(&mut admin);
-        (samples[&position] > stood && samples[&behind] == 0.0).then_some(())
-    });
+    let samples = scrape(&mut admin);
+    assert!(samples[&position] > stood && samples[&behind] == 0.0, "{samples:#?}");
     assert_eq!(scrape(&mut admin)["medfeed_database_followed"], 1.0);
     server.stop();
 }
 
+/// Records that are ten days old, and a caller who has loaded those of Oncology from a server.
+struct OldSite {
+    site: Site,
+    id: String,
+    key: String,
+    token: String,
+    /// The ids of conferences that the caller sees, and of others.
+    visible: Vec<u64>,
+    hidden: Vec<u64>,
+}
+
+impl OldSite {
+    fn new() -> (OldSite, Server, Client) {
+        let (site, world) = (Site::new(), World::small());
+        world.pass_s(10 * DAY_S);
+        fs::copy(world.database(), site.db()).unwrap();
+        let key = world.key("onco");
+        let visible = world.get("onco", "/v1/conferences").ids();
+        let mut hidden = world.get("full", "/v1/conferences").ids();
+        hidden.retain(|id| !visible.contains(id));
+        let (server, admin) = serve_watched(&site, &[]);
+        let mut client = server.client(&key.text);
+        let token = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
+        assert!(client.get(&since(&token)).items().is_empty());
+        (OldSite { site, id: key.id, key: key.text, token, visible, hidden }, server, admin)
+    }
+
+    /// Removes a conference, so many days ago.
+    fn remove(&self, id: u64, days: i64) {
+        let writer = Writer::open(&self.site.db(), SOON).unwrap();
+        let mut edit = writer.begin_at(now().plus_s(-days * DAY_S)).unwrap();
+        edit.apply(&Batch { conferences: [(Id::try_from(id).unwrap(), None)].into(), ..Batch::default() }).unwrap();
+        edit.commit().unwrap();
+    }
+
+    /// The days that the caller is behind, once the newest commit is served.
+    fn behind_days(&self, admin: &mut Client) -> Option<f64> {
+        let newest = Writer::open(&self.site.db(), SOON).unwrap().snapshot().unwrap().commit().seq as f64;
+        let samples = wait_until("the commit is served", SOON, || {
+            Some(scrape(admin)).filter(|samples| samples["medfeed_snapshot_seq"] == newest)
+        });
+        let labels = format!("{{license=\"onco\",key=\"{}\",dataset=\"conferences\"}}", self.id);
+        samples.get(&format!("medfeed_feed_behind_seconds{labels}")).map(|seconds| seconds / DAY_S as f64)
+    }
+}
+
+fn since(token: &str) -> String {
+    format!("/v1/conferences/changes?since={token}")
+}
+
+fn is_about(lag: Option<f64>, days: f64) -> bool {
+    lag.is_some_and(|lag| (days..days + 0.01).contains(&lag))
+}
+
 #[test]
-fn a_commit_that_a_license_does_not_show_puts_no_feed_behind() {
-    let site = Site::new();
-    let Loader { server, mut admin, mut client, id, token } = serve_a_loader(&site);
-    client.get(&format!("/v1/conferences/changes?since={token}"));
-    let writer = Writer::open(&site.db(), SOON).unwrap();
-    let begun = writer.snapshot().unwrap().commit().time;
-    let mut visible = writer.begin_at(begun.plus_s(1_000)).unwrap();
-    visible.apply(&Batch { conferences: [(Id::try_from(1).unwrap(), None)].into(), ..Batch::default() }).unwrap();
-    visible.commit().unwrap();
-    let mut hidden = writer.begin_at(begun.plus_s(100_000)).unwrap();
-    hidden.create_key("all", KeySettings::default()).unwrap();
-    hidden.commit().unwrap();
-    let newest = writer.snapshot().unwrap().commit().seq as f64;
-    drop(writer);
-    let samples = wait_until("both are served", SOON, || {
-        Some(scrape(&mut admin)).filter(|samples| samples["medfeed_snapshot_seq"] == newest)
+fn a_client_that_died_is_behind_by_the_age_of_the_oldest_entry_that_it_lacks() {
+    let (old, server, mut admin) = OldSite::new();
+    old.remove(old.hidden[0], 9);
+    assert_eq!(old.behind_days(&mut admin), Some(0.0), "its license does not show that commit");
+    old.remove(old.visible[0], 7);
+    let lag = old.behind_days(&mut admin);
+    assert!(is_about(lag, 7.0), "{lag:?}");
+    wait_until("the entry is noted", SOON, || {
+        let files = old.site.files().into_iter().filter(|name| name.starts_with("feed.redb.usage-"));
+        let texts: String = files.map(|name| fs::read_to_string(old.site.path(&name)).unwrap_or_default()).collect();
+        (texts.contains("behind_since") && !texts.contains("\"behind_since\":null")).then_some(())
     });
-    // The token is of the license's commit, up to a moment before the last one.
-    let behind =
-        samples[&format!("medfeed_feed_behind_seconds{{license=\"all\",key=\"{id}\",dataset=\"conferences\"}}")];
-    assert!((1_000.0..10_000.0).contains(&behind), "{behind} s behind");
+    // The record changes again. Its old entry is gone, and the client lacks it as before.
+    let record = conference(old.visible[0], json!({"therapy_areas": ["Oncology"]}));
+    old.site.import("conferences.jsonl", record);
+    let lag = old.behind_days(&mut admin);
+    assert!(is_about(lag, 7.0), "{lag:?}");
+    server.stop();
+    let (server, mut admin) = serve_watched(&old.site, &[]);
+    let lag = old.behind_days(&mut admin);
+    assert!(is_about(lag, 7.0), "after a restart: {lag:?}");
+    let mut client = server.client(&old.key);
+    let page = client.get(&since(&old.token)).json();
+    assert_eq!(page["data"].as_array().unwrap().len(), 1, "{page}");
+    assert_eq!(old.behind_days(&mut admin), Some(0.0));
+    // A token of a history that was replaced has no lag.
+    let backup = old.site.backup("backup.redb");
+    old.site
+        .import("conferences.jsonl", conference(old.visible[0], json!({"therapy_areas": ["Oncology"], "venue": "V"})));
+    assert!(client.get(&since(page["next_sync_token"].as_str().unwrap())).items().len() == 1);
+    old.site.json(["restore", backup.to_str().unwrap(), "--yes"]);
+    // The restored database has as many seqs.
+    wait_until("no figure of a lost history", SOON, || old.behind_days(&mut admin).is_none().then_some(()));
+    let listed = old.site.json(["key", "list"]);
+    let keys = listed["keys"].as_array().unwrap();
+    let key = keys.iter().find(|key| key["id"] == old.id.as_str()).unwrap();
+    assert_eq!(key["usage"]["feeds"]["conferences"]["behind_s"], json!(null), "{key}");
     server.stop();
 }
 
@@ -412,49 +485,17 @@ fn the_log_tells_where_monitoring_is() {
 }
 
 #[test]
-fn a_lag_counts_from_the_newest_change_that_its_license_sees() {
-    const HOUR_S: i64 = 3600;
-    let site = Site::new();
-    let Loader { server, mut admin, mut client, id, token } = serve_a_loader(&site);
-    let behind = format!("medfeed_feed_behind_seconds{{license=\"all\",key=\"{id}\",dataset=\"conferences\"}}");
-    let mut seq = scrape(&mut admin)["medfeed_snapshot_seq"];
-    let mut next = |admin: &mut Client| {
-        let samples = wait_until("the next commit", SOON, || {
-            Some(scrape(admin)).filter(|samples| samples["medfeed_snapshot_seq"] > seq)
-        });
-        seq = samples["medfeed_snapshot_seq"];
-        samples
-    };
-    // An hour later there is a commit that the license does not see.
-    let writer = Writer::open(&site.db(), SOON).unwrap();
-    let mut edit = writer.begin_at(now().plus_s(HOUR_S)).unwrap();
-    edit.set_license("other", scope("journals"), None).unwrap();
-    edit.commit().unwrap();
-    drop(writer);
-    next(&mut admin);
-    assert!(client.get(&format!("/v1/conferences/changes?since={token}")).items().is_empty());
-    assert_eq!(scrape(&mut admin)[&behind], 0.0);
-    // The next commit has that time too: times of commits never descend.
-    site.import("conferences.jsonl", conferences_of_version(3, 1));
-    let samples = next(&mut admin);
-    assert!(samples[&behind] >= HOUR_S as f64, "{samples:#?}");
-    server.stop();
-}
-
-#[test]
 fn a_loader_that_stands_still_falls_behind() {
     let site = Site::new();
     let Loader { server, mut admin, mut client, id, token } = serve_a_loader(&site);
     client.get(&format!("/v1/conferences/changes?since={token}"));
     let behind = format!("medfeed_feed_behind_seconds{{license=\"all\",key=\"{id}\",dataset=\"conferences\"}}");
     assert_eq!(scrape(&mut admin)[&behind], 0.0);
-    // It asks for nothing more, while others write.
-    let mut version = 0;
-    wait_until_every(Duration::from_millis(300), "a loader that is behind", SOON, || {
-        version += 1;
-        site.import("conferences.jsonl", conferences_of_version(3, version));
-        (scrape(&mut admin)[&behind] >= 1.0).then_some(())
-    });
+    // It asks for nothing more, while others write. One commit is enough.
+    site.import("conferences.jsonl", conferences_of_version(3, 1));
+    for least in [1.0, 2.0] {
+        wait_until("a loader that is behind", SOON, || (scrape(&mut admin)[&behind] >= least).then_some(()));
+    }
     // A customer who left is behind nothing, and nowhere.
     site.json(["key", "revoke", &id]);
     wait_until("no figure of the revoked key", SOON, || {
@@ -465,41 +506,29 @@ fn a_loader_that_stands_still_falls_behind() {
 
 #[test]
 fn a_lag_is_the_same_at_all_servers_and_after_a_restart() {
-    const HOUR_S: i64 = 3600;
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
-    site.license("all", "--dataset conferences");
-    let (id, key) = site.key("all", &[]);
-    let behind = format!("medfeed_feed_behind_seconds{{license=\"all\",key=\"{id}\",dataset=\"conferences\"}}");
-    let remove = |record: u64, hours: i64| {
-        let writer = Writer::open(&site.db(), SOON).unwrap();
-        let mut edit = writer.begin_at(now().plus_s(hours * HOUR_S)).unwrap();
-        edit.apply(&Batch { conferences: [(Id::try_from(record).unwrap(), None)].into(), ..Batch::default() }).unwrap();
-        edit.commit().unwrap();
-    };
-    let (first, mut first_admin) = serve_watched(&site, &[]);
-    let (second, mut second_admin) = serve_watched(&site, &[]);
-    let since = |token: &str| format!("/v1/conferences/changes?since={token}");
-    let token = first.client(&key).get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
-    first.client(&key).get(&since(&token));
-    remove(1, 2);
+    let (old, first, mut first_admin) = OldSite::new();
+    let (second, mut second_admin) = serve_watched(&old.site, &[]);
+    old.remove(old.visible[0], 8);
     // The first server gets no further request.
-    wait_until("a lag", SOON, || (scrape(&mut first_admin)[&behind] >= HOUR_S as f64).then_some(()));
-    let mut client = second.client(&key);
-    wait_until("the change", SOON, || (!client.get(&since(&token)).items().is_empty()).then_some(()));
-    let newest = client.get(&since(&token)).json()["next_sync_token"].as_str().unwrap().to_owned();
-    client.get(&since(&newest));
+    let lag = old.behind_days(&mut first_admin);
+    assert!(is_about(lag, 8.0), "{lag:?}");
+    let mut client = second.client(&old.key);
+    wait_until("the change", SOON, || (!client.get(&since(&old.token)).items().is_empty()).then_some(()));
     for (server, admin) in [("second", &mut second_admin), ("first", &mut first_admin)] {
         wait_until_every(Duration::from_millis(50), &format!("up to date at the {server} server"), SOON, || {
-            (scrape(admin)[&behind] == 0.0).then_some(())
+            (old.behind_days(admin) == Some(0.0)).then_some(())
         });
     }
     // The client stops, and so do the servers.
-    remove(2, 4);
     first.stop();
     second.stop();
-    let (next, mut admin) = serve_watched(&site, &[]);
-    let samples = scrape(&mut admin);
-    assert!(samples.get(&behind).is_some_and(|behind_s| *behind_s >= HOUR_S as f64), "{samples:#?}");
+    old.remove(old.visible[1], 5);
+    old.remove(old.visible[2], 2);
+    let (next, mut admin) = serve_watched(&old.site, &[]);
+    wait_until("the first entry of those that came meanwhile", SOON, || {
+        let lag = old.behind_days(&mut admin);
+        assert!(lag.is_some_and(|lag| lag >= 2.0), "{lag:?}");
+        is_about(lag, 5.0).then_some(())
+    });
     next.stop();
 }

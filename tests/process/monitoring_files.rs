@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::https::{Authority, site_with};
 use super::manuals;
 use super::monitoring::serve_watched;
 use super::site::{Site, conferences_of_version};
@@ -19,7 +20,8 @@ fn metrics_in(text: &str) -> BTreeSet<&str> {
     words.filter(|word| word.starts_with("medfeed_") || word.starts_with("process_")).collect()
 }
 
-/// The names of the samples of a server that was asked for all that is counted, and of a replica.
+/// The names of the samples of a server that was asked for all that is counted, of one with a certificate, and of a
+/// replica.
 fn samples() -> BTreeSet<String> {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
@@ -29,6 +31,10 @@ fn samples() -> BTreeSet<String> {
     let token = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
     assert_eq!(client.get(&format!("/v1/conferences/changes?since={token}")).status, 200);
     let text = String::from_utf8(admin.get("/metrics").body).unwrap();
+    server.stop();
+    let site = site_with(&Authority::new().pair());
+    let (server, mut admin) = serve_watched(&site, &["--tls-cert", "cert.pem", "--tls-key", "key.pem"]);
+    let text = text + &String::from_utf8(admin.get("/metrics").body).unwrap();
     server.stop();
     let (origin, _) = super::replicas::origin();
     let place = origin.replica();

@@ -4,7 +4,8 @@ use std::io::BufReader;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use medfeed::model::{Dataset, Timestamp};
+use medfeed::model::time::now;
+use medfeed::model::{Dataset, Witness};
 use medfeed::serve::operators::admin::lag::{LagHistory, SAMPLES};
 use medfeed::serve::operators::usage::{FeedSeen, KeyUse, Uses};
 use medfeed::store::Writer;
@@ -159,14 +160,23 @@ fn who_stands_still_falls_behind_on_the_page() {
 fn a_key_with_two_feeds_is_sorted_by_its_largest_lag() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
-    site.license("papers", "--dataset journals");
-    let [(less, _), (more, _), (least, _)] = [(); 3].map(|()| site.key("papers", &[]));
-    // A dead server left these lags. Those in conferences stay, since the license no longer shows them.
-    let seen = |behind_s| FeedSeen { at: Timestamp::from_unix_s(0), position: 1_000_000, behind_s };
+    site.license("all", "--dataset conferences --dataset journals");
+    let [(less, _), (more, _), (least, _), (lost, _)] = [(); 4].map(|()| site.key("all", &[]));
+    let commit = Writer::open(&site.db(), SOON).unwrap().snapshot().unwrap().commit();
+    // A dead server left these lags.
+    let seen = |lineage, behind_s: i64| FeedSeen {
+        at: now(),
+        position: 1,
+        witness: Witness { seq: commit.seq, lineage },
+        behind_since: (behind_s > 0).then(|| now().plus_s(-behind_s)),
+    };
+    let own = |behind_s| seen(commit.lineage, behind_s);
     let uses: Uses = [
-        (&less, vec![(Dataset::Conferences, seen(30))]),
-        (&more, vec![(Dataset::Conferences, seen(90)), (Dataset::Journals, seen(0))]),
-        (&least, vec![(Dataset::Journals, seen(0))]),
+        (&less, vec![(Dataset::Conferences, own(630))]),
+        (&more, vec![(Dataset::Conferences, own(7300)), (Dataset::Journals, own(0))]),
+        (&least, vec![(Dataset::Journals, own(0))]),
+        // Of a history that was replaced.
+        (&lost, vec![(Dataset::Conferences, seen([7; 16], 90_000)), (Dataset::Journals, seen([7; 16], 0))]),
     ]
     .into_iter()
     .map(|(id, feeds)| (id.clone(), KeyUse { last_used_at: None, feeds: feeds.into_iter().collect() }))
@@ -174,9 +184,12 @@ fn a_key_with_two_feeds_is_sorted_by_its_largest_lag() {
     site.write("feed.redb.usage-dead", serde_json::to_vec(&uses).unwrap());
     let (server, mut admin) = serve_watched(&site, &[]);
     let shown = page(&mut admin);
-    assert!(row(&shown, &more).ends_with("| conferences | 1 min behind | journals | up to date"), "{shown}");
+    assert!(row(&shown, &more).ends_with("| conferences | 2 h behind | journals | up to date"), "{shown}");
     let places = [&more, &less, &least].map(|id| shown.find(&format!("<code>{id}")).unwrap());
     assert!(places.is_sorted(), "{places:?}: {shown}");
+    let of_lost = row(&shown, &lost);
+    assert!(!of_lost.contains("behind") && !of_lost.contains("up to date"), "{of_lost}");
+    assert!(scrape(&mut admin).keys().all(|name| !name.contains(&lost)), "no figure of a lost history");
     server.stop();
 }
 
@@ -231,26 +244,28 @@ fn the_lag_of_a_key_is_kept_for_a_day() {
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     site.license("acme", "--dataset conferences");
     let [(id, _), (silent, _)] = [(); 2].map(|()| site.key("acme", &[]));
-    let snapshot = Writer::open(&site.db(), SOON).unwrap().snapshot().unwrap();
-    let seen = FeedSeen { at: Timestamp::from_unix_s(0), position: snapshot.commit().seq, behind_s: 7 };
-    let used = KeyUse { last_used_at: None, feeds: [(Dataset::Conferences, seen)].into() };
-    let uses = Uses::from([(id.clone(), used)]);
+    let newest = Writer::open(&site.db(), SOON).unwrap().snapshot().unwrap();
+    let commit = newest.commit();
+    let witness = Witness { seq: commit.seq, lineage: commit.lineage };
+    let seen = FeedSeen { at: now(), position: 1, witness, behind_since: None };
+    let uses = |seen: FeedSeen| {
+        let feeds = [(Dataset::Journals, seen), (Dataset::Conferences, seen)].into();
+        Uses::from([(id.clone(), KeyUse { last_used_at: None, feeds })])
+    };
     let lags = LagHistory::default();
     for _ in 0..SAMPLES + 5 {
-        lags.sample(&snapshot, &uses);
+        lags.sample(&newest, &uses(seen));
     }
     assert_eq!(lags.of(&id, Dataset::Conferences), vec![0; SAMPLES]);
     assert!(lags.of(&silent, Dataset::Conferences).is_empty(), "it never sent a token");
-    assert!(lags.of(&id, Dataset::Journals).is_empty());
-    // A key outside of its license keeps the lag that it had, and the newest samples are the last ones.
-    for behind_s in 0..SAMPLES as u64 + 5 {
-        let seen = FeedSeen { behind_s, ..seen };
-        let used =
-            KeyUse { last_used_at: None, feeds: [(Dataset::Journals, seen), (Dataset::Conferences, seen)].into() };
-        lags.sample(&snapshot, &Uses::from([(id.clone(), used)]));
-    }
-    assert_eq!(lags.of(&id, Dataset::Journals), (5..SAMPLES as u64 + 5).collect::<Vec<_>>());
-    assert_eq!(lags.of(&id, Dataset::Conferences), vec![0; SAMPLES], "an open feed has its own lag");
-    lags.sample(&snapshot, &Uses::new());
+    assert!(lags.of(&id, Dataset::Journals).is_empty(), "a dataset outside of its license has no lag");
+    // The newest samples are the last ones.
+    lags.sample(&newest, &uses(FeedSeen { behind_since: Some(now().plus_s(-5000)), ..seen }));
+    let line = lags.of(&id, Dataset::Conferences);
+    assert!(line.len() == SAMPLES && line[SAMPLES - 2] == 0 && (5000..5100).contains(&line[SAMPLES - 1]), "{line:?}");
+    lags.sample(&newest, &uses(FeedSeen { witness: Witness { lineage: [7; 16], ..witness }, ..seen }));
+    assert!(lags.of(&id, Dataset::Conferences).is_empty(), "a token of a lost history has no lag");
+    lags.sample(&newest, &uses(seen));
+    lags.sample(&newest, &Uses::new());
     assert!(lags.of(&id, Dataset::Conferences).is_empty(), "a key without a record of its use is dropped");
 }

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::harness::{World, conference};
+use crate::harness::{Direct, World, conference};
 
 type Hook = Box<dyn FnOnce() + Send>;
 
@@ -145,7 +145,7 @@ async fn runs_through(future: &mut Pin<Box<impl Future<Output = ()>>>) -> bool {
 }
 
 /// Changes a record that only licenses of this therapy area show, and those without areas.
-fn change(world: &World, area: &str) {
+fn change_of(world: &World, area: &str) {
     static CHANGES: AtomicU64 = AtomicU64::new(0);
     let venue = format!("Venue {}", CHANGES.fetch_add(1, Ordering::Relaxed));
     let id = if area == "Oncology" { 90 } else { 91 };
@@ -162,18 +162,18 @@ fn a_change_at_any_instant_wakes_who_waits() {
         let polls = Polls::new(World::small(), 9, 9);
         let (_open, closing) = watch::channel(false);
         let waiter = |wait_s| polls.waiter("onco", "conferences", wait_s, &closing);
-        assert_eq!(polls.outcome(&mut waiter(60)).await, (WaitEnd::Time, 60), "no change");
+        assert_eq!(polls.outcome(&mut waiter(60)).await, (WaitEnd::Time, 45), "no change");
         assert_eq!(polls.outcome(&mut waiter(1)).await, (WaitEnd::Time, 1), "no change, and less time");
 
         // Before it joins its group: nobody notifies it.
         let mut early = waiter(60);
-        change(&polls.world, "Oncology");
+        change_of(&polls.world, "Oncology");
         polls.publish();
         assert_eq!(polls.outcome(&mut early).await, (WaitEnd::Change, 0), "a change before");
 
         // Between its look at the state and its sleep.
         let mut between = waiter(60);
-        change(&polls.world, "Oncology");
+        change_of(&polls.world, "Oncology");
         let (states, changed) = (Arc::clone(&polls.states), polls.world.published());
         let (service, others) = (Arc::clone(&polls.service), Arc::clone(&polls.polls));
         let hook = move || {
@@ -191,11 +191,11 @@ fn a_change_at_any_instant_wakes_who_waits() {
                 let mut waiting = Box::pin(polls.wait(&mut asleep));
                 assert!(!runs_through(&mut waiting).await);
                 // Changes that its license does not show, and polls without a change.
-                change(&polls.world, "Cardiology");
+                change_of(&polls.world, "Cardiology");
                 polls.publish();
                 polls.publish();
                 assert!(!runs_through(&mut waiting).await, "another group's change");
-                change(&polls.world, "Oncology");
+                change_of(&polls.world, "Oncology");
                 polls.publish();
                 assert!(runs_through(&mut waiting).await, "its own change");
             }
@@ -226,7 +226,7 @@ fn all_of_a_group_are_woken_and_no_other_group() {
         for (future, _) in &mut waiting {
             assert!(!runs_through(future).await);
         }
-        change(&polls.world, "Oncology");
+        change_of(&polls.world, "Oncology");
         polls.publish();
         for (at, (future, is_woken)) in waiting.iter_mut().enumerate() {
             assert_eq!(runs_through(future).await, *is_woken, "{at}");
@@ -242,9 +242,9 @@ fn a_wait_ends_with_its_key_or_its_server() {
         world.new_key("short", "onco", until_s(1000));
         let polls = Polls::new(world, 9, 9);
         let (stop, closing) = watch::channel(false);
-        // The request waits at most a minute, although its key is good for longer.
+        // The request waits for 45 seconds at most, although it asked for more and its key is good for longer.
         let mut short = polls.waiter("short", "conferences", 60, &closing);
-        assert_eq!(polls.outcome(&mut short).await, (WaitEnd::Time, 60));
+        assert_eq!(polls.outcome(&mut short).await, (WaitEnd::Time, 45));
         let mut revoked = polls.waiter("short", "conferences", 60, &closing);
         {
             let mut waiting = Box::pin(polls.wait(&mut revoked));
@@ -315,4 +315,87 @@ fn as_many_wait_as_may() {
             waiting.push(future);
         }
     });
+}
+
+#[test]
+fn who_waited_for_its_answer_is_checked_again() {
+    type Change = fn(&World);
+    let revoke: Change = |world| {
+        let id = world.key("onco").id;
+        world.edit(|edit| edit.revoke_key(&id).map(drop).unwrap());
+    };
+    let replace: Change = |world| {
+        let id = world.key("onco").id;
+        world.edit(|edit| edit.replace_key(&id, 0).map(drop).unwrap());
+    };
+    let (export, list) = ("/v1/exports/conferences", "/v1/conferences?country=Spain");
+    let feed = "/v1/conferences/changes?updated_since=2020-01-01";
+    let since = "/v1/conferences/changes?since=TOKEN";
+    let journals: Change = |world| world.license("onco", "journals");
+    let narrow: Change = |world| world.license("onco", "conferences; areas: Oncology; years: 1900");
+    let other: Change = |world| world.license("spain", "journals");
+    let rate: Change = |world| world.set_rate_limit("onco", 7);
+    // What happens after the request was admitted, and what it is answered.
+    let cases: [(&str, Change, u16, &str); 13] = [
+        (export, revoke, 401, "revoked_api_key"),
+        (export, replace, 401, "revoked_api_key"),
+        (list, revoke, 401, "revoked_api_key"),
+        (feed, revoke, 401, "revoked_api_key"),
+        (since, revoke, 401, "revoked_api_key"),
+        (export, journals, 403, "dataset_not_licensed"),
+        (list, journals, 403, "dataset_not_licensed"),
+        (since, narrow, 410, "resync_required"),
+        (export, narrow, 200, "0"),
+        (export, other, 200, ""),
+        (export, rate, 200, ""),
+        (list, other, 200, ""),
+        (feed, |_| (), 200, ""),
+    ];
+    for (at, (target, change, status, expected)) in cases.into_iter().enumerate() {
+        let world = World::small();
+        let (state, after_reading) = (Mutex::new(world.published()), Mutex::default());
+        let states = Arc::new(States { state, after_reading });
+        let source: Arc<dyn SnapshotSource> = Arc::<States>::clone(&states);
+        let direct = Direct::new(Service::new(Settings::of("https://feed.example"), source));
+        let ask = |target: &str| {
+            let key = HeaderValue::from_str(&world.key("onco").text).unwrap();
+            let (headers, address) =
+                (HeaderMap::from_iter([("x-api-key".parse().unwrap(), key)]), [192, 0, 2, 7].into());
+            let target = target.to_owned();
+            let (at, wall) = (Instant::now(), now());
+            direct.answer(Request {
+                method: Method::GET,
+                target,
+                headers,
+                has_body: false,
+                flaw: None,
+                address,
+                at,
+                wall,
+            })
+        };
+        // The token of an export, before an entry.
+        let token = ask("/v1/exports/conferences").headers["x-sync-token"].to_str().unwrap().to_owned();
+        change_of(&world, "Oncology");
+        let before = world.published();
+        *states.state.lock().unwrap() = before;
+        change(&world);
+        let changed = world.published();
+        let (hooked, swapped) = (Arc::clone(&states), Arc::clone(&changed));
+        let hook = move || *hooked.state.lock().unwrap() = swapped;
+        *states.after_reading.lock().unwrap() = Some(Box::new(hook));
+        let response = ask(&target.replace("TOKEN", &token));
+        let body = String::from_utf8_lossy(&response.body);
+        assert!(states.after_reading.lock().unwrap().is_none(), "{at}: it was admitted before the change");
+        assert_eq!(response.status.as_u16(), status, "{at} {target}: {body}");
+        match (status, expected) {
+            (200, "") => {}
+            (200, count) => assert_eq!(response.headers["x-record-count"], count, "{at} {target}"),
+            (_, code) => assert!(body.contains(&format!("/errors/{code}\"")), "{at} {target}: {body}"),
+        }
+        if status != 401 && target == export {
+            let number = |name: &str| response.headers[name].to_str().unwrap().parse::<u32>().unwrap();
+            assert_eq!(number("ratelimit-limit") - number("ratelimit-remaining"), 2, "{at} {target}: counted once");
+        }
+    }
 }

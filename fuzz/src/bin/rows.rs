@@ -129,7 +129,7 @@ fn read_feed(view: &View<'_>) -> Result<(), StoreError> {
         let rows = feed::feed(view, after, 2)?;
         feed::page(view, &rows)?;
         feed::token_after(view, &rows)?;
-        let Some(last) = rows.entries.last().filter(|_| rows.has_more) else { return Ok(()) };
+        let Some(last) = rows.entries.last().filter(|_| rows.next_seq.is_some()) else { return Ok(()) };
         assert!(last.seq > after, "the position grows");
         after = last.seq;
     }

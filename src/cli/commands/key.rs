@@ -21,7 +21,7 @@ use crate::model::time::now;
 use crate::model::{ApiKey, Dataset, KeyRecord, Timestamp};
 use crate::serve::operators::usage::{self, KeyUse};
 use crate::store::write::licensing::KeySettings;
-use crate::store::{Edit, StoreError};
+use crate::store::{Edit, Snapshot, StoreError};
 
 /// The subcommands of `medfeed key`.
 #[derive(Debug, Subcommand)]
@@ -97,13 +97,16 @@ struct UsageJson {
 struct FeedJson {
     at: String,
     position: u64,
-    behind_s: u64,
+    /// `None` if the history was replaced, or the license lost the dataset.
+    behind_s: Option<u64>,
 }
 
 impl UsageJson {
-    fn of(used: KeyUse) -> UsageJson {
+    /// The usage of a key, at a time.
+    fn of(used: KeyUse, key: &KeyRecord, newest: &Snapshot, now: Timestamp) -> UsageJson {
         let feeds = used.feeds.into_iter().map(|(dataset, seen)| {
-            (dataset, FeedJson { at: seen.at.to_string(), position: seen.position, behind_s: seen.behind_s })
+            let behind_s = seen.lag_s(dataset, key, newest, now);
+            (dataset, FeedJson { at: seen.at.to_string(), position: seen.position, behind_s })
         });
         UsageJson { last_used_at: used.last_used_at.map(|time| time.to_string()), feeds: feeds.collect() }
     }
@@ -112,8 +115,9 @@ impl UsageJson {
         let mut text = self.last_used_at.as_deref().map_or("never".to_owned(), |time| format!("last {time}"));
         for (dataset, feed) in &self.feeds {
             text.push_str(&match feed.behind_s {
-                0 => format!(", {dataset} up to date at {}", feed.at),
-                behind_s => format!(", {dataset} {behind_s} s behind at {}", feed.at),
+                Some(0) => format!(", {dataset} up to date, asked at {}", feed.at),
+                Some(behind_s) => format!(", {dataset} {behind_s} s behind, asked at {}", feed.at),
+                None => format!(", {dataset} unknown since a restore or a change of the license, asked at {}", feed.at),
             });
         }
         text
@@ -177,10 +181,11 @@ fn list(common: &Common) -> anyhow::Result<ExitCode> {
         keys: Vec<KeyJson>,
     }
     let follower = common.open_follower()?;
-    let (at, committed) = (now(), follower.newest().commit().time);
+    let newest = follower.newest();
+    let (at, committed) = (now(), newest.commit().time);
     let mut uses = usage::read_all(&common.resolved_db());
-    let listed = follower.newest().list_keys().into_iter().map(|record| KeyJson {
-        usage: Some(UsageJson::of(uses.remove(&record.id).unwrap_or_default())),
+    let listed = newest.list_keys().into_iter().map(|record| KeyJson {
+        usage: Some(UsageJson::of(uses.remove(&record.id).unwrap_or_default(), record, newest, at)),
         ..KeyJson::of(record, None, record.status_after(at, committed))
     });
     let keys: Vec<KeyJson> = listed.collect();
@@ -257,21 +262,26 @@ fn replace(common: &Common, args: &ReplaceArgs) -> anyhow::Result<AccessChange> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::operators::usage::FeedSeen;
 
     #[test]
     fn the_use_of_a_key_is_told() {
-        let at = |seconds| Timestamp::from_unix_s(seconds);
-        let seen = |seconds, behind_s| FeedSeen { at: at(seconds), position: 1, behind_s };
-        let used = |last_used_at, feeds: Vec<(Dataset, FeedSeen)>| {
-            UsageJson::of(KeyUse { last_used_at, feeds: feeds.into_iter().collect() }).text()
+        let feed = |minute, behind_s| FeedJson { at: format!("1970-01-01T00:0{minute}:00Z"), position: 1, behind_s };
+        let told = |last_used_at: Option<&str>, feeds: Vec<(Dataset, FeedJson)>| {
+            UsageJson { last_used_at: last_used_at.map(str::to_owned), feeds: feeds.into_iter().collect() }.text()
         };
-        assert_eq!(used(None, vec![]), "never");
-        assert_eq!(used(Some(at(0)), vec![]), "last 1970-01-01T00:00:00Z");
-        let feeds = vec![(Dataset::Journals, seen(60, 1)), (Dataset::Conferences, seen(0, 0))];
+        assert_eq!(told(None, vec![]), "never");
+        assert_eq!(told(Some("1970-01-01T00:00:00Z"), vec![]), "last 1970-01-01T00:00:00Z");
+        let feeds = vec![(Dataset::Journals, feed(1, Some(7))), (Dataset::Conferences, feed(0, Some(0)))];
         assert_eq!(
-            used(Some(at(60)), feeds),
-            "last 1970-01-01T00:01:00Z, conferences up to date at 1970-01-01T00:00:00Z, journals 1 s behind at 1970-01-01T00:01:00Z"
+            told(Some("1970-01-01T00:01:00Z"), feeds),
+            "last 1970-01-01T00:01:00Z, conferences up to date, asked at 1970-01-01T00:00:00Z, \
+             journals 7 s behind, asked at 1970-01-01T00:01:00Z"
+        );
+        let lost = told(Some("1970-01-01T00:01:00Z"), vec![(Dataset::Journals, feed(1, None))]);
+        assert!(
+            lost.ends_with(
+                "journals unknown since a restore or a change of the license, asked at 1970-01-01T00:01:00Z"
+            )
         );
     }
 

@@ -333,7 +333,7 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<Ex
                 Some(AdminSetup { listener: admin, hosts: args.admin_host })
             }
         };
-        let _recording = usage.start()?;
+        let _recording = usage.start(&watcher)?;
         let (upstream, _following) = replica.map(|replica| replica.start(&usage, &watcher)).transpose()?.unzip();
         let setup = Setup {
             listener: TcpListener::from_std(listener)?,

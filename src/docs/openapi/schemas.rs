@@ -6,13 +6,12 @@ use super::values::{component, object};
 use crate::docs::fields::{FieldDoc, record_fields, reference_fields, status_meaning};
 use crate::model::field::{JsonNode, NodeContent};
 use crate::model::{ConferenceFields, Dataset, DateStatus, Fields, Id, JournalFields, OrganizationFields, TagFields};
-use crate::token::{CURSOR_CHARS, SYNC_TOKEN_CHARS};
 
 pub fn all() -> Value {
     let mut schemas = vec![
         ("Id", id()),
-        ("Cursor", opaque(CURSOR_CHARS, "The end of a list page")),
-        ("SyncToken", opaque(SYNC_TOKEN_CHARS, "A position in a change feed")),
+        ("Cursor", opaque("The end of a list page")),
+        ("SyncToken", opaque("A position in a change feed")),
         ("Timestamp", timestamp()),
         ("DateStatus", date_status()),
         ("Organization", row::<OrganizationFields>("An organization", &reference_fields::<OrganizationFields>())),
@@ -46,11 +45,12 @@ fn id() -> Value {
     json!({"type": "integer", "format": "int64", "minimum": Id::MIN.get(), "maximum": Id::MAX.get()})
 }
 
-/// A sealed value that callers send back unchanged: base64url (RFC 4648, section 5).
-fn opaque(characters: usize, description: &str) -> Value {
+/// A sealed value that callers send back unchanged. Its characters need no escaping in a URL (RFC 3986, section 2.3).
+/// Its length is not promised.
+fn opaque(description: &str) -> Value {
     json!({
         "type": "string",
-        "pattern": format!("^[A-Za-z0-9_-]{{{characters}}}$"),
+        "pattern": "^[A-Za-z0-9._~-]+$",
         "description": format!("{description}. Opaque: send it back unchanged"),
     })
 }

@@ -8,6 +8,9 @@ export {select} from './select.js';
 /** The question of a view at first. */
 export const firstQuestion = dataset => ({dataset, words: '', facets: {}, kind: '', within: null, sort: FIRST_COLUMN[dataset], descending: false, mode: 'list'});
 
+/** Whether a text holds what looks like a key. */
+export const hasKey = text => /mfk_/i.test(text ?? '');
+
 /** A text without keys: it becomes part of an address. */
 export const withoutKeys = words => words.replace(/\S*mfk_\S*/gi, '').trim();
 
@@ -38,7 +41,7 @@ export function format(question) {
 	const put = (name, value) => value && given.append(name, value);
 	put('view', mode === 'list' ? '' : mode);
 	put('q', withoutKeys(words ?? ''));
-	for (const {name} of FACETS[dataset]) for (const value of facets?.[name] ?? []) put(name, value);
+	for (const {name} of FACETS[dataset]) for (const value of facets?.[name] ?? []) put(name, hasKey(value) ? withoutKeys(value) : value);
 	put('deadline', kind);
 	put('within', within);
 	put('sort', sort === FIRST_COLUMN[dataset] ? '' : sort);

@@ -5,7 +5,7 @@ import {FILTERS} from '../filters.js';
 import {FACETS} from '../model/facets.js';
 import {describe} from '../model/follower.js';
 import {todayOf} from '../model/deadlines.js';
-import {withoutKeys} from '../model/question.js';
+import {hasKey, withoutKeys} from '../model/question.js';
 import {nearest} from '../model/suggest.js';
 import {Answer, DATASETS, Table, Title, count, link} from '../parts.js';
 import {REGIONS} from '../regions.js';
@@ -27,12 +27,15 @@ export function given(dataset, {area, ...params}) {
 
 function Boxes({dataset, params, known}) {
 	const form = useRef();
+	const [dropped, setDropped] = useState(false);
 	useEffect(() => {
 		for (const input of form.current.querySelectorAll('input')) input.value = params[input.name] ?? '';
 	}, [JSON.stringify(params)]);
 	const apply = event => {
 		event.preventDefault();
-		for (const input of form.current.querySelectorAll('input')) input.value = withoutKeys(input.value);
+		const inputs = [...form.current.querySelectorAll('input')];
+		setDropped(inputs.some(input => hasKey(input.value)));
+		for (const input of inputs) input.value = withoutKeys(input.value);
 		const values = Object.fromEntries(new FormData(form.current));
 		// The API says so if it does not know a filter.
 		const unknown = Object.entries(params).filter(([name]) => name !== 'cursor' && !(name in values));
@@ -46,6 +49,7 @@ function Boxes({dataset, params, known}) {
 		${BOXES(dataset).map(({name, label, example, field}) => html`<div class="field ${name}" key=${name}><label for=${name}>${label}</label>
 			<input id=${name} name=${name} placeholder=${example} autocomplete="off" list=${field && `${name}-known`} />
 			${field && html`<datalist id="${name}-known">${(known[name] ?? []).map(text => html`<option value=${text} />`)}</datalist>`}</div>`)}
+		${dropped && html`<p class="soft" role="status">What looked like an API key was left out. It is sent nowhere, and is in no address.</p>`}
 		<div class="row"><button>Apply</button><button type="reset" class="quiet">Clear</button></div>
 	</form>`;
 }

@@ -43,7 +43,7 @@ const PROOFS = {true: 'The copy equals the export.', false: 'The copy differs fr
 
 function Feed({dataset, since, ask}) {
 	const kept = useCopy(dataset), {follower} = kept;
-	const [proof, setProof] = useState('');
+	const [proof, setProof] = useState(''), [refused, setRefused] = useState('');
 	const prove = () => kept.prove().then(({isEqual}) => setProof(PROOFS[isEqual]), () => setProof(PROOFS.null));
 	const input = useRef();
 	// The reader may type while the page is drawn again. So the token is put into the box only when it is asked for.
@@ -53,13 +53,15 @@ function Feed({dataset, since, ask}) {
 	const answer = useAsk(since && `${dataset}/changes`, since, 'GET', since);
 	const send = event => {
 		event.preventDefault();
-		ask(input.current.value.trim());
+		const token = input.current.value.trim();
+		setRefused(/^mfk_/i.test(token) ? 'This looks like an API key, not a sync token. It was sent nowhere.' : '');
+		if (!/^mfk_/i.test(token)) ask(token);
 	};
 	return html`<section id="feed"><h2>Change feed</h2>
 		<p>Each record that changed since a token arrives once, in its present state, or as a tombstone. <a href=${link(`changes/${dataset}`)}>This page's copy follows the feed</a> and is at <code class="token">${follower.token}</code>.</p>
 		<p class="row"><button class="quiet" onClick=${prove}>Compare the copy with the export</button><span role="status">${proof}</span></p>
 		<form class="row" onSubmit=${send}><label for="token">Sync token</label>
-			<input id="token" ref=${input} required autocomplete="off" spellcheck="false" /><button>Ask the feed</button></form>
+			<input id="token" ref=${input} required autocomplete="off" spellcheck="false" /><button>Ask the feed</button> <span role="status">${refused}</span></form>
 		${since && html`<${Answer} of=${answer}>${({data, next_sync_token, has_more}) => html`
 			<p role="status">${count(data.length, 'entry', 'entries')}${has_more && ', more follow'}. Next token: <code class="token">${next_sync_token}</code></p>
 			<ul>${data.map(({id, name, deleted}) => html`<li><${Badge} kind=${deleted ? 'tombstone' : 'record'} />${deleted ? `Delete your copy of ${id}.` : html`<a href=${link(`${dataset}/${id}`)}>${name}</a>`}</li>`)}</ul>

@@ -5,7 +5,7 @@ import {csv} from '../model/csv.js';
 import {KINDS, todayOf} from '../model/deadlines.js';
 import {FACETS} from '../model/facets.js';
 import {usesCopy} from '../model/follower.js';
-import {firstQuestion, format, isNarrowed, parse, toggle} from '../model/question.js';
+import {firstQuestion, format, hasKey, isNarrowed, parse, toggle, withoutKeys} from '../model/question.js';
 import {periodOf, select} from '../model/select.js';
 import {Copy, DATASETS, Table, Title, count, date, link, save} from '../parts.js';
 import {useCopy} from '../session.js';
@@ -97,6 +97,7 @@ function Ask({question, onChange}) {
 		<label for="words" class="hidden">Search</label>
 		<input id="words" type="search" value=${words} autocomplete="off" spellcheck="false" onInput=${event => onChange({...question, words: event.target.value}, true)}
 			placeholder=${`Search by name, ${dataset === 'journals' ? 'publisher, ISSN' : 'place, therapy area'}, organization, tag`} />
+		${hasKey(words) && html`<p class="soft" role="status">This looks like an API key. It is sent nowhere: the address, the links and the curl line leave it out.</p>`}
 		${dataset === 'conferences' && html`<div class="row" role="group" aria-label="Deadlines">
 			<label for="kind" class="hidden">Kind of deadline</label>
 			<select id="kind" value=${kind} onChange=${event => onChange({...question, kind: event.target.value})}>
@@ -129,6 +130,6 @@ function Files({question, found, day}) {
 /** The nearest request of the API: its filters take one value each. */
 export function requestOf({words, facets}) {
 	const one = name => facets[name]?.length === 1 ? facets[name][0] : '';
-	const text = words.trim();
+	const text = withoutKeys(words);
 	return {q: text.length > 1 ? [...text].slice(0, 100).join('') : '', year: one('year'), country: one('country'), therapy_area: one('area')};
 }

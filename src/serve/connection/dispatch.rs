@@ -51,9 +51,19 @@ impl Dispatcher {
             let answer = match checked {
                 Ok(CheckedRequest::Preflight) => return service.preflight(&exchange),
                 Ok(CheckedRequest::Answered(answer)) => Ok(answer),
-                Ok(CheckedRequest::Passed(job, permit)) => Box::pin(self.build(service, &exchange, job, permit)).await,
+                Ok(CheckedRequest::Passed(job, permit)) => {
+                    let built = Box::pin(self.build(service, &exchange, job, permit)).await;
+                    // It may have waited for a permit, or for another request. Its key may be revoked meanwhile.
+                    if !service.is_still_admitted(&exchange) {
+                        exchange.recheck();
+                        checked = service.check(&mut exchange);
+                        continue;
+                    }
+                    built
+                }
                 Ok(CheckedRequest::UnknownKey { is_over_limit }) => {
                     Box::pin(self.poll_for_keys(service, &exchange, is_over_limit)).await;
+                    exchange.recheck();
                     checked = service.check(&mut exchange);
                     continue;
                 }

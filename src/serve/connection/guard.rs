@@ -21,6 +21,9 @@ pub struct Timeouts {
 }
 
 /// A stream that fails with [`io::ErrorKind::TimedOut`] when its caller sends nothing for too long.
+///
+/// A caller may close its sending half after a request. hyper would drop the request, so it sees the end of the stream
+/// only after the response.
 #[derive(Debug)]
 pub struct GuardedStream<S> {
     inner: S,
@@ -29,6 +32,8 @@ pub struct GuardedStream<S> {
     /// The start of the current head; `None` between requests.
     head_since: Option<Instant>,
     idle_since: Instant,
+    /// Whether the caller closed its sending half, and hyper has not seen it yet.
+    is_half_closed: bool,
     timer: Pin<Box<Sleep>>,
 }
 
@@ -37,7 +42,7 @@ impl<S> GuardedStream<S> {
     pub fn new(inner: S, timeouts: Timeouts, state: ConnectionState) -> GuardedStream<S> {
         let now = Instant::now();
         let timer = Box::pin(sleep_until(now));
-        GuardedStream { inner, timeouts, state, head_since: Some(now), idle_since: now, timer }
+        GuardedStream { inner, timeouts, state, head_since: Some(now), idle_since: now, is_half_closed: false, timer }
     }
 
     /// The current read deadline, and the reason for closing when it passes.
@@ -83,6 +88,14 @@ pub(in crate::serve) fn timed_out(action: &str) -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, format!("the caller took too long {action}"))
 }
 
+/// Whether a read found the end of the stream. TLS reports an end without a goodbye as an error.
+fn is_end(read: &io::Result<()>, bytes: usize) -> bool {
+    match read {
+        Ok(()) => bytes == 0,
+        Err(error) => error.kind() == io::ErrorKind::UnexpectedEof,
+    }
+}
+
 impl<S: AsyncRead + Unpin> AsyncRead for GuardedStream<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
@@ -92,7 +105,16 @@ impl<S: AsyncRead + Unpin> AsyncRead for GuardedStream<S> {
             // The head is complete. Further bytes belong to the next one.
             this.head_since = None;
         }
+        if this.is_half_closed {
+            // `poll_flush` wakes the task after the response.
+            return if waiting { Poll::Ready(Ok(())) } else { Poll::Pending };
+        }
         match Pin::new(&mut this.inner).poll_read(cx, buffer) {
+            Poll::Ready(read) if !waiting && is_end(&read, buffer.filled().len() - before) => {
+                this.is_half_closed = true;
+                this.state.note_half_closed();
+                Poll::Pending
+            }
             Poll::Ready(read) => {
                 if waiting && buffer.filled().len() > before && this.head_since.is_none() {
                     this.head_since = Some(Instant::now());
@@ -133,6 +155,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for GuardedStream<S> {
         let flushed = Pin::new(&mut this.inner).poll_flush(cx);
         if flushed.is_ready() {
             this.state.finish_sending();
+        }
+        if flushed.is_ready() && this.is_half_closed && this.state.awaits_request() {
+            cx.waker().wake_by_ref();
         }
         // hyper may not read again after a response, so set the idle timer here.
         if flushed.is_ready()

@@ -76,7 +76,8 @@ impl LongPolls {
         }
     }
 
-    /// Waits until a change, the end of the request's time, the server's stop, or the eviction of its connection.
+    /// Waits until a change, the end of the request's time, the server's stop, the eviction of its connection, or the
+    /// end of what its caller sends.
     /// Returns a permit to hold until it is answered.
     pub async fn wait(
         &self,
@@ -104,7 +105,7 @@ impl LongPolls {
                 biased;
                 () = changed => WaitEnd::Change,
                 _ = closing.wait_for(|closing| *closing) => WaitEnd::Stop,
-                () = state.woken_early() => WaitEnd::Capacity,
+                end = state.woken_early() => end,
                 () = tokio::time::sleep_until(wake_at.into()) => WaitEnd::Time,
             }
         } else {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::api::observe::{CloseCause, CloseReason};
+use crate::api::observe::{CloseCause, CloseReason, WaitEnd};
 
 /// A caller that reads at this rate is never slow, in bytes per second. Half a megabit is less than any office or data
 /// center has.
@@ -216,9 +216,15 @@ impl ConnectionState {
         self.lock().close_reason
     }
 
-    /// Resolves when a long-polling request must be answered, because its connection is evicted.
-    pub async fn woken_early(&self) {
+    /// Notes that the caller closed its sending half. A long-polling request is woken: its caller may be gone.
+    pub fn note_half_closed(&self) {
+        self.0.woken_early.notify_one();
+    }
+
+    /// Resolves when a long-polling request must be answered early. Returns the cause.
+    pub async fn woken_early(&self) -> WaitEnd {
         self.0.woken_early.notified().await;
+        if self.close_reason().is_some() { WaitEnd::Capacity } else { WaitEnd::Left }
     }
 
     /// Resolves when the connection is closed for another one.
@@ -332,7 +338,7 @@ mod tests {
         assert!(!state.evict(Instant::now(), Duration::ZERO));
         state.start_long_poll();
         assert!(state.evict(Instant::now(), Duration::ZERO));
-        state.woken_early().await;
+        assert_eq!(state.woken_early().await, WaitEnd::Capacity);
         assert_eq!(state.close_reason(), Some((CloseReason::Waiting, CloseCause::Capacity)));
         state.finish_answer(true);
         state.finish_sending();

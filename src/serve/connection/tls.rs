@@ -3,13 +3,19 @@
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
+use x509_cert::Certificate;
+use x509_cert::der::Decode;
+use x509_cert::time::Time;
 
+use crate::model::Timestamp;
+use crate::model::time::now;
 use crate::transport::tls::{self, ServerConfig};
 
 /// The reason why a certificate and key cannot be used.
@@ -30,7 +36,13 @@ pub struct Tls {
     key: PathBuf,
     config: ArcSwap<ServerConfig>,
     stamp: Mutex<Stamp>,
+    /// Seconds since 1970.
+    expires_at: AtomicI64,
+    is_reload_failed: AtomicBool,
 }
+
+/// The times from and until which a certificate is valid.
+type Validity = [Timestamp; 2];
 
 /// Device, inode, size and modification time of both files, to notice changes.
 type Stamp = [Option<(u64, u64, u64, i64, i64)>; 2];
@@ -38,8 +50,40 @@ type Stamp = [Option<(u64, u64, u64, i64, i64)>; 2];
 impl Tls {
     pub fn load(certificate: PathBuf, key: PathBuf) -> Result<Tls, TlsError> {
         let stamp = stamp(&certificate, &key);
-        let config = load_config(&certificate, &key)?;
-        Ok(Tls { certificate, key, config: ArcSwap::from_pointee(config), stamp: Mutex::new(stamp) })
+        let (config, validity) = load_config(&certificate, &key)?;
+        let (config, stamp) = (ArcSwap::from_pointee(config), Mutex::new(stamp));
+        let (expires_at, is_reload_failed) = (AtomicI64::new(0), AtomicBool::new(false));
+        let tls = Tls { certificate, key, config, stamp, expires_at, is_reload_failed };
+        tls.note_validity(validity);
+        Ok(tls)
+    }
+
+    /// The time until which the certificate in use is valid, in seconds since 1970; 0 if it cannot be read.
+    pub fn expires_at(&self) -> i64 {
+        self.expires_at.load(Ordering::Relaxed)
+    }
+
+    /// Whether the last reload failed, so that an old pair is in use.
+    pub fn is_reload_failed(&self) -> bool {
+        self.is_reload_failed.load(Ordering::Relaxed)
+    }
+
+    /// Notes the validity of the certificate in use. Logs a warning if callers will reject it now.
+    fn note_validity(&self, validity: Option<Validity>) {
+        self.expires_at.store(validity.map_or(0, |[_, end]| end.unix_s()), Ordering::Relaxed);
+        let certificate = self.certificate.display();
+        match validity {
+            Some([begin, _]) if now() < begin => {
+                tracing::warn!(
+                    "the certificate {certificate} is valid only from {begin} on; check the clock, or renew it"
+                );
+            }
+            Some([_, end]) if end < now() => {
+                tracing::warn!("the certificate {certificate} expired at {end}; callers will reject it, so renew it");
+            }
+            Some(_) => {}
+            None => tracing::warn!("the end of the certificate {certificate} cannot be read, so no metric shows it"),
+        }
     }
 
     pub fn acceptor(&self) -> TlsAcceptor {
@@ -61,9 +105,12 @@ impl Tls {
 
     /// Reloads the pair. An unusable pair is not loaded.
     pub fn reload(&self) {
-        match load_config(&self.certificate, &self.key) {
-            Ok(config) => {
+        let loaded = load_config(&self.certificate, &self.key);
+        self.is_reload_failed.store(loaded.is_err(), Ordering::Relaxed);
+        match loaded {
+            Ok((config, validity)) => {
                 self.config.store(Arc::new(config));
+                self.note_validity(validity);
                 tracing::info!(certificate = %self.certificate.display(), "the certificate was reloaded");
             }
             Err(error) => {
@@ -80,18 +127,26 @@ fn stamp(certificate: &Path, key: &Path) -> Stamp {
     })
 }
 
-fn load_config(certificate: &Path, key: &Path) -> Result<ServerConfig, TlsError> {
+fn load_config(certificate: &Path, key: &Path) -> Result<(ServerConfig, Option<Validity>), TlsError> {
     let of_certificate = |reason: String| TlsError::Certificate { path: certificate.to_owned(), reason };
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(certificate)
         .and_then(Iterator::collect)
         .map_err(|error| of_certificate(error.to_string()))?;
-    if chain.is_empty() {
+    let Some(own) = chain.first() else {
         return Err(of_certificate("it holds no certificate".to_owned()));
-    }
+    };
+    let validity = read_validity(own);
     let private = PrivateKeyDer::from_pem_file(key)
         .map_err(|error| TlsError::Key { path: key.to_owned(), reason: error.to_string() })?;
     let of_pair = |source| TlsError::Pair { certificate: certificate.to_owned(), key: key.to_owned(), source };
-    tls::server_config(chain, private).map_err(of_pair)
+    Ok((tls::server_config(chain, private).map_err(of_pair)?, validity))
+}
+
+/// Reads the validity of a certificate; `None` if it has an unusual form.
+fn read_validity(certificate: &CertificateDer<'_>) -> Option<Validity> {
+    let validity = Certificate::from_der(certificate).ok()?.tbs_certificate.validity;
+    let at = |time: Time| i64::try_from(time.to_unix_duration().as_secs()).ok().map(Timestamp::from_unix_s);
+    Some([at(validity.not_before)?, at(validity.not_after)?])
 }
 
 /// Performs the handshake with a caller, within a time limit.

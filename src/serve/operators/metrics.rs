@@ -1,7 +1,7 @@
 //! The metrics of a server, for Prometheus. As the server's observer, they also forward responses to the request log
 //! and the record of key usage.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -12,10 +12,12 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::api::observe::{Answered, CloseCause, CloseReason, ConnectionLimit, Observer, RequestLog, WaitEnd};
 use crate::api::{Code, Service, SnapshotSource};
+use crate::model::Dataset;
 use crate::model::time::now;
+use crate::serve::connection::tls::Tls;
 use crate::serve::following::upstream::Upstream;
 use crate::serve::following::watcher::Watcher;
-use crate::serve::operators::admin::lag::lag_s;
+use crate::serve::operators::admin::traffic::{BOUNDS_S, RouteTraffic};
 use crate::serve::operators::log::LostLines;
 use crate::serve::operators::process::ProcessMetrics;
 use crate::serve::operators::registrar::{
@@ -46,6 +48,7 @@ pub struct Metrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     durations: Family<Labels<1>, Histogram, fn() -> Histogram>,
+    routes: Mutex<BTreeMap<&'static str, RouteTraffic>>,
     refused_keys: Family<Labels<1>, Counter>,
     rate_limited: Counter,
     internal_errors: Counter,
@@ -64,6 +67,8 @@ pub struct Metrics {
     lost_lines: LostLines,
     usage: Option<Arc<Usage>>,
     replica: Option<ReplicaSamples>,
+    tls: Option<(SampledMetrics<Arc<Tls>>, Arc<Tls>)>,
+    dataset_changed: Family<Labels<1>, SignedGauge>,
     process: ProcessMetrics,
 }
 
@@ -120,6 +125,21 @@ const SAMPLED: &[Sampled<ScrapeSource>] = &[
     }),
 ];
 
+const SAMPLED_OF_TLS: &[Sampled<Arc<Tls>>] = &[
+    (
+        "tls_certificate_expires_timestamp",
+        MetricKind::Seconds,
+        "Time until which the certificate in use is valid, since 1970; 0 if it cannot be read",
+        |tls| tls.expires_at(),
+    ),
+    (
+        "tls_reload_failed",
+        MetricKind::Gauge,
+        "1 if the last reload of certificate and key failed, so that an old pair is in use",
+        |tls| i64::from(tls.is_reload_failed()),
+    ),
+];
+
 /// The metrics of a replica, with their source.
 type ReplicaSamples = (SampledMetrics<Arc<dyn Upstream>>, Arc<dyn Upstream>);
 
@@ -165,13 +185,32 @@ const SAMPLED_OF_REPLICAS: &[Sampled<Arc<dyn Upstream>>] = &[
 ];
 
 fn new_duration_histogram() -> Histogram {
-    Histogram::new([0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0])
+    Histogram::new(BOUNDS_S)
+}
+
+const LIMITS: [ConnectionLimit; 2] = [ConnectionLimit::Total, ConnectionLimit::Address];
+
+/// The labels of connections that the server closed, except long polls.
+fn close_labels() -> impl Iterator<Item = Labels<2>> {
+    let reasons = [CloseReason::Idle, CloseReason::Unfinished, CloseReason::Slow];
+    let causes = [CloseCause::Timeout, CloseCause::Capacity];
+    reasons.into_iter().flat_map(move |reason| causes.map(|cause| [("reason", reason.into()), ("cause", cause.into())]))
+}
+
+/// The sum of a counter over labels.
+fn total<const N: usize>(family: &Family<Labels<N>, Counter>, labels: impl IntoIterator<Item = Labels<N>>) -> u64 {
+    labels.into_iter().filter_map(|labels| Some(family.get(&labels)?.get())).sum()
 }
 
 const REFUSED_KEYS: [Code; 4] = [Code::InvalidApiKey, Code::RevokedApiKey, Code::ExpiredApiKey, Code::IpNotAllowed];
 
 impl Metrics {
-    pub fn new(lost_lines: LostLines, usage: Option<Arc<Usage>>, upstream: Option<Arc<dyn Upstream>>) -> Metrics {
+    pub fn new(
+        lost_lines: LostLines,
+        usage: Option<Arc<Usage>>,
+        upstream: Option<Arc<dyn Upstream>>,
+        tls: Option<Arc<Tls>>,
+    ) -> Metrics {
         let mut all = Registrar::new("The serving program");
         let metrics = Metrics {
             requests: all.add("requests", "Answered requests"),
@@ -181,6 +220,7 @@ impl Metrics {
                 "Time to build a response, without sending it",
                 Family::new_with_constructor(new_duration_histogram),
             ),
+            routes: Mutex::default(),
             refused_keys: all.add("refused_keys", "Requests with an unusable key"),
             rate_limited: all.add("rate_limited", "Requests answered with 429"),
             internal_errors: all.add(
@@ -212,7 +252,7 @@ impl Metrics {
             feed_behind: all.add_in(
                 Unit::Seconds,
                 "feed_behind",
-                "Time from the last sync token that a key sent to the newest entry of the feed",
+                "Age of the oldest entry that a key has not fetched from the feed; 0 if it has all",
                 Family::default(),
             ),
             feeds: Mutex::default(),
@@ -220,6 +260,13 @@ impl Metrics {
             lost_lines,
             usage,
             replica: upstream.map(|upstream| (all.add_sampled(SAMPLED_OF_REPLICAS), upstream)),
+            tls: tls.map(|tls| (all.add_sampled(SAMPLED_OF_TLS), tls)),
+            dataset_changed: all.add_in(
+                Unit::Seconds,
+                "dataset_changed_timestamp",
+                "Time at which a commit last changed the dataset, since 1970",
+                Family::default(),
+            ),
             process: ProcessMetrics::new(),
             registry: all.into_registry(),
         };
@@ -230,33 +277,56 @@ impl Metrics {
     /// Creates the metrics that alerts use, with value 0. Prometheus sees no increase if a metric first appears with
     /// value 1.
     fn begin_at_zero(&self) {
-        for limit in [ConnectionLimit::Total, ConnectionLimit::Address] {
+        for limit in LIMITS {
             self.connections_at_limit.get_or_create(&[("limit", limit.into())]).inc_by(0);
             self.connections_refused.get_or_create(&[("limit", limit.into())]).inc_by(0);
         }
-        for reason in [CloseReason::Idle, CloseReason::Unfinished, CloseReason::Slow] {
-            for cause in [CloseCause::Timeout, CloseCause::Capacity] {
-                self.connections_given_up
-                    .get_or_create(&[("reason", reason.into()), ("cause", cause.into())])
-                    .inc_by(0);
-            }
+        for labels in close_labels() {
+            self.connections_given_up.get_or_create(&labels).inc_by(0);
         }
         for code in REFUSED_KEYS {
             self.refused_keys.get_or_create(&[("code", code.as_str())]).inc_by(0);
         }
     }
 
+    /// The number of open connections.
+    pub fn connections(&self) -> u64 {
+        u64::try_from(self.connections.get()).unwrap_or(0)
+    }
+
+    /// The counts since the server's start that the operators' page shows, with their names there.
+    pub fn counts(&self) -> [(&'static str, u64); 7] {
+        let (limits, codes) =
+            (LIMITS.map(|limit| [("limit", limit.into())]), REFUSED_KEYS.map(|code| [("code", code.as_str())]));
+        [
+            ("Connections since the start", self.connections_opened.get()),
+            ("Closed: idle, unfinished or slow", total(&self.connections_given_up, close_labels())),
+            ("Refused at a limit", total(&self.connections_refused, limits)),
+            ("Requests with unusable keys", total(&self.refused_keys, codes)),
+            ("Requests over the rate", self.rate_limited.get()),
+            ("Internal errors", self.internal_errors.get()),
+            ("Log lines lost", self.lost_lines.count()),
+        ]
+    }
+
+    /// The traffic of each route since the server's start.
+    pub fn routes(&self) -> BTreeMap<&'static str, RouteTraffic> {
+        self.routes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Updates the lag of all usable keys, whichever server of the database they asked: it grows while a key sends no
     /// request. Drops the other keys.
     fn update_feeds(&self, newest: &Snapshot) {
+        let now = now();
         let Some(uses) = self.usage.as_ref().map(|usage| usage.all()) else { return };
         let mut feeds = Vec::new();
-        for key in newest.list_keys().into_iter().filter(|key| key.is_usable(now())) {
-            let (Some(used), Some(license)) = (uses.get(&key.id), newest.find_license(key.license)) else { continue };
-            for (dataset, seen) in used.feeds.iter().filter(|(dataset, _)| license.scope.datasets.contains(dataset)) {
+        for key in newest.list_keys().into_iter().filter(|key| key.is_usable(now)) {
+            let Some(used) = uses.get(&key.id) else { continue };
+            for (dataset, seen) in &used.feeds {
+                let Some(lag_s) = seen.lag_s(*dataset, key, newest, now) else { continue };
                 let (license_name, key) = (key.license_name.clone(), key.id.clone());
                 let labels = FeedLabels { license: license_name, key, dataset: dataset.as_str() };
-                feeds.push((labels, seen.position, lag_s(newest, Some(license), *dataset, seen)));
+                feeds.push((labels, seen.position, lag_s));
             }
         }
         // Locked after the files were read, so that a slow disk delays only its own scrape.
@@ -281,6 +351,14 @@ impl Metrics {
         if let Some((samples, upstream)) = &self.replica {
             samples.read(upstream);
         }
+        if let Some((samples, tls)) = &self.tls {
+            samples.read(tls);
+        }
+        for dataset in Dataset::ALL {
+            if let Some(time) = watcher.published().dataset_state(dataset).last_change_at {
+                self.dataset_changed.get_or_create(&[("dataset", dataset.as_str())]).set(time.unix_s());
+            }
+        }
         text_of(&self.process, &self.registry)
     }
 }
@@ -295,6 +373,9 @@ impl Observer for Metrics {
         let labels = RequestLabels { route: answered.route, status: answered.status, license };
         self.requests.get_or_create(&labels).inc();
         self.durations.get_or_create(&[("route", answered.route)]).observe(answered.duration.as_secs_f64());
+        let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
+        routes.entry(answered.route).or_default().add(answered.status, answered.duration);
+        drop(routes);
         match answered.problem {
             Some(code) if REFUSED_KEYS.contains(&code) => {
                 self.refused_keys.get_or_create(&[("code", code.as_str())]).inc();
@@ -379,7 +460,7 @@ mod tests {
     }
 
     fn new() -> Metrics {
-        Metrics::new(LostLines::default(), None, None)
+        Metrics::new(LostLines::default(), None, None, None)
     }
 
     fn value(metrics: &Metrics, series: &str) -> Option<String> {

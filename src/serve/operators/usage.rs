@@ -1,4 +1,4 @@
-//! The record of key usage: the last use of each key, and the lag of its last sync token.
+//! The record of key usage: the last use of each key, and the oldest entry of each feed that it has not fetched.
 //!
 //! Each server writes it to its own small file next to the database, `NAME.usage-RANDOM`. The file is locked while the
 //! server runs, and replaced atomically every few seconds. A starting server merges and deletes the files of dead
@@ -13,14 +13,19 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use http::Method;
 use serde::{Deserialize, Serialize};
 
-use crate::api::observe::Answered;
+use crate::api::SnapshotSource;
+use crate::api::observe::{Answered, FeedUse};
 use crate::model::time::now;
-use crate::model::{Dataset, Timestamp};
+use crate::model::{Dataset, KeyRecord, Timestamp, Witness};
 use crate::serve::following::background::BackgroundTasks;
+use crate::serve::following::watcher::Watcher;
 use crate::store::file::draft::Draft;
 use crate::store::file::links::{folder_of, resolve};
+use crate::store::{CommitPoint, Snapshot};
+use crate::view::View;
 
 const WRITE_EVERY: Duration = Duration::from_secs(3);
 
@@ -33,15 +38,41 @@ pub struct KeyUse {
     pub feeds: BTreeMap<Dataset, FeedSeen>,
 }
 
-/// The last sync token that a key sent, in one feed.
+/// The last page that a key fetched, in one feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct FeedSeen {
-    /// The time at which it was sent.
     pub at: Timestamp,
+    /// The position of the sync token that it sent.
     pub position: u64,
-    /// The lag at that time, in seconds.
-    pub behind_s: u64,
+    /// The state of the feed at that time. If the history does not contain it, the lag is unknown.
+    pub witness: Witness,
+    /// The time of the oldest entry that it has not fetched; `None` if it has all of that state, and no later entry is
+    /// noted.
+    pub behind_since: Option<Timestamp>,
+}
+
+impl FeedSeen {
+    /// The lag of a key in seconds: the age of the oldest entry that it has not fetched; 0 if it has all. `None` if the
+    /// history of its token was replaced, or its license does not contain the dataset.
+    pub fn lag_s(&self, dataset: Dataset, key: &KeyRecord, newest: &Snapshot, now: Timestamp) -> Option<u64> {
+        let Witness { seq, lineage } = self.witness;
+        if !newest.holds(seq, &lineage).unwrap_or(false) {
+            return None;
+        }
+        let (newest_seq, newest_at) =
+            View::open(newest, newest.find_license(key.license)?, dataset).ok()?.newest().ok()?;
+        // An entry that is not noted yet: its commit is new.
+        let since = self.behind_since.or((newest_seq > seq).then_some(newest_at));
+        Some(since.map_or(0, |since| u64::try_from(now.unix_s() - since.unix_s()).unwrap_or(0)))
+    }
+
+    /// The time of the first entry after the state that a key has.
+    fn find_behind_since(&self, dataset: Dataset, key: &KeyRecord, newest: &Snapshot) -> Option<Timestamp> {
+        let view = View::open(newest, newest.find_license(key.license)?, dataset).ok()?;
+        let entry = view.feed_after(self.witness.seq).ok()?.next()?;
+        Some(view.commit_of(entry.seq).ok()?.time)
+    }
 }
 
 impl KeyUse {
@@ -49,8 +80,10 @@ impl KeyUse {
         self.last_used_at = self.last_used_at.max(other.last_used_at);
         for (dataset, seen) in &other.feeds {
             let newest = self.feeds.entry(*dataset).or_insert(*seen);
-            // Times are whole seconds: of two tokens in one second, the later one is usually of the larger position.
-            if (seen.at, seen.position) > (newest.at, newest.position) {
+            // Times are whole seconds: of two tokens in one second, the later one is usually of the later state, or of the
+            // larger position. Of two notes of one token, the later one has an entry.
+            let order = |seen: &FeedSeen| (seen.at, seen.witness.seq, seen.position, seen.behind_since);
+            if order(seen) > order(newest) {
                 *newest = *seen;
             }
         }
@@ -142,6 +175,8 @@ pub struct Usage {
 struct RecordedUses {
     uses: Uses,
     dirty: bool,
+    /// The last state whose entries are noted.
+    noted: Option<CommitPoint>,
 }
 
 #[derive(Debug, Default)]
@@ -208,18 +243,40 @@ impl Usage {
             None => recorded.uses.entry(key.id.clone()).or_default(),
         };
         used.last_used_at = Some(at);
-        if let Some(feed) = answered.feed {
-            let seen = FeedSeen { at, position: feed.position, behind_s: feed.behind_s };
-            used.feeds.insert(feed.dataset, seen);
+        // A response to HEAD has no entries.
+        if let Some(feed) = answered.feed.filter(|_| *answered.method != Method::HEAD) {
+            let FeedUse { dataset, position, witness, behind_since } = feed;
+            used.feeds.insert(dataset, FeedSeen { at, position, witness, behind_since });
+        }
+    }
+
+    /// Notes the first new entry of each key that had all, once for each snapshot.
+    fn note_entries(&self, newest: &Snapshot) {
+        if self.recorded().noted.replace(newest.commit()) == Some(newest.commit()) {
+            return;
+        }
+        for key in newest.list_keys() {
+            let feeds = self.recorded().uses.get(&key.id).map(|used| used.feeds.clone()).unwrap_or_default();
+            for (dataset, seen) in feeds.into_iter().filter(|(_, seen)| seen.behind_since.is_none()) {
+                // It reads the disk, so nothing is locked meanwhile.
+                let behind_since = seen.find_behind_since(dataset, key, newest);
+                let recorded = &mut *self.recorded();
+                let noted = recorded.uses.get_mut(&key.id).and_then(|used| used.feeds.get_mut(&dataset));
+                if let Some(noted) = noted.filter(|noted| **noted == seen && behind_since.is_some()) {
+                    noted.behind_since = behind_since;
+                    recorded.dirty = true;
+                }
+            }
         }
     }
 
     /// Starts the thread that writes the file every few seconds, and once more when the returned handle is dropped.
-    pub fn start(self: &Arc<Self>) -> io::Result<BackgroundTasks> {
-        let usage = Arc::clone(self);
+    pub fn start(self: &Arc<Self>, watcher: &Arc<Watcher>) -> io::Result<BackgroundTasks> {
+        let (usage, watcher) = (Arc::clone(self), Arc::clone(watcher));
         BackgroundTasks::spawn("usage", move |stopped| {
             loop {
                 let stopping = stopped.recv_timeout(WRITE_EVERY) != Err(RecvTimeoutError::Timeout);
+                usage.note_entries(&watcher.newest());
                 usage.write(|uses| write_file(&usage.path(), uses, None));
                 if stopping {
                     return;
@@ -265,10 +322,7 @@ impl Usage {
 mod tests {
     use std::sync::mpsc::channel;
 
-    use http::Method;
-
     use super::*;
-    use crate::model::KeyRecord;
 
     fn answered(key: &KeyRecord) -> Answered<'_> {
         Answered {
@@ -348,7 +402,13 @@ mod tests {
     #[test]
     fn the_latest_use_counts_whatever_the_order() {
         let at = |seconds| Timestamp::from_unix_s(1_800_000_000 + seconds);
-        let seen = |at, position, behind_s| FeedSeen { at, position, behind_s };
+        let seen_in = |seq, at: Timestamp, position, behind_s: i64| FeedSeen {
+            at,
+            position,
+            witness: Witness { seq, lineage: [1; 16] },
+            behind_since: (behind_s > 0).then(|| at.plus_s(-behind_s)),
+        };
+        let seen = |at, position, behind_s| seen_in(9, at, position, behind_s);
         let of = |used: Option<i64>, feeds: &[(Dataset, FeedSeen)]| KeyUse {
             last_used_at: used.map(at),
             feeds: feeds.iter().copied().collect(),
@@ -365,6 +425,18 @@ mod tests {
             (&one, &KeyUse::default(), &one),
             (&KeyUse::default(), &one, &one),
             (&both, &both, &both),
+            // The same token was sent again in the same second, to another server that had a later state.
+            (
+                &of(None, &[(journals, seen(at(9), 9, 5))]),
+                &of(None, &[(journals, seen_in(12, at(9), 9, 0))]),
+                &of(None, &[(journals, seen_in(12, at(9), 9, 0))]),
+            ),
+            // An entry after the same token was noted later.
+            (
+                &of(None, &[(journals, seen(at(9), 9, 0))]),
+                &of(None, &[(journals, seen(at(9), 9, 5))]),
+                &of(None, &[(journals, seen(at(9), 9, 5))]),
+            ),
             (
                 &of(None, &[(conferences, seen(at(40), 8, 0))]),
                 &alone,
@@ -397,7 +469,8 @@ mod tests {
 
     #[test]
     fn of_two_records_the_later_one_counts() {
-        let seen = |at, position| FeedSeen { at: Timestamp::from_unix_s(at), position, behind_s: position };
+        let witness = Witness { seq: 9, lineage: [1; 16] };
+        let seen = |at, position| FeedSeen { at: Timestamp::from_unix_s(at), position, witness, behind_since: None };
         let used = |at: Option<i64>, feeds: &[(Dataset, FeedSeen)]| KeyUse {
             last_used_at: at.map(Timestamp::from_unix_s),
             feeds: feeds.iter().copied().collect(),

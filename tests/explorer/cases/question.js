@@ -66,5 +66,6 @@ export const cases = [
 		for (const [words, expected] of [['mfk_a b', '#/conferences?q=b'], ['MFK_A', '#/conferences'], ['a "Bearer mfk_x" c', '#/conferences?q=a+%22Bearer++c'], ['xmfk_y', '#/conferences'], ['mfk', '#/conferences?q=mfk']]) {
 			is(format({...firstQuestion('conferences'), words}), expected, words);
 		}
+		is(format({...firstQuestion('conferences'), facets: {country: ['mfk_x', 'Spain']}}), '#/conferences?country=Spain', 'a key as a filter');
 	}],
 ];

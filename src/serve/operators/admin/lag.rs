@@ -1,17 +1,16 @@
-//! The lag of keys over the last day: the seconds by which their last sync tokens were behind the feeds.
+//! The lag of keys over the last day: the age of the oldest entry that they had not fetched.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::api::SnapshotSource;
-use crate::api::changes::behind_s;
-use crate::model::{Dataset, License};
+use crate::model::Dataset;
+use crate::model::time::now;
 use crate::serve::following::watcher::Watcher;
-use crate::serve::operators::usage::{FeedSeen, Usage, Uses};
+use crate::serve::operators::usage::{Usage, Uses};
 use crate::store::Snapshot;
-use crate::view::View;
 
 const SAMPLE_EVERY: Duration = Duration::from_secs(600);
 /// The number of samples per day.
@@ -22,17 +21,17 @@ pub const SAMPLES: usize = 144;
 pub struct LagHistory(Mutex<HashMap<(String, Dataset), VecDeque<u64>>>);
 
 impl LagHistory {
-    /// Adds a sample for each feed that a key has requested. Drops keys that are not in the snapshot.
+    /// Adds a sample for each feed of a key whose lag is known. Drops the other feeds.
     pub fn sample(&self, newest: &Snapshot, uses: &Uses) {
         let mut samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut older = std::mem::take(&mut *samples);
         for key in newest.list_keys() {
             let Some(used) = uses.get(&key.id) else { continue };
-            let license = newest.find_license(key.license).map(Arc::as_ref);
             for (dataset, seen) in &used.feeds {
+                let Some(lag_s) = seen.lag_s(*dataset, key, newest, now()) else { continue };
                 let feed = (key.id.clone(), *dataset);
                 let mut line = older.remove(&feed).unwrap_or_default();
-                line.push_back(lag_s(newest, license, *dataset, seen));
+                line.push_back(lag_s);
                 line.drain(..line.len().saturating_sub(SAMPLES));
                 samples.insert(feed, line);
             }
@@ -44,12 +43,6 @@ impl LagHistory {
         let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         samples.get(&(key_id.to_owned(), dataset)).into_iter().flatten().copied().collect()
     }
-}
-
-/// The current lag of a key in a feed, in seconds. It grows with the feed while the key sends no token.
-pub fn lag_s(newest: &Snapshot, license: Option<&License>, dataset: Dataset, seen: &FeedSeen) -> u64 {
-    let view = license.and_then(|license| View::open(newest, license, dataset).ok());
-    view.and_then(|view| behind_s(&view, seen.position).ok()).unwrap_or(seen.behind_s)
 }
 
 /// Takes samples until the server stops.

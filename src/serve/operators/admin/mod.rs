@@ -1,7 +1,7 @@
 //! The listener for operators and monitoring: a page, `/metrics`, `/livez`, `/readyz`.
 //!
 //! In reading order: `monitored` is the trait of a monitored program. For servers, `server` implements readiness,
-//! `traffic` parses the server's own metrics, `page` renders the page. This file handles the requests.
+//! `traffic` counts responses, `page` renders the page. This file handles the requests.
 
 pub mod lag;
 pub(crate) mod monitored;
@@ -59,6 +59,7 @@ pub async fn run(monitored: Arc<dyn Monitored>, setup: AdminSetup) {
                 let connection = http1::Builder::new()
                     .timer(TokioTimer::new())
                     .header_read_timeout(HEADER_TIMEOUT)
+                    .half_close(true)
                     .serve_connection(TokioIo::new(stream), service);
                 tokio::spawn(async move {
                     if let Err(error) = connection.await {

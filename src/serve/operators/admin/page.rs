@@ -2,20 +2,19 @@
 //! keys.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use askama::Template;
 
-use super::lag::{SAMPLES, lag_s};
+use super::lag::SAMPLES;
 use super::monitored::Monitored;
 use super::server::MonitoredServer;
-use super::traffic::{self, RouteTraffic};
+use super::traffic::RouteTraffic;
 use crate::api::SnapshotSource;
 use crate::model::key::KeyStatus;
 use crate::model::license::Rule;
 use crate::model::time::now;
 use crate::model::{Dataset, KeyRecord, PerDataset, Scope, Timestamp};
-use crate::serve::operators::usage::{FeedSeen, KeyUse, Uses};
+use crate::serve::operators::usage::{KeyUse, Uses};
 use crate::store::{Snapshot, StoreError};
 
 pub const STYLE: &str = include_str!("page.css");
@@ -201,7 +200,6 @@ pub fn render(monitored: &MonitoredServer) -> Result<String, PageError> {
         who: commit.who,
         what: commit.what,
     });
-    let scrape = monitored.metrics.render(&monitored.watcher, &monitored.service);
     let up_s = u64::try_from(now.unix_s() - monitored.started_at.unix_s()).unwrap_or(0).max(1);
     let page = Page {
         version: env!("CARGO_PKG_VERSION"),
@@ -214,11 +212,8 @@ pub fn render(monitored: &MonitoredServer) -> Result<String, PageError> {
         seq: grouped(published.commit().seq),
         committed: When::of(published.commit().time, now),
         datasets: Dataset::ALL.map(|dataset| dataset_row(&published, dataset, now)).into(),
-        routes: traffic::by_route(&scrape)
-            .into_iter()
-            .map(|(route, traffic)| route_row(route, &traffic, up_s))
-            .collect(),
-        figures: figures(monitored, &published, &scrape),
+        routes: monitored.metrics.routes().iter().map(|(route, traffic)| route_row(route, traffic, up_s)).collect(),
+        figures: figures(monitored, &published),
         more_licenses: all_licenses.len().saturating_sub(MAX_ROWS),
         licenses: licenses.collect(),
         keys,
@@ -248,7 +243,7 @@ fn dataset_row(published: &Snapshot, dataset: Dataset, now: Timestamp) -> Datase
 }
 
 fn route_row(route: &str, traffic: &RouteTraffic, up_s: u64) -> RouteRow {
-    let duration = |share| traffic.duration_s(share).map_or("–".to_owned(), bound);
+    let duration = |share| bound(traffic.duration_s(share));
     RouteRow {
         route: route.to_owned(),
         requests: grouped(traffic.requests),
@@ -261,43 +256,36 @@ fn route_row(route: &str, traffic: &RouteTraffic, up_s: u64) -> RouteRow {
     }
 }
 
-fn figures(monitored: &MonitoredServer, published: &Snapshot, scrape: &str) -> Vec<Figure> {
-    let number = |name, metric| Figure { name, value: grouped(traffic::total(scrape, metric)), filled: None };
+fn figures(monitored: &MonitoredServer, published: &Snapshot) -> Vec<Figure> {
+    let number = |(name, count)| Figure { name, value: grouped(count), filled: None };
     let cache = |name, bytes, capacity| Figure {
         name,
         value: format!("{} of {}", mebibytes(bytes), mebibytes(capacity)),
         filled: Some(percent(bytes, capacity)),
     };
-    let open = traffic::total(scrape, "medfeed_connections");
+    let open = monitored.metrics.connections();
     let slots = u64::try_from(monitored.limits.connections).unwrap_or(u64::MAX);
     let (answers, answer_bytes) = monitored.service.cached();
     let (records, feeds) = (published.record_cache(), published.feed_cache());
-    vec![
-        Figure {
-            name: "Open connections",
-            value: format!("{} of {}", grouped(open), grouped(slots)),
-            filled: Some(percent(open, slots)),
-        },
-        number("Connections since the start", "medfeed_connections_opened_total"),
-        number("Closed: idle, unfinished or slow", "medfeed_connections_given_up_total"),
-        number("Refused at a limit", "medfeed_connections_refused_total"),
-        number("Requests with unusable keys", "medfeed_refused_keys_total"),
-        number("Requests over the rate", "medfeed_rate_limited_total"),
-        number("Internal errors", "medfeed_internal_errors_total"),
-        number("Log lines lost", "medfeed_log_lines_lost_total"),
+    let open = Figure {
+        name: "Open connections",
+        value: format!("{} of {}", grouped(open), grouped(slots)),
+        filled: Some(percent(open, slots)),
+    };
+    let in_memory = [
         cache("Finished answers in memory", answer_bytes, monitored.service.settings().answer_cache_bytes),
         cache("Records' JSON in memory", records.weight(), records.capacity()),
         cache("Feeds and filters in memory", feeds.weight(), feeds.capacity()),
-        Figure { name: "Answers in memory", value: grouped(u64::try_from(answers).unwrap_or(u64::MAX)), filled: None },
-    ]
+        number(("Answers in memory", u64::try_from(answers).unwrap_or(u64::MAX))),
+    ];
+    [open].into_iter().chain(monitored.metrics.counts().map(number)).chain(in_memory).collect()
 }
 
 fn key_row(key: &KeyRecord, monitored: &MonitoredServer, newest: &Snapshot, uses: &Uses, now: Timestamp) -> KeyRow {
     let unused = KeyUse::default();
     let used = uses.get(&key.id).unwrap_or(&unused);
-    let license = newest.find_license(key.license).map(Arc::as_ref);
-    let lag = |(dataset, seen): (&Dataset, &FeedSeen)| (*dataset, lag_s(newest, license, *dataset, seen));
-    let feeds: Vec<(Dataset, u64)> = used.feeds.iter().map(lag).collect();
+    let lags = used.feeds.iter().map(|(dataset, seen)| Some((*dataset, seen.lag_s(*dataset, key, newest, now)?)));
+    let feeds: Vec<(Dataset, u64)> = lags.flatten().collect();
     KeyRow {
         id: key.id.clone(),
         label: key.label.clone(),
