@@ -115,7 +115,7 @@ impl Maker {
     /// One commit of several files, in a second of its own: `updated_since` tells it from others.
     fn import(&self, files: &[(&str, String)]) {
         next_second();
-        let mut args = vec!["import", "--allow-removals", "100"];
+        let mut args = vec!["import", "--create", "--allow-removals", "100"];
         for (name, content) in files {
             self.site.write(name, content);
             // The history names the files: by names that say nothing of the machine.

@@ -233,7 +233,18 @@ fn an_upgraded_database_is_written_on() {
             .unwrap()
             .to_owned();
         site.json(["key", "revoke", &id, "--publish-wait", "0s"]);
-        site.json(["license", "set", "years", "--dataset", "conferences", "--year", "2025", "--publish-wait", "0s"]);
+        site.json([
+            "license",
+            "set",
+            "years",
+            "--yes",
+            "--dataset",
+            "conferences",
+            "--year",
+            "2025",
+            "--publish-wait",
+            "0s",
+        ]);
         let (_, new) = site.key("years", &["--publish-wait", "0s"]);
         let server = site.serve();
         assert_eq!(recordings.client(&server, "spain").get("/v1/conferences").problem(), "revoked_api_key");

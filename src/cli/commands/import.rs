@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::io::{IsTerminal, stderr, stdin};
+use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::cli::shared::change::{Changes, ChangesJson};
 use crate::cli::shared::common::{Common, require_folder};
-use crate::cli::shared::output::{confirm, counted, note, warn};
+use crate::cli::shared::output::{can_ask, confirm, counted, note, warn};
 use crate::cli::shared::read_args::{ReadArgs, read_rows};
 use crate::import::lint::name_index::{all_names, has_names};
 use crate::import::{
@@ -30,6 +30,9 @@ use crate::store::{ContentState, Edit, StoreError, Writer};
 pub(in crate::cli) struct ImportArgs {
     #[command(flatten)]
     read: ReadArgs,
+    /// Create the database if there is none
+    #[arg(long)]
+    create: bool,
     /// Remove the records of the imported datasets that the files do not contain
     #[arg(long)]
     replace: bool,
@@ -80,6 +83,7 @@ struct Refused<'a> {
 const MAX_ROUNDS: usize = 3;
 
 pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<ExitCode> {
+    common.require_db(args.create, args.dry_run)?;
     let progress = ImportProgress::new(common);
     let sources = args.read.find_sources()?;
     let reading = args.read.options()?;
@@ -91,7 +95,7 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
         round += 1;
         progress.begin(&sources);
         let rows = read_rows(&sources, &reading, &mut |bytes| progress.bar.inc(bytes))?;
-        let under_lock = if round > MAX_ROUNDS { Some(lock(common, &progress)?) } else { None };
+        let under_lock = if round > MAX_ROUNDS { Some(lock(common, args, &progress)?) } else { None };
         progress.step("checking the rows");
         let (content, merged) = match &under_lock {
             Some(writer) => {
@@ -148,7 +152,7 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
 impl ImportArgs {
     /// Whether the import asks before it commits with warnings.
     fn asks(&self, common: &Common) -> bool {
-        !self.yes && !self.dry_run && !common.json && stdin().is_terminal() && stderr().is_terminal()
+        !self.yes && !self.dry_run && !common.json && can_ask() && stderr().is_terminal()
     }
 }
 
@@ -176,7 +180,7 @@ impl WritePhase<'_> {
         for attempt in 1.. {
             let writer = match locked.take() {
                 Some(writer) => writer,
-                None => lock(self.common, self.progress)?,
+                None => lock(self.common, self.args, self.progress)?,
             };
             let mut edit = writer.begin()?;
             if edit.content()? != content {
@@ -232,9 +236,12 @@ fn ask(common: &Common, args: &ImportArgs, warnings: &[Finding]) -> anyhow::Resu
     confirm(&format!("The import has {count}. Commit nevertheless?"), false, "imported")
 }
 
-fn lock(common: &Common, progress: &ImportProgress) -> anyhow::Result<Writer> {
+fn lock(common: &Common, args: &ImportArgs, progress: &ImportProgress) -> anyhow::Result<Writer> {
     progress.step("waiting for the writer's lock");
-    common.open_or_create_writer()
+    if args.create || args.dry_run {
+        return common.open_or_create_writer();
+    }
+    Ok(Writer::open(&common.db, common.wait)?)
 }
 
 /// Merges the rows with the database, without the writer's lock. Also returns the content that they were merged with.

@@ -26,7 +26,7 @@ pub(in crate::cli) const COMMANDS: &[(&str, &[&str], &str)] = &[
     (
         "",
         &["init", "create", "migrate", "setup"],
-        "the first `medfeed import` or `medfeed license set` creates the database",
+        "`medfeed import --create` and `medfeed license set --create` create the database",
     ),
     (
         "",

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use clap::builder::{FalseyValueParser, TypedValueParser};
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use crate::cli::shared::arguments::parse_duration;
+use crate::cli::shared::arguments::{parse_duration, path_parser};
 use crate::cli::shared::output::{Output, counted, note, warn};
 use crate::model::Head;
 use crate::model::printable::Printable;
@@ -57,7 +57,7 @@ pub(in crate::cli) struct Common {
 /// The common option of a command that serves the database.
 pub(in crate::cli) fn db_option() -> [Arg; 1] {
     let db = Arg::new(DB).long(DB).env("MEDFEED_DB").value_name("PATH").default_value("medfeed.redb");
-    [db.value_parser(value_parser!(PathBuf)).help("The database file").help_heading(HEADING)]
+    [db.value_parser(path_parser()).help("The database file").help_heading(HEADING)]
 }
 
 /// The common option of a command that prints a result and uses no database.
@@ -282,11 +282,24 @@ impl Common {
         Writer::open_any(&self.db, self.wait)
     }
 
-    /// Opens the database for a short change as [`Common::open_writer`] does, or creates it.
-    pub fn open_or_create_for_change(&self) -> anyhow::Result<Writer> {
-        if self.resolved_db().exists() { Ok(self.open_writer()?) } else { self.open_or_create_writer() }
+    /// Fails if there is no database, unless the command may create it. A dry run only warns.
+    pub fn require_db(&self, create: bool, dry_run: bool) -> anyhow::Result<()> {
+        let db = self.resolved_db();
+        if create || db.exists() {
+            return Ok(());
+        }
+        let message = format!(
+            "no database at {}: give --db or MEDFEED_DB the path of yours, or add --create to make a new one there",
+            Printable(&db.display().to_string())
+        );
+        if !dry_run {
+            bail!(message);
+        }
+        warn(&message);
+        Ok(())
     }
 
+    /// Opens the database, or creates it. [`Common::require_db`] comes first where that needs `--create`.
     pub fn open_or_create_writer(&self) -> anyhow::Result<Writer> {
         require_folder(&self.resolved_db())?;
         Ok(Writer::open_or_create(&self.db, self.wait)?)
