@@ -84,7 +84,7 @@ try() {
 }
 {
     try --version
-    try import data
+    try import data --create
     try license set acme --dataset conferences --dataset journals
     try backup backup.redb
     try restore backup.redb --yes

@@ -72,7 +72,7 @@ if [ "$(id -u)" = 0 ] && command -v debootstrap > /dev/null && command -v system
     }
     # From outside: inside there is no /proc for it.
     systemd-tmpfiles --root="$root" --create medfeed.conf
-    as_service medfeed import /import >&2
+    as_service medfeed import /import --create >&2
     as_service medfeed check >&2
     [ "$(chroot "$root" stat -c %U:%a /var/lib/medfeed)" = medfeed:750 ] || fail "/var/lib/medfeed is not the service's alone"
     # A unit that is not told where to publish does not start.

@@ -210,7 +210,7 @@ class Place:
                 for id in range(1, count - version % 7)]
         file = self.folder / "conferences.jsonl"
         file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        return self.run("import", str(file), "--replace", "--allow-removals", "100")
+        return self.run("import", str(file), "--create", "--replace", "--allow-removals", "100")
 
     def serve(self, *args):
         """Starts a server; returns it and its URL."""
@@ -247,7 +247,7 @@ def check(store, folder, stack):
     url, variables = store.url, store.environ(start_store(store, folder, stopping))
     origin, replica = Place(folder / "origin", variables), Place(folder / "replica", variables)
     origin.commit(0)
-    origin.run("license", "set", "all", "--dataset", "conferences", "--rate-limit", "1000000")
+    origin.run("license", "set", "all", "--create", "--dataset", "conferences", "--rate-limit", "1000000")
     key = origin.run("key", "create", "--license", "all")["key"]
 
     # One publishes, the other follows; what either shows is the same, byte for byte.

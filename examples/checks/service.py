@@ -57,12 +57,12 @@ class Service:
         files = [self.folder / f"{dataset}.jsonl" for dataset in datasets]
         for file, rows in zip(files, datasets.values()):
             file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        self.run("import", *map(str, files), "--allow-removals", "1000")
+        self.run("import", "--create", *map(str, files), "--allow-removals", "1000")
 
     def license(self, *years, datasets=DATASETS):
         scope = [part for dataset in datasets for part in ("--dataset", dataset)]
         scope += [part for year in years for part in ("--year", str(year))]
-        self.run("license", "set", "check", "--rate-limit", "100000", "--widen", *scope)
+        self.run("license", "set", "check", "--rate-limit", "100000", "--create", "--widen", "--yes", *scope)
 
     def serve(self):
         command = [self.program, "serve", "--listen", "127.0.0.1:0", "--log", "error"]

@@ -11,7 +11,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages explain the variants")]
 pub enum StoreError {
-    #[error("there is no database at {}; create one with `medfeed import`, or name another with --db", path.display())]
+    #[error("there is no database at {}; create one with `medfeed import --create`, or name another with --db", path.display())]
     NotFound { path: PathBuf },
     #[error("{} is not a medfeed database ({reason}); name another file with --db", path.display())]
     NotADatabase { path: PathBuf, reason: String },

@@ -80,6 +80,35 @@ fn a_backup_is_a_database() {
 }
 
 #[test]
+fn an_import_is_undone_by_a_backup_and_all_tokens_stay() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(20, 0));
+    let key = site.open_key();
+    let server = site.serve();
+    let mut client = server.client(&key);
+    let before = site.conferences_in(&site.db());
+    site.backup("backup.redb");
+    site.import("conferences.jsonl", conferences_of_version(23, 1));
+    let token = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
+
+    site.json(["export", "before", "--db", "backup.redb"]);
+    site.json(["import", "before", "--replace", "--allow-removals", "100"]);
+    let content = |rows: Vec<serde_json::Value>| -> Vec<serde_json::Value> {
+        rows.into_iter().map(|row| serde_json::json!([row["id"], row["name"], row["venue"]])).collect()
+    };
+    assert_eq!(content(site.conferences_in(&site.db())), content(before));
+    let since = format!("/v1/conferences/changes?since={token}");
+    let feed = super::site::wait_until("the import", super::site::SOON, || {
+        let feed = client.get(&since);
+        (feed.items().len() == 23).then_some(feed)
+    });
+    assert_eq!(feed.status, 200, "the token goes on");
+    assert_eq!(feed.items().iter().filter(|item| item["deleted"] == true).count(), 3, "the added ones are removed");
+    server.stop();
+    site.check();
+}
+
+#[test]
 fn a_backup_takes_no_place_that_is_not_its_own() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(5, 0));

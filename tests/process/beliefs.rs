@@ -189,15 +189,17 @@ fn what_narrows_a_license_tells_that_replicas_do_not_know() {
     let site = curated();
     let place = Place::folder(&site);
     place.once(&site);
-    let narrow = ["license", "set", "all", "--dataset", "conferences", "--dataset", "journals", "--country", "Japan"];
+    let narrow =
+        ["license", "set", "all", "--yes", "--dataset", "conferences", "--dataset", "journals", "--country", "Japan"];
     let done = site.run(narrow);
     assert!(done.code == Some(0) && done.stderr.contains("replicas do not have the change yet"), "{done:?}");
-    let wide = ["license", "set", "all", "--dataset", "conferences", "--dataset", "journals", "--widen"];
+    let wide = ["license", "set", "all", "--yes", "--dataset", "conferences", "--dataset", "journals", "--widen"];
     let done = site.run(wide);
     assert!(done.code == Some(0) && !done.stderr.contains("replicas do not have"), "{done:?}");
     // As many records enter as leave.
     site.license("area", "--dataset conferences --therapy-area Oncology");
-    let exchange = site.run(["license", "set", "area", "--dataset", "conferences", "--therapy-area", "Cardiology"]);
+    let exchange =
+        site.run(["license", "set", "area", "--yes", "--dataset", "conferences", "--therapy-area", "Cardiology"]);
     assert!(exchange.stdout.contains("10 records enter, 10 records leave"), "{exchange:?}");
     assert!(
         exchange.code == Some(0) && exchange.stderr.contains("replicas do not have the change yet"),

@@ -109,7 +109,7 @@ fn bounds_can_be_raised() {
     let rows = format!("{row}\n{}\n", row.replacen('1', "2", 1));
     let file = site.write("journals.jsonl", rows);
     let import = |variables: &[(&str, &str)], options: &[&str]| {
-        let mut command = site.command(["import", "--dry-run", file.to_str().unwrap()]);
+        let mut command = site.command(["import", "--create", "--dry-run", file.to_str().unwrap()]);
         let output = command.args(options).envs(variables.iter().copied()).output().unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
@@ -135,7 +135,7 @@ fn bounds_can_be_raised() {
 #[test]
 fn standard_input_keeps_the_bounds() {
     let site = Site::new();
-    let mut command = site.command(["import", "-", "--dataset", "tags", "--format", "csv", "--json"]);
+    let mut command = site.command(["import", "-", "--create", "--dataset", "tags", "--format", "csv", "--json"]);
     command.env("MEDFEED_MAX_FILE_BYTES", "1000000").env("MEDFEED_MAX_LINE_BYTES", "100");
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();

@@ -44,7 +44,7 @@ fn is_open_to(answer: &Answer, origin: Option<&str>) {
 fn named_origins_may_call() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
-    site.json(["license", "set", "all", "--dataset", "conferences", "--rate-limit", "4"]);
+    site.json(["license", "set", "all", "--yes", "--dataset", "conferences", "--rate-limit", "4"]);
     let (_, key) = site.key("all", &[]);
     let server = site.serve_with(&format!("--cors-origin {APP} --cors-origin http://localhost:3000"));
     let (with_key, from_app) = (format!("x-api-key: {key}"), format!("origin: {APP}"));

@@ -1,9 +1,12 @@
 //! The command line: exit codes and what is printed.
 
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 
-use super::site::{STATUSES, Site, conferences_of_version};
+use super::other_users::can_be_nobody;
+use super::site::{Done, STATUSES, Site, conferences_of_version};
 
 /// Where the text is expected.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +40,7 @@ fn check_cases(site: &Site, cases: &[Case<'_>]) {
 #[test]
 fn without_a_database() {
     let site = Site::new();
-    let missing = "create one with `medfeed import`";
+    let missing = "create one with `medfeed import --create`";
     check_cases(
         &site,
         &[
@@ -54,7 +57,17 @@ fn without_a_database() {
             ("check --json", 1, Out, "{\"error\":\"there is no database at "),
             ("--json key list", 1, Out, "{\"error\":\"there is no database at "),
             ("license set x --dataset journals --dry-run", 0, Out, "would be created"),
-            ("import nowhere.jsonl", 1, OnErr, "nowhere.jsonl"),
+            (
+                "license set x --dataset journals",
+                1,
+                OnErr,
+                "feed.redb: give --db or MEDFEED_DB the path of yours, or add",
+            ),
+            ("license set x --dataset journals --json", 1, Out, "{\"error\":\"no database at "),
+            ("import nowhere.jsonl", 1, OnErr, "add --create to make a new one there"),
+            ("import nowhere.jsonl --json", 1, Out, "{\"error\":\"no database at "),
+            ("import nowhere.jsonl --create", 1, OnErr, "nowhere.jsonl"),
+            ("license set x --dataset journals --create --dry-run", 0, Out, "would be created"),
         ],
     );
     let rows = site.write("conferences.jsonl", conferences_of_version(3, 0));
@@ -167,12 +180,39 @@ fn licenses_and_keys() {
 }
 
 #[test]
+fn a_replaced_key_is_listed_with_the_end_of_its_overlap() {
+    let site = Site::new();
+    site.license("x", "--dataset journals");
+    let listed = |id: &str| -> (serde_json::Value, String) {
+        let keys = site.json(["key", "list"])["keys"].as_array().unwrap().clone();
+        let key = keys.into_iter().find(|key| key["id"] == id).unwrap();
+        let text = site.run(["key", "list"]).stdout;
+        (key, text.lines().find(|line| line.starts_with(id)).unwrap().to_owned())
+    };
+    // (the settings of the key, its overlap, whether the overlap ends first)
+    let cases = [(&[][..], "24h", true), (&["--expires", "30d"], "24h", true), (&["--expires", "2d"], "72h", false)];
+    for (settings, overlap, ends_first) in cases {
+        let (id, _) = site.key("x", settings);
+        let (before, line) = listed(&id);
+        assert_eq!(before["expires_at"].is_null(), settings.is_empty(), "{before} {line}");
+        let new = site.json(["key", "replace", &id, "--overlap", overlap])["id"].as_str().unwrap().to_owned();
+        let (after, line) = listed(&id);
+        let end = after["expires_at"].as_str().unwrap();
+        assert_eq!(after["status"], "replaced", "{after}");
+        assert_eq!(after["expires_at"] == after["revoked_at"], ends_first, "{after}");
+        assert!(ends_first || after["expires_at"] == before["expires_at"], "{after}");
+        assert!(line.contains(end), "{line}");
+        assert_eq!(listed(&new).0["expires_at"], before["expires_at"], "the new key has the old one's settings");
+    }
+}
+
+#[test]
 fn a_license_goes_with_its_expired_keys() {
     let site = Site::new();
     check_cases(
         &site,
         &[
-            ("license set x --dataset journals", 0, Out, "is created"),
+            ("license set x --dataset journals --create", 0, Out, "is created"),
             ("key create --license x --expires 2020-01-01", 2, OnErr, "in the past"),
         ],
     );
@@ -283,7 +323,7 @@ fn imports_and_exports() {
 #[test]
 fn standard_input_is_read() {
     let site = Site::new();
-    let mut command = site.command(["import", "-", "--dataset", "journals", "--format", "jsonl", "--json"]);
+    let mut command = site.command(["import", "-", "--create", "--dataset", "journals", "--format", "jsonl", "--json"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all("{\"id\":1,\"name\":\"Ängstrom\"}\nnonsense\n".as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
@@ -435,10 +475,29 @@ fn the_history_tells_who_did_what() {
     let commits = told["commits"].as_array().unwrap();
     let whats: Vec<&str> = commits.iter().map(|commit| commit["what"].as_str().unwrap()).collect();
     assert_eq!(whats, expected);
+    let users = std::fs::read_to_string("/etc/passwd").unwrap();
+    let name = users.lines().find(|line| line.split(':').nth(2) == Some(&uid.to_string()));
+    let name = name.and_then(|line| line.split(':').next());
     for commit in commits {
-        assert!(commit["who"].as_str().unwrap().contains(&format!("(uid {uid}")), "{commit}");
+        let who = commit["who"].as_str().unwrap();
+        assert!(who.contains(&format!("(uid {uid}")), "{commit}");
+        assert!(name.is_none_or(|name| who.starts_with(&format!("{name} ("))), "{commit}");
     }
     let text = site.run(["log", "--limit", "2"]).stdout;
     assert!(text.lines().count() == 3 && text.contains("license remove acme"), "{text}");
     assert!(!told.to_string().contains(&key) && !told.to_string().contains("mfk_"), "no key stands in the history");
+
+    // Cron, systemd and containers set no USER. A user without a name has a number.
+    let who = |command: &mut std::process::Command| {
+        command.env_remove("USER").env_remove("LOGNAME").env_remove("SUDO_USER");
+        assert_eq!(Done::of(command).code, Some(0));
+        site.json(["log", "--limit", "1"])["commits"][0]["who"].as_str().unwrap().to_owned()
+    };
+    let set = |name: &'static str| site.command(["license", "set", name, "--dataset", "journals"]);
+    assert_eq!(who(&mut set("a")), name.map_or(format!("uid {uid}"), |name| format!("{name} (uid {uid})")));
+    if can_be_nobody("the name of a user without a name") {
+        std::fs::set_permissions(site.folder(), PermissionsExt::from_mode(0o777)).unwrap();
+        std::fs::set_permissions(site.db(), PermissionsExt::from_mode(0o666)).unwrap();
+        assert_eq!(who(set("b").uid(54_321)), "uid 54321");
+    }
 }

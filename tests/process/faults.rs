@@ -66,7 +66,7 @@ fn a_full_disk_refuses_the_import_and_nothing_else() {
     };
     let import = |content: String| {
         let file = inputs.write("conferences.jsonl", content);
-        site.ends(["import".as_ref(), file.as_os_str(), "--json".as_ref()])
+        site.ends(["import".as_ref(), file.as_os_str(), "--create".as_ref(), "--json".as_ref()])
     };
     assert_eq!(import(conferences_of_version(COUNT, 0)).code, Some(0));
     let key = site.open_key();

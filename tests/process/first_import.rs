@@ -20,8 +20,10 @@ fn what_is_refused_leaves_no_file() {
     let (bad, good) = (bad.to_str().unwrap(), good.to_str().unwrap());
     let before = names(&site);
     let cases = [
-        (&["import", bad][..], 1),
+        (&["import", bad, "--create"][..], 1),
+        (&["import", good], 1),
         (&["import", good, "--dry-run"], 0),
+        (&["license", "set", "a", "--dataset", "journals"], 1),
         (&["license", "set", "a", "--dataset", "journals", "--dry-run"], 0),
         (&["license", "list"], 1),
         (&["key", "create", "--license", "a"], 1),
@@ -31,7 +33,7 @@ fn what_is_refused_leaves_no_file() {
         assert_eq!(site.run(args).code, Some(code), "{args:?}");
         assert_eq!(names(&site), before, "{args:?}");
     }
-    assert_eq!(site.run(["import", good]).code, Some(0));
+    assert_eq!(site.run(["import", good, "--create"]).code, Some(0));
     assert!(site.db().exists());
 }
 
@@ -41,7 +43,7 @@ fn two_first_imports_come_one_after_the_other() {
     let conferences = site.write("conferences.jsonl", conferences_of_version(200, 0));
     let journals = site.write("journals.jsonl", "{\"id\": 1, \"name\": \"J\"}\n");
     let spawn = |file: &std::path::Path| {
-        let mut command: Command = site.command(["import", file.to_str().unwrap()]);
+        let mut command: Command = site.command(["import", "--create", file.to_str().unwrap()]);
         Process::spawn(command.stdout(Stdio::null()))
     };
     let mut imports = [spawn(&conferences), spawn(&journals)];

@@ -9,9 +9,9 @@ use crate::harness::counted;
 
 /// What writes: the arguments, with the folder's files.
 const COMMANDS: [&[&str]; 7] = [
-    &["import", "conferences.jsonl"],
+    &["import", "conferences.jsonl", "--create"],
     &["key", "create", "--license", "all"],
-    &["license", "set", "all", "--dataset", "conferences", "--year", "2026"],
+    &["license", "set", "all", "--yes", "--dataset", "conferences", "--year", "2026"],
     &["compact"],
     &["backup", "full.redb"],
     &["export", "out"],

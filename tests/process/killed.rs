@@ -75,7 +75,8 @@ fn a_killed_first_import_leaves_no_file_or_a_whole_one() {
     let file = site.write("conferences.jsonl", conferences_of_version(1000, 0));
     let mut random = Random::new(7);
     for _ in 0..6 {
-        let mut import = Process::spawn(site.command(["import"]).arg(&file).stdout(std::process::Stdio::null()));
+        let mut import =
+            Process::spawn(site.command(["import", "--create"]).arg(&file).stdout(std::process::Stdio::null()));
         import.ended_within(random.part_of(Duration::from_millis(60)));
         import.kill();
         if site.db().exists() {
@@ -83,7 +84,7 @@ fn a_killed_first_import_leaves_no_file_or_a_whole_one() {
             std::fs::remove_file(site.db()).unwrap();
         }
     }
-    site.json(["import".as_ref(), file.as_os_str()]);
+    site.json(["import".as_ref(), file.as_os_str(), "--create".as_ref()]);
     site.check();
 }
 

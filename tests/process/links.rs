@@ -110,13 +110,13 @@ fn a_link_to_nowhere_is_told_until_an_import_fills_it() {
     fs::remove_file(site.path("one link")).unwrap();
     symlink("missing folder/feed.redb", site.path("one link")).unwrap();
     let rows = site.write("conferences.jsonl", conferences_of_version(5, 0));
-    let done = site.run(["import".as_ref(), rows.as_os_str()]);
+    let done = site.run(["import".as_ref(), rows.as_os_str(), "--create".as_ref()]);
     assert!(
         done.code == Some(1) && done.stderr.contains("there is no folder ") && done.stderr.contains("mkdir -p"),
         "{done:?}"
     );
     fs::create_dir(site.path("missing folder")).unwrap();
-    site.json(["import".as_ref(), rows.as_os_str()]);
+    site.json(["import".as_ref(), rows.as_os_str(), "--create".as_ref()]);
     assert!(is_link(&site.db()) && site.path("missing folder/feed.redb").is_file());
     site.check();
 }

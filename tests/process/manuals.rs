@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use super::site::Site;
 
 /// The manuals of users, each with the most words that it may have.
-pub const MANUALS: [(&str, usize); 10] = [
+pub const MANUALS: [(&str, usize); 11] = [
     ("README.md", 900),
+    ("docs/backups.md", 1500),
     ("docs/callers.md", 1500),
     ("docs/copies.md", 1500),
     ("docs/import.md", 1500),

@@ -176,7 +176,7 @@ fn counters_rise_by_what_was_asked() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(10, 0));
     let key = site.open_key();
-    site.json(["license", "set", "tight", "--dataset", "conferences", "--rate-limit", "3"]);
+    site.json(["license", "set", "tight", "--yes", "--dataset", "conferences", "--rate-limit", "3"]);
     let tight = site.key("tight", &[]).1;
     let elsewhere = site.key("all", &["--allow-ip", "192.0.2.1"]).1;
     let ended = site.expired_key("all").1;

@@ -47,7 +47,7 @@ fn expect_only_valid_keys(address: SocketAddr, valid: &str) {
 fn a_new_key_works_at_once_from_an_address_beyond_its_limit() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
-    site.json(["license", "set", "all", "--dataset", "conferences", "--rate-limit", "2"]);
+    site.json(["license", "set", "all", "--yes", "--dataset", "conferences", "--rate-limit", "2"]);
     let server = site.serve();
     flood(server.address);
     // Several, since the server looks at the file ten times a second.
@@ -68,7 +68,7 @@ fn a_new_key_works_at_once_from_an_address_beyond_its_limit() {
 #[test]
 fn a_replica_looks_for_new_keys_of_an_address_beyond_its_limit() {
     let (mut origin, _) = origin();
-    origin.site.json(["license", "set", "slow", "--dataset", "conferences", "--rate-limit", "2"]);
+    origin.site.json(["license", "set", "slow", "--yes", "--dataset", "conferences", "--rate-limit", "2"]);
     origin.publish();
     let replica = origin.replica();
     let (server, _) = serve(&replica, "--poll 1h");

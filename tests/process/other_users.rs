@@ -115,3 +115,95 @@ fn a_folder_that_cannot_be_read_gets_no_file() {
         assert_eq!(inode(), before, "{command:?}: the file was replaced");
     }
 }
+
+/// Checks a file as `nobody`, who may not write to it. Returns the plain and the JSON output.
+fn check_as_nobody(site: &Site, file: &str) -> (Done, Done) {
+    let check = |more: &[&str]| Done::of(as_nobody(&mut site.command([&["check", "--db", file], more].concat())));
+    (check(&[]), check(&["--json"]))
+}
+
+#[test]
+fn a_file_is_checked_without_the_right_to_write() {
+    if !can_be_nobody("a_file_is_checked_without_the_right_to_write") {
+        return;
+    }
+    let site = shared_site();
+    let backup = site.path("backup.redb");
+    fs::set_permissions(&backup, Permissions::from_mode(0o444)).unwrap();
+    // In a folder that they cannot write to either.
+    fs::set_permissions(site.folder(), Permissions::from_mode(0o755)).unwrap();
+    let before = (fs::read(&backup).unwrap(), site.files());
+    let told = "every row was checked, but not redb's checksums of the pages: they need the right to write to the file";
+    let (plain, json) = check_as_nobody(&site, "backup.redb");
+    assert!(plain.code == Some(0) && plain.stdout.contains("is sound: 30 conferences"), "{plain:?}");
+    assert!(plain.stdout.contains(&format!("\nwarning: {told}")), "{plain:?}");
+    assert!(json.code == Some(0) && json.json()["ok"] == true && json.json()["warnings"][0] == told, "{json:?}");
+    assert!((fs::read(&backup).unwrap(), site.files()) == before, "nothing changed");
+    // With the right to write, all is compared.
+    let whole = site.run(["check", "--db", "backup.redb"]);
+    assert!(whole.code == Some(0) && !whole.stdout.contains("warning"), "{whole:?}");
+
+    // Each row is read: a name that was changed is found.
+    let mut damaged = before.0;
+    let name = b"Conference 7";
+    let places: Vec<usize> = memchr::memmem::find_iter(&damaged, name).collect();
+    places.iter().for_each(|at| damaged[*at] ^= 1);
+    assert!(!places.is_empty());
+    fs::set_permissions(site.folder(), Permissions::from_mode(0o755)).unwrap();
+    fs::write(site.path("damaged.redb"), damaged).unwrap();
+    fs::set_permissions(site.path("damaged.redb"), Permissions::from_mode(0o444)).unwrap();
+    let (plain, json) = check_as_nobody(&site, "damaged.redb");
+    assert!(plain.code == Some(1) && plain.stdout.contains("is DAMAGED"), "{plain:?}");
+    assert!(json.code == Some(1) && json.json()["ok"] == false, "{json:?}");
+
+    // A file that may not be read is not sound.
+    fs::set_permissions(&backup, Permissions::from_mode(0o600)).unwrap();
+    let (plain, json) = check_as_nobody(&site, "backup.redb");
+    assert!(plain.code == Some(1) && plain.stderr.contains("Permission denied"), "{plain:?}");
+    assert!(json.code == Some(1) && json.json()["error"].is_string(), "{json:?}");
+}
+
+/// Runs a command after a script, with mounts of its own. `None` where nothing can be mounted.
+fn in_own_mounts(site: &Site, script: &str, args: &[&str]) -> Option<Done> {
+    let unshare = |script: &str, args: &[&str]| {
+        let mut command = site.command_of("unshare");
+        command.args(["--mount", "--", "/bin/sh", "-c", &format!("{script} && exec \"$@\""), "sh"]).args(args);
+        command
+    };
+    let tried = unshare("mount -t tmpfs none /mnt", &["true"]).output();
+    if !tried.is_ok_and(|tried| tried.status.success()) {
+        eprintln!("{args:?} is left out: nothing can be mounted here");
+        return None;
+    }
+    Some(Done::of(&mut unshare(script, &[&[env!("CARGO_BIN_EXE_medfeed")], args].concat())))
+}
+
+#[test]
+fn a_file_on_a_read_only_mount_is_checked() {
+    let site = shared_site();
+    let folder = site.folder().display();
+    let read_only = format!("mount --bind {folder} {folder} && mount -o remount,ro,bind {folder}");
+    let backup = site.path("backup.redb");
+    let Some(done) = in_own_mounts(&site, &read_only, &["check", "--db", backup.to_str().unwrap()]) else { return };
+    assert!(
+        done.code == Some(0) && done.stdout.contains("is sound") && done.stdout.contains("redb's checksums"),
+        "{done:?}"
+    );
+}
+
+#[test]
+fn a_file_that_is_mounted_by_itself_keeps_its_name() {
+    let site = shared_site();
+    let before = (site.json(["log"]), fs::metadata(site.db()).unwrap().ino());
+    for command in [&["compact"][..], &["restore", "backup.redb", "--yes"]] {
+        let Some(done) = in_own_mounts(&site, &format!("mount --bind {0} {0}", site.db().display()), command) else {
+            return;
+        };
+        assert_eq!(done.code, Some(1), "{command:?}: {done:?}");
+        assert!(
+            done.stderr.contains("it is mounted by itself") && done.stderr.contains("mount the folder"),
+            "{done:?}"
+        );
+        assert_eq!((site.json(["log"]), fs::metadata(site.db()).unwrap().ino()), before, "{command:?}");
+    }
+}

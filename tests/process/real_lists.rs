@@ -108,7 +108,7 @@ fn real_lists_go_round() {
     site.write("in/journals.jsonl", &journals);
     site.write("in/conferences.jsonl", &conferences);
     let begun = Instant::now();
-    let summary = site.json(["import", "in"]);
+    let summary = site.json(["import", "in", "--create"]);
     println!("imported {} in {:?}", summary["datasets"], begun.elapsed());
     assert_eq!(summary["datasets"]["journals"]["added"], journals.lines().count());
     assert_eq!(summary["datasets"]["conferences"]["added"], conferences.lines().count());
@@ -119,7 +119,7 @@ fn real_lists_go_round() {
         let again = site.json(["import", &out]);
         assert_eq!(again["datasets"]["journals"]["changed"], 0, "{format}: {}", again["datasets"]);
         let copy = Site::new();
-        copy.json(["import".as_ref(), site.path(&out).as_os_str()]);
+        copy.json(["import".as_ref(), site.path(&out).as_os_str(), "--create".as_ref()]);
         copy.json(["export", "out", "--format", format]);
         for stem in ["organizations", "tags", "journals", "conferences"] {
             let file = format!("{stem}.{format}");

@@ -88,7 +88,7 @@ impl Curator {
             .collect();
         site.write("data/conferences.jsonl", conferences);
         let folder = site.write("data/journals.jsonl", journals);
-        site.json(["import".as_ref(), folder.parent().unwrap().as_os_str(), "--replace".as_ref()]);
+        site.json(["import".as_ref(), folder.parent().unwrap().as_os_str(), "--create".as_ref(), "--replace".as_ref()]);
     }
 }
 

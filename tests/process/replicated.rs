@@ -154,7 +154,7 @@ impl World {
     /// A write, as arguments.
     pub fn next_write(&mut self, random: &mut Random) -> Vec<String> {
         self.version += 1;
-        let scope = "license set all --rate-limit 1000000 --dataset conferences --dataset journals";
+        let scope = "license set all --create --yes --rate-limit 1000000 --dataset conferences --dataset journals";
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         match random.below(18) {
             0 if self.backup => words("restore backup.redb --yes"),
@@ -177,7 +177,7 @@ impl World {
     /// The write that imports a file.
     pub fn import(&mut self, name: &str, content: String) -> Vec<String> {
         let file = self.site.write(name, content);
-        vec!["import".to_owned(), file.display().to_string()]
+        vec!["import".to_owned(), file.display().to_string(), "--create".to_owned()]
     }
 
     /// What is known after a write that may have been done.

@@ -245,7 +245,7 @@ fn what_is_revoked_in_either_stays_revoked() {
     let replaced = site.json(["key", "replace", &swapped]);
     let (late, late_key) = site.key("kept", &[]);
     site.license("scope", "--dataset conferences --year 2026");
-    site.json(["license", "set", "rate", "--dataset", "conferences", "--rate-limit", "7"]);
+    site.json(["license", "set", "rate", "--yes", "--dataset", "conferences", "--rate-limit", "7"]);
     for name in ["removed", "again"] {
         site.json(["license", "remove", name, "--yes"]);
     }

@@ -223,7 +223,7 @@ fn run_commands(site: &Site, keys: &[Issued]) -> Vec<Done> {
         &["license", "list", "--json"],
         &["license", "show", "all", "--json"],
         &["license", "explain", "oncology", "conferences", "1"],
-        &["license", "set", "rate", "--dataset", "journals"],
+        &["license", "set", "rate", "--yes", "--dataset", "journals"],
         &["license", "remove", "rate", "--yes"],
         &["backup", "second.redb"],
         &["backup", "second.redb", "--json"],

@@ -204,12 +204,12 @@ impl Site {
     /// Imports a file.
     pub fn import(&self, name: &str, content: impl AsRef<[u8]>) -> Value {
         let file = self.write(name, content);
-        self.json([OsStr::new("import"), file.as_os_str()])
+        self.json([OsStr::new("import"), file.as_os_str(), OsStr::new("--create")])
     }
 
     /// States a license: `--dataset conferences --year 2026` and the like.
     pub fn license(&self, name: &str, scope: &str) -> Value {
-        let mut args = vec!["license", "set", name, "--rate-limit", "1000000"];
+        let mut args = vec!["license", "set", name, "--rate-limit", "1000000", "--create", "--yes"];
         args.extend(scope.split_whitespace());
         self.json(args)
     }

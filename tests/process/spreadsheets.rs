@@ -20,7 +20,7 @@ use Then::{Refused, Stored, Warned};
 pub fn check(name: &str, content: &[u8], options: &str, then: Then<'_>) {
     let site = Site::new();
     site.write(name, content);
-    let mut args = vec!["import", name];
+    let mut args = vec!["import", name, "--create"];
     args.extend(options.split_whitespace());
     let done = site.run(&args);
     let told = format!("{name} {options}: {:.300?} {then:?}: {done:?}", String::from_utf8_lossy(content));
@@ -384,8 +384,9 @@ fn columns_are_renamed_by_options_and_by_a_file() {
     let site = Site::new();
     site.write("names.csv", "name,field\n# from the society\nTitel,name\n");
     site.write("organizations.csv", "Nr;Titel;Seite\n1;ESMO;https://esmo.org\n");
-    let import =
-        |options: &str| site.run(["import", "organizations.csv"].into_iter().chain(options.split_whitespace()));
+    let import = |options: &str| {
+        site.run(["import", "organizations.csv", "--create"].into_iter().chain(options.split_whitespace()))
+    };
     for (options, unknown) in [("--map Nr=id --map Seite=url", "Titel"), ("--map-file names.csv --map Nr=id", "Seite")]
     {
         let done = import(options);
@@ -479,7 +480,7 @@ fn faults_of_one_kind_are_one_line() {
     let rows: String = (1..=8_193).map(|id| format!("{{\"id\":{id},\"Foo\":1,\"Bar\":2}}\n")).collect();
     let site = Site::new();
     site.write("journals.jsonl", rows);
-    let done = site.run(["import", "journals.jsonl"]);
+    let done = site.run(["import", "journals.jsonl", "--create"]);
     let lines: Vec<&str> = done.stderr.lines().collect();
     assert_eq!(lines.len(), 2, "{done:?}");
     assert!(
@@ -487,9 +488,9 @@ fn faults_of_one_kind_are_one_line() {
         "{done:?}"
     );
     assert!(lines[1].ends_with("--all-faults lists each."), "{done:?}");
-    let all = site.run(["import", "journals.jsonl", "--all-faults"]);
+    let all = site.run(["import", "journals.jsonl", "--create", "--all-faults"]);
     assert_eq!(all.stderr.lines().count(), 2 * 8_193 + 1);
-    let json = site.run(["import", "journals.jsonl", "--json"]).json();
+    let json = site.run(["import", "journals.jsonl", "--create", "--json"]).json();
     assert_eq!((json["errors"].as_array().unwrap().len(), &json["error_count"]), (1_000, &(2 * 8_193).into()));
     assert_eq!(json["groups"][0]["count"], 2 * 8_193);
 }

@@ -21,10 +21,10 @@ fn killed_commands_leave_nothing(rounds: u32, prepared: impl Fn(&Site, Command) 
     let site = Site::new();
     let file = site.write("conferences.jsonl", conferences_of_version(600, 0));
     let file = file.to_str().unwrap();
-    site.json(["import", file]);
+    site.json(["import", file, "--create"]);
     site.backup("backup.redb");
     let commands = [
-        &["import", file, "--db", "fresh.redb"][..],
+        &["import", file, "--create", "--db", "fresh.redb"][..],
         &["backup", "other.redb"],
         &["restore", "backup.redb", "--yes"],
         &["compact"],
@@ -53,7 +53,7 @@ fn killed_commands_leave_nothing(rounds: u32, prepared: impl Fn(&Site, Command) 
         if site.path("fresh.redb").exists() {
             fs::remove_file(site.path("fresh.redb")).unwrap();
         }
-        site.run(["import", file, "--db", "fresh.redb"]);
+        site.run(["import", file, "--create", "--db", "fresh.redb"]);
         site.check();
         assert_eq!(strays(&site), Vec::<String>::new(), "seed {SEED}, {command:?}");
         let inside = fs::read_dir(site.path("out")).map_or(0, |entries| {
@@ -90,8 +90,7 @@ fn killed_commands_leave_no_file_without_proc() {
 #[test]
 fn drafts_in_the_making_are_left_alone() {
     let site = Site::new();
-    let file = site.write("conferences.jsonl", conferences_of_version(600, 0));
-    site.json(["import".as_ref(), file.as_os_str()]);
+    site.import("conferences.jsonl", conferences_of_version(600, 0));
     site.license("all", "--dataset conferences");
     let spawn = |args: &[&str]| Process::spawn(site.command(args).stdout(Stdio::null()));
     let mut backups = [spawn(&["backup", "one.redb"]), spawn(&["backup", "two.redb"])];

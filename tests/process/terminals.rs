@@ -99,7 +99,7 @@ fn json_is_exact_and_steers_nothing() {
 #[test]
 fn new_labels_and_names_are_plain() {
     let site = Site::new();
-    let set = |name: &str| site.run(["license", "set", name, "--dataset", "journals"]);
+    let set = |name: &str| site.run(["license", "set", name, "--create", "--dataset", "journals"]);
     assert_eq!(set("plain").code, Some(0));
     let label = |label: &str| site.run(["key", "create", "--license", "plain", "--label", label]);
     for text in ["a\nb", "a\tb", "\x1b[2J", "\u{9b}2J", "a\u{202e}b", "a\u{7f}"] {
@@ -141,15 +141,19 @@ pub struct Terminal {
 impl Terminal {
     /// Starts a command on a terminal. Returns `None`, and says so, if there is no `script` (util-linux) to make one.
     pub fn start(site: &Site, line: &str) -> Option<Terminal> {
+        Terminal::start_command(site, &format!("{} {line}", env!("CARGO_BIN_EXE_medfeed")))
+    }
+
+    /// Starts a line of the shell on a terminal.
+    fn start_command(site: &Site, line: &str) -> Option<Terminal> {
         if !std::process::Command::new("script").arg("--version").output().is_ok_and(|done| done.status.success()) {
             eprintln!("skipped: there is no `script` here");
             return None;
         }
-        let inner = format!("{} {line}", env!("CARGO_BIN_EXE_medfeed"));
         let screen = NamedTempFile::new().unwrap();
         let mut command = site.command_of("script");
         // Import shows its progress on a terminal that can erase a line.
-        command.args(["--quiet", "--return", "--command", &inner, "/dev/null"]).env("TERM", "xterm");
+        command.args(["--quiet", "--return", "--command", line, "/dev/null"]).env("TERM", "xterm");
         let process = Process::spawn(command.stdin(Stdio::piped()).stdout(screen.reopen().unwrap()));
         Some(Terminal { line: line.to_owned(), process, screen })
     }
@@ -213,11 +217,107 @@ fn only_a_yes_on_a_terminal_goes_on() {
     ];
     for (line, answer, code, expected) in cases {
         let Some(mut terminal) = Terminal::start(&site, line) else { return };
-        terminal.answer(answer);
+        if !answer.is_empty() {
+            terminal.wait_for("[y/N]");
+            terminal.answer(answer);
+        }
         let (ended, told) = terminal.end();
         assert_eq!(ended, Some(code), "{line}, {answer:?}: {told}");
         assert!(told.contains(expected), "{line}, {answer:?}: {told}");
     }
+}
+
+/// Lines that are pasted together: those after a command are no answers to its question.
+#[test]
+fn a_line_that_waits_is_no_answer() {
+    let site = Site::new();
+    site.import("conferences.jsonl", format!("{{\"id\":1,\"name\":\"A\",\"country\":\"Germany\",{STATUSES}}}\n"));
+    site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
+    site.license("acme", "--dataset conferences --dataset journals");
+    site.backup("backup.redb");
+    site.write("odd/conferences.jsonl", format!("{{\"id\":2,\"name\":\"A \",\"country\":\"Germany\",{STATUSES}}}\n"));
+    let lines_wait = "or further lines wait in it; add --yes";
+    let cases = [
+        ("import odd", 0, "Committed, with 2 warnings."),
+        ("restore backup.redb", 1, lines_wait),
+        ("license remove acme", 1, lines_wait),
+        ("license set b --dataset conferences --country Germny", 1, "Write `Germany`, or add --yes"),
+        (
+            "license set acme --dataset conferences",
+            1,
+            "\"1 of 1 journals will leave license `acme`. Continue?\" cannot be asked",
+        ),
+    ];
+    for (line, code, expected) in cases {
+        // The command starts when both lines are there, and the first is read. `y` would say yes to every question.
+        let command = format!("read -r first; exec {} {line}", env!("CARGO_BIN_EXE_medfeed"));
+        let Some(mut terminal) = Terminal::start_command(&site, &command) else { return };
+        terminal.answer("medfeed\ny\n");
+        let (ended, told) = terminal.end();
+        assert!(ended == Some(code) && told.contains(expected), "{line}: {ended:?} {told}");
+        assert!(!told.contains("[y/N]"), "{line}: {told}");
+    }
+}
+
+/// Cases: the scope, and what it loses, if that is much.
+#[test]
+fn a_license_that_loses_much_asks_first() {
+    let site = Site::new();
+    let conference = |id: u32, year| format!("{{\"id\":{id},\"name\":\"Congress {id}\",\"year\":{year},{STATUSES}}}\n");
+    // 200 conferences: 21 of 2024, 20 of 2025, the others of 2026.
+    let year = |id| {
+        if id <= 21 {
+            2024
+        } else if id <= 41 {
+            2025
+        } else {
+            2026
+        }
+    };
+    site.import("conferences.jsonl", (1..=200).map(|id| conference(id, year(id))).collect::<String>());
+    site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
+    let whole = "license set acme --yes --widen --dataset conferences --dataset journals --create";
+    let much = "21 of 200 conferences";
+    let cases = [
+        ("--dataset conferences --dataset journals --year 2025..2026", Some(much)),
+        ("--dataset conferences --dataset journals --year 2026 --year 2024", None),
+        ("--dataset conferences", Some("1 of 1 journals")),
+        ("--dataset journals", Some("200 of 200 conferences")),
+        ("--dataset conferences --year 2026", Some("41 of 200 conferences and 1 of 1 journals")),
+    ];
+    for (scope, losses) in cases {
+        site.json(whole.split(' '));
+        let before = site.json(["license", "show", "acme"]);
+        let line = format!("license set acme {scope}");
+        let run = |more: &str| site.run(line.split(' ').chain(more.split_whitespace()));
+        let dry = run("--dry-run");
+        assert_eq!(dry.code, Some(0), "{scope}: {dry:?}");
+        let Some(losses) = losses else {
+            assert!(!dry.stdout.contains("asks first"), "{scope}: {dry:?}");
+            assert_eq!(run("").code, Some(0), "{scope}");
+            continue;
+        };
+        assert!(
+            dry.stdout.contains(&format!("This asks first, or needs --yes: {losses} would leave.")),
+            "{scope}: {dry:?}"
+        );
+        assert!(losses.starts_with(run("--dry-run --json").json()["losses"][0].as_str().unwrap()), "{scope}");
+        let refused = run("");
+        let message = format!("nothing was changed: \"{losses} will leave license `acme`. Continue?\" cannot be asked");
+        assert!(refused.code == Some(1) && refused.stderr.contains(&message), "{scope}: {refused:?}");
+        assert!(run("--json").json()["error"].as_str().unwrap().contains("add --yes"), "{scope}");
+        for answer in ["n\n", "y\n"] {
+            assert_eq!(site.json(["license", "show", "acme"]), before, "{scope}");
+            let Some(mut terminal) = Terminal::start(&site, &line) else { return };
+            terminal.wait_for(&format!("{losses} will leave license `acme`. Continue? [y/N]"));
+            terminal.answer(answer);
+            let (code, told) = terminal.end();
+            assert_eq!(code, Some(i32::from(answer != "y\n")), "{scope}: {told}");
+        }
+        assert_ne!(site.json(["license", "show", "acme"]), before, "{scope}");
+    }
+    site.json(whole.split(' '));
+    assert_eq!(site.run("license set acme --dataset journals --yes".split(' ')).code, Some(0));
 }
 
 #[test]

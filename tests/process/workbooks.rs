@@ -277,14 +277,14 @@ fn bounds_hold_for_workbooks() {
     for (content, options, expected) in cases {
         let site = Site::new();
         site.write("book.xlsx", content);
-        let mut args = vec!["import", "book.xlsx"];
+        let mut args = vec!["import", "book.xlsx", "--create"];
         args.extend(options.split(' '));
         let done = site.run(&args);
         assert!(done.code == Some(1) && done.stderr.contains(expected), "{options}: {done:?}");
     }
     let site = Site::new();
     site.write("book.xlsx", one("organizations", &[&["id", "name", "abbv"], &["1", "A", "B"]]));
-    let done = site.run(["import", "book.xlsx", "--max-columns", "3", "--max-rows", "1"]);
+    let done = site.run(["import", "book.xlsx", "--create", "--max-columns", "3", "--max-rows", "1"]);
     assert_eq!(done.code, Some(0), "as large as the bounds: {done:?}");
 }
 
@@ -360,7 +360,7 @@ fn what_a_workbook_is_exported_to_is_imported_from_it() {
     for samples in [None, Some(data)] {
         if let Some(samples) = samples {
             std::fs::remove_file(site.db()).unwrap();
-            site.json(["import", samples]);
+            site.json(["import", samples, "--create"]);
         }
         let rows = |told: serde_json::Value| -> u64 {
             told["files"].as_array().unwrap().iter().map(|file| file["rows"].as_u64().unwrap()).sum()
@@ -369,7 +369,7 @@ fn what_a_workbook_is_exported_to_is_imported_from_it() {
         assert_eq!(rows(site.json(["export", "book.xlsx"])), written);
         let again = site.run(["import", "book.xlsx"]);
         assert!(again.code == Some(0) && again.stdout.contains("Nothing is new"), "{again:?}");
-        site.json(["import", "book.xlsx", "--db", "other.redb"]);
+        site.json(["import", "book.xlsx", "--create", "--db", "other.redb"]);
         site.json(["export", "through", "--db", "other.redb"]);
         for stem in ["conferences", "journals", "organizations", "tags"] {
             let read = |folder: &str| std::fs::read_to_string(site.path(&format!("{folder}/{stem}.jsonl"))).unwrap();
@@ -396,11 +396,11 @@ fn a_template_is_filled_in_and_imported() {
     std::fs::create_dir(site.path("forms")).unwrap();
     let told = site.json(["template", "forms/all.xlsx"]);
     assert_eq!(told["file"], "forms/all.xlsx");
-    let done = site.run(["import", "forms/all.xlsx"]);
+    let done = site.run(["import", "forms/all.xlsx", "--create"]);
     assert!(done.code == Some(0) && done.stderr.matches("has no rows").count() == 4, "{done:?}");
     let header = site.run(["template", "journals"]).stdout;
     site.write("journals.csv", format!("{header}1,\"Lancet, The\"{}\n", ",".repeat(header.matches(',').count() - 1)));
-    let done = site.run(["import", "journals.csv"]);
+    let done = site.run(["import", "journals.csv", "--create"]);
     assert!(done.code == Some(0) && done.stdout.contains("1 added"), "{done:?}");
     let mut archive = zip::ZipArchive::new(std::fs::File::open(site.path("forms/all.xlsx")).unwrap()).unwrap();
     let mut sheet = String::new();

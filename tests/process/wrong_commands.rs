@@ -18,7 +18,7 @@ const UNKNOWN: &[Wrong<'_>] = &[
     ("frobnicate", 2, "unrecognized subcommand 'frobnicate'"),
     ("start", 2, "write `medfeed serve`"),
     ("run", 2, "write `medfeed serve`"),
-    ("init", 2, "the first `medfeed import` or `medfeed license set` creates the database"),
+    ("init", 2, "`medfeed import --create` and `medfeed license set --create` create the database"),
     ("add", 2, "`medfeed import conferences.csv` for records"),
     ("ls", 2, "`medfeed license list`"),
     ("list", 2, "`medfeed license list`, `medfeed key list`, or `medfeed log`"),
@@ -156,9 +156,23 @@ const THINGS: &[Wrong<'_>] = &[
     ("restore nowhere.redb --yes", 1, "nowhere.redb: No such file or directory; check the path"),
     ("restore notes.txt --yes", 1, "the backup notes.txt is damaged: it is another kind of file"),
     ("restore empty.redb --yes", 1, "it is empty"),
-    ("license list --db nowhere.redb", 1, "create one with `medfeed import`, or name another with --db"),
-    ("import data.jsonl --db nowhere/feed.redb", 1, "cannot read data.jsonl"),
-    ("license set x --dataset journals --db nowhere/feed.redb", 1, "create it: `mkdir -p nowhere`"),
+    ("license list --db nowhere.redb", 1, "create one with `medfeed import --create`, or name another with --db"),
+    ("import data.jsonl --create --db nowhere/feed.redb", 1, "cannot read data.jsonl"),
+    ("license set x --create --dataset journals --db nowhere/feed.redb", 1, "create it: `mkdir -p nowhere`"),
+    (
+        "license set x --dataset journals --db nowhere/feed.redb",
+        1,
+        "no database at nowhere/feed.redb: give --db or MEDFEED_DB the path of",
+    ),
+    ("import rows --db nowhere.redb", 1, "/nowhere.redb: give --db or MEDFEED_DB the path of yours, or add --create"),
+    ("backup -", 2, "a database or a folder is no stream; name a file or folder, or write `./-` if that is its name"),
+    ("backup notes.txt --db -", 2, "a database or a folder is no stream"),
+    ("restore - --yes", 2, "a database or a folder is no stream"),
+    ("import rows --create --db -", 2, "a database or a folder is no stream"),
+    ("export -", 2, "a database or a folder is no stream"),
+    ("man --folder -", 2, "a database or a folder is no stream"),
+    ("pull http://127.0.0.1:1 --to -", 2, "a database or a folder is no stream"),
+    ("template -", 1, "`-` is neither `conferences`"),
     (
         "license list --db notes.txt",
         1,
@@ -307,8 +321,8 @@ fn a_variable_that_nothing_heeds_is_told_once() {
 fn a_new_database_is_told() {
     let site = site();
     let lines = [
-        "import rows --db one.redb",
-        "license set x --dataset journals --db two.redb",
+        "import rows --create --db one.redb",
+        "license set x --create --dataset journals --db two.redb",
         "restore backup.redb --yes --db three.redb",
         "restore backup.redb --yes --db four.redb --json",
     ];
@@ -320,7 +334,7 @@ fn a_new_database_is_told() {
         let again = site.run(&args);
         assert!(!again.stderr.contains("is a new database"), "{line}: {again:?}");
     }
-    let dry = site.run(["import", "rows", "--dry-run", "--db", "five.redb"]);
+    let dry = site.run(["import", "rows", "--create", "--dry-run", "--db", "five.redb"]);
     assert!(dry.stderr.is_empty() && !site.path("five.redb").exists(), "{dry:?}");
 }
 

@@ -272,7 +272,7 @@ fn exports_go_round() {
                 assert_eq!(same["datasets"][kind]["added"], 0, "{format}: {same}");
             }
             let copy = Site::new();
-            copy.json(["import", out]);
+            copy.json(["import", out, "--create"]);
             copy.json(["export", "again", "--format", format]);
             for stem in ["organizations", "tags", "conferences", "journals"] {
                 let file = format!("{stem}.{format}");

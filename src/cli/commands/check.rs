@@ -1,5 +1,6 @@
 //! `medfeed check`.
 
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -10,7 +11,7 @@ use crate::cli::shared::common::Common;
 use crate::cli::shared::output::counted;
 use crate::model::printable::Printable;
 use crate::store::StoreError;
-use crate::store::check::{CheckReport, check};
+use crate::store::check::{CheckReport, check, check_unwritable};
 use crate::store::panics;
 
 /// Arguments of `medfeed check`.
@@ -30,8 +31,17 @@ pub(in crate::cli) fn run(common: &Common, args: &CheckArgs) -> anyhow::Result<E
         #[serde(flatten)]
         report: CheckReport,
     }
-    let mut report = match panics::guard(|| common.open_for_check()) {
-        Ok(mut writer) => check(&mut writer)?,
+    let checked = panics::guard(|| match common.open_for_check() {
+        Ok(mut writer) => check(&mut writer),
+        Err(StoreError::Io { source, .. })
+            if matches!(source.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) =>
+        {
+            check_unwritable(&common.db)
+        }
+        Err(error) => Err(error),
+    });
+    let mut report = match checked {
+        Ok(report) => report,
         Err(StoreError::Damaged { table, detail }) => CheckReport::of_damage(table, detail),
         Err(error) => return Err(error.into()),
     };

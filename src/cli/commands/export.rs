@@ -10,6 +10,7 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
+use crate::cli::shared::arguments::path_parser;
 use crate::cli::shared::common::Common;
 use crate::cli::shared::sheets::WorkbookWriter;
 use crate::import::Source;
@@ -24,7 +25,7 @@ use crate::store::file::draft::{self, Draft};
 pub(in crate::cli) struct ExportArgs {
     /// The folder for the four files, or for the workbook medfeed.xlsx; it is created. Or the name of a workbook,
     /// ending .xlsx. The files get the permissions of the database file
-    #[arg(value_name = "FOLDER_OR_FILE")]
+    #[arg(value_name = "FOLDER_OR_FILE", value_parser = path_parser())]
     target: PathBuf,
     /// The format of the files [default: jsonl, or xlsx for a name ending .xlsx]
     #[arg(long)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::io::{IsTerminal, stderr, stdin};
+use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::cli::shared::change::{Changes, ChangesJson};
 use crate::cli::shared::common::{AccessChange, Common, require_folder};
-use crate::cli::shared::output::{confirm, counted, note};
+use crate::cli::shared::output::{can_ask, confirm, counted, note};
 use crate::cli::shared::read_args::{ReadArgs, read_rows};
 use crate::import::{
     self, AssignedId, Finding, FindingGroup, ImportRows, MergeOptions, Merged, Refusal, Source, group,
@@ -27,6 +27,9 @@ use crate::store::{Edit, StoreError};
 pub(in crate::cli) struct ImportArgs {
     #[command(flatten)]
     read: ReadArgs,
+    /// Create the database if there is none
+    #[arg(long)]
+    create: bool,
     /// Remove the records of the imported datasets that the files do not contain
     #[arg(long)]
     replace: bool,
@@ -73,6 +76,7 @@ struct Refused<'a> {
 }
 
 pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<ExitCode> {
+    common.require_db(args.create, args.dry_run)?;
     let progress = ImportProgress::new(common);
     let sources = args.read.find_sources()?;
     let reading = args.read.options()?;
@@ -101,7 +105,8 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
             accepted = Some(merged.warnings.clone());
         }
         progress.step("waiting for the writer's lock");
-        let writer = common.open_or_create_writer()?;
+        let writer =
+            if args.create || args.dry_run { common.open_or_create_writer()? } else { common.open_writer()? };
         let mut edit = writer.begin()?;
         if edit.base_head() != head {
             // Another command has committed, or has replaced the file.
@@ -143,7 +148,7 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
 impl ImportArgs {
     /// Whether the import asks before it commits with warnings.
     fn asks(&self, common: &Common) -> bool {
-        !self.yes && !self.dry_run && !common.json && stdin().is_terminal() && stderr().is_terminal()
+        !self.yes && !self.dry_run && !common.json && can_ask() && stderr().is_terminal()
     }
 
     /// Whether the import may be committed with its warnings. `accepted` are the warnings that the user accepted, if

@@ -126,6 +126,9 @@ impl UsageJson {
 
 impl KeyJson {
     fn of(record: &KeyRecord, key: Option<&ApiKey>, status: KeyStatus) -> KeyJson {
+        // A replaced key works until its overlap ends.
+        let overlap_end = record.revoked_at.filter(|_| status == KeyStatus::Replaced);
+        let ends_at = record.expires_at.into_iter().chain(overlap_end).min();
         KeyJson {
             id: record.id.clone(),
             key: key.map(|key| key.reveal().to_owned()),
@@ -133,7 +136,7 @@ impl KeyJson {
             license: record.license_name.clone(),
             status: status.as_str(),
             created_at: record.created_at.to_string(),
-            expires_at: record.expires_at.map(|time| time.to_string()),
+            expires_at: ends_at.map(|time| time.to_string()),
             allowed_ips: record.allowed_ips.clone(),
             revoked_at: record.revoked_at.map(|time| time.to_string()),
             replaced_by: record.replaced_by.clone(),

@@ -54,13 +54,17 @@ pub(in crate::cli) struct SetArgs {
     /// Requests per minute and key [default: 600, or unchanged]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rate_limit: Option<u32>,
+    /// Create the database if there is none
+    #[arg(long)]
+    create: bool,
     /// Allow dropping a restriction of the license
     #[arg(long)]
     widen: bool,
     /// Only show what would change
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask about a therapy area or country that no conference has and that looks misspelt
+    /// Do not ask when many records leave, or about a therapy area or country that no conference has and that looks
+    /// misspelt
     #[arg(long)]
     yes: bool,
 }
@@ -89,6 +93,17 @@ pub(in crate::cli) struct ExplainArgs {
     dataset: Dataset,
     /// The record's id
     id: Id,
+}
+
+impl SetArgs {
+    fn scope(&self) -> Scope {
+        Scope {
+            datasets: self.dataset.iter().copied().collect(),
+            therapy_areas: given(self.therapy_area.clone()),
+            countries: given(self.country.clone()),
+            years: given(self.year.iter().cloned().flatten().collect()),
+        }
+    }
 }
 
 /// A license in JSON.
@@ -130,10 +145,15 @@ impl LicenseJson {
 
 pub(in crate::cli) fn run(common: &Common, command: LicenseCommand) -> anyhow::Result<ExitCode> {
     match command {
-        LicenseCommand::Set(args) => match set(common, args)? {
-            Some(access) => common.await_publication(access),
-            None => Ok(ExitCode::SUCCESS),
-        },
+        LicenseCommand::Set(args) => {
+            common.require_db(args.create, args.dry_run)?;
+            // Asks before the writer's lock is taken, so that no other command waits for the user.
+            let warnings = values::check(common, &args.name, &args.scope(), args.yes || args.dry_run)?;
+            match set(common, &args, warnings, &[])? {
+                Some(access) => common.await_publication(access),
+                None => Ok(ExitCode::SUCCESS),
+            }
+        }
         LicenseCommand::List => list(common),
         LicenseCommand::Show(args) => show(common, &args),
         LicenseCommand::Remove(args) => common.await_publication(remove(common, &args)?),
@@ -178,8 +198,14 @@ fn given<T: Ord>(values: Vec<T>) -> Option<BTreeSet<T>> {
     if values.is_empty() { None } else { Some(values.into_iter().collect()) }
 }
 
-/// Returns the effect of the commit; `None` if only its effect was asked for.
-fn set(common: &Common, args: SetArgs) -> anyhow::Result<Option<AccessChange>> {
+/// Sets a license. `accepted` are the losses that the user was asked about. Returns the effect of the commit; `None`
+/// for a dry run.
+fn set(
+    common: &Common,
+    args: &SetArgs,
+    warnings: Vec<String>,
+    accepted: &[String],
+) -> anyhow::Result<Option<AccessChange>> {
     #[derive(Serialize)]
     struct SetJson {
         committed: bool,
@@ -189,15 +215,9 @@ fn set(common: &Common, args: SetArgs) -> anyhow::Result<Option<AccessChange>> {
         license: Option<LicenseJson>,
         warnings: Vec<String>,
     }
-    let scope = Scope {
-        datasets: args.dataset.into_iter().collect(),
-        therapy_areas: given(args.therapy_area),
-        countries: given(args.country),
-        years: given(args.year.into_iter().flatten().collect()),
-    };
-    // Asks before the writer's lock is taken, so that no other command waits for the user.
-    let warnings = values::check(common, &args.name, &scope, args.yes || args.dry_run)?;
-    let writer = common.open_or_create_writer()?;
+    let scope = args.scope();
+    let is_new = (args.create || args.dry_run) && !common.resolved_db().exists();
+    let writer = if is_new { common.open_or_create_writer()? } else { common.open_writer()? };
     let mut edit = writer.begin()?;
     match edit.find_license(&args.name) {
         Some(license) => check_widening(&args.name, &license.scope, &scope, args.widen)?,
@@ -205,6 +225,13 @@ fn set(common: &Common, args: SetArgs) -> anyhow::Result<Option<AccessChange>> {
     }
     let what = format!("license set {}: {}", args.name, scope_in_words(&scope));
     let change = edit.set_license(&args.name, scope, args.rate_limit)?;
+    if !args.yes && !args.dry_run && !change.losses.is_empty() && change.losses != accepted {
+        drop(edit);
+        drop(writer);
+        let question = format!("{} will leave license `{}`. Continue?", change.losses.join(" and "), args.name);
+        confirm(&question, false, "changed")?;
+        return set(common, args, warnings, &change.losses);
+    }
     let license = edit.find_license(&args.name).map(LicenseJson::of);
     let tokens_end = change.scope_changed && !change.created;
     let text = describe(&args.name, &change, args.dry_run);
@@ -276,6 +303,9 @@ fn describe(name: &str, change: &LicenseChange, dry_run: bool) -> String {
             counted(effect.entering, "record"),
             counted(effect.leaving, "record")
         ));
+    }
+    if dry_run && !change.losses.is_empty() {
+        text.push_str(&format!("\nThis asks first, or needs --yes: {} would leave.", change.losses.join(" and ")));
     }
     text
 }
@@ -460,7 +490,8 @@ mod tests {
         let effect =
             LicenseEffect { license: "a".to_owned(), dataset: Dataset::Journals, entering: 1, changed: 0, leaving: 2 };
         let told = |created, scope_changed, rate_limit_changed, dry_run| {
-            describe("a", &LicenseChange { created, scope_changed, rate_limit_changed, effects: Vec::new() }, dry_run)
+            let (effects, losses) = (Vec::new(), Vec::new());
+            describe("a", &LicenseChange { created, scope_changed, rate_limit_changed, effects, losses }, dry_run)
         };
         let cases = [
             (told(true, true, false, false), "License `a` is created."),
@@ -484,9 +515,11 @@ mod tests {
         for (told, expected) in cases {
             assert_eq!(told, expected);
         }
-        let change =
-            LicenseChange { created: true, scope_changed: true, rate_limit_changed: false, effects: vec![effect] };
-        let text = describe("a", &change, false);
-        assert_eq!(text, "License `a` is created.\n  journals: 1 record enter, 2 records leave");
+        let (effects, losses) = (vec![effect], vec!["2 of 2 journals".to_owned()]);
+        let change = LicenseChange { created: true, scope_changed: true, rate_limit_changed: false, effects, losses };
+        let expected = "License `a` is created.\n  journals: 1 record enter, 2 records leave";
+        assert_eq!(describe("a", &change, false), expected);
+        let expected = "enter, 2 records leave\nThis asks first, or needs --yes: 2 of 2 journals would leave.";
+        assert!(describe("a", &change, true).ends_with(expected));
     }
 }

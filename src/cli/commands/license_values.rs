@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::io::{IsTerminal, stdin};
 
 use anyhow::bail;
 
 use crate::cli::shared::common::Common;
-use crate::cli::shared::output::{confirm, warn};
+use crate::cli::shared::output::{can_ask, confirm, warn};
 use crate::model::country::same_country;
 use crate::model::nearest::nearest;
 use crate::model::{ConferenceFields, Scope};
@@ -92,7 +91,7 @@ fn same_or_near<'a>(given: &str, known: &'a BTreeSet<String>) -> Option<&'a str>
 
 /// Asks whether to accept a value that looks misspelt.
 fn ask_about(given: &str, near: &str, warning: &str) -> anyhow::Result<()> {
-    if !stdin().is_terminal() {
+    if !can_ask() {
         bail!("{warning}; nothing was changed. Write `{near}`, or add --yes to accept `{given}`");
     }
     warn(warning);

@@ -10,13 +10,14 @@ use clap::{Args, Command};
 use clap_mangen::Man;
 
 use crate::cli::help::examples;
+use crate::cli::shared::arguments::path_parser;
 use crate::cli::shared::output::print_line;
 
 /// Arguments of `medfeed man`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ManArgs {
     /// Write each page as a file into this folder, such as medfeed-import.1; the folder is created
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", value_parser = path_parser())]
     folder: Option<PathBuf>,
 }
 

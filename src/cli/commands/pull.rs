@@ -10,7 +10,7 @@ use clap::Args;
 use clap::builder::FalseyValueParser;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::cli::shared::arguments::parse_duration;
+use crate::cli::shared::arguments::{parse_duration, path_parser};
 use crate::cli::shared::common::Common;
 use crate::cli::shared::output::{counted, note, print_line};
 use crate::model::Dataset;
@@ -31,7 +31,7 @@ pub(in crate::cli) struct PullArgs {
     /// The copy, created if it does not exist: an SQLite file ending .sqlite, .sqlite3 or .db; a folder for JSON lines
     /// and CSV, with a slash at the end; or a schema in PostgreSQL, postgres://user@host/database?schema=NAME [default
     /// schema: medfeed]. Only you can read new files. The password for PostgreSQL comes from PGPASSWORD or ~/.pgpass
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_parser = path_parser())]
     to: PathBuf,
     /// Copy only this dataset; repeatable [default: all datasets of the license]
     #[arg(long, value_name = "DATASET")]

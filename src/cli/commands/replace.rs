@@ -9,6 +9,7 @@ use clap::Args;
 use serde::Serialize;
 
 use crate::cli::commands::follow::BackupFromArgs;
+use crate::cli::shared::arguments::path_parser;
 use crate::cli::shared::common::{AccessChange, Common, require_folder};
 use crate::cli::shared::output::{confirm, note};
 use crate::model::printable::Printable;
@@ -19,6 +20,7 @@ use crate::store::restore::{Restoration, RestoreDifferences};
 #[derive(Debug, Args)]
 pub(in crate::cli) struct BackupArgs {
     /// The file to write; replaces an older backup with this name, but no replica and no published database
+    #[arg(value_parser = path_parser())]
     file: PathBuf,
     #[command(flatten)]
     from: BackupFromArgs,
@@ -28,6 +30,7 @@ pub(in crate::cli) struct BackupArgs {
 #[derive(Debug, Args)]
 pub(in crate::cli) struct RestoreArgs {
     /// The backup, which is not changed
+    #[arg(value_parser = path_parser())]
     file: PathBuf,
     /// Do not ask. Replace even a database that is too damaged to be read
     #[arg(long)]

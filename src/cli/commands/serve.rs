@@ -294,7 +294,7 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<Ex
     }
     let watcher = Watcher::open(&common.db, args.change_delay).map_err(|error| match error {
         StoreError::NotFound { path } => anyhow!(
-            "there is no database at {}; create one with `medfeed import`, start with an empty one by --create, or name another with --db",
+            "there is no database at {}; create one with `medfeed import --create`, start with an empty one by --create, or name another with --db",
             path.display()
         ),
         error => error.into(),

@@ -11,7 +11,7 @@ pub(in crate::cli) const EXAMPLES: &[Examples] = &[
         "",
         &[
             "medfeed demo",
-            "medfeed import data",
+            "medfeed import data --create",
             "medfeed license set acme --dataset conferences --therapy-area Oncology --year 2025..2027",
             "medfeed key create --license acme --label \"Acme data team\"",
             "medfeed serve",
@@ -31,6 +31,7 @@ pub(in crate::cli) const EXAMPLES: &[Examples] = &[
     (
         "import",
         &[
+            "medfeed import data --create",
             "medfeed import data --dry-run",
             "medfeed import conferences.csv journals.jsonl.gz",
             "medfeed import conferences.jsonl --replace --allow-removals 40",

@@ -24,7 +24,7 @@ pub(in crate::cli) const HINTS: &[(&str, &[&str], &str)] = &[
     (
         "",
         &["init", "create", "migrate", "setup"],
-        "the first `medfeed import` or `medfeed license set` creates the database",
+        "`medfeed import --create` and `medfeed license set --create` create the database",
     ),
     (
         "",

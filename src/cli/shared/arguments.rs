@@ -1,8 +1,10 @@
 //! Parsers of option values: durations, times, addresses, datasets, years, texts.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use tracing_subscriber::EnvFilter;
 
 use crate::model::dataset::UnknownDataset;
@@ -13,6 +15,14 @@ use crate::model::{Dataset, Timestamp};
 
 /// The longest duration, in days: a thousand years. Added to a time, a longer one could be beyond the clock's range.
 const MAX_DAYS: u64 = 365_250;
+
+/// A parser of the path of a database, or of files that are written. `-`, which elsewhere is a stream, is refused.
+pub(in crate::cli) fn path_parser() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| match path.as_os_str() == "-" {
+        true => Err("a database or a folder is no stream; name a file or folder, or write `./-` if that is its name"),
+        false => Ok(path),
+    })
+}
 
 /// Parses a duration: a number and a unit, or several (`1h 30m`).
 pub(in crate::cli) fn parse_duration(text: &str) -> Result<Duration, String> {

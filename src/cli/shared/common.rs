@@ -9,7 +9,7 @@ use anyhow::bail;
 use clap::builder::{FalseyValueParser, TypedValueParser};
 use clap::{Args, Command};
 
-use crate::cli::shared::arguments::parse_duration;
+use crate::cli::shared::arguments::{parse_duration, path_parser};
 use crate::cli::shared::output::{Output, counted, note, warn};
 use crate::model::Head;
 use crate::model::printable::Printable;
@@ -35,7 +35,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 #[command(next_help_heading = "Global options")]
 pub(in crate::cli) struct Common {
     /// The database file
-    #[arg(long, global = true, env = "MEDFEED_DB", value_name = "PATH", default_value = "medfeed.redb")]
+    #[arg(long, global = true, env = "MEDFEED_DB", value_name = "PATH", default_value = "medfeed.redb",
+          value_parser = path_parser())]
     pub db: PathBuf,
     /// Print one JSON object on standard output, for scripts
     #[arg(long, global = true, env = "MEDFEED_JSON", value_parser = FalseyValueParser::new())]
@@ -194,6 +195,24 @@ impl Common {
         Writer::open_any(&self.db, self.wait)
     }
 
+    /// Fails if there is no database, unless the command may create it. A dry run only warns.
+    pub fn require_db(&self, create: bool, dry_run: bool) -> anyhow::Result<()> {
+        let db = self.resolved_db();
+        if create || db.exists() {
+            return Ok(());
+        }
+        let message = format!(
+            "no database at {}: give --db or MEDFEED_DB the path of yours, or add --create to make a new one there",
+            Printable(&db.display().to_string())
+        );
+        if !dry_run {
+            bail!(message);
+        }
+        warn(&message);
+        Ok(())
+    }
+
+    /// Opens the database, or creates it. [`Common::require_db`] comes first where that needs `--create`.
     pub fn open_or_create_writer(&self) -> anyhow::Result<Writer> {
         require_folder(&self.resolved_db())?;
         Ok(Writer::open_or_create(&self.db, self.wait)?)

@@ -4,6 +4,8 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use crate::store::file::writer_note::user_name;
+
 /// The error and its causes in one line. A cause that is already in the text is not repeated.
 pub(in crate::cli) fn describe(error: &anyhow::Error) -> String {
     let mut text = String::new();
@@ -62,16 +64,6 @@ fn owner_of_path_in(message: &str) -> Option<String> {
         .find_map(|path| Some((path, path.metadata().ok()?)))?;
     let owner = user_name(found.uid()).unwrap_or_else(|| format!("user {}", found.uid()));
     Some(format!("{} belongs to {owner} (mode {:03o})", path.display(), found.mode() & 0o777))
-}
-
-/// A user's name from `/etc/passwd`.
-fn user_name(uid: u32) -> Option<String> {
-    let users = std::fs::read_to_string("/etc/passwd").ok()?;
-    users.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
-    })
 }
 
 #[cfg(test)]

@@ -75,15 +75,22 @@ fn harmless(text: &str) -> String {
     text.split('\n').map(|line| Printable(line).to_string()).collect::<Vec<_>>().join("\n")
 }
 
+/// Whether a question can be asked: standard input is a terminal, and nothing waits in it. Pasted lines are commands, and
+/// no answers.
+pub(in crate::cli) fn can_ask() -> bool {
+    stdin().is_terminal() && rustix::io::ioctl_fionread(stdin()).is_ok_and(|waiting| waiting == 0)
+}
+
 /// Asks on a terminal, unless `yes` is set. Returns an error if the answer is not `y` or `yes`, or if there is no
 /// terminal. `done` names the refused action in that error, such as `removed`.
 pub(in crate::cli) fn confirm(question: &str, yes: bool, done: &str) -> anyhow::Result<()> {
     if yes {
         return Ok(());
     }
-    if !stdin().is_terminal() {
+    if !can_ask() {
         bail!(
-            "nothing was {done}: standard input is not a terminal, so medfeed cannot ask; add --yes to continue without a question"
+            "nothing was {done}: \"{question}\" cannot be asked, because standard input is not a terminal, or further lines wait in it; \
+             add --yes to continue without a question"
         );
     }
     let _ = write!(stderr().lock(), "{} [y/N] ", Printable(question));

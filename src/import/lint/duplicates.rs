@@ -133,7 +133,7 @@ pub(super) enum KnownKeys<'a> {
 const MAX_COMPARED: usize = 20;
 
 /// Returns a name without case, diacritics, blanks and punctuation.
-pub(in crate::import) fn comparable(name: &str) -> String {
+pub(super) fn comparable(name: &str) -> String {
     let folded = if name.is_ascii() { Cow::Borrowed(name) } else { Cow::Owned(fold(name)) };
     let mut letters = String::with_capacity(folded.len());
     for letter in folded.chars() {

@@ -21,6 +21,13 @@ pub(super) fn normalized(text: &str) -> Option<String> {
     is_one.then_some(bare)
 }
 
+/// Returns a valid ISSN in its usual form. Placeholders are not valid.
+pub(in crate::import) fn valid_issn(field: &str, text: &str) -> Option<String> {
+    let signs = normalized(text).filter(|_| is_issn_field(field, text))?;
+    let (digits, last) = signs.split_at(7);
+    last.starts_with(check_digit_of(digits)).then(|| format!("{}-{}", &digits[..4], &signs[4..]))
+}
+
 /// Computes the check digit of seven digits: modulus 11, weights 8 to 2 (ISO 3297, annex A).
 fn check_digit_of(digits: &str) -> char {
     let weighted = digits.chars().filter_map(|digit| digit.to_digit(10)).zip((2..=8).rev());

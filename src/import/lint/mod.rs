@@ -31,8 +31,8 @@ use std::collections::BTreeMap;
 
 use self::areas::AREAS;
 use self::countries::COUNTRIES;
-pub(in crate::import) use self::duplicates::comparable;
 use self::duplicates::{Compared, Duplicates, KnownKeys};
+pub(in crate::import) use self::issn::valid_issn;
 pub(in crate::import) use self::lintable::Lintable;
 pub use self::rule::RowLocation;
 use self::rule::{Hit, TextRule};

@@ -469,7 +469,7 @@ fn rows_without_ids_find_their_records() {
     let mut database = MemoryDatabase::default();
     let stored = "# conferences.csv\nid,name,year,start_date_status,abstract_due_date_status,late_breaking_due_date_status\n\
          10,ESMO Congress,2026,check,check,check\n11,ESMO Congress,2027,check,check,check\n12,ASCO,,check,check,check\n\
-         # journals.csv\nid,name,issn_print,issn_online\n20,The Lancet,0140-6736,1474-547X\n21,Lancet Oncology,1470-2045,\n";
+         # journals.csv\nid,name,issn_print,issn_online\n20,The Lancet,0140-6736,1474-547X\n21,Lancet Oncology,1470-2045,\n22,Heart & Lung,0147-9563,\n";
     let merged = run(&database, stored, MergeOptions::default()).unwrap();
     apply(&mut database, merged.batch);
     let areas = "# conferences.csv\nid,name,therapy_areas,start_date_status,abstract_due_date_status,late_breaking_due_date_status\n\
@@ -490,7 +490,7 @@ fn rows_without_ids_find_their_records() {
                 let assigned: Vec<u64> = merged.assigned.iter().map(|row| row.id.get()).collect();
                 format!("{ids:?} new {assigned:?}")
             }
-            Err(refusal) => refusal.to_string(),
+            Err(refusal) => refusal.to_string().replace(&format!("{}/", folder.path().display()), ""),
         }
     };
     let checks = ",check,check,check";
@@ -500,39 +500,102 @@ fn rows_without_ids_find_their_records() {
     };
     let conferences = [
         ("name,year", "ESMO Congress,2026", "[10] new []"),
-        ("name,year", "esmo  congress,2027", "[11] new []"),
+        ("name,year", "esmo CONGRÈSS,2027", "[11] new []"),
+        ("name,year", "ÉSMO congress,2027", "[11] new []"),
+        // Blanks and punctuation count, as in `q`.
+        ("name,year", "esmo  congress,2027", "[15] new [15]"),
+        ("name,year", "ESMO-Congress,2027", "[15] new [15]"),
         ("name,year", "ESMO Congress,2028", "[15] new [15]"),
-        ("name,year", "ESMO Congress,", "match both 10 and 11 of conferences; give the id, or --match more fields"),
-        ("name,year", "ASCO,2026", "[12] new []"),
+        (
+            "name,year",
+            "ESMO Congress,",
+            "conferences.csv:2: id: is missing, and the row may mean conference 10 `ESMO Congress`: `name` agrees, but the row \
+             has no `year`; write 10 as the id if it does, or a new id, or fill in what is missing",
+        ),
+        ("name,year", "ASCO,2026", "may mean conference 12 `ASCO`: `name` agrees, but the other has no `year`"),
+        ("name,year", "ASCO,", "`name` agrees, but the row has no `year`, and the other has no `year`"),
+        ("name,year", "Unknown,", "[15] new [15]"),
         ("name", "ESMO Congress,2026", "match both 10 and 11"),
         ("name,year", "A,2026\nB,2026", "[15, 16] new [15, 16]"),
-        ("name,year", "A,2026\na,2026", "appears twice; the first row with this id is at"),
-        // A row that names less finds the row that got a new id, also after another such row.
-        ("name,year", "A,2026\nA,", "appears twice; the first row with this id is at"),
-        ("name,year", "X,\nA,2026\nA,", "appears twice; the first row with this id is at"),
+        (
+            "name,year",
+            "A,2026\na,2026",
+            "conferences.csv:3: id: is missing, and the row means the same record as conferences.csv:2: they share `name`, `year`",
+        ),
+        ("name,year", "ESMO Congress,2026\nESMO CONGRESS,2026", "same record as conferences.csv:2: they share"),
+        // A row that names less may mean the row that got a new id, also after another such row.
+        (
+            "name,year",
+            "A,2026\nA,",
+            "conferences.csv:3: id: is missing, and the row may mean the same as conferences.csv:2:",
+        ),
+        ("name,year", "X,\nA,2026\nA,", "the row may mean the same as conferences.csv:3: `name` agrees"),
+        ("name,year", "A,\nA,", "the row may mean the same as conferences.csv:2: `name` agrees"),
         ("city", "A,2026", "no column `id`, and none of the columns of --match (`city`"),
     ];
     for (matching, rows, expected) in conferences {
         let result = outcome(matching, "conferences.csv", &of_conferences(rows));
         assert!(result.contains(expected), "{matching} {rows}: {result}");
     }
-    let issns = "issn_online,issn_print";
+    let numbers = "name,issn_print,issn_online\n";
     let journals = [
-        ("name,issn_online\nThe Lancet,1474547x\n", "[20] new []"),
-        ("name,issn_print\nThe Lancet,0140-6736\n", "[20] new []"),
-        ("name,issn_print,issn_online\nLO,1470-2045,1474-5488\n", "[21] new []"),
-        // One of the two values differs.
-        ("name,issn_print,issn_online\nX,0140-6736,2222-2222\n", "[22] new [22]"),
+        ("issn_online,issn_print", "The Lancet,0140-6736,1474547x", "[20] new []"),
         (
-            "name,issn_print\nThe Lancet,\n",
-            "is missing, and so are the fields of --match (`issn_online`, `issn_print`)",
+            "issn_online,issn_print",
+            "The Lancet,,1474547x",
+            "journal 20 `The Lancet`: `issn_online` agrees, but the row has no `issn_print`",
         ),
-        ("id,name\n30,New\n", "[30] new []"),
+        (
+            "issn_online,issn_print",
+            "LO,1470-2045,1474-5488",
+            "journal 21 `Lancet Oncology`: `issn_print` agrees, but the other has",
+        ),
+        // One of the two values differs.
+        ("issn_online,issn_print", "X,0140-6736,2222-2222", "[23] new [23]"),
+        (
+            "issn_online,issn_print",
+            "The Lancet,,",
+            "and so are the fields of --match (`issn_online`, `issn_print`); fill them in",
+        ),
+        // `issn` is either of the two, crosswise.
+        ("issn", "X,0140-6736,", "[20] new []"),
+        ("issn", "X,,0140-6736", "[20] new []"),
+        ("issn", "X,1474547X,01406736", "[20] new []"),
+        ("issn", "X,1474-547X,", "[20] new []"),
+        ("issn", "X,,1470-2045", "[21] new []"),
+        ("issn", "X,1470-2045,1474-5488", "[21] new []"),
+        ("issn", "X,2222-2222,", "[23] new [23]"),
+        ("issn", "The Lancet,,", "and so are the fields of --match (`issn`)"),
+        ("issn", "X,0140-6736,1470-2045", "match both 20 and 21"),
+        (
+            "issn",
+            "X,0140-6736,1474-5488",
+            "`issn` match journal 20 `The Lancet`, but its ISSN is 1474-547X and the row has 1474-5488; write 20 as the id",
+        ),
+        ("issn", "X,0140-6736,\nY,,1474-547X", "means the same record as journals.csv:2: they share `issn`"),
+        ("issn,name", "The Lancet,,1474-547X", "[20] new []"),
+        ("issn,name", "Lancet,,1474-547X", "[23] new [23]"),
+        ("issn,name", "The Lancet,,", "journal 20 `The Lancet`: `name` agrees, but the row has no `issn`"),
+        // Valid ISSNs that contradict each other tell journals of one name apart.
+        (
+            "name",
+            "The Lancet,1470-2045,",
+            "`name` match journal 20 `The Lancet`, but its ISSN is 0140-6736 and the row has 1470-2045",
+        ),
+        ("name", "The Lancet,1474-547X,", "[20] new []"),
+        ("name", "The Lancet,1234-5678,", "[20] new []"),
+        ("name", "Lancet Oncology,,1474-5488", "[21] new []"),
+        // No word is dropped.
+        ("name", "Heart and Lung,,", "[23] new [23]"),
+        ("name", "HEART & LUNG,,", "[22] new []"),
+        // A field that journals do not have identifies none.
+        ("name,year", "The Lancet,,", "[20] new []"),
     ];
-    for (rows, expected) in journals {
-        let result = outcome(issns, "journals.csv", rows);
-        assert!(result.contains(expected), "{rows}: {result}");
+    for (matching, rows, expected) in journals {
+        let result = outcome(matching, "journals.csv", &format!("{numbers}{rows}\n"));
+        assert!(result.contains(expected), "{matching} {rows}: {result}");
     }
+    assert_eq!(outcome("issn_print", "journals.csv", "id,name\n30,New\n"), "[30] new []");
     // The order of a list does not count, and its items do.
     let areas = [
         ("WCLC,Oncology; Lung", "[14] new []"),
@@ -554,4 +617,58 @@ fn rows_without_ids_find_their_records() {
     assert!(outcome("name", "journals.jsonl", &two("9007199254740990")).contains("jsonl:3: id: no id is free"));
     assert!(outcome("name", "tags.csv", "id,type\n1,T\n").contains("name: is required"));
     assert_eq!(outcome("name", "conferences.jsonl", "{\"name\":\"ASCO\",\"city\":\"Chicago\"}\n"), "[12] new []");
+    // A row with an id and one without mean one new record.
+    let shared = "{\"name\":\"b\"}\n{\"id\":50,\"name\":\"B\"}\n";
+    assert!(
+        outcome("name", "journals.jsonl", shared).contains("the same record as journals.jsonl:2: they share `name`")
+    );
+}
+
+/// Files that once overwrote records that they did not mean.
+#[test]
+fn a_row_that_agrees_in_part_overwrites_nothing() {
+    let checks = "start_date_status,abstract_due_date_status,late_breaking_due_date_status";
+    let stored = format!(
+        "# conferences.csv\nid,name,abbv,year,start_date,{checks}\n1,European Hematology Congress,,2026,2026-06-11,check,check,check\n\
+         # journals.csv\nid,name,issn_print\n7,Heart & Lung,0147-9563\n"
+    );
+    let mut database = MemoryDatabase::default();
+    let merged = run(&database, &stored, MergeOptions::default()).unwrap();
+    apply(&mut database, merged.batch);
+    let cases = [
+        (
+            "abbv,year",
+            "conferences.csv",
+            format!("name,abbv,year,{checks}\nASCO,ASCO,2026,check,check,check\n"),
+            "conference 1 `European Hematology Congress`: `year` agrees, but the other has no `abbv`",
+        ),
+        (
+            "name,start_date",
+            "conferences.csv",
+            format!("name,year,start_date,{checks}\nEuropean Hematology Congress,2027,,check,check,check\n"),
+            "conference 1 `European Hematology Congress`: `name` agrees, but the row has no `start_date`",
+        ),
+        ("name", "journals.csv", "name,issn_print\nHeart and Lung,0302-9743\n".to_owned(), ""),
+        (
+            "name",
+            "journals.csv",
+            "name,issn_print\nHeart & Lung,0302-9743\n".to_owned(),
+            "journal 7 `Heart & Lung`, but its ISSN is 0147-9563 and the row has 0302-9743",
+        ),
+    ];
+    for (matching, file, rows, expected) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(file);
+        fs::write(&path, &rows).unwrap();
+        let matching: Vec<String> = matching.split(',').map(str::to_owned).collect();
+        let reading = ReadOptions { matching, ..ReadOptions::default() };
+        let sources = Source::find(&[path], SourceOptions::default()).unwrap();
+        match merge(read_sources(&sources, &reading, &mut |_| {}).unwrap(), &database, &MergeOptions::default()) {
+            Ok(merged) => assert!(expected.is_empty() && merged.assigned.len() == 1, "{rows}"),
+            Err(refusal) => {
+                let told = refusal.to_string();
+                assert!(!expected.is_empty() && told.contains(expected) && told.contains(":2: id:"), "{rows}: {told}");
+            }
+        }
+    }
 }

@@ -16,6 +16,14 @@ use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, 
 /// The maximum number of fields of `--match`.
 const MAX_FIELDS: usize = 8;
 
+/// The columns that the field `issn` of `--match` compares crosswise.
+pub(in crate::import) const ISSN_COLUMNS: [&str; 2] = ["issn_print", "issn_online"];
+
+/// Returns the columns that a field of `--match` compares.
+pub(in crate::import) fn columns_of(field: &str) -> Vec<&str> {
+    if field == "issn" { ISSN_COLUMNS.to_vec() } else { vec![field] }
+}
+
 /// Options for reading files.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
@@ -56,7 +64,7 @@ impl ReadOptions {
                 return Err(BadReading::TwoFields { from: from.clone(), to: to.clone(), other: other.to.clone() });
             }
         }
-        if let Some(name) = self.matching.iter().find(|name| !has(&records, name)) {
+        if let Some(name) = self.matching.iter().find(|name| !has(&records, columns_of(name)[0])) {
             return Err(BadReading::UnknownMatch { name: name.clone() });
         }
         let mut links =
@@ -68,6 +76,11 @@ impl ReadOptions {
             return Err(BadReading::TooManyMatches);
         }
         Ok(())
+    }
+
+    /// Returns the columns that the fields of `--match` compare.
+    pub(in crate::import) fn matched_columns(&self) -> impl Iterator<Item = &str> {
+        self.matching.iter().flat_map(|field| columns_of(field))
     }
 
     /// Returns the field that `--map` assigns to a name in a file.
@@ -244,12 +257,14 @@ mod tests {
             matching: matching.iter().map(|name| (*name).to_owned()).collect(),
             ..ReadOptions::default()
         };
-        let cases: [(&[&str], &[&str], &str); 11] = [
+        let cases: [(&[&str], &[&str], &str); 13] = [
             (&["Website=url", "Kind=type", "No=id", "Gone=deleted"], &["name"; 8], ""),
             (&[], &["name"; 9], "--match takes at most 8 fields"),
             (&["Website=link"], &[], "there is no field `link`"),
             // A field that only the second kind of records has.
             (&["Rank=sjr"], &["issn_print"], ""),
+            (&[], &["issn", "name"], ""),
+            (&["ISSN=issn"], &["issn"], "there is no field `issn`"),
             (&[], &["name", "organizations"], "--match organizations: links to organizations do not identify a record"),
             (&[], &["tags"], "--match tags: links to tags do not identify a record"),
             (&[], &["category"], "conferences and journals have no field `category`"),

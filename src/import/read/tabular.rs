@@ -146,7 +146,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
                 };
                 let known = cells.iter().filter(|cell| names.iter().any(|name| is_column(name, cell))).count();
                 let has_id = cells.iter().any(|cell| is_column("id", cell));
-                let identifies = options.matching.iter().any(|name| cells.iter().any(|cell| is_column(name, cell)));
+                let identifies = options.matched_columns().any(|name| cells.iter().any(|cell| is_column(name, cell)));
                 let filled = cells.iter().filter(|cell| !cell.is_blank()).count();
                 if (has_id || identifies) && (known > 1 || filled == 1 || above.is_empty()) {
                     if let (Some((first, _)), Some((last, _))) = (above.first(), above.last()) {
@@ -360,7 +360,7 @@ impl HeaderReader<'_, '_, '_> {
         }
         let is_matched = |column: &ColumnMeaning| match column {
             ColumnMeaning::Field(index) => {
-                self.options.matching.iter().any(|name| *name == F::table().fields[*index].column)
+                self.options.matched_columns().any(|name| name == F::table().fields[*index].column)
             }
             _ => false,
         };

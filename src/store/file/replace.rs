@@ -116,7 +116,18 @@ pub(in crate::store) fn discard_damage_at_close() {
 }
 
 pub(in crate::store) fn persist(draft: Draft, target: &Path) -> Result<(), StoreError> {
-    draft.persist(target).map_err(|source| io_error(target, source))
+    draft.persist(target).map_err(|source| rename_error(target, source))
+}
+
+/// An error of giving a name to another file. A file that is a mount point cannot lose its name.
+pub(in crate::store) fn rename_error(target: &Path, source: std::io::Error) -> StoreError {
+    if source.kind() != ErrorKind::ResourceBusy {
+        return io_error(target, source);
+    }
+    let reason =
+        "it is mounted by itself, so no other file can take its name; mount the folder that contains it instead"
+            .to_owned();
+    StoreError::BadTarget { path: target.to_owned(), reason }
 }
 
 pub(in crate::store) fn copy_owner(old: &Path, draft: &Draft) -> Result<(), StoreError> {

@@ -91,11 +91,25 @@ impl Drop for WriterNote {
     }
 }
 
-/// The user of this process, as `name (uid N)`; with `sudo`, also the user who ran it.
+/// A user's name from `/etc/passwd`.
+pub fn user_name(uid: u32) -> Option<String> {
+    let users = fs::read_to_string("/etc/passwd").ok()?;
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
+    })
+}
+
+/// The user of this process, as `name (uid N)`, or `uid N` without a name; with `sudo`, also the user who ran it.
 pub(in crate::store) fn current_user() -> String {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let name = variable("USER").or_else(|| variable("LOGNAME")).map(|name| format!("{name} ")).unwrap_or_default();
+    let uid = rustix::process::getuid().as_raw();
     let by = variable("SUDO_USER").map(|user| format!(", sudo by {user}")).unwrap_or_default();
-    let shown: String = format!("{name}(uid {}{by})", rustix::process::getuid().as_raw()).chars().take(120).collect();
+    let shown = match user_name(uid).or_else(|| variable("USER")).or_else(|| variable("LOGNAME")) {
+        Some(name) => format!("{name} (uid {uid}{by})"),
+        None => format!("uid {uid}{by}"),
+    };
+    let shown: String = shown.chars().take(120).collect();
     shown.replace(char::is_control, "?")
 }

@@ -16,7 +16,7 @@ use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{refuse_other_names, resolve};
 use crate::store::file::older::OldFile;
 use crate::store::file::open::{open_and_repair, version_of};
-use crate::store::file::replace::{copy_owner, refuse_other_owner};
+use crate::store::file::replace::{copy_owner, refuse_other_owner, rename_error};
 use crate::store::file::writer_note::WriterNote;
 use crate::store::format::replica::find_mark;
 use crate::store::format::tables::{COMMITS, SCHEMA};
@@ -105,7 +105,7 @@ pub fn upgrade(
         let bytes_after = draft.file().metadata().map_err(|source| io_error(path, source))?.len();
         old.check_not_replaced()?;
         keep_old_file(path, &kept)?;
-        draft.persist(path).map_err(|source| io_error(path, source))?;
+        draft.persist(path).map_err(|source| rename_error(path, source))?;
         Ok(Some(UpgradeReport { plan, kept, bytes_after }))
     })
 }

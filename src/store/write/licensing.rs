@@ -31,6 +31,9 @@ pub struct LicenseChange {
     pub rate_limit_changed: bool,
     /// The records that enter and leave, per dataset in the old or new scope.
     pub effects: Vec<LicenseEffect>,
+    /// What leaves, if it is a whole dataset, or more than ten records and more than a tenth of what the license showed
+    /// of one: `21 of 200 conferences`.
+    pub losses: Vec<String>,
 }
 
 /// The settings of a new key.
@@ -71,6 +74,7 @@ impl Edit<'_> {
             scope_changed: created || license.scope != scope,
             rate_limit_changed: !created && license.rate_limit != rate_limit,
             effects: Vec::new(),
+            losses: Vec::new(),
         };
         if !change.scope_changed && !change.rate_limit_changed {
             return Ok(change);
@@ -80,10 +84,15 @@ impl Edit<'_> {
             let before = self.next_seq;
             for dataset in Dataset::ALL {
                 let concerned = license.scope.datasets.contains(&dataset) || scope.datasets.contains(&dataset);
-                let effect = match dataset {
+                let (effect, of) = match dataset {
                     Dataset::Conferences => self.rescope::<ConferenceFields>(&mut license, &scope)?,
                     Dataset::Journals => self.rescope::<JournalFields>(&mut license, &scope)?,
                 };
+                let leaving = effect.leaving;
+                let is_large = leaving > 10 && leaving.saturating_mul(10) > of;
+                if is_large || leaving > 0 && !scope.datasets.contains(&dataset) {
+                    change.losses.push(format!("{leaving} of {of} {dataset}"));
+                }
                 change.effects.extend(concerned.then_some(effect));
             }
             if self.next_seq == before {
@@ -98,12 +107,17 @@ impl Edit<'_> {
         Ok(change)
     }
 
-    /// Moves a license to the feed of its new scope, and writes its new baseline.
-    fn rescope<F: RecordFields>(&mut self, license: &mut License, scope: &Scope) -> Result<LicenseEffect, StoreError> {
+    /// Moves a license to the feed of its new scope, and writes its new baseline. Also returns the number of records that
+    /// it showed before.
+    fn rescope<F: RecordFields>(
+        &mut self,
+        license: &mut License,
+        scope: &Scope,
+    ) -> Result<(LicenseEffect, u64), StoreError> {
         let dataset = F::DATASET;
         let mut effect = LicenseEffect { license: license.name.clone(), dataset, entering: 0, changed: 0, leaving: 0 };
         if license.scope.shows_same(scope, dataset) {
-            return Ok(effect);
+            return Ok((effect, 0));
         }
         let licensed = scope.datasets.contains(&dataset);
         let visible = if licensed { self.visible_records::<F>(scope)? } else { BTreeMap::new() };
@@ -129,6 +143,7 @@ impl Edit<'_> {
             effect.leaving += 1;
             entries.insert(id, FeedEntry { seq: self.take_seq(), id, log_seq: None });
         }
+        let shown = u64::try_from(visible.len()).unwrap_or(u64::MAX) + effect.leaving - effect.entering;
         if let Some(Subscription { baseline, .. }) = before {
             feeds::erase(&self.tx, baseline)?;
         }
@@ -152,7 +167,7 @@ impl Edit<'_> {
             shared => shared,
         };
         license.subscriptions[dataset] = Some(Subscription { feed, joined_at: self.next_seq - 1, baseline });
-        Ok(effect)
+        Ok((effect, shown))
     }
 
     /// The records in a scope, with the time of their last change and their log seq.
