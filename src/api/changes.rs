@@ -135,8 +135,8 @@ pub(super) fn changes(
     // A first token, and a new token after a change of the scope, are sent at once.
     let is_news = !rows.entries.is_empty() || matches!(start, FeedStart::Now) || sent.is_some_and(|sent| sent != next);
     representation.wait = (*wait > 0 && !is_news).then(|| Duration::from_secs((*wait).into()));
-    if let FeedStart::After(position) = *start {
-        representation.feed = Some(FeedUse { dataset, position, behind_s: behind_s(&view, position)? });
+    if let Some(SyncToken { position, witness, .. }) = *sent {
+        representation.feed = Some(FeedUse { dataset, position, witness, behind_s: behind_s(&view, position)? });
     }
     Ok(representation)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::Method;
 
-use crate::model::{Dataset, KeyRecord};
+use crate::model::{Dataset, KeyRecord, Witness};
 
 use super::problem::Code;
 
@@ -36,6 +36,8 @@ pub struct FeedUse {
     pub dataset: Dataset,
     /// The position in the sync token.
     pub position: u64,
+    /// The witness in the sync token.
+    pub witness: Witness,
     /// The seconds from that position to the newest entry of the feed; 0 if nothing is new.
     pub behind_s: u64,
 }

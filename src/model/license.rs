@@ -155,7 +155,7 @@ impl License {
 /// The witness of a license in a dataset: its newest entry, or the change of its scope if that is later. Hidden changes
 /// never move it.
 #[allow(missing_docs, reason = "the names explain the fields")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Witness {
     pub seq: u64,
     pub lineage: [u8; 16],

@@ -4,7 +4,7 @@ use std::io::BufReader;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use medfeed::model::{Dataset, Timestamp};
+use medfeed::model::{Dataset, Timestamp, Witness};
 use medfeed::serve::operators::admin::lag::{LagHistory, SAMPLES};
 use medfeed::serve::operators::usage::{FeedSeen, KeyUse, Uses};
 use medfeed::store::Writer;
@@ -155,6 +155,9 @@ fn who_stands_still_falls_behind_on_the_page() {
     server.stop();
 }
 
+/// The witness before the first commit, which is in every history.
+const START: Witness = Witness { seq: 0, lineage: [0; 16] };
+
 #[test]
 fn a_key_with_two_feeds_is_sorted_by_its_largest_lag() {
     let site = Site::new();
@@ -162,7 +165,7 @@ fn a_key_with_two_feeds_is_sorted_by_its_largest_lag() {
     site.license("papers", "--dataset journals");
     let [(less, _), (more, _), (least, _)] = [(); 3].map(|()| site.key("papers", &[]));
     // A dead server left these lags. Those in conferences stay, since the license no longer shows them.
-    let seen = |behind_s| FeedSeen { at: Timestamp::from_unix_s(0), position: 1_000_000, behind_s };
+    let seen = |behind_s| FeedSeen { at: Timestamp::from_unix_s(0), position: 1_000_000, witness: START, behind_s };
     let uses: Uses = [
         (&less, vec![(Dataset::Conferences, seen(30))]),
         (&more, vec![(Dataset::Conferences, seen(90)), (Dataset::Journals, seen(0))]),
@@ -232,7 +235,7 @@ fn the_lag_of_a_key_is_kept_for_a_day() {
     site.license("acme", "--dataset conferences");
     let [(id, _), (silent, _)] = [(); 2].map(|()| site.key("acme", &[]));
     let snapshot = Writer::open(&site.db(), SOON).unwrap().snapshot().unwrap();
-    let seen = FeedSeen { at: Timestamp::from_unix_s(0), position: snapshot.commit().seq, behind_s: 7 };
+    let seen = FeedSeen { at: Timestamp::from_unix_s(0), position: snapshot.commit().seq, witness: START, behind_s: 7 };
     let used = KeyUse { last_used_at: None, feeds: [(Dataset::Conferences, seen)].into() };
     let uses = Uses::from([(id.clone(), used)]);
     let lags = LagHistory::default();

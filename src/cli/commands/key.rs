@@ -181,7 +181,7 @@ fn list(common: &Common) -> anyhow::Result<ExitCode> {
     }
     let follower = common.open_follower()?;
     let (at, committed) = (now(), follower.newest().commit().time);
-    let mut uses = usage::read_all(&common.resolved_db());
+    let mut uses = usage::in_history(usage::read_all(&common.resolved_db()), follower.newest());
     let listed = follower.newest().list_keys().into_iter().map(|record| KeyJson {
         usage: Some(UsageJson::of(uses.remove(&record.id).unwrap_or_default())),
         ..KeyJson::of(record, None, record.status_after(at, committed))
@@ -258,12 +258,14 @@ fn replace(common: &Common, args: &ReplaceArgs) -> anyhow::Result<ExitCode> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Witness;
     use crate::serve::operators::usage::FeedSeen;
 
     #[test]
     fn the_use_of_a_key_is_told() {
         let at = |seconds| Timestamp::from_unix_s(seconds);
-        let seen = |seconds, behind_s| FeedSeen { at: at(seconds), position: 1, behind_s };
+        let witness = Witness { seq: 1, lineage: [0; 16] };
+        let seen = |seconds, behind_s| FeedSeen { at: at(seconds), position: 1, witness, behind_s };
         let used = |last_used_at, feeds: Vec<(Dataset, FeedSeen)>| {
             UsageJson::of(KeyUse { last_used_at, feeds: feeds.into_iter().collect() }).text()
         };

@@ -21,7 +21,7 @@ use crate::serve::operators::process::ProcessMetrics;
 use crate::serve::operators::registrar::{
     MetricKind, Registrar, Sampled, SampledMetrics, SignedGauge, UnsignedGauge, count, text_of,
 };
-use crate::serve::operators::usage::Usage;
+use crate::serve::operators::usage::{Usage, in_history};
 use crate::store::Snapshot;
 
 /// Names of labels, with their values.
@@ -249,7 +249,7 @@ impl Metrics {
     /// Updates the lag of all usable keys, whichever server of the database they asked: it grows while a key sends no
     /// request. Drops the other keys.
     fn update_feeds(&self, newest: &Snapshot) {
-        let Some(uses) = self.usage.as_ref().map(|usage| usage.all()) else { return };
+        let Some(uses) = self.usage.as_ref().map(|usage| in_history(usage.all(), newest)) else { return };
         let mut feeds = Vec::new();
         for key in newest.list_keys().into_iter().filter(|key| key.is_usable(now())) {
             let (Some(used), Some(license)) = (uses.get(&key.id), newest.find_license(key.license)) else { continue };

@@ -17,8 +17,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::observe::Answered;
 use crate::model::time::now;
-use crate::model::{Dataset, Timestamp};
+use crate::model::{Dataset, Timestamp, Witness};
 use crate::serve::following::background::BackgroundTasks;
+use crate::store::Snapshot;
 use crate::store::file::draft::Draft;
 use crate::store::file::links::{folder_of, resolve};
 
@@ -40,6 +41,8 @@ pub struct FeedSeen {
     /// The time at which it was sent.
     pub at: Timestamp,
     pub position: u64,
+    /// The witness in the token. It identifies the history that the position is in.
+    pub witness: Witness,
     /// The lag at that time, in seconds.
     pub behind_s: u64,
 }
@@ -67,6 +70,15 @@ pub fn read_all(database: &Path) -> Uses {
         merge_into(&mut all, &read(&path));
     }
     all
+}
+
+/// Removes the positions of histories that the database does not contain, such as those before a restore. They have no
+/// lag.
+pub fn in_history(mut uses: Uses, snapshot: &Snapshot) -> Uses {
+    for used in uses.values_mut() {
+        used.feeds.retain(|_, FeedSeen { witness, .. }| snapshot.holds(witness.seq, &witness.lineage).unwrap_or(false));
+    }
+    uses
 }
 
 fn merge_into(all: &mut Uses, more: &Uses) {
@@ -209,7 +221,7 @@ impl Usage {
         };
         used.last_used_at = Some(at);
         if let Some(feed) = answered.feed {
-            let seen = FeedSeen { at, position: feed.position, behind_s: feed.behind_s };
+            let seen = FeedSeen { at, position: feed.position, witness: feed.witness, behind_s: feed.behind_s };
             used.feeds.insert(feed.dataset, seen);
         }
     }
@@ -348,7 +360,8 @@ mod tests {
     #[test]
     fn the_latest_use_counts_whatever_the_order() {
         let at = |seconds| Timestamp::from_unix_s(1_800_000_000 + seconds);
-        let seen = |at, position, behind_s| FeedSeen { at, position, behind_s };
+        let witness = Witness { seq: 1, lineage: [1; 16] };
+        let seen = |at, position, behind_s| FeedSeen { at, position, witness, behind_s };
         let of = |used: Option<i64>, feeds: &[(Dataset, FeedSeen)]| KeyUse {
             last_used_at: used.map(at),
             feeds: feeds.iter().copied().collect(),
@@ -397,7 +410,8 @@ mod tests {
 
     #[test]
     fn of_two_records_the_later_one_counts() {
-        let seen = |at, position| FeedSeen { at: Timestamp::from_unix_s(at), position, behind_s: position };
+        let witness = Witness { seq: 1, lineage: [1; 16] };
+        let seen = |at, position| FeedSeen { at: Timestamp::from_unix_s(at), position, witness, behind_s: position };
         let used = |at: Option<i64>, feeds: &[(Dataset, FeedSeen)]| KeyUse {
             last_used_at: at.map(Timestamp::from_unix_s),
             feeds: feeds.iter().copied().collect(),

@@ -9,7 +9,7 @@ use crate::api::SnapshotSource;
 use crate::api::changes::behind_s;
 use crate::model::{Dataset, License};
 use crate::serve::following::watcher::Watcher;
-use crate::serve::operators::usage::{FeedSeen, Usage, Uses};
+use crate::serve::operators::usage::{FeedSeen, Usage, Uses, in_history};
 use crate::store::Snapshot;
 use crate::view::View;
 
@@ -55,6 +55,7 @@ pub fn lag_s(newest: &Snapshot, license: Option<&License>, dataset: Dataset, see
 /// Takes samples until the server stops.
 pub fn run(lags: &LagHistory, watcher: &Watcher, usage: &Usage, stopped: &Receiver<()>) {
     while stopped.recv_timeout(SAMPLE_EVERY) == Err(RecvTimeoutError::Timeout) {
-        lags.sample(&watcher.newest(), &usage.all());
+        let newest = watcher.newest();
+        lags.sample(&newest, &in_history(usage.all(), &newest));
     }
 }

@@ -15,7 +15,7 @@ use crate::model::key::KeyStatus;
 use crate::model::license::Rule;
 use crate::model::time::now;
 use crate::model::{Dataset, KeyRecord, PerDataset, Scope, Timestamp};
-use crate::serve::operators::usage::{FeedSeen, KeyUse, Uses};
+use crate::serve::operators::usage::{FeedSeen, KeyUse, Uses, in_history};
 use crate::store::{Snapshot, StoreError};
 
 pub const STYLE: &str = include_str!("page.css");
@@ -171,7 +171,7 @@ pub fn render(monitored: &MonitoredServer) -> Result<String, PageError> {
             None => "ready".to_owned(),
         },
     };
-    let uses = monitored.usage.as_ref().map(|usage| usage.all()).unwrap_or_default();
+    let uses = monitored.usage.as_ref().map(|usage| in_history(usage.all(), &newest)).unwrap_or_default();
     let usable = |key: &KeyRecord| key.status_after(now, newest.commit().time).is_usable();
     let (mut keys, mut unusable_keys) = (Vec::new(), 0);
     let mut keys_of = BTreeMap::<&str, usize>::new();
