@@ -1,6 +1,7 @@
 //! Restores: one step back to a backup. Tokens of the lost commits end, and revoked keys stay revoked.
 
 use std::fs;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -524,4 +525,44 @@ fn tokens_of_a_lost_time_end_after_a_rollback_by_rename() {
     }
     server.stop();
     site.check();
+}
+
+/// Two files with the same numbers: seqs, counts of records, and transactions of redb. Both have the secret of tokens.
+#[test]
+fn a_file_of_equal_numbers_is_another_state() {
+    let cases: [(&str, fn(&Path, &Path)); 2] = [
+        ("by rename", |from, to| fs::rename(from, to).unwrap()),
+        ("in place", |from, to| _ = fs::copy(from, to).unwrap()),
+    ];
+    for (how, replace) in cases {
+        let site = Site::new();
+        site.import("conferences.jsonl", conferences_of_version(12, 0));
+        let key = site.open_key();
+        let other = site.path("other.redb");
+        fs::copy(site.db(), &other).unwrap();
+        site.import("conferences.jsonl", conferences_of_version(12, 1));
+        site.write("other/conferences.jsonl", conferences_of_version(12, 2));
+        site.json(["import", "other", "--yes", "--db", "other.redb"]);
+        let seq = |db: &str| site.json(["log", "--db", db])["commits"][0]["seq"].clone();
+        assert_eq!(seq("feed.redb"), seq("other.redb"));
+
+        let server = site.serve();
+        let mut client = server.client(&key);
+        shows(&mut client, 1);
+        let old = token(&mut client);
+        let list = client.get("/v1/conferences");
+        let etag = list.header("etag").unwrap().to_owned();
+        replace(&other, &site.db());
+        wait_until(how, SOON, || {
+            let answer = client.get("/v1/exports/conferences");
+            (answer.status == 200 && version_of(&answer.lines()) == 2).then_some(())
+        });
+        let mut cached = server.client(&key).with_header("if-none-match", &etag);
+        let answer = cached.get("/v1/conferences");
+        assert_eq!((answer.status, version_of(&answer.items())), (200, 2), "{how}");
+        assert_eq!(client.get("/v1/conferences/1").json()["venue"], "version 2", "{how}");
+        assert_eq!(client.get(&since(&old)).problem(), "resync_required", "{how}");
+        server.stop();
+        site.check();
+    }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::client::Client;
+use super::monitoring::{scrape, serve_watched};
 use super::site::{SOON, Site, conferences_of_version, wait_until, wait_until_every};
 
 /// How often the record is looked for: servers write it every few seconds.
@@ -178,4 +179,33 @@ fn what_is_no_file_is_left_alone() {
     server.stop();
     assert!(use_of(&site, &id)["last_used_at"].is_string());
     assert!(fifo.exists());
+}
+
+#[test]
+fn a_position_in_a_lost_history_has_no_lag() {
+    let (site, [(lost, lost_key), (kept, kept_key)]) = with_keys();
+    let (server, mut admin) = serve_watched(&site, &[]);
+    // The restore drops the later state of one key.
+    let old = token(&mut server.client(&kept_key));
+    ask_since(&mut server.client(&kept_key), &old);
+    site.backup("backup.redb");
+    site.import("conferences.jsonl", conferences_of_version(5, 1));
+    let mut client = server.client(&lost_key);
+    let new = wait_until("the later state", SOON, || Some(token(&mut client)).filter(|new| *new != old));
+    ask_since(&mut client, &new);
+    let lag = |id: &str| use_of(&site, id)["feeds"]["conferences"]["behind_s"].clone();
+    wait_until_every(LOOK_EVERY, "both uses", SOON, || (lag(&lost).is_u64() && lag(&kept).is_u64()).then_some(()));
+
+    site.json(["restore", "backup.redb", "--yes"]);
+    assert!(lag(&lost).is_null());
+    assert!(use_of(&site, &lost)["last_used_at"].is_string(), "the use itself is known");
+    wait_until("the restored file is served", SOON, || {
+        let problem = client.get(&format!("/v1/conferences/changes?since={new}")).status;
+        (problem == 410).then_some(())
+    });
+    let samples = scrape(&mut admin);
+    let has_sample =
+        |id: &str| samples.keys().any(|name| name.starts_with("medfeed_feed_behind_seconds") && name.contains(id));
+    assert!(!has_sample(&lost), "{samples:#?}");
+    server.stop();
 }

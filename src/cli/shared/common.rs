@@ -249,7 +249,7 @@ impl Common {
             };
             let view = self.open_follower()?.origin()?;
             let is_own = view.id()? == Some(note.id) && view.holds(note.seq, note.lineage)?;
-            let is_explained = is_own || view.restored_over()?.is_some_and(|over| over.seq >= note.seq);
+            let is_explained = is_own || view.is_restored_over(Head { seq: note.seq, lineage: note.lineage })?;
             Ok((!is_explained).then_some(note))
         };
         // The command itself reports read failures.

@@ -530,8 +530,8 @@ impl Replica {
     }
 
     fn note_position(&self) {
-        let (slot, seq) = (self.mark.slot, self.head.seq);
-        self.status.note(|progress| (progress.slot, progress.seq) = (slot, seq));
+        let (slot, head) = (self.mark.slot, self.head);
+        self.status.note(|progress| (progress.slot, progress.head) = (slot, head));
     }
 }
 

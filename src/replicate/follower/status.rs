@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::ahead::AheadTokens;
+use crate::model::Head;
 use crate::model::time::since_boot;
 
 /// The allowed age of a replica's data.
@@ -66,7 +67,8 @@ impl Display for Unfit {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplicaProgress {
     pub slot: u64,
-    pub seq: u64,
+    /// The last commit of the replica.
+    pub head: Head,
     /// The entries that it applied one by one.
     pub applied: u64,
     /// The whole states that it loaded.

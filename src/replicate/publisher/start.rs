@@ -289,7 +289,7 @@ impl Publisher {
             return Ok(());
         }
         let is_fenced = note.is_some_and(|note| note.fenced.is_some());
-        let is_restored = view.restored_over()?.is_some_and(|over| over.seq >= found.header.seq);
+        let is_restored = view.is_restored_over(found.header.head())?;
         if is_restored && !is_fenced {
             return Ok(());
         }

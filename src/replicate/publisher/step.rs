@@ -62,7 +62,7 @@ impl Publisher {
         let Some(end) = self.end else { return Ok(NextEntry::State) };
         if !view.holds(end.head.seq, end.head.lineage)? {
             // The file was replaced while this publisher ran.
-            if view.restored_over()?.is_some_and(|over| over.seq >= end.head.seq) {
+            if view.is_restored_over(end.head)? {
                 return Ok(NextEntry::State);
             }
             let last = read_entry(&self.bucket, &mut self.retry, end.slot)?;

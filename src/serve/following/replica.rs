@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::api::SnapshotSource;
+use crate::model::Head;
 use crate::replicate::follower::{Replica, ReplicaStatus};
 use crate::serve::following::background::BackgroundTasks;
 use crate::serve::following::upstream::{ReplicaStats, Upstream};
@@ -97,13 +98,14 @@ impl ReplicaThread {
     }
 
     /// Makes the server load the file. Only then the log's end counts as served: after a long outage of the bucket, no
-    /// response may come from the old state and its keys.
+    /// response may come from the old state and its keys. A whole state can have the seq of the state that it replaces.
     fn show(&self, watcher: &Watcher) {
-        let seq = self.status.progress().seq;
-        if watcher.newest().commit().seq < seq {
+        let Head { seq, lineage } = self.status.progress().head;
+        let has_head = || watcher.newest().holds(seq, &lineage).unwrap_or(false);
+        if !has_head() {
             watcher.catch_up(watcher.polls(), &|_| false);
         }
-        if watcher.newest().commit().seq >= seq {
+        if has_head() {
             self.status.note_end_served();
         }
     }
@@ -182,7 +184,7 @@ impl Upstream for ReplicaThread {
         let progress = self.status.progress();
         ReplicaStats {
             slot: progress.slot,
-            seq: progress.seq,
+            seq: progress.head.seq,
             stale_s: self.status.stale_for().unwrap_or_else(|| self.status.running_for()).as_secs(),
             silence_s: self.status.silent_for().as_secs(),
             applied: progress.applied,

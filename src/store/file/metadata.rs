@@ -7,6 +7,8 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::Path;
 
+use crate::model::time::now;
+
 /// A file's device and inode, which a rename does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store) struct FileIdentity(u64, u64);
@@ -18,6 +20,28 @@ impl FileIdentity {
 
     pub fn of_file(file: &File) -> io::Result<FileIdentity> {
         file.metadata().map(|found| FileIdentity(found.dev(), found.ino()))
+    }
+}
+
+/// A file's identity, length and time of the last change, which every write moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store) struct FileStamp {
+    pub identity: FileIdentity,
+    pub len: u64,
+    /// Seconds and nanoseconds.
+    changed_at: (i64, i64),
+}
+
+impl FileStamp {
+    pub fn of_path(path: &Path) -> io::Result<FileStamp> {
+        let found = std::fs::metadata(path)?;
+        let identity = FileIdentity(found.dev(), found.ino());
+        Ok(FileStamp { identity, len: found.len(), changed_at: (found.ctime(), found.ctime_nsec()) })
+    }
+
+    /// Whether another write could still get the same time, by the coarse clock of file systems.
+    pub fn is_recent(&self) -> bool {
+        self.changed_at.0 + 1 >= now().unix_s()
     }
 }
 

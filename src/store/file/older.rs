@@ -53,12 +53,18 @@ impl OldFile {
     pub fn lock(path: &Path, wait: Duration) -> Result<OldFile, StoreError> {
         let deadline = Instant::now() + wait;
         loop {
-            let (database, identity) = open_and_repair(path)?;
+            let (database, stamp) = open_and_repair(path)?;
             let version = version_of(path, &database)?;
             match lock_as_writer(path)? {
                 // A writer may have written or replaced the file between opening and locking.
-                Some(lock) if FileIdentity::of_path(path).is_ok_and(|now| now == identity) => {
-                    return Ok(OldFile { path: path.to_owned(), database, identity, version, _lock: lock });
+                Some(lock) if FileIdentity::of_path(path).is_ok_and(|now| now == stamp.identity) => {
+                    return Ok(OldFile {
+                        path: path.to_owned(),
+                        database,
+                        identity: stamp.identity,
+                        version,
+                        _lock: lock,
+                    });
                 }
                 _ if Instant::now() >= deadline => {
                     return Err(StoreError::Busy { path: path.to_owned(), holder: WriterNote::read(path) });

@@ -15,7 +15,7 @@ use redb::{
 use crate::store::file::backend::open_database;
 use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{folder_of, resolve};
-use crate::store::file::metadata::FileIdentity;
+use crate::store::file::metadata::{FileIdentity, FileStamp};
 use crate::store::file::open_error::{io_error, is_full, open_error, repair_error};
 use crate::store::file::writer_note::WriterNote;
 use crate::store::format::replica::{ReplicaMark, find_mark};
@@ -377,7 +377,7 @@ fn open_follower(path: &Path) -> Result<ReadOnlyDatabase, DatabaseError> {
 pub struct Follower {
     path: PathBuf,
     database: ReadOnlyDatabase,
-    identity: FileIdentity,
+    stamp: FileStamp,
     newest: Arc<Snapshot>,
 }
 
@@ -390,10 +390,10 @@ impl std::fmt::Debug for Follower {
 impl Follower {
     /// Opens the database for reading. If a killed writer left it unrepaired, opens it once for writing to repair it.
     pub fn open(path: &Path) -> Result<Follower, StoreError> {
-        let (database, identity) = open_and_repair(path)?;
+        let (database, stamp) = open_and_repair(path)?;
         check_version(path, &database)?;
         let newest = Arc::new(Snapshot::open(&database.begin_read()?)?.with_witnesses());
-        Ok(Follower { path: path.to_owned(), database, identity, newest })
+        Ok(Follower { path: path.to_owned(), database, stamp, newest })
     }
 
     /// Fails if the file is a replica.
@@ -420,14 +420,30 @@ impl Follower {
         Ok(&self.newest)
     }
 
+    /// Continues with another handle, whose file has this stamp.
+    fn follow(&mut self, database: ReadOnlyDatabase, stamp: FileStamp) -> Result<(), StoreError> {
+        check_version(&self.path, &database)?;
+        self.newest = Arc::new(Snapshot::open_after(&self.newest, &database.begin_read()?)?);
+        (self.database, self.stamp) = (database, stamp);
+        Ok(())
+    }
+
     fn poll(&mut self) -> Result<(), StoreError> {
-        if FileIdentity::of_path(&self.path).map_err(|error| io_error(&self.path, error))? != self.identity {
-            let (database, identity) = open_and_repair(&self.path)?;
-            check_version(&self.path, &database)?;
-            let newest = Arc::new(Snapshot::open_after(&self.newest, &database.begin_read()?)?);
-            self.database = database;
-            self.identity = identity;
-            self.newest = newest;
+        let stamp = FileStamp::of_path(&self.path).map_err(|error| io_error(&self.path, error))?;
+        if stamp.identity != self.stamp.identity {
+            let (database, stamp) = open_and_repair(&self.path)?;
+            return self.follow(database, stamp);
+        }
+        // A copy written into this file can have the same numbers in redb's header. Then redb reads old pages from its
+        // cache. A new handle has none.
+        if (stamp != self.stamp || stamp.is_recent())
+            && let Ok(database) = open_follower(&self.path)
+        {
+            let is_same = Snapshot::read_commit(&database.begin_read()?)? == self.newest.commit();
+            if !is_same || stamp.len != self.stamp.len {
+                return self.follow(database, stamp);
+            }
+            self.stamp = stamp;
             return Ok(());
         }
         let transaction = self.database.begin_read()?;
@@ -438,15 +454,15 @@ impl Follower {
     }
 }
 
-pub(in crate::store) fn open_and_repair(path: &Path) -> Result<(ReadOnlyDatabase, FileIdentity), StoreError> {
+pub(in crate::store) fn open_and_repair(path: &Path) -> Result<(ReadOnlyDatabase, FileStamp), StoreError> {
     const REPAIR_WAIT: Duration = Duration::from_secs(5);
     let deadline = Instant::now() + REPAIR_WAIT;
     loop {
-        let identity = FileIdentity::of_path(path).map_err(|error| io_error(path, error))?;
+        let stamp = FileStamp::of_path(path).map_err(|error| io_error(path, error))?;
         match open_follower(path) {
             Ok(database) => {
-                if FileIdentity::of_path(path).is_ok_and(|now| now == identity) {
-                    return Ok((database, identity));
+                if FileIdentity::of_path(path).is_ok_and(|now| now == stamp.identity) {
+                    return Ok((database, stamp));
                 }
             }
             Err(DatabaseError::RepairAborted) => {

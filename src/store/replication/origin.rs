@@ -81,6 +81,11 @@ impl OriginView {
         guard(|| restored_over(&self.transaction.open_table(tables::META)?))
     }
 
+    /// Whether a restore replaced a database that ended with this commit, or with a later one.
+    pub fn is_restored_over(&self, head: Head) -> Result<bool, StoreError> {
+        Ok(self.restored_over()?.is_some_and(|over| over == head || over.seq > head.seq))
+    }
+
     /// Describes the commits after a seq, such as `3 commits (seq 12 to 14)`. Empty if there are none.
     pub fn describe_commits_after(&self, seq: u64) -> Result<String, StoreError> {
         guard(|| {

@@ -325,6 +325,9 @@ fn a_restore_skips_the_lost_seqs() {
         let view = origin.view();
         assert_eq!(view.id().unwrap(), id);
         assert_eq!(view.restored_over().unwrap(), Some(lost));
+        let other = |seq| Head { seq, lineage: [7; 16] };
+        let heads = [lost, other(lost.seq - 1), other(lost.seq), other(lost.seq + 1)];
+        assert_eq!(heads.map(|head| view.is_restored_over(head).unwrap()), [true, true, false, false]);
         assert!(!view.holds(lost.seq, lost.lineage).unwrap());
         let head = origin.head();
         assert_eq!(head.seq, lost.seq + (1 << 32));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Sample, batch, conference, conferences, id, in_country, organization, removal, tag};
-use crate::model::{Dataset, FieldCondition, Filter, References, Timestamp};
+use crate::model::{ConferenceFields, Dataset, FieldCondition, Filter, References, Timestamp};
 use crate::store::{Batch, Curation, Follower, Snapshot};
 
 /// The country, name and year of each conference.
@@ -232,5 +232,26 @@ fn the_feeds_of_a_former_license_leave_memory() {
         let license = snapshot.find_license_named("one").unwrap();
         snapshot.columns_of(license, Dataset::Conferences).unwrap();
         assert_eq!(snapshot.feed_cache().len(), 1, "{country}");
+    }
+}
+
+/// The pages of a compact copy are elsewhere in the file.
+#[test]
+fn a_copy_of_the_same_commit_is_read_again() {
+    let sample = Sample::new();
+    for version in 0..3 {
+        let of = |number| conference(number, |fields| fields.venue = Some(format!("version {version}")));
+        sample.edit(|edit| edit.apply(&batch((1..200).map(of))).unwrap());
+    }
+    let mut follower = Follower::open(&sample.path()).unwrap();
+    let commit = follower.newest().commit();
+    let copy = sample.at("copy.redb");
+    crate::store::file::replace::backup(&follower, &copy).unwrap();
+    std::fs::copy(&copy, sample.path()).unwrap();
+    let snapshot = follower.refresh().unwrap();
+    assert_eq!(snapshot.commit(), commit);
+    for number in 1..200 {
+        let (found, _) = snapshot.find_record::<ConferenceFields>(id(number)).unwrap().unwrap();
+        assert_eq!(found.fields().venue.as_deref(), Some("version 2"), "{number}");
     }
 }

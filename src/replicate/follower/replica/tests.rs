@@ -417,7 +417,7 @@ fn a_standby_reports_the_position_that_the_other_process_reached() {
         origin.commit();
         assert_eq!(polled(&mut writer), (slot, None));
         assert_eq!(polled(&mut standby), (slot, None));
-        assert_eq!(standby.status.progress().seq, writer.head.seq);
+        assert_eq!(standby.status.progress().head, writer.head);
     }
 }
 
