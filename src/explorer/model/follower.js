@@ -1,7 +1,7 @@
 // Keeps a copy current: loads the export, then follows the change feed.
 
 /** How long the server holds an empty page back, in seconds. */
-const WAIT_S = 30;
+const WAIT_S = 45;
 /** The pause between two pages, unless more are waiting. */
 const REST_MS = 1000;
 const FIRST_PAUSE_MS = 1000;

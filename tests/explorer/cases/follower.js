@@ -38,7 +38,7 @@ async function run({follower: {Follower, describe}, copy: {Copy}}, {loads = [{to
 export const cases = [
 	['it loads, then follows', async (model, is) => {
 		const done = await run(model, {answers: [page([], 't0'), page([record(2), record(3)], 't1', true), page([{id: 1, deleted: true}, {id: 9, deleted: true}], 't2'), END]});
-		is(done.asked, ['conferences/changes t0 30', 'conferences/changes t0 30', 'conferences/changes t1 30', 'conferences/changes t2 30']);
+		is(done.asked, ['conferences/changes t0 45', 'conferences/changes t0 45', 'conferences/changes t1 45', 'conferences/changes t2 45']);
 		is(done.states, ['loading', 'current', 'refused']);
 		is(done.changes, ['true', 'false added 2 added 3', 'false removed 1']);
 		is(done.pauses, [1000, 1000], 'no pause while more is waiting');
@@ -52,7 +52,7 @@ export const cases = [
 		for (const [pause, most] of [[first, 1000], [second, 2000], [third, 4000], [fifth, 16000]]) is(pause >= most / 2 && pause <= most, true, `${pause} of ${most}`);
 		is(limited >= 7000 && limited <= 8000, true, `${limited}`);
 		// After a failure it does not wait for news.
-		is(done.asked.map(asked => asked.slice(-2)), ['30', ' 0', ' 0', ' 0', ' 0', ' 0', '30', '30']);
+		is(done.asked.map(asked => asked.slice(-2)), ['45', ' 0', ' 0', ' 0', ' 0', ' 0', '45', '45']);
 	}],
 	['pauses do not grow without end', async (model, is) => {
 		const done = await run(model, {answers: [...Array(40).fill(LOST), END]});
@@ -63,7 +63,7 @@ export const cases = [
 		for (const status of [410, 400]) {
 			const loads = [{token: 't0', records: [record(1), record(2)]}, {token: 't5', records: [record(2, 'new'), record(3)]}];
 			const done = await run(model, {loads, answers: [problem(status), page([], 't5'), END]});
-			is(done.asked, ['conferences/changes t0 30', 'conferences/changes t5 0', 'conferences/changes t5 30']);
+			is(done.asked, ['conferences/changes t0 45', 'conferences/changes t5 0', 'conferences/changes t5 45']);
 			is(done.changes, ['true', 'true removed 1 changed 2 added 3']);
 			is(done.states, ['loading', 'current', 'loading', 'current', 'refused']);
 			is(done.ids, '2 3');
@@ -100,7 +100,7 @@ export const cases = [
 			[[old, {tooMany: 9}], [problem(403), problem(410)], 'loading current refused too-many', 'too many records afterwards'],
 		]) is((await run(model, {loads, answers})).states.join(' '), states, title);
 		const {asked, pauses} = await run(model, {answers: [...Array(9).fill(problem(403, {'Retry-After': '1'})), first, END]});
-		is(asked.map(one => one.slice(-2)), ['30', ...Array(9).fill(' 0'), '30'], 'it does not wait for news');
+		is(asked.map(one => one.slice(-2)), ['45', ...Array(9).fill(' 0'), '45'], 'it does not wait for news');
 		is(pauses.length, 10);
 		for (const pause of pauses.slice(0, 9)) is(pause >= 60000 && pause <= 61000, true, `${pause}`);
 	}],
@@ -133,7 +133,7 @@ export const cases = [
 	['a saved token continues, and an export loaded later is compared', async (model, is) => {
 		const before = [record(1), record(2)], loads = [{token: 't5', records: [record(2, 'new'), record(3)]}];
 		const done = await run(model, {token: 't3', before, loads, answers: [page([record(4)], 't4'), problem(410), END]});
-		is(done.asked, ['conferences/changes t3 30', 'conferences/changes t4 30', 'conferences/changes t5 0']);
+		is(done.asked, ['conferences/changes t3 45', 'conferences/changes t4 45', 'conferences/changes t5 0']);
 		is(done.changes, ['false added 4', 'true removed 1 removed 4 changed 2 added 3']);
 		is([done.ids, done.pauses], ['2 3', [1000]]);
 	}],
