@@ -17,6 +17,7 @@ sys.dont_write_bytecode = True  # The folder is shipped as it is.
 
 from checks.copies import Airbyte, Dlt, Shell
 from checks.pulled import Duckdb, Pandas, Polars, Pulled, R
+from checks.redirects import KEY, Redirects
 from checks.service import Service
 
 RECIPES = {recipe.__name__.lower(): recipe for recipe in [Shell, Pandas, Polars, Duckdb, R, Dlt, Airbyte]}
@@ -138,6 +139,20 @@ def check_few_records(recipe):
     return differing
 
 
+def check_redirects(recipe):
+    """Redirects a recipe to another host, which must not see the key; returns whether something is wrong."""
+    with tempfile.TemporaryDirectory(prefix="medfeed-check-") as folder, Redirects() as hosts:
+        service, said = Service(folder), ""
+        service.url, service.key = hosts.url, KEY
+        try:
+            recipe(service).update(False)
+        except SystemExit as error:
+            said = str(error)
+        fault = hosts.fault(said, recipe.follows_redirects)
+        print(f"{recipe.__name__}: a redirect: {fault or 'the key is sent to no other host'}", flush=True)
+        return bool(fault)
+
+
 def main():
     chosen = sys.argv[1:] or list(RECIPES)
     if not RECIPES.keys() >= set(chosen):
@@ -148,11 +163,12 @@ def main():
         if missing:
             print(f"{name} is left out: {' and '.join(missing)} is not installed")
         else:
+            differing += check_redirects(RECIPES[name])
             differing += check(RECIPES[name])
             if issubclass(RECIPES[name], Pulled):
                 differing += check_few_records(RECIPES[name])
     if differing:
-        raise SystemExit(f"error: {differing} copies or answers differ from what the license shows")
+        raise SystemExit(f"error: {differing} copies or answers differ from what the license shows, or keys are sent elsewhere")
     print("all are what the license shows")
 
 

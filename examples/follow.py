@@ -8,11 +8,13 @@ once. The first run loads the export, later ones ask for what changed since the 
 one transaction, so a run that is killed loses nothing, and the next one goes on where it stopped.
 
 Table `records` holds the records: `id`, and `json` as the service sent it, to the byte. With --verify they are compared with
-the service's by a digest, and loaded anew if they differ.
+the service's by a digest, and loaded anew if they differ. When the license loses the dataset, the records are removed. The
+key is sent to the given address alone: redirects are refused.
 """
 
 import argparse
 import base64
+import email.utils
 import gzip
 import hashlib
 import http.client
@@ -28,15 +30,29 @@ import zlib
 
 ATTEMPTS = 8  # With the pauses between them, two minutes: longer than a restart of the service takes.
 MAX_PAUSE_S = 60
-MAX_WAIT_S = 60  # The service holds an empty page back for so long, but no longer.
+MAX_WAIT_S = 45  # The service holds an empty page back for so long. Many proxies end a request after 60 seconds.
 
 
 class Gone(Exception):
-    """The saved token is no longer usable: the license changed, or the service was restored from a backup."""
+    """The saved token is no longer usable: the service was restored from a backup, say."""
 
 
 class Failed(Exception):
     """The service cannot be reached, or refused the request; says so in one line."""
+
+
+class NotLicensed(Failed):
+    """The license does not have the dataset."""
+
+
+class NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect: the key would be sent along, to whatever host."""
+
+    def redirect_request(self, *_):
+        return None
+
+
+OPENER = urllib.request.build_opener(NoRedirects)
 
 
 def get(url, key, method="GET"):
@@ -46,16 +62,21 @@ def get(url, key, method="GET"):
     for attempt in range(ATTEMPTS):
         pause_s = 2**attempt
         try:
-            with urllib.request.urlopen(request, timeout=MAX_WAIT_S + 30) as response:
+            with OPENER.open(request, timeout=MAX_WAIT_S + 30) as response:
                 return response.headers, response.read()
         except urllib.error.HTTPError as error:
             if error.code == 410:
                 raise Gone from None
-            trouble = told(error)
+            target = error.headers.get("Location")
+            if error.code < 400 and target:
+                target = urllib.parse.urljoin(url, target).split("/v1/")[0]
+                raise Failed(f"{url}: the service redirects to {target}; use that address if you trust it") from None
+            trouble, code = told(error)
+            if error.code == 403 and code == "dataset_not_licensed":
+                raise NotLicensed(f"{url}: {trouble}") from None
             if error.code != 429 and error.code < 500:
                 raise Failed(f"{url}: {trouble}") from None
-            after = error.headers.get("Retry-After", "")
-            pause_s = int(after) if after.isdecimal() else pause_s
+            pause_s = asked_pause_s(error.headers, pause_s)
         except (OSError, http.client.HTTPException) as error:
             trouble = str(getattr(error, "reason", error)) or type(error).__name__
         if attempt + 1 < ATTEMPTS:
@@ -63,13 +84,26 @@ def get(url, key, method="GET"):
     raise Failed(f"{url}: {trouble}; gave up after {ATTEMPTS} attempts")
 
 
+def asked_pause_s(headers, default_s):
+    """The pause that `Retry-After` names: seconds, or a time by the clock of the service."""
+    after = headers.get("Retry-After", "")
+    if after.isdecimal():
+        return int(after)
+    at = email.utils.parsedate_tz(after)
+    sent = email.utils.parsedate_tz(headers.get("Date", ""))
+    if not at:
+        return default_s
+    return max(0, email.utils.mktime_tz(at) - (email.utils.mktime_tz(sent) if sent else time.time()))
+
+
 def told(error):
-    """What an error answer says, in one line."""
+    """What an error answer says, in one line, and its code."""
     try:
         problem = json.loads(error.read())
-        return f"{error.code} {problem['detail']} (request {problem['request_id']})"
-    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
-        return f"{error.code} {error.reason}"
+        text = f"{error.code} {problem['detail']} (request {problem['request_id']})"
+        return text, problem["type"].rsplit("/errors/", 1)[-1]
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError, AttributeError):
+        return f"{error.code} {error.reason}", None
 
 
 def digest(lines):
@@ -101,6 +135,13 @@ def load(base, dataset, key, copy):
     return len(lines)
 
 
+def clear(copy):
+    """Removes the records and the token, when the license has lost the dataset; returns how many records there were."""
+    with copy:
+        copy.execute("DELETE FROM state")
+        return copy.execute("DELETE FROM records").rowcount
+
+
 def entries(page):
     """The entries of a page of the feed, each with its text: a number that is written anew may be written otherwise."""
     at = page.index("[") + 1
@@ -111,10 +152,12 @@ def entries(page):
 
 
 def follow(base, dataset, key, copy, wait_s):
-    """Applies what changed since the saved token; with a wait, what changes until then. Returns how many changes."""
+    """Applies what changed since the saved token, what a change of the license brought or took away, and, with a wait, what
+    changes until then. Returns how many changes."""
     applied, has_more = 0, True
     while has_more:
-        query = urllib.parse.urlencode({"since": saved_token(copy)} | ({"wait": wait_s} if wait_s else {}))
+        query = {"since": saved_token(copy), "resync": "diff"} | ({"wait": wait_s} if wait_s else {})
+        query = urllib.parse.urlencode(query)
         body = get(f"{base}/v1/{dataset}/changes?{query}", key)[1].decode()
         page = json.loads(body)
         with copy:
@@ -138,8 +181,21 @@ def is_equal(base, dataset, key, copy):
     return False if headers["X-Sync-Token"] == saved_token(copy) else None
 
 
-def update(base, dataset, key, copy, wait_s=0, verify=False):
-    """Brings the copy up to date; returns what was done."""
+def update(*args):
+    """Brings the copy up to date; returns what was done. When the service says twice that the license does not have the
+    dataset, its records have left like any others: they are removed."""
+    try:
+        return try_update(*args)
+    except NotLicensed:
+        pass
+    try:
+        return try_update(*args)
+    except NotLicensed as error:
+        count = clear(args[3])
+        raise Failed(f"{error}; {count} records removed from the copy" if count else str(error)) from None
+
+
+def try_update(base, dataset, key, copy, wait_s=0, verify=False):
     try:
         if saved_token(copy) is None:
             return f"{load(base, dataset, key, copy)} records loaded"

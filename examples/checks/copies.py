@@ -9,6 +9,8 @@ from .service import EXAMPLES, environment
 class Records:
     """A copy of the records, which `read` returns by id."""
 
+    follows_redirects = False
+
     def compare(self, exports):
         """Yields, for each dataset, what was compared and the ids at which copy and export differ."""
         for dataset, records in exports.items():
@@ -97,6 +99,8 @@ print(json.dumps([dict(zip(names, row)) for row in rows.fetchall()], default=str
 
 class Airbyte(Records):
     """The copy that an Airbyte destination keeps in the mode Incremental | Append + Deduped."""
+
+    follows_redirects = True  # Without the key.
 
     def __init__(self, service):
         self.bin = environment("airbyte", EXAMPLES / "airbyte" / "requirements.txt")

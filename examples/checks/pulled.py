@@ -64,6 +64,7 @@ class Pulled:
     """A copy of `medfeed pull` as a file and as a folder, and a script that asks them."""
 
     forms = ["copy.sqlite", "folder/"]
+    follows_redirects = False
 
     def __init__(self, service):
         self.service, self.interpreter = service, self.find()

@@ -7,9 +7,9 @@ import os
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from pathlib import Path
+
+from follow import Failed, get
 
 EXAMPLES = Path(__file__).resolve().parent.parent
 TARGET = EXAMPLES.parent / "target"
@@ -71,16 +71,15 @@ class Service:
         self.key = self.run("key", "create", "--license", "check")["key"]
 
     def export(self, dataset):
-        request = urllib.request.Request(f"{self.url}/v1/exports/{dataset}", headers={"X-API-Key": self.key})
-        with urllib.request.urlopen(request) as answer:
-            rows = [json.loads(line) for line in gzip.decompress(answer.read()).splitlines()]
+        _, body = get(f"{self.url}/v1/exports/{dataset}", self.key)
+        rows = [json.loads(line) for line in gzip.decompress(body).splitlines()]
         return {row["id"]: row for row in rows}
 
     def shown(self, expected, datasets=DATASETS):
         """Waits until the server shows these conferences (their venues by id), then returns the exports."""
         begun = time.monotonic()
         while True:
-            with contextlib.suppress(urllib.error.HTTPError):  # The key and its license are there a moment later.
+            with contextlib.suppress(Failed):  # The key and its license are there a moment later.
                 exports = {dataset: self.export(dataset) if dataset in datasets else {} for dataset in DATASETS}
                 if {id: row["venue"] for id, row in exports["conferences"].items()} == expected:
                     return exports

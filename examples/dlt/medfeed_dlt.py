@@ -26,7 +26,12 @@ class Gone(Exception):
 
 
 def get(url, api_key, **params):
-    response = requests.Client(raise_for_status=False).get(url, params=params, headers={"X-API-Key": api_key})
+    # A redirect is refused: the key would be sent along, to whatever host.
+    response = requests.Client(raise_for_status=False).get(
+        url, params=params, headers={"X-API-Key": api_key}, allow_redirects=False)
+    if response.is_redirect:
+        target = response.next.url.split("/v1/")[0]
+        raise RuntimeError(f"{url}: the service redirects to {target}; use that address if you trust it")
     if response.status_code == 410:
         raise Gone(response.json()["detail"])
     if response.status_code != 200:

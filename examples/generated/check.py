@@ -18,7 +18,9 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 sys.dont_write_bytecode = True
 
-from check import TARGET, Service, conference, environment  # noqa: E402
+from check import conference  # noqa: E402
+from checks.redirects import KEY, Redirects  # noqa: E402
+from checks.service import TARGET, Service, environment  # noqa: E402
 
 
 def run(*command, **options):
@@ -27,6 +29,15 @@ def run(*command, **options):
     if done.returncode:
         raise SystemExit(f"error: {' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
     return done.stdout + done.stderr
+
+
+def check_redirect(*command, **options):
+    """Redirects a client to another host, which must not see the key. The command gets the address and the key."""
+    with Redirects() as hosts:
+        done = subprocess.run([*command, hosts.url, KEY], capture_output=True, text=True, **options)
+        fault = hosts.fault(done.stdout + done.stderr)
+        if fault:
+            raise SystemExit(f"error: {command[0].name if isinstance(command[0], Path) else command[0]}: a redirect: {fault}")
 
 
 def node_packages():
@@ -47,7 +58,9 @@ def check_python(document, url, key, folder):
                "none", "--output-path", client, "--fail-on-warning", env=environ)
     if "Warning" in told:
         raise SystemExit(f"error: openapi-python-client warns\n{told}")
-    print(run(bin / "python", HERE / "use.py", url, key, env=environ | {"PYTHONPATH": str(folder)}).strip())
+    environ |= {"PYTHONPATH": str(folder)}
+    print(run(bin / "python", HERE / "use.py", url, key, env=environ).strip())
+    check_redirect(bin / "python", HERE / "use.py", env=environ)
 
 
 def check_typescript(packages, document, url, key, folder):
@@ -59,7 +72,9 @@ def check_typescript(packages, document, url, key, folder):
         run(programs / "openapi-typescript", document, "--output", folder / "medfeed.d.ts")
         run(programs / "tsc", "--strict", "--noUncheckedIndexedAccess", "--target", "es2022", "--module", "nodenext",
             "--types", "node", folder / "use.ts", cwd=packages)
-        print(run("node", folder / "use.js", url, key, env=os.environ | {"NO_PROXY": "*"}).strip())
+        environ = os.environ | {"NO_PROXY": "*"}
+        print(run("node", folder / "use.js", url, key, env=environ).strip())
+        check_redirect("node", folder / "use.js", env=environ)
     finally:
         shutil.rmtree(folder)
 

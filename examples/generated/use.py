@@ -4,6 +4,7 @@ import gzip
 import json
 import sys
 
+import httpx
 from medfeed_client import AuthenticatedClient, Client
 from medfeed_client.api.conferences import get_conference, list_conference_changes, list_conferences
 from medfeed_client.api.exports import export_dataset
@@ -23,7 +24,17 @@ from medfeed_client.models import (
 from medfeed_client.types import File
 
 url, key = sys.argv[1:]
-client = AuthenticatedClient(base_url=f"{url}/v1", token=key)
+
+
+def refuse_redirects(response):
+    """The client follows no redirect, so the key is sent to no other host; this says where the service pointed."""
+    if response.has_redirect_location:
+        target = str(httpx.URL(response.request.url).join(response.headers["Location"])).split("/v1/")[0]
+        raise SystemExit(f"error: the service redirects to {target}; use that address if you trust it")
+
+
+hooks = {"event_hooks": {"response": [refuse_redirects]}}
+client = AuthenticatedClient(base_url=f"{url}/v1", token=key, httpx_args=hooks)
 
 page = list_conferences.sync(client=client, limit=2, year=2026)
 assert [type(record) for record in page.data] == [Conference, Conference] and page.has_more, page

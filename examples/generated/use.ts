@@ -8,7 +8,16 @@ type Conference = components["schemas"]["Conference"];
 type Tombstone = components["schemas"]["Tombstone"];
 
 const [url, key] = process.argv.slice(2) as [string, string];
-const client = createClient<paths>({ baseUrl: `${url}/v1`, headers: { "X-API-Key": key } });
+// `fetch` follows redirects by itself, and sends `X-API-Key` along, to whatever host.
+const client = createClient<paths>({ baseUrl: `${url}/v1`, headers: { "X-API-Key": key }, redirect: "manual" });
+client.use({
+  onResponse({ request, response }) {
+    const target = response.headers.get("Location");
+    if (response.status < 300 || response.status >= 400 || target === null) return;
+    const address = new URL(target, request.url).href.split("/v1/")[0];
+    throw new Error(`the service redirects to ${address}; use that address if you trust it`);
+  },
+});
 
 const isTombstone = (entry: Conference | Tombstone): entry is Tombstone => "deleted" in entry;
 

@@ -6,11 +6,12 @@
 # Each run brings the copy up to date and ends; cron runs it again. The first one loads the export, later ones ask for what
 # changed since the saved token. A fourth argument is how many seconds to wait for news, so this hears of them at once:
 #
-#     while :; do ./follow.sh https://feed.example.org conferences conferences.jsonl 50; sleep 1; done
+#     while :; do ./follow.sh https://feed.example.org conferences conferences.jsonl 45; sleep 1; done
 #
 # FILE holds the records in the order of ids, and is replaced whole, by one rename per page. FILE.tokens tells which sync token
 # belongs to which content of FILE, by SHA-256; it knows the next content before FILE has it. So a run that is killed loses
-# nothing, the next one goes on where it stopped, and a FILE that somebody else has changed is loaded anew.
+# nothing, the next one goes on where it stopped, and a FILE that somebody else has changed is loaded anew. When the license
+# loses the dataset, FILE is emptied. The key is sent to URL alone: redirects are refused.
 set -eu
 
 fail() {
@@ -31,13 +32,37 @@ trap 'exit 143' TERM
 
 # Asks for a path, with further arguments for curl; leaves $status, and the answer in $work. Lost connections and answers
 # 429 and 5xx are asked again, after the time that the service names or after growing pauses. The key stays out of `ps`.
-ask() {
+request() {
     path=$1
     shift
-    status=$(printf 'X-API-Key: %s\n' "$MEDFEED_KEY" | curl --silent --show-error --get --header @- "$@" \
+    # `--no-location` also holds against a `location` in ~/.curlrc.
+    status=$(printf 'X-API-Key: %s\n' "$MEDFEED_KEY" | curl --silent --show-error --get --no-location --header @- "$@" \
         --retry 7 --retry-all-errors --retry-max-time 180 --connect-timeout 10 --speed-limit 1 --speed-time 90 \
-        --dump-header "$work/headers" --output "$work/body" --write-out '%{http_code}' "$url/v1/$path")
+        --dump-header "$work/headers" --output "$work/body" --write-out '%{http_code} %{redirect_url}' "$url/v1/$path")
+    target=${status#* } status=${status%% *}
+}
+
+is_unlicensed() {
+    [ "$status" = 403 ] && jq -e '.type | test("/errors/dataset_not_licensed$")' "$work/body" >"$work/type" 2>&1
+}
+
+# Like `request`, for answers that are no error. When the service says twice that the license does not have the dataset, its
+# records have left like any others: they are removed.
+ask() {
+    request "$@"
     case $status in 200 | 410) return ;; esac
+    [ -z "$target" ] || fail "$url: the service redirects to ${target%%/v1/*}; use that address if you trust it"
+    if is_unlicensed && [ -s "$file" ]; then
+        request "$@"
+        case $status in 200 | 410) return ;; esac
+        if is_unlicensed; then
+            count=$(($(wc -l <"$file")))
+            : >"$work/records"
+            mv -f "$work/records" "$file"
+            rm -f "$file.tokens"
+            fail "$url: $(jq -r .detail "$work/body"); $count records removed from $file"
+        fi
+    fi
     told=$(jq -r 'select(.detail) | "\(.status) \(.detail) (request \(.request_id))"' "$work/body" 2>"$work/trouble") || told=
     fail "$url: ${told:-the answer $status is not one of a medfeed service; check the URL}"
 }

@@ -222,7 +222,8 @@ codes! {
         scope: CodeScope::Keyed,
         title: "The dataset is not in the license",
         condition: "The key is valid, but its license does not contain the requested dataset.",
-        remedy: "Ask for the other dataset, or ask the operator to add this one to the license.",
+        remedy: "Ask for the other dataset, or ask the operator to add this one to the license. If you keep a copy of this \
+                 dataset, all its records have left your license: request it once more, and then remove them.",
         request: "GET /v1/journals",
         detail: "The license of this API key does not include the dataset `journals`. Ask the operator for a license \
                  that does.",

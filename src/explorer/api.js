@@ -19,9 +19,17 @@ export const query = params => Object.entries(params ?? {}).filter(([, value]) =
 /** The absolute URL of a path under /v1. */
 export const target = (path, params) => root + 'v1/' + path.split('/').map(encode).join('/') + (query(params) && '?' + query(params));
 
-/** Returns a function that requests a path with a key: (path, params, {method, signal}) → Response. */
-export const requester = key => (path, params, options = {}) =>
-	fetch(target(path, params), {...options, headers: key ? {Authorization: `Bearer ${key}`} : {}});
+/** The error of a redirect. The browser does not say where it points. */
+class Redirected extends Error {
+	message = 'The server redirects to another address. The page does not follow it, so that the key is sent to nobody else. Ask the operator for the address, and open the page there.';
+}
+
+/** Returns a function that requests a path with a key: (path, params, {method, signal}) → Response. It follows no redirect. */
+export const requester = key => async (path, params, options = {}) => {
+	const response = await fetch(target(path, params), {...options, redirect: 'manual', headers: key ? {Authorization: `Bearer ${key}`} : {}});
+	if (response.type === 'opaqueredirect') throw new Redirected();
+	return response;
+};
 
 /** Asks the API: {url, method, path, status, headers, data} or {..., problem}. It never throws. */
 export async function ask(key, path, params, method = 'GET', signal) {
@@ -33,7 +41,8 @@ export async function ask(key, path, params, method = 'GET', signal) {
 		if (!ok && method === 'HEAD') return {...await ask(key, path, params), method};
 		const body = method === 'HEAD' ? null : await response.json();
 		return {...asked, status, headers, ...(ok ? {data: body} : {problem: body})};
-	} catch {
+	} catch (error) {
+		if (error instanceof Redirected) return {...asked, problem: {title: 'Redirect', detail: error.message}};
 		const detail = 'The server gave no answer that can be read. Check that it runs, and try again.';
 		return {...asked, problem: {title: 'No answer', detail}};
 	}

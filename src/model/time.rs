@@ -125,6 +125,13 @@ pub fn parse_time(text: &str) -> Result<Timestamp, NotATime> {
     Ok(local.plus_s(-offset_s))
 }
 
+/// Parses a date of HTTP, such as `Wed, 21 Oct 2026 07:28:00 GMT` (RFC 9110, section 5.6.7).
+pub fn parse_http_date(text: &str) -> Option<Timestamp> {
+    let is_shaped = text.len() == "Wed, 21 Oct 2026 07:28:00 GMT".len() && text.ends_with(" GMT");
+    let time = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok().filter(|_| is_shaped)?;
+    Some(Timestamp::from_unix_s(time.as_second()))
+}
+
 fn civil_utc(at: jiff::civil::DateTime) -> Result<Timestamp, NotATime> {
     match jiff::tz::Offset::UTC.to_timestamp(at) {
         Ok(instant) => Ok(Timestamp::from_unix_s(instant.as_second())),

@@ -38,7 +38,7 @@ impl<'a> Changes<'a> {
 
     /// Adds the tombstone of a record that the export lacks. Nobody knows when the record left.
     pub fn add_removal(&mut self, id: i64) -> Result<(), PullError> {
-        self.add(&format!("{{\"id\":{id},\"deleted\":true,\"changed_at\":null}}"))
+        self.add(&tombstone(id))
     }
 
     /// Passes the entries on, in their order.
@@ -49,6 +49,11 @@ impl<'a> Changes<'a> {
         }
         Ok(())
     }
+}
+
+/// The tombstone of a record that left at an unknown time.
+pub fn tombstone(id: i64) -> String {
+    format!("{{\"id\":{id},\"deleted\":true,\"changed_at\":null}}")
 }
 
 fn failure(error: &io::Error) -> PullError {

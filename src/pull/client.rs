@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
@@ -21,12 +21,14 @@ use super::pause::{pause_after, reason};
 use super::server_url::ServerUrl;
 use crate::contract::Code;
 use crate::model::Dataset;
+use crate::model::time::{now, parse_http_date};
 use crate::transport::causes::root_cause;
 use crate::transport::http::{self as transport, ClientSettings, RequestBuilder, Response};
 use crate::transport::trust;
 
-/// The longest time of a long poll, in seconds. It is shorter than the read timeout.
-pub const LONGEST_WAIT_S: u64 = 60;
+/// The longest time of a long poll, in seconds. It is shorter than the read timeout, and than the 60 seconds after which
+/// many proxies give up.
+pub const LONGEST_WAIT_S: u64 = 45;
 
 /// The `limit`s to try in turn while a page exceeds the size limit. The first is the service's default; a single record
 /// always fits.
@@ -85,6 +87,8 @@ struct ServiceProblem {
     code: String,
     detail: String,
     retry_after: Option<Duration>,
+    /// The target of a redirect.
+    location: Option<String>,
 }
 
 impl PullClient {
@@ -296,13 +300,17 @@ impl PullClient {
 
     /// Maps an error response to a [`PullError`].
     fn refusal(&self, dataset: Dataset, problem: ServiceProblem) -> PullError {
-        let ServiceProblem { status, code, detail, retry_after } = problem;
+        let ServiceProblem { status, code, detail, retry_after, location } = problem;
         let server = &self.server;
         let message = match (code.as_str(), detail.as_str()) {
             ("", "") => format!("{server} answered {status}"),
             (_, detail) => format!("{server} answered {status}: {detail}"),
         };
-        if code == Code::DatasetNotLicensed.as_str() {
+        if let Some(address) = location.and_then(|location| self.server.redirected(&location)) {
+            PullError::Refused(format!(
+                "{message}: the service redirects to {address}; use that address if you trust it; the key was not sent there"
+            ))
+        } else if status == StatusCode::FORBIDDEN && code == Code::DatasetNotLicensed.as_str() {
             PullError::NotLicensed(dataset)
         } else if code == Code::InvalidSyncToken.as_str() {
             PullError::Unusable(format!(
@@ -322,6 +330,11 @@ impl PullClient {
         let reason = trust::reason_in(error).unwrap_or_else(|| match (error.is_timeout(), error.is_connect()) {
             (true, true) => "timed out while connecting; check the address and the network".to_owned(),
             (true, false) => format!("timed out: no answer in {} s", self.limits.silence.as_secs()),
+            (false, false)
+                if !self.server.is_https() && transport::speaks_tls(&self.server.to_string(), self.limits.silence) =>
+            {
+                "the server there speaks HTTPS; write the address with https://".to_owned()
+            }
             (false, _) => root_cause(error).to_string(),
         });
         PullError::failed(format!("{} cannot be reached: {reason}", self.server))
@@ -373,15 +386,27 @@ impl ServiceProblem {
             detail.push('…');
         }
         let code = r#type.rsplit_once("/errors/").map(|(_, code)| code.to_owned()).unwrap_or_default();
-        let retry_after = headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-        ServiceProblem { status, code, detail, retry_after: retry_after.map(Duration::from_secs) }
+        let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+        // A time is compared with the service's own clock.
+        let sent_at = text(header::DATE).and_then(parse_http_date).unwrap_or_else(now);
+        let retry_after_s = text(header::RETRY_AFTER).and_then(|value| {
+            let until = || {
+                parse_http_date(value).map(|at| at.unix_s().saturating_sub(sent_at.unix_s()).try_into().unwrap_or(0))
+            };
+            value.parse().ok().or_else(until)
+        });
+        let location = text(header::LOCATION).filter(|_| status.is_redirection()).map(str::to_owned);
+        ServiceProblem { status, code, detail, retry_after: retry_after_s.map(Duration::from_secs), location }
     }
 }
 
-/// Reads a key from a file.
-pub fn key_in(file: &PathBuf) -> Result<String, String> {
-    let mut text = String::new();
-    let read = File::open(file).and_then(|file| file.take(MAX_KEY_FILE_BYTES).read_to_string(&mut text));
+/// Reads a key from a file. The file may begin with the byte-order mark of UTF-8.
+pub fn key_in(file: &Path) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    let read = File::open(file).and_then(|file| file.take(MAX_KEY_FILE_BYTES).read_to_end(&mut bytes));
     read.map_err(|error| format!("{}: {error}", file.display()))?;
-    Ok(text.trim().to_owned())
+    match str::from_utf8(&bytes) {
+        Ok(text) if !text.contains('\0') => Ok(text.trim_start_matches('\u{feff}').trim().to_owned()),
+        _ => Err(format!("{}: the file is not UTF-8 text (UTF-16, perhaps); save the key as UTF-8", file.display())),
+    }
 }

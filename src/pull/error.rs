@@ -24,12 +24,28 @@ pub enum PullError {
     /// The license does not have the dataset.
     #[error("the license of the key does not have the dataset `{0}`; ask the operator for a license that does")]
     NotLicensed(Dataset),
+    /// The license has lost a dataset, and the copy's records of it were removed.
+    #[error(
+        "the license of the key does not have the dataset `{0}` any more; ask the operator, or name the other datasets \
+         with --dataset"
+    )]
+    LicenseLost(Dataset),
     /// The service rejects the key or the requests.
     #[error("{0}")]
     Refused(String),
     /// The location holds no copy that this program can use, or a damaged one.
     #[error("{0}")]
     Unusable(String),
+    /// The database rejects a statement: its tables are damaged, or an object that others added refuses the write.
+    #[error("{copy}: the tables are damaged, or not as `medfeed pull` made them ({reason}); {remedy}")]
+    Rejected {
+        /// The location of the copy.
+        copy: String,
+        /// The database's message.
+        reason: String,
+        /// What to do about damaged tables.
+        remedy: &'static str,
+    },
 }
 
 impl PullError {
@@ -47,8 +63,8 @@ impl PullError {
     pub fn exit_code(&self) -> u8 {
         match self {
             PullError::Failed { .. } | PullError::Unwritable(_) | PullError::OutputClosed => 1,
-            PullError::NotLicensed(_) | PullError::Refused(_) => 3,
-            PullError::Unusable(_) => 4,
+            PullError::NotLicensed(_) | PullError::LicenseLost(_) | PullError::Refused(_) => 3,
+            PullError::Unusable(_) | PullError::Rejected { .. } => 4,
         }
     }
 }

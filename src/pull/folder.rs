@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::changes::Changes;
+use super::changes::{Changes, tombstone};
 use super::columns::{Cell, Column, cell_of, columns};
 use super::digest::{ContentDigest, Hasher};
 use super::entry::{Entry, FeedPage};
@@ -240,14 +240,19 @@ impl FolderCopy {
             if self.state.datasets.contains_key(dataset.as_str()) {
                 continue;
             }
-            for ending in ["jsonl", "csv"] {
-                match fs::remove_file(self.file(*dataset, ending)) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                    _ => {}
-                }
-            }
+            self.remove_files(*dataset)?;
         }
         self.leftovers.clear();
+        Ok(())
+    }
+
+    fn remove_files(&self, dataset: Dataset) -> io::Result<()> {
+        for ending in ["jsonl", "csv"] {
+            match fs::remove_file(self.file(dataset, ending)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
         Ok(())
     }
 
@@ -326,6 +331,22 @@ impl PullTarget for FolderCopy {
             }
             Ok(next)
         })
+    }
+
+    fn clear(&mut self, dataset: Dataset, events: &dyn Events) -> Result<u64, PullError> {
+        let mut lines = self.lines(dataset)?;
+        let mut count = 0;
+        // An unreadable file is removed too.
+        while let Some(entry) = lines.next().unwrap_or_default() {
+            events.change(dataset, &tombstone(entry.id))?;
+            count += 1;
+        }
+        // The state last: a killed run is repeated, since the files do not match it.
+        let removed = self.remove_files(dataset).and_then(|()| {
+            self.state.datasets.remove(dataset.as_str());
+            self.save()
+        });
+        removed.map_err(|error| failure(&self.folder, &error)).map(|()| count)
     }
 
     fn digest(&mut self, dataset: Dataset) -> Result<ContentDigest, PullError> {

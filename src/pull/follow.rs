@@ -105,10 +105,10 @@ pub struct Pull<'a> {
 
 impl Pull<'_> {
     /// Brings all datasets up to date, with a few retries. Skips a dataset that the license does not have. That is an
-    /// error if the user named the dataset or the copy holds it. Such an error, and the first failure of a request, come
-    /// after all other datasets are done.
+    /// error if the user named the dataset or the copy held it: then its records are removed. Such an error, and the first
+    /// failure of a request, come after all other datasets are done.
     pub fn once(&mut self, plan: &Plan, report: &mut dyn FnMut(Report)) -> Result<(), PullError> {
-        let (mut missing, mut failed) = (Vec::new(), None);
+        let (mut missing, mut lost, mut failed) = (Vec::new(), None, None);
         for dataset in &plan.datasets {
             // If the service is down, its other datasets need no retries.
             let attempts = if failed.is_none() { MAX_ATTEMPTS } else { 1 };
@@ -116,20 +116,15 @@ impl Pull<'_> {
             match result {
                 Ok(done) => report(done),
                 Err(PullError::NotLicensed(_)) => missing.push(*dataset),
+                Err(error @ PullError::LicenseLost(_)) => lost = lost.or(Some(error)),
                 Err(error @ PullError::Failed { .. }) => failed = failed.or(Some(error)),
                 Err(error) => return Err(error),
             }
         }
-        if let Some(error) = failed {
+        if let Some(error) = failed.or(lost) {
             return Err(error);
         }
         for dataset in &missing {
-            if let Some(records) = self.copy.records(*dataset)? {
-                return Err(PullError::Refused(format!(
-                    "the license of the key does not have the dataset `{dataset}` any more; the copy keeps its {records} records; ask the \
-                     operator, or name the other datasets with --dataset"
-                )));
-            }
             if plan.are_named || missing.len() == plan.datasets.len() {
                 return Err(PullError::NotLicensed(*dataset));
             }
@@ -160,8 +155,7 @@ impl Pull<'_> {
                 }
                 let (before, failures) =
                     failing.remove(dataset).map_or((Done::default(), 0), |failing| (failing.done, failing.failures));
-                let (held, records) =
-                    self.retry(None, &mut |pull, _| Ok((pull.copy.position(*dataset)?, pull.copy.records(*dataset)?)))?;
+                let held = self.retry(None, &mut |pull, _| pull.copy.position(*dataset))?;
                 let is_due = held.is_some_and(|held| is_verification_due(held.verified_at, now().unix_s()));
                 if is_due {
                     self.server.assume_wait();
@@ -177,10 +171,12 @@ impl Pull<'_> {
                         has_news |= done.done != Done::default();
                         report(done);
                     }
-                    Err(PullError::NotLicensed(_)) if !plan.are_named || records.is_some() => {
+                    Err(PullError::LicenseLost(_)) => {
+                        skipped.insert(*dataset);
+                    }
+                    Err(PullError::NotLicensed(_)) if !plan.are_named || skipped.contains(dataset) => {
                         if skipped.insert(*dataset) {
-                            let kept = if records.is_some() { "; its records stay in the copy" } else { "" };
-                            self.events.note(&format!("{dataset}: not in the license, skipped{kept}"));
+                            self.events.note(&format!("{dataset}: not in the license, skipped"));
                         }
                     }
                     Err(error) if error.may_pass() => {
@@ -206,8 +202,25 @@ impl Pull<'_> {
         }
     }
 
-    /// Brings a dataset up to date. Adds the progress to `done`, also before an error.
+    /// Brings a dataset up to date. Adds the progress to `done`, also before an error. Removes the records of a dataset if
+    /// the service says twice that the license does not have it.
     fn attempt(&mut self, dataset: Dataset, verifies: bool, wait_s: u64, done: &mut Done) -> Result<Report, PullError> {
+        match self.update(dataset, verifies, wait_s, done) {
+            Err(PullError::NotLicensed(_)) if self.copy.records(dataset)?.is_some() => {}
+            result => return result,
+        }
+        match self.update(dataset, verifies, wait_s, done) {
+            Err(PullError::NotLicensed(_)) => {}
+            result => return result,
+        }
+        let records = self.copy.clear(dataset, self.events)?;
+        self.events.note(&format!(
+            "{dataset}: the license does not have this dataset any more; its {records} records were removed from the copy"
+        ));
+        Err(PullError::LicenseLost(dataset))
+    }
+
+    fn update(&mut self, dataset: Dataset, verifies: bool, wait_s: u64, done: &mut Done) -> Result<Report, PullError> {
         let verdict = if verifies {
             Some(verify(self.server, self.copy, dataset, self.events, done)?)
         } else {

@@ -4,7 +4,10 @@ use std::fmt::{self, Display};
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use url::{Host, Url};
+use url::{Host, Position, Url};
+
+/// The longest shown address of a redirect.
+const MAX_SHOWN_CHARS: usize = 200;
 
 /// The base URL of a service: the part before `/v1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +31,14 @@ impl ServerUrl {
     /// Whether keys would travel in plain text beyond this machine.
     pub fn is_exposed(&self) -> bool {
         !self.is_https && !self.is_loopback
+    }
+
+    /// The address of the service to which a `Location` header points. It has no user, path of the API, or query.
+    pub fn redirected(&self, location: &str) -> Option<String> {
+        let url = Url::parse(&self.text).ok()?.join(location).ok().filter(Url::has_host)?;
+        let text = format!("{}://{}", url.scheme(), &url[Position::BeforeHost..Position::AfterPath]);
+        let base = text.split_once("/v1/").map_or(&*text, |(base, _)| base);
+        Some(base.trim_end_matches('/').chars().take(MAX_SHOWN_CHARS).collect())
     }
 }
 
@@ -65,6 +76,25 @@ impl Display for ServerUrl {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn redirects_point_to_an_address() {
+        let server: ServerUrl = "https://feed.example.org/feeds".parse().unwrap();
+        // (the header, the address)
+        let cases = [
+            ("https://new.example.org/v1/exports/journals", Some("https://new.example.org")),
+            ("https://new.example.org:8443/a/v1/journals/changes?since=t#x", Some("https://new.example.org:8443/a")),
+            ("//new.example.org/v1/", Some("https://new.example.org")),
+            ("/login?next=x", Some("https://feed.example.org/login")),
+            ("http://me:secret@192.0.2.1/", Some("http://192.0.2.1")),
+            ("mailto:me@example.org", None),
+            ("http://[", None),
+        ];
+        for (location, expected) in cases {
+            assert_eq!(server.redirected(location).as_deref(), expected, "{location}");
+        }
+        assert_eq!(server.redirected(&"x".repeat(1000)).unwrap().len(), MAX_SHOWN_CHARS);
+    }
 
     #[test]
     fn addresses_are_read() {

@@ -40,6 +40,10 @@ pub trait PullTarget {
         events: &dyn Events,
     ) -> Result<(), PullError>;
 
+    /// Removes the records of a dataset together with its position, and returns their number. Each one is reported as a
+    /// tombstone.
+    fn clear(&mut self, dataset: Dataset, events: &dyn Events) -> Result<u64, PullError>;
+
     /// The digest of the copy's records.
     fn digest(&mut self, dataset: Dataset) -> Result<ContentDigest, PullError>;
 

@@ -7,7 +7,8 @@ use reqwest::blocking;
 pub use reqwest::blocking::{RequestBuilder, Response};
 use reqwest::redirect::Policy;
 
-use super::tls::ClientConfig;
+use super::tls::{ClientConfig, Error as TlsError};
+use super::trust;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -37,4 +38,16 @@ pub fn client(settings: ClientSettings) -> Result<Client, Error> {
         builder = builder.no_proxy();
     }
     builder.build()
+}
+
+/// Whether a server that cannot be reached at an `http` address expects TLS there.
+pub fn speaks_tls(http_url: &str, timeout: Duration) -> bool {
+    let Ok(tls) = trust::trust_nothing() else { return false };
+    let url = http_url.replacen("http://", "https://", 1);
+    let sent =
+        client(ClientSettings { tls, is_local: true, silence: timeout }).and_then(|client| client.head(url).send());
+    // The server has shown a certificate, or has ended the handshake.
+    let failed = sent.err();
+    let tls_error = failed.as_ref().and_then(|error| trust::tls_error_in(error));
+    matches!(tls_error, Some(TlsError::General(_) | TlsError::AlertReceived(_)))
 }

@@ -225,6 +225,16 @@ test('requests and their failures', async () => {
 		const {status, problem, data} = await api.ask('k', 'journals');
 		assert.deepEqual([status, problem.title, data], [undefined, 'No answer', undefined]);
 	}
+	// A redirect is not followed. The browser hides its status and its target.
+	const options = [];
+	globalThis.fetch = async (url, given) => (options.push(given.redirect), {type: 'opaqueredirect', status: 0, ok: false});
+	for (const method of ['GET', 'HEAD']) {
+		const {status, problem, data} = await api.ask('k', 'journals', {}, method);
+		assert.deepEqual([status, problem.title, data], [undefined, 'Redirect', undefined]);
+		assert.match(problem.detail, /redirects to another address/);
+	}
+	await assert.rejects(api.requester('k')('exports/journals'), /redirects to another address/);
+	assert.deepEqual(options, ['manual', 'manual', 'manual']);
 	assert.deepEqual(asked.slice(0, 4), [
 		['GET', ROOT + 'journals?q=o%27n', 'Bearer k'], ['HEAD', ROOT + 'exports/journals?format=csv', 'Bearer k'], ['GET', ROOT + 'exports/journals?format=csv', 'Bearer k'], ['HEAD', ROOT + 'exports/journals', undefined]]);
 });

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::{Arc, Mutex};
 
 use super::client::Client;
 use super::site::{Process, Site, conferences_of_version};
@@ -96,6 +97,142 @@ fn what_goes_wrong_is_said_in_one_line_and_changes_nothing() {
     }
 }
 
+/// A service that redirects every request to another host, and that host. Both note what is asked.
+pub struct TwoHosts {
+    pub first: String,
+    pub second: String,
+    heads: [Arc<Mutex<Vec<String>>>; 2],
+}
+
+impl TwoHosts {
+    pub fn new(status: &'static str) -> TwoHosts {
+        let (second, seen) =
+            noting("127.0.0.2", |_| "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}".to_owned());
+        let to = second.clone();
+        let (first, asked) = noting("127.0.0.1", move |path| {
+            format!("HTTP/1.1 {status}\r\nLocation: {to}{path}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+        });
+        TwoHosts { first, second, heads: [asked, seen] }
+    }
+
+    /// The key came to the first host, once, and nothing to the second.
+    pub fn assert_kept(&self, key: &str, what: &str) {
+        let [asked, seen] = self.heads.each_ref().map(|heads| std::mem::take(&mut *heads.lock().unwrap()));
+        assert!(asked.len() == 1 && asked[0].contains(key), "{what}: {asked:?}");
+        assert!(seen.is_empty(), "{what}: the second host was asked: {seen:?}");
+    }
+}
+
+/// Listens on an address; returns its URL and the heads of all requests. `answer` takes a path.
+fn noting(address: &str, answer: impl Fn(&str) -> String + Send + 'static) -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind((address, 0)).unwrap();
+    let (url, heads) = (format!("http://{}", listener.local_addr().unwrap()), Arc::<Mutex<Vec<String>>>::default());
+    let noted = Arc::clone(&heads);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut reader = BufReader::new(stream.unwrap());
+            let mut head = String::new();
+            while reader.read_line(&mut head).is_ok_and(|length| length > 2) {}
+            noted.lock().unwrap().push(head.clone());
+            let path = head.split(' ').nth(1).unwrap_or_default();
+            let _ = reader.get_mut().write_all(answer(path).as_bytes());
+        }
+    });
+    (url, heads)
+}
+
+/// The statuses of redirects.
+pub const REDIRECTS: [&str; 5] =
+    ["301 Moved Permanently", "302 Found", "303 See Other", "307 Temporary Redirect", "308 Permanent Redirect"];
+
+#[test]
+fn the_key_is_sent_to_no_other_host() {
+    let site = Site::new();
+    let copy = site.path("copy.sqlite");
+    for status in REDIRECTS {
+        let hosts = TwoHosts::new(status);
+        let Some(output) = try_python(&[SCRIPT, &hosts.first, "journals", copy.to_str().unwrap()], "mfk_secret") else {
+            return;
+        };
+        let told = String::from_utf8(output.stderr).unwrap();
+        let expected = format!("the service redirects to {}; use that address if you trust it\n", hosts.second);
+        assert!(!output.status.success() && told.ends_with(&expected), "{status}: {told}");
+        hosts.assert_kept("mfk_secret", status);
+    }
+}
+
+#[test]
+fn a_pause_until_a_time_is_heeded() {
+    let site = Site::new();
+    let copy = site.path("copy.sqlite");
+    // The time is the present one by the service's clock.
+    let busy = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nDate: Wed, 21 Oct 2026 07:28:00 GMT\r\nRetry-After: Wed, \
+        21 Oct 2026 07:28:00 GMT\r\nContent-Length: 0\r\n\r\n";
+    let mut answers = vec![busy.to_vec(); 6];
+    answers.push(export_of(1, ""));
+    let (url, begun) = (answering(answers), std::time::Instant::now());
+    let told = python(&[SCRIPT, &url, "conferences", copy.to_str().unwrap()], "mfk_x");
+    assert!(told.is_none_or(|told| told == "1 records loaded"));
+    // Without the time, the pauses are 1, 2, 4, 8, 16 and 32 seconds.
+    assert!(begun.elapsed() < super::site::SOON, "{:?}", begun.elapsed());
+    const PAUSES: &str = "import sys; sys.path.insert(0, sys.argv[1]); sys.dont_write_bytecode = True; import follow\n\
+        for after in sys.argv[2:]: print(follow.asked_pause_s({'Retry-After': after, 'Date': 'Wed, 21 Oct 2026 07:28:00 GMT'}, -1))";
+    let folder = Path::new(SCRIPT).parent().unwrap().to_str().unwrap();
+    let cases = ["7", "Wed, 21 Oct 2026 07:28:09 GMT", "Wed, 21 Oct 2026 07:27:00 GMT", "", "soon"];
+    if let Some(told) = python(&[&["-c", PAUSES, folder][..], &cases].concat(), "") {
+        assert_eq!(told, "7\n9\n0\n-1\n-1");
+    }
+}
+
+#[test]
+fn a_dataset_that_leaves_the_license_leaves_the_copy() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(300, 0));
+    site.license("all", "--dataset conferences --dataset journals");
+    let (_, key) = site.key("all", &[]);
+    let server = site.serve();
+    let copy = site.path("copy.sqlite");
+    let url = format!("http://{}", server.address);
+    let run = || try_python(&[SCRIPT, &url, "conferences", copy.to_str().unwrap()], &key);
+    let Some(loaded) = run() else { return };
+    assert!(loaded.status.success(), "{loaded:?}");
+    assert_eq!(copied(&copy).len(), 300);
+    // Another refusal removes nothing.
+    let unlicensed = |status: &str, code: &str| {
+        let body = format!("{{\"type\":\"http://x/docs/errors/{code}\",\"detail\":\"No.\",\"request_id\":\"r\"}}");
+        let length = body.len();
+        format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}").into_bytes()
+    };
+    let lacks = || unlicensed("403 Forbidden", "dataset_not_licensed");
+    let cases = [
+        vec![unlicensed("401 Unauthorized", "dataset_not_licensed")],
+        vec![unlicensed("403 Forbidden", "ip_not_allowed")],
+        vec![lacks(), unlicensed("401 Unauthorized", "revoked_api_key")],
+    ];
+    for answers in cases {
+        let url = answering(answers);
+        let output = try_python(&[SCRIPT, &url, "conferences", copy.to_str().unwrap()], "mfk_x").unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && told.contains("No."), "{told}");
+        assert_eq!(copied(&copy).len(), 300, "{told}");
+    }
+    let mut client = Client::new(server.address, Some(&key));
+    site.license("all", "--dataset journals");
+    super::site::wait_until("narrowed", super::site::SOON, || {
+        (client.get("/v1/conferences").status == 403).then_some(())
+    });
+    for told_of in [true, false] {
+        let output = run().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && told.lines().count() == 1, "{told}");
+        assert_eq!(told.contains("; 300 records removed from the copy"), told_of, "{told}");
+        assert_eq!(copied(&copy), [""; 0]);
+    }
+    site.license("all", "--dataset conferences --dataset journals --widen");
+    super::site::wait_until("widened", super::site::SOON, || run().unwrap().status.success().then_some(()));
+    assert_eq!(copied(&copy).len(), 300);
+}
+
 #[test]
 fn a_copy_follows_the_feed() {
     let site = Site::new();
@@ -145,7 +282,14 @@ fn a_copy_follows_the_feed() {
     follower.kill();
     assert_eq!(verify(), "0 changes applied; equal to the service's");
 
+    // A change of the license brings what differs; a restore brings all.
+    let backup = site.backup("backup.redb");
     site.license("all", "--dataset conferences --year 2026");
+    super::site::wait_until("narrowed", super::site::SOON, || {
+        assert!(run().unwrap().ends_with("changes applied"), "the license changed, so only what differs is sent");
+        (copied() == exported() && copied().lines().count() < 100).then_some(())
+    });
+    site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
     super::site::wait_until("loaded anew", super::site::SOON, || run().unwrap().ends_with("anew").then_some(()));
     assert_eq!(copied(), exported());
 }

@@ -53,10 +53,27 @@ fn what_the_service_refuses_leaves_the_copy() {
         let output = pulled.command(&pulled.url(), &args).env("MEDFEED_KEY", unknown).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{after:?}: {output:?}");
     }
+    // Editors of Windows write byte-order marks and UTF-16.
+    let utf16 = |begin: &[u8], of: fn(u16) -> [u8; 2]| {
+        begin.iter().copied().chain(pulled.key.encode_utf16().flat_map(of)).collect::<Vec<u8>>()
+    };
+    let cases = [
+        (format!("\u{feff}{}\r\n", pulled.key).into_bytes(), 0, ""),
+        (utf16(b"\xff\xfe", u16::to_le_bytes), 2, "save the key as UTF-8"),
+        (utf16(b"\xfe\xff", u16::to_be_bytes), 2, "save the key as UTF-8"),
+        (utf16(b"", u16::to_le_bytes), 2, "save the key as UTF-8"),
+    ];
+    for (bytes, code, message) in cases {
+        let file = pulled.site.write("key.txt", bytes);
+        let output = pulled.command(&pulled.url(), &format!("--key-file {}", file.display())).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(code) && stderr.contains(message), "{code}: {stderr}");
+        assert!(!stderr.contains(&pulled.key[4..]), "{stderr}");
+    }
 }
 
 #[test]
-fn a_dataset_that_the_license_lacks_is_passed_over_or_told() {
+fn a_dataset_that_the_license_lacks_is_skipped_or_removed() {
     let pulled = pulled_site();
     pulled.site.license("all", "--dataset conferences");
     let mut client = pulled.client();
@@ -66,21 +83,139 @@ fn a_dataset_that_the_license_lacks_is_passed_over_or_told() {
     let named = pulled.run("--dataset journals");
     assert!(named.code == Some(3) && named.stderr.contains("does not have the dataset `journals`"), "{named:?}");
 
-    // Had and lost: the rest goes on, then it is told.
-    pulled.site.license("all", "--dataset conferences --dataset journals");
-    wait_until("widened", SOON, || (client.get("/v1/journals").status == 200).then_some(()));
-    pulled.pull("");
-    let journals = pulled.content("journals");
-    pulled.site.license("all", "--dataset conferences --year 2026 --widen");
-    wait_until("narrowed", SOON, || (client.get("/v1/journals").status == 403).then_some(()));
-    for args in ["", "--reload"] {
+    // Had and lost: the rest goes on, the records leave the copy, and it is told.
+    let both = "--dataset conferences --dataset journals";
+    for args in ["", "--reload", "--verify", "--dataset journals"] {
+        pulled.site.license("all", &format!("{both} --widen"));
+        wait_until("widened", SOON, || (client.get("/v1/journals").status == 200).then_some(()));
+        pulled.pull("");
+        pulled.assert_equal("journals");
+        pulled.site.license("all", "--dataset conferences --year 2026 --widen");
+        wait_until("narrowed", SOON, || (client.get("/v1/journals").status == 403).then_some(()));
         let lost = pulled.run(args);
-        let is_told = lost.stderr.contains("does not have the dataset `journals` any more");
+        let is_told = lost.stderr.contains("its 1 records were removed from the copy")
+            && lost.stderr.contains("does not have the dataset `journals` any more");
         assert!(lost.code == Some(3) && is_told, "{args}: {lost:?}");
-        assert_eq!(pulled.content("journals"), journals);
+        assert_eq!(super::pulled::read(&pulled.copy, "journals").unwrap(), None, "{args}");
+        assert_eq!(pulled.column("SELECT count(*) FROM journals_search('j')"), ["0"], "{args}");
+        // It is told once.
+        let done = pulled.pull("--verify");
+        assert!(done.stderr.contains("journals: not in the license, skipped"), "{args}: {done:?}");
     }
     pulled.assert_equal("conferences");
     pulled.pull("--dataset conferences");
+}
+
+/// A copy of each kind: a file and a folder. PostgreSQL has its own test.
+#[test]
+fn a_dataset_that_leaves_the_license_leaves_as_tombstones_and_comes_back_anew() {
+    for name in ["copy.sqlite", "copy/"] {
+        let mut pulled = pulled_site();
+        pulled.copy = pulled.site.path(name);
+        if name.ends_with('/') {
+            fs::create_dir(&pulled.copy).unwrap();
+        }
+        let mut client = pulled.client();
+        pulled.site.license("all", "--dataset conferences --dataset journals");
+        pulled.pull("");
+        let shown = || pulled.pull("--json --reload").stdout;
+        assert_eq!(shown(), "", "{name}: all is held");
+        pulled.site.license("all", "--dataset journals");
+        wait_until("narrowed", SOON, || (client.get("/v1/conferences").status == 403).then_some(()));
+        let done = pulled.run("--json");
+        assert_eq!(done.code, Some(3), "{name}: {done:?}");
+        let expected: String = (1..=300)
+            .map(|id| {
+                format!(
+                    "{{\"dataset\":\"conferences\",\"entry\":{{\"id\":{id},\"deleted\":true,\"changed_at\":null}}}}\n"
+                )
+            })
+            .collect();
+        let rest = done.stdout.strip_prefix(&expected).unwrap_or_else(|| panic!("{name}: {done:?}"));
+        assert!(rest.starts_with("{\"error\":") && rest.lines().count() == 1, "{name}: {rest}");
+        if name.ends_with('/') {
+            let left: Vec<String> = ["conferences.jsonl", "conferences.csv", "journals.jsonl"]
+                .into_iter()
+                .filter(|name| pulled.copy.join(name).exists())
+                .map(str::to_owned)
+                .collect();
+            assert_eq!(left, ["journals.jsonl"]);
+        } else {
+            for table in ["conferences", "conference_therapy_areas", "therapy_areas", "deadlines"] {
+                assert_eq!(pulled.column(&format!("SELECT count(*) FROM {table}")), ["0"], "{table}");
+            }
+            assert_eq!(pulled.column("SELECT dataset FROM sync"), ["journals"]);
+        }
+        pulled.site.license("all", "--dataset conferences --dataset journals --widen");
+        wait_until("widened", SOON, || (client.get("/v1/conferences").status == 200).then_some(()));
+        let done = pulled.pull("--verify");
+        assert!(done.stdout.contains("conferences: 300 records loaded"), "{name}: {done:?}");
+        assert!(!done.stdout.contains("repaired"), "{name}: {done:?}");
+    }
+}
+
+/// Objects that a user adds to the tables of a copy, and that refuse what the service sends.
+#[test]
+fn objects_of_others_that_refuse_a_write_are_named() {
+    let pulled = pulled_site();
+    pulled.pull("");
+    let before = pulled.content("conferences");
+    pulled.site.import("conferences.jsonl", conferences_of_version(300, 1));
+    let mut client = pulled.client();
+    wait_until("served", SOON, || (exported(&mut client, "conferences").token != before.token).then_some(()));
+    // (statements, their undoing, the parts of the message)
+    let cases: [(&str, &str, &[&str]); 6] = [
+        (
+            "CREATE TRIGGER guard BEFORE UPDATE ON conferences WHEN new.id = 77 BEGIN SELECT RAISE(ABORT, 'not mine'); END",
+            "DROP TRIGGER guard",
+            &["(not mine)", "the trigger `guard` of the table `conferences`"],
+        ),
+        (
+            "CREATE TABLE mine (x UNIQUE); CREATE TRIGGER copying AFTER UPDATE ON conferences BEGIN INSERT INTO mine VALUES (1); END",
+            "DROP TRIGGER copying; DROP TABLE mine",
+            &["mine.x", "the trigger `copying` of the table `conferences`"],
+        ),
+        (
+            "CREATE TRIGGER logging AFTER UPDATE ON conferences BEGIN INSERT INTO nowhere VALUES (new.id); END",
+            "DROP TRIGGER logging",
+            &["nowhere", "the trigger `logging` of the table `conferences`"],
+        ),
+        (
+            "UPDATE conferences SET url = id; CREATE UNIQUE INDEX one_url ON conferences (coalesce(url, 'none'))",
+            "DROP INDEX one_url",
+            &["the unique index `one_url` of the table `conferences`"],
+        ),
+        (
+            "UPDATE conferences SET venue = id; CREATE UNIQUE INDEX one_venue ON conferences (venue);
+             CREATE UNIQUE INDEX another ON journals (name)",
+            "DROP INDEX one_venue; DROP INDEX another",
+            &[
+                "(UNIQUE constraint failed: conferences.venue)",
+                "the unique index `one_venue` of the table `conferences` refuses what the service sends",
+            ],
+        ),
+        (
+            "ALTER TABLE conferences ADD COLUMN mine DEFAULT 1 CHECK (json NOT LIKE '%version 1%')",
+            "ALTER TABLE conferences DROP COLUMN mine",
+            &["the check `json NOT LIKE '%version 1%'` of the table `conferences`"],
+        ),
+    ];
+    for (sql, undo, parts) in cases {
+        pulled.tamper(sql);
+        let done = pulled.run("");
+        for part in parts {
+            assert!(done.code == Some(4) && done.stderr.contains(part), "{sql}: {part}: {done:?}");
+        }
+        assert!(!done.stderr.contains("damaged") && done.stderr.contains("drop it, and run again"), "{sql}: {done:?}");
+        assert_eq!(pulled.content("conferences").token, before.token, "{sql}");
+        pulled.tamper(undo);
+    }
+    pulled.pull("--verify");
+    pulled.assert_equal("conferences");
+    // An index that refuses nothing stays, and no row is lost to it.
+    pulled.tamper("CREATE UNIQUE INDEX ids ON conferences (id, name)");
+    pulled.pull("--reload");
+    pulled.assert_equal("conferences");
 }
 
 #[test]
@@ -157,12 +292,13 @@ fn addresses_and_services_that_are_none_are_told() {
         ("https://key@feed.example.org".to_owned(), "MEDFEED_KEY", 2),
         ("http://192.0.2.1".to_owned(), "must not travel in plain text", 2),
         (format!("http://{page}"), "check that a medfeed service answers there", 1),
-        (format!("http://{moved}"), "no medfeed service answers there", 1),
+        (format!("http://{moved}"), "redirects to https://x.example; use that address if you trust it", 3),
         (format!("{}/nowhere", pulled.url()), "no medfeed service answers there", 1),
     ];
     for (url, message, code) in cases {
         let done = pulled.run_at(&url, "--dataset journals");
         assert!(done.code == Some(code) && done.stderr.contains(message), "{url}: {done:?}");
+        assert!(code != 3 || done.stderr.lines().count() == 1, "{url}: asked once: {done:?}");
     }
 }
 
@@ -298,12 +434,12 @@ fn a_copy_that_another_program_changes_meanwhile_is_not_called_repaired() {
     pulled.pull("");
     let triggers = [
         (
-            "CREATE TRIGGER other AFTER INSERT ON conferences WHEN new.id = 7
+            "CREATE TRIGGER other AFTER UPDATE OF name ON conferences WHEN new.id = 7
              BEGIN UPDATE conferences SET json = '{\"id\":7}' WHERE id = 7; END",
             "differs from the service's content",
         ),
         (
-            "CREATE TRIGGER other AFTER INSERT ON conferences WHEN new.id = 7
+            "CREATE TRIGGER other AFTER UPDATE OF name ON conferences WHEN new.id = 7
              BEGIN UPDATE conferences SET city = 'Elsewhere' WHERE id = 6; END",
             "column `city` of record 6",
         ),
@@ -401,7 +537,7 @@ fn https_is_trusted_by_the_named_authorities_alone() {
     site.write("both.pem", other.cert.pem() + &pair.cert.pem());
     let server = site.serve_with("--tls-cert cert.pem --tls-key key.pem");
     let copy = site.path("copy.sqlite");
-    let pulled = Pulled { site, server, key, copy };
+    let mut pulled = Pulled { site, server, key, copy };
     assert!(pulled.url().starts_with("https://"));
     let cases = [
         ("--dataset conferences --ca-file cert.pem", 0, ""),
@@ -416,6 +552,36 @@ fn https_is_trusted_by_the_named_authorities_alone() {
     }
     assert!(Path::new(&pulled.copy).exists());
     assert_eq!(pulled.content("conferences").records, 10);
+    pulled.copy = pulled.site.path("other.sqlite");
+    let done = pulled.run_at(&pulled.url().replacen("https", "http", 1), "--dataset conferences");
+    let told = "the server there speaks HTTPS; write the address with https://";
+    assert!(done.code == Some(1) && done.stderr.contains(told), "{done:?}");
+}
+
+#[test]
+fn proxies_of_the_environment_are_used_for_other_machines() {
+    let site = Site::new();
+    let pair = rcgen::generate_simple_self_signed(["feed.example.org".to_owned()]).unwrap();
+    site.write("cert.pem", pair.cert.pem());
+    // (the variable, the address of the service, the request to the proxy)
+    let cases = [
+        ("HTTPS_PROXY", "https://feed.example.org", "CONNECT feed.example.org:443 HTTP/1.1"),
+        ("https_proxy", "https://feed.example.org:8443", "CONNECT feed.example.org:8443 HTTP/1.1"),
+        ("HTTP_PROXY", "http://192.0.2.1", "GET http://192.0.2.1/v1/exports/conferences HTTP/1.1"),
+    ];
+    for (variable, url, expected) in cases {
+        let proxy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut command = site.command(["pull", url, "--to", "copy.sqlite", "--ca-file", "cert.pem", "--plain-http"]);
+        for name in ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "NO_PROXY", "no_proxy"] {
+            command.env_remove(name);
+        }
+        command.env("MEDFEED_KEY", "mfk_secret").env(variable, format!("http://{}", proxy.local_addr().unwrap()));
+        let mut pull = Process::spawn(command.stdout(Stdio::null()).stderr(Stdio::null()));
+        let mut line = String::new();
+        BufReader::new(proxy.accept().unwrap().0).read_line(&mut line).unwrap();
+        assert_eq!(line.trim_end(), expected, "{variable}");
+        pull.kill();
+    }
 }
 
 /// A self-signed certificate as `openssl req -x509` makes it: marked as that of an authority. It is valid from one year on until

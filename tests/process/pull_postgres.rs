@@ -416,3 +416,108 @@ fn every_character_is_kept_in_postgresql() {
     assert_eq!(row.columns()[0].type_(), &Type::TEXT);
     assert!(row.get::<_, String>(0).contains("\u{1f600} \\u0000 'x' $1 %s"), "{row:?}");
 }
+
+#[test]
+fn a_dataset_that_leaves_the_license_leaves_postgresql_and_comes_back_anew() {
+    let name = "a_dataset_that_leaves_the_license_leaves_postgresql_and_comes_back_anew";
+    let Some(cluster) = Cluster::shared(name) else { return };
+    let kept = Kept::new(&cluster, site_with_both());
+    let site = &kept.pulled.site;
+    let both = "--dataset conferences --dataset journals";
+    site.license("all", both);
+    kept.pulled.pull("");
+    site.license("all", "--dataset journals");
+    let mut client = kept.pulled.client();
+    wait_until("narrowed", SOON, || (client.get("/v1/conferences").status == 403).then_some(()));
+    let done = kept.pulled.run("--json");
+    assert!(done.code == Some(3) && done.stderr.contains("its 1200 records were removed from the copy"), "{done:?}");
+    assert_eq!(done.stdout.matches("\"deleted\":true").count(), 1200, "each leaves as a tombstone");
+    for table in ["conferences", "conference_therapy_areas", "therapy_areas", "upcoming_conferences"] {
+        assert_eq!(kept.column(&format!("SELECT count(*) FROM {table}")), ["0"], "{table}");
+    }
+    assert_eq!(kept.column("SELECT dataset FROM sync"), ["journals"]);
+    kept.assert_equal("journals");
+    site.license("all", &format!("{both} --widen"));
+    wait_until("widened", SOON, || (client.get("/v1/conferences").status == 200).then_some(()));
+    let done = kept.pulled.pull("--verify");
+    assert!(done.stdout.contains("conferences: 1200 records loaded") && !done.stdout.contains("repaired"), "{done:?}");
+    kept.assert_equal("conferences");
+}
+
+#[test]
+fn objects_of_others_that_refuse_a_write_are_named_in_postgresql() {
+    let Some(cluster) = Cluster::shared("objects_of_others_that_refuse_a_write_are_named_in_postgresql") else {
+        return;
+    };
+    let kept = Kept::new(&cluster, site_with_both());
+    kept.pulled.pull("");
+    let before = kept.read("conferences").unwrap();
+    // They fit into one page.
+    let edits = conferences_of_version(300, 1) + "{\"id\":1200,\"deleted\":true}\n";
+    kept.pulled.site.import("conferences.jsonl", edits);
+    let mut client = kept.pulled.client();
+    wait_until("served", SOON, || (exported(&mut client, "conferences").token != before.token).then_some(()));
+    // (statements, their undoing, the object)
+    let cases = [
+        (
+            "CREATE TABLE public.notes (conference bigint, CONSTRAINT noted FOREIGN KEY (conference) REFERENCES conferences);
+             INSERT INTO public.notes VALUES (1200)",
+            "DROP TABLE public.notes",
+            "the constraint `noted` of the table `public.notes`",
+        ),
+        (
+            "CREATE TABLE notes (conference bigint REFERENCES conferences DEFERRABLE INITIALLY DEFERRED);
+             INSERT INTO notes VALUES (1200)",
+            "DROP TABLE notes",
+            "the constraint `notes_conference_fkey` of the table `notes`",
+        ),
+        (
+            "CREATE TABLE public.venues (name text PRIMARY KEY); INSERT INTO public.venues VALUES ('version 0');
+             ALTER TABLE conferences ADD CONSTRAINT known FOREIGN KEY (venue) REFERENCES public.venues",
+            "ALTER TABLE conferences DROP CONSTRAINT known; DROP TABLE public.venues",
+            "the constraint `known` of the table `conferences`",
+        ),
+        (
+            "ALTER TABLE conferences ADD CONSTRAINT old CHECK (venue <> 'version 1')",
+            "ALTER TABLE conferences DROP CONSTRAINT old",
+            "the constraint `old` of the table `conferences`",
+        ),
+        (
+            "CREATE UNIQUE INDEX one_new ON conferences (venue) WHERE venue = 'version 1';
+             CREATE UNIQUE INDEX another ON journals (name)",
+            "DROP INDEX one_new; DROP INDEX another",
+            "the unique index `one_new` of the table `conferences`",
+        ),
+        (
+            "ALTER TABLE conferences ADD CONSTRAINT single EXCLUDE USING btree (venue WITH =) WHERE (venue = 'version 1')",
+            "ALTER TABLE conferences DROP CONSTRAINT single",
+            "the constraint `single` of the table `conferences`",
+        ),
+        (
+            "CREATE FUNCTION public.guard() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not mine'; END $$;
+             CREATE TRIGGER guarded BEFORE DELETE ON conferences FOR EACH ROW EXECUTE FUNCTION public.guard()",
+            "DROP TRIGGER guarded ON conferences; DROP FUNCTION public.guard",
+            "the trigger `guarded` of the table `conferences`",
+        ),
+        (
+            "CREATE FUNCTION public.drop_tags() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
+             DELETE FROM conference_therapy_areas; DELETE FROM therapy_areas;
+             CREATE TRIGGER dropping BEFORE INSERT ON therapy_areas FOR EACH ROW EXECUTE FUNCTION public.drop_tags()",
+            "DROP TRIGGER dropping ON therapy_areas; DROP FUNCTION public.drop_tags",
+            "the trigger `dropping` of the table `therapy_areas`",
+        ),
+    ];
+    for (sql, undo, object) in cases {
+        kept.tamper(sql);
+        let done = kept.pulled.run("");
+        assert!(
+            done.code == Some(4) && done.stderr.contains(&format!("{object} refuses what the service sends")),
+            "{sql}: {done:?}"
+        );
+        assert!(!done.stderr.contains("damaged") && done.stderr.contains("drop it, and run again"), "{sql}: {done:?}");
+        assert_eq!(kept.read("conferences").unwrap().token, before.token, "{sql}");
+        kept.tamper(undo);
+    }
+    kept.pulled.pull("--verify");
+    kept.assert_equal("conferences");
+}

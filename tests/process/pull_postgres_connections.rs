@@ -119,8 +119,8 @@ fn what_the_database_refuses_is_told_and_leaves_the_copy() {
         ("25006", 1, "the server is read-only"),
         ("55P03", 1, "holds a lock"),
         ("58030", 1, "check the server's disk"),
-        ("XX001", 4, "are damaged"),
-        ("23514", 4, "are damaged, or not as"),
+        ("XX001", 4, "the trigger `refuse` of the table `conferences`"),
+        ("23514", 4, "the trigger `refuse` of the table `conferences`"),
     ] {
         kept.tamper(&format!("ALTER DATABASE {} SET x.code = '{code}'", kept.database));
         let done = kept.pulled.run("");
@@ -156,14 +156,6 @@ fn connections_to_postgresql_are_refused_with_advice() {
     let tcp = format!("postgres://{USER}@127.0.0.1:{port}/{database}");
     let certificate = cluster.certificate();
     let certificate = certificate.display();
-    let escaped = PASSWORD.replace(':', "\\:");
-    let file = |name: &str, mode| {
-        use std::os::unix::fs::PermissionsExt;
-        let file = kept.pulled.site.write(name, format!("127.0.0.1:{port}:*:{USER}:{escaped}\n"));
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
-        file.display().to_string()
-    };
-    let (own, open) = (file("own", 0o600), file("open", 0o644));
     let password = ("PGPASSWORD", PASSWORD);
     let closed = cluster.database();
     kept.tamper(&format!(
@@ -175,7 +167,6 @@ fn connections_to_postgresql_are_refused_with_advice() {
         (tcp.replace('@', ":secret@"), ("X", ""), 2, "a password in the address can be seen"),
         (tcp.clone(), ("X", ""), 4, "set PGPASSWORD"),
         (tcp.clone(), ("PGPASSWORD", "wrong"), 4, "check user and password"),
-        (tcp.clone(), ("PGPASSFILE", &*open), 4, "others can read it"),
         (tcp.replace(&**database, "nowhere"), password, 4, "make the database first"),
         (guest.replace(&**database, &closed), password, 4, "ask for the right to connect"),
         (guest, password, 1, "the copy needs a schema of its own"),
@@ -185,7 +176,6 @@ fn connections_to_postgresql_are_refused_with_advice() {
         (format!("{tcp}?sslmode=require&sslrootcert=/nowhere.pem"), password, 4, "/nowhere.pem"),
         (format!("{tcp}?sslmode=verify-full&sslrootcert={certificate}"), password, 0, ""),
         (format!("{tcp}?sslmode=disable"), password, 0, ""),
-        (tcp, ("PGPASSFILE", &*own), 0, ""),
     ];
     for (to, variable, code, message) in cases {
         let done = kept.run_to(&to, variable, "--dataset journals");

@@ -26,12 +26,12 @@ fn a_wait_is_never_longer_than_the_service_allows() {
         (0, "since=t"),
         (1, "since=t&wait=1"),
         (2, "since=t&wait=2"),
-        (59, "since=t&wait=59"),
-        (60, "since=t&wait=60"),
-        (61, "since=t&wait=60"),
-        (120, "since=t&wait=60"),
-        (3600, "since=t&wait=60"),
-        (u64::MAX, "since=t&wait=60"),
+        (44, "since=t&wait=44"),
+        (45, "since=t&wait=45"),
+        (46, "since=t&wait=45"),
+        (60, "since=t&wait=45"),
+        (3600, "since=t&wait=45"),
+        (u64::MAX, "since=t&wait=45"),
     ];
     for (wait_s, query) in cases {
         client.changes(Conferences, "t", wait_s).unwrap();
@@ -122,8 +122,9 @@ fn pages_are_shorter_until_the_end_of_a_walk() {
 }
 
 #[test]
-fn pauses_are_taken_from_whole_seconds_alone() {
-    let cases: [(&str, Option<u64>); 11] = [
+fn pauses_are_whole_seconds_or_last_until_a_time() {
+    // The value of `Retry-After`, and the pause that it means in an answer of 21 October 2026, 07:28:00.
+    let cases: [(&str, Option<u64>); 18] = [
         ("0", Some(0)),
         ("1", Some(1)),
         ("7", Some(7)),
@@ -134,15 +135,32 @@ fn pauses_are_taken_from_whole_seconds_alone() {
         ("1.5", None),
         ("", None),
         ("soon", None),
-        ("Wed, 21 Oct 2099 07:28:00 GMT", None),
+        ("Wed, 21 Oct 2026 07:28:00 GMT", Some(0)),
+        ("Wed, 21 Oct 2026 07:28:01 GMT", Some(1)),
+        ("Wed, 21 Oct 2026 07:30:00 GMT", Some(120)),
+        ("Thu, 22 Oct 2026 07:28:00 GMT", Some(86_400)),
+        ("Wed, 21 Oct 2026 07:27:00 GMT", Some(0)),
+        ("Thu, 21 Oct 2026 07:30:00 GMT", None),
+        ("21 Oct 2026 07:30:00 GMT", None),
+        ("Wed, 21 Oct 2026 07:30:00 +0200", None),
     ];
     for (value, expected) in cases {
         for (status, code) in [(429, "rate_limited"), (503, "unavailable"), (500, "internal_error")] {
-            let service = Scripted::new(move |_, _| Reply::problem(status, code).with("retry-after", value));
+            let service = Scripted::new(move |_, _| {
+                Reply::problem(status, code).with("retry-after", value).with("date", "Wed, 21 Oct 2026 07:28:00 GMT")
+            });
             let error = service.client().changes(Conferences, "t", 0).unwrap_err();
             assert_eq!(failed(&error), expected.map(Duration::from_secs), "{status} {value:?}");
         }
     }
+    // Without the service's clock, this machine's counts.
+    let in_an_hour = medfeed::model::time::now().plus_s(3600).to_string();
+    let (day, clock) = in_an_hour.trim_end_matches('Z').split_once('T').unwrap();
+    let day: jiff::civil::Date = day.parse().unwrap();
+    let until = format!("{} {clock} GMT", day.strftime("%a, %d %b %Y"));
+    let service = Scripted::new(move |_, _| Reply::problem(503, "unavailable").with("retry-after", &until));
+    let pause = failed(&service.client().changes(Conferences, "t", 0).unwrap_err()).unwrap();
+    assert!((3590..=3600).contains(&pause.as_secs()), "{pause:?}");
 }
 
 #[test]
@@ -209,7 +227,8 @@ fn a_key_is_never_sent_to_another_address() {
         let location = format!("{}/v1/conferences/changes?since=t", other.url());
         let service = Scripted::new(move |_, _| Reply::new(status, "").with("location", &location));
         let error = service.client().changes(Conferences, "t", 0).unwrap_err();
-        assert!(error.to_string().contains("no medfeed service answers there"), "{status}: {error}");
+        let told = format!("redirects to {}; use that address if you trust it", other.url());
+        assert!(error.exit_code() == 3 && error.to_string().contains(&told), "{status}: {error}");
         assert_eq!(service.take()[0].header("authorization"), Some("Bearer k"));
         assert_eq!(other.lines(), [""; 0], "{status}");
     }

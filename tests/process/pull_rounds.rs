@@ -47,17 +47,17 @@ fn followers_wait_for_their_share_of_the_interval_within_the_services_limit() {
         (3, true, 1),
         (60, true, 30),
         (61, true, 30),
+        (89, true, 44),
         (90, true, 45),
-        (119, true, 59),
-        (120, true, 60),
-        (240, true, 60),
-        (86_400, true, 60),
+        (92, true, 45),
+        (240, true, 45),
+        (86_400, true, 45),
         (2, false, 2),
+        (44, false, 44),
         (45, false, 45),
-        (60, false, 60),
-        (61, false, 60),
-        (120, false, 60),
-        (7200, false, 60),
+        (46, false, 45),
+        (60, false, 45),
+        (7200, false, 45),
     ];
     for (every_s, has_journals, wait_s) in cases {
         let service = Scripted::new(move |asked, _| match asked.line.contains("exports/journals") {
@@ -80,9 +80,10 @@ fn followers_wait_for_their_share_of_the_interval_within_the_services_limit() {
 
 #[test]
 fn a_dataset_that_the_license_gets_back_is_followed_again() {
-    // Whether journals are in the license, round by round.
-    let licensed = [true, false, false, true, false, true];
-    for (first, held, notes_of_loss) in [(0, true, 2), (1, false, 1), (1, true, 2)] {
+    // Whether journals are in the license, request by request. A refusal is asked for twice if the copy has records.
+    let licensed = [true, false, false, true, false, true, false, false, true];
+    // (the first request, whether the copy has journals, how often they are removed, how often they are skipped)
+    for (first, held, removals, skips) in [(0, true, 2, 0), (1, false, 1, 1), (1, true, 2, 0)] {
         let rounds = &licensed[first..];
         let mut copy = MemoryCopy::of(Conferences, "t0", &[1], now().unix_s());
         if held {
@@ -113,10 +114,13 @@ fn a_dataset_that_the_license_gets_back_is_followed_again() {
         let expected = rounds.iter().filter(|is_licensed| **is_licensed).count();
         assert_eq!(reports.iter().filter(|dataset| **dataset == Journals).count(), expected, "{rounds:?}");
         // A loss is told once, when it is noticed.
-        let kept = if held { "; its records stay in the copy" } else { "" };
         let notes = notes.0.take();
-        let told = notes.iter().filter(|note| **note == format!("journals: not in the license, skipped{kept}"));
-        assert_eq!(told.count(), notes_of_loss, "{rounds:?}: {notes:?}");
+        let removed =
+            "journals: the license does not have this dataset any more; its 1 records were removed from the copy";
+        for (told, times) in [(removed, removals), ("journals: not in the license, skipped", skips)] {
+            assert_eq!(notes.iter().filter(|note| **note == told).count(), times, "{rounds:?}: {notes:?}");
+        }
+        assert_eq!(copy.done.iter().filter(|done| *done == "clear journals").count(), removals, "{rounds:?}");
     }
 }
 
@@ -153,7 +157,7 @@ fn a_followed_copy_is_compared_when_a_day_has_passed() {
 #[test]
 fn a_service_without_wait_is_asked_to_wait_again_each_day() {
     // (the seconds since the last comparison, the interval in seconds, the last request)
-    for (age_s, every_s, expected) in [(0, 0, "since=t0"), (86_400, 60, "since=t0&wait=60")] {
+    for (age_s, every_s, expected) in [(0, 0, "since=t0"), (86_400, 60, "since=t0&wait=45")] {
         let service = Scripted::new(|asked, before| match before {
             0 => Reply::problem(400, "unknown_parameter"),
             1 => Reply::page("", false, "t0"),
@@ -235,12 +239,8 @@ fn a_dataset_outside_the_license_stops_no_other() {
     let cases = [
         (false, None, None),
         (true, None, Some("the license of the key does not have the dataset `conferences`;")),
-        (
-            false,
-            Some(&[1, 2][..]),
-            Some("does not have the dataset `conferences` any more; the copy keeps its 2 records"),
-        ),
-        (true, Some(&[1]), Some("any more; the copy keeps its 1 records")),
+        (false, Some(&[1, 2][..]), Some("does not have the dataset `conferences` any more; ask the operator")),
+        (true, Some(&[1]), Some("any more; ask the operator")),
     ];
     for (are_named, held, expected) in cases {
         let service = Scripted::new(|asked, _| match asked.line.contains("conferences") {
@@ -253,14 +253,52 @@ fn a_dataset_outside_the_license_stops_no_other() {
         assert_eq!(reported, [(Journals, 2)], "{are_named} {held:?}");
         match expected {
             None => assert!(result.is_ok() && notes == ["conferences: not in the license, skipped"], "{notes:?}"),
-            Some(part) => assert!(result.as_ref().is_err_and(|error| error.to_string().contains(part)), "{result:?}"),
+            Some(part) => {
+                let error = result.unwrap_err();
+                assert!(error.exit_code() == 3 && error.to_string().contains(part), "{error:?}");
+            }
         }
+        assert!(!copy.datasets.contains_key("conferences"), "{are_named} {held:?}");
+        let told = format!("its {} records were removed from the copy", held.map_or(0, <[i64]>::len));
+        assert_eq!(notes.iter().any(|note| note.contains(&told)), held.is_some(), "{notes:?}");
     }
     // Without any dataset there is nothing to copy.
     let service = Scripted::new(|_, _| Reply::problem(403, "dataset_not_licensed"));
     let (result, ..) = once(&service, &mut MemoryCopy::default(), &plan(&Dataset::ALL, false));
     assert!(matches!(result, Err(PullError::NotLicensed(Conferences))), "{result:?}");
     assert_eq!(service.take().len(), 2);
+}
+
+#[test]
+fn only_a_license_that_lacks_the_dataset_twice_removes_records() {
+    let (lacks, page) = (|| Reply::problem(403, "dataset_not_licensed"), || Reply::page("", false, "t0"));
+    let busy = || Reply::problem(503, "unavailable").with("retry-after", "0");
+    // (the responses, of which the last one comes again; the exit code; whether the records are removed; the requests)
+    let cases: [(&[Reply], u8, bool, usize); 9] = [
+        (&[lacks(), lacks()], 3, true, 2),
+        (&[lacks(), page()], 0, false, 2),
+        // A failure in between begins anew.
+        (&[lacks(), busy(), lacks(), page()], 0, false, 4),
+        (&[busy(), lacks(), lacks()], 3, true, 3),
+        (&[lacks(), revoked()], 3, false, 2),
+        (&[revoked()], 3, false, 1),
+        (&[Reply::problem(403, "ip_not_allowed")], 3, false, 1),
+        (&[Reply::problem(403, "")], 3, false, 1),
+        (&[Reply::problem(404, "dataset_not_licensed")], 1, false, 5),
+    ];
+    std::thread::scope(|scope| {
+        for (replies, exit_code, is_removed, requests) in &cases {
+            scope.spawn(move || {
+                let script = replies.to_vec();
+                let service = Scripted::new(move |_, before| script[before.min(script.len() - 1)].clone());
+                let mut copy = MemoryCopy::of(Conferences, "t0", &[1, 2], now().unix_s());
+                let (result, _, notes) = once(&service, &mut copy, &plan(&[Conferences], false));
+                let code = result.as_ref().map_or_else(PullError::exit_code, |()| 0);
+                assert_eq!((code, copy.datasets.is_empty()), (*exit_code, *is_removed), "{result:?} {notes:?}");
+                assert_eq!(service.take().len(), *requests, "{result:?} {notes:?}");
+            });
+        }
+    });
 }
 
 /// Catches a copy up that stands at `t0` with record 1.
@@ -453,16 +491,16 @@ fn news_of_one_dataset_begins_the_next_round_at_once() {
         let expected = [
             "GET conferences/changes?since=t0".to_owned(),
             "GET journals/changes?since=t0".to_owned(),
-            "GET conferences/changes?since=t0&wait=60".to_owned(),
-            "GET journals/changes?since=t0&wait=60".to_owned(),
-            format!("GET conferences/changes?since={token}&wait=60"),
+            "GET conferences/changes?since=t0&wait=45".to_owned(),
+            "GET journals/changes?since=t0&wait=45".to_owned(),
+            format!("GET conferences/changes?since={token}&wait=45"),
         ];
         assert_eq!(asked, expected, "news of {name}");
     }
 }
 
 #[test]
-fn a_named_dataset_that_leaves_the_license_stays_in_the_copy_and_others_are_followed_on() {
+fn a_named_dataset_that_leaves_the_license_leaves_the_copy_and_others_are_followed_on() {
     let mut rounds = 0;
     let service = Scripted::new(move |asked, _| {
         if asked.line.contains("conferences") {
@@ -479,8 +517,10 @@ fn a_named_dataset_that_leaves_the_license_stays_in_the_copy_and_others_are_foll
     let Err(error) = pull.follow(&plan(&Dataset::ALL, true), every, &mut |report| reports.push(report.dataset));
     assert!(matches!(error, PullError::Refused(_)), "{error:?}");
     assert_eq!(reports, [Journals; 3]);
-    assert_eq!(notes.0.take(), ["conferences: not in the license, skipped; its records stay in the copy"]);
-    assert_eq!(copy.datasets["conferences"].records.len(), 1);
+    let removed =
+        "conferences: the license does not have this dataset any more; its 1 records were removed from the copy";
+    assert_eq!(notes.0.take(), [removed]);
+    assert!(!copy.datasets.contains_key("conferences"));
 }
 
 #[test]
@@ -507,7 +547,7 @@ fn a_dataset_that_fails_stops_no_other() {
     let cases = [
         ("0", [failing, loading, failing, "GET journals/changes?since=t0"]),
         // A long pause is kept, although journals have news.
-        ("300", [failing, loading, "GET journals/changes?since=t0&wait=60", "GET journals/changes?since=t1&wait=60"]),
+        ("300", [failing, loading, "GET journals/changes?since=t0&wait=45", "GET journals/changes?since=t1&wait=45"]),
     ];
     for (retry_after, expected) in cases {
         let service = Scripted::new(move |asked, before| match before {

@@ -258,6 +258,11 @@ impl PullTarget for MemoryCopy {
         Ok(())
     }
 
+    fn clear(&mut self, dataset: Dataset, _: &dyn Events) -> Result<u64, PullError> {
+        self.done.push(format!("clear {dataset}"));
+        Ok(self.datasets.remove(dataset.as_str()).map_or(0, |held| held.records.len() as u64))
+    }
+
     fn digest(&mut self, dataset: Dataset) -> Result<ContentDigest, PullError> {
         let mut hasher = Hasher::default();
         self.datasets[dataset.as_str()].records.values().for_each(|json| hasher.add(json.as_bytes()));

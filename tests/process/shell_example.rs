@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::client::Client;
-use super::examples::{answering, export_of};
+use super::examples::{REDIRECTS, TwoHosts, answering, export_of};
 use super::site::{Done, Process, Random, SOON, Site, conferences_of_version, wait_until};
 use crate::harness::counted;
 
@@ -93,7 +93,7 @@ fn a_file_follows_the_feed() {
     assert_eq!(copy.update(), "");
 
     // Who waits is told of edits at once; they take two pages.
-    let mut waiting = Process::spawn(copy.command("60").stdout(Stdio::piped()));
+    let mut waiting = Process::spawn(copy.command("45").stdout(Stdio::piped()));
     site.import("conferences.jsonl", conferences_of_version(1250, 1) + "{\"id\":1300,\"deleted\":true}\n");
     assert!(waiting.ended_within(SOON).expect("it ends with the news").success());
     settle(&copy, &mut client);
@@ -168,6 +168,95 @@ fn what_goes_wrong_is_said_and_changes_nothing() {
         let last = done.stderr.lines().last().unwrap_or_default();
         assert!(done.code == Some(1) && last.starts_with("error: ") && last.contains(expected), "{expected}: {done:?}");
         assert!(site.files().is_empty(), "{expected}: {:?}", site.files());
+    }
+}
+
+#[test]
+fn the_key_is_sent_to_no_other_host() {
+    if !can_run() {
+        return;
+    }
+    // A user may have told curl to follow redirects.
+    for rc in ["", "location\n"] {
+        let site = Site::new();
+        site.write(".curlrc", rc);
+        for status in REDIRECTS {
+            let hosts = TwoHosts::new(status);
+            let copy = Copy::new(&site, hosts.first.clone(), "mfk_secret".to_owned());
+            let output = copy.command("0").env("HOME", site.folder()).output().unwrap();
+            let told = String::from_utf8(output.stderr).unwrap();
+            let expected = format!("the service redirects to {}; use that address if you trust it\n", hosts.second);
+            assert!(output.status.code() == Some(1) && told.ends_with(&expected), "{status} {rc}: {told}");
+            hosts.assert_kept("mfk_secret", status);
+        }
+    }
+}
+
+#[test]
+fn a_pause_until_a_time_is_heeded() {
+    if !can_run() {
+        return;
+    }
+    let site = Site::new();
+    let later = medfeed::model::time::now().plus_s(3).to_string();
+    let (day, clock) = later.trim_end_matches('Z').split_once('T').unwrap();
+    let day: jiff::civil::Date = day.parse().unwrap();
+    let busy = format!(
+        "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: {} {clock} GMT\r\nContent-Length: 0\r\n\r\n",
+        day.strftime("%a, %d %b %Y")
+    );
+    let page = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 50\r\n\r\n\
+        {\"data\":[],\"has_more\":false,\"next_sync_token\":\"t\"}";
+    let answers = vec![busy.into_bytes(), export_of(1, ""), page.as_bytes().to_vec()];
+    let copy = Copy::new(&site, answering(answers), "mfk_x".to_owned());
+    let begun = std::time::Instant::now();
+    assert_eq!(copy.update(), "1 records loaded\n");
+    // Without the time, the first pause is one second.
+    assert!(begun.elapsed() > Duration::from_millis(1500), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_dataset_that_leaves_the_license_leaves_the_file() {
+    if !can_run() {
+        return;
+    }
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(300, 0));
+    site.license("all", "--dataset conferences --dataset journals");
+    let (_, key) = site.key("all", &[]);
+    let server = site.serve();
+    let copy = Copy::new(&site, format!("http://{}", server.address), key);
+    assert_eq!(copy.update(), "300 records loaded\n");
+    let mut client = Client::new(server.address, Some(&copy.key));
+    site.license("all", "--dataset journals");
+    wait_until("narrowed", SOON, || (client.get("/v1/conferences").status == 403).then_some(()));
+    for told_of in [true, false] {
+        let done = copy.run();
+        assert_eq!(done.code, Some(1), "{done:?}");
+        assert_eq!(done.stderr.contains("300 records removed from"), told_of, "{done:?}");
+        assert_eq!(fs::read_to_string(&copy.file).unwrap(), "");
+    }
+    site.license("all", "--dataset conferences --dataset journals --widen");
+    wait_until("widened", SOON, || (client.get("/v1/conferences").status == 200).then_some(()));
+    assert_eq!(copy.update(), "300 records loaded\n");
+    // Another refusal, and one that is not said twice, remove nothing.
+    let refusal = |status: &str, code: &str| {
+        let body = format!(
+            "{{\"type\":\"http://x/docs/errors/{code}\",\"status\":1,\"detail\":\"No.\",\"request_id\":\"r\"}}"
+        );
+        let length = body.len();
+        format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}").into_bytes()
+    };
+    let lacks = refusal("403 Forbidden", "dataset_not_licensed");
+    for answers in [
+        vec![refusal("401 Unauthorized", "dataset_not_licensed")],
+        vec![refusal("403 Forbidden", "ip_not_allowed")],
+        vec![lacks, refusal("401 Unauthorized", "revoked_api_key")],
+    ] {
+        let elsewhere = Copy { url: answering(answers), ..Copy::new(&site, String::new(), "mfk_x".to_owned()) };
+        let done = elsewhere.run();
+        assert!(done.code == Some(1) && done.stderr.contains("No. (request r)"), "{done:?}");
+        assert_eq!(records(&copy.file).len(), 300);
     }
 }
 

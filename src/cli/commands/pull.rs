@@ -30,7 +30,7 @@ pub(in crate::cli) struct PullArgs {
     server: ServerUrl,
     /// The copy, created if it does not exist: an SQLite file ending .sqlite, .sqlite3 or .db; a folder for JSON lines
     /// and CSV, with a slash at the end; or a schema in PostgreSQL, postgres://user@host/database?schema=NAME [default
-    /// schema: medfeed]. Only you can read new files. The password for PostgreSQL comes from PGPASSWORD or ~/.pgpass
+    /// schema: medfeed]. Only you can read new files. The password for PostgreSQL comes from PGPASSWORD
     #[arg(long, value_name = "PATH", value_parser = path_parser())]
     to: PathBuf,
     /// Copy only this dataset; repeatable [default: all datasets of the license]
@@ -50,7 +50,7 @@ pub(in crate::cli) struct PullArgs {
     #[arg(long)]
     follow: bool,
     /// How often --follow asks for changes. If the service supports waiting, a change arrives sooner: at once with one
-    /// dataset, and with two within half of this time, 60 s at most
+    /// dataset, and with two within half of this time, 45 s at most
     #[arg(long, env = "MEDFEED_EVERY", value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
     every: Duration,
     /// Compare the copy with the service, and repair it; --follow does this once a day

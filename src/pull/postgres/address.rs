@@ -1,5 +1,7 @@
 //! The URL of a copy in PostgreSQL, and its connection settings.
 
+use std::collections::BTreeMap;
+use std::env;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -10,11 +12,13 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use url::form_urlencoded;
 
 use super::failure::unconnected;
-use super::password::{SOCKET_FOLDER, password_for};
 use crate::pull::error::PullError;
 use crate::transport::trust;
 
 const DEFAULT_SCHEMA: &str = "medfeed";
+
+/// The folder of the server's socket if the URL names no host, as on Debian.
+const SOCKET_FOLDER: &str = "/var/run/postgresql";
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -42,28 +46,19 @@ impl FromStr for PostgresAddress {
     /// for this machine. Certificates are always verified.
     fn from_str(text: &str) -> Result<PostgresAddress, String> {
         let (base, query) = text.split_once('?').unwrap_or((text, ""));
-        let (mut schema, mut roots, mut mode) = (None, None, None);
-        let mut rest = form_urlencoded::Serializer::new(String::new());
-        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            match &*name {
-                "schema" => schema = Some(value.into_owned()),
-                "sslrootcert" => roots = Some(PathBuf::from(&*value)),
-                "sslmode" => mode = Some(ssl_mode(&value)?),
-                _ => {
-                    rest.append_pair(&name, &value);
-                }
-            }
-        }
-        // The client does not decode `+` as a space.
-        let rest = rest.finish().replace('+', "%20");
+        let mut others: BTreeMap<String, String> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+        // The client does not know these.
+        let [schema, roots, mode] = ["schema", "sslrootcert", "sslmode"].map(|name| others.remove(name));
+        let mode = mode.map(|mode| ssl_mode(&mode)).transpose()?;
+        // It does not decode `+` as a space.
+        let rest = form_urlencoded::Serializer::new(String::new()).extend_pairs(others).finish().replace('+', "%20");
         let mut config: Config = format!("{base}?{rest}").parse().map_err(|error: postgres::Error| {
             let cause = std::error::Error::source(&error).map(|cause| format!(": {cause}")).unwrap_or_default();
             format!("the address of PostgreSQL cannot be read{cause}; write it as postgres://user@host/database")
         })?;
         if config.get_password().is_some() {
             return Err(
-                "a password in the address can be seen in the list of processes; leave it out, and set PGPASSWORD or \
-                        write it into ~/.pgpass (PGPASSFILE names another file)"
+                "a password in the address can be seen in the list of processes; leave it out, and set PGPASSWORD"
                     .to_owned(),
             );
         }
@@ -82,7 +77,12 @@ impl FromStr for PostgresAddress {
         }
         config.connect_timeout(CONNECT_TIMEOUT).keepalives_idle(KEEPALIVE_IDLE).tcp_user_timeout(TCP_USER_TIMEOUT);
         let shown = schema.as_ref().map(|schema| format!("{base}?schema={schema}")).unwrap_or(base.to_owned());
-        Ok(PostgresAddress { config, schema: schema.unwrap_or(DEFAULT_SCHEMA.to_owned()), shown, roots })
+        Ok(PostgresAddress {
+            config,
+            schema: schema.unwrap_or(DEFAULT_SCHEMA.to_owned()),
+            shown,
+            roots: roots.map(PathBuf::from),
+        })
     }
 }
 
@@ -106,7 +106,7 @@ impl PostgresAddress {
     pub fn connect(&self) -> Result<Client, PullError> {
         let unusable = |message: String| PullError::Unusable(format!("{}: {message}", self.shown));
         let mut config = self.config.clone();
-        if let Some(password) = password_for(&config).map_err(unusable)? {
+        if let Ok(password) = env::var("PGPASSWORD") {
             config.password(password);
         }
         let client = if config.get_ssl_mode() == SslMode::Disable {

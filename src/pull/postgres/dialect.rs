@@ -35,6 +35,17 @@ impl Dialect for Session {
     const JSON_ITEMS: &str = "json_array_elements";
     const BY_KEY: &str = "";
     const JSON_OR_DIGEST: &str = "sha256(convert_to(json::text, 'UTF8'))";
+    // The copy's own foreign keys are those of link tables, whose comments begin with `Which`.
+    const FOREIGN_OBJECTS: &str = "SELECT 'trigger', tgname::text, tgrelid::regclass::text FROM pg_trigger
+            JOIN pg_class t ON t.oid = tgrelid WHERE NOT tgisinternal AND relnamespace = current_schema()::regnamespace
+        UNION ALL SELECT 'constraint', conname::text, conrelid::regclass::text FROM pg_constraint WHERE contype <> 'p'
+            AND strpos($1::text, conname::text) > 0 AND coalesce(obj_description(conrelid, 'pg_class'), '') NOT LIKE 'Which %'
+            AND EXISTS (SELECT 1 FROM pg_class t WHERE t.oid IN (conrelid, confrelid)
+                AND relnamespace = current_schema()::regnamespace)
+        UNION ALL SELECT 'unique index', relname::text, indrelid::regclass::text FROM pg_index
+            JOIN pg_class i ON i.oid = indexrelid WHERE indisunique AND NOT indisprimary
+            AND relnamespace = current_schema()::regnamespace AND strpos($1::text, relname::text) > 0
+            AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = indexrelid)";
 
     fn common() -> String {
         format!("{COMMON}INSERT INTO copy VALUES ('made by', 'medfeed pull'), ('format', '{FORMAT}');")

@@ -40,10 +40,11 @@ pub fn failure(shown: &str, error: &Error) -> PullError {
              again, and create them again"
         )),
         _ if matches!(&code.code()[..2], "40" | "53" | "57") => PullError::failed(format!("{shown}: {message}")),
-        _ => PullError::Unusable(format!(
-            "{shown}: the copy's tables are damaged, or not as `medfeed pull` made them ({message}); drop the schema, and the next \
-             pull makes a new copy"
-        )),
+        _ => PullError::Rejected {
+            copy: shown.to_owned(),
+            reason: message,
+            remedy: "drop the schema, and the next pull makes a new copy",
+        },
     }
 }
 
@@ -72,9 +73,7 @@ pub fn unconnected(shown: &str, error: &Error) -> PullError {
             "give the PEM file of the server's authority with --ca-file or ?sslrootcert=, or ?sslmode=disable in a network where \
              nobody can listen in"
         }
-        "invalid configuration" if message.contains("password") => {
-            "set PGPASSWORD, or write the password into ~/.pgpass (PGPASSFILE names another file)"
-        }
+        "invalid configuration" if message.contains("password") => "set PGPASSWORD",
         "invalid configuration" | "authentication error" => "check the address",
         _ => match error.code() {
             Some(code) if *code == SqlState::INVALID_CATALOG_NAME => "make the database first, by `createdb`",

@@ -1,7 +1,6 @@
 //! The copy in a PostgreSQL database: a schema of its own.
 //!
 //! - [`address`]: the URL of a copy, and its connection settings.
-//! - [`password`]: the sources of passwords, as in `psql`.
 //! - [`failure`]: the errors of PostgreSQL.
 //! - [`dialect`]: PostgreSQL's SQL.
 //! - [`cells`]: converts cells to parameters and JSON, and results to cells.
@@ -21,7 +20,6 @@ pub mod database;
 pub mod dialect;
 pub mod failure;
 pub mod open;
-pub mod password;
 pub mod session;
 
 pub use address::PostgresAddress;

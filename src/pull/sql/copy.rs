@@ -12,7 +12,7 @@ use super::rows::{RecordWriter, list, listed, sweep_all};
 use super::schema::DatasetTables;
 use crate::model::time::{now, parse_time};
 use crate::model::{Dataset, PerDataset};
-use crate::pull::changes::Changes;
+use crate::pull::changes::{Changes, tombstone};
 use crate::pull::columns::Cell;
 use crate::pull::digest::{ContentDigest, Hasher};
 use crate::pull::entry::{Entry, FeedPage};
@@ -134,6 +134,20 @@ impl<D: Database> PullTarget for SqlCopy<D> {
         database.after_load(&tables[dataset]);
         self.to_reload.retain(|other| *other != dataset);
         Ok(())
+    }
+
+    fn clear(&mut self, dataset: Dataset, events: &dyn Events) -> Result<u64, PullError> {
+        let (database, tables) = self.connected()?;
+        database.in_transaction(|database| {
+            let (mut held, mut count) = (Reader::new("id", dataset.as_str(), i64::MIN), 0);
+            while let Some(id) = held.next_until(database, i64::MAX)?.and_then(|row| row[0].integer()) {
+                events.change(dataset, &tombstone(id))?;
+                count += 1;
+            }
+            clear(database, &tables[dataset])?;
+            sweep_all(database)?;
+            Ok(count)
+        })
     }
 
     fn digest(&mut self, dataset: Dataset) -> Result<ContentDigest, PullError> {
@@ -271,11 +285,13 @@ fn remove_other_service<D: Database>(
     if database.query(foreign, std::slice::from_ref(server))?.is_empty() {
         return Ok(());
     }
-    for tables in all.values().filter(|tables| tables.dataset != kept) {
-        let dataset = tables.dataset;
-        clear_links(database, tables)?;
-        database.batch(&format!("DELETE FROM {dataset}; DELETE FROM sync WHERE dataset = '{dataset}'"))?;
-        database.rebuild_search(dataset)?;
-    }
-    Ok(())
+    all.values().filter(|tables| tables.dataset != kept).try_for_each(|tables| clear(database, tables))
+}
+
+/// Removes the records of a dataset and its position. Rows without links stay.
+fn clear<D: Database>(database: &mut D, tables: &DatasetTables) -> Result<(), PullError> {
+    let dataset = tables.dataset;
+    clear_links(database, tables)?;
+    database.batch(&format!("DELETE FROM {dataset}; DELETE FROM sync WHERE dataset = '{dataset}'"))?;
+    database.rebuild_search(dataset)
 }

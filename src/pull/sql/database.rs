@@ -75,11 +75,34 @@ pub trait Database: Dialect + Debug + Sized {
     fn in_transaction<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, PullError>) -> Result<T, PullError> {
         self.batch(Self::BEGIN)?;
         let done = work(self).and_then(|done| self.batch("COMMIT").map(|()| done));
-        if done.is_err() && !self.is_lost() {
-            // Returns the first error. After some errors, the database has already rolled back.
-            let _ = self.batch("ROLLBACK");
+        let Err(error) = done else { return done };
+        if self.is_lost() {
+            return Err(error);
         }
-        done
+        // Returns the first error. After some errors, the database has already rolled back.
+        let _ = self.batch("ROLLBACK");
+        let PullError::Rejected { copy, reason, .. } = &error else { return Err(error) };
+        match self.foreign_objects(reason) {
+            Ok(objects) if !objects.is_empty() => Err(PullError::Unusable(format!(
+                "{copy}: {} refuses what the service sends ({reason}); `medfeed pull` did not create that; drop it, and run \
+                 again; the copy stays as it was",
+                objects.join(" or ")
+            ))),
+            _ => Err(error),
+        }
+    }
+
+    /// The objects that others added to the copy's tables, and that can cause a message of the database.
+    fn foreign_objects(&mut self, reason: &str) -> Result<Vec<String>, PullError> {
+        let rows = self.query(Self::FOREIGN_OBJECTS, &[reason.into()])?;
+        let (triggers, named): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(|row| row[0] == Cell::from("trigger"));
+        // A message names constraints and indexes, but not triggers.
+        let rows = if named.is_empty() { triggers } else { named };
+        let shown = rows.iter().map(|row| {
+            let [kind, name, table] = [0, 1, 2].map(|at| String::from_utf8_lossy(row[at].bytes()));
+            format!("the {kind} `{name}` of the table `{table}`")
+        });
+        Ok(shown.collect())
     }
 
     /// Whether a table has a row that meets a condition.

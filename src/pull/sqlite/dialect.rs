@@ -28,6 +28,11 @@ impl Dialect for SqliteFile {
     const JSON_ITEMS: &str = "json_each";
     const BY_KEY: &str = " WITHOUT ROWID";
     const JSON_OR_DIGEST: &str = "json";
+    const FOREIGN_OBJECTS: &str = "SELECT 'trigger', name, tbl_name FROM sqlite_schema WHERE type = 'trigger'
+        UNION ALL SELECT 'unique index', name, tbl_name FROM sqlite_schema WHERE sql LIKE 'CREATE UNIQUE INDEX%'
+            AND $1 LIKE 'UNIQUE %' AND (instr($1, tbl_name || '.') OR instr($1, name))
+        UNION ALL SELECT 'check', substr($1, 26), name FROM sqlite_schema WHERE type = 'table'
+            AND $1 LIKE 'CHECK constraint failed: %' AND instr(sql, substr($1, 26))";
 
     fn common() -> String {
         format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT};\n{COMMON}")

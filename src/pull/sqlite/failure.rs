@@ -23,6 +23,11 @@ pub fn failure(path: &Path, error: &Error) -> PullError {
             format!("{path}: it cannot be opened for writing; check the permissions of it and its folder"),
         ),
         Some(ErrorCode::NotADatabase) => no_copy(&path),
+        Some(ErrorCode::ConstraintViolation | ErrorCode::Unknown) => PullError::Rejected {
+            copy: path.to_string(),
+            reason: error.to_string(),
+            remedy: "move the file away, and the next pull makes a new copy",
+        },
         _ => PullError::Unusable(format!(
             "{path}: the copy is damaged ({error}); move it away, and the next pull makes a new one"
         )),
@@ -53,6 +58,8 @@ mod tests {
             (ffi::SQLITE_CANTOPEN, false, 4, "check the permissions"),
             (ffi::SQLITE_NOTADB, false, 4, "is not a copy"),
             (ffi::SQLITE_CORRUPT, false, 4, "the copy is damaged"),
+            (ffi::SQLITE_ERROR, false, 4, "the tables are damaged"),
+            (ffi::SQLITE_CONSTRAINT_TRIGGER, false, 4, "the tables are damaged"),
         ];
         for (code, may_pass, exit_code, part) in cases {
             let error = failure(Path::new("copy.sqlite"), &Error::SqliteFailure(ffi::Error::new(code), None));

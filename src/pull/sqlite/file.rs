@@ -70,9 +70,13 @@ pub fn execute(connection: &Connection, sql: &str, params: Row) -> rusqlite::Res
     connection.prepare_cached(sql)?.execute(params_from_iter(params)).map(|_| ())
 }
 
-/// A statement that writes a row. A row that is nothing but a key is left as it is.
+/// A statement that writes a row. A row that is nothing but a key is left as it is. Unlike `INSERT OR REPLACE`, it deletes
+/// no row because of a unique index that others added.
 pub fn insert(table: &SqlTable) -> String {
-    let action = if table.values().is_empty() { "IGNORE" } else { "REPLACE" };
+    let keys: Vec<&str> = table.columns[..table.keys].iter().map(|(name, _)| *name).collect();
+    let sets: Vec<String> = table.values().iter().map(|(name, _)| format!("{name} = excluded.{name}")).collect();
+    let action = if sets.is_empty() { "NOTHING".to_owned() } else { format!("UPDATE SET {}", sets.join(", ")) };
     let marks = vec!["?"; table.columns.len()].join(", ");
-    format!("INSERT OR {action} INTO {} ({}) VALUES ({marks})", table.name, table.names())
+    let (name, names, keys) = (&table.name, table.names(), keys.join(", "));
+    format!("INSERT INTO {name} ({names}) VALUES ({marks}) ON CONFLICT ({keys}) DO {action}")
 }

@@ -32,6 +32,8 @@ pub struct Probe {
 pub enum Unhealthy {
     #[error("{url} cannot be reached: {reason}; is the server running, and does it listen there?")]
     Unreachable { url: String, reason: String },
+    #[error("{url} cannot be reached: the server there speaks HTTPS; name its certificate with --tls-cert FILE")]
+    SpeaksHttps { url: String },
     #[error("{url} did not answer within {timeout:?}")]
     Late { url: String, timeout: Duration },
     #[error("{url} does not show the certificate of {}: {reason}", certificate.display())]
@@ -66,6 +68,7 @@ impl Probe {
                 Unhealthy::Certificate { url: url.clone(), certificate: certificate.clone(), reason }
             }
             _ if is_late => Unhealthy::Late { url: url.clone(), timeout: self.timeout },
+            (None, None) if transport::speaks_tls(&url, self.timeout) => Unhealthy::SpeaksHttps { url: url.clone() },
             _ => Unhealthy::Unreachable { url: url.clone(), reason: root_cause(error).to_string() },
         };
         let client = transport::client(ClientSettings { tls, is_local: true, silence: self.timeout });
