@@ -1,7 +1,7 @@
 //! Rows without ids. The fields of `--match` identify their records (docs/import.md).
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use serde::Serialize;
 
@@ -30,96 +30,57 @@ pub struct AssignedId {
     pub id: Id,
 }
 
-/// A set of the fields of `--match`: bit 0 is the first one. There are at most eight (`ReadOptions::check`).
-type FieldMask = u32;
-
 /// A field of `--match`, and its columns in the table of a dataset: both ISSNs for `issn`, else one.
 struct MatchField<'a> {
     name: &'a str,
     columns: Vec<usize>,
 }
 
-/// The comparable values of a row or record in each field of `--match`. A field without a value is empty.
-type MatchValues = Vec<BTreeSet<String>>;
-
 /// An index of records by their values in the fields of `--match`. It includes rows of the files.
+#[derive(Default)]
 struct RecordIndex {
-    /// The id and the values of each record. A missing value is empty. A record with two ISSNs is included once for each.
+    /// The id and the comparable values of each record. A missing value is empty. A record with two ISSNs is included once
+    /// for each.
     records: Vec<(Id, Vec<String>)>,
-    /// The indexes of the records that have values in exactly these fields.
-    by_mask: BTreeMap<FieldMask, Vec<usize>>,
-    /// For the records of a mask: their indexes by their values in some of its fields. Two per key are enough to detect
-    /// an ambiguous match.
-    indexes: HashMap<(FieldMask, FieldMask), HashMap<Vec<String>, Vec<usize>>>,
+    /// The indexes of the records with a value in a field; apart for those that have values in all fields.
+    by_value: HashMap<(bool, usize, String), Vec<usize>>,
 }
 
-/// A record that shares a value with a row and differs in none, and the fields in which it has values.
-type Candidate = (Id, FieldMask);
-
-/// Returns the set of fields that have values.
-fn mask_of(values: &[BTreeSet<String>]) -> FieldMask {
-    values.iter().enumerate().filter(|(_, value)| !value.is_empty()).map(|(at, _)| 1 << at).sum()
-}
-
-/// Returns the values in the fields of `mask`.
-fn masked(values: &[String], mask: FieldMask) -> Vec<String> {
-    values.iter().enumerate().filter(|(at, _)| mask & (1 << at) != 0).map(|(_, value)| value.clone()).collect()
-}
-
-/// Returns every choice of one value per field.
-fn choices(values: &[BTreeSet<String>]) -> Vec<Vec<String>> {
-    values.iter().fold(vec![Vec::new()], |chosen, field| {
-        let empty = field.is_empty().then(String::new);
-        let options: Vec<String> = field.iter().cloned().chain(empty).collect();
-        chosen.iter().flat_map(|chosen| options.iter().map(|one| [&chosen[..], &[one.clone()]].concat())).collect()
-    })
+fn is_complete(values: &[String]) -> bool {
+    values.iter().all(|value| !value.is_empty())
 }
 
 impl RecordIndex {
-    fn add(&mut self, id: Id, values: &[BTreeSet<String>]) {
-        let mask = mask_of(values);
-        for values in choices(values) {
-            let at = self.records.len();
-            self.by_mask.entry(mask).or_default().push(at);
-            for ((of, within), index) in &mut self.indexes {
-                if *of == mask {
-                    push_two(index.entry(masked(&values, *within)).or_default(), at);
-                }
+    fn add(&mut self, id: Id, choices: Vec<Vec<String>>) {
+        for values in choices {
+            for (field, value) in values.iter().enumerate().filter(|(_, value)| !value.is_empty()) {
+                let key = (is_complete(&values), field, value.clone());
+                self.by_value.entry(key).or_default().push(self.records.len());
             }
             self.records.push((id, values));
         }
     }
 
-    /// Returns the candidates for a row; at most two per mask and choice of values.
-    fn find(&mut self, values: &[BTreeSet<String>]) -> Vec<Candidate> {
-        let mask = mask_of(values);
-        let mut found: Vec<Candidate> = Vec::new();
-        for values in choices(values) {
-            for (of, records) in &self.by_mask {
-                let within = of & mask;
-                if within == 0 {
-                    continue;
-                }
-                let index = self.indexes.entry((*of, within)).or_insert_with(|| {
-                    let mut index: HashMap<Vec<String>, Vec<usize>> = HashMap::new();
-                    for at in records {
-                        push_two(index.entry(masked(&self.records[*at].1, within)).or_default(), *at);
-                    }
-                    index
-                });
-                let ids = index.get(&masked(&values, within)).into_iter().flatten().map(|at| self.records[*at].0);
-                found.extend(ids.map(|id| (id, *of)));
-            }
-        }
-        found.sort_unstable();
-        found.dedup();
-        found
+    fn with_value(&self, is_complete: bool, field: usize, value: &str) -> &[usize] {
+        self.by_value.get(&(is_complete, field, value.to_owned())).map_or(&[], Vec::as_slice)
     }
-}
 
-fn push_two(records: &mut Vec<usize>, at: usize) {
-    if records.len() < 2 {
-        records.push(at);
+    /// Returns the records that equal a row in every field.
+    fn find_equal(&self, values: &[String]) -> Vec<Id> {
+        let lists = values.iter().enumerate().map(|(field, value)| self.with_value(true, field, value));
+        let shortest = lists.min_by_key(|list| list.len()).unwrap_or_default();
+        shortest.iter().map(|at| &self.records[*at]).filter(|(_, other)| other == values).map(|(id, _)| *id).collect()
+    }
+
+    /// Returns a record that agrees with a row in some fields, where the others are empty in the row or in the record.
+    fn find_partial(&self, values: &[String]) -> Option<&(Id, Vec<String>)> {
+        let kinds = if is_complete(values) { &[false][..] } else { &[false, true] };
+        let differ = |one: &String, other: &String| one != other && !one.is_empty() && !other.is_empty();
+        let fields = values.iter().enumerate();
+        let lists =
+            fields.flat_map(|(field, value)| kinds.iter().map(move |kind| self.with_value(*kind, field, value)));
+        let mut sharing = lists.flatten().map(|at| &self.records[*at]);
+        sharing.find(|(_, other)| !values.iter().zip(other).any(|(one, other)| differ(one, other)))
     }
 }
 
@@ -142,11 +103,10 @@ pub(super) fn identify<F: RecordFields, C: Curation>(
         .filter(|field| !field.columns.is_empty())
         .collect();
     let issn_columns = column_indexes::<F>(&ISSN_COLUMNS);
-    let all: FieldMask = (1 << fields.len()) - 1;
-    let mut record_index = RecordIndex { records: Vec::new(), by_mask: BTreeMap::new(), indexes: HashMap::new() };
+    let mut record_index = RecordIndex::default();
     curation.for_each_record::<F>(&mut |record| {
         let values = record.fields().values();
-        record_index.add(record.id(), &match_values::<F>(&fields, &|at| values[at].to_csv(&())));
+        record_index.add(record.id(), match_values::<F>(&fields, &|at| values[at].to_csv(&())));
     })?;
     let mut positions: HashMap<Id, FilePosition> = HashMap::new();
     for row in rows.iter() {
@@ -155,96 +115,88 @@ pub(super) fn identify<F: RecordFields, C: Curation>(
         if let RowEdit::Set(statement) = &row.edit
             && curation.find_record::<F>(id)?.is_none()
         {
-            record_index.add(id, &match_values::<F>(&fields, &|at| statement.value(at)));
+            record_index.add(id, match_values::<F>(&fields, &|at| statement.value(at)));
         }
     }
     let imported = positions.keys().max().copied();
     let mut largest = curation.largest_id(F::DATASET)?.max(imported).map_or(0, Id::get);
-    let quoted = |mask: FieldMask| {
-        let names = fields.iter().enumerate().filter(|(at, _)| mask & (1 << at) != 0).map(|(_, field)| field.name);
+    let names_where = |is_named: &dyn Fn(usize) -> bool| {
+        let names = fields.iter().enumerate().filter(|(at, _)| is_named(*at)).map(|(_, field)| field.name);
         format!("`{}`", names.collect::<Vec<_>>().join("`, `"))
     };
+    let all_names = names_where(&|_| true);
     let mut assigned = Vec::new();
     for row in rows.iter_mut().filter(|row| row.id.is_none()) {
         let RowEdit::Set(statement) = &row.edit else {
             bad.push(&row.position, Some("id"), None, "is missing; a row that removes a record needs its id");
             continue;
         };
-        let values = match_values::<F>(&fields, &|at| statement.value(at));
-        let mask = mask_of(&values);
-        if mask == 0 {
-            let message = format!("is missing, and so are the fields of --match ({}); fill them in", quoted(all));
+        let choices = match_values::<F>(&fields, &|at| statement.value(at));
+        if choices[0].iter().all(String::is_empty) {
+            let message = format!("is missing, and so are the fields of --match ({all_names}); fill them in");
             bad.push(&row.position, Some("id"), None, message);
             continue;
         }
-        let found = record_index.find(&values);
-        let mut equal = found.iter().filter(|(_, of)| of & mask == all).map(|(id, _)| *id);
-        let message = match (equal.next(), equal.next()) {
-            (Some(one), Some(other)) => format!(
-                "is missing, and {} match both {one} and {other} of {}; give the id, or --match more fields",
-                quoted(all),
+        let equal: BTreeSet<Id> = choices.iter().flat_map(|values| record_index.find_equal(values)).collect();
+        let partial = choices.iter().find_map(|values| Some((values, record_index.find_partial(values)?)));
+        let message = match (equal.first().copied(), equal.last().copied(), partial) {
+            (Some(one), Some(other), _) if one != other => format!(
+                "is missing, and {all_names} match both {one} and {other} of {}; give the id, or --match more fields",
                 F::DATASET
             ),
-            (Some(id), None) => {
+            (Some(id), ..) => {
+                let record = curation.find_record::<F>(id)?;
+                let of_record = record.as_ref().map(|record| record.fields().values()).unwrap_or_default();
+                let of_record = |at: usize| of_record.get(at).map_or(Cow::Borrowed(""), |value| value.to_csv(&()));
+                let of_record = valid_issns::<F>(&issn_columns, &of_record);
+                let of_row = valid_issns::<F>(&issn_columns, &|at| statement.value(at));
                 if let Some(first) = positions.get(&id) {
                     format!(
-                        "is missing, and the row means the same record as {first}: they share {}; keep one of them",
-                        quoted(all)
+                        "is missing, and the row means the same record as {first}: they share {all_names}; keep one"
+                    )
+                } else if let Some((own, other)) = contradiction(&of_row, &of_record) {
+                    format!(
+                        "is missing, and {all_names} match {}, but its ISSN is {other} and the row has {own}; write {id} as the id if \
+                         the row means it, or a new id",
+                        described(F::DATASET, id, record.as_ref())
                     )
                 } else {
-                    let record = curation.find_record::<F>(id)?;
-                    let of_record = record.as_ref().map(|record| record.fields().values()).unwrap_or_default();
-                    let of_record = valid_issns::<F>(&issn_columns, &|at| of_record[at].to_csv(&()));
-                    match contradiction(&valid_issns::<F>(&issn_columns, &|at| statement.value(at)), &of_record) {
-                        None => {
-                            row.id = Some(id);
-                            positions.insert(id, row.position.clone());
-                            continue;
-                        }
-                        Some((own, other)) => format!(
-                            "is missing, and {} match {}, but its ISSN is {other} and the row has {own}; write {id} as the id if the row \
-                             means it, or a new id",
-                            quoted(all),
-                            described(F::DATASET, id, record.as_ref())
-                        ),
-                    }
+                    row.id = Some(id);
+                    positions.insert(id, row.position.clone());
+                    continue;
                 }
             }
-            (None, _) => match found.first() {
-                Some((id, of)) => {
-                    let record = curation.find_record::<F>(*id)?;
-                    let (candidate, remedy) = match (&record, positions.get(id)) {
-                        (None, Some(position)) => {
-                            (format!("the same as {position}"), "write ids in both rows".to_owned())
-                        }
-                        _ => (
-                            described(F::DATASET, *id, record.as_ref()),
-                            format!("write {id} as the id if it does, or a new id"),
-                        ),
-                    };
-                    let lacks = [("the row has no", all & !mask), ("the other has no", all & !of)];
-                    let lacks = lacks.into_iter().filter(|(_, lacking)| *lacking != 0);
-                    let lacks: Vec<String> = lacks.map(|(who, lacking)| format!("{who} {}", quoted(lacking))).collect();
-                    format!(
-                        "is missing, and the row may mean {candidate}: {} agrees, but {}; {remedy}, or fill in what is missing",
-                        quoted(mask & of),
-                        lacks.join(", and ")
-                    )
+            (None, _, Some((values, (id, other)))) => {
+                let record = curation.find_record::<F>(*id)?;
+                let (candidate, remedy) = match (&record, positions.get(id)) {
+                    (None, Some(position)) => (format!("the same as {position}"), "write ids in both rows".to_owned()),
+                    _ => (
+                        described(F::DATASET, *id, record.as_ref()),
+                        format!("write {id} as the id if it does, or a new id"),
+                    ),
+                };
+                let lacks = [("the row has no", values), ("the other has no", other)];
+                let lacks = lacks.into_iter().filter(|(_, values)| !is_complete(values));
+                let lacks = lacks.map(|(who, values)| format!("{who} {}", names_where(&|at| values[at].is_empty())));
+                format!(
+                    "is missing, and the row may mean {candidate}: {} agrees, but {}; {remedy}, or fill in what is missing",
+                    names_where(&|at| !values[at].is_empty() && !other[at].is_empty()),
+                    lacks.collect::<Vec<_>>().join(", and ")
+                )
+            }
+            (None, _, None) => match Id::try_from(largest + 1) {
+                // The fault of a bad row is already reported.
+                _ if row.is_bad => continue,
+                Ok(id) => {
+                    largest = id.get();
+                    row.id = Some(id);
+                    record_index.add(id, choices);
+                    positions.insert(id, row.position.clone());
+                    let (file, line) = (row.position.file.to_string(), row.position.line);
+                    assigned.push(AssignedId { file, line, dataset: F::DATASET, id });
+                    continue;
                 }
-                None => match Id::try_from(largest + 1) {
-                    // The fault of a bad row is already reported.
-                    _ if row.is_bad => continue,
-                    Ok(id) => {
-                        largest = id.get();
-                        row.id = Some(id);
-                        record_index.add(id, &values);
-                        positions.insert(id, row.position.clone());
-                        let (file, line) = (row.position.file.to_string(), row.position.line);
-                        assigned.push(AssignedId { file, line, dataset: F::DATASET, id });
-                        continue;
-                    }
-                    Err(error) => format!("no id is free: {error}"),
-                },
+                Err(error) => format!("no id is free: {error}"),
             },
         };
         bad.push(&row.position, Some("id"), None, message);
@@ -263,13 +215,20 @@ fn described<F: RecordFields>(dataset: Dataset, id: Id, record: Option<&Curated<
     format!("{} {id} `{name}`", dataset.as_str().trim_end_matches('s'))
 }
 
-/// Returns the comparable values of a row or record. `value` returns a column in CSV form.
-fn match_values<'v, F: RecordFields>(fields: &[MatchField<'_>], value: &dyn Fn(usize) -> Cow<'v, str>) -> MatchValues {
+/// Returns the comparable values of a row or record in each field, for every choice among two ISSNs. A missing value is
+/// empty. `value` returns a column in CSV form.
+fn match_values<'v, F: RecordFields>(
+    fields: &[MatchField<'_>],
+    value: &dyn Fn(usize) -> Cow<'v, str>,
+) -> Vec<Vec<String>> {
     let comparable = |at: &usize| comparable_value(&F::table().fields[*at], &value(*at));
-    fields
-        .iter()
-        .map(|field| field.columns.iter().map(comparable).filter(|value| !value.is_empty()).collect())
-        .collect()
+    fields.iter().fold(vec![Vec::new()], |choices, field| {
+        let mut values: BTreeSet<String> = field.columns.iter().map(comparable).collect();
+        if values.len() > 1 {
+            values.remove("");
+        }
+        choices.iter().flat_map(|chosen| values.iter().map(|value| [&chosen[..], &[value.clone()]].concat())).collect()
+    })
 }
 
 /// Returns the value as `q` compares it. The spelling of an ISSN does not count, nor the order of a list.
