@@ -289,7 +289,7 @@ fn a_broken_pair_leaves_the_old_one_in_use() {
 fn who_speaks_no_tls_is_closed() {
     let authority = Authority::new();
     let site = site_with(&authority.pair());
-    let server = site.serve_with(&format!("{FILES} --handshake-timeout 300ms"));
+    let server = super::limited::serve(&site, "handshake=300ms", FILES);
     let mut plain = connect(server.address).unwrap();
     plain.write_all(b"GET /v1/status HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
     let mut told = Vec::new();

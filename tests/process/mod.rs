@@ -40,6 +40,7 @@ mod hostile_workbooks;
 mod https;
 mod kill_steps;
 mod killed;
+pub mod limited;
 mod limits;
 mod links;
 mod logs;
