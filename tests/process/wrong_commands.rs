@@ -227,6 +227,8 @@ fn a_hint_stands_alone() {
     for line in ["serve --port 1", "serve --host x", "import --input x", "restore a.redb --force"] {
         let done = site.ends(line.split_whitespace());
         assert!(done.stderr.contains("tip: ") && !done.stderr.contains("similar"), "{line}: {done:?}");
+        let command = line.split(' ').next().unwrap();
+        assert!(done.stderr.contains(&format!("Usage: medfeed {command} [OPTIONS]")), "{line}: {done:?}");
     }
 }
 
