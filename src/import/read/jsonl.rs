@@ -10,7 +10,7 @@ use crate::import::read::options::ReadOptions;
 use crate::import::read::statement::{MAX_NAMES, Statement, StatementReader, ignore_name, read_id};
 use crate::import::read::tabular::{ignored_names_message, unknown_remedy};
 use crate::import::report::faults::{RowFaults, shortened};
-use crate::import::report::suggestions::did_you_mean;
+use crate::import::report::suggestions::Suggestion;
 use crate::import::rows::{FileRows, RowEdit};
 use crate::model::field::{FieldTable, JsonNode, NodeContent};
 use crate::model::value::Json;
@@ -263,7 +263,7 @@ fn unknown(table: &FieldTable, nodes: &[JsonNode], path: &str, key: &str, faults
     let remedy = match path {
         // `--map` applies to members at the top level only.
         "" => unknown_remedy(&shortened(key), &known, faults),
-        _ => did_you_mean(key, &known, faults),
+        _ => Suggestion::find(key, &known, faults).to_string(),
     };
     format!("unknown field `{}`; {remedy}", shortened(key))
 }
