@@ -12,12 +12,13 @@ mod support;
 mod child;
 
 use std::net::SocketAddr;
-use std::process::Command;
+use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use child::Server;
+use medfeed::serve::Limits;
 use support::machine::{Table, print_machine};
 use support::synthetic;
 use support::world::{Share, Size, World, commit};
@@ -138,8 +139,28 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
+/// The variable that makes this program a server for so many callers who wait.
+const SERVE_CALLERS: &str = "SERVE_CALLERS";
+
+fn main() -> ExitCode {
+    let served = std::env::var(SERVE_CALLERS).ok().and_then(|callers| callers.parse::<usize>().ok());
+    let Some(callers) = served else {
+        measure();
+        return ExitCode::SUCCESS;
+    };
+    let (waiting, connections) = (2 * callers, 2 * callers + 64);
+    let limits = Limits {
+        connections,
+        connections_per_address: connections,
+        long_polls: waiting,
+        long_polls_per_key: waiting.div_ceil(4),
+        ..Limits::default()
+    };
+    medfeed::cli::run(std::env::args_os().collect(), limits)
+}
+
 #[tokio::main(flavor = "current_thread")]
-async fn main() {
+async fn measure() {
     // Without cargo's mark this only tries that all works.
     let is_test = !std::env::args().any(|argument| argument == "--bench");
     let asked = std::env::args().skip(1).find_map(|argument| argument.parse().ok());
@@ -149,14 +170,11 @@ async fn main() {
     print_machine("cargo bench --bench waiting");
     let size = if is_test { Size { conferences: 600, journals: 500 } } else { Size::USUAL };
     let world = World::build(size, &[Share::All; KEYS]);
-    let room = (2 * callers).to_string();
-    let connections = (2 * callers + 64).to_string();
     let server = Server::start(
-        Command::new(env!("CARGO_BIN_EXE_medfeed"))
+        Command::new(std::env::current_exe().expect("the path of this program"))
             .args(["serve", "--listen", "127.0.0.1:0", "--log", "warn", "--db"])
             .arg(world.path())
-            .args(["--max-waiting", &room, "--max-connections", &connections])
-            .args(["--max-connections-per-address", &connections]),
+            .env(SERVE_CALLERS, callers.to_string()),
     );
     server.settle();
     let address = server.address;

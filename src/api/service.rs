@@ -34,6 +34,9 @@ use crate::model::KeyRecord;
 use crate::query::segments::SegmentCache;
 use crate::store::read::cache::new_cache;
 
+/// The maximum length of path and query, in bytes.
+const MAX_URI_BYTES: usize = 4096;
+
 /// The settings of a service.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names explain the other fields")]
@@ -42,8 +45,6 @@ pub struct Settings {
     pub public_url: String,
     /// The base URL of error pages: `{docs_url}/errors/<code>`.
     pub docs_url: String,
-    /// The maximum length of path and query, in bytes.
-    pub max_uri_bytes: usize,
     /// The capacity of the answer cache, in bytes.
     pub answer_cache_bytes: u64,
     pub cors: Cors,
@@ -58,7 +59,6 @@ impl Settings {
         Settings {
             docs_url,
             public_url,
-            max_uri_bytes: 4096,
             answer_cache_bytes: answers::DEFAULT_MAX_BYTES,
             cors: Cors::default(),
             demo: None,
@@ -259,11 +259,11 @@ impl Service {
             return Err(Problem::invalid_request(StatusCode::BAD_REQUEST, flaw));
         }
         let uri_bytes = request.target.len();
-        if uri_bytes > self.settings.max_uri_bytes {
+        if uri_bytes > MAX_URI_BYTES {
             exchange.window = RateHeaders::None;
             return Err(Problem::invalid_request(
                 StatusCode::URI_TOO_LONG,
-                format!("The path and query are {uri_bytes} bytes long; the limit is {}.", self.settings.max_uri_bytes),
+                format!("The path and query are {uri_bytes} bytes long; the limit is {MAX_URI_BYTES}."),
             ));
         }
         if self.settings.cors.is_preflight(request) {

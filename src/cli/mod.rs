@@ -21,6 +21,7 @@ use self::shared::common::{Common, EXIT_FENCED, asks_for_json};
 use self::shared::failure;
 use self::shared::output::{Output, note};
 use crate::model::printable::steers;
+use crate::serve::Limits;
 use crate::store::StoreError;
 use crate::store::file::writer_note::name_command;
 use crate::store::panics::{self, CaughtPanic};
@@ -135,9 +136,9 @@ impl Cli {
 }
 
 /// Parses the arguments, runs the command, and returns its exit code: 0 for success, 1 for a failure that changed
-/// nothing, 2 for wrong usage, 3 if a commit is not published yet, 4 if another publisher took over.
-pub fn run() -> ExitCode {
-    let arguments: Vec<OsString> = std::env::args_os().collect();
+/// nothing, 2 for wrong usage, 3 if a commit is not published yet, 4 if another publisher took over. `limits` are those
+/// of servers: constants of the program, smaller ones in tests.
+pub fn run(arguments: Vec<OsString>, limits: Limits) -> ExitCode {
     let (Cli { command, common }, command_name) = match Cli::parse_named(&arguments) {
         Ok(parsed) => parsed,
         Err(error) => {
@@ -159,7 +160,7 @@ pub fn run() -> ExitCode {
     panics::set_panic_hook(log_panic);
     let db = common.db.display();
     let mut code = ExitCode::FAILURE;
-    let message = match panics::catch(|| run_command(&common, command)) {
+    let message = match panics::catch(|| run_command(&common, command, limits)) {
         Ok(Ok(code)) => {
             // The command succeeded and printed its result.
             if let Some(damage) = panics::take_damage_at_close() {
@@ -190,10 +191,10 @@ pub fn run() -> ExitCode {
     code
 }
 
-fn run_command(common: &Common, command: Command) -> anyhow::Result<ExitCode> {
+fn run_command(common: &Common, command: Command, limits: Limits) -> anyhow::Result<ExitCode> {
     match command {
         Command::Demo(args) => demo::run(common, args),
-        Command::Serve(args) => serve::run(common, *args),
+        Command::Serve(args) => serve::run(common, *args, limits),
         Command::Health(args) => health::run(common, args),
         Command::Import(args) => import::run(common, &args),
         Command::Lint(args) => lint::run(common, &args),

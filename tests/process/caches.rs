@@ -37,7 +37,7 @@ const TARGETS: &[&str] = &[
 ];
 
 /// Options of a server that keeps nothing in memory.
-const BARE: &str = "--answer-cache-bytes 0 --record-cache-bytes 1000 --feed-cache-bytes 1000";
+const BARE: &str = "--cache-bytes 0";
 
 const RECORDS: u64 = 120;
 
@@ -131,8 +131,7 @@ fn a_server_answers_as_one_that_keeps_nothing() {
     let running = site.serve();
     compare("the beginning", &site, &running, &keys);
     // One that keeps nothing, and one that keeps little and drops it all the time.
-    let [nothing, little] =
-        ["0", "20000"].map(|bytes| site.serve_with(&BARE.replacen("-bytes 0", &format!("-bytes {bytes}"), 1)));
+    let [nothing, little] = [BARE, "--cache-bytes 320000"].map(|options| site.serve_with(options));
 
     site.import("conferences.jsonl", conferences([2, 5, 8].into_iter(), "another hall"));
     compare("a commit that some see", &site, &running, &keys);

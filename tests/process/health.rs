@@ -62,8 +62,8 @@ fn a_server_is_healthy_as_long_as_it_answers() {
     // Nobody answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap().to_string();
-    let done = site.run(["health", "--listen", &address, "--timeout", "100ms"]);
-    assert!(done.code == Some(1) && done.stderr.contains("did not answer within 100ms"), "{done:?}");
+    let done = site.run(["health", "--listen", &address]);
+    assert!(done.code == Some(1) && done.stderr.contains("did not answer within 5s"), "{done:?}");
     server.stop();
 }
 

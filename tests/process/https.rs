@@ -326,7 +326,7 @@ fn a_certificate_that_ends_and_a_reload_that_fails_are_seen() {
 fn who_speaks_no_tls_is_closed() {
     let authority = Authority::new();
     let site = site_with(&authority.pair());
-    let server = site.serve_with(&format!("{FILES} --handshake-timeout 300ms"));
+    let server = super::limited::serve(&site, "handshake=300ms", FILES);
     let mut plain = connect(server.address).unwrap();
     plain.write_all(b"GET /v1/status HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
     let mut told = Vec::new();

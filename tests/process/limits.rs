@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::client::{ask, connect, connect_from, is_closed, read_answer, read_head};
-use super::monitoring::{scrape, serve_watched};
+use super::limited::{command, serve};
+use super::monitoring::{scrape, start_watched};
 use super::site::{SOON, Server, Site, conferences_of_version, version_of, wait_until};
 use super::stopping::large_conferences;
 
@@ -29,7 +30,7 @@ fn assert_300ms(since: Instant, case: &str) {
 #[test]
 fn a_head_comes_in_time_or_not_at_all() {
     let site = small_site();
-    let server = site.serve_with("--header-timeout 300ms");
+    let server = serve(&site, "header=300ms", "");
     for begun in ["", "G", "GET /v1/status HTTP/1.1\r\n", "GET /v1/status HTTP/1.1\r\nhost: x\r\n"] {
         let mut stream = connect(server.address).unwrap();
         let since = Instant::now();
@@ -66,7 +67,7 @@ fn a_head_comes_in_time_or_not_at_all() {
 fn who_asks_no_more_is_closed() {
     let site = small_site();
     // A header timeout that closes nothing in the time of the test.
-    let server = site.serve_with("--idle-timeout 300ms --header-timeout 60s");
+    let server = serve(&site, "idle=300ms header=60s", "");
     for requests in 1..=3 {
         let mut idle = BufReader::new(connect(server.address).unwrap());
         idle.get_ref().set_read_timeout(Some(Duration::from_secs(3))).unwrap();
@@ -85,7 +86,7 @@ fn who_still_takes_an_answer_is_not_idle() {
     let site = Site::new();
     site.import("conferences.jsonl", large_conferences());
     let key = site.open_key();
-    let server = site.serve_with("--idle-timeout 300ms --header-timeout 300ms");
+    let server = serve(&site, "idle=300ms header=300ms", "");
     let slow = connect_from(Ipv4Addr::LOCALHOST.into(), server.address, Some(16 << 10)).unwrap();
     let mut slow = BufReader::new(slow);
     slow.get_mut().write_all(server.client(&key).request("/v1/exports/conferences").as_bytes()).unwrap();
@@ -108,7 +109,7 @@ fn who_takes_nothing_is_closed_but_not_who_is_slow() {
     let site = Site::new();
     site.import("conferences.jsonl", large_conferences());
     let key = site.open_key();
-    let server = site.serve_with("--write-timeout 500ms --log debug");
+    let server = serve(&site, "write=500ms", "--log debug");
     let request = server.client(&key).request("/v1/exports/conferences");
     let begin = || {
         let stream = connect_from(Ipv4Addr::LOCALHOST.into(), server.address, Some(32 << 10)).unwrap();
@@ -180,7 +181,7 @@ fn assert_one_closed(held: &mut Vec<BufReader<TcpStream>>, case: &str) {
 fn an_address_makes_room_among_its_own() {
     const HERE: [u8; 4] = [127, 0, 0, 1];
     let site = small_site();
-    let server = site.serve_with("--max-connections-per-address 2");
+    let server = serve(&site, "per-address=2", "");
     let mut others = [[127, 0, 0, 2], [127, 0, 0, 3]].map(|source| served_from(&server, source).unwrap());
     let mut held = vec![served_from(&server, HERE).unwrap(), served_from(&server, HERE).unwrap()];
     for round in 0..5 {
@@ -192,7 +193,7 @@ fn an_address_makes_room_among_its_own() {
     }
     server.stop();
 
-    let proxied = site.serve_with("--max-connections-per-address 2 --trusted-proxy 127.0.0.1/32");
+    let proxied = serve(&site, "per-address=2", "--trusted-proxy 127.0.0.1/32");
     let mut of_proxy: Vec<_> = (0..6).map(|_| served_from(&proxied, HERE).unwrap()).collect();
     let mut direct: Vec<_> = (0..3).map(|_| served_in_time_from(&proxied, [127, 0, 0, 2])).collect();
     assert_one_closed(&mut direct, "who is no proxy has two");
@@ -206,7 +207,7 @@ fn an_address_makes_room_among_its_own() {
 fn half_open_connections_lock_no_address_out() {
     let site = small_site();
     let key = site.open_key();
-    let server = site.serve_with("--max-connections-per-address 8 --header-timeout 300s");
+    let server = serve(&site, "per-address=8 header=300s", "");
     let mut kept = server.client(&key);
     assert_eq!(kept.get("/v1/conferences/1").status, 200);
     let begun = ["", "G", "GET /v1/status HTTP/1.1\r\n", "GET /v1/status HTTP/1.1\r\nhost: x\r\n"];
@@ -229,7 +230,7 @@ fn who_loads_at_a_good_rate_makes_no_room() {
     let site = Site::new();
     site.import("conferences.jsonl", large_conferences());
     let key = site.open_key();
-    let server = site.serve_with("--max-connections-per-address 2");
+    let server = serve(&site, "per-address=2", "");
     let request = server.client(&key).request("/v1/exports/conferences");
     let began = Barrier::new(3);
     let tried = AtomicBool::new(false);
@@ -280,7 +281,8 @@ fn who_takes_an_answer_too_slowly_is_given_up() {
     let some: String = large_conferences().lines().take(50).map(|line| format!("{line}\n")).collect();
     site.import("conferences.jsonl", some);
     let key = site.open_key();
-    let (server, mut admin) = serve_watched(&site, &["--write-timeout", "1s", "--min-send-rate", "200000"]);
+    let (server, mut admin) =
+        start_watched(&site, command(&site, "write=1s rate=200000", "--admin-listen 127.0.0.1:0 --log info"));
     let client = server.client(&key);
     let export = client.request("/v1/exports/conferences");
     let documents = client.request("/openapi.json").repeat(200);
@@ -322,7 +324,8 @@ fn who_takes_an_answer_too_slowly_is_given_up() {
 fn slow_readers_shut_nobody_out() {
     let site = small_site();
     let key = site.open_key();
-    let (server, mut admin) = serve_watched(&site, &["--max-connections", "8", "--log", "warn,medfeed=info"]);
+    let (server, mut admin) =
+        start_watched(&site, command(&site, "connections=8", "--admin-listen 127.0.0.1:0 --log warn,medfeed=info"));
     let requests = "GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n".repeat(350);
     let (done, begun) = (AtomicBool::new(false), Instant::now());
     // The attack ends when the test fails, too.
@@ -365,7 +368,7 @@ fn slow_readers_shut_nobody_out() {
 #[test]
 fn who_idles_longest_makes_room() {
     let site = small_site();
-    let server = site.serve_with("--max-connections 3");
+    let server = serve(&site, "connections=3", "");
     let mut held = Vec::new();
     for number in 0..3 {
         held.push(served_from(&server, [127, 0, 0, 1 + number]).unwrap());
@@ -388,7 +391,7 @@ fn held_slots_shut_nobody_out() {
     let site = small_site();
     let key = site.open_key();
     // No time limit of a connection is over before the test is.
-    let server = site.serve_with("--max-connections 4 --header-timeout 300s --idle-timeout 300s");
+    let server = serve(&site, "connections=4 header=300s idle=300s", "");
     let begun = ["", "G", "GET /v1/status HTTP/1.1\r\n", "GET /v1/status HTTP/1.1\r\nhost: x\r\n"];
     for round in 0..3 {
         let crowd: Vec<_> = (0_u8..12)
@@ -411,7 +414,7 @@ fn who_is_served_keeps_its_slot() {
     let site = Site::new();
     site.import("conferences.jsonl", large_conferences());
     let key = site.open_key();
-    let server = site.serve_with("--max-connections 2");
+    let server = serve(&site, "connections=2", "");
     let request = server.client(&key).request("/v1/exports/conferences");
     let mut taking: Vec<_> = (0..2)
         .map(|_| {
@@ -442,21 +445,21 @@ fn who_is_served_keeps_its_slot() {
 #[test]
 fn heads_have_sizes() {
     let site = small_site();
-    let server = site.serve_with("--max-header-bytes 8192 --max-headers 5 --max-uri-bytes 100");
+    let server = site.serve();
     let headers = |count: usize| (1..count).map(|number| format!("x-{number}: 1\r\n")).collect::<String>();
     let long = |bytes: usize| format!("x-long: {}\r\n", "x".repeat(bytes));
     let target = |bytes: usize| format!("/v1/status?{}", "x".repeat(bytes - "/v1/status?".len()));
     let status = "/v1/status".to_owned();
     let cases = [
-        ("5 headers", status.clone(), headers(5), 200),
-        ("6 headers", status.clone(), headers(6), 431),
-        ("50 headers", status.clone(), headers(50), 431),
-        ("7,000 bytes", status.clone(), long(7000), 200),
-        ("9,000 bytes", status.clone(), long(9000), 431),
+        ("64 headers", status.clone(), headers(64), 200),
+        ("65 headers", status.clone(), headers(65), 431),
+        ("500 headers", status.clone(), headers(500), 431),
+        ("15,000 bytes", status.clone(), long(15_000), 200),
+        ("17,000 bytes", status.clone(), long(17_000), 431),
         ("100,000 bytes", status, long(100_000), 431),
-        ("a target of 100 bytes", target(100), String::new(), 400),
-        ("a target of 101 bytes", target(101), String::new(), 414),
-        ("a target of 5,000 bytes", target(5000), String::new(), 414),
+        ("a target of 4,096 bytes", target(4096), String::new(), 400),
+        ("a target of 4,097 bytes", target(4097), String::new(), 414),
+        ("a target of 9,000 bytes", target(9000), String::new(), 414),
     ];
     for (case, target, headers, expected) in cases {
         let mut stream = BufReader::new(connect(server.address).unwrap());
@@ -472,33 +475,14 @@ fn heads_have_sizes() {
     let mut after = BufReader::new(connect(server.address).unwrap());
     assert_eq!(ask(&mut after, STATUS).unwrap().status, 200);
     server.stop();
-    let done = site.ends(["serve", "--listen", "127.0.0.1:0", "--max-header-bytes", "8191"]);
-    assert_eq!(done.code, Some(2), "{done:?}");
-}
-
-#[test]
-fn the_largest_limits_are_served() {
-    let site = small_site();
-    let key = site.open_key();
-    let largest = usize::MAX.to_string();
-    let options = format!(
-        "--max-headers 10000 --max-exports 65536 --max-exports-per-key 65536 --max-uri-bytes {largest} \
-         --max-connections {largest} --max-connections-per-address {largest} --max-waiting {largest}"
-    );
-    let server = site.serve_with(&options);
-    let mut client = server.client(&key);
-    for target in ["/v1/conferences/1", "/v1/exports/conferences", "/v1/conferences/changes"] {
-        assert_eq!(client.get(target).status, 200, "{target}");
-    }
-    server.stop();
 }
 
 #[test]
 fn connections_take_no_file_that_the_database_needs() {
     let site = small_site();
     let key = site.open_key();
-    let start = |options| site.start(site.in_shell("ulimit -n 80; exec \"$@\"", &site.serve_command(options)));
-    let server = start("");
+    let start = |command| site.start(site.in_shell("ulimit -n 80; exec \"$@\"", &command));
+    let server = start(site.serve_command(""));
     let crowd: Vec<_> = (0..120)
         .map(|number| connect_from(IpAddr::from([127, 0, 1, 1 + number % 4]), server.address, None).unwrap())
         .collect();
@@ -519,10 +503,10 @@ fn connections_take_no_file_that_the_database_needs() {
     assert!(since.elapsed() < Duration::from_secs(2), "a new caller waited {:?}", since.elapsed());
     let log = server.stop_and_read();
     assert!(!log.contains("could not be accepted"), "{log}");
-    // The limit is lower than the option, and the log says so.
-    let warning = "the limit of open files allows 40 connections, fewer than --max-connections 1024; raise LimitNOFILE";
+    // The log says that fewer are possible than usual.
+    let warning = "the limit of open files allows 40 connections, fewer than 1024; raise LimitNOFILE";
     assert!(log.contains(warning), "{log}");
-    let log = start("--max-connections 40").stop_and_read();
+    let log = start(command(&site, "connections=40", "")).stop_and_read();
     assert!(!log.contains("open files"), "{log}");
 }
 

@@ -40,6 +40,7 @@ mod https;
 mod import_lock;
 mod kill_steps;
 mod killed;
+pub mod limited;
 mod limits;
 mod links;
 mod logs;

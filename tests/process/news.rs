@@ -2,14 +2,14 @@
 
 use std::io::{BufReader, ErrorKind, Write};
 use std::net::TcpStream;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use medfeed::model::time::now;
 use serde_json::json;
 
 use super::client::{Answer, Client, ask, connect, is_closed, read_answer};
-use super::monitoring::{scrape, serve_watched};
+use super::limited::command;
+use super::monitoring::{scrape, serve_watched, start_watched};
 use super::site::{SOON, Server, Site, conferences_of_version, version_of, wait_until};
 
 const FEED: &str = "/v1/conferences/changes";
@@ -262,7 +262,8 @@ fn beyond_the_bound_nobody_waits() {
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     site.license("all", "--dataset conferences");
     let keys: Vec<String> = (0..5).map(|_| site.key("all", &[]).1).collect();
-    let (server, mut admin) = serve_watched(&site, &["--max-waiting", "4"]);
+    let (server, mut admin) =
+        start_watched(&site, command(&site, "long-polls=4", "--admin-listen 127.0.0.1:0 --log info"));
     // A quarter of them for one key.
     let mut waiters = vec![wait(&server, &keys[0], "")];
     until_waiting(&mut admin, 1);
@@ -303,8 +304,8 @@ fn who_waits_longest_is_answered_when_its_connection_is_needed() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     let key = site.open_key();
-    let more = ["--max-connections-per-address", "2", "--idle-timeout", "300ms", "--header-timeout", "300ms"];
-    let (server, mut admin) = serve_watched(&site, &more);
+    let limited = command(&site, "per-address=2 idle=300ms header=300ms", "--admin-listen 127.0.0.1:0 --log info");
+    let (server, mut admin) = start_watched(&site, limited);
     let target = waiting_target(&server, &key, "");
     let mut first = send(&server, &key, &target);
     until_waiting(&mut admin, 1);
@@ -320,19 +321,5 @@ fn who_waits_longest_is_answered_when_its_connection_is_needed() {
     assert!(is_closed(&mut first, SOON) && is_silent(&second));
     assert_eq!(scrape(&mut admin)["medfeed_connections_given_up_total{reason=\"waiting\",cause=\"capacity\"}"], 1.0);
     assert_eq!((ended(&mut admin, "capacity"), ended(&mut admin, "change")), (1.0, 0.0));
-    server.stop();
-}
-
-#[test]
-fn a_wait_may_be_switched_off() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
-    let key = site.open_key();
-    let mut command = site.serve_command("");
-    let server = site.start({
-        command.env("MEDFEED_MAX_WAITING", "0").stdin(Stdio::null());
-        command
-    });
-    assert!(is_empty_page(&answer(&mut wait(&server, &key, ""))));
     server.stop();
 }

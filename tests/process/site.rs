@@ -328,8 +328,10 @@ impl Site {
         let mut process = Process::spawn(command.stdout(Stdio::piped()).stderr(stderr));
         let mut stdout = BufReader::new(process.child().stdout.take().expect("a pipe"));
         let mut first = String::new();
-        stdout.read_line(&mut first).expect("UTF-8");
-        let told = first.trim_end().strip_prefix("listening on ").and_then(|url| url.split_once("://"));
+        // The binary of the tests prints lines of its own first.
+        while !first.contains("listening on ") && stdout.read_line(&mut first).expect("UTF-8") > 0 {}
+        let url = first.trim_end().split_once("listening on ").map(|(_, url)| url);
+        let told = url.and_then(|url| url.split_once("://"));
         let Some((scheme, Ok(address))) = told.map(|(scheme, address)| (scheme.to_owned(), address.parse())) else {
             let status = process.ended_within(SOON).expect("what does not serve ends");
             return Err(Done { code: status.code(), stdout: first, stderr: fs::read_to_string(&log).expect("UTF-8") });

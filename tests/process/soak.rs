@@ -54,8 +54,7 @@ const BACKUP_EVERY: Duration = Duration::from_secs(30);
 const PARTS: u32 = 8;
 
 /// Options of a server with monitoring whose log leaves out the answers. Its caches are full after the warm-up.
-const MONITORED: &str = "--admin-listen 127.0.0.1:0 --log info,medfeed::api::observe=warn --record-cache-bytes 1000000 \
-     --feed-cache-bytes 100000 --answer-cache-bytes 1000000";
+const MONITORED: &str = "--admin-listen 127.0.0.1:0 --log info,medfeed::api::observe=warn --cache-bytes 4000000";
 
 const DESCRIPTORS_PER_HOUR: f64 = 2.0;
 

@@ -1,5 +1,6 @@
 //! Workbooks as curators have them, and as export and template write them.
 
+use medfeed::import::{Bounds, ReadOptions, Source, SourceOptions, read_sources};
 use rust_xlsxwriter::{ExcelDateTime, Format, Formula, Workbook, Worksheet};
 
 use super::site::Site;
@@ -268,24 +269,24 @@ fn bounds_hold_for_workbooks() {
     };
     let wide = one("organizations", &[&["id", "name", "abbv"], &["1", "A", "B"]]);
     let long = one("organizations", &[&["id", "name"], &["1", &"x".repeat(30_000)]]);
-    let cases: [(Vec<u8>, &str, &str); 4] = [
-        (book(many), "--max-rows 3000", "has more than 3000 rows; split it, or raise --max-rows"),
-        (wide, "--max-columns 2", "has more than 2 columns"),
-        (long, "--max-line-bytes 20000", "is longer than 20000 bytes"),
-        (book(many), "--max-file-bytes 100000", "raise --max-file-bytes"),
+    let usual = Bounds::default();
+    let cases: [(Vec<u8>, Bounds, &str); 5] = [
+        (book(many), Bounds { rows: 3000, ..usual }, "has more than 3000 rows; split it"),
+        (wide.clone(), Bounds { columns: 2, ..usual }, "has more than 2 columns"),
+        (long, Bounds { line_bytes: 20_000, ..usual }, "is longer than 20000 bytes"),
+        (book(many), Bounds { file_bytes: 100_000, ..usual }, "has more than 100000 bytes"),
+        (wide, Bounds { columns: 3, rows: 1, ..usual }, ""),
     ];
-    for (content, options, expected) in cases {
+    for (content, bounds, expected) in cases {
         let site = Site::new();
-        site.write("book.xlsx", content);
-        let mut args = vec!["import", "book.xlsx", "--create"];
-        args.extend(options.split(' '));
-        let done = site.run(&args);
-        assert!(done.code == Some(1) && done.stderr.contains(expected), "{options}: {done:?}");
+        let sources = Source::find(&[site.write("book.xlsx", content)], SourceOptions::default()).unwrap();
+        let options = ReadOptions { bounds, ..ReadOptions::default() };
+        let told: String = match read_sources(&sources, &options, &mut |_| {}) {
+            Ok(rows) => rows.bad().kept().iter().map(|fault| fault.message.as_str()).collect(),
+            Err(error) => error.to_string(),
+        };
+        assert!(told.contains(expected) && told.is_empty() == expected.is_empty(), "{bounds:?}: {told}");
     }
-    let site = Site::new();
-    site.write("book.xlsx", one("organizations", &[&["id", "name", "abbv"], &["1", "A", "B"]]));
-    let done = site.run(["import", "book.xlsx", "--create", "--max-columns", "3", "--max-rows", "1"]);
-    assert_eq!(done.code, Some(0), "as large as the bounds: {done:?}");
 }
 
 /// Texts that a spreadsheet may take for something else, or cannot hold as they are.

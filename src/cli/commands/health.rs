@@ -9,9 +9,12 @@ use anyhow::bail;
 use clap::Args;
 
 use crate::cli::commands::serve::DEFAULT_LISTEN;
-use crate::cli::shared::arguments::{parse_duration, parse_listen};
+use crate::cli::shared::arguments::parse_listen;
 use crate::cli::shared::common::Common;
 use crate::serve::operators::health::Probe;
+
+/// How long to wait for the answer: less than the health checks of containers and units allow.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Arguments of `medfeed health`. They are named as those of `serve`.
 #[derive(Debug, Args)]
@@ -26,15 +29,12 @@ pub(in crate::cli) struct HealthArgs {
     /// The server's certificate, in PEM; no other one is accepted
     #[arg(long, env = "MEDFEED_TLS_CERT", value_name = "FILE")]
     tls_cert: Option<PathBuf>,
-    /// How long to wait for the answer
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
-    timeout: Duration,
 }
 
 pub(in crate::cli) fn run(common: &Common, args: HealthArgs) -> anyhow::Result<ExitCode> {
     let probe = match args.admin_listen {
-        Some(address) => Probe { address, path: "/readyz", certificate: None, timeout: args.timeout },
-        None => Probe { address: args.listen, path: "/v1/status", certificate: args.tls_cert, timeout: args.timeout },
+        Some(address) => Probe { address, path: "/readyz", certificate: None, timeout: TIMEOUT },
+        None => Probe { address: args.listen, path: "/v1/status", certificate: args.tls_cert, timeout: TIMEOUT },
     };
     if probe.address.port() == 0 {
         bail!("with port 0 the server picks a port itself; name the port that it listens on");

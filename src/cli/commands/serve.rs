@@ -2,14 +2,13 @@
 
 use std::io::{ErrorKind, IsTerminal, stderr};
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use clap::builder::{FalseyValueParser, RangedU64ValueParser};
+use clap::builder::FalseyValueParser;
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
 use tokio::net::TcpListener;
@@ -27,10 +26,7 @@ use crate::model::network::parse_network;
 use crate::model::printable::Printable;
 use crate::model::shell::ShellWord;
 use crate::serve::connection::address::{ForwardedHeader, TrustedProxies};
-use crate::serve::connection::exchange::ConnectionLimits;
-use crate::serve::connection::guard::Timeouts;
 use crate::serve::connection::listen;
-use crate::serve::connection::pace::Pace;
 use crate::serve::connection::tls::Tls;
 use crate::serve::operators::admin::AdminSetup;
 use crate::serve::operators::log::Log;
@@ -101,12 +97,17 @@ pub(in crate::cli) struct ServeArgs {
     /// Create an empty database if there is none, so that the server can start before the first import
     #[arg(long, env = "MEDFEED_CREATE", value_parser = FalseyValueParser::new())]
     create: bool,
-    #[command(flatten)]
-    follow: FollowArgs,
-    #[command(flatten)]
-    limits: LimitArgs,
+    /// How long open requests may take after SIGTERM or Ctrl-C
+    #[arg(long, env = "MEDFEED_DRAIN_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
+    drain_timeout: Duration,
+    /// The most memory for caches, in bytes: a sixteenth for finished answers, exports included, a quarter for the JSON
+    /// of records, the rest for feeds and what filters read. Anything beyond is read again on demand
+    #[arg(long, env = "MEDFEED_CACHE_BYTES", value_name = "N", default_value = "1073741824")]
+    cache_bytes: u64,
     #[command(flatten)]
     log: LogArgs,
+    #[command(flatten)]
+    follow: FollowArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -117,108 +118,21 @@ enum HeaderChoice {
     Forwarded,
 }
 
-/// Resource limits of a server.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Limits")]
-struct LimitArgs {
-    /// The most connections. To make room for a new one, the server closes one that is idle, unfinished or slow, or
-    /// answers a request that waits for changes. If there is none, the new connection waits. If the limit of open files
-    /// allows fewer, the log warns at the start
-    #[arg(long, env = "MEDFEED_MAX_CONNECTIONS", value_name = "N", default_value = "1024")]
-    max_connections: NonZeroUsize,
-    /// The most connections from one address (IPv6: one /64). The server makes room among them in the same way, or
-    /// closes the new one. Trusted proxies have no such limit
-    #[arg(long, env = "MEDFEED_MAX_CONNECTIONS_PER_ADDRESS", value_name = "N", default_value = "64")]
-    max_connections_per_address: NonZeroUsize,
-    /// How long the head of a request may take to arrive
-    #[arg(long, env = "MEDFEED_HEADER_TIMEOUT", value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
-    header_timeout: Duration,
-    /// How long a connection may wait for its next request
-    #[arg(long, env = "MEDFEED_IDLE_TIMEOUT", value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
-    idle_timeout: Duration,
-    /// How long a caller may receive nothing of an answer. Received bytes extend this time at the minimum rate, up to
-    /// four times this
-    #[arg(long, env = "MEDFEED_WRITE_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
-    write_timeout: Duration,
-    /// The minimum rate at which a caller must receive answers, in bytes per second; with 0, any byte is enough
-    #[arg(long, env = "MEDFEED_MIN_SEND_RATE", value_name = "N", default_value = "1024")]
-    min_send_rate: u32,
-    /// How long a TLS handshake may take
-    #[arg(long, env = "MEDFEED_HANDSHAKE_TIMEOUT", value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
-    handshake_timeout: Duration,
-    /// How long open requests may take after SIGTERM or Ctrl-C
-    #[arg(long, env = "MEDFEED_DRAIN_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
-    drain_timeout: Duration,
-    /// The largest head of a request, in bytes
-    #[arg(long, env = "MEDFEED_MAX_HEADER_BYTES", value_name = "N", default_value = "16384",
-          value_parser = clap::value_parser!(u32).range(8192..=1_048_576))]
-    max_header_bytes: u32,
-    /// The most headers of a request
-    #[arg(long, env = "MEDFEED_MAX_HEADERS", value_name = "N", default_value = "64",
-          value_parser = RangedU64ValueParser::<usize>::new().range(1..=10_000))]
-    max_headers: usize,
-    /// The longest path and query, in bytes
-    #[arg(long, env = "MEDFEED_MAX_URI_BYTES", value_name = "N", default_value = "4096")]
-    max_uri_bytes: NonZeroUsize,
-    /// The most exports built at the same time
-    #[arg(long, env = "MEDFEED_MAX_EXPORTS", value_name = "N", default_value = "8",
-          value_parser = RangedU64ValueParser::<usize>::new().range(1..=65_536))]
-    max_exports: usize,
-    /// The most exports built at the same time for one key
-    #[arg(long, env = "MEDFEED_MAX_EXPORTS_PER_KEY", value_name = "N", default_value = "2",
-          value_parser = RangedU64ValueParser::<usize>::new().range(1..=65_536))]
-    max_exports_per_key: usize,
-    /// The most requests that wait for changes of a feed (`wait`), a quarter of them for one key. Further ones are
-    /// answered at once. Each waiting request holds a connection
-    #[arg(long, env = "MEDFEED_MAX_WAITING", value_name = "N", default_value = "4096")]
-    max_waiting: usize,
-    /// The cache for the JSON of records, in bytes; other records are read from the file
-    #[arg(long, env = "MEDFEED_RECORD_CACHE_BYTES", value_name = "N", default_value = "268435456")]
-    record_cache_bytes: u64,
-    /// The cache for feeds and the columns that filters read, in bytes; others are read on demand
-    #[arg(long, env = "MEDFEED_FEED_CACHE_BYTES", value_name = "N", default_value = "536870912")]
-    feed_cache_bytes: u64,
-    /// The cache for finished answers, exports included, in bytes; one answer takes at most three eighths of it
-    #[arg(long, env = "MEDFEED_ANSWER_CACHE_BYTES", value_name = "N", default_value = "67108864")]
-    answer_cache_bytes: u64,
-}
-
 /// How long a server with `--after-publish` waits at its start for the publisher, before it answers 503.
 const PUBLISH_WAIT_AT_START: Duration = Duration::from_secs(3);
 
-/// The most connections that wait for room, if the limit of open files allows it.
-const MAX_QUEUED: usize = 1024;
-
-impl LimitArgs {
-    fn limits(&self) -> Limits {
-        let max_connections = self.max_connections.get();
-        let max_files = listen::raise_file_limit(max_connections.saturating_add(MAX_QUEUED));
-        if max_files < max_connections {
-            tracing::warn!(
-                "the limit of open files allows {max_files} connections, fewer than --max-connections {max_connections}; \
-                 raise LimitNOFILE of the systemd unit (elsewhere `ulimit -n`)"
-            );
-        }
-        let held = self.max_waiting.min(max_connections);
-        Limits {
-            connections: max_files.min(max_connections),
-            waiting: max_files.saturating_sub(max_connections),
-            connections_per_address: self.max_connections_per_address.get(),
-            connection: ConnectionLimits {
-                timeouts: Timeouts { header: self.header_timeout, idle: self.idle_timeout },
-                pace: Pace { write_timeout: self.write_timeout, least_rate: self.min_send_rate },
-                // A size has at least 32 bits on all supported machines.
-                header_bytes: usize::try_from(self.max_header_bytes).unwrap_or(usize::MAX),
-                headers: self.max_headers,
-            },
-            handshake: self.handshake_timeout,
-            drain: self.drain_timeout,
-            exports: self.max_exports,
-            exports_per_key: self.max_exports_per_key,
-            long_polls: held,
-            long_polls_per_key: held.div_ceil(4),
-        }
+/// Lowers the limits of connections to what the limit of open files allows.
+fn within_open_files(limits: Limits) -> Limits {
+    let max_files = listen::raise_file_limit(limits.connections.saturating_add(limits.waiting));
+    if max_files < limits.connections {
+        tracing::warn!(
+            "the limit of open files allows {max_files} connections, fewer than {}; raise LimitNOFILE of the systemd unit \
+             (elsewhere `ulimit -n`)",
+            limits.connections
+        );
     }
+    let waiting = max_files.saturating_sub(limits.connections);
+    Limits { connections: max_files.min(limits.connections), waiting, ..limits }
 }
 
 /// Options of the log.
@@ -259,9 +173,10 @@ impl LogArgs {
     }
 }
 
-pub(in crate::cli) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<ExitCode> {
+pub(in crate::cli) fn run(common: &Common, args: ServeArgs, limits: Limits) -> anyhow::Result<ExitCode> {
     let log = args.log.start("info")?;
-    let limits = args.limits.limits();
+    let limits = Limits { drain: args.drain_timeout, ..within_open_files(limits) };
+    let (answer_bytes, record_bytes) = (args.cache_bytes / 16, args.cache_bytes / 4);
     let tls = match (args.tls_cert, args.tls_key) {
         (Some(certificate), Some(key)) => Some(Arc::new(Tls::load(certificate, key)?)),
         _ => None,
@@ -305,8 +220,8 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<Ex
         false => watcher.with_fence(common.db.clone(), args.max_staleness),
     };
     let watcher = Arc::new(watcher);
-    watcher.newest().record_cache().set_capacity(args.limits.record_cache_bytes);
-    watcher.newest().feed_cache().set_capacity(args.limits.feed_cache_bytes);
+    watcher.newest().record_cache().set_capacity(record_bytes);
+    watcher.newest().feed_cache().set_capacity(args.cache_bytes - answer_bytes - record_bytes);
     let usage = Arc::new(Usage::open(&common.db));
     run_to_end(async {
         // A socket passed by systemd stays open for the next server.
@@ -318,8 +233,7 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs) -> anyhow::Result<Ex
         let scheme = if tls.is_some() { "https" } else { "http" };
         let url = format!("{scheme}://{}", listener.local_addr()?);
         let mut settings = Settings::of(args.public_url.as_deref().unwrap_or(&url));
-        settings.max_uri_bytes = args.limits.max_uri_bytes.get();
-        settings.answer_cache_bytes = args.limits.answer_cache_bytes;
+        settings.answer_cache_bytes = answer_bytes;
         settings.cors = Cors::new(args.cors_origin);
         if let Some(docs_url) = args.docs_url {
             settings.docs_url = docs_url;

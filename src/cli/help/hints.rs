@@ -60,13 +60,15 @@ pub(in crate::cli) fn add(mut error: clap::Error, program: &Command, arguments: 
     };
     let Some(ContextValue::String(given)) = error.get(kind) else { return error };
     let given = given.split('=').next().unwrap_or_default();
-    let path = path_of(program, arguments);
+    let (path, mut command) = command_of(program, arguments);
     let is_of = |row: &&str| *row == path || *row == "*";
     if let Some((.., hint)) = HINTS.iter().find(|(row, names, _)| is_of(row) && names.contains(&given)) {
         // clap's own suggestions are similar in their letters only.
         for kind in [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand] {
             error.remove(kind);
         }
+        // clap's usage may contain an option that it guessed.
+        error.insert(ContextKind::Usage, ContextValue::StyledStr(command.render_usage()));
         suggest(&mut error, hint);
     }
     error
@@ -88,14 +90,16 @@ fn suggest(error: &mut clap::Error, hint: &str) {
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(hint.to_owned())]));
 }
 
-/// The full name of the command that the arguments name, such as `license set`.
-fn path_of(program: &Command, arguments: &[OsString]) -> String {
-    let (mut path, mut command) = (Vec::new(), program);
+/// The command that the arguments name, with its full name, such as `license set`.
+fn command_of(program: &Command, arguments: &[OsString]) -> (String, Command) {
+    let mut program = program.clone();
+    program.build();
+    let (mut path, mut command) = (Vec::new(), &program);
     for argument in arguments.iter().skip(1) {
         if let Some(below) = command.find_subcommand(argument) {
             path.push(below.get_name());
             command = below;
         }
     }
-    path.join(" ")
+    (path.join(" "), command.clone())
 }

@@ -1,12 +1,11 @@
-//! Options of the commands that read curated files: the files, how to read them, and bounds.
+//! Options of the commands that read curated files: the files, and how to read them.
 
 use std::path::PathBuf;
 
 use clap::Args;
-use clap::builder::RangedU64ValueParser;
 
 use crate::import::{
-    self, Bounds, DateOrder, DecimalSign, FileFormat, ImportRows, ReadOptions, Rename, RowKind, Source, SourceOptions,
+    self, DateOrder, DecimalSign, FileFormat, ImportRows, ReadOptions, Rename, RowKind, Source, SourceOptions,
     read_renames,
 };
 
@@ -46,8 +45,6 @@ pub(in crate::cli) struct ReadArgs {
     /// List every fault and warning, instead of one line for each kind
     #[arg(long)]
     pub all_faults: bool,
-    #[command(flatten)]
-    bounds: BoundsArgs,
 }
 
 impl ReadArgs {
@@ -71,7 +68,6 @@ impl ReadArgs {
             matching: self.matching.iter().map(|name| name.trim().to_owned()).collect(),
             dates: self.dates,
             decimal: self.decimal,
-            bounds: self.bounds.bounds(),
             ignore_unknown: self.ignore_unknown,
             renames,
             all_faults: self.all_faults,
@@ -91,44 +87,4 @@ pub(in crate::cli) fn read_rows(
     let rows = import::read_sources(sources, options, progress)?;
     options.check_renames_used()?;
     Ok(rows)
-}
-
-/// The heading of bounds in the help.
-const BOUNDS: &str = "Bounds, far above usual files";
-
-/// Bounds; a file beyond them is refused.
-#[derive(Debug, Args)]
-struct BoundsArgs {
-    /// The longest line of JSON, or row of a table, in bytes
-    #[arg(long, help_heading = BOUNDS, env = "MEDFEED_MAX_LINE_BYTES", value_name = "N", default_value_t = Bounds::default().line_bytes,
-          value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
-    max_line_bytes: usize,
-    /// The longest name of a field or column, in bytes
-    #[arg(long, help_heading = BOUNDS, env = "MEDFEED_MAX_NAME_BYTES", value_name = "N", default_value_t = Bounds::default().name_bytes,
-          value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
-    max_name_bytes: usize,
-    /// The most columns of a table, or members of a JSON object
-    #[arg(long, help_heading = BOUNDS, env = "MEDFEED_MAX_COLUMNS", value_name = "N", default_value_t = Bounds::default().columns,
-          value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
-    max_columns: usize,
-    /// The most rows of a table, or lines of a JSON file
-    #[arg(long, help_heading = BOUNDS, env = "MEDFEED_MAX_ROWS", value_name = "N", default_value_t = Bounds::default().rows,
-          value_parser = RangedU64ValueParser::<usize>::new().range(1..))]
-    max_rows: usize,
-    /// The largest file, in bytes after decompression
-    #[arg(long, help_heading = BOUNDS, env = "MEDFEED_MAX_FILE_BYTES", value_name = "N", default_value_t = Bounds::default().file_bytes,
-          value_parser = RangedU64ValueParser::<u64>::new().range(1..))]
-    max_file_bytes: u64,
-}
-
-impl BoundsArgs {
-    fn bounds(&self) -> Bounds {
-        Bounds {
-            line_bytes: self.max_line_bytes,
-            name_bytes: self.max_name_bytes,
-            columns: self.max_columns,
-            rows: self.max_rows,
-            file_bytes: self.max_file_bytes,
-        }
-    }
 }

@@ -1,8 +1,9 @@
 //! Limits on the input of an import. They bound the memory and time that a broken or hostile file can cost.
+//! They are no options: files of the design size stay far below them.
 
 use std::io;
 
-/// The limits of an import. Real files stay far below the defaults.
+/// The limits of an import. All programs use the defaults; tests use smaller ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// The maximum size of a JSON line or a CSV row.
@@ -25,38 +26,32 @@ impl Default for Bounds {
 
 impl Bounds {
     pub(in crate::import) fn line_fault(&self) -> String {
-        format!("the line is longer than {} bytes; correct it, or raise --max-line-bytes", self.line_bytes)
+        format!("the line is longer than {} bytes; correct it", self.line_bytes)
     }
 
     /// The message for a CSV row that is too long. Reading stops at this row.
     pub(in crate::import) fn table_row_fault(&self, in_quotes: bool) -> String {
         let remedy = if in_quotes { "close the quote that it opens" } else { "correct it" };
-        format!(
-            "the row is longer than {} bytes, and the rest of the table is not read; {remedy}, or raise --max-line-bytes",
-            self.line_bytes
-        )
+        format!("the row is longer than {} bytes, and the rest of the table is not read; {remedy}", self.line_bytes)
     }
 
     pub(in crate::import) fn name_fault(&self, bytes: usize) -> String {
-        format!(
-            "the name is {bytes} bytes long, but the limit is {}; correct it, or raise --max-name-bytes",
-            self.name_bytes
-        )
+        format!("the name is {bytes} bytes long, but the limit is {}; correct it", self.name_bytes)
     }
 
     /// The message for too many CSV columns or JSON members.
     pub(in crate::import) fn columns_fault(&self, what: &str) -> String {
-        format!("has more than {} {what}; remove those that are not fields, or raise --max-columns", self.columns)
+        format!("has more than {} {what}; remove those that are not fields", self.columns)
     }
 
     pub(in crate::import) fn rows_fault(&self, what: &str) -> String {
-        format!("the file has more than {} {what}; split it, or raise --max-rows", self.rows)
+        format!("the file has more than {} {what}; split it", self.rows)
     }
 }
 
 /// The error of a file larger than [`Bounds::file_bytes`]. Readers return it inside an [`io::Error`].
 #[derive(Debug, thiserror::Error)]
-#[error("the file is too large: it has more than {max_bytes} bytes, decompressed; split it, or raise --max-file-bytes")]
+#[error("the file is too large: it has more than {max_bytes} bytes, decompressed; split it")]
 pub(in crate::import) struct TooLarge {
     pub max_bytes: u64,
 }

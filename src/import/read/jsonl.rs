@@ -10,7 +10,7 @@ use crate::import::read::options::ReadOptions;
 use crate::import::read::statement::{MAX_NAMES, Statement, StatementReader, ignore_name, read_id};
 use crate::import::read::tabular::{ignored_names_message, unknown_remedy};
 use crate::import::report::faults::{RowFaults, shortened};
-use crate::import::report::suggestions::did_you_mean;
+use crate::import::report::suggestions::Suggestion;
 use crate::import::rows::{FileRows, RowEdit};
 use crate::model::field::{FieldTable, JsonNode, NodeContent};
 use crate::model::value::Json;
@@ -263,7 +263,7 @@ fn unknown(table: &FieldTable, nodes: &[JsonNode], path: &str, key: &str, faults
     let remedy = match path {
         // `--map` applies to members at the top level only.
         "" => unknown_remedy(&shortened(key), &known, faults),
-        _ => did_you_mean(key, &known, faults),
+        _ => Suggestion::find(key, &known, faults).to_string(),
     };
     format!("unknown field `{}`; {remedy}", shortened(key))
 }
@@ -481,7 +481,7 @@ mod tests {
         let rows = Bounds { rows: 2, ..Bounds::default() };
         let names = Bounds { name_bytes: 4, ..Bounds::default() };
         let members = Bounds { columns: 2, ..Bounds::default() };
-        let too_long = "f:2: the line is longer than 10 bytes; correct it, or raise --max-line-bytes";
+        let too_long = "f:2: the line is longer than 10 bytes; correct it";
         let cases = [
             (lines, "{\"id\":123}\n\n{\"id\":124}", "123 \n124 \n".to_owned()),
             (lines, "{\"id\":123}\n{\"id\":1234}\n{\"id\":5}", format!("123 \n5 \n{too_long}")),
@@ -491,18 +491,17 @@ mod tests {
             (
                 rows,
                 "{\"id\":1}\n{\"id\":2}\n{\"id\":3}\n{\"id\":4}",
-                "1 \n2 \nf:3: the file has more than 2 lines; split it, or raise --max-rows".to_owned(),
+                "1 \n2 \nf:3: the file has more than 2 lines; split it".to_owned(),
             ),
             (
                 names,
                 "{\"id\":1,\"names\":5}",
-                "f:1: names: the name is 5 bytes long, but the limit is 4; correct it, or raise --max-name-bytes"
-                    .to_owned(),
+                "f:1: names: the name is 5 bytes long, but the limit is 4; correct it".to_owned(),
             ),
             (
                 members,
                 "{\"id\":1,\"name\":\"A\",\"abbv\":\"B\"}",
-                "f:1: has more than 2 members; remove those that are not fields, or raise --max-columns".to_owned(),
+                "f:1: has more than 2 members; remove those that are not fields".to_owned(),
             ),
         ];
         for (bounds, content, expected) in cases {

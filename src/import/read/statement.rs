@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use crate::import::read::cells::{Notation, is_text, normalize, normalize_word};
 use crate::import::report::faults::{RowFaults, shortened};
-use crate::import::report::suggestions::did_you_mean;
+use crate::import::report::suggestions::Suggestion;
 use crate::model::field::Field;
 use crate::model::id::NotAnId;
 use crate::model::reference::ReferenceFields;
@@ -207,7 +207,7 @@ fn read_object<F: ReferenceFields>(
             None => match ignored.as_deref_mut() {
                 Some(ignored) => ignore_name(ignored, path.to_string()),
                 None => {
-                    let remedy = did_you_mean(&key, &known, reader.faults);
+                    let remedy = Suggestion::find(&key, &known, reader.faults);
                     reader.faults.push(&path, format!("unknown member `{}`; {remedy}", shortened(&key)));
                 }
             },

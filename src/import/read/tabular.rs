@@ -10,7 +10,7 @@ use crate::import::read::cells::{
 use crate::import::read::options::ReadOptions;
 use crate::import::read::statement::Statement;
 use crate::import::report::faults::{RowFaults, shortened};
-use crate::import::report::suggestions::did_you_mean;
+use crate::import::report::suggestions::Suggestion;
 use crate::import::rows::{FileRows, RowEdit};
 use crate::model::fold::comparable;
 use crate::model::fold::is_blank;
@@ -383,11 +383,10 @@ impl HeaderReader<'_, '_, '_> {
 
 /// The remedy for an unknown column or field.
 pub(in crate::import) fn unknown_remedy(name: &str, known: &[&str], faults: &RowFaults<'_>) -> String {
-    let remedy = did_you_mean(name, known, faults);
-    match remedy.strip_prefix("did you mean `").and_then(|rest| rest.strip_suffix("`?")) {
-        Some(near) => format!("did you mean `{near}`? Then rename it, or add --map '{name}={near}'"),
-        None => format!(
-            "{remedy}; use --map 'NAME=FIELD' or --map-file if a field has another name, or --ignore-unknown to \
+    match Suggestion::find(name, known, faults) {
+        near @ Suggestion::Near(field) => format!("{near} Then rename it, or add --map '{name}={field}'"),
+        other => format!(
+            "{other}; use --map 'NAME=FIELD' or --map-file if a field has another name, or --ignore-unknown to \
              ignore the rest"
         ),
     }

@@ -1,19 +1,37 @@
 //! Suggestions for unknown names.
 
+use std::fmt;
+
 use crate::import::report::faults::RowFaults;
 use crate::model::nearest::nearest;
 
-/// Returns the remedy for an unknown name: the most similar known name, or else a list of all. If a search would be too
-/// slow, it names the page with the list.
-pub fn did_you_mean(unknown: &str, known: &[&str], faults: &RowFaults<'_>) -> String {
-    if !faults.may_search(known.len()) {
-        return "the page /docs of a server lists the known names".to_owned();
+/// The remedy for an unknown name.
+#[derive(Clone, Copy, Debug)]
+pub enum Suggestion<'a> {
+    /// The most similar known name.
+    Near(&'a str),
+    /// No known name is similar, so all are listed.
+    Known(&'a [&'a str]),
+    /// A search would be too slow.
+    Unsearched,
+}
+
+impl Suggestion<'_> {
+    /// Searches the known names for a similar one.
+    pub fn find<'a>(unknown: &str, known: &'a [&'a str], faults: &RowFaults<'_>) -> Suggestion<'a> {
+        if !faults.may_search(known.len()) {
+            return Suggestion::Unsearched;
+        }
+        nearest(unknown, known.iter().copied()).map_or(Suggestion::Known(known), Suggestion::Near)
     }
-    match nearest(unknown, known.iter().copied()) {
-        Some(name) => format!("did you mean `{name}`?"),
-        None => {
-            let quoted: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
-            format!("known names are {}", quoted.join(", "))
+}
+
+impl fmt::Display for Suggestion<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Suggestion::Near(name) => write!(f, "did you mean `{name}`?"),
+            Suggestion::Known(names) => write!(f, "known names are `{}`", names.join("`, `")),
+            Suggestion::Unsearched => f.write_str("the page /docs of a server lists the known names"),
         }
     }
 }
@@ -27,11 +45,12 @@ mod tests {
     fn unknown_names_get_a_remedy() {
         let (position, mut bad) = (FilePosition { file: "f".into(), line: 1 }, BadRows::default());
         let faults = RowFaults::new(&position, &mut bad);
-        assert_eq!(did_you_mean("xyzzy", &["id", "name"], &faults), "known names are `id`, `name`");
+        let suggested = |unknown: &str, known: &[&str]| Suggestion::find(unknown, known, &faults).to_string();
+        assert_eq!(suggested("xyzzy", &["id", "name"]), "known names are `id`, `name`");
         let most = vec!["name"; 100_000];
-        assert_eq!(did_you_mean("nam", &most, &faults), "did you mean `name`?");
+        assert_eq!(suggested("nam", &most), "did you mean `name`?");
         assert!(faults.may_search(100_000) && !faults.may_search(100_001));
         let many = vec!["name"; 200_000];
-        assert_eq!(did_you_mean("nam", &many, &faults), "the page /docs of a server lists the known names");
+        assert_eq!(suggested("nam", &many), "the page /docs of a server lists the known names");
     }
 }

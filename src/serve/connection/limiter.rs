@@ -233,8 +233,8 @@ impl ConnectionTable {
                 slots,
                 networks = self.networks.len(),
                 "all connection slots are taken: idle, unfinished and slow connections are closed for new ones; if the \
-                 callers are legitimate, raise --max-connections, or the limit of open files if the log warned of it at \
-                 the start"
+                 callers are legitimate, serve behind a proxy, or raise the limit of open files if the log warned of it \
+                 at the start"
             );
         }
     }
@@ -245,7 +245,7 @@ impl ConnectionTable {
                 address = network.map(tracing::field::display),
                 connections,
                 "an address has reached its connection limit: its idle, unfinished and slow connections are closed for \
-                 its new ones; if its callers are legitimate, raise --max-connections-per-address"
+                 its new ones; if it is a proxy, name it with --trusted-proxy"
             );
         }
     }

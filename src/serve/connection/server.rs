@@ -29,7 +29,7 @@ use crate::serve::connection::state::ConnectionState;
 use crate::serve::connection::tls::{self, Tls};
 use crate::serve::connection::workers::Workers;
 
-/// The limits of a server.
+/// The limits of a server. All programs use the defaults, which suit the design size; tests use smaller ones.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct Limits {

@@ -4,7 +4,7 @@ mod edits;
 mod sample;
 
 use std::net::SocketAddr;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::api::Settings;
 use crate::cli::commands::serve::{LogArgs, NO_RUNTIME, cannot_listen};
 use crate::cli::shared::arguments::parse_listen;
 use crate::cli::shared::common::Common;
-use crate::cli::shared::output::{note, print_line};
+use crate::cli::shared::output::print_line;
 use crate::explorer::Demo;
 use crate::model::shell::ShellWord;
 use crate::serve::connection::address::TrustedProxies;
@@ -30,9 +30,6 @@ pub(in crate::cli) struct DemoArgs {
     /// The address to listen on [default: 127.0.0.1:8080, or a free port if that one is in use]
     #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
     listen: Option<SocketAddr>,
-    /// Open the explorer in a browser
-    #[arg(long)]
-    open: bool,
     /// Do not edit the data. Without this, a simulated curator edits a record every few seconds
     #[arg(long)]
     quiet_data: bool,
@@ -82,9 +79,6 @@ pub(in crate::cli) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<Exi
         serve(setup, move || {
             print_line(&format!("listening on {url}"));
             print_line(&introduce(&url, &commands, &sample, !args.quiet_data));
-            if args.open {
-                open_browser(&url);
-            }
         })
         .await?;
         Ok(ExitCode::SUCCESS)
@@ -98,16 +92,6 @@ fn url_of(address: SocketAddr) -> String {
         format!("http://localhost:{}", address.port())
     } else {
         format!("http://{address}")
-    }
-}
-
-/// Opens a page in the desktop's browser, without waiting for it.
-fn open_browser(url: &str) {
-    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let mut command = Command::new(program);
-    command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    if let Err(error) = command.spawn() {
-        note(&format!("warning: cannot run `{program}` ({error}); open {url} in a browser yourself"));
     }
 }
 

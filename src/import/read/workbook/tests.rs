@@ -237,7 +237,7 @@ fn the_length_of_a_row_is_bounded_and_not_that_of_all_rows() {
     assert_eq!(
         shown,
         "2:2 name=\"1234567\"\n4:4 name=\"1234567\"\n5:5 name=\"123\"\n\
-         f:3: the line is longer than 8 bytes; correct it, or raise --max-line-bytes"
+         f:3: the line is longer than 8 bytes; correct it"
     );
 }
 

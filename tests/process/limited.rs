@@ -1,0 +1,70 @@
+//! A server with smaller limits than the program's constants: the same code in a process of its own, started from the binary of
+//! the tests.
+
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use medfeed::serve::Limits;
+
+use super::site::{Server, Site};
+
+/// The variables with the limits and the arguments of such a server.
+const LIMITS: &str = "LIMITED_SERVER";
+const ARGUMENTS: &str = "LIMITED_SERVER_ARGUMENTS";
+/// Between arguments.
+const SEPARATOR: char = '\u{1f}';
+
+/// Limits such as `connections=8 header=300ms`, the others as the program has them.
+fn limits_of(text: &str) -> Limits {
+    let mut limits = Limits::default();
+    for (name, value) in text.split_whitespace().map(|limit| limit.split_once('=').expect("NAME=VALUE")) {
+        let number = || value.parse::<usize>().expect("a number");
+        let time = || humantime::parse_duration(value).expect("a time");
+        match name {
+            "connections" => limits.connections = number(),
+            "per-address" => limits.connections_per_address = number(),
+            "long-polls" => (limits.long_polls, limits.long_polls_per_key) = (number(), number().div_ceil(4)),
+            "header" => limits.connection.timeouts.header = time(),
+            "idle" => limits.connection.timeouts.idle = time(),
+            "write" => limits.connection.pace.write_timeout = time(),
+            "rate" => limits.connection.pace.least_rate = value.parse().expect("a number"),
+            "handshake" => limits.handshake = time(),
+            _ => panic!("no limit is named {name}"),
+        }
+    }
+    limits
+}
+
+/// The command that serves the database on a free port with these limits and further options, separated by blanks.
+pub fn command(site: &Site, limits: &str, options: &str) -> Command {
+    limits_of(limits);
+    let serve = site.serve_command(options);
+    let arguments: Vec<_> = serve.get_args().map(|argument| argument.to_str().expect("UTF-8")).collect();
+    let program = std::env::current_exe().expect("the path of this program");
+    let mut command = site.command_of(program.to_str().expect("UTF-8"));
+    command.args(["process::limited::serves", "--exact", "--ignored", "--nocapture", "--test-threads=2"]);
+    command.env(LIMITS, limits).env(ARGUMENTS, arguments.join(&SEPARATOR.to_string()));
+    command
+}
+
+/// Serves the database with these limits and further options, separated by blanks.
+pub fn serve(site: &Site, limits: &str, options: &str) -> Server {
+    site.start(command(site, limits, options))
+}
+
+#[test]
+#[ignore = "the server of other tests, not a test"]
+fn serves() -> ExitCode {
+    let (Ok(limits), Ok(arguments)) = (std::env::var(LIMITS), std::env::var(ARGUMENTS)) else {
+        return ExitCode::SUCCESS;
+    };
+    let arguments = std::iter::once("medfeed").chain(arguments.split(SEPARATOR)).map(Into::into).collect();
+    medfeed::cli::run(arguments, limits_of(&limits))
+}
+
+#[test]
+fn limits_are_those_of_the_program_but_for_the_named() {
+    let limits = limits_of("connections=3 idle=300ms");
+    assert_eq!((limits.connections, limits.connection.timeouts.idle), (3, Duration::from_millis(300)));
+    assert_eq!(limits.connections_per_address, Limits::default().connections_per_address);
+}
