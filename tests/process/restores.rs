@@ -560,7 +560,7 @@ fn a_file_of_equal_numbers_is_another_state() {
         let mut cached = server.client(&key).with_header("if-none-match", &etag);
         let answer = cached.get("/v1/conferences");
         assert_eq!((answer.status, version_of(&answer.items())), (200, 2), "{how}");
-        assert_eq!(client.get("/v1/conferences/1").json()["venue"], "version 2", "{how}");
+        assert_eq!(client.get("/v1/conferences/1").json()["data"]["venue"], "version 2", "{how}");
         assert_eq!(client.get(&since(&old)).problem(), "resync_required", "{how}");
         server.stop();
         site.check();
