@@ -106,7 +106,7 @@ test('cells of the lists', () => {
 	assert.equal(words(name(record)), 'A 2027 added');
 	assert.equal(words(name({...record, id: 6, abbv: 'AB', therapy_areas: ['X', 'Y']})), 'A AB 2027 X, Y');
 	const journal = {publisher: 'P', publishing: {access: 'open', apc_usd: 0}, impact_factor: 1.5, timelines: {online_submit_to_accept: {min_weeks: 1, max_weeks: 2}}};
-	assert.deepEqual(columns.columnsOf('journals', {}).slice(1).map(({cell}) => cell(journal)), ['P', 'open', '0', 1.5, '1 to 2 weeks']);
+	assert.deepEqual(columns.columnsOf('journals', {}).slice(1).map(({cell}) => cell(journal)), ['P', 'open', '0', '1.5', '1 to 2 weeks']);
 	const months = ['2026-12-31', '2027-01-01'].map(date => ({record, kind: 'abstract', date, confidence: 'copied'}));
 	assert.deepEqual(all(columns.Deadlines({of: months, day: '2026-12-31'}), 'h3').map(words), ['December 2026 1', 'January 2027 1']);
 	const both = [['abstract', '2027-02-01', 'estimated'], ['late_breaking', '2027-02-03', 'confirmed']].map(([kind, date, confidence]) => ({record: {...record, city: 'Bonn'}, kind, date, confidence}));
@@ -164,7 +164,7 @@ test('the facts of a record', async context => {
 	assert.match(facts('conferences', {...conference, abstract_due_date: null, abstract_due_date_status: 'not_found'})[0], /^Abstracts due No date \S/);
 	// A number of 0 is a fact. Null is none.
 	const journal = {impact_factor: 0, impact_factor_year: 2025, citescore: 0, sjr: 0, h_index: 0, publishing: {apc_usd: 0, embargo_months: 0}, timelines: {accept_to_online: {min_weeks: 1, max_weeks: 1}}};
-	assert.deepEqual(facts('journals', journal), ['Impact factor 0 (2025)', 'CiteScore 0', 'SCImago Journal Rank 0', 'h-index 0', 'Article fee 0 US dollars', 'Embargo 0 months',
+	assert.deepEqual(facts('journals', journal), ['Impact factor 0.0 (2025)', 'CiteScore 0.0', 'SCImago Journal Rank 0.0', 'h-index 0', 'Article fee 0 US dollars', 'Embargo 0 months',
 		'Acceptance to publication online 1 week', 'Last change 31 Dec 2026, 10:20:30 UTC']);
 	// A link of a record leads to the list of the records that have it.
 	const linked = {...conference, therapy_areas: ["Crohn's & Colitis"], tags: [{id: 1, type: 'Audience', name: 'Nurses'}],

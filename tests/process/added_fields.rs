@@ -86,6 +86,9 @@ impl OlderFile {
         site.import("journals.jsonl", JOURNAL);
         site.json(["license", "set", "all", "--dataset", "conferences", "--dataset", "journals"]);
         let (_, key) = site.key("all", &[]);
+        for rows in ["conferences.jsonl", "journals.jsonl"] {
+            fs::remove_file(site.path(rows)).unwrap();
+        }
         take_field(&site.db());
         let bytes = fs::read(site.db()).unwrap();
         OlderFile { site, key, bytes }

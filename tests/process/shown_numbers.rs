@@ -55,7 +55,7 @@ fn numbers_mean_what_the_sheet_shows() {
             3_000.0,
             "$#,##0.00",
             Stored(&[
-                r#"{"id":1,"publishing":{"access":null,"content_license":null,"apc_usd":3000,"embargo_months":null}}"#,
+                r#"{"id":1,"publishing":{"access":null,"content_license":null,"apc_usd":3000.0,"embargo_months":null}}"#,
             ]),
         ),
         ("publishing_apc_usd", 3_000.0, "[$$-409]#,##0", Stored(&[r#"{"id":1}"#])),

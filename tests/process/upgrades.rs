@@ -334,13 +334,13 @@ fn without_permission_nothing_happens() {
     }
     fs::set_permissions(older.site.folder(), Permissions::from_mode(0o700)).unwrap();
     if !is_free {
-        continue;
+        return;
     }
     // Root may write everywhere but on a disk that is read alone.
     fs::remove_file(older.site.path("try")).unwrap();
     let Some(_disk) = Disk::mount(older.site.folder(), 48 << 20) else {
         println!("skipped: this user may write everything");
-        continue;
+        return;
     };
     fs::write(older.site.db(), &older.bytes).unwrap();
     let remount = |how: &str| {

@@ -56,12 +56,12 @@ fn a_journal_has_every_field_in_order() {
     assert_eq!(answer.text(), expected);
     let numbers = world.get("papers", "/v1/journals/6").text();
     for member in
-        ["\"impact_factor\":0,", "\"citescore\":0.0000001,", "\"h_index\":9007199254740991,", "\"apc_usd\":1234.5,"]
+        ["\"impact_factor\":0.0,", "\"citescore\":0.0000001,", "\"h_index\":9007199254740991,", "\"apc_usd\":1234.5,"]
     {
         assert!(numbers.contains(member), "{member}: {numbers}");
     }
     let weeks = world.get("papers", "/v1/journals/1").json()["data"]["timelines"]["online_submit_to_accept"].clone();
-    assert_eq!(weeks.to_string(), r#"{"max_weeks":10.5,"min_weeks":6}"#);
+    assert_eq!(weeks.to_string(), r#"{"max_weeks":10.5,"min_weeks":6.0}"#);
 }
 
 #[test]

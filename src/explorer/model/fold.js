@@ -1,11 +1,11 @@
 // Texts as search compares them: without case, marks and typography. src/model/fold.rs is the server's version.
 
-const LETTERS = {ß: 'ss', ø: 'o', ł: 'l', đ: 'd', ð: 'd', ħ: 'h', ŧ: 't', ı: 'i', æ: 'ae', œ: 'oe', ƀ: 'b', ɨ: 'i', ʉ: 'u', ς: 'σ', '\u00ad': ''};
+const LETTERS = {ß: 'ss', ø: 'o', ł: 'l', đ: 'd', ð: 'd', ħ: 'h', ŧ: 't', ı: 'i', æ: 'ae', œ: 'oe', ƀ: 'b', ɨ: 'i', ʉ: 'u', ς: 'σ', '\u0345': 'ι', '\u00ad': ''};
 for (const apostrophe of '\u2018\u2019\u02bc`') LETTERS[apostrophe] = "'";
 for (const dash of '\u2010\u2011\u2012\u2013\u2014\u2015\u2212') LETTERS[dash] = '-';
 const UNMARKED = new RegExp(`[${Object.keys(LETTERS).join('')}]`, 'g');
 // Accents and points. Vowel signs, such as those of Devanagari, are letters and stay.
-const MARKS = /[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a\ufe20-\ufe2f]/g;
+const MARKS = /[\u0300-\u0344\u0346-\u036f\u0591-\u05c7\u064b-\u065f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a\ufe20-\ufe2f]/g;
 
 /** A text in lower case, without marks. */
 export function fold(text) {

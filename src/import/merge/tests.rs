@@ -265,14 +265,14 @@ fn runs_are_judged_on_the_state_after_them() {
         ("# conferences.csv\nid,name\n10,\n", "conferences.csv:2: name: is required"),
         ("# conferences.csv\nid,name\n10,A\n10,A\n", "conferences.csv:3: id: `10` - appears twice"),
         // U+0000.
-        ("# conferences.jsonl\n{\"id\":10,\"city\":\"a\\u0000b\"}\n", "conferences.jsonl:1: city: `a\0b` - contains the character U+0000, which many databases cannot store; remove it"),
-        ("# conferences.csv\nid,venue\n10,\0\n", "conferences.csv:2: venue: `\0` - contains the character U+0000"),
-        ("# conferences.csv\nid,therapy_areas\n10,Oncology; Lung\0\n", "conferences.csv:2: therapy_areas: `Lung\0` - contains the character U+0000"),
-        ("# organizations.csv\nid,url\n1,https://a\0\n", "organizations.csv:2: url: `https://a\0` - contains the character U+0000"),
-        ("# tags.jsonl\n{\"id\":2,\"name\":\"Nurses\\u0000\"}\n", "tags.jsonl:1: name: `Nurses\0` - contains the character U+0000"),
+        ("# conferences.jsonl\n{\"id\":10,\"city\":\"a\\u0000b\"}\n", "conferences.jsonl:1: city: `a\\u{0}b` - contains the character U+0000, which many databases cannot store; remove it"),
+        ("# conferences.csv\nid,venue\n10,\0\n", "conferences.csv:2: venue: `\\u{0}` - contains the character U+0000"),
+        ("# conferences.csv\nid,therapy_areas\n10,Oncology; Lung\0\n", "conferences.csv:2: therapy_areas: `Lung\\u{0}` - contains the character U+0000"),
+        ("# organizations.csv\nid,url\n1,https://a\0\n", "organizations.csv:2: url: `https://a\\u{0}` - contains the character U+0000"),
+        ("# tags.jsonl\n{\"id\":2,\"name\":\"Nurses\\u0000\"}\n", "tags.jsonl:1: name: `Nurses\\u{0}` - contains the character U+0000"),
         (
             "# journals.jsonl\n{\"id\":20,\"organizations\":[{\"id\":4,\"name\":\"N\\u0000\",\"abbv\":null,\"type\":null,\"url\":null}]}\n",
-            "journals.jsonl:1: organizations.name: `N\0` - contains the character U+0000",
+            "journals.jsonl:1: organizations.name: `N\\u{0}` - contains the character U+0000",
         ),
         ("# journals.csv\nid,name\n20,a\\u0000\u{1}\n", "20:[1]"),
         // One mistake is reported once.

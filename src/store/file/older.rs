@@ -91,3 +91,15 @@ impl OldFile {
         }
     }
 }
+
+/// Makes a database one of an older program, whose conferences had no venue.
+#[cfg(test)]
+pub(in crate::store) fn make_older(path: &Path) {
+    use crate::store::format::tables::{META, META_FIELDS};
+
+    let writer = crate::store::file::open::Writer::open_any(path, Duration::ZERO).unwrap();
+    let tx = writer.begin_raw().unwrap();
+    let fields = crate::store::format::version::known_fields().replacen("conferences.venue\n", "", 1);
+    tx.open_table(META).unwrap().insert(META_FIELDS, fields.as_bytes()).unwrap();
+    tx.commit().unwrap();
+}

@@ -9,7 +9,7 @@
 
 mod access;
 mod damages;
-pub(in crate::store) mod moments;
+mod moments;
 mod notes;
 mod reading;
 

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use super::{Sample, conference, everything, snapshot};
 use crate::disk::{DiskEvent, observe};
+use crate::store::file::older::make_older;
 use crate::store::file::replace::compact;
 use crate::store::file::writer_note::WriterNote;
-use crate::store::format::tables::{META, META_FIELDS, SCHEMA};
-use crate::store::format::version::known_fields;
+use crate::store::format::tables::SCHEMA;
 use crate::store::restore::Restoration;
 use crate::store::upgrade::replace::upgrade;
 use crate::store::{StoreError, Writer};
@@ -113,15 +113,6 @@ fn a_compaction_does_not_replace_a_file_that_came_meanwhile() {
     let done = at_moment(copies, moving(&newer, &path), || compact(&path, Duration::ZERO));
     is_replaced(done, &path);
     assert_eq!(licenses(&path), ["all", "newer"]);
-}
-
-/// Makes a database one of an older program, whose conferences had no venue.
-pub(in crate::store) fn make_older(path: &Path) {
-    let writer = Writer::open_any(path, Duration::ZERO).unwrap();
-    let tx = writer.begin_raw().unwrap();
-    let fields = known_fields().replacen("conferences.venue\n", "", 1);
-    tx.open_table(META).unwrap().insert(META_FIELDS, fields.as_bytes()).unwrap();
-    tx.commit().unwrap();
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Files that are replaced before something is written into them, or put in their place.
 
 use super::*;
-use crate::store::tests::moments::make_older;
+use crate::store::file::older::make_older;
 
 /// Puts another database in the place of a file, as `mv` does.
 fn replace(origin: &TestOrigin, path: &Path) {
