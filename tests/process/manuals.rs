@@ -16,7 +16,7 @@ pub const MANUALS: [(&str, usize); 11] = [
     ("docs/licenses.md", 1500),
     ("docs/operate.md", 2000),
     ("docs/performance.md", 1500),
-    ("docs/promises.md", 1500),
+    ("docs/promises.md", 1550),
     ("docs/replicas.md", 1600),
     ("docs/upgrading.md", 1500),
 ];
