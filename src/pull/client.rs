@@ -307,7 +307,7 @@ impl PullClient {
             (_, detail) => format!("{server} answered {status}: {detail}"),
         };
         if let Some(address) = location.and_then(|location| self.server.redirected(&location)) {
-            PullError::Refused(format!(
+            PullError::Redirected(format!(
                 "{message}: the service redirects to {address}; use that address if you trust it; the key was not sent there"
             ))
         } else if status == StatusCode::FORBIDDEN && code == Code::DatasetNotLicensed.as_str() {
@@ -330,11 +330,6 @@ impl PullClient {
         let reason = trust::reason_in(error).unwrap_or_else(|| match (error.is_timeout(), error.is_connect()) {
             (true, true) => "timed out while connecting; check the address and the network".to_owned(),
             (true, false) => format!("timed out: no answer in {} s", self.limits.silence.as_secs()),
-            (false, false)
-                if !self.server.is_https() && transport::speaks_tls(&self.server.to_string(), self.limits.silence) =>
-            {
-                "the server there speaks HTTPS; write the address with https://".to_owned()
-            }
             (false, _) => root_cause(error).to_string(),
         });
         PullError::failed(format!("{} cannot be reached: {reason}", self.server))

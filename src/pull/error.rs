@@ -30,6 +30,9 @@ pub enum PullError {
          with --dataset"
     )]
     LicenseLost(Dataset),
+    /// The service redirects to another address. A follower tries again, because the network may ask for a login.
+    #[error("{0}")]
+    Redirected(String),
     /// The service rejects the key or the requests.
     #[error("{0}")]
     Refused(String),
@@ -56,14 +59,17 @@ impl PullError {
 
     /// Whether a later retry may help without any action by a user.
     pub fn may_pass(&self) -> bool {
-        matches!(self, PullError::Failed { .. } | PullError::Unwritable(_))
+        matches!(self, PullError::Failed { .. } | PullError::Unwritable(_) | PullError::Redirected(_))
     }
 
     /// The exit code: 1 if another run may help, 3 if the service rejects the request, 4 if the copy is unusable.
     pub fn exit_code(&self) -> u8 {
         match self {
             PullError::Failed { .. } | PullError::Unwritable(_) | PullError::OutputClosed => 1,
-            PullError::NotLicensed(_) | PullError::LicenseLost(_) | PullError::Refused(_) => 3,
+            PullError::NotLicensed(_)
+            | PullError::LicenseLost(_)
+            | PullError::Redirected(_)
+            | PullError::Refused(_) => 3,
             PullError::Unusable(_) | PullError::Rejected { .. } => 4,
         }
     }

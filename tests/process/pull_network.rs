@@ -253,8 +253,8 @@ impl Network {
         let what = format!("{}, {}, {fault:?} at {at} {:?}: {done:?}", scenario.name, scenario.copy, relay.met());
         assert_eq!(relay.met().len(), scenario.plan(None).len() + 1, "the fault was not met: {what}");
         assert!(!done.stderr.contains("panicked"), "{what}");
-        // Retries of one pull outlast one fault, unless it says that nobody may retry.
-        let refuses = matches!(fault, Fault::Page(403));
+        // Retries of one pull outlast one fault, unless it says that nobody may retry, or leads elsewhere.
+        let refuses = matches!(fault, Fault::Page(403) | Fault::PortalRedirect);
         assert!(done.code == Some(0) || refuses && done.code == Some(3), "{what}");
         let is_retried = done.stderr.contains("trying again");
         assert!(!is_retried || !fault.is_allowed(), "HTTP allows this: {what}");

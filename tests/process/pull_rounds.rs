@@ -301,6 +301,28 @@ fn only_a_license_that_lacks_the_dataset_twice_removes_records() {
     });
 }
 
+#[test]
+fn a_redirect_ends_a_round_and_no_follower() {
+    let replies = |asked: &super::scripted::Asked, before: usize| match before {
+        0 | 1 => Reply::new(302, "").with("location", "http://192.0.2.1/login"),
+        2 => Reply::page(TWO, false, "t1"),
+        _ if asked.line.contains("since=t1") => revoked(),
+        _ => Reply::page("", false, "t0"),
+    };
+    let copy = || MemoryCopy::of(Conferences, "t0", &[1], now().unix_s());
+    let service = Scripted::new(replies);
+    let (result, ..) = once(&service, &mut copy(), &plan(&[Conferences, Journals], false));
+    let error = result.unwrap_err();
+    let told = "redirects to http://192.0.2.1/login; use that address if you trust it";
+    assert!(error.exit_code() == 3 && error.to_string().contains(told), "{error}");
+    assert_eq!(service.take().len(), 1, "asked once");
+    // The network may have asked for a login.
+    let service = Scripted::new(replies);
+    let (error, asked) = followed(&service, &mut copy(), &plan(&[Conferences], false), Duration::from_millis(1));
+    assert!(matches!(error, PullError::Refused(_)), "{error:?}");
+    assert_eq!(asked.len(), 4, "{asked:?}");
+}
+
 /// Catches a copy up that stands at `t0` with record 1.
 fn caught_up(service: &Scripted, copy: &mut MemoryCopy) -> (Result<(), PullError>, Done) {
     let mut done = Done::default();
