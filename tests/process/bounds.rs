@@ -87,7 +87,7 @@ fn what_is_refused_costs_little() {
         let site = Site::new();
         let file = site.write(name, content);
         let output = Command::new("sh")
-            .args(["-c", &format!("ulimit -v {MEMORY_KIB}; exec \"$0\" import \"$1\"")])
+            .args(["-c", &format!("ulimit -v {MEMORY_KIB}; exec \"$0\" import --create \"$1\"")])
             .arg(env!("CARGO_BIN_EXE_medfeed"))
             .arg(&file)
             .env("MEDFEED_DB", site.db())

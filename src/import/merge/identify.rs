@@ -227,7 +227,10 @@ fn match_values<'v, F: RecordFields>(
         if values.len() > 1 {
             values.remove("");
         }
-        choices.iter().flat_map(|chosen| values.iter().map(|value| [&chosen[..], &[value.clone()]].concat())).collect()
+        choices
+            .iter()
+            .flat_map(|chosen| values.iter().map(|value| [&chosen[..], std::slice::from_ref(value)].concat()))
+            .collect()
     })
 }
 
