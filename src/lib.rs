@@ -9,8 +9,8 @@
 //! - [`view`]: a license's view of a snapshot, the only access to records.
 //! - [`token`]: sync tokens and cursors.
 //! - [`query`]: lists, the feed, reference lists and exports of a view.
-//! - `bucket`: objects in an object store or a folder.
-//! - `replicate`: publishes a database to a bucket, and follows it from there.
+//! - [`bucket`]: objects in an object store or a folder.
+//! - [`replicate`]: publishes a database to a bucket, and follows it from there.
 //! - [`contract`]: endpoints, parameters and error codes, declared once.
 //! - [`docs`]: the documentation pages.
 //! - [`explorer`]: the page at `/` that shows the records of a license.

@@ -28,6 +28,33 @@ impl ImportRows {
     }
 }
 
+/// The id that a row gives.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum RowId {
+    /// None, so other fields identify the record.
+    Absent,
+    /// An invalid one; the fault is reported.
+    Invalid,
+    Valid(Id),
+}
+
+impl RowId {
+    /// The row with this id; `None` if the id is invalid.
+    pub fn with<F>(self, edit: RowEdit<F>) -> Option<(Option<Id>, RowEdit<F>)> {
+        match self {
+            RowId::Absent => Some((None, edit)),
+            RowId::Invalid => None,
+            RowId::Valid(id) => Some((Some(id), edit)),
+        }
+    }
+}
+
+impl From<Option<Id>> for RowId {
+    fn from(valid: Option<Id>) -> RowId {
+        valid.map_or(RowId::Invalid, RowId::Valid)
+    }
+}
+
 /// A row of a file.
 #[derive(Clone, Debug)]
 pub(super) struct ImportRow<F> {

@@ -11,7 +11,7 @@ use crate::import::read::statement::{MAX_NAMES, Statement, StatementReader, igno
 use crate::import::read::tabular::{ignored_names_message, unknown_remedy};
 use crate::import::report::faults::{RowFaults, shortened};
 use crate::import::report::suggestions::Suggestion;
-use crate::import::rows::{FileRows, RowEdit};
+use crate::import::rows::{FileRows, RowEdit, RowId};
 use crate::model::field::{FieldTable, JsonNode, NodeContent};
 use crate::model::value::Json;
 use crate::model::value::json::JsonMembers;
@@ -89,11 +89,11 @@ fn read_line<F: Fields>(
     };
     let mapped = take_mapped::<F>(&mut members, names.options, faults);
     let id = match members.iter().find(|(key, _)| key == "id") {
-        Some((_, value)) => Some(read_id(value, &"id", faults)),
-        None if !names.options.matching.is_empty() => None,
+        Some((_, value)) => RowId::from(read_id(value, &"id", faults)),
+        None if !names.options.matching.is_empty() => RowId::Absent,
         None => {
             faults.push(&"id", "is missing; give each row an id, or use --match to find records by other fields");
-            Some(None)
+            RowId::Invalid
         }
     };
     // Read a row without a valid id too, to report all of its faults.
@@ -122,7 +122,7 @@ fn read_line<F: Fields>(
             RowEdit::Set(statement)
         }
     };
-    Some((id.unwrap_or_default(), edit)).filter(|_| id != Some(None))
+    id.with(edit)
 }
 
 /// A member that `--map` assigns to a field.

@@ -11,7 +11,7 @@ use crate::import::read::options::ReadOptions;
 use crate::import::read::statement::Statement;
 use crate::import::report::faults::{RowFaults, shortened};
 use crate::import::report::suggestions::Suggestion;
-use crate::import::rows::{FileRows, RowEdit};
+use crate::import::rows::{FileRows, RowEdit, RowId};
 use crate::model::fold::comparable;
 use crate::model::fold::is_blank;
 use crate::model::id::NotAnId;
@@ -458,9 +458,9 @@ fn read_row<F: Fields>(
     };
     let is_deleted = cell_of(ColumnMeaning::Deleted).is_some_and(|cell| read_deleted(cell, faults));
     // Without a column `id`, other fields identify the record.
-    let id = cell_of(ColumnMeaning::Id).map(|cell| read_id(cell, faults));
+    let id = cell_of(ColumnMeaning::Id).map_or(RowId::Absent, |cell| read_id(cell, faults).into());
     if is_deleted {
-        return Some((id.unwrap_or_default(), RowEdit::Remove)).filter(|_| id != Some(None));
+        return id.with(RowEdit::Remove);
     }
     let mut statement = Box::new(Statement::new());
     let mut reader = statement.reader(faults);
@@ -488,7 +488,7 @@ fn read_row<F: Fields>(
             reader.read_csv(index, &cell.text, &notation, name);
         }
     }
-    Some((id.unwrap_or_default(), RowEdit::Set(statement))).filter(|_| id != Some(None))
+    id.with(RowEdit::Set(statement))
 }
 
 /// Returns true if a word of the column name is the unit, such as `months` in `publishing_embargo_months`.
