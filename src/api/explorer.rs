@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use flate2::Compression;
 use http::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY};
 use http::{HeaderValue, StatusCode};
 
@@ -41,8 +42,8 @@ pub(super) fn page(
         .revalidatable(etag)
         .with(CONTENT_SECURITY_POLICY, HeaderValue::from_static(explorer::CONTENT_SECURITY_POLICY))
         .with(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    // Compress it now, so that the cache counts its full size.
-    representation.gzip();
+    // Compress it now, so that the cache counts its full size, and well, because that happens once.
+    representation.compressed(Compression::default());
     let page = Arc::new(CachedAnswer::public(pattern, representation));
     answers.insert(None, path, Arc::clone(&page));
     Ok(page)

@@ -89,9 +89,14 @@ impl Representation {
 
     /// One gzip member, if that is shorter.
     pub fn gzip(&self) -> Option<Bytes> {
+        self.compressed(Compression::fast())
+    }
+
+    /// One gzip member, if that is shorter. The level counts only if there is none yet.
+    pub fn compressed(&self, level: Compression) -> Option<Bytes> {
         match &self.body {
             Body::Plain { plain, gzip } if plain.len() >= COMPRESS_FROM_BYTES => {
-                gzip.get_or_init(|| compress(plain).filter(|gzip| gzip.len() < plain.len())).clone()
+                gzip.get_or_init(|| compress(plain, level).filter(|gzip| gzip.len() < plain.len())).clone()
             }
             _ => None,
         }
@@ -131,8 +136,8 @@ impl Representation {
 /// The overhead of a block of shared bytes: its reference count and the allocator's, in bytes.
 const HEAP_BLOCK_BYTES: usize = 48;
 
-fn compress(plain: &[u8]) -> Option<Bytes> {
-    let mut encoder = GzBuilder::new().mtime(0).write(Vec::with_capacity(plain.len() / 4), Compression::fast());
+fn compress(plain: &[u8], level: Compression) -> Option<Bytes> {
+    let mut encoder = GzBuilder::new().mtime(0).write(Vec::with_capacity(plain.len() / 4), level);
     encoder.write_all(plain).ok()?;
     encoder.finish().ok().map(|gzip| gzip.into_boxed_slice().into())
 }

@@ -84,7 +84,7 @@ impl OlderFile {
         let site = Site::new();
         site.import("conferences.jsonl", conferences_of_version(30, 7));
         site.import("journals.jsonl", JOURNAL);
-        site.json(["license", "set", "all", "--dataset", "conferences", "--dataset", "journals"]);
+        site.json(["license", "set", "all", "--create", "--dataset", "conferences", "--dataset", "journals"]);
         let (_, key) = site.key("all", &[]);
         for rows in ["conferences.jsonl", "journals.jsonl"] {
             fs::remove_file(site.path(rows)).unwrap();
@@ -148,7 +148,7 @@ fn records_that_gain_a_field_come_once_by_the_feed() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(30, 7));
     site.import("journals.jsonl", JOURNAL);
-    site.json(["license", "set", "all", "--dataset", "conferences", "--dataset", "journals"]);
+    site.json(["license", "set", "all", "--create", "--dataset", "conferences", "--dataset", "journals"]);
     site.json(["license", "set", "hearts", "--dataset", "conferences", "--therapy-area", "Cardiology"]);
     let keys = [site.key("all", &[]).1, site.key("hearts", &[]).1];
     let server = site.serve();
@@ -192,7 +192,7 @@ fn records_that_gain_a_field_come_once_by_the_feed() {
 #[test]
 fn a_database_without_records_gains_a_field_too() {
     let site = Site::new();
-    site.json(["license", "set", "all", "--dataset", "conferences", "--dataset", "journals"]);
+    site.json(["license", "set", "all", "--create", "--dataset", "conferences", "--dataset", "journals"]);
     take_field(&site.db());
     assert_eq!(site.json(["upgrade"])["upgraded"], true);
     site.check();
@@ -202,7 +202,7 @@ fn a_database_without_records_gains_a_field_too() {
 fn a_published_database_gains_a_field_and_goes_on_in_its_bucket() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(9, 1));
-    site.json(["license", "set", "all", "--dataset", "conferences", "--dataset", "journals"]);
+    site.json(["license", "set", "all", "--create", "--dataset", "conferences", "--dataset", "journals"]);
     let bucket = format!("file://{}", site.path("bucket").display());
     assert_eq!(site.run(["publish", &bucket, "--once"]).code, Some(0));
     take_field(&site.db());
@@ -221,7 +221,7 @@ fn a_published_database_gains_a_field_and_goes_on_in_its_bucket() {
 fn an_upgraded_database_is_still_a_published_one() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(9, 1));
-    site.json(["license", "set", "all", "--dataset", "conferences", "--dataset", "journals"]);
+    site.json(["license", "set", "all", "--create", "--dataset", "conferences", "--dataset", "journals"]);
     let bucket = format!("file://{}", site.path("bucket").display());
     assert_eq!(site.run(["publish", &bucket, "--once"]).code, Some(0));
     let backup = site.backup("older.redb");

@@ -285,7 +285,7 @@ fn run(what: &str, content: &[u8]) -> (Option<i32>, String) {
     let file = site.write("book.xlsx", content);
     let begun = Instant::now();
     let output = Command::new("sh")
-        .args(["-c", &format!("ulimit -v {MEMORY_KIB}; exec \"$0\" import \"$1\"")])
+        .args(["-c", &format!("ulimit -v {MEMORY_KIB}; exec \"$0\" import --create \"$1\"")])
         .arg(env!("CARGO_BIN_EXE_medfeed"))
         .arg(&file)
         .env("MEDFEED_DB", site.db())

@@ -24,6 +24,7 @@ fn limits_of(text: &str) -> Limits {
             "connections" => limits.connections = number(),
             "per-address" => limits.connections_per_address = number(),
             "long-polls" => (limits.long_polls, limits.long_polls_per_key) = (number(), number().div_ceil(4)),
+            "exports" => limits.exports = number(),
             "header" => limits.connection.timeouts.header = time(),
             "idle" => limits.connection.timeouts.idle = time(),
             "write" => limits.connection.pace.write_timeout = time(),

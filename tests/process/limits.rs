@@ -518,7 +518,7 @@ fn who_waited_for_an_export_is_checked_again() {
         site.license(name, "--dataset conferences");
         site.key(name, &[])
     });
-    let server = site.serve_with("--max-exports 1");
+    let server = serve(&site, "exports=1", "");
     let send = |key: &str, target: &str| {
         let mut stream = BufReader::new(connect(server.address).unwrap());
         stream.get_mut().write_all(server.client(key).request(target).as_bytes()).unwrap();

@@ -402,7 +402,8 @@ fn a_client_that_died_is_behind_by_the_age_of_the_oldest_entry_that_it_lacks() {
     let backup = old.site.backup("backup.redb");
     old.site
         .import("conferences.jsonl", conference(old.visible[0], json!({"therapy_areas": ["Oncology"], "venue": "V"})));
-    assert!(client.get(&since(page["next_sync_token"].as_str().unwrap())).items().len() == 1);
+    let later = since(page["next_sync_token"].as_str().unwrap());
+    wait_until("the later commit", SOON, || (client.get(&later).items().len() == 1).then_some(()));
     old.site.json(["restore", backup.to_str().unwrap(), "--yes"]);
     // The restored database has as many seqs.
     wait_until("no figure of a lost history", SOON, || old.behind_days(&mut admin).is_none().then_some(()));

@@ -119,7 +119,7 @@ impl Curator {
         let there = self.versions.iter().enumerate().filter(|(_, version)| **version != 0);
         let content: String = there.map(line).collect();
         let file = site.write("conferences.jsonl", content);
-        site.json(["import".as_ref(), file.as_os_str(), "--replace".as_ref()]);
+        site.json(["import".as_ref(), file.as_os_str(), "--create".as_ref(), "--replace".as_ref()]);
     }
 }
 

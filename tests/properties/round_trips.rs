@@ -63,7 +63,7 @@ const PIECES: [&str; 40] = [
 ];
 
 fn texts() -> impl Strategy<Value = String> {
-    let piece = prop_oneof![6 => select(&PIECES).prop_map(str::to_owned), 1 => any::<char>().prop_map(String::from)];
+    let piece = prop_oneof![6 => select(&PIECES).prop_map(str::to_owned), 1 => any::<char>().prop_filter("no NUL", |letter| *letter != '\0').prop_map(String::from)];
     vec(piece, 1..6).prop_map(|pieces| pieces.concat())
 }
 

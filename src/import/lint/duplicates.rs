@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::edit_distance::{Budget, CountedText};
@@ -104,8 +104,8 @@ pub(super) struct Duplicates {
     holders: Vec<KeyHolder>,
     /// The index of the first holder of a key, by the key's hash.
     first: HashMap<u64, usize>,
-    /// Whether the import adds a key.
-    pub has_new: bool,
+    /// The kinds of rows to which the import adds a key. Only rows of one kind are compared.
+    pub kinds_with_new: BTreeSet<&'static str>,
     pub budget: Budget,
 }
 
@@ -172,7 +172,7 @@ impl Duplicates {
             abbv: names.abbv.map(Box::from),
             comparable_names: OnceCell::new(),
         });
-        let Duplicates { rows, holders, first, has_new, budget } = self;
+        let Duplicates { rows, holders, first, kinds_with_new, budget } = self;
         let (at, known_holders) = (rows.len() - 1, holders.len());
         let this = &rows[at];
         let has_names =
@@ -188,7 +188,9 @@ impl Duplicates {
                 }
             };
             let hash = one.hash_among(kind);
-            *has_new |= is_new;
+            if is_new {
+                kinds_with_new.insert(kind);
+            }
             let next = |holder: &usize| holders[*holder].next;
             let others: Vec<usize> = std::iter::successors(first.get(&hash).copied(), next).collect();
             let mut is_duplicate = |other: &&KeyHolder| {

@@ -39,7 +39,7 @@ use self::rule::{Hit, TextRule};
 use self::spellings::Spellings;
 use crate::import::report::faults::Finding;
 use crate::model::reference::Referenced;
-use crate::model::{ConferenceFields, Curated, Dataset, Id, JournalFields, License, RecordFields};
+use crate::model::{ConferenceFields, Curated, Dataset, Fields, Id, JournalFields, License, RecordFields};
 use crate::store::write::batch::Curation;
 use crate::store::{Snapshot, StoreError};
 
@@ -157,23 +157,25 @@ impl Lint {
         is_imported: &dyn Fn(Dataset, Id) -> bool,
     ) -> Result<(), StoreError> {
         let has_words = self.spellings.iter().any(Spellings::has_new);
-        if !self.duplicates.has_new && !has_words {
-            return Ok(());
+        if has_words || self.duplicates.kinds_with_new.contains(ConferenceFields::STEM) {
+            curation.for_each_record::<ConferenceFields>(&mut |record| {
+                for spellings in self.spellings.iter_mut().filter(|_| has_words) {
+                    let words = record.fields().words_of(spellings.vocabulary);
+                    spellings.add_stored(record.id(), &words, self.extent == Extent::All);
+                }
+                if !is_imported(Dataset::Conferences, record.id()) {
+                    self.compare_stored(&record);
+                }
+            })?;
         }
-        curation.for_each_record::<ConferenceFields>(&mut |record| {
-            for spellings in self.spellings.iter_mut().filter(|_| has_words) {
-                let words = record.fields().words_of(spellings.vocabulary);
-                spellings.add_stored(record.id(), &words, self.extent == Extent::All);
-            }
-            if !is_imported(Dataset::Conferences, record.id()) {
-                self.compare_stored(&record);
-            }
-        })?;
-        curation.for_each_record::<JournalFields>(&mut |record| {
-            if !is_imported(Dataset::Journals, record.id()) {
-                self.compare_stored(&record);
-            }
-        })
+        if self.duplicates.kinds_with_new.contains(JournalFields::STEM) {
+            curation.for_each_record::<JournalFields>(&mut |record| {
+                if !is_imported(Dataset::Journals, record.id()) {
+                    self.compare_stored(&record);
+                }
+            })?;
+        }
+        Ok(())
     }
 
     /// Checks words across all rows. Returns all findings.

@@ -2,9 +2,9 @@
 //!
 //! Only messages depend on the note, because any user who may write to the folder can change it.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::model::printable::Printable;
 use crate::model::time::now;
-use crate::store::file::metadata::FileIdentity;
+use crate::store::file::metadata::{FileIdentity, copy_group};
 
 /// The maximum number of bytes read from a note.
 const MAX_BYTES: u64 = 200;
@@ -41,6 +41,8 @@ impl WriterNote {
         let command = COMMAND.get().map(|command| format!("`medfeed {command}`, ")).unwrap_or_default();
         let text = format!("process {} ({command}since {})", std::process::id(), now());
         let file = write_new(&path, &text).ok();
+        // If this fails, only this user's commands can name the writer.
+        let _ = file.as_ref().map(|file| share(file, database));
         WriterNote(file.map(|file| (path, file)))
     }
 
@@ -60,13 +62,21 @@ fn write_new(path: &Path, text: &str) -> io::Result<File> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(path)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     if let Err(error) = file.write_all(text.as_bytes()) {
         // The disk is full. Remove the note here, because no `WriterNote` will.
         let _ = fs::remove_file(path);
         return Err(error);
     }
     Ok(file)
+}
+
+/// Lets all users read a note who may write to the database.
+fn share(file: &File, database: &Path) -> io::Result<()> {
+    let found = fs::metadata(database)?;
+    copy_group(file, &found)?;
+    let readers = (found.mode() & 0o022) << 1;
+    file.set_permissions(Permissions::from_mode(0o600 | readers))
 }
 
 fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
