@@ -530,7 +530,8 @@ fn tokens_of_a_lost_time_end_after_a_rollback_by_rename() {
 /// Two files with the same numbers: seqs, counts of records, and transactions of redb. Both have the secret of tokens.
 #[test]
 fn a_file_of_equal_numbers_is_another_state() {
-    let cases: [(&str, fn(&Path, &Path)); 2] = [
+    type Replace = fn(&Path, &Path);
+    let cases: [(&str, Replace); 2] = [
         ("by rename", |from, to| fs::rename(from, to).unwrap()),
         ("in place", |from, to| _ = fs::copy(from, to).unwrap()),
     ];
