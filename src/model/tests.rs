@@ -1,4 +1,4 @@
-//! One row of each kind with every field given, as it was stored and written when format 2 was released.
+//! One row of each kind with every field given, as it is stored and written.
 
 use std::fmt::Write;
 

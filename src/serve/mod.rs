@@ -4,7 +4,7 @@
 //! - `following`: keeps the newest state of the database while the server runs.
 //! - [`connection`]: connections, between the socket and the API.
 //! - [`operators`]: log, metrics, health check and the operators' page.
-//! - `publishing`: metrics and readiness of a publisher (feature `bucket`).
+//! - `publishing`: metrics and readiness of a publisher.
 //! - `assembly`: builds a server from these parts and runs it.
 
 pub(crate) mod assembly;

@@ -3,7 +3,7 @@
 //! In reading order:
 //! - `watcher`: loads new commits; `after_publish`: finds out which are published; `fence`: detects that another
 //!   publisher has taken over; `background`: threads.
-//! - `upstream`: the origin of a replica; `replica`: the thread that follows it (feature `bucket`).
+//! - `upstream`: the origin of a replica; `replica`: the thread that follows it.
 
 pub(crate) mod after_publish;
 pub(crate) mod background;
