@@ -46,7 +46,7 @@ pub enum PullError {
         copy: String,
         /// The database's message.
         reason: String,
-        /// What to do about damaged tables.
+        /// The advice for damaged tables.
         remedy: &'static str,
     },
 }

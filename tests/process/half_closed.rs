@@ -53,7 +53,7 @@ fn whoever_closes_the_sending_half_is_answered() {
     // Nothing is left of them, and nobody had to wait for a time limit.
     wait_until("no connection", SOON, || (scrape(&mut admin)["medfeed_connections"] == 0.0).then_some(()));
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
-    // What is no whole request gets no answer.
+    // An incomplete request gets no answer.
     for request in ["", "GET /v1/status HTTP/1.1\r\n", "GET /v1/status HTTP/1.1\r\nhost: x\r\n"] {
         let mut stream = connect(server.address).unwrap();
         stream.write_all(request.as_bytes()).unwrap();

@@ -54,7 +54,7 @@ fn an_import_is_checked_again_if_another_commit_came_in_between() {
 /// Commands that change the file while an import asks. Afterwards the seqs and the numbers of records may be the same.
 #[test]
 fn an_import_is_merged_with_the_state_that_it_changes() {
-    // What happens while the import asks, and the venue of conference 1 afterwards.
+    // The commands that run while the import asks, and the venue of conference 1 afterwards.
     let restore: &[&str] = &["restore", "backup.redb", "--yes"];
     let cases: [(&str, &[&[&str]], &str); 6] = [
         ("nothing", &[], "version 2"),

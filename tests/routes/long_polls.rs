@@ -335,7 +335,7 @@ fn who_waited_for_its_answer_is_checked_again() {
     let narrow: Change = |world| world.license("onco", "conferences; areas: Oncology; years: 1900");
     let other: Change = |world| world.license("spain", "journals");
     let rate: Change = |world| world.set_rate_limit("onco", 7);
-    // What happens after the request was admitted, and what it is answered.
+    // The change after the request was admitted, then the status and the problem of the answer.
     let cases: [(&str, Change, u16, &str); 13] = [
         (export, revoke, 401, "revoked_api_key"),
         (export, replace, 401, "revoked_api_key"),

@@ -31,8 +31,8 @@ pub struct LicenseChange {
     pub rate_limit_changed: bool,
     /// The records that enter and leave, per dataset in the old or new scope.
     pub effects: Vec<LicenseEffect>,
-    /// What leaves, if it is a whole dataset, or more than ten records and more than a tenth of what the license showed
-    /// of one: `21 of 200 conferences`.
+    /// The losses that need a confirmation, such as `21 of 200 conferences`: a whole dataset, or more than ten records
+    /// and a tenth of a dataset.
     pub losses: Vec<String>,
 }
 
