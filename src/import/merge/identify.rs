@@ -42,7 +42,7 @@ struct RecordIndex {
     /// The id and the comparable values of each record. A missing value is empty. A record with two ISSNs is included once
     /// for each.
     records: Vec<(Id, Vec<String>)>,
-    /// The indexes of the records with a value in a field; apart for those that have values in all fields.
+    /// The indexes of the records with a value in a field. The flag separates records that have values in all fields.
     by_value: HashMap<(bool, usize, String), Vec<usize>>,
 }
 
