@@ -300,9 +300,26 @@ fn text_tables() {
             b"PK\x03\x04".to_vec(),
             "",
             Refused(
-                "error: tags.ods: files of this kind cannot be imported; open it in the program that wrote it, and \
-                 save it as \
-                 `.xlsx`, or as CSV in UTF-8",
+                "error: tags.ods: files of this kind cannot be imported; open it in the program that wrote it, and save \
+                 it as `.xlsx`, or as CSV in UTF-8",
+            ),
+        ),
+        (
+            "tags.xls",
+            b"PK\x03\x04".to_vec(),
+            "",
+            Refused(
+                "error: tags.xls: files of this kind cannot be imported; open it in the program that wrote it, and save \
+                 it as `.xlsx`, or as CSV in UTF-8",
+            ),
+        ),
+        (
+            "tags.xlsb",
+            b"PK\x03\x04".to_vec(),
+            "",
+            Refused(
+                "error: tags.xlsb: files of this kind cannot be imported; open it in the program that wrote it, and save \
+                 it as `.xlsx`, or as CSV in UTF-8",
             ),
         ),
         (

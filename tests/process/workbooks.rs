@@ -109,6 +109,22 @@ fn workbooks() {
         (
             name,
             book(|b| {
+                sheet(b, "Notes", &[&["id"], &["read me"]]).set_row_hidden(1).unwrap();
+                let rows: &[&[&str]] = &[&["Our societies"], ORGS[0], ORGS[1], &["2", "B"], &["3", "C"]];
+                let sheet = sheet(b, "organizations", rows);
+                for row in [0, 1, 3, 9] {
+                    sheet.set_row_hidden(row).unwrap();
+                }
+            }),
+            "",
+            Warned(
+                &[ESMO, r#"{"id":2}"#, r#"{"id":3}"#],
+                "organizations]:4: the row is hidden in the sheet; unhide it to",
+            ),
+        ),
+        (
+            name,
+            book(|b| {
                 sheet(b, "conferences", conference).write_datetime_with_format(1, 2, day(), &dates).unwrap();
             }),
             "",

@@ -185,9 +185,10 @@ fn write(
     Ok(())
 }
 
-/// Whether a spreadsheet keeps the number exactly.
+/// Whether a spreadsheet keeps and shows the number exactly. It shows 15 digits.
 fn is_exact(cell: &str) -> bool {
-    cell.parse::<Number>().is_ok_and(|number| number.get() < 1e15 && number.to_string() == cell)
+    let shows = |number: f64| number < 1e15 && format!("{number:.14e}").parse() == Ok(number);
+    cell.parse::<Number>().is_ok_and(|number| shows(number.get()) && number.to_string() == cell)
 }
 
 /// The date, if a spreadsheet can store it. Their calendar begins in 1900 and has a wrong leap day that year, so 1900

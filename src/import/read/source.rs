@@ -363,10 +363,10 @@ impl<R: BufRead> Read for GzipReader<R> {
 }
 
 /// Fails with [`TooLarge`] after `max_bytes`.
-struct LimitedReader<R> {
-    from: R,
-    max_bytes: u64,
-    left: u64,
+pub(super) struct LimitedReader<R> {
+    pub from: R,
+    pub max_bytes: u64,
+    pub left: u64,
 }
 
 impl<R: Read> Read for LimitedReader<R> {

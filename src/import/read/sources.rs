@@ -69,7 +69,7 @@ fn read_source(
                 rows.warnings.push(Finding { file, message, rule: Some("sheet_passed_over"), ..Finding::default() });
             }
             for (kind, sheet) in chosen.sheets {
-                let name = format!("{}[{}]", source.name(), sheet.name.trim()).into();
+                let name = format!("{}[{}]", source.name(), sheet.trim()).into();
                 read_kind(kind, &name, options, rows, workbook.sheet(&sheet)?)?;
             }
             Ok(())

@@ -34,8 +34,8 @@ pub(in crate::import) struct TableCell<'a> {
     pub is_number: bool,
     /// The reason why the cell cannot be read. `text` is the content for the report.
     pub fault: Option<Cow<'static, str>>,
-    /// The number as the spreadsheet displays it, if that differs from `text`.
-    pub shown: Option<String>,
+    /// The number format of a cell that shows its number in other digits or signs than `text`.
+    pub format: Option<String>,
     /// The unit that the spreadsheet displays. If the column name contains the unit, `fault` is ignored.
     pub unit: Option<String>,
     /// The target of the cell's hyperlink.
@@ -474,9 +474,9 @@ fn read_row<F: Fields>(
             let message = "is a date in the spreadsheet, but the column contains text; format the cell as text, and enter it \
                            again";
             reader.faults.push_value(name, &cell.text, message);
-        } else if let Some(shown) = cell.shown.as_ref().filter(|_| reader.holds_text(index)) {
+        } else if let Some(format) = cell.format.as_ref().filter(|_| reader.holds_text(index)) {
             let message =
-                format!("is a number that is shown as `{shown}`; format the cell as text, and enter it again");
+                format!("is a number in the format `{format}`; format the cell as text, and enter what it shows");
             reader.faults.push_value(name, &cell.text, message);
         } else if let Some(link) = cell.link.as_ref().filter(|_| is_address_column(name) && !cell.is_blank()) {
             match address(&cell.text, link) {

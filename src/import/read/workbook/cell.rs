@@ -2,287 +2,206 @@
 
 use std::borrow::Cow;
 
-use jiff::ToSpan;
-use jiff::civil::{Date, date};
+use calamine::{DataRef, ExcelDateTime, ExcelDateTimeType, Style};
+use jiff::civil::Date;
 
-use super::format::NumberFormat;
-use super::sheet::{RawCell, RawKind, is_hyperlink_formula};
-use super::shown::{ShownNumber, UNIT, show, show_day, show_text};
-use super::strings::{MAX_CELL_UNITS, SharedStrings, is_too_long};
-use super::styles::Styles;
+use super::format::{CellFormat, Meaning, OTHER_TEXT, PARTIAL_DATE, ROUNDED, Refusal, UNIT, UNSHOWN};
 use crate::import::read::tabular::TableCell;
 
 /// From here on, spreadsheets round integers: they keep 15 digits.
 const MIN_INEXACT: f64 = 1e15;
 
+/// The number of digits after the first that spreadsheets keep and show.
+const DIGITS_AFTER_FIRST: usize = 14;
+
 const NO_DATE: &str = "is a time in the spreadsheet, not a date; write a date, or format the cell as a number";
 
-const MILLIS_OF_DAY: i64 = 86_400_000;
-
-/// The number of the day after 9999-12-31, the last day of the calendar.
-const MAX_DAYS: f64 = 2_958_466.0;
-
-/// The parts of a workbook that its cells refer to.
-pub(super) struct Context {
-    pub shared: SharedStrings,
-    pub styles: Styles,
+/// How the cells of a workbook are read.
+pub(super) struct CellStyles {
+    formats: Vec<CellFormat>,
     /// Whether day numbers start in 1904 instead of 1900.
-    pub is_1904: bool,
+    is_1904: bool,
 }
 
-impl Context {
-    /// Returns the text that a CSV file would contain for the cell.
-    pub fn cell(&self, raw: &RawCell<'_>) -> TableCell<'_> {
-        let name = || raw.position.name();
-        let value = raw.value.filter(|value| raw.kind == RawKind::Text || !value.trim().is_empty());
-        let Some(value) = value else {
-            return match raw.formula {
-                Some(_) => bad(
-                    "",
-                    format!(
-                        "the cell {} contains a formula without a result; open the file in a spreadsheet program, and \
-                         save it again",
-                        name()
-                    ),
-                ),
-                None => TableCell::default(),
-            };
+impl CellStyles {
+    pub fn new(styles: &[Style], is_1904: bool) -> CellStyles {
+        let formats = styles.iter().map(|style| CellFormat::of_style(style.number_format.as_ref()));
+        let mut formats: Vec<CellFormat> = formats.collect();
+        if formats.is_empty() {
+            formats.push(CellFormat::of_style(None));
+        }
+        CellStyles { formats, is_1904 }
+    }
+
+    /// Returns the text that a CSV file would contain for the cell with this name.
+    pub fn cell<'a>(&self, value: &DataRef<'a>, style: usize, name: impl Fn() -> String) -> TableCell<'a> {
+        if *value == DataRef::Empty {
+            return TableCell::default();
+        }
+        let Some(format) = self.formats.get(style) else {
+            return bad("", format!("the cell {} has a format that the workbook lacks; format it again", name()));
         };
-        let damaged =
-            || bad(value, format!("the cell {} contains a value that cannot be read; enter it again", name()));
-        let format = self.styles.format(raw.style);
-        let cell = match raw.kind {
-            RawKind::Text => text_cell(Cow::Owned(value.to_owned()), format, name),
-            RawKind::Shared => match value.trim().parse().ok().and_then(|index| self.shared.get(index)) {
-                Some(text) => text_cell(Cow::Borrowed(text), format, name),
-                None => damaged(),
-            },
-            RawKind::Flag => match value.trim() {
-                "1" | "true" => TableCell::text("TRUE"),
-                "0" | "false" => TableCell::text("FALSE"),
-                _ => damaged(),
-            },
-            RawKind::Error => {
-                bad(value, format!("the cell {} contains a spreadsheet error; correct or clear it", name()))
+        match value {
+            DataRef::Empty => TableCell::default(),
+            DataRef::String(text) => text_cell(text.clone().into(), format, name),
+            DataRef::SharedString(text) => text_cell((*text).into(), format, name),
+            DataRef::Bool(is_true) => TableCell::text(if *is_true { "TRUE" } else { "FALSE" }),
+            #[expect(clippy::cast_precision_loss, reason = "spreadsheets keep no more digits")]
+            DataRef::Int(number) => self.number_cell(*number as f64, format, name),
+            DataRef::Float(number) => self.number_cell(*number, format, name),
+            DataRef::DateTime(time) => self.number_cell(time.as_f64(), format, name),
+            DataRef::DateTimeIso(text) | DataRef::DurationIso(text) => {
+                let (day, text) = (text.get(..10).and_then(|day| day.parse().ok()), text.clone());
+                match (day, format.meaning(MIN_INEXACT)) {
+                    (None, _) => bad(text, NO_DATE),
+                    (Some(day), Some(Meaning::Date(parts))) if !parts.show_all(day) => {
+                        refused(text, PARTIAL_DATE, format, name)
+                    }
+                    _ => TableCell { is_date: true, ..TableCell::text(text) },
+                }
             }
-            RawKind::Date => match value.get(..10).and_then(|day| day.parse().ok()) {
-                Some(day) => partial_date_fault(format, MIN_INEXACT, day, name)
-                    .unwrap_or_else(|| TableCell { is_date: true, ..TableCell::text(value.to_owned()) }),
-                None => bad(value, NO_DATE),
-            },
-            RawKind::Number => match number(value) {
-                Some(number) => self.number_cell(number, format, name),
-                None => damaged(),
-            },
-        };
-        match raw.formula.and_then(hyperlink_in) {
-            Some(link) => TableCell { link: Some(link.into()), ..cell },
-            None => cell,
+            DataRef::Error(error) => {
+                let message = format!("the cell {} contains a spreadsheet error; correct or clear it", name());
+                bad(error.to_string(), message)
+            }
         }
     }
 
-    fn number_cell(&self, number: f64, format: Option<&NumberFormat>, name: impl Fn() -> String) -> TableCell<'static> {
-        // Rust formats the shortest digits that parse to the same value.
+    fn number_cell(&self, stored: f64, format: &CellFormat, name: impl Fn() -> String) -> TableCell<'static> {
+        if !stored.is_finite() {
+            let message = format!("the cell {} contains a value that cannot be read; enter it again", name());
+            return bad(stored.to_string(), message);
+        }
+        // Spreadsheets show 15 digits, so 0.1 + 0.2 is 0.3.
+        let number = format!("{stored:.DIGITS_AFTER_FIRST$e}").parse().unwrap_or(stored);
         let text = format!("{number}");
-        let shown = format.map_or(ShownNumber::Number(None), |format| show(format, number));
-        match shown {
-            ShownNumber::Date => match day_of(number, self.is_1904) {
-                Ok(day) => partial_date_fault(format, number, day, name)
-                    .unwrap_or_else(|| TableCell { is_date: true, ..TableCell::text(day.to_string()) }),
-                Err((shown, message)) => bad(shown, message),
-            },
-            ShownNumber::Unit(shown, unit) => {
-                let message = message(&name(), &shown, UNIT);
-                TableCell { unit: Some(unit), shown: Some(shown), is_number: true, ..bad(text, message) }
+        let digits = match format.meaning(number) {
+            Some(Meaning::Number(digits)) => Some(digits),
+            Some(Meaning::Dash) if number == 0.0 => None,
+            Some(Meaning::Date(parts)) => {
+                return match day_of(number, self.is_1904) {
+                    Ok(day) if parts.show_all(day) => TableCell { is_date: true, ..TableCell::text(day.to_string()) },
+                    Ok(day) => refused(day.to_string(), PARTIAL_DATE, format, name),
+                    Err((shown, message)) => bad(shown, message),
+                };
             }
-            ShownNumber::Other(shown, remedy) => bad(text, message(&name(), &shown, remedy)),
-            ShownNumber::Number(_) if number.abs() >= MIN_INEXACT && number.fract() == 0.0 => bad(
-                text,
+            Some(Meaning::Other(refusal)) => return refused(text, *refusal, format, name),
+            Some(Meaning::Dash) | None => return refused(text, UNSHOWN, format, name),
+        };
+        if digits.is_some_and(|digits| !digits.show_all(number, &text)) {
+            return refused(text, ROUNDED, format, name);
+        }
+        let unit = digits.and_then(|digits| digits.unit.clone());
+        let cell = match unit {
+            Some(_) => refused(text, UNIT, format, name),
+            None if number.abs() >= MIN_INEXACT => bad(
+                format!("{stored}"),
                 "has more digits than the 15 that spreadsheets keep; format the cell as text, and enter it again",
             ),
-            ShownNumber::Number(shown) => TableCell { shown, is_number: true, ..TableCell::text(text) },
-        }
+            None => TableCell::text(text),
+        };
+        let is_shown_exactly = digits.is_some_and(|digits| digits.show_exactly(&cell.text));
+        let format = (!is_shown_exactly).then(|| format.code.clone());
+        TableCell { is_number: true, unit, format, ..cell }
     }
 }
 
-fn bad(shown: impl Into<String>, message: impl Into<Cow<'static, str>>) -> TableCell<'static> {
-    TableCell { fault: Some(message.into()), ..TableCell::text(shown.into()) }
+fn bad<'a>(shown: impl Into<Cow<'a, str>>, message: impl Into<Cow<'static, str>>) -> TableCell<'a> {
+    TableCell { fault: Some(message.into()), ..TableCell::text(shown) }
 }
 
-/// The message for a cell that displays something else than its value.
-fn message(name: &str, shown: &str, remedy: &str) -> String {
-    let shown = if shown.is_empty() { "nothing".to_owned() } else { format!("`{shown}`") };
-    format!("the cell {name} shows {shown}; {remedy}")
-}
-
-fn text_cell<'s>(text: Cow<'s, str>, format: Option<&NumberFormat>, name: impl Fn() -> String) -> TableCell<'s> {
-    if is_too_long(&text) {
-        let message = format!("the cell {} has more than {MAX_CELL_UNITS} characters; shorten it", name());
-        return bad(text.chars().take(300).collect::<String>(), message);
-    }
-    let shown = format.filter(|_| !text.is_empty()).and_then(|format| show_text(format, &text));
-    match shown {
-        Some(shown) => {
-            let message = message(&name(), &shown, "format the cell as text, and check its value");
-            bad(text, message)
-        }
-        None => TableCell::text(text),
-    }
-}
-
-/// Parses a number with decimal digits.
-fn number(text: &str) -> Option<f64> {
-    let text = text.trim();
-    let is_plain = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'));
-    text.parse().ok().filter(|number: &f64| is_plain && number.is_finite())
-}
-
-/// Returns a fault if the format does not display the full date.
-fn partial_date_fault(
-    format: Option<&NumberFormat>,
-    serial: f64,
-    day: Date,
+/// Returns a cell that shows something else than its value.
+fn refused<'a>(
+    text: impl Into<Cow<'a, str>>,
+    refusal: Refusal,
+    format: &CellFormat,
     name: impl Fn() -> String,
-) -> Option<TableCell<'static>> {
-    let shown = show_day(format?, serial, day)?;
-    let remedy = "write the date in a cell that shows day, month and year, such as 2026-03-15";
-    Some(bad(day.to_string(), message(&name(), &shown, remedy)))
+) -> TableCell<'a> {
+    let Refusal { shows, remedy } = refusal;
+    bad(text, format!("the cell {} shows {shows}, in the format `{:.100}`; {remedy}", name(), format.code))
+}
+
+fn text_cell<'a>(text: Cow<'a, str>, format: &CellFormat, name: impl Fn() -> String) -> TableCell<'a> {
+    if text.is_empty() || format.shows_text { TableCell::text(text) } else { refused(text, OTHER_TEXT, format, name) }
 }
 
 /// Returns the date of a day number. The error is the displayed text and the reason.
 fn day_of(number: f64, is_1904: bool) -> Result<Date, (String, &'static str)> {
-    let shown = || format!("{number}");
-    if !(0.0..MAX_DAYS).contains(&number) {
-        return Err((shown(), NO_DATE));
+    // The day number of 9999-12-31, the last day of the calendar.
+    let last_day = if is_1904 { 2_957_003.0 } else { 2_958_465.0 };
+    if number < 0.0 || number.floor() > last_day {
+        return Err((format!("{number}"), NO_DATE));
     }
-    #[expect(clippy::cast_possible_truncation, reason = "it is below MAX_DAYS")]
-    let millis = (number * 86_400_000.0).round() as i64;
-    let (days, time) = (millis / MILLIS_OF_DAY, millis % MILLIS_OF_DAY);
-    let clock = format!("{:02}:{:02}:{:02}", time / 3_600_000, time / 60_000 % 60, time / 1_000 % 60);
-    if days == 0 && (time != 0 || !is_1904) {
+    let time = ExcelDateTime::new(number, ExcelDateTimeType::DateTime, is_1904);
+    let (year, month, day, hour, minute, second, milli) = time.to_ymd_hms_milli();
+    let clock = format!("{hour:02}:{minute:02}:{second:02}");
+    let is_midnight = (hour, minute, second, milli) == (0, 0, 0, 0);
+    if number < 1.0 && !(is_1904 && is_midnight) {
         return Err((clock, NO_DATE));
     }
-    let base = match days {
-        _ if is_1904 => date(1904, 1, 1),
-        // Excel's 1900 calendar has a 29 February, which is day 60.
-        60 => return Err((shown(), "is not a day of the calendar; write another date")),
-        ..60 => date(1899, 12, 31),
-        _ => date(1899, 12, 30),
-    };
-    let day = base.checked_add(days.days()).map_err(|_| (shown(), NO_DATE))?;
-    if time != 0 {
+    // Excel's 1900 calendar has a 29 February.
+    let day: Date = format!("{year:04}-{month:02}-{day:02}")
+        .parse()
+        .map_err(|_| (format!("{number}"), "is not a day of the calendar; write another date"))?;
+    if !is_midnight {
         return Err((format!("{day}T{clock}"), "has a time of day in the spreadsheet; write only the date"));
     }
     Ok(day)
 }
 
-/// Returns the address in a `HYPERLINK` formula. If the formula computes the address, returns the formula itself, which
-/// is not a web address.
-fn hyperlink_in(formula: &str) -> Option<String> {
-    if !is_hyperlink_formula(formula) {
-        return None;
-    }
-    let formula = formula.trim();
-    let literal = || {
-        let mut rest = formula.get(10..)?.trim_start().strip_prefix('"')?;
-        let mut address = String::new();
-        loop {
-            let (before, after) = rest.split_once('"')?;
-            address.push_str(before);
-            match after.strip_prefix('"') {
-                // A doubled quote stands for one quote.
-                Some(after) => {
-                    address.push('"');
-                    rest = after;
-                }
-                None => return after.trim_start().starts_with([',', ')']).then_some(address),
-            }
-        }
-    };
-    Some(literal().unwrap_or_else(|| formula.chars().take(200).collect()))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
+    use calamine::CellErrorType;
 
-    use super::super::position::CellPosition;
     use super::*;
 
     #[test]
     fn cells_become_texts() {
-        let custom = HashMap::from([(164, NumberFormat::read("mmm\\ yy")), (165, NumberFormat::read("0.00"))]);
-        let shared = SharedStrings::default();
-        let context = Context { shared, styles: Styles::new(&[0, 14, 9, 164, 165], &custom), is_1904: false };
-        let (number, text, date) = (RawKind::Number, RawKind::Text, RawKind::Date);
+        let formats = ["General", "m/d/yyyy", "0%", "mmm\\ yy", "0.00", ";;;"].map(CellFormat::new);
+        let styles = CellStyles { formats: formats.into(), is_1904: false };
+        let (number, text) = (DataRef::Float, DataRef::SharedString);
+        let date = |text: &str| DataRef::DateTimeIso(text.to_owned());
         let cases = [
-            (number, 0, Some("5"), Ok("5")),
-            (number, 0, Some("5.25"), Ok("5.25")),
-            (number, 0, Some("0.30000000000000004"), Ok("0.30000000000000004")),
-            (number, 4, Some("0.30000000000000004"), Ok("0.30000000000000004")),
-            (number, 0, Some("9007199254740991"), Err("15")),
-            (number, 0, Some("inf"), Err("cannot be read")),
-            (number, 0, Some("1e999"), Err("cannot be read")),
-            (number, 2, Some("0.12"), Err("the cell B7 shows `12%`; write the right number")),
-            (number, 4, Some("0.125"), Err("the cell B7 shows `0.13`; write the right number")),
-            (number, 1, Some("46096"), Ok("2026-03-15")),
-            (number, 1, Some("46096.5"), Err("time of day")),
-            (number, 1, Some("0.25"), Err("not a date")),
-            (number, 1, Some("60"), Err("not a day of the calendar")),
-            (number, 1, Some("59"), Ok("1900-02-28")),
-            (number, 1, Some("61"), Ok("1900-03-01")),
-            (number, 1, Some("2958465"), Ok("9999-12-31")),
-            (number, 1, Some("2958466"), Err("not a date")),
-            (number, 3, Some("46082"), Err("the cell B7 shows `Mar 26`; write the date")),
-            (number, 0, Some(""), Ok("")),
-            (number, 0, None, Ok("")),
-            (date, 1, Some("2026-03-15T00:00:00"), Ok("2026-03-15T00:00:00")),
-            (date, 3, Some("2026-03-15"), Err("shows `Mar 26`")),
-            (date, 1, Some("PT1H"), Err("not a date")),
-            (text, 0, Some(" a "), Ok(" a ")),
-            (RawKind::Shared, 0, Some("0"), Err("cannot be read")),
-            (RawKind::Flag, 0, Some("1"), Ok("TRUE")),
-            (RawKind::Flag, 0, Some("2"), Err("cannot be read")),
-            (RawKind::Error, 0, Some("#REF!"), Err("B7 contains a spreadsheet error")),
+            (number(5.0), 0, Ok("5")),
+            (number(5.25), 0, Ok("5.25")),
+            (number(-5.25), 4, Ok("-5.25")),
+            (number(0.1 + 0.2), 0, Ok("0.3")),
+            (number(0.1 + 0.2), 4, Ok("0.3")),
+            (number(12.345_678_901_234_567), 0, Ok("12.3456789012346")),
+            (number(1e-7), 0, Ok("0.0000001")),
+            (number(999_999_999_999_999.0), 0, Ok("999999999999999")),
+            (number(9_007_199_254_740_991.0), 0, Err("has more digits than the 15")),
+            (number(1e21), 0, Err("has more digits than the 15")),
+            (number(f64::INFINITY), 0, Err("the cell B7 contains a value that cannot be read")),
+            (number(1.0), 9, Err("the cell B7 has a format that the workbook lacks")),
+            (number(0.12), 2, Err("the cell B7 shows a percentage, in the format `0%`; write the right number")),
+            (number(0.125), 4, Err("the cell B7 shows fewer digits than it has, in the format `0.00`")),
+            (number(46_096.0), 1, Ok("2026-03-15")),
+            (number(46_096.5), 1, Err("time of day")),
+            (number(0.25), 1, Err("not a date")),
+            (number(60.0), 1, Err("not a day of the calendar")),
+            (number(46_082.0), 3, Err("the cell B7 shows only a part of the date, in the format `mmm\\ yy`; write")),
+            (number(1.0), 5, Err("the cell B7 shows no number")),
+            (DataRef::Empty, 9, Ok("")),
+            (date("2026-03-15T00:00:00"), 1, Ok("2026-03-15T00:00:00")),
+            (date("2026-03-15"), 3, Err("only a part of the date")),
+            (date("PT1H"), 1, Err("not a date")),
+            (text(" a "), 0, Ok(" a ")),
+            (text("a"), 4, Ok("a")),
+            (text("a"), 5, Err("the cell B7 shows another text")),
+            (text(""), 5, Ok("")),
+            (DataRef::String("a".to_owned()), 0, Ok("a")),
+            (DataRef::Bool(true), 0, Ok("TRUE")),
+            (DataRef::Error(CellErrorType::Ref), 0, Err("the cell B7 contains a spreadsheet error")),
         ];
-        let position = CellPosition { row: 6, column: 1 };
-        for (kind, style, value, expected) in cases {
-            let cell = context.cell(&RawCell { position, style, kind, value, formula: None });
+        for (value, style, expected) in cases {
+            let cell = styles.cell(&value, style, || "B7".to_owned());
             match expected {
-                Ok(text) => assert_eq!((&*cell.text, cell.fault), (text, None), "{value:?}"),
+                Ok(text) => assert_eq!((&*cell.text, &cell.fault), (text, &None), "{value:?}"),
                 Err(message) => {
                     assert!(cell.fault.as_ref().is_some_and(|fault| fault.contains(message)), "{value:?}: {cell:?}")
                 }
             }
-        }
-        let formula =
-            |kind, value| context.cell(&RawCell { position, style: 0, kind, value, formula: Some("A1") }).fault;
-        assert!(formula(number, None).is_some_and(|fault| fault.contains("B7 contains a formula without a result")));
-        assert!(formula(number, Some("")).is_some() && formula(text, None).is_some());
-        assert!(formula(text, Some("")).is_none() && formula(number, Some("1")).is_none());
-    }
-
-    #[test]
-    fn days_are_counted_from_1904_where_the_workbook_says_so() {
-        for (number, expected) in
-            [(0.0, Some("1904-01-01")), (60.0, Some("1904-03-01")), (44_634.0, Some("2026-03-15")), (0.5, None)]
-        {
-            assert_eq!(day_of(number, true).ok().map(|day| day.to_string()).as_deref(), expected, "{number}");
-        }
-    }
-
-    #[test]
-    fn links_are_found_in_formulas() {
-        let cases = [
-            ("HYPERLINK(\"https://esmo.org\",\"ESMO\")", Some("https://esmo.org")),
-            (" hyperlink( \"https://esmo.org\" )", Some("https://esmo.org")),
-            ("HYPERLINK(\"https://a.org/\"\"x\"\"\")", Some("https://a.org/\"x\"")),
-            ("HYPERLINK(\"https://a.org/\"&A1)", Some("HYPERLINK(\"https://a.org/\"&A1)")),
-            ("HYPERLINK(\"https://a.org", Some("HYPERLINK(\"https://a.org")),
-            ("\"ES\"&\"MO\"", None),
-        ];
-        for (formula, expected) in cases {
-            assert_eq!(hyperlink_in(formula).as_deref(), expected, "{formula}");
         }
     }
 }

@@ -3,8 +3,14 @@
 use std::fmt::Display;
 use std::io;
 
-/// The remedy for damaged files.
-const SAVE_ANEW: &str = "save it again as .xlsx or as CSV in UTF-8";
+use calamine::XlsxError;
+
+use crate::import::read::tabular::column_letters;
+
+/// Returns the name of the cell at a row and column, such as `B7`.
+pub(super) fn cell_name((row, column): (u32, u32)) -> String {
+    format!("{}{}", column_letters(usize::try_from(column).unwrap_or(usize::MAX)), u64::from(row) + 1)
+}
 
 /// Creates an error whose message contains the remedy.
 pub(super) fn unusable(message: impl Into<String>) -> io::Error {
@@ -13,10 +19,20 @@ pub(super) fn unusable(message: impl Into<String>) -> io::Error {
 
 /// Creates an error with the remedy to save the workbook again.
 pub(super) fn damaged(why: impl Display) -> io::Error {
-    unusable(format!("{why}; {SAVE_ANEW}"))
+    unusable(format!("{why}; save it again as .xlsx or as CSV in UTF-8"))
 }
 
-/// Creates the error of a damaged part.
-pub(super) fn damaged_part(part: &str, why: impl Display) -> io::Error {
-    damaged(format_args!("its part `{part}` is damaged: {why}"))
+pub(super) fn unreadable(error: XlsxError) -> io::Error {
+    damaged(format_args!("its content cannot be read: {error}"))
+}
+
+/// Creates the error of a sheet, after its last cell that could be read.
+pub(super) fn sheet_error(sheet: &str, last: Option<(u32, u32)>, error: XlsxError) -> io::Error {
+    let place = last.map_or("at its first cell".to_owned(), |cell| format!("after the cell {}", cell_name(cell)));
+    match error {
+        XlsxError::CellError(text) => unusable(format!(
+            "its sheet `{sheet}` contains the spreadsheet error `{text}` {place}; correct or clear that cell"
+        )),
+        error => damaged(format_args!("its sheet `{sheet}` cannot be read {place}: {error}")),
+    }
 }

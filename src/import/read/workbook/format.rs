@@ -1,177 +1,285 @@
-//! Number formats, which define how a spreadsheet displays the numbers in its cells.
+//! The meaning of number formats. Each format is read once, not for each cell.
 
-/// The maximum size of a format. Excel allows 255 characters.
-const MAX_CODE_BYTES: usize = 600;
+use calamine::NumberFormat;
+use jiff::civil::Date;
 
-/// A number format, such as `#,##0.00;[Red]-#,##0.00`.
-#[derive(Clone, Debug, Default)]
-pub(super) struct NumberFormat {
-    /// The sections for positive numbers, negative numbers and zero, or sections with conditions.
-    pub numbers: Vec<Section>,
-    /// The section for text, if any.
-    pub text: Option<Section>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Section {
-    pub tokens: Vec<FormatToken>,
-    pub condition: Option<SectionCondition>,
-    /// Whether the section has a colour. It may replace a minus sign.
-    pub is_colored: bool,
-    /// Whether years belong to another calendar.
-    pub is_foreign_calendar: bool,
-    /// Whether `$` means another currency than US dollars.
-    pub is_foreign_dollar: bool,
-}
-
-/// A token of a section.
+/// What a number means in a section of a format.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum FormatToken {
-    Literal(String),
-    /// `0`, `#` or `?`.
-    Digit(char),
-    Point,
-    Comma,
-    Percent,
-    Slash,
-    /// `E+` or `E-`.
-    Exponent,
-    General,
-    /// `@`.
-    Text,
-    Date(DatePart),
+pub(super) enum Meaning {
+    /// The stored number.
+    Number(Digits),
+    /// A dash, which accounting formats show for zero.
+    Dash,
+    Date(DateParts),
+    /// Something else than the stored number.
+    Other(Refusal),
 }
 
-/// A part of a date or time, with the number of its letters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DatePart {
-    Year(usize),
-    Month(usize),
-    Day(usize),
-    Hour(usize),
-    Minute(usize),
-    Second(usize),
-    AmPm,
-    /// A year or era of another calendar.
-    Era,
-}
-
-/// A condition on the numbers of a section.
+/// Why a cell is refused.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct SectionCondition {
-    pub operator: Operator,
-    pub value: f64,
+pub(super) struct Refusal {
+    pub shows: &'static str,
+    pub remedy: &'static str,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operator {
-    Less,
-    LessOrEqual,
-    Equal,
-    NotEqual,
-    GreaterOrEqual,
-    Greater,
+const PERCENT: Refusal =
+    Refusal { shows: "a percentage", remedy: "write the right number in a cell without a percentage format" };
+const CURRENCY: Refusal = Refusal {
+    shows: "an amount that is not in US dollars",
+    remedy: "write one in US dollars in a cell with a number format",
+};
+const SCALED: Refusal = Refusal {
+    shows: "thousands or millions",
+    remedy: "format the cell as a number that is not shown in thousands or millions",
+};
+pub(super) const UNIT: Refusal = Refusal {
+    shows: "other signs than those of a number",
+    remedy: "format the cell as a number without other signs, and check its value",
+};
+pub(super) const ROUNDED: Refusal = Refusal {
+    shows: "fewer digits than it has",
+    remedy: "write the right number, or make the cell show all of its digits",
+};
+pub(super) const UNSHOWN: Refusal =
+    Refusal { shows: "no number", remedy: "format the cell as a number, and check its value" };
+pub(super) const PARTIAL_DATE: Refusal = Refusal {
+    shows: "only a part of the date",
+    remedy: "write the date in a cell that shows day, month and year, such as 2026-03-15",
+};
+pub(super) const OTHER_TEXT: Refusal =
+    Refusal { shows: "another text", remedy: "format the cell as text, and check its value" };
+
+/// The digits that a section shows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Digits {
+    /// Whether the section shows all digits, as the general format does.
+    is_general: bool,
+    /// The minimum number of digits before the point.
+    min_whole: usize,
+    min_decimals: usize,
+    max_decimals: usize,
+    is_grouped: bool,
+    is_scientific: bool,
+    /// The digits of the denominator, if the section shows a fraction.
+    denominator_digits: Option<u32>,
+    /// Whether other signs are around the digits.
+    has_signs: bool,
+    /// The unit after or before the digits, other than US dollars.
+    pub unit: Option<String>,
 }
 
-impl SectionCondition {
-    pub fn holds(self, number: f64) -> bool {
-        match self.operator {
-            Operator::Less => number < self.value,
-            Operator::LessOrEqual => number <= self.value,
-            Operator::Equal => number == self.value,
-            Operator::NotEqual => number != self.value,
-            Operator::GreaterOrEqual => number >= self.value,
-            Operator::Greater => number > self.value,
+impl Digits {
+    /// Returns true if the section shows all digits of the number, whose digits are `text`.
+    pub fn show_all(&self, number: f64, text: &str) -> bool {
+        match self.denominator_digits {
+            _ if self.is_general => true,
+            Some(digits) => (1..10_u32.pow(digits.clamp(1, 3))).any(|below| {
+                let above = number * f64::from(below);
+                (above - above.round()).abs() < 1e-14 * above.abs().max(1.0)
+            }),
+            None if self.is_scientific => {
+                let mantissa = format!("{number:e}");
+                fraction(mantissa.split('e').next().unwrap_or_default()).len() <= self.max_decimals
+            }
+            None => fraction(text).len() <= self.max_decimals,
         }
     }
 
-    /// Parses a condition such as `>=100`.
-    fn read(text: &str) -> Option<SectionCondition> {
-        let operators = [
-            ("<=", Operator::LessOrEqual),
-            (">=", Operator::GreaterOrEqual),
-            ("<>", Operator::NotEqual),
-            ("<", Operator::Less),
-            (">", Operator::Greater),
-            ("=", Operator::Equal),
-        ];
-        let (operator, value) =
-            operators.iter().find_map(|(sign, operator)| Some((*operator, text.strip_prefix(sign)?)))?;
-        Some(SectionCondition { operator, value: value.trim().parse().ok()? })
+    /// Returns true if the section shows the number as `text`.
+    pub fn show_exactly(&self, text: &str) -> bool {
+        let whole = text.split('.').next().unwrap_or_default().trim_start_matches('-').len();
+        let is_padded = whole < self.min_whole || fraction(text).len() < self.min_decimals;
+        let is_plain = !self.has_signs && !self.is_scientific && self.denominator_digits.is_none();
+        is_plain && (self.is_general || !(is_padded || self.is_grouped && whole > 3))
     }
 }
 
-impl NumberFormat {
-    /// Parses a format code. Returns `None` if it is too long.
-    pub fn read(code: &str) -> Option<NumberFormat> {
-        if code.len() > MAX_CODE_BYTES {
-            return None;
-        }
+/// Returns the digits after the point.
+fn fraction(number: &str) -> &str {
+    number.split_once('.').map_or("", |(_, fraction)| fraction)
+}
+
+/// The parts of a date that a section shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct DateParts {
+    has_year: bool,
+    has_whole_year: bool,
+    has_month: bool,
+    has_day: bool,
+    /// Whether the date belongs to another calendar.
+    is_foreign: bool,
+}
+
+impl DateParts {
+    /// Returns true if the section shows the whole date.
+    pub fn show_all(self, day: Date) -> bool {
+        // With two digits, 1930 and 2030 look the same.
+        let has_year = self.has_whole_year || self.has_year && (2000..2100).contains(&day.year());
+        has_year && self.has_month && self.has_day && !self.is_foreign
+    }
+}
+
+/// A condition on the numbers of a section, such as `>=100`.
+#[derive(Clone, Copy, Debug)]
+struct Condition {
+    holds: fn(&f64, &f64) -> bool,
+    value: f64,
+}
+
+impl Condition {
+    fn read(text: &str) -> Option<Condition> {
+        let operators: [(&str, fn(&f64, &f64) -> bool); 6] =
+            [("<=", f64::le), (">=", f64::ge), ("<>", f64::ne), ("<", f64::lt), (">", f64::gt), ("=", f64::eq)];
+        let (holds, value) = operators.iter().find_map(|(sign, holds)| Some((*holds, text.strip_prefix(sign)?)))?;
+        Some(Condition { holds, value: value.trim().parse().ok()? })
+    }
+}
+
+/// The meaning of a format.
+#[derive(Debug)]
+pub(super) struct CellFormat {
+    /// The format code, for messages.
+    pub code: String,
+    /// The sections for positive numbers, negative numbers and zero, or sections with conditions.
+    sections: Vec<(Option<Condition>, Meaning)>,
+    /// Whether texts are shown as they are.
+    pub shows_text: bool,
+}
+
+impl CellFormat {
+    /// Reads the number format of a style. The default is the general format.
+    pub fn of_style(format: Option<&NumberFormat>) -> CellFormat {
+        let Some(format) = format else { return CellFormat::new("General") };
+        let code = &*format.format_code;
+        // calamine has other codes for some built-in formats.
+        let is_built_in = matches!(code, "General" | "mm-dd-yy" | "m/d/yy h:mm");
+        CellFormat::new(format.format_id.filter(|_| is_built_in).and_then(built_in).unwrap_or(code))
+    }
+
+    /// Reads a format code, such as `#,##0.00;[Red]-#,##0.00`.
+    pub fn new(code: &str) -> CellFormat {
         let mut sections = read_sections(code);
         sections.truncate(4);
-        let is_for_text = |section: &Section| section.tokens.contains(&FormatToken::Text);
-        let has_text = sections.len() == 4 || sections.last().is_some_and(is_for_text);
+        let has_text = sections.len() == 4 || sections.last().is_some_and(|section| section.has_text);
         let text = if has_text { sections.pop() } else { None };
+        let shows_text =
+            text.is_none_or(|text| (text.has_text || text.digits.is_general) && text.literals().trim().is_empty());
         if sections.is_empty() {
-            // The text format displays numbers as the general format does.
-            sections.push(Section { tokens: vec![FormatToken::General], ..Section::default() });
+            // The text format shows numbers as the general format does.
+            sections.extend(read_sections("General"));
         }
-        Some(NumberFormat { numbers: sections, text })
+        let has_conditions = sections.iter().any(|section| section.condition.is_some());
+        let meaning =
+            |(at, section): (usize, Section)| (section.condition, section.meaning(at == 1 && !has_conditions));
+        CellFormat {
+            code: code.to_owned(),
+            sections: sections.into_iter().enumerate().map(meaning).collect(),
+            shows_text,
+        }
     }
+
+    /// Returns the meaning of a number, or `None` if the format has no section for it.
+    pub fn meaning(&self, number: f64) -> Option<&Meaning> {
+        let has_conditions = self.sections.iter().any(|(condition, _)| condition.is_some());
+        let section = match &*self.sections {
+            sections if has_conditions => sections
+                .iter()
+                .find(|(condition, _)| condition.is_none_or(|condition| (condition.holds)(&number, &condition.value))),
+            [_, negative, ..] if number < 0.0 => Some(negative),
+            [_, _, zero, ..] if number == 0.0 => Some(zero),
+            sections => sections.first(),
+        };
+        section.map(|(_, meaning)| meaning)
+    }
+}
+
+/// Returns the code of a built-in format. Formats that depend on Excel's language have the English code.
+fn built_in(id: u32) -> Option<&'static str> {
+    Some(match id {
+        5 | 6 => "\"$\"#,##0_);(\"$\"#,##0)",
+        7 | 8 => "\"$\"#,##0.00_);(\"$\"#,##0.00)",
+        14 | 30 => "m/d/yyyy",
+        22 => "m/d/yyyy h:mm",
+        // Dates in East Asian languages. Some show only a part of the date.
+        31 => "yyyy/m/d",
+        27 | 36 | 50 | 52 | 57 => "yyyy/m",
+        28 | 29 | 51 | 53 | 54 | 58 => "m/d",
+        32..=35 | 55 | 56 => "h:mm",
+        _ => return None,
+    })
+}
+
+/// What the code of a section contains.
+#[derive(Clone, Debug, Default)]
+struct Section {
+    condition: Option<Condition>,
+    /// The literals before the first digit, between digits, and after the last one.
+    before: String,
+    between: String,
+    after: String,
+    digits: Digits,
+    has_digits: bool,
+    /// Whether it has `@`.
+    has_text: bool,
+    has_point: bool,
+    has_percent: bool,
+    /// Whether commas follow the last digit. They divide by 1,000.
+    has_commas: bool,
+    is_scaled: bool,
+    /// The letters of date and time parts, with their counts.
+    dates: Vec<(char, usize)>,
+    /// Whether it has a colour, which may replace a minus sign.
+    is_colored: bool,
+    is_foreign_calendar: bool,
+    /// Whether `$` means another currency than US dollars.
+    is_foreign_dollar: bool,
 }
 
 fn read_sections(code: &str) -> Vec<Section> {
-    let mut sections = vec![Section::default()];
+    let mut sections = Vec::new();
+    let mut section = Section::default();
     let mut letters = code.chars().peekable();
     while let Some(letter) = letters.next() {
-        let section = match sections.last_mut() {
-            Some(section) if letter != ';' => section,
-            _ => {
-                sections.push(Section::default());
-                continue;
-            }
-        };
-        let token = match letter {
-            '"' => FormatToken::Literal(letters.by_ref().take_while(|letter| *letter != '"').collect()),
-            '\\' => FormatToken::Literal(letters.next().into_iter().collect()),
+        match letter {
+            ';' => sections.push(std::mem::take(&mut section)),
+            '"' => section.after.extend(letters.by_ref().take_while(|letter| *letter != '"')),
+            '\\' => section.after.extend(letters.next()),
             // `_` is a blank as wide as the next character. `*` fills the cell with the next character.
-            '_' => FormatToken::Literal(letters.next().map(|_| ' ').into_iter().collect()),
-            '*' => FormatToken::Literal(letters.next().map(|_| ' ').into_iter().collect()),
+            '_' | '*' => section.after.extend(letters.next().map(|_| ' ')),
             '[' => {
                 let content: String = letters.by_ref().take_while(|letter| *letter != ']').collect();
                 section.take_bracket(&content);
-                continue;
             }
-            '0' | '#' | '?' => FormatToken::Digit(letter),
-            '.' => FormatToken::Point,
-            ',' => FormatToken::Comma,
-            '%' => FormatToken::Percent,
-            '/' => FormatToken::Slash,
-            '@' => FormatToken::Text,
-            'E' | 'e' if letters.next_if(|next| matches!(next, '+' | '-')).is_some() => FormatToken::Exponent,
+            '0' | '#' | '?' => section.take_digit(letter),
+            '.' => {
+                section.is_scaled |= section.has_commas;
+                (section.has_point, section.has_commas) = (true, false);
+            }
+            ',' => section.has_commas = section.has_digits,
+            '%' => section.has_percent = true,
+            '/' => section.digits.denominator_digits = Some(0),
+            '@' => section.has_text = true,
+            'E' | 'e' if letters.next_if(|next| matches!(next, '+' | '-')).is_some() => {
+                section.digits.is_scientific = true
+            }
             'a' | 'A' if skip_word(&mut letters, "m/pm") || skip_word(&mut letters, "/p") => {
-                FormatToken::Date(DatePart::AmPm)
+                section.dates.push(('a', 1));
             }
-            'g' | 'G' if skip_word(&mut letters, "eneral") => FormatToken::General,
+            'g' | 'G' if skip_word(&mut letters, "eneral") => {
+                section.before.push_str(&std::mem::take(&mut section.after));
+                section.digits.is_general = true;
+            }
             'y' | 'Y' | 'm' | 'M' | 'd' | 'D' | 'h' | 'H' | 's' | 'S' | 'g' | 'G' | 'e' | 'E' | 'b' | 'B' => {
                 let mut count = 1;
                 while letters.next_if(|next| next.eq_ignore_ascii_case(&letter)).is_some() {
                     count += 1;
                 }
-                FormatToken::Date(match letter.to_ascii_lowercase() {
-                    'y' => DatePart::Year(count),
-                    'm' => DatePart::Month(count),
-                    'd' => DatePart::Day(count),
-                    'h' => DatePart::Hour(count),
-                    's' => DatePart::Second(count),
-                    _ => DatePart::Era,
-                })
+                section.dates.push((letter.to_ascii_lowercase(), count));
             }
-            other => FormatToken::Literal(other.into()),
-        };
-        section.tokens.push(token);
+            other => section.after.push(other),
+        }
     }
-    sections.iter_mut().for_each(Section::find_minutes);
+    sections.push(section);
     sections
 }
 
@@ -186,57 +294,122 @@ fn skip_word(letters: &mut std::iter::Peekable<std::str::Chars<'_>>, word: &str)
 }
 
 impl Section {
+    fn take_digit(&mut self, digit: char) {
+        let literals = std::mem::take(&mut self.after);
+        if self.has_digits { &mut self.between } else { &mut self.before }.push_str(&literals);
+        self.digits.is_grouped |= self.has_commas;
+        (self.has_digits, self.has_commas) = (true, false);
+        let Digits { min_whole, min_decimals, max_decimals, denominator_digits, is_scientific, .. } = &mut self.digits;
+        match (digit, denominator_digits) {
+            (_, Some(digits)) => *digits += 1,
+            _ if *is_scientific => {}
+            (digit, None) if self.has_point => {
+                *max_decimals += 1;
+                if digit == '0' {
+                    *min_decimals = *max_decimals;
+                }
+            }
+            ('0', None) => *min_whole += 1,
+            _ => *min_whole += usize::from(*min_whole > 0),
+        }
+    }
+
     /// Adds the content of brackets: a currency, a language, a condition, a colour or an elapsed time.
     fn take_bracket(&mut self, content: &str) {
         const COLORS: [&str; 8] = ["black", "blue", "cyan", "green", "magenta", "red", "white", "yellow"];
         let lower = content.to_ascii_lowercase();
-        let only = |letter: char| !lower.is_empty() && lower.chars().all(|other| other == letter);
         if let Some(currency) = content.strip_prefix('$') {
             let (symbol, language) = currency.split_once('-').unwrap_or((currency, ""));
             self.is_foreign_dollar |= symbol.contains('$') && !is_of_united_states(language);
             self.is_foreign_calendar |= has_other_calendar(language);
-            self.tokens.push(FormatToken::Literal(symbol.to_owned()));
-        } else if let Some(condition) = SectionCondition::read(content) {
+            self.after.push_str(symbol);
+        } else if let Some(condition) = Condition::read(content) {
             self.condition = Some(condition);
-        } else if only('h') {
-            self.tokens.push(FormatToken::Date(DatePart::Hour(lower.len())));
-        } else if only('m') {
-            self.tokens.push(FormatToken::Date(DatePart::Minute(lower.len())));
-        } else if only('s') {
-            self.tokens.push(FormatToken::Date(DatePart::Second(lower.len())));
+        } else if let Some(letter @ ('h' | 'm' | 's')) = lower.chars().next()
+            && lower.chars().all(|other| other == letter)
+        {
+            // An elapsed time.
+            self.dates.push(('h', lower.len()));
         } else if COLORS.contains(&&*lower) || lower.starts_with("color") {
             self.is_colored = true;
         }
     }
 
-    /// Converts `m` next to hours or seconds from months to minutes.
-    fn find_minutes(&mut self) {
-        let parts: Vec<(usize, DatePart)> = self.tokens.iter().enumerate().filter_map(date_part).collect();
-        for (index, (at, part)) in parts.iter().enumerate() {
-            let before = index.checked_sub(1).and_then(|before| parts.get(before)).map(|(_, part)| part);
-            let after = parts.get(index + 1).map(|(_, part)| part);
-            let is_minute = matches!(before, Some(DatePart::Hour(_))) || matches!(after, Some(DatePart::Second(_)));
-            if let (DatePart::Month(count @ (1 | 2)), true) = (*part, is_minute) {
-                self.tokens[*at] = FormatToken::Date(DatePart::Minute(count));
-            }
+    fn literals(&self) -> String {
+        [&*self.before, &self.between, &self.after].concat()
+    }
+
+    /// Returns the meaning of numbers. `hides_sign` tells whether the section shows them without a minus sign.
+    fn meaning(self, hides_sign: bool) -> Meaning {
+        if !self.dates.is_empty() {
+            return Meaning::Date(self.date_parts());
+        }
+        let literals = self.literals();
+        if !self.has_digits && !self.digits.is_general {
+            let has_dash = literals.contains(['-', '–', '—']);
+            return if has_dash { Meaning::Dash } else { Meaning::Other(UNSHOWN) };
+        }
+        if self.has_percent {
+            return Meaning::Other(PERCENT);
+        }
+        if self.is_scaled || self.has_commas {
+            return Meaning::Other(SCALED);
+        }
+        let Some(unit) = self.unit(&literals) else { return Meaning::Other(CURRENCY) };
+        let is_blank = |letter: char| letter.is_whitespace() || matches!(letter, '\'' | '’');
+        let is_one_number = self.digits.denominator_digits.is_none() && !self.digits.is_scientific;
+        let is_divided = is_one_number && !self.between.chars().all(is_blank);
+        let loses_sign = hides_sign && !self.is_colored && !literals.contains(['-', '(', '−', '–']);
+        if is_divided || loses_sign {
+            return Meaning::Other(UNIT);
+        }
+        Meaning::Number(Digits {
+            is_general: self.digits.is_general && !self.has_digits,
+            // A blank between the digits groups them too.
+            is_grouped: self.digits.is_grouped || !self.between.is_empty(),
+            has_signs: !literals.trim().is_empty(),
+            unit: Some(unit).filter(|unit| !unit.is_empty()),
+            ..self.digits
+        })
+    }
+
+    /// Returns the unit that the literals name, empty for US dollars, or `None` for another currency.
+    fn unit(&self, literals: &str) -> Option<String> {
+        let is_neutral = |letter: char| letter.is_whitespace() || "-+()'’–−".contains(letter);
+        let unit: String = literals.chars().filter(|letter| !is_neutral(*letter)).collect();
+        let is_code = unit.len() == 3 && unit.bytes().all(|byte| byte.is_ascii_uppercase());
+        let is_symbol =
+            |letter: char| matches!(letter, '$' | '¢' | '£' | '¤' | '¥' | '\u{20a0}'..='\u{20cf}' | '￥' | '￡');
+        match &*unit {
+            _ if self.is_foreign_dollar => None,
+            "" | "$" | "USD" | "US$" | "$US" | "USD$" => Some(String::new()),
+            _ if is_code || unit.contains(is_symbol) => None,
+            _ => Some(unit),
         }
     }
 
-    /// Returns the date and time parts of the section.
-    pub fn date_parts(&self) -> impl Iterator<Item = DatePart> {
-        self.tokens.iter().enumerate().filter_map(date_part).map(|(_, part)| part)
-    }
-
-    /// Returns true if the section displays dates or times.
-    pub fn is_date(&self) -> bool {
-        self.date_parts().next().is_some()
-    }
-}
-
-fn date_part((at, token): (usize, &FormatToken)) -> Option<(usize, DatePart)> {
-    match token {
-        FormatToken::Date(part) => Some((at, *part)),
-        _ => None,
+    fn date_parts(&self) -> DateParts {
+        let mut parts = DateParts { is_foreign: self.is_foreign_calendar, ..DateParts::default() };
+        for (at, (letter, count)) in self.dates.iter().enumerate() {
+            let before = at.checked_sub(1).and_then(|before| self.dates.get(before));
+            let after = self.dates.get(at + 1);
+            // `m` next to hours or seconds means minutes.
+            let is_minute =
+                *count < 3 && (before.is_some_and(|(l, _)| *l == 'h') || after.is_some_and(|(l, _)| *l == 's'));
+            match letter {
+                'y' => {
+                    parts.has_year = true;
+                    parts.has_whole_year |= *count > 2;
+                }
+                'm' if !is_minute => parts.has_month = true,
+                // More letters show the day of the week.
+                'd' => parts.has_day |= *count < 3,
+                // An era or a year of another calendar.
+                'g' | 'e' | 'b' => parts.is_foreign = true,
+                _ => {}
+            }
+        }
+        parts
     }
 }
 
@@ -256,116 +429,158 @@ fn has_other_calendar(language: &str) -> bool {
     !matches!(number >> 16 & 0xff, 0 | 1 | 2 | 9..=12)
 }
 
-/// Returns the code of a built-in format. Formats that depend on Excel's language have the English code.
-pub(super) fn built_in(id: u32) -> &'static str {
-    match id {
-        1 => "0",
-        2 => "0.00",
-        3 => "#,##0",
-        4 => "#,##0.00",
-        5 | 6 => "\"$\"#,##0_);(\"$\"#,##0)",
-        7 | 8 => "\"$\"#,##0.00_);(\"$\"#,##0.00)",
-        9 => "0%",
-        10 => "0.00%",
-        11 => "0.00E+00",
-        12 => "# ?/?",
-        13 => "# ??/??",
-        14 | 30 => "m/d/yyyy",
-        15 => "d-mmm-yy",
-        16 => "d-mmm",
-        17 => "mmm-yy",
-        18 | 55 => "h:mm AM/PM",
-        19 | 56 => "h:mm:ss AM/PM",
-        20 | 32 | 34 => "h:mm",
-        21 | 33 | 35 => "h:mm:ss",
-        22 => "m/d/yyyy h:mm",
-        // Dates in East Asian languages. Some display only a part of the date.
-        31 => "yyyy/m/d",
-        27 | 36 | 50 | 52 | 57 => "yyyy/m",
-        28 | 29 | 51 | 53 | 54 | 58 => "m/d",
-        37 | 38 => "#,##0_);(#,##0)",
-        39 | 40 => "#,##0.00_);(#,##0.00)",
-        41 => "_(* #,##0_);_(* (#,##0);_(* \"-\"_);_(@_)",
-        42 => "_($* #,##0_);_($* (#,##0);_($* \"-\"_);_(@_)",
-        43 => "_(* #,##0.00_);_(* (#,##0.00);_(* \"-\"??_);_(@_)",
-        44 => "_($* #,##0.00_);_($* (#,##0.00);_($* \"-\"??_);_(@_)",
-        45 => "mm:ss",
-        46 => "[h]:mm:ss",
-        47 => "mm:ss.0",
-        48 => "##0.0E+0",
-        49 => "@",
-        _ => "General",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Returns what a format shows for a number, in a word or in those of the refusal.
+    fn shown(code: &str, number: f64) -> String {
+        let format = CellFormat::new(code);
+        let text = format!("{number}");
+        match format.meaning(number) {
+            Some(Meaning::Number(digits)) if !digits.show_all(number, &text) => "rounded".to_owned(),
+            Some(Meaning::Number(Digits { unit: Some(unit), .. })) => unit.clone(),
+            Some(Meaning::Number(digits)) if digits.show_exactly(&text) => "same".to_owned(),
+            Some(Meaning::Number(_)) => "equal".to_owned(),
+            Some(Meaning::Dash) => "dash".to_owned(),
+            Some(Meaning::Date(_)) => "date".to_owned(),
+            Some(Meaning::Other(refusal)) => refusal.shows.to_owned(),
+            None => "none".to_owned(),
+        }
+    }
+
     #[test]
-    fn months_and_minutes_are_told_apart() {
-        use DatePart::{AmPm, Day, Era, Hour, Minute, Month, Second, Year};
-        let cases: [(&str, &[DatePart]); 9] = [
-            ("dd/mm/yyyy hh:mm:ss", &[Day(2), Month(2), Year(4), Hour(2), Minute(2), Second(2)]),
-            ("mm:ss.0", &[Minute(2), Second(2)]),
-            ("[h]:mm", &[Hour(1), Minute(2)]),
-            ("h:mm AM/PM", &[Hour(1), Minute(2), AmPm]),
-            ("[$-409]mmm\\ yy;@", &[Month(3), Year(2)]),
-            ("YYYY\"m\"MM\\dDD", &[Year(4), Month(2), Day(2)]),
-            ("[$-411]ge.m.d", &[Era, Era, Month(1), Day(1)]),
-            ("General", &[]),
-            ("0.0E+0", &[]),
+    fn formats_show_numbers() {
+        let accounting = "_-* #,##0.00\\ \"€\"_-;\\-* #,##0.00\\ \"€\"_-;_-* \"-\"??\\ \"€\"_-;_-@_-";
+        let dollars = "_($* #,##0.00_);_($* (#,##0.00);_($* \"-\"??_);_(@_)";
+        let (percent, currency, scaled) = (PERCENT.shows, CURRENCY.shows, SCALED.shows);
+        let (signs, unshown) = (UNIT.shows, UNSHOWN.shows);
+        let cases = [
+            ("General", 0.1 + 0.2, "same"),
+            ("general", 2.5, "same"),
+            ("", 2.5, unshown),
+            ("@", 2.5, "same"),
+            ("0", 3.0, "same"),
+            ("0.00", 3.0, "equal"),
+            ("0.00", 3.25, "same"),
+            ("0.##", 3.5, "same"),
+            ("0.##", 3.125, "rounded"),
+            ("0.0", 0.3, "same"),
+            ("#,##0", 1_234_567.0, "equal"),
+            ("#,##0", 123.0, "same"),
+            ("#\\ ##0", 1_234.0, "equal"),
+            ("# ##0", 1_234.0, "equal"),
+            ("0000", 901.0, "equal"),
+            ("0000", 2026.0, "same"),
+            ("0", 2.5, "rounded"),
+            ("0.0", 4.25, "rounded"),
+            ("#,##0", 0.4, "rounded"),
+            ("0", 1e-9, "rounded"),
+            ("0%", 0.12, percent),
+            ("0.0\\ %", 0.125, percent),
+            ("#,##0,", 3_000_000.0, scaled),
+            ("0.0,,\"M\"", 3_500_000.0, scaled),
+            ("0,.0", 3_500.0, scaled),
+            ("$#,##0", 3_000.0, "equal"),
+            ("[$$-409]#,##0.00", 3_000.0, "equal"),
+            ("[$$-en-US]0", 3_000.0, "equal"),
+            ("[$USD] 0", 3_000.0, "equal"),
+            ("[$$-1009]0", 3_000.0, currency),
+            ("[$$-en-CA]0", 3_000.0, currency),
+            ("[$CA$-1009]0", 3_000.0, currency),
+            ("#,##0\\ [$€-407]", 3_000.0, currency),
+            ("[$EUR]\\ 0", 3_000.0, currency),
+            ("0\" CHF\"", 3_000.0, currency),
+            ("€0", 3_000.0, currency),
+            (accounting, 3_000.0, currency),
+            (accounting, -3_000.0, currency),
+            (accounting, 0.0, currency),
+            (dollars, 3_000.0, "equal"),
+            (dollars, -3_000.0, "equal"),
+            (dollars, 0.0, "equal"),
+            ("0;-0;\"-\"", 0.0, "dash"),
+            ("0\" days\"", 5.0, "days"),
+            ("0\" days\"", 5.5, "rounded"),
+            ("\"J\"0", 5.0, "J"),
+            ("0000\\-0000", 280_836.0, signs),
+            ("0\\.0", 12.0, signs),
+            ("0;0", -5.0, signs),
+            ("0;[Red]0", -5.0, "same"),
+            ("0;-0", -5.0, "equal"),
+            ("0", -5.0, "same"),
+            ("\"Yes\";;\"No\"", 1.0, unshown),
+            (";;;", 1.0, unshown),
+            ("0;-0;;@", 0.0, unshown),
+            ("[>=1000]0,\"k\";0", 5_000.0, scaled),
+            ("[>=1000]0,\"k\";0", 5.0, "same"),
+            ("[>=1000]0", 5.0, "none"),
+            ("[=0]\"\";General", 0.0, unshown),
+            ("[=0]\"\";General", 5.0, "same"),
+            ("0.00E+00", 123_000.0, "equal"),
+            ("0.00E+00", 123_456.0, "rounded"),
+            ("0E-0", 0.002, "equal"),
+            ("# ?/?", 2.5, "equal"),
+            ("# ?/?", 0.3, "rounded"),
+            ("# ??/??", 0.3, "equal"),
+            ("General\" kg\"", 5.0, "kg"),
+            ("[Red]0", 5.0, "same"),
+            ("\"a;b\"0\\;", 1.0, "a;b;"),
+            ("dd.mm.yyyy", 46_096.0, "date"),
+            ("[h]:mm", 1.5, "date"),
+            ("mm:ss.0", 1.5, "date"),
+        ];
+        for (code, number, expected) in cases {
+            assert_eq!(shown(code, number), expected, "{code} {number}");
+        }
+    }
+
+    #[test]
+    fn dates_are_shown_whole_or_in_part() {
+        let cases = [
+            ("dd.mm.yyyy", 2026, true),
+            ("YYYY\"m\"MM\\dDD", 2026, true),
+            ("m/d/yyyy", 2026, true),
+            ("dd/mm/yyyy hh:mm:ss", 2026, true),
+            ("[$-F800]dddd\\,\\ mmmm\\ dd\\,\\ yyyy", 2026, true),
+            ("[$-409]d", 2026, false),
+            ("[$-1010409]d.m.yy", 2026, true),
+            ("d-mmm-yy", 2026, true),
+            ("d-mmm-yy", 1930, false),
+            ("yyyy/m/d h:mm", 2026, true),
+            ("yyyy/d h:mm", 2026, false),
+            ("mmm yy", 2026, false),
+            ("[$-409]mmm\\ yy;@", 2026, false),
+            ("mmm d", 2026, false),
+            ("yyyy", 2026, false),
+            ("dddd", 2026, false),
+            ("dddd mmmm yyyy", 2026, false),
+            ("h:mm AM/PM", 2026, false),
+            ("[$-D07041E]d/m/yyyy", 2026, false),
+            ("[$-1060401]d/m/yyyy", 2026, false),
+            ("[$-411]ge.m.d", 2026, false),
+        ];
+        for (code, year, expected) in cases {
+            let format = CellFormat::new(code);
+            let Some(Meaning::Date(parts)) = format.meaning(46_096.0) else { panic!("{code}") };
+            assert_eq!(parts.show_all(Date::new(year, 3, 15).unwrap()), expected, "{code}");
+        }
+    }
+
+    #[test]
+    fn texts_are_shown_as_they_are() {
+        let cases = [
+            ("General", true),
+            ("@", true),
+            ("0", true),
+            ("0;@", true),
+            ("0;-0;0;@", true),
+            ("_(@_)", true),
+            ("\"ISSN \"@", false),
+            (";;;", false),
+            ("0;-0;\"-\"", true),
         ];
         for (code, expected) in cases {
-            let format = NumberFormat::read(code).unwrap();
-            assert_eq!(format.numbers[0].date_parts().collect::<Vec<_>>(), expected, "{code}");
-        }
-    }
-
-    #[test]
-    fn sections_are_told_apart() {
-        let cases = [
-            ("", 1, false),
-            ("0", 1, false),
-            ("@", 1, true),
-            ("0;@", 1, true),
-            ("0;-0;\"-\"", 3, false),
-            ("0;-0;\"-\";@", 3, true),
-            (";;;", 3, true),
-            ("\"a;b\"0\\;", 1, false),
-        ];
-        for (code, numbers, has_text) in cases {
-            let format = NumberFormat::read(code).unwrap();
-            assert_eq!((format.numbers.len(), format.text.is_some()), (numbers, has_text), "{code}");
-        }
-        assert!(NumberFormat::read(&"0".repeat(601)).is_none());
-    }
-
-    #[test]
-    fn brackets_are_read() {
-        let section = |code| NumberFormat::read(code).unwrap().numbers.swap_remove(0);
-        let condition = Some(SectionCondition { operator: Operator::GreaterOrEqual, value: 1e6 });
-        assert_eq!(section("[>=1000000]0").condition, condition);
-        assert!(section("[Red]0").is_colored && section("[Color 12]0").is_colored && !section("[DBNum1]0").is_colored);
-        for (code, is_foreign) in [
-            ("$0", false),
-            ("[$$-409]0", false),
-            ("[$$-en-US]0", false),
-            ("[$USD]0", false),
-            ("[$$-1009]0", true),
-            ("[$$-en-CA]0", true),
-            ("[$CA$-1009]0", true),
-        ] {
-            assert_eq!(section(code).is_foreign_dollar, is_foreign, "{code}");
-        }
-        for (code, is_foreign) in [
-            ("[$-409]d", false),
-            ("[$-F800]d", false),
-            ("[$-1010409]d", false),
-            ("[$-D07041E]d", true),
-            ("[$-1060401]d", true),
-        ] {
-            assert_eq!(section(code).is_foreign_calendar, is_foreign, "{code}");
+            assert_eq!(CellFormat::new(code).shows_text, expected, "{code}");
         }
     }
 }

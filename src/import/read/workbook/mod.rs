@@ -1,103 +1,58 @@
 //! Excel workbooks (.xlsx). Each sheet is a table, and its cells are converted to the text that a CSV file would
 //! contain.
 //!
-//! Sheets are streamed. Limits apply to the inflated bytes and to the memory. In reading order: `archive` and `part`
-//! read the zip archive, `xml` the XML of its parts, and `relations` the links between parts. `strings`, `styles` and
-//! `ranges` stay in memory. `sheet` reads the cells, and `cell` converts each to text. `format` and `shown` compute how
-//! a spreadsheet displays a number.
+//! The calamine crate reads them. Its cells are streamed; the shared strings and the styles stay in memory. `archive`
+//! checks the file first. `annotations` holds merged cells, hyperlinks and formulas. `cell` converts a cell to text, and
+//! `format` decides whether its number format shows the stored value.
 
+mod annotations;
 mod archive;
 mod cell;
-mod decimal;
 mod fault;
 mod format;
-mod part;
-mod position;
-mod ranges;
-mod relations;
-mod sheet;
-mod shown;
-mod strings;
-mod styles;
 #[cfg(test)]
 mod tests;
-mod xml;
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fs::File;
-use std::io;
+use std::io::{self, BufReader, Seek};
+
+use calamine::{DataRef, Reader, SheetType, SheetVisible, Xlsx, XlsxCellReader};
 
 use crate::import::read::bounds::Bounds;
 use crate::import::read::source::{RowKind, kind_from_name};
 use crate::import::read::tabular::{TableCell, TableReader};
 use crate::import::rows::{FileRows, ReadRows};
 use crate::model::Fields;
-use archive::Archive;
-use cell::Context;
-use fault::{damaged, unusable};
-use position::CellRange;
-use ranges::{Hyperlinks, MergedCells, read_ranges};
-use relations::Relations;
-use sheet::CellReader;
-use strings::SharedStrings;
-use styles::Styles;
-use xml::{Xml, XmlEvent};
+use annotations::Annotations;
+use archive::HiddenRows;
+use cell::CellStyles;
+use fault::{cell_name, damaged, sheet_error, unreadable, unusable};
 
-/// The maximum inflated size of the part with the list of sheets.
-const MAX_LIST_BYTES: u64 = 64 << 20;
-
-/// The maximum number of sheets.
-const MAX_SHEETS: usize = 1_000;
-
-/// The maximum size of a sheet's name or id. Excel allows 31 characters.
-const MAX_NAME_BYTES: usize = 1_000;
+type Book = Xlsx<BufReader<File>>;
 
 pub(in crate::import) struct Workbook {
-    archive: Archive,
-    context: Context,
-    sheets: Vec<SheetEntry>,
-}
-
-/// A sheet in the list of sheets.
-struct SheetEntry {
-    name: String,
-    is_visible: bool,
-    /// The part with the cells, or `None` for a chart.
-    part: Option<String>,
+    book: Book,
+    hidden_rows: HiddenRows,
 }
 
 /// The sheets to import, and the quoted names of the others.
 pub(in crate::import) struct ChosenSheets {
-    pub sheets: Vec<(RowKind, ChosenSheet)>,
+    pub sheets: Vec<(RowKind, String)>,
     pub skipped: Vec<String>,
-}
-
-/// A sheet to import.
-pub(in crate::import) struct ChosenSheet {
-    pub name: String,
-    part: String,
 }
 
 impl Workbook {
     /// Opens a workbook, within the limits.
-    pub fn open(file: File, bounds: &Bounds) -> io::Result<Workbook> {
-        let archive = Archive::open(file, bounds.file_bytes)?;
-        if archive.has("mimetype") {
-            return Err(unusable("it is not an Excel workbook; save it as .xlsx, or as CSV in UTF-8"));
+    pub fn open(mut file: File, bounds: &Bounds) -> io::Result<Workbook> {
+        let hidden_rows = archive::check(&file, bounds.file_bytes)?;
+        file.rewind()?;
+        let book = Xlsx::new(BufReader::new(file)).map_err(unreadable)?;
+        if book.sheets_metadata().is_empty() {
+            return Err(damaged("it is not a workbook: the list of its sheets is missing"));
         }
-        let relations = Relations::read(&archive, "")?;
-        let Some(list) = relations.part("officeDocument") else {
-            return Err(damaged("it is not a workbook: the part that lists its sheets is missing"));
-        };
-        if list.to_ascii_lowercase().ends_with(".bin") {
-            return Err(unusable("it is a binary workbook (.xlsb); save it as .xlsx, or as CSV in UTF-8"));
-        }
-        let relations = Relations::read(&archive, list)?;
-        let (sheets, is_1904) = read_list(&archive, list, &relations)?;
-        let styles = relations.part("styles").map_or(Ok(Styles::default()), |part| Styles::read(&archive, part))?;
-        let shared = relations.part("sharedStrings");
-        let shared = shared.map_or(Ok(SharedStrings::default()), |part| SharedStrings::read(&archive, part))?;
-        Ok(Workbook { archive, context: Context { shared, styles, is_1904 }, sheets })
+        Ok(Workbook { book, hidden_rows })
     }
 
     /// Chooses the sheets to import: those named like a kind of rows. If there is none, it is the only sheet that is
@@ -105,12 +60,13 @@ impl Workbook {
     pub fn choose(&mut self, default_kind: Option<RowKind>) -> io::Result<ChosenSheets> {
         let mut chosen = ChosenSheets { sheets: Vec::new(), skipped: Vec::new() };
         let mut others = Vec::new();
-        for SheetEntry { name, is_visible, part } in std::mem::take(&mut self.sheets) {
-            let quoted = format!("`{}`", name.trim());
-            match (kind_from_name(&name), part) {
-                (Some(kind), Some(part)) if is_visible => chosen.sheets.push((kind, ChosenSheet { name, part })),
-                (Some(_), Some(_)) => chosen.skipped.push(format!("{quoted} (hidden; unhide it to import it)")),
-                (_, part) => others.push((part.filter(|_| is_visible).map(|part| ChosenSheet { name, part }), quoted)),
+        for sheet in self.book.sheets_metadata() {
+            let (name, quoted) = (sheet.name.clone(), format!("`{}`", sheet.name.trim()));
+            let (is_table, is_visible) = (sheet.typ == SheetType::WorkSheet, sheet.visible == SheetVisible::Visible);
+            match kind_from_name(&name) {
+                Some(kind) if is_table && is_visible => chosen.sheets.push((kind, name)),
+                Some(_) if is_table => chosen.skipped.push(format!("{quoted} (hidden; unhide it to import it)")),
+                _ => others.push((Some(name).filter(|_| is_table && is_visible), quoted)),
             }
         }
         // `default_kind` applies only if no sheet has a known name.
@@ -133,150 +89,109 @@ impl Workbook {
         }
         chosen.skipped.extend(others.into_iter().map(|(_, quoted)| quoted));
         if chosen.sheets.is_empty() {
-            let names = if chosen.skipped.is_empty() { "none".to_owned() } else { chosen.skipped.join(", ") };
             return Err(unusable(format!(
-                "its sheets are {names}; name those to be read `conferences`, `journals`, `organizations` or `tags`, \
-                 or keep one sheet and add, for example, `--dataset conferences`"
+                "its sheets are {}; name those to be read `conferences`, `journals`, `organizations` or `tags`, or keep \
+                 one sheet and add, for example, `--dataset conferences`",
+                chosen.skipped.join(", ")
             )));
         }
         Ok(chosen)
     }
 
-    fn is_empty(&self, sheet: &ChosenSheet) -> io::Result<bool> {
-        // Count the bytes: many sheet names may refer to one large part.
-        let mut cells = CellReader::new(Xml::new(self.archive.part(&sheet.part, u64::MAX)?))?;
-        while let Some(cell) = cells.next()? {
-            if cell.value.is_some_and(|value| !value.is_empty()) {
-                return Ok(false);
+    fn is_empty(&mut self, sheet: &str) -> io::Result<bool> {
+        let mut cells = self.book.worksheet_cells_reader(sheet).map_err(unreadable)?;
+        let mut last = None;
+        while let Some(cell) = cells.next_cell().map_err(|error| sheet_error(sheet, last, error))? {
+            last = Some(cell.get_position());
+            match cell.get_value() {
+                DataRef::Empty | DataRef::SharedString("") => {}
+                DataRef::String(text) if text.is_empty() => {}
+                _ => return Ok(false),
             }
         }
         Ok(true)
     }
 
-    fn cells<'a>(&'a self, sheet: &'a ChosenSheet) -> io::Result<CellReader<'a>> {
-        CellReader::new(Xml::new(self.archive.reopen_part(&sheet.part)?))
-    }
-
     /// Opens the rows of a sheet.
-    pub fn sheet<'a>(&'a self, sheet: &'a ChosenSheet) -> io::Result<SheetRows<'a>> {
-        let relations = Relations::read(&self.archive, &sheet.part)?;
-        let mut xml = Xml::new(self.archive.part(&sheet.part, u64::MAX)?);
-        match read_ranges(&mut xml, &sheet.part, &relations) {
-            Ok((merged, links)) => Ok(SheetRows { cells: self.cells(sheet)?, context: &self.context, merged, links }),
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                // If a cell causes the error, reading the cells returns an error that names it.
-                let mut cells = self.cells(sheet)?;
-                while cells.next()?.is_some() {}
-                Err(error)
-            }
-            Err(error) => Err(error),
-        }
-    }
-}
-
-/// Reads the list of sheets, and whether day numbers start in 1904.
-fn read_list(archive: &Archive, part: &str, relations: &Relations) -> io::Result<(Vec<SheetEntry>, bool)> {
-    let mut xml = Xml::new(archive.part(part, MAX_LIST_BYTES)?);
-    xml.root("workbook")?;
-    let (mut sheets, mut is_1904) = (Vec::new(), false);
-    loop {
-        let depth = xml.depth();
-        match xml.next()? {
-            XmlEvent::Start(tag) if depth == 1 && tag.is("workbookPr") => tag.attributes(|name, value| {
-                is_1904 |= name == "date1904" && matches!(&*value, "1" | "true" | "on");
-            })?,
-            XmlEvent::Start(tag) if depth == 2 && tag.is("sheet") => {
-                let (mut name, mut id, mut is_visible) = (String::new(), String::new(), true);
-                tag.attributes(|attribute, value| match attribute {
-                    "name" => name = value.into_owned(),
-                    ":id" => id = value.into_owned(),
-                    "state" => is_visible = value == "visible",
-                    _ => {}
-                })?;
-                if sheets.len() == MAX_SHEETS || name.len() > MAX_NAME_BYTES {
-                    return Err(damaged(format_args!(
-                        "it has more than {MAX_SHEETS} sheets, or a sheet's name has more than {MAX_NAME_BYTES} bytes"
-                    )));
-                }
-                let Some(relation) = relations.get(&id).filter(|relation| !relation.is_external) else {
-                    return Err(damaged(format_args!("the part of its sheet `{name:.100}` is missing")));
-                };
-                let part = (relation.kind == "worksheet").then(|| relation.target.clone());
-                sheets.push(SheetEntry { name, is_visible, part });
-            }
-            XmlEvent::EndOfPart => return Ok((sheets, is_1904)),
-            _ => {}
-        }
+    pub fn sheet(&mut self, name: &str) -> io::Result<SheetRows<'_>> {
+        let annotations = Annotations::read(&mut self.book, name)?;
+        let is_1904 = self.book.has_1904_epoch();
+        let cells = self.book.worksheet_cells_reader(name).map_err(unreadable)?;
+        let styles = CellStyles::new(cells.styles(), is_1904);
+        let hidden_rows = self.hidden_rows.remove(name).unwrap_or_default();
+        Ok(SheetRows { name: name.to_owned(), cells, styles, annotations, hidden_rows })
     }
 }
 
 /// A sheet whose rows are read.
 pub(in crate::import) struct SheetRows<'a> {
-    cells: CellReader<'a>,
-    context: &'a Context,
-    merged: MergedCells,
-    links: Hyperlinks,
+    name: String,
+    cells: XlsxCellReader<'a, BufReader<File>>,
+    styles: CellStyles,
+    annotations: Annotations,
+    hidden_rows: HashSet<u32>,
 }
 
 impl ReadRows for SheetRows<'_> {
     fn read<F: Fields>(self, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
-        let SheetRows { mut cells, context, mut merged, links } = self;
+        let SheetRows { name, mut cells, styles, mut annotations, hidden_rows } = self;
         let bounds = &rows.options.bounds;
         let mut table = TableReader::new(rows, false);
         let mut row: Vec<TableCell<'_>> = Vec::new();
-        let (mut row_at, mut bytes) = (0, 0);
+        let (mut row_at, mut bytes, mut last) = (0, 0, None);
+        let mut hidden_lines = Vec::new();
         loop {
-            let next = cells.next()?;
-            let ends_row = next.as_ref().is_none_or(|cell| cell.position.row != row_at);
+            let next = cells.next_cell_with_style_id().map_err(|error| sheet_error(&name, last, error))?;
+            let ends_row = next.as_ref().is_none_or(|(cell, _)| cell.get_position().0 != row_at);
             if ends_row && !row.is_empty() {
                 let line = u64::from(row_at) + 1;
+                if table.has_header() && hidden_rows.contains(&row_at) {
+                    hidden_lines.push(line);
+                }
                 // A title above the header may have merged cells.
-                if table.has_header()
-                    && let Some(range) = merged.range_in(row_at)
-                {
-                    table.add_fault(line, merged_message(range));
+                if let Some(fault) = annotations.merged_fault(row_at).filter(|_| table.has_header()) {
+                    table.add_fault(line, fault);
                 } else if bytes > bounds.line_bytes {
                     table.add_fault(line, bounds.line_fault());
                 } else if table.add_row(line, &row).is_break() {
-                    return Ok(table.finish());
+                    break;
                 }
                 row.clear();
                 bytes = 0;
             }
-            let Some(found) = next else { return Ok(table.finish()) };
-            let position = found.position;
-            row_at = position.row;
-            let mut cell = context.cell(&found);
+            let Some((found, style)) = next else { break };
+            let position = found.get_position();
+            if position.0 < row_at {
+                return Err(damaged("its rows are not in order"));
+            }
+            (row_at, last) = (position.0, Some(position));
+            let mut cell = styles.cell(found.get_value(), style, || cell_name(position));
+            cell.fault = cell.fault.or_else(|| annotations.formula_fault(position).map(Cow::Owned));
             if cell.text.is_empty() && cell.fault.is_none() {
                 continue;
             }
-            bytes += cell.text.len() + cell.link.as_ref().map_or(0, |link| link.len());
-            if cell.link.is_none() {
-                cell.link = links.get(position).map(Cow::Borrowed);
-            }
-            let at = usize::try_from(position.column).unwrap_or(usize::MAX);
+            bytes += cell.text.len();
+            cell.link = annotations.link(position).map(|link| Cow::Owned(link.to_owned()));
+            let at = usize::try_from(position.1).unwrap_or(usize::MAX);
             if at >= bounds.columns {
                 table.add_fault(u64::from(row_at) + 1, bounds.columns_fault("columns"));
-                return Ok(table.finish());
+                break;
             }
             if row.len() <= at {
                 row.resize_with(at + 1, TableCell::default);
             }
             if !row[at].text.is_empty() {
-                return Err(damaged(format_args!("it has the cell {} twice", position.name())));
+                return Err(damaged(format_args!("it has the cell {} twice", cell_name(position))));
             }
             // A row that is too long is rejected, so do not store it.
             if bytes <= bounds.line_bytes {
                 row[at] = cell;
             }
         }
+        let count = table.finish();
+        for line in hidden_lines {
+            rows.warn(Some(line), "the row is hidden in the sheet; unhide it to check it, or delete it".to_owned());
+        }
+        Ok(count)
     }
-}
-
-fn merged_message(range: CellRange) -> String {
-    format!(
-        "the cells {}:{} are merged, so that only the first has a value; unmerge them, and fill in each",
-        range.first.name(),
-        range.last.name()
-    )
 }

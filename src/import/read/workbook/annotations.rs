@@ -1,0 +1,152 @@
+//! Merged cells, hyperlinks and formulas of a sheet. They are read before its cells.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{self, Read, Seek};
+
+use calamine::{DataRef, Dimensions, Xlsx, XlsxFormulaMetadata};
+
+use super::fault::{cell_name, sheet_error, unreadable};
+
+/// What a sheet says about its cells. Positions are rows and columns, from 0.
+#[derive(Default)]
+pub(super) struct Annotations {
+    /// The merged cells, sorted by first cell.
+    merged: Vec<Dimensions>,
+    /// The index of the first range below the rows so far.
+    next: usize,
+    /// Of the ranges that started so far, the one with the last row furthest down.
+    current: Option<Dimensions>,
+    /// The hyperlinks of single cells.
+    links: HashMap<(u32, u32), String>,
+    /// The hyperlinks of several cells.
+    wide_links: Vec<(Dimensions, String)>,
+    /// The cells with a formula without a result.
+    without_result: HashSet<(u32, u32)>,
+}
+
+impl Annotations {
+    pub fn read(book: &mut Xlsx<impl Read + Seek>, sheet: &str) -> io::Result<Annotations> {
+        let mut merged = book.merge_cells_by_sheet_name(sheet).map_err(unreadable)?;
+        merged.sort_by_key(|range| range.start);
+        let mut annotations = Annotations { merged, ..Annotations::default() };
+        for link in book.hyperlinks_by_sheet_name(sheet).map_err(unreadable)? {
+            let mut address = link.target.unwrap_or_default();
+            // A location within the workbook follows `#`.
+            if let Some(location) = link.location.filter(|location| !location.is_empty() && !address.contains('#')) {
+                address = format!("{address}#{location}");
+            }
+            match address.is_empty() {
+                true => {}
+                false if link.range.start == link.range.end => {
+                    drop(annotations.links.insert(link.range.start, address))
+                }
+                false => annotations.wide_links.push((link.range, address)),
+            }
+        }
+        annotations.read_formulas(book, sheet)?;
+        Ok(annotations)
+    }
+
+    fn read_formulas(&mut self, book: &mut Xlsx<impl Read + Seek>, sheet: &str) -> io::Result<()> {
+        let mut cells = book.worksheet_cells_reader(sheet).map_err(unreadable)?;
+        let (mut shared, mut last) = (HashMap::new(), None);
+        while let Some(cell) =
+            cells.next_cell_with_formula_metadata().map_err(|error| sheet_error(sheet, last, error))?
+        {
+            last = Some(cell.pos);
+            let link = match &cell.formula {
+                Some(XlsxFormulaMetadata::Normal { formula }) => hyperlink_in(formula),
+                // Only the first cell of a shared formula contains its text.
+                Some(XlsxFormulaMetadata::Shared { shared_index, formula, .. }) => {
+                    let link = hyperlink_in(formula);
+                    shared.extend(link.clone().map(|link| (*shared_index, link)));
+                    link
+                }
+                Some(XlsxFormulaMetadata::SharedDerived { shared_index }) => shared.get(shared_index).cloned(),
+                _ => continue,
+            };
+            if cell.value == DataRef::Empty {
+                self.without_result.insert(cell.pos);
+            }
+            self.links.extend(link.map(|link| (cell.pos, link)));
+        }
+        Ok(())
+    }
+
+    /// Returns the fault of a row with merged cells. Rows must be passed in ascending order.
+    pub fn merged_fault(&mut self, row: u32) -> Option<String> {
+        while let Some(range) = self.merged.get(self.next).filter(|range| range.start.0 <= row) {
+            if self.current.is_none_or(|current| current.end.0 < range.end.0) {
+                self.current = Some(*range);
+            }
+            self.next += 1;
+        }
+        let range = self.current.filter(|range| range.end.0 >= row)?;
+        Some(format!(
+            "the cells {}:{} are merged, so that only the first has a value; unmerge them, and fill in each",
+            cell_name(range.start),
+            cell_name(range.end)
+        ))
+    }
+
+    /// Returns the address that a cell links to.
+    pub fn link(&self, cell: (u32, u32)) -> Option<&str> {
+        let wide = || self.wide_links.iter().find(|(range, _)| range.contains(cell.0, cell.1));
+        self.links.get(&cell).or_else(|| wide().map(|(_, address)| address)).map(String::as_str)
+    }
+
+    /// Returns the fault of a cell with a formula without a result.
+    pub fn formula_fault(&self, cell: (u32, u32)) -> Option<String> {
+        self.without_result.contains(&cell).then(|| {
+            format!(
+                "the cell {} contains a formula without a result; open the file in a spreadsheet program, and save it \
+                 again",
+                cell_name(cell)
+            )
+        })
+    }
+}
+
+/// Returns the address in a `HYPERLINK` formula. If the formula computes the address, returns the formula itself, which
+/// is not a web address.
+fn hyperlink_in(formula: &str) -> Option<String> {
+    let formula = formula.trim();
+    formula.get(..10).filter(|name| name.eq_ignore_ascii_case("HYPERLINK("))?;
+    let literal = || {
+        let mut rest = formula.get(10..)?.trim_start().strip_prefix('"')?;
+        let mut address = String::new();
+        loop {
+            let (before, after) = rest.split_once('"')?;
+            address.push_str(before);
+            match after.strip_prefix('"') {
+                // A doubled quote stands for one quote.
+                Some(after) => {
+                    address.push('"');
+                    rest = after;
+                }
+                None => return after.trim_start().starts_with([',', ')']).then_some(address),
+            }
+        }
+    };
+    Some(literal().unwrap_or_else(|| formula.chars().take(200).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_found_in_formulas() {
+        let cases = [
+            ("HYPERLINK(\"https://esmo.org\",\"ESMO\")", Some("https://esmo.org")),
+            (" hyperlink( \"https://esmo.org\" )", Some("https://esmo.org")),
+            ("HYPERLINK(\"https://a.org/\"\"x\"\"\")", Some("https://a.org/\"x\"")),
+            ("HYPERLINK(\"https://a.org/\"&A1)", Some("HYPERLINK(\"https://a.org/\"&A1)")),
+            ("HYPERLINK(\"https://a.org", Some("HYPERLINK(\"https://a.org")),
+            ("\"ES\"&\"MO\"", None),
+        ];
+        for (formula, expected) in cases {
+            assert_eq!(hyperlink_in(formula).as_deref(), expected, "{formula}");
+        }
+    }
+}
