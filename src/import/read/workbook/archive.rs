@@ -11,7 +11,7 @@ use quick_xml::reader::Reader;
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-use super::fault::{damaged, unusable};
+use super::fault::{NO_WORKBOOK, damaged, unusable};
 use crate::import::read::bounds::TooLarge;
 use crate::import::read::source::LimitedReader;
 
@@ -40,8 +40,8 @@ pub(super) fn check(file: &File, max_bytes: u64) -> io::Result<HiddenRows> {
             "it is a binary workbook (.xlsb), which is not read; save it as .xlsx, or as CSV in UTF-8",
         ));
     }
-    if has(&zip, "mimetype") || !has(&zip, "_rels/.rels") {
-        return Err(unusable("it is not an Excel workbook; save it as .xlsx, or as CSV in UTF-8"));
+    if has(&zip, "mimetype") {
+        return Err(unusable(NO_WORKBOOK));
     }
     let max_bytes = max_bytes.min(MAX_BYTES);
     let mut left = max_bytes;
@@ -49,7 +49,7 @@ pub(super) fn check(file: &File, max_bytes: u64) -> io::Result<HiddenRows> {
     for at in 0..zip.len() {
         let part = zip.by_index(at).map_err(zip_error)?;
         let name = part.name().map_err(zip_error)?.into_owned();
-        let key = name.to_ascii_lowercase();
+        let key = name.replace('\\', "/").to_ascii_lowercase();
         let mut from = LimitedReader { from: part, max_bytes, left };
         let is_checked = key.contains("worksheets/") || key.ends_with("sharedstrings.xml");
         let rows = if is_checked { hidden_rows(&name, &mut from) } else { Ok(HashSet::new()) };

@@ -7,6 +7,8 @@ use calamine::XlsxError;
 
 use crate::import::read::tabular::column_letters;
 
+pub(super) const NO_WORKBOOK: &str = "it is not an Excel workbook; save it as .xlsx, or as CSV in UTF-8";
+
 /// Returns the name of the cell at a row and column, such as `B7`.
 pub(super) fn cell_name((row, column): (u32, u32)) -> String {
     format!("{}{}", column_letters(usize::try_from(column).unwrap_or(usize::MAX)), u64::from(row) + 1)
@@ -23,7 +25,10 @@ pub(super) fn damaged(why: impl Display) -> io::Error {
 }
 
 pub(super) fn unreadable(error: XlsxError) -> io::Error {
-    damaged(format_args!("its content cannot be read: {error}"))
+    match error {
+        XlsxError::FileNotFound(part) if part == "_rels/.rels" => unusable(NO_WORKBOOK),
+        error => damaged(format_args!("its content cannot be read: {error}")),
+    }
 }
 
 /// Creates the error of a sheet, after its last cell that could be read.
