@@ -89,7 +89,7 @@ impl CellStyles {
             Some(Meaning::Dash) | None => return refused(text, UNSHOWN, format, name),
         };
         if digits.is_some_and(|digits| !digits.show_all(number, &text)) {
-            return refused(text, ROUNDED, format, name);
+            return refused(text, if number == 0.0 { UNSHOWN } else { ROUNDED }, format, name);
         }
         let unit = digits.and_then(|digits| digits.unit.clone());
         let cell = match unit {

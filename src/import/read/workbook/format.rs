@@ -1,5 +1,7 @@
 //! The meaning of number formats. Each format is read once, not for each cell.
 
+use std::cmp::Ordering;
+
 use calamine::NumberFormat;
 use jiff::civil::Date;
 
@@ -64,6 +66,8 @@ pub(super) struct Digits {
     denominator_digits: Option<u32>,
     /// Whether other signs are around the digits.
     has_signs: bool,
+    /// Whether the section shows nothing for zero, as `#` does.
+    hides_zero: bool,
     /// The unit after or before the digits, other than US dollars.
     pub unit: Option<String>,
 }
@@ -72,6 +76,7 @@ impl Digits {
     /// Returns true if the section shows all digits of the number, whose digits are `text`.
     pub fn show_all(&self, number: f64, text: &str) -> bool {
         match self.denominator_digits {
+            _ if number == 0.0 => !self.hides_zero,
             _ if self.is_general => true,
             Some(digits) => (1..10_u32.pow(digits.clamp(1, 3))).any(|below| {
                 let above = number * f64::from(below);
@@ -169,13 +174,10 @@ impl CellFormat {
             sections.extend(read_sections("General"));
         }
         let has_conditions = sections.iter().any(|section| section.condition.is_some());
-        let meaning =
-            |(at, section): (usize, Section)| (section.condition, section.meaning(at == 1 && !has_conditions));
-        CellFormat {
-            code: code.to_owned(),
-            sections: sections.into_iter().enumerate().map(meaning).collect(),
-            shows_text,
-        }
+        let sign = |at: usize| [Ordering::Greater, Ordering::Less].get(at).copied().filter(|_| !has_conditions);
+        let sections = sections.into_iter().enumerate();
+        let sections = sections.map(|(at, section)| (section.condition, section.meaning(sign(at)))).collect();
+        CellFormat { code: code.to_owned(), sections, shows_text }
     }
 
     /// Returns the meaning of a number, or `None` if the format has no section for it.
@@ -339,8 +341,8 @@ impl Section {
         [&*self.before, &self.between, &self.after].concat()
     }
 
-    /// Returns the meaning of numbers. `hides_sign` tells whether the section shows them without a minus sign.
-    fn meaning(self, hides_sign: bool) -> Meaning {
+    /// Returns the meaning of numbers with this sign, if the section is only for them.
+    fn meaning(self, sign: Option<Ordering>) -> Meaning {
         if !self.dates.is_empty() {
             return Meaning::Date(self.date_parts());
         }
@@ -359,15 +361,22 @@ impl Section {
         let is_blank = |letter: char| letter.is_whitespace() || matches!(letter, '\'' | '’');
         let is_one_number = self.digits.denominator_digits.is_none() && !self.digits.is_scientific;
         let is_divided = is_one_number && !self.between.chars().all(is_blank);
-        let loses_sign = hides_sign && !self.is_colored && !literals.contains(['-', '(', '−', '–']);
-        if is_divided || loses_sign {
+        let has_minus = literals.contains(['-', '(', '−', '–']);
+        let has_other_sign = match sign {
+            Some(Ordering::Greater) => has_minus,
+            Some(Ordering::Less) => !has_minus && !self.is_colored,
+            _ => false,
+        };
+        if is_divided || has_other_sign {
             return Meaning::Other(UNIT);
         }
+        let min_digits = self.digits.min_whole + self.digits.min_decimals;
         Meaning::Number(Digits {
             is_general: self.digits.is_general && !self.has_digits,
             // A blank between the digits groups them too.
             is_grouped: self.digits.is_grouped || !self.between.is_empty(),
             has_signs: !literals.trim().is_empty(),
+            hides_zero: is_one_number && self.has_digits && min_digits == 0 && !has_minus,
             unit: Some(unit).filter(|unit| !unit.is_empty()),
             ..self.digits
         })
@@ -438,7 +447,10 @@ mod tests {
         let format = CellFormat::new(code);
         let text = format!("{number}");
         match format.meaning(number) {
-            Some(Meaning::Number(digits)) if !digits.show_all(number, &text) => "rounded".to_owned(),
+            Some(Meaning::Number(digits)) if !digits.show_all(number, &text) => match number {
+                0.0 => UNSHOWN.shows.to_owned(),
+                _ => "rounded".to_owned(),
+            },
             Some(Meaning::Number(Digits { unit: Some(unit), .. })) => unit.clone(),
             Some(Meaning::Number(digits)) if digits.show_exactly(&text) => "same".to_owned(),
             Some(Meaning::Number(_)) => "equal".to_owned(),
@@ -507,6 +519,14 @@ mod tests {
             ("0;0", -5.0, signs),
             ("0;[Red]0", -5.0, "same"),
             ("0;-0", -5.0, "equal"),
+            ("-0", 5.0, signs),
+            ("(0)", 5.0, signs),
+            ("+0", 5.0, "equal"),
+            ("(0);(0)", -5.0, "equal"),
+            ("#", 0.0, unshown),
+            ("#,###", 0.0, unshown),
+            ("#,###.0", 0.0, "equal"),
+            ("#,###", 5.0, "same"),
             ("0", -5.0, "same"),
             ("\"Yes\";;\"No\"", 1.0, unshown),
             (";;;", 1.0, unshown),
