@@ -10,12 +10,8 @@ use super::fault::{cell_name, sheet_error, unreadable};
 /// What a sheet says about its cells. Positions are rows and columns, from 0.
 #[derive(Default)]
 pub(super) struct Annotations {
-    /// The merged cells, sorted by first cell.
-    merged: Vec<Dimensions>,
-    /// The index of the first range below the rows so far.
-    next: usize,
-    /// Of the ranges that started so far, the one with the last row furthest down.
-    current: Option<Dimensions>,
+    /// The first range of merged cells in each row that has one.
+    merged: HashMap<u32, Dimensions>,
     /// The hyperlinks of single cells.
     links: HashMap<(u32, u32), String>,
     /// The hyperlinks of several cells.
@@ -26,9 +22,12 @@ pub(super) struct Annotations {
 
 impl Annotations {
     pub fn read(book: &mut Xlsx<impl Read + Seek>, sheet: &str) -> io::Result<Annotations> {
-        let mut merged = book.merge_cells_by_sheet_name(sheet).map_err(unreadable)?;
-        merged.sort_by_key(|range| range.start);
-        let mut annotations = Annotations { merged, ..Annotations::default() };
+        let mut annotations = Annotations::default();
+        for range in book.merge_cells_by_sheet_name(sheet).map_err(unreadable)? {
+            for row in range.start.0..=range.end.0 {
+                annotations.merged.entry(row).or_insert(range);
+            }
+        }
         for link in book.hyperlinks_by_sheet_name(sheet).map_err(unreadable)? {
             let mut address = link.target.unwrap_or_default();
             // A location within the workbook follows `#`.
@@ -73,15 +72,9 @@ impl Annotations {
         Ok(())
     }
 
-    /// Returns the fault of a row with merged cells. Rows must be passed in ascending order.
-    pub fn merged_fault(&mut self, row: u32) -> Option<String> {
-        while let Some(range) = self.merged.get(self.next).filter(|range| range.start.0 <= row) {
-            if self.current.is_none_or(|current| current.end.0 < range.end.0) {
-                self.current = Some(*range);
-            }
-            self.next += 1;
-        }
-        let range = self.current.filter(|range| range.end.0 >= row)?;
+    /// Returns the fault of a row with merged cells.
+    pub fn merged_fault(&self, row: u32) -> Option<String> {
+        let range = self.merged.get(&row)?;
         Some(format!(
             "the cells {}:{} are merged, so that only the first has a value; unmerge them, and fill in each",
             cell_name(range.start),

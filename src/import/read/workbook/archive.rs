@@ -52,7 +52,7 @@ pub(super) fn check(file: &File, max_bytes: u64) -> io::Result<HiddenRows> {
         let key = name.replace('\\', "/").to_ascii_lowercase();
         let mut from = LimitedReader { from: part, max_bytes, left };
         let is_checked = key.contains("worksheets/") || key.ends_with("sharedstrings.xml");
-        let rows = if is_checked { hidden_rows(&name, &mut from) } else { Ok(HashSet::new()) };
+        let rows = if is_checked { check_part(&name, &mut from) } else { Ok(HashSet::new()) };
         // The size and the checksum of a part are known at its end.
         match io::copy(&mut from, &mut io::sink()) {
             Err(error) if TooLarge::message_in(&error).is_some() => return Err(error),
@@ -65,8 +65,8 @@ pub(super) fn check(file: &File, max_bytes: u64) -> io::Result<HiddenRows> {
     Ok(parts.into_iter().filter_map(|(sheet, part)| Some((sheet, rows_of_parts.remove(&part)?))).collect())
 }
 
-/// Returns the hidden rows of a sheet, and checks the positions in it.
-fn hidden_rows(part: &str, from: impl Read) -> io::Result<HashSet<u32>> {
+/// Checks the positions and the number of texts in a part. Returns its hidden rows.
+fn check_part(part: &str, from: impl Read) -> io::Result<HashSet<u32>> {
     let (mut hidden, mut next_row, mut strings) = (HashSet::new(), 0, 0_u64);
     each_tag(part, from, |tag| {
         let local_name = tag.local_name();

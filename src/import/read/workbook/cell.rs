@@ -46,7 +46,6 @@ impl CellStyles {
             DataRef::String(text) => text_cell(text.clone().into(), format, name),
             DataRef::SharedString(text) => text_cell((*text).into(), format, name),
             DataRef::Bool(is_true) => TableCell::text(if *is_true { "TRUE" } else { "FALSE" }),
-            #[expect(clippy::cast_precision_loss, reason = "spreadsheets keep no more digits")]
             DataRef::Int(number) => self.number_cell(*number as f64, format, name),
             DataRef::Float(number) => self.number_cell(*number, format, name),
             DataRef::DateTime(time) => self.number_cell(time.as_f64(), format, name),

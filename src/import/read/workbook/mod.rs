@@ -134,7 +134,7 @@ pub(in crate::import) struct SheetRows<'a> {
 
 impl ReadRows for SheetRows<'_> {
     fn read<F: Fields>(self, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
-        let SheetRows { name, mut cells, styles, mut annotations, hidden_rows } = self;
+        let SheetRows { name, mut cells, styles, annotations, hidden_rows } = self;
         let bounds = &rows.options.bounds;
         let mut table = TableReader::new(rows, false);
         let mut row: Vec<TableCell<'_>> = Vec::new();
