@@ -116,6 +116,11 @@ fn damaged() -> Vec<Case> {
         ),
         ("a cell twice", good().changed(SHEET, rename("r=\"B2\"", "r=\"A2\"")).pack(), "it has the cell A2 twice"),
         (
+            "a cell of another row",
+            good().changed(SHEET, rename("r=\"B2\"", "r=\"B3\"")).pack(),
+            "its row 2 has a cell of row 3; save it again",
+        ),
+        (
             "a row too far",
             good().changed(SHEET, rename("r=\"2\"", "r=\"4294967297\"")).pack(),
             "its part `xl/worksheets/sheet1.xml` is damaged: no sheet has the cells `4294967297`; save it again",

@@ -89,14 +89,20 @@ fn check_part(part: &str, from: impl Read) -> io::Result<HashSet<u32>> {
             range(position).ok_or_else(|| damaged_part(part, format_args!("no sheet has the cells `{position:.50}`")))
         });
         let range = range.transpose()?;
-        if local_name.as_ref() == "row" {
-            let row = range.map_or(next_row, |(row, _)| row - 1);
-            next_row = row + 1;
-            if matches!(attribute(tag, "hidden").as_deref(), Some("1" | "true")) {
-                hidden.insert(row);
+        match (local_name.as_ref(), range) {
+            ("row", _) => {
+                let row = range.map_or(next_row, |(row, _)| row - 1);
+                next_row = row + 1;
+                if matches!(attribute(tag, "hidden").as_deref(), Some("1" | "true")) {
+                    hidden.insert(row);
+                }
+                Ok(())
             }
+            ("c", Some((row, _))) if row != next_row => {
+                Err(damaged_part(part, format_args!("its row {next_row} has a cell of row {row}")))
+            }
+            _ => Ok(()),
         }
-        Ok(())
     })?;
     Ok(hidden)
 }
