@@ -16,6 +16,9 @@ const TYPES: &str = "http://schemas.openxmlformats.org/officeDocument/2006/relat
 /// A sheet: its name, its rows, and the elements after them.
 type SheetParts<'a> = (&'a str, &'a str, &'a str);
 
+/// The built-in formats of the styles.
+const STYLES: [u32; 12] = [0, 14, 1, 5, 9, 17, 22, 27, 31, 46, 49, 99];
+
 /// Opens a workbook with these attributes of `workbookPr`. Style 1 is a date.
 fn workbook(properties: &str, sheets: &[SheetParts<'_>], bounds: &Bounds) -> Workbook {
     let mut archive = ZipWriter::new(tempfile::tempfile().unwrap());
@@ -44,7 +47,8 @@ fn workbook(properties: &str, sheets: &[SheetParts<'_>], bounds: &Bounds) -> Wor
     }
     add("xl/workbook.xml", &format!("<workbook><workbookPr{properties}/><sheets>{list}</sheets></workbook>"));
     add("xl/_rels/workbook.xml.rels", &relations(&links));
-    add("xl/styles.xml", "<styleSheet><cellXfs><xf numFmtId=\"0\"/><xf numFmtId=\"14\"/></cellXfs></styleSheet>");
+    let styles = STYLES.map(|format| format!("<xf numFmtId=\"{format}\"/>")).concat();
+    add("xl/styles.xml", &format!("<styleSheet><cellXfs>{styles}</cellXfs></styleSheet>"));
     let mut file = archive.finish().unwrap();
     file.rewind().unwrap();
     Workbook::open(file, bounds).unwrap()
@@ -160,6 +164,19 @@ fn days_of_both_calendars_reach_the_record() {
         let rows = rows(&[&["id", "end_date"], &["7", "<c s=\"1\" t=\"d\"><v>2026-03-15</v></c>"]]);
         let shown = shown_first::<ConferenceFields>(properties, &[("conferences", &rows, "")], Bounds::default());
         assert_eq!(shown, "2:7 end_date=\"2026-03-15\"\n", "{properties}");
+    }
+}
+
+#[test]
+fn built_in_formats_are_known() {
+    let (day, number) = ("2:7 end_date=\"2026-03-15\"", "`46096` - is the number of a day");
+    let (percentage, part) = ("shows a percentage, in the format `0%`", "shows only a part of the date, in the format");
+    let expected = [number, day, number, number, percentage, part, day, part, day, part, number, number];
+    for (style, (format, expected)) in STYLES.iter().zip(expected).enumerate() {
+        let cell = format!("<c s=\"{style}\"><v>46096</v></c>");
+        let rows = rows(&[&["id", "end_date"], &["7", &cell]]);
+        let shown = shown_first::<ConferenceFields>("", &[("conferences", &rows, "")], Bounds::default());
+        assert!(shown.contains(expected), "{format}: {shown}");
     }
 }
 
