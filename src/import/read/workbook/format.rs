@@ -107,8 +107,8 @@ fn fraction(number: &str) -> &str {
 /// The parts of a date that a section shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct DateParts {
-    has_year: bool,
-    has_whole_year: bool,
+    /// The number of letters of the year.
+    year: usize,
     has_month: bool,
     has_day: bool,
     /// Whether the date belongs to another calendar.
@@ -119,7 +119,7 @@ impl DateParts {
     /// Returns true if the section shows the whole date.
     pub fn show_all(self, day: Date) -> bool {
         // With two digits, 1930 and 2030 look the same.
-        let has_year = self.has_whole_year || self.has_year && (2000..2100).contains(&day.year());
+        let has_year = self.year > 2 || self.year > 0 && (2000..2100).contains(&day.year());
         has_year && self.has_month && self.has_day && !self.is_foreign
     }
 }
@@ -168,7 +168,7 @@ impl CellFormat {
         let has_text = sections.len() == 4 || sections.last().is_some_and(|section| section.has_text);
         let text = if has_text { sections.pop() } else { None };
         let shows_text =
-            text.is_none_or(|text| (text.has_text || text.digits.is_general) && text.literals().trim().is_empty());
+            text.is_none_or(|text| (text.has_text || text.digits.is_general) && text.literals.trim().is_empty());
         if sections.is_empty() {
             // The text format shows numbers as the general format does.
             sections.extend(read_sections("General"));
@@ -215,12 +215,13 @@ fn built_in(id: u32) -> Option<&'static str> {
 #[derive(Clone, Debug, Default)]
 struct Section {
     condition: Option<Condition>,
-    /// The literals before the first digit, between digits, and after the last one.
-    before: String,
-    between: String,
-    after: String,
+    literals: String,
     digits: Digits,
     has_digits: bool,
+    /// The length of the literals before the last digit so far.
+    literals_before: usize,
+    /// Whether other signs than blanks and apostrophes are between digits.
+    is_divided: bool,
     /// Whether it has `@`.
     has_text: bool,
     has_point: bool,
@@ -244,10 +245,10 @@ fn read_sections(code: &str) -> Vec<Section> {
     while let Some(letter) = letters.next() {
         match letter {
             ';' => sections.push(std::mem::take(&mut section)),
-            '"' => section.after.extend(letters.by_ref().take_while(|letter| *letter != '"')),
-            '\\' => section.after.extend(letters.next()),
+            '"' => section.literals.extend(letters.by_ref().take_while(|letter| *letter != '"')),
+            '\\' => section.literals.extend(letters.next()),
             // `_` is a blank as wide as the next character. `*` fills the cell with the next character.
-            '_' | '*' => section.after.extend(letters.next().map(|_| ' ')),
+            '_' | '*' => section.literals.extend(letters.next().map(|_| ' ')),
             '[' => {
                 let content: String = letters.by_ref().take_while(|letter| *letter != ']').collect();
                 section.take_bracket(&content);
@@ -268,7 +269,6 @@ fn read_sections(code: &str) -> Vec<Section> {
                 section.dates.push(('a', 1));
             }
             'g' | 'G' if skip_word(&mut letters, "eneral") => {
-                section.before.push_str(&std::mem::take(&mut section.after));
                 section.digits.is_general = true;
             }
             'y' | 'Y' | 'm' | 'M' | 'd' | 'D' | 'h' | 'H' | 's' | 'S' | 'g' | 'G' | 'e' | 'E' | 'b' | 'B' => {
@@ -278,7 +278,7 @@ fn read_sections(code: &str) -> Vec<Section> {
                 }
                 section.dates.push((letter.to_ascii_lowercase(), count));
             }
-            other => section.after.push(other),
+            other => section.literals.push(other),
         }
     }
     sections.push(section);
@@ -297,10 +297,10 @@ fn skip_word(letters: &mut std::iter::Peekable<std::str::Chars<'_>>, word: &str)
 
 impl Section {
     fn take_digit(&mut self, digit: char) {
-        let literals = std::mem::take(&mut self.after);
-        if self.has_digits { &mut self.between } else { &mut self.before }.push_str(&literals);
-        self.digits.is_grouped |= self.has_commas;
-        (self.has_digits, self.has_commas) = (true, false);
+        let between = if self.has_digits { &self.literals[self.literals_before..] } else { "" };
+        self.is_divided |= !between.chars().all(|letter| letter.is_whitespace() || matches!(letter, '\'' | '’'));
+        self.digits.is_grouped |= self.has_commas || !between.is_empty();
+        (self.has_digits, self.has_commas, self.literals_before) = (true, false, self.literals.len());
         let Digits { min_whole, min_decimals, max_decimals, denominator_digits, is_scientific, .. } = &mut self.digits;
         match (digit, denominator_digits) {
             (_, Some(digits)) => *digits += 1,
@@ -324,7 +324,7 @@ impl Section {
             let (symbol, language) = currency.split_once('-').unwrap_or((currency, ""));
             self.is_foreign_dollar |= symbol.contains('$') && !is_of_united_states(language);
             self.is_foreign_calendar |= has_other_calendar(language);
-            self.after.push_str(symbol);
+            self.literals.push_str(symbol);
         } else if let Some(condition) = Condition::read(content) {
             self.condition = Some(condition);
         } else if let Some(letter @ ('h' | 'm' | 's')) = lower.chars().next()
@@ -337,16 +337,12 @@ impl Section {
         }
     }
 
-    fn literals(&self) -> String {
-        [&*self.before, &self.between, &self.after].concat()
-    }
-
     /// Returns the meaning of numbers with this sign, if the section is only for them.
     fn meaning(self, sign: Option<Ordering>) -> Meaning {
         if !self.dates.is_empty() {
             return Meaning::Date(self.date_parts());
         }
-        let literals = self.literals();
+        let literals = &self.literals;
         if !self.has_digits && !self.digits.is_general {
             let has_dash = literals.contains(['-', '–', '—']);
             return if has_dash { Meaning::Dash } else { Meaning::Other(UNSHOWN) };
@@ -357,24 +353,20 @@ impl Section {
         if self.is_scaled || self.has_commas {
             return Meaning::Other(SCALED);
         }
-        let Some(unit) = self.unit(&literals) else { return Meaning::Other(CURRENCY) };
-        let is_blank = |letter: char| letter.is_whitespace() || matches!(letter, '\'' | '’');
+        let Some(unit) = self.unit() else { return Meaning::Other(CURRENCY) };
         let is_one_number = self.digits.denominator_digits.is_none() && !self.digits.is_scientific;
-        let is_divided = is_one_number && !self.between.chars().all(is_blank);
         let has_minus = literals.contains(['-', '(', '−', '–']);
         let has_other_sign = match sign {
             Some(Ordering::Greater) => has_minus,
             Some(Ordering::Less) => !has_minus && !self.is_colored,
             _ => false,
         };
-        if is_divided || has_other_sign {
+        if is_one_number && self.is_divided || has_other_sign {
             return Meaning::Other(UNIT);
         }
         let min_digits = self.digits.min_whole + self.digits.min_decimals;
         Meaning::Number(Digits {
             is_general: self.digits.is_general && !self.has_digits,
-            // A blank between the digits groups them too.
-            is_grouped: self.digits.is_grouped || !self.between.is_empty(),
             has_signs: !literals.trim().is_empty(),
             hides_zero: is_one_number && self.has_digits && min_digits == 0 && !has_minus,
             unit: Some(unit).filter(|unit| !unit.is_empty()),
@@ -383,9 +375,9 @@ impl Section {
     }
 
     /// Returns the unit that the literals name, empty for US dollars, or `None` for another currency.
-    fn unit(&self, literals: &str) -> Option<String> {
+    fn unit(&self) -> Option<String> {
         let is_neutral = |letter: char| letter.is_whitespace() || "-+()'’–−".contains(letter);
-        let unit: String = literals.chars().filter(|letter| !is_neutral(*letter)).collect();
+        let unit: String = self.literals.chars().filter(|letter| !is_neutral(*letter)).collect();
         let is_code = unit.len() == 3 && unit.bytes().all(|byte| byte.is_ascii_uppercase());
         let is_symbol =
             |letter: char| matches!(letter, '$' | '¢' | '£' | '¤' | '¥' | '\u{20a0}'..='\u{20cf}' | '￥' | '￡');
@@ -406,10 +398,7 @@ impl Section {
             let is_minute =
                 *count < 3 && (before.is_some_and(|(l, _)| *l == 'h') || after.is_some_and(|(l, _)| *l == 's'));
             match letter {
-                'y' => {
-                    parts.has_year = true;
-                    parts.has_whole_year |= *count > 2;
-                }
+                'y' => parts.year = parts.year.max(*count),
                 'm' if !is_minute => parts.has_month = true,
                 // More letters show the day of the week.
                 'd' => parts.has_day |= *count < 3,
