@@ -61,7 +61,6 @@ mod tests {
     const WITH_VARIABLE: &[&str] = &[
         "admin-host",
         "admin-listen",
-        "after-publish",
         "ca-file",
         "cache-bytes",
         "change-delay",
