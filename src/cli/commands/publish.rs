@@ -1,7 +1,7 @@
 //! `medfeed publish`.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -21,14 +21,13 @@ use crate::cli::commands::serve::{LogArgs, NO_RUNTIME, cannot_listen};
 use crate::cli::shared::arguments::{parse_duration, parse_listen, parse_text};
 use crate::cli::shared::common::Common;
 use crate::cli::shared::failure;
-use crate::cli::shared::output::{counted, print_line, table};
+use crate::cli::shared::output::{counted, print_line};
 use crate::model::printable::Printable;
 use crate::replicate::publisher::progress::PublisherStatus;
 use crate::replicate::publisher::status::{PublicationStatus, Waiting};
 use crate::replicate::publisher::{PublishError, PublishSettings, Publisher, Round};
 use crate::serve::operators::admin::{self, AdminSetup};
 use crate::serve::publishing::MonitoredPublisher;
-use crate::serve::publishing::reports::ReportFiles;
 use crate::serve::{notify, run_to_end};
 use crate::store::panics::{self, CaughtPanic};
 
@@ -69,7 +68,7 @@ pub(in crate::cli) struct PublishArgs {
     /// the log has are lost
     #[arg(long, conflicts_with = "status")]
     start_over: bool,
-    /// Show the end of the log, the newest states, waiting commits and the reports of replicas; publish nothing
+    /// Show the end of the log, the newest states, and waiting commits; publish nothing
     #[arg(long)]
     status: bool,
     #[command(flatten)]
@@ -133,24 +132,18 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
         start_over: args.start_over,
         wait: common.wait,
     };
-    let (db, real_db) = (common.db.clone(), common.resolved_db());
+    let db = common.db.clone();
     let begun = format!("publishing {} to {}", db.display(), args.bucket);
     let (bucket, status) = (Arc::new(bucket), Arc::new(PublisherStatus::default()));
     let publishing = MonitoredPublisher::new(&db, Arc::clone(&status));
     let (sender, ended) = tokio::sync::oneshot::channel();
     let work = move || -> Result<Round, PublishError> {
-        let (is_once, every) = (settings.once, settings.heartbeat);
-        let mut publisher = Publisher::start(&db, Arc::clone(&bucket), settings, status)?;
-        let mut reports = ReportFiles::new(&real_db);
+        let is_once = settings.once;
+        let mut publisher = Publisher::start(&db, bucket, settings, status)?;
         if is_once {
-            let round = publisher.run(|| ())?;
-            reports.update(&bucket);
-            return Ok(round);
+            return publisher.run(|| ());
         }
         print_line(&begun);
-        // A thread of its own, so that publishing does not wait for reports.
-        let watch = move || reports.watch(&bucket, every);
-        thread::Builder::new().name("reports".to_owned()).spawn(watch).map_err(|source| no_thread(&db, source))?;
         publisher.run(|| notify(&[NotifyState::Ready]))
     };
     let ended = run_to_end(async {
@@ -194,10 +187,6 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
     }
 }
 
-fn no_thread(db: &Path, source: std::io::Error) -> PublishError {
-    PublishError::Io { path: db.to_owned(), source }
-}
-
 fn done(common: &Common, round: Round) -> anyhow::Result<ExitCode> {
     #[derive(Serialize)]
     struct PublishedJson {
@@ -239,9 +228,8 @@ struct StatusJson {
     /// The seconds since everything was published; `null` if that is unknown.
     behind_s: Option<u64>,
     fenced: Option<String>,
-    replicas: Vec<ReplicaJson>,
-    /// Heartbeats and reports that cannot be read, and why.
-    unusable: Vec<String>,
+    /// The reason why the heartbeat cannot be used.
+    unusable: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -260,26 +248,7 @@ struct StateJson {
     at: String,
 }
 
-#[derive(Serialize)]
-struct ReplicaJson {
-    name: String,
-    who: String,
-    slot: u64,
-    seq: u64,
-    at: String,
-    entries_behind: Option<u64>,
-}
-
 fn show(common: &Common, url: &BucketUrl, status: &PublicationStatus) -> anyhow::Result<ExitCode> {
-    let last_slot = status.end.as_ref().map(|end| end.slot);
-    let replicas = status.replicas.iter().map(|(name, report)| ReplicaJson {
-        name: name.clone(),
-        who: report.who.clone(),
-        slot: report.slot,
-        seq: report.seq,
-        at: report.at.to_string(),
-        entries_behind: last_slot.map(|last| last.saturating_sub(report.slot)),
-    });
     let json = StatusJson {
         url: url.to_string(),
         end: status.end.as_ref().map(|end| EndJson {
@@ -300,7 +269,6 @@ fn show(common: &Common, url: &BucketUrl, status: &PublicationStatus) -> anyhow:
         },
         behind_s: status.behind_s(),
         fenced: status.fenced.clone(),
-        replicas: replicas.collect(),
         unusable: status.unusable.clone(),
     };
     let text = text(common, &json, status);
@@ -352,24 +320,5 @@ fn text(common: &Common, json: &StatusJson, status: &PublicationStatus) -> Strin
         lines.push(format!("{db} is no longer published from here: {}.", Printable(by)));
     }
     lines.extend(json.unusable.iter().map(|reason| format!("{}.", Printable(reason))));
-    if json.replicas.is_empty() {
-        lines.push("No replica sends reports (`medfeed serve --from URL --report` does).".to_owned());
-    } else {
-        let rows: Vec<[String; 5]> = json
-            .replicas
-            .iter()
-            .map(|replica| {
-                let behind = replica.entries_behind.unwrap_or_default();
-                [
-                    replica.name.clone(),
-                    replica.who.clone(),
-                    replica.slot.to_string(),
-                    behind.to_string(),
-                    replica.at.clone(),
-                ]
-            })
-            .collect();
-        lines.push(table(["REPLICA", "WHO", "SLOT", "BEHIND", "REPORTED"], &rows));
-    }
     lines.join("\n")
 }

@@ -85,7 +85,6 @@ mod tests {
         "poll",
         "public-url",
         "publish-wait",
-        "report",
         "reuse-port",
         "seal-key",
         "state-every",
