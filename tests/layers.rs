@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const USES: [(&str, &[&str]); 17] = [
     ("disk", &[]),
     ("model", &[]),
-    ("transport", &[]),
+    ("transport", &["disk"]),
     ("store", &["model", "disk"]),
     ("view", &["store"]),
     ("token", &["model"]),

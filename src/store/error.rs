@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::disk::{describe, describe_at};
 use crate::model::Timestamp;
 use crate::model::printable::Printable;
 
@@ -33,7 +34,7 @@ pub enum StoreError {
     #[error("{} is being written by {holder}; try again when it is done, or give it more time with --wait", path.display())]
     Busy { path: PathBuf, holder: String },
     /// A killed command left the file unrepaired, and this user may not write to it.
-    #[error("{} was left by a killed command, and must be repaired by a user who may write to it: run `medfeed check` as its owner ({source})", path.display())]
+    #[error("{} was left by a killed command, and must be repaired by a user who may write to it: run `medfeed check` as its owner ({})", path.display(), describe(source))]
     NeedsRepair { path: PathBuf, source: std::io::Error },
     #[error("{} was replaced while this command ran; nothing was changed, run it again", path.display())]
     Replaced { path: PathBuf },
@@ -73,11 +74,11 @@ pub enum StoreError {
         "the clock is {behind_s} seconds behind the last commit, so key `{id}` would stay usable until {until}; correct the clock, or end the key at once with `--overlap 0s`"
     )]
     LongOverlap { id: String, until: Timestamp, behind_s: i64 },
-    #[error("{}: {source}", path.display())]
+    #[error("{}", describe_at(path, source))]
     Io { path: PathBuf, source: std::io::Error },
     #[error("the operating system returned no random bytes: {0}")]
     Random(#[from] getrandom::Error),
-    #[error("there is no room left on the disk; nothing was changed. Free some, and run the command again: {0}")]
+    #[error("there is no room left on the disk; nothing was changed. Free some, and run the command again: {}", describe(.0))]
     DiskFull(std::io::Error),
     #[error("the database could not be read or written: {0}")]
     Engine(Box<redb::Error>),

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::cli::shared::arguments::path_parser;
 use crate::cli::shared::common::Common;
+use crate::cli::shared::failure::at;
 use crate::cli::shared::sheets::WorkbookWriter;
 use crate::import::Source;
 use crate::import::read::source::WORKBOOK_STEM;
@@ -65,9 +66,9 @@ pub(in crate::cli) fn run(common: &Common, args: ExportArgs) -> anyhow::Result<E
     }
     let follower = common.open_follower()?;
     let snapshot = follower.newest();
-    let permissions = FilePermissions::of(&common.db).with_context(|| common.db.display().to_string())?;
+    let permissions = FilePermissions::of(&common.db).map_err(at(&common.db))?;
     let target = ExportTarget::of(args, permissions)?;
-    target.permissions.create_folder(&target.folder).with_context(|| target.folder.display().to_string())?;
+    target.permissions.create_folder(&target.folder).map_err(at(&target.folder))?;
     let references = snapshot.references()?;
     let files = if target.format == ExportFileFormat::Xlsx {
         vec![write_workbook(snapshot, &target)?]
@@ -176,7 +177,7 @@ fn refuse_other_files(target: &ExportTarget) -> anyhow::Result<()> {
     let found = match Source::in_folder(&target.folder) {
         // A workbook's folder is created later.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        found => found.with_context(|| target.folder.display().to_string())?,
+        found => found.map_err(at(&target.folder))?,
     };
     if let Some(other) = found.iter().find(|source| !written.iter().any(|path| source.is_at(path))) {
         bail!(
@@ -193,12 +194,11 @@ fn write_file(
     file: PathBuf,
     write: impl FnOnce(&File) -> anyhow::Result<u64>,
 ) -> anyhow::Result<WrittenFile> {
-    let named = |path: &Path| path.display().to_string();
     draft::sweep(&file);
-    let draft = Draft::create_for(&file).with_context(|| named(&target.folder))?;
-    let rows = write(draft.file()).with_context(|| named(&file))?;
-    target.permissions.set_on(draft.file()).with_context(|| named(&file))?;
-    draft.persist(&file).with_context(|| named(&file))?;
+    let draft = Draft::create_for(&file).map_err(at(&target.folder))?;
+    let rows = write(draft.file()).with_context(|| file.display().to_string())?;
+    target.permissions.set_on(draft.file()).map_err(at(&file))?;
+    draft.persist(&file).map_err(at(&file))?;
     Ok(WrittenFile { file, rows })
 }
 

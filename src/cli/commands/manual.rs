@@ -5,12 +5,12 @@ use std::io::{self, Write as _, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
 use clap::{Args, Command};
 use clap_mangen::Man;
 
 use crate::cli::help::examples;
 use crate::cli::shared::arguments::path_parser;
+use crate::cli::shared::failure::at;
 use crate::cli::shared::output::print_line;
 
 /// Arguments of `medfeed man`.
@@ -63,10 +63,10 @@ pub(in crate::cli) fn run(args: &ManArgs, mut program: Command) -> anyhow::Resul
         stdout().write_all(pages.into_iter().map(|(_, page)| page).collect::<Vec<_>>().concat().as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     };
-    std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    std::fs::create_dir_all(folder).map_err(at(folder))?;
     for (name, page) in &pages {
         let file = folder.join(format!("{name}.1"));
-        std::fs::write(&file, page).with_context(|| file.display().to_string())?;
+        std::fs::write(&file, page).map_err(at(&file))?;
     }
     print_line(&format!("{}: {} pages; `man -l {0}/medfeed.1` shows the first.", folder.display(), pages.len()));
     Ok(ExitCode::SUCCESS)

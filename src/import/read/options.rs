@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use crate::disk::describe_at;
 use crate::import::read::bounds::Bounds;
 use crate::import::read::cells::{DateOrder, DecimalSign};
 use crate::model::field::FieldTable;
@@ -143,7 +144,7 @@ pub struct UnusedRename {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum BadMapFile {
-    #[error("--map-file: cannot read {}: {error}", path.display())]
+    #[error("--map-file: cannot read {}", describe_at(path, error))]
     Unreadable { path: PathBuf, error: std::io::Error },
     #[error(
         "--map-file: {}:{line}: write a name in the files and a field, separated by a comma, such as `Website,url`",

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use flate2::bufread::MultiGzDecoder;
 
+use crate::disk::describe_at;
 use crate::import::read::bounds::TooLarge;
 use crate::import::read::utf16::as_utf8;
 
@@ -56,7 +57,7 @@ fn unknown_format(text: &str) -> UnknownWord {
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum SourceError {
-    #[error("cannot read {}: {error}", path.display())]
+    #[error("cannot read {}", describe_at(path, error))]
     Unreadable { path: PathBuf, error: io::Error },
     #[error(
         "{}: the file name does not say what it contains; add `--dataset conferences`, for example, or name it \

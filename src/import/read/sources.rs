@@ -1,8 +1,10 @@
 //! Phase 1: reads files into rows. It needs no database and no lock.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
+use crate::disk::describe_at;
 use crate::import::read::bounds::TooLarge;
 use crate::import::read::csv::read_csv;
 use crate::import::read::jsonl::read_jsonl;
@@ -15,7 +17,7 @@ use crate::model::Fields;
 
 /// The error of a source that cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read {file}: {error}")]
+#[error("cannot read {}", describe_at(Path::new(&**file), error))]
 pub struct ReadError {
     /// The name of the source, as in the command.
     pub file: Arc<str>,

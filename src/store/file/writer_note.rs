@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 
 use rustix::fs::{Mode, OFlags};
 
+use crate::disk::user_name;
 use crate::model::printable::Printable;
 use crate::model::time::now;
 use crate::store::file::metadata::{FileIdentity, copy_group};
@@ -99,16 +100,6 @@ impl Drop for WriterNote {
             let _ = fs::remove_file(path);
         }
     }
-}
-
-/// A user's name from `/etc/passwd`.
-pub fn user_name(uid: u32) -> Option<String> {
-    let users = fs::read_to_string("/etc/passwd").ok()?;
-    users.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
-    })
 }
 
 /// The user of this process, as `name (uid N)`, or `uid N` without a name; with `sudo`, also the user who ran it.
