@@ -437,6 +437,7 @@ fn scripts_and_pages_are_printed() {
     for section in ["\"EXIT STATUS\"", "\"FILES\"", "\"ENVIRONMENT\"", "EXAMPLES"] {
         assert!(manual.stdout.contains(&format!("\n.SH {section}\n")), "{section}");
     }
+    assert!(manual.stdout.contains("\\fBMEDFEED_TLS_CERT\\fR environment variable"), "options name their variables");
     let pages: Vec<&str> = manual.stdout.split(".TH ").skip(1).collect();
     for page in &pages {
         let has_own_codes = page.contains("Exit codes: ");
