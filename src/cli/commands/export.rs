@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use serde_json::json;
 
 use crate::cli::shared::arguments::path_parser;
 use crate::cli::shared::common::Common;
@@ -60,10 +61,6 @@ struct WrittenFile {
 }
 
 pub(in crate::cli) fn run(common: &Common, args: ExportArgs) -> anyhow::Result<ExitCode> {
-    #[derive(Serialize)]
-    struct Exported {
-        files: Vec<WrittenFile>,
-    }
     let follower = common.open_follower()?;
     let snapshot = follower.newest();
     let permissions = FilePermissions::of(&common.db).map_err(at(&common.db))?;
@@ -83,7 +80,7 @@ pub(in crate::cli) fn run(common: &Common, args: ExportArgs) -> anyhow::Result<E
     };
     let text: String =
         files.iter().map(|written| format!("{}: {} rows\n", written.file.display(), written.rows)).collect();
-    common.output().result(&Exported { files }, text)
+    common.output().result(&json!({ "files": files }), text)
 }
 
 /// The folder, format and permissions of the exported files.

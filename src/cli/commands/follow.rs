@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use serde::Serialize;
+use serde_json::json;
 
 use crate::bucket::{Bucket, BucketUrl, SealKey};
 use crate::cli::shared::arguments::parse_duration;
@@ -138,28 +138,20 @@ pub(in crate::cli) struct CheckFromArgs {
 impl CheckFromArgs {
     /// Checks the bucket; `None` without `--from`.
     pub fn check(&self, common: &Common) -> anyhow::Result<Option<ExitCode>> {
-        #[derive(Serialize)]
-        struct BucketCheckJson {
-            ok: bool,
-            states: usize,
-            entries: u64,
-            slot: u64,
-            seq: u64,
-            /// The first and last slots of the gaps before whole states.
-            given_up: Vec<[u64; 2]>,
-        }
         let Some(url) = &self.from else { return Ok(None) };
         let log = open_log(url, self.seal_key.as_ref())?;
         let folder = tempfile::tempdir().context("cannot create a temporary folder for the database")?;
         let audit = audit(&log, &folder.path().join("checked.redb"))?;
-        let checked = BucketCheckJson {
-            ok: true,
-            states: audit.states.len(),
-            entries: audit.entries,
-            slot: audit.slot,
-            seq: audit.seq,
-            given_up: audit.given_up.iter().map(|slots| [*slots.start(), *slots.end()]).collect(),
-        };
+        // The first and last slots of the gaps before whole states.
+        let given_up = audit.given_up.iter().map(|slots| [*slots.start(), *slots.end()]);
+        let checked = json!({
+            "ok": true,
+            "states": audit.states.len(),
+            "entries": audit.entries,
+            "slot": audit.slot,
+            "seq": audit.seq,
+            "given_up": given_up.collect::<Vec<_>>(),
+        });
         let mut text = format!(
             "{url} is sound: {}, {} up to slot {}; the log ends at seq {}, as of {}.",
             counted(u64::try_from(audit.states.len()).unwrap_or(u64::MAX), "state"),

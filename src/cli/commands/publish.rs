@@ -12,7 +12,7 @@ use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use clap::builder::FalseyValueParser;
 use sd_notify::NotifyState;
-use serde::Serialize;
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -24,7 +24,7 @@ use crate::cli::shared::failure;
 use crate::cli::shared::output::{counted, print_line};
 use crate::model::printable::Printable;
 use crate::replicate::publisher::progress::PublisherStatus;
-use crate::replicate::publisher::status::{PublicationStatus, Waiting};
+use crate::replicate::publisher::status::{EndStatus, PublicationStatus, Waiting};
 use crate::replicate::publisher::{PublishError, PublishSettings, Publisher, Round};
 use crate::serve::operators::admin::{self, AdminSetup};
 use crate::serve::publishing::MonitoredPublisher;
@@ -188,20 +188,15 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
 }
 
 fn done(common: &Common, round: Round) -> anyhow::Result<ExitCode> {
-    #[derive(Serialize)]
-    struct PublishedJson {
-        slot: u64,
-        seq: u64,
-        entries: u64,
-    }
     let Round { slot, seq, entries } = round;
     let what = match entries {
         0 => "Nothing new to publish".to_owned(),
         entries => format!("{} published", counted(entries, "entry")),
     };
-    common
-        .output()
-        .result(&PublishedJson { slot, seq, entries }, format!("{what}; the log ends at slot {slot}, seq {seq}."))
+    common.output().result(
+        &json!({ "slot": slot, "seq": seq, "entries": entries }),
+        format!("{what}; the log ends at slot {slot}, seq {seq}."),
+    )
 }
 
 fn fail(common: &Common, error: PublishError) -> anyhow::Result<ExitCode> {
@@ -215,86 +210,51 @@ fn fail(common: &Common, error: PublishError) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(code))
 }
 
-#[derive(Serialize)]
-struct StatusJson {
-    url: String,
-    end: Option<EndJson>,
-    states: Vec<StateJson>,
-    alive_at: Option<String>,
-    /// Whether everything is published; `null` without the database.
-    published: Option<bool>,
-    /// The number of waiting commits; `null` if a whole state is published next.
-    waiting_commits: Option<u64>,
-    /// The seconds since everything was published; `null` if that is unknown.
-    behind_s: Option<u64>,
-    fenced: Option<String>,
-    /// The reason why the heartbeat cannot be used.
-    unusable: Option<String>,
-}
-
-#[derive(Serialize)]
-struct EndJson {
-    database: String,
-    slot: u64,
-    seq: u64,
-    at: String,
-    who: String,
-    entries_since_state: u64,
-}
-
-#[derive(Serialize)]
-struct StateJson {
-    slot: u64,
-    at: String,
-}
-
 fn show(common: &Common, url: &BucketUrl, status: &PublicationStatus) -> anyhow::Result<ExitCode> {
-    let json = StatusJson {
-        url: url.to_string(),
-        end: status.end.as_ref().map(|end| EndJson {
-            database: end.id.to_string(),
-            slot: end.slot,
-            seq: end.seq,
-            at: end.at.to_string(),
-            who: end.who.clone(),
-            entries_since_state: end.entries_since_state,
-        }),
-        states: status.states.iter().map(|(slot, at)| StateJson { slot: *slot, at: at.to_string() }).collect(),
-        alive_at: status.alive_at.map(|at| at.to_string()),
-        published: status.waiting.map(|waiting| waiting == Waiting::Nothing),
-        waiting_commits: match status.waiting {
+    let end = status.end.as_ref().map(|end| {
+        json!({
+            "database": end.id.to_string(),
+            "slot": end.slot,
+            "seq": end.seq,
+            "at": end.at.to_string(),
+            "who": end.who,
+            "entries_since_state": end.entries_since_state,
+        })
+    });
+    let states = status.states.iter().map(|(slot, at)| json!({ "slot": slot, "at": at.to_string() }));
+    let json = json!({
+        "url": url.to_string(),
+        "end": end,
+        "states": states.collect::<Vec<_>>(),
+        "alive_at": status.alive_at.map(|at| at.to_string()),
+        // `null` without the database.
+        "published": status.waiting.map(|waiting| waiting == Waiting::Nothing),
+        // `null` if a whole state is published next.
+        "waiting_commits": match status.waiting {
             Some(Waiting::Nothing) => Some(0),
             Some(Waiting::Commits { count, .. }) => Some(count),
             Some(Waiting::State | Waiting::Elsewhere) | None => None,
         },
-        behind_s: status.behind_s(),
-        fenced: status.fenced.clone(),
-        unusable: status.unusable.clone(),
-    };
-    let text = text(common, &json, status);
-    common.output().result(&json, text)
+        "behind_s": status.behind_s(),
+        "fenced": status.fenced,
+        "unusable": status.unusable,
+    });
+    common.output().result(&json, text(common, url, status))
 }
 
-fn text(common: &Common, json: &StatusJson, status: &PublicationStatus) -> String {
+fn text(common: &Common, url: &BucketUrl, status: &PublicationStatus) -> String {
     let mut lines = Vec::new();
-    match &json.end {
-        None => lines.push(format!("Nothing is published in {}.", json.url)),
-        Some(end) => {
-            lines.push(format!(
-                "{} ends at slot {}, seq {}, published at {} by {}; database {}.",
-                json.url,
-                end.slot,
-                end.seq,
-                end.at,
-                Printable(&end.who),
-                end.database
-            ));
-            lines.push(match &json.alive_at {
+    match &status.end {
+        None => lines.push(format!("Nothing is published in {url}.")),
+        Some(EndStatus { id, slot, seq, at, who, entries_since_state }) => {
+            let who = Printable(who);
+            lines.push(format!("{url} ends at slot {slot}, seq {seq}, published at {at} by {who}; database {id}."));
+            lines.push(match &status.alive_at {
                 Some(at) => format!("The publisher's last heartbeat: {at}."),
                 None => "The publisher has left no heartbeat that can be read.".to_owned(),
             });
-            let states = json.states.iter().map(|state| format!("slot {} at {}", state.slot, state.at));
-            let since = counted(end.entries_since_state, "entry");
+            let states = status.states.iter().map(|(slot, at)| format!("slot {slot} at {at}"));
+            let since = counted(*entries_since_state, "entry");
             lines.push(format!("States, newest first: {}; {since} since.", states.collect::<Vec<_>>().join(", ")));
         }
     }
@@ -319,6 +279,6 @@ fn text(common: &Common, json: &StatusJson, status: &PublicationStatus) -> Strin
     if let Some(by) = &status.fenced {
         lines.push(format!("{db} is no longer published from here: {}.", Printable(by)));
     }
-    lines.extend(json.unusable.iter().map(|reason| format!("{}.", Printable(reason))));
+    lines.extend(status.unusable.iter().map(|reason| format!("{}.", Printable(reason))));
     lines.join("\n")
 }
