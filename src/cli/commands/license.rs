@@ -358,6 +358,15 @@ fn remove(common: &Common, args: &RemoveArgs) -> anyhow::Result<AccessChange> {
 }
 
 fn explain(common: &Common, args: &ExplainArgs) -> anyhow::Result<ExitCode> {
+    #[derive(Serialize)]
+    struct Explanation<'a> {
+        license: &'a str,
+        dataset: Dataset,
+        id: Id,
+        exists: bool,
+        visible: bool,
+        reasons: Vec<String>,
+    }
     let follower = common.open_follower()?;
     let snapshot = follower.newest();
     let scope = &find_license(snapshot, &args.name)?.scope;
@@ -375,14 +384,7 @@ fn explain(common: &Common, args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     for reason in &reasons {
         text.push_str(&format!("\n  {}", Printable(reason)));
     }
-    let json = json!({
-        "license": args.name,
-        "dataset": args.dataset,
-        "id": args.id,
-        "exists": exists,
-        "visible": visible,
-        "reasons": reasons,
-    });
+    let json = Explanation { license: &args.name, dataset: args.dataset, id: args.id, exists, visible, reasons };
     common.output().result(&json, text)
 }
 
