@@ -118,8 +118,8 @@ impl Scalar for Access {
     const KIND: ValueKind = ValueKind::Choice(<Access as strum::VariantNames>::VARIANTS);
     const EXPECTED: &'static str = "write one of the texts `subscription`, `hybrid`, `open`";
 
-    fn parse(text: &str) -> Result<Access, String> {
-        text.parse().map_err(|_| "write one of `subscription`, `hybrid`, `open`".to_owned())
+    fn parse(text: &str) -> Result<Access, &'static str> {
+        text.parse().map_err(|_| "write one of `subscription`, `hybrid`, `open`")
     }
 
     fn rank(&self) -> u64 {

@@ -59,8 +59,8 @@ impl Scalar for DateStatus {
     const KIND: ValueKind = ValueKind::DateStatus(<DateStatus as strum::VariantNames>::VARIANTS);
     const EXPECTED: &'static str = "write one of the texts `confirmed`, `estimated`, `copied`, `not_found`, `check`";
 
-    fn parse(text: &str) -> Result<DateStatus, String> {
-        text.parse().map_err(|_| "write one of `confirmed`, `estimated`, `copied`, `not_found`, `check`".to_owned())
+    fn parse(text: &str) -> Result<DateStatus, &'static str> {
+        text.parse().map_err(|_| "write one of `confirmed`, `estimated`, `copied`, `not_found`, `check`")
     }
 
     fn rank(&self) -> u64 {

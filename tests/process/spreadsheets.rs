@@ -96,9 +96,8 @@ fn text_tables() {
             [utf_16("id\tname\r\n1\tES"), vec![0x34, 0xd8], utf_16("MO\r\n")[2..].to_vec()].concat(),
             "",
             Refused(
-                "organizations.csv:2: name: `ES\u{fffd}MO` - contains damaged characters; correct it, and save the \
-                 file again: in Excel as \
-                 `CSV UTF-8`, in LibreOffice with the character set `Unicode (UTF-8)`, or as .xlsx",
+                "error: cannot read organizations.csv: line 2 contains damaged characters (UTF-16); correct it, and \
+                 save the file as UTF-8",
             ),
         ),
         (org, "Nr;name;url\n1;ESMO;https://esmo.org\n".into(), "--map Nr=id", Stored(&[ESMO])),

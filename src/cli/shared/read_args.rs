@@ -1,8 +1,11 @@
 //! Options of the commands that read curated files: the files, and how to read them.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use strum::{ParseError, VariantNames};
 
 use crate::import::{
     self, DateOrder, DecimalSign, FileFormat, ImportRows, ReadOptions, Rename, RowKind, Source, SourceOptions,
@@ -18,10 +21,10 @@ pub(in crate::cli) struct ReadArgs {
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// The content of files with other names, or of standard input: conferences, journals, organizations or tags
-    #[arg(long, value_name = "KIND")]
+    #[arg(long, value_name = "KIND", value_parser = one_of::<RowKind>())]
     dataset: Option<RowKind>,
     /// The format of the files, if neither their names nor their content show it: jsonl, csv or xlsx
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of::<FileFormat>())]
     format: Option<FileFormat>,
     /// Read the column or field NAME as FIELD, such as 'Website=url'; repeatable
     #[arg(long = "map", value_name = "NAME=FIELD")]
@@ -34,10 +37,10 @@ pub(in crate::cli) struct ReadArgs {
     #[arg(long = "match", value_name = "FIELD", value_delimiter = ',')]
     matching: Vec<String>,
     /// The order of day and month in dates such as 3/4/2026: dmy or mdy
-    #[arg(long, value_name = "ORDER")]
+    #[arg(long, value_name = "ORDER", value_parser = one_of::<DateOrder>())]
     dates: Option<DateOrder>,
     /// The decimal separator, where 3.000 or 3,000 may be 3 or 3000: point or comma
-    #[arg(long, value_name = "SIGN")]
+    #[arg(long, value_name = "SIGN", value_parser = one_of::<DecimalSign>())]
     decimal: Option<DecimalSign>,
     /// Skip unknown columns and fields, with a warning that names them
     #[arg(long)]
@@ -76,6 +79,14 @@ impl ReadArgs {
         options.check()?;
         Ok(options)
     }
+}
+
+/// Returns a parser of the words of an enum.
+fn one_of<T>() -> impl TypedValueParser<Value = T>
+where
+    T: FromStr<Err = ParseError> + VariantNames + Clone + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(T::VARIANTS).try_map(|word| word.parse::<T>())
 }
 
 /// Reads all rows of the files. `progress` gets the number of bytes of each read. Merging reports errors in the rows.

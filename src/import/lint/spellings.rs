@@ -4,8 +4,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::edit_distance::{Budget, CountedText, MAX_BYTES};
-use super::rule::{Hit, RowLocation};
+use super::rule::RowLocation;
 use super::texts::{is_placeholder, tidy};
+use crate::import::report::faults::Finding;
+use crate::model::message::{Message, Remedy, message};
 use crate::model::{ConferenceFields, Id, License, Scope};
 
 /// A kind of words.
@@ -107,9 +109,6 @@ impl Spellings {
     }
 
     fn uses(&mut self, word: &str) -> &mut WordUses {
-        if !self.seen.contains_key(word) {
-            self.seen.insert(word.to_owned(), WordUses::default());
-        }
         self.seen.entry(word.to_owned()).or_default()
     }
 
@@ -134,8 +133,8 @@ impl Spellings {
     }
 
     /// Checks all words if `all` is set. Otherwise it checks the words of the import, and stored words that they prove
-    /// wrong. Each hit has the location of a row with the word.
-    pub fn check(&mut self, licenses: &[License], all: bool, budget: &mut Budget) -> Vec<(RowLocation, Hit)> {
+    /// wrong. Each finding has the location of a row with the word.
+    pub fn check(&mut self, licenses: &[License], all: bool, budget: &mut Budget) -> Vec<Finding> {
         let had = self.seen.iter().filter(|(_, uses)| uses.stored > 0);
         let had: HashSet<String> = had.map(|(word, _)| (self.vocabulary.comparable)(word)).collect();
         // A word that the import removes from all rows corrects no other word, unless it is known to be right.
@@ -147,8 +146,7 @@ impl Spellings {
         let words = new.into_iter().chain(stored).filter(|(word, _)| !is_placeholder(self.vocabulary.field, word));
         let faults = words.filter_map(|(word, uses)| {
             let (rule, message) = checker.find_fault(word, uses, budget)?;
-            let hit = Hit { rule, field: self.vocabulary.field.to_owned(), value: Some(word.clone()), message };
-            Some((uses.first.clone()?, hit))
+            Some(uses.first.as_ref()?.finding(rule, self.vocabulary.field, Some(word), message))
         });
         faults.collect()
     }
@@ -246,7 +244,7 @@ impl<'a> WordChecker<'a> {
     }
 
     /// Returns the rule that a word breaks, and the message.
-    fn find_fault(&self, word: &'a str, uses: &WordUses, budget: &mut Budget) -> Option<(&'static str, String)> {
+    fn find_fault(&self, word: &'a str, uses: &WordUses, budget: &mut Budget) -> Option<(&'static str, Message)> {
         let Vocabulary { kind, remedy, rules: [spelling, list, unknown], comparable, .. } = self.vocabulary;
         let is_new = uses.new > 0 && uses.stored == 0;
         let concerns_import = |other: &str| {
@@ -257,14 +255,14 @@ impl<'a> WordChecker<'a> {
         let own = self.candidate(word);
         let is_known = self.known.contains_key(&key) || own.rank.0;
         if let Some(parts) = self.parts(word, uses).filter(|_| !is_known && concerns_import(word)) {
-            let message = format!(
+            let message = message!(
                 "lists several in one text: {}{}{}; in CSV write `{}`, in JSON one text each",
                 parts.iter().map(|part| format!("`{part}`")).collect::<Vec<_>>().join(", "),
                 rows(uses),
                 self.consequence(&parts),
                 parts.join("; ")
             );
-            return Some((list, message));
+            return Some((list, message.with(Remedy::OfValue)));
         }
         if let Some(best) = best.filter(|best| best.word != word) {
             return concerns_import(best.word)
@@ -272,8 +270,8 @@ impl<'a> WordChecker<'a> {
         }
         let tidied = tidy(tidy(word).trim_matches([';', ',', '|', '/', '"']));
         if tidied != word && !own.rank.0 && concerns_import(word) {
-            let message = format!("has unneeded blanks or punctuation{}; write `{tidied}`", rows(uses));
-            return Some((spelling, message));
+            let message = message!("has unneeded blanks or punctuation{}; write `{tidied}`", rows(uses));
+            return Some((spelling, message.with(Remedy::OfValue)));
         }
         if is_known {
             return None;
@@ -295,19 +293,19 @@ impl<'a> WordChecker<'a> {
             Some(names) => format!("; no license names it, so licenses with other ones ({names}) do not match it"),
             None => String::new(),
         };
-        let message = format!("is not a known {kind}{}{blind}; {remedy}", rows(uses));
+        let message = message!("is not a known {kind}{}{blind}; {remedy}", rows(uses));
         Some((unknown, message))
     }
 
     /// Returns the message for a word with a correction.
-    fn message(&self, is: &str, meant: &str, uses: &WordUses) -> String {
+    fn message(&self, is: &str, meant: &str, uses: &WordUses) -> Message {
         let consequence = self.consequence(&[meant.to_owned()]);
         let consequence = if consequence.is_empty() {
             "; licenses and filters treat them as different".to_owned()
         } else {
             consequence
         };
-        format!("{is} `{meant}`{}{consequence}; write `{meant}`", rows(uses))
+        message!("{is} `{meant}`{}{consequence}; write `{meant}`", rows(uses)).with(Remedy::OfValue)
     }
 
     /// Names the licenses that miss records because of the wrong word.

@@ -6,15 +6,15 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use csv::StringRecord;
+
 use crate::import::read::bounds::Bounds;
 use crate::import::read::cells::{DateOrder, DecimalSign};
+use crate::import::read::csv_reader::CsvReader;
 use crate::model::field::FieldTable;
 use crate::model::fold::comparable;
 use crate::model::value::ValueKind;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
-
-/// The maximum number of fields of `--match`.
-const MAX_FIELDS: usize = 8;
 
 /// The columns that the field `issn` of `--match` compares crosswise.
 pub(in crate::import) const ISSN_COLUMNS: [&str; 2] = ["issn_print", "issn_online"];
@@ -72,9 +72,6 @@ impl ReadOptions {
         if let Some(field) = links.find(|field| self.matching.contains(&field.column)) {
             return Err(BadReading::MatchedLinks { name: field.column.clone() });
         }
-        if self.matching.len() > MAX_FIELDS {
-            return Err(BadReading::TooManyMatches);
-        }
         Ok(())
     }
 
@@ -127,8 +124,6 @@ pub enum BadReading {
     UnknownMatch { name: String },
     #[error("--match {name}: links to {name} do not identify a record; choose other fields, such as `name,year`")]
     MatchedLinks { name: String },
-    #[error("--match takes at most {MAX_FIELDS} fields")]
-    TooManyMatches,
 }
 
 /// The error of a rename that no file uses.
@@ -149,7 +144,7 @@ pub enum BadMapFile {
         "--map-file: {}:{line}: write a name in the files and a field, separated by a comma, such as `Website,url`",
         path.display()
     )]
-    BadLine { path: PathBuf, line: usize },
+    BadLine { path: PathBuf, line: u64 },
 }
 
 /// Reads renames from a CSV file with two columns. The separator is a comma, a semicolon or a tab. A header such as
@@ -162,35 +157,21 @@ pub fn read_renames(path: &Path) -> Result<Vec<Rename>, BadMapFile> {
     let text = text.trim_start_matches('\u{feff}');
     let line = text.lines().find(|line| !line.starts_with('#')).unwrap_or_default();
     let separator = [b',', b';', b'\t'].into_iter().find(|sign| line.as_bytes().contains(sign)).unwrap_or(b',');
-    let mut reader = csv::ReaderBuilder::new();
-    reader.has_headers(false).flexible(true).delimiter(separator).comment(Some(b'#')).trim(csv::Trim::All);
+    let mut reader = CsvReader::new(text.as_bytes(), Bounds::default(), separator, 1);
     let mut renames = Vec::new();
-    for record in reader.from_reader(text.as_bytes()).records() {
-        let record = record.map_err(|error| unreadable(std::io::Error::other(error)))?;
-        let line = record.position().map_or(1, |position| line_of(text, position.byte()));
-        match (record.get(0), record.get(1), record.len()) {
-            (Some(from), Some(to), 2) if renames.is_empty() && to == "field" && !from.is_empty() => {}
-            (Some(from), Some(to), 2) if !from.is_empty() && !to.is_empty() => {
+    while let Some((line, record)) = reader.next().map_err(unreadable)? {
+        let cells = record.as_ref().ok().and_then(|record| StringRecord::from_byte_record((*record).clone()).ok());
+        let cells: Vec<&str> = cells.iter().flatten().map(str::trim).collect();
+        match *cells {
+            [from, ..] if from.starts_with('#') => {}
+            [from, "field"] if renames.is_empty() && !from.is_empty() => {}
+            [from, to] if !from.is_empty() && !to.is_empty() => {
                 renames.push(Rename { from: from.to_owned(), to: to.to_owned() });
             }
             _ => return Err(BadMapFile::BadLine { path: path.to_owned(), line }),
         }
     }
     Ok(renames)
-}
-
-/// Returns the line of a record, from 1. The csv crate gives the position before the blank lines and comments that
-/// precede the record.
-fn line_of(text: &str, byte: u64) -> usize {
-    let mut rest = usize::try_from(byte).ok().and_then(|byte| text.get(byte..)).unwrap_or_default();
-    loop {
-        rest = rest.trim_start_matches(['\r', '\n']);
-        if !rest.starts_with('#') {
-            break;
-        }
-        rest = rest.split_once('\n').map_or("", |(_, rest)| rest);
-    }
-    1 + text[..text.len() - rest.len()].matches('\n').count()
 }
 
 /// The error of a text that is not a rename.
@@ -257,9 +238,8 @@ mod tests {
             matching: matching.iter().map(|name| (*name).to_owned()).collect(),
             ..ReadOptions::default()
         };
-        let cases: [(&[&str], &[&str], &str); 13] = [
+        let cases: [(&[&str], &[&str], &str); 12] = [
             (&["Website=url", "Kind=type", "No=id", "Gone=deleted"], &["name"; 8], ""),
-            (&[], &["name"; 9], "--match takes at most 8 fields"),
             (&["Website=link"], &[], "there is no field `link`"),
             // A field that only the second kind of records has.
             (&["Rank=sjr"], &["issn_print"], ""),

@@ -8,7 +8,8 @@ use jiff::civil::Date;
 use super::json::{Json, JsonType, push_display};
 use super::kind::{FieldValue, LinkTexts, ValueKind, ValueReader};
 use crate::model::id::Id;
-use crate::model::time::parse_date;
+use crate::model::message::message;
+use crate::model::time::{NotADate, parse_date};
 
 /// A single number, date or word. `Display` writes its text.
 pub trait Scalar: Display + Send + Sync + Sized {
@@ -22,7 +23,7 @@ pub trait Scalar: Display + Send + Sync + Sized {
     ///
     /// # Errors
     /// A remedy: what to write instead.
-    fn parse(text: &str) -> Result<Self, String>;
+    fn parse(text: &str) -> Result<Self, &'static str>;
 
     /// Returns a number from 1, in the order of the values.
     fn rank(&self) -> u64;
@@ -70,13 +71,13 @@ impl<S: Scalar> FieldValue for Option<S> {
             return self.read_csv(&text, reader);
         }
         let quotes = if json_type == JsonType::Text { ", without quotes" } else { "" };
-        reader.fault(&text, format!("is {json_type}; {}{quotes}", S::EXPECTED));
+        reader.fault(&text, message!("is {json_type}; {}{quotes}", S::EXPECTED));
     }
 
     fn read_csv(&mut self, cell: &str, reader: &mut dyn ValueReader) {
         match S::parse(cell) {
             Ok(value) => *self = Some(value),
-            Err(message) => reader.fault(cell, message),
+            Err(message) => reader.fault(cell, message.into()),
         }
     }
 }
@@ -86,8 +87,8 @@ impl Scalar for Date {
     const KIND: ValueKind = ValueKind::Date;
     const EXPECTED: &'static str = "write a date as a text, such as \"2026-03-15\"";
 
-    fn parse(text: &str) -> Result<Date, String> {
-        parse_date(text).map_err(|error| error.to_string())
+    fn parse(text: &str) -> Result<Date, &'static str> {
+        parse_date(text).map_err(|NotADate| NotADate::REMEDY)
     }
 
     fn rank(&self) -> u64 {
@@ -101,8 +102,8 @@ impl Scalar for u16 {
     const KIND: ValueKind = ValueKind::Year;
     const EXPECTED: &'static str = "write a year from 1900 to 2100";
 
-    fn parse(text: &str) -> Result<u16, String> {
-        parse_digits(text).filter(|year| (1900..=2100).contains(year)).ok_or_else(|| Self::EXPECTED.to_owned())
+    fn parse(text: &str) -> Result<u16, &'static str> {
+        parse_digits(text).filter(|year| (1900..=2100).contains(year)).ok_or(Self::EXPECTED)
     }
 
     fn rank(&self) -> u64 {
@@ -115,8 +116,8 @@ impl Scalar for u64 {
     const KIND: ValueKind = ValueKind::Integer;
     const EXPECTED: &'static str = "write a whole number from 0 to 9007199254740991, without a fraction";
 
-    fn parse(text: &str) -> Result<u64, String> {
-        parse_digits(text).filter(|number| *number <= Id::MAX.get()).ok_or_else(|| Self::EXPECTED.to_owned())
+    fn parse(text: &str) -> Result<u64, &'static str> {
+        parse_digits(text).filter(|number| *number <= Id::MAX.get()).ok_or(Self::EXPECTED)
     }
 
     fn rank(&self) -> u64 {
@@ -134,11 +135,11 @@ impl Scalar for bool {
     const KIND: ValueKind = ValueKind::Flag;
     const EXPECTED: &'static str = "write true or false";
 
-    fn parse(text: &str) -> Result<bool, String> {
+    fn parse(text: &str) -> Result<bool, &'static str> {
         match text {
             "TRUE" | "true" => Ok(true),
             "FALSE" | "false" => Ok(false),
-            _ => Err("write TRUE or FALSE".to_owned()),
+            _ => Err("write TRUE or FALSE"),
         }
     }
 
