@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::edit_distance::{Budget, CountedText};
+use super::edit_distance::CountedText;
 use super::rule::RowLocation;
 use crate::import::report::faults::Finding;
 use crate::model::Message;
@@ -52,14 +52,14 @@ impl ComparableNames {
     }
 
     /// Returns true if the names are similar, the abbreviations are equal, or one name contains the other abbreviation.
-    fn is_similar(&self, other: &ComparableNames, budget: &mut Budget) -> bool {
+    fn is_similar(&self, other: &ComparableNames) -> bool {
         let names = |of: &ComparableNames, abbv: &Option<String>| {
             abbv.as_ref().is_some_and(|abbv| of.words.split(' ').any(|word| word == abbv))
         };
         self.abbv.is_some() && self.abbv == other.abbv
             || names(self, &other.abbv)
             || names(other, &self.abbv)
-            || are_similar(&self.name, &other.name, budget)
+            || are_similar(&self.name, &other.name)
     }
 }
 
@@ -107,7 +107,6 @@ pub(super) struct Duplicates {
     holders: HashMap<u64, Vec<KeyHolder>>,
     /// The kinds of rows to which the import adds a key. Only rows of one kind are compared.
     pub kinds_with_new: BTreeSet<&'static str>,
-    pub budget: Budget,
 }
 
 /// The match keys that the stored version of a row has.
@@ -136,8 +135,8 @@ pub(super) fn comparable(name: &str) -> String {
 }
 
 /// Returns true if two comparable names differ in a few letters at most.
-fn are_similar(one: &CountedText, other: &CountedText, budget: &mut Budget) -> bool {
-    one.text == other.text || one.distance(other, one.length.max(other.length) / 10, budget).is_some()
+fn are_similar(one: &CountedText, other: &CountedText) -> bool {
+    one.text == other.text || one.distance(other, one.length.max(other.length) / 10).is_some()
 }
 
 impl MatchKey<'_> {
@@ -170,7 +169,7 @@ impl Duplicates {
             abbv: names.abbv.map(Box::from),
             comparable_names: OnceCell::new(),
         });
-        let Duplicates { rows, holders, kinds_with_new, budget } = self;
+        let Duplicates { rows, holders, kinds_with_new } = self;
         let (at, mut holds_key) = (rows.len() - 1, false);
         let this = &rows[at];
         let has_names =
@@ -193,7 +192,7 @@ impl Duplicates {
             let mut is_duplicate = |other: &&KeyHolder| {
                 (is_new || other.is_new)
                     && (!(one.needs_similar_names && other.needs_similar_names)
-                        || this.comparable_names().is_similar(rows[other.row].comparable_names(), budget))
+                        || this.comparable_names().is_similar(rows[other.row].comparable_names()))
             };
             if found.is_none()
                 && let Some(other) = others.iter().find(&mut is_duplicate)
@@ -251,8 +250,8 @@ mod tests {
             (("Annual Meeting", ""), ("Hematology Days", ""), false),
         ];
         for (one, other, expected) in cases {
-            assert_eq!(of(one).is_similar(&of(other), &mut Budget::default()), expected, "{one:?} {other:?}");
-            assert_eq!(of(other).is_similar(&of(one), &mut Budget::default()), expected, "{other:?} {one:?}");
+            assert_eq!(of(one).is_similar(&of(other)), expected, "{one:?} {other:?}");
+            assert_eq!(of(other).is_similar(&of(one)), expected, "{other:?} {one:?}");
         }
     }
 
@@ -277,7 +276,7 @@ mod tests {
         ];
         for (one, other, expected) in cases {
             let [first, second] = [one, other].map(|name| CountedText::of(comparable(name)));
-            assert_eq!(are_similar(&first, &second, &mut Budget::default()), expected, "{one:?} and {other:?}");
+            assert_eq!(are_similar(&first, &second), expected, "{one:?} and {other:?}");
         }
     }
 }

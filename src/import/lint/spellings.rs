@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::edit_distance::{Budget, CountedText, MAX_BYTES};
+use super::edit_distance::{CountedText, MAX_BYTES};
 use super::rule::RowLocation;
 use super::texts::{is_placeholder, tidy};
 use crate::import::report::faults::Finding;
@@ -37,6 +37,9 @@ impl Vocabulary {
         self.known.iter().any(|words| words.contains(&word))
     }
 }
+
+/// The maximum number of different words among which misspellings are sought. The time grows with its square.
+const MAX_WORDS: usize = 5_000;
 
 /// The occurrences of a word.
 #[derive(Debug, Default)]
@@ -134,21 +137,27 @@ impl Spellings {
 
     /// Checks all words if `all` is set. Otherwise it checks the words of the import, and stored words that they prove
     /// wrong. Each finding has the location of a row with the word.
-    pub fn check(&mut self, licenses: &[License], all: bool, budget: &mut Budget) -> Vec<Finding> {
+    pub fn check(&mut self, licenses: &[License], all: bool) -> Vec<Finding> {
         let had = self.seen.iter().filter(|(_, uses)| uses.stored > 0);
         let had: HashSet<String> = had.map(|(word, _)| (self.vocabulary.comparable)(word)).collect();
         // A word that the import removes from all rows corrects no other word, unless it is known to be right.
         self.seen.retain(|word, uses| uses.total() > 0 || uses.stored > 0 && self.vocabulary.knows(word));
         let checker = WordChecker::new(self, licenses, all, had);
-        // Check the imported words first: they are more likely wrong, and the time is limited.
-        let (new, stored): (Vec<_>, Vec<_>) = self.seen.iter().partition(|(_, uses)| uses.new > 0);
-        let stored = stored.into_iter().filter(|(_, uses)| uses.kept > 0);
-        let words = new.into_iter().chain(stored).filter(|(word, _)| !is_placeholder(self.vocabulary.field, word));
-        let faults = words.filter_map(|(word, uses)| {
-            let (rule, message) = checker.find_fault(word, uses, budget)?;
-            Some(uses.first.as_ref()?.finding(rule, self.vocabulary.field, Some(word), message))
+        let field = self.vocabulary.field;
+        let words = self.seen.iter().filter(|(word, uses)| uses.total() > 0 && !is_placeholder(field, word));
+        let found = words.filter_map(|(word, uses)| {
+            let (rule, message) = checker.find_fault(word, uses)?;
+            Some(uses.first.as_ref()?.finding(rule, field, Some(word), message))
         });
-        faults.collect()
+        let mut found: Vec<Finding> = found.collect();
+        let count = self.seen.len();
+        if count > MAX_WORDS && self.has_new() {
+            let message = message!(
+                "{count} different values are too many to look for misspellings; check that the column is the right one"
+            );
+            found.push(Finding { rule: Some("not_compared"), ..Finding::about(Some(field), None, message) });
+        }
+        found
     }
 }
 
@@ -231,7 +240,9 @@ impl<'a> WordChecker<'a> {
             is_known: checker.known.contains_key(key),
             is_unseen,
         });
-        checker.forms = forms.collect();
+        if spellings.seen.len() <= MAX_WORDS {
+            checker.forms = forms.collect();
+        }
         checker
     }
 
@@ -244,7 +255,7 @@ impl<'a> WordChecker<'a> {
     }
 
     /// Returns the rule that a word breaks, and the message.
-    fn find_fault(&self, word: &'a str, uses: &WordUses, budget: &mut Budget) -> Option<(&'static str, Message)> {
+    fn find_fault(&self, word: &'a str, uses: &WordUses) -> Option<(&'static str, Message)> {
         let Vocabulary { kind, remedy, rules: [spelling, list, unknown], comparable, .. } = self.vocabulary;
         let is_new = uses.new > 0 && uses.stored == 0;
         let concerns_import = |other: &str| {
@@ -276,7 +287,7 @@ impl<'a> WordChecker<'a> {
         if is_known {
             return None;
         }
-        if let Some(meant) = self.nearest(&key, own, budget)
+        if let Some(meant) = self.nearest(&key, own)
             && concerns_import(meant)
         {
             return Some((spelling, self.message("looks like a misspelling of", meant, uses)));
@@ -360,7 +371,7 @@ impl<'a> WordChecker<'a> {
     }
 
     /// Returns the most probable correction of a word.
-    fn nearest(&self, key: &str, own: Candidate<'_>, budget: &mut Budget) -> Option<&str> {
+    fn nearest(&self, key: &str, own: Candidate<'_>) -> Option<&str> {
         let letters = CountedText::of(key.to_owned());
         let max = match letters.length {
             0..5 | MAX_BYTES.. => return None,
@@ -376,7 +387,7 @@ impl<'a> WordChecker<'a> {
             {
                 continue;
             }
-            let Some(distance) = letters.distance(other, max, budget) else { continue };
+            let Some(distance) = letters.distance(other, max) else { continue };
             let found = (Reverse(distance), candidate.by_frequency(), candidate.word);
             if nearest.is_none_or(|nearest| found > nearest) {
                 nearest = Some(found);
@@ -390,4 +401,26 @@ impl<'a> WordChecker<'a> {
 fn rows(uses: &WordUses) -> String {
     let count = if uses.new > 0 { uses.new } else { uses.kept };
     if count == 1 { " (1 row)".to_owned() } else { format!(" ({count} rows, the first is here)") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::lint::areas::AREAS;
+
+    #[test]
+    fn too_many_words_are_not_searched() {
+        for (count, expected) in [(MAX_WORDS, ["area_spelling"]), (MAX_WORDS + 1, ["not_compared"])] {
+            let mut spellings = Spellings::new(&AREAS);
+            for at in 0..count {
+                let location = RowLocation::of_stored::<ConferenceFields>(Id::MIN);
+                // Words of four letters are no misspellings.
+                let word = if at == 0 { "Cardiolgoy".to_owned() } else { format!("{at:04}") };
+                spellings.add_row(&location, Id::MIN, &[&word], &[], &[]);
+            }
+            let found = spellings.check(&[], true);
+            let rules: Vec<&str> = found.iter().filter_map(|found| found.rule).collect();
+            assert_eq!(rules, expected, "{count}: {found:?}");
+        }
+    }
 }

@@ -86,19 +86,20 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Sorts by file, in order of appearance, and then by `key`.
+/// Sorts by file, in order of appearance, and then by `key`. Items without a file come last.
 pub(in crate::import) fn sort_by_file<T, K: Ord>(
     items: &mut [T],
     file: impl Fn(&T) -> &Option<String>,
     key: impl Fn(&T) -> K,
 ) {
-    let mut files: Vec<Option<String>> = Vec::new();
-    for item in &*items {
-        if !files.contains(file(item)) {
-            files.push(file(item).clone());
+    let mut files: Vec<String> = Vec::new();
+    for file in items.iter().filter_map(|item| file(item).as_ref()) {
+        if !files.contains(file) {
+            files.push(file.clone());
         }
     }
-    items.sort_by_cached_key(|item| (files.iter().position(|other| other == file(item)), key(item)));
+    let index = |file: &String| files.iter().position(|other| other == file);
+    items.sort_by_cached_key(|item| (file(item).as_ref().and_then(index).unwrap_or(files.len()), key(item)));
 }
 
 /// Shortens a value, name or path to a readable length.
