@@ -9,7 +9,6 @@ use strum::{ParseError, VariantNames};
 
 use crate::import::{
     self, DateOrder, DecimalSign, FileFormat, ImportRows, ReadOptions, Rename, RowKind, Source, SourceOptions,
-    read_renames,
 };
 
 /// The files to read, and how.
@@ -29,10 +28,6 @@ pub(in crate::cli) struct ReadArgs {
     /// Read the column or field NAME as FIELD, such as 'Website=url'; repeatable
     #[arg(long = "map", value_name = "NAME=FIELD")]
     renames: Vec<Rename>,
-    /// Rename columns and fields by a CSV file with two columns: the name in the files and the field, such as
-    /// `Website,url`
-    #[arg(long = "map-file", value_name = "FILE")]
-    map_file: Option<PathBuf>,
     /// Match rows without ids to records by these fields, such as name,year; rows without a match get new ids
     #[arg(long = "match", value_name = "FIELD", value_delimiter = ',')]
     matching: Vec<String>,
@@ -61,18 +56,14 @@ impl ReadArgs {
         Ok(Source::find(&self.paths, options)?)
     }
 
-    /// Returns the options for reading. Reads the file of `--map-file`, which may be a pipe.
+    /// Returns the options for reading.
     pub fn options(&self) -> anyhow::Result<ReadOptions> {
-        let mut renames = self.renames.clone();
-        if let Some(path) = &self.map_file {
-            renames.extend(read_renames(path)?);
-        }
         let options = ReadOptions {
             matching: self.matching.iter().map(|name| name.trim().to_owned()).collect(),
             dates: self.dates,
             decimal: self.decimal,
             ignore_unknown: self.ignore_unknown,
-            renames,
+            renames: self.renames.clone(),
             all_faults: self.all_faults,
             ..ReadOptions::default()
         };

@@ -2,15 +2,9 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
-
-use csv::StringRecord;
 
 use crate::import::read::bounds::Bounds;
 use crate::import::read::cells::{DateOrder, DecimalSign};
-use crate::import::read::csv_reader::CsvReader;
 use crate::model::field::FieldTable;
 use crate::model::fold::comparable;
 use crate::model::value::ValueKind;
@@ -134,46 +128,6 @@ pub struct UnusedRename {
     to: String,
 }
 
-/// The error of a `--map-file` that cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
-pub enum BadMapFile {
-    #[error("--map-file: cannot read {}: {error}", path.display())]
-    Unreadable { path: PathBuf, error: std::io::Error },
-    #[error(
-        "--map-file: {}:{line}: write a name in the files and a field, separated by a comma, such as `Website,url`",
-        path.display()
-    )]
-    BadLine { path: PathBuf, line: u64 },
-}
-
-/// Reads renames from a CSV file with two columns. The separator is a comma, a semicolon or a tab. A header such as
-/// `name,field` and lines that start with `#` are skipped.
-pub fn read_renames(path: &Path) -> Result<Vec<Rename>, BadMapFile> {
-    const MAX_BYTES: u64 = 1 << 20;
-    let unreadable = |error| BadMapFile::Unreadable { path: path.to_owned(), error };
-    let mut text = String::new();
-    File::open(path).and_then(|file| file.take(MAX_BYTES).read_to_string(&mut text)).map_err(unreadable)?;
-    let text = text.trim_start_matches('\u{feff}');
-    let line = text.lines().find(|line| !line.starts_with('#')).unwrap_or_default();
-    let separator = [b',', b';', b'\t'].into_iter().find(|sign| line.as_bytes().contains(sign)).unwrap_or(b',');
-    let mut reader = CsvReader::new(text.as_bytes(), Bounds::default(), separator, 1);
-    let mut renames = Vec::new();
-    while let Some((line, record)) = reader.next().map_err(unreadable)? {
-        let cells = record.as_ref().ok().and_then(|record| StringRecord::from_byte_record((*record).clone()).ok());
-        let cells: Vec<&str> = cells.iter().flatten().map(str::trim).collect();
-        match *cells {
-            [from, ..] if from.starts_with('#') => {}
-            [from, "field"] if renames.is_empty() && !from.is_empty() => {}
-            [from, to] if !from.is_empty() && !to.is_empty() => {
-                renames.push(Rename { from: from.to_owned(), to: to.to_owned() });
-            }
-            _ => return Err(BadMapFile::BadLine { path: path.to_owned(), line }),
-        }
-    }
-    Ok(renames)
-}
-
 /// The error of a text that is not a rename.
 #[derive(Debug, thiserror::Error)]
 #[error("write the name in the file, `=` and the field, such as 'Website=url'")]
@@ -193,43 +147,6 @@ impl std::str::FromStr for Rename {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn renames_are_read_from_files() {
-        let cases = [
-            ("Website,url\nTitle,name\n", Ok("Website=url Title=name")),
-            ("\u{feff}Website,url\r\nTitle,name\r\n\r\n\r\n", Ok("Website=url Title=name")),
-            ("# from,to\nWebsite;url\nTitle; name \n", Ok("Website=url Title=name")),
-            ("name,field\nWebsite,url\n", Ok("Website=url")),
-            ("Website,url\nname,field\n", Ok("Website=url name=field")),
-            (
-                "\"Web, site\",url\n\"the \"\"name\"\"\",name\nEditor's,abbv",
-                Ok("Web, site=url the \"name\"=name Editor's=abbv"),
-            ),
-            ("Website\turl\n", Ok("Website=url")),
-            ("Website,url\n\nTitle\n", Err("3")),
-            ("Website,url\r\n# a comment, of one line\r\n\r\nTitle\r\n", Err("4")),
-            ("\u{feff}# a comment\nWebsite,url\nTitle", Err("3")),
-            ("Website,url,x\n", Err("1")),
-            ("Website,\n", Err("1")),
-            ("", Ok("")),
-        ];
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("map.csv");
-        for (content, expected) in cases {
-            std::fs::write(&path, content).unwrap();
-            let read = match read_renames(&path) {
-                Ok(renames) => Ok(renames
-                    .iter()
-                    .map(|rename| format!("{}={}", rename.from, rename.to))
-                    .collect::<Vec<_>>()
-                    .join(" ")),
-                Err(BadMapFile::BadLine { line, .. }) => Err(line.to_string()),
-                Err(error) => panic!("{error}"),
-            };
-            assert_eq!(read, expected.map(str::to_owned).map_err(str::to_owned), "{content:?}");
-        }
-    }
 
     #[test]
     fn options_are_checked() {

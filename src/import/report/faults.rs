@@ -184,7 +184,7 @@ impl<'a> RowFaults<'a> {
             None => {
                 let mut remedy = format!("known names are `{}`", known.join("`, `"));
                 if parent.is_empty() {
-                    remedy += "; use --map 'NAME=FIELD' or --map-file if a field has another name, or --ignore-unknown \
+                    remedy += "; use --map 'NAME=FIELD' if a field has another name, or --ignore-unknown \
                                to ignore the rest";
                 }
                 let for_all = Remedy::OfAllFields(format!("unknown {what}; {remedy}"));
