@@ -91,7 +91,7 @@ fn read(path: &Path, options: &ReadOptions, edit: &Edit<'_>) -> Result<Merged, S
 
 /// The options that the bits of a byte select. A zero selects the defaults.
 pub fn read_options(bits: u8) -> ReadOptions {
-    let small = Bounds { line_bytes: 400, name_bytes: 20, columns: 12, rows: 12, file_bytes: 3000 };
+    let small = Bounds { line_bytes: 400, columns: 12, rows: 12, file_bytes: 3000 };
     ReadOptions {
         bounds: if bits & 1 == 0 { Bounds::default() } else { small },
         ignore_unknown: bits & 2 != 0,

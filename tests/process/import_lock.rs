@@ -127,19 +127,3 @@ fn a_named_pipe_is_read_once_though_another_commit_came_between() {
     assert!(code == Some(0) && told.contains("1 added") && told.contains("Committed, with 1 warning."), "{told}");
     site.check();
 }
-
-#[test]
-fn a_map_file_is_read_once_though_another_commit_came_between() {
-    let site = keyed_site();
-    let pipe = site.path("pipe");
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    site.write("new/conferences.jsonl", named_both(900).replace("\"name\"", "\"Title\""));
-    let writer = Writer::open(&site.db(), Duration::ZERO).unwrap();
-    let Some(mut import) = Terminal::start(&site, "import new --map-file pipe --yes --wait 5m") else { return };
-    std::thread::spawn(move || std::fs::write(pipe, "Title,name\n"));
-    import.wait_for("waiting for the writer's lock");
-    commit_another(&site, writer);
-    let (code, told) = import.end();
-    assert!(code == Some(0) && told.contains("1 added"), "{told}");
-    site.check();
-}

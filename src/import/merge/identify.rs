@@ -11,6 +11,7 @@ use crate::import::report::faults::{BadRows, FilePosition, shortened};
 use crate::import::rows::{ImportRow, RowEdit};
 use crate::model::field::Field;
 use crate::model::fold::fold;
+use crate::model::message::message;
 use crate::model::value::ValueKind;
 use crate::model::value::cell::ITEM_SEPARATOR;
 use crate::model::{Curated, Dataset, Id, RecordFields};
@@ -133,14 +134,14 @@ pub(super) fn identify<F: RecordFields, C: Curation>(
         };
         let choices = match_values::<F>(&fields, &|at| statement.value(at));
         if choices[0].iter().all(String::is_empty) {
-            let message = format!("is missing, and so are the fields of --match ({all_names}); fill them in");
+            let message = message!("is missing, and so are the fields of --match ({all_names}); fill them in");
             bad.push(&row.position, Some("id"), None, message);
             continue;
         }
         let equal: BTreeSet<Id> = choices.iter().flat_map(|values| record_index.find_equal(values)).collect();
         let partial = choices.iter().find_map(|values| Some((values, record_index.find_partial(values)?)));
         let message = match (equal.first().copied(), equal.last().copied(), partial) {
-            (Some(one), Some(other), _) if one != other => format!(
+            (Some(one), Some(other), _) if one != other => message!(
                 "is missing, and {all_names} match both {one} and {other} of {}; give the id, or --match more fields",
                 F::DATASET
             ),
@@ -151,11 +152,11 @@ pub(super) fn identify<F: RecordFields, C: Curation>(
                 let of_record = valid_issns::<F>(&issn_columns, &of_record);
                 let of_row = valid_issns::<F>(&issn_columns, &|at| statement.value(at));
                 if let Some(first) = positions.get(&id) {
-                    format!(
+                    message!(
                         "is missing, and the row means the same record as {first}: they share {all_names}; keep one"
                     )
                 } else if let Some((own, other)) = contradiction(&of_row, &of_record) {
-                    format!(
+                    message!(
                         "is missing, and {all_names} match {}, but its ISSN is {other} and the row has {own}; write {id} as the id if \
                          the row means it, or a new id",
                         described(F::DATASET, id, record.as_ref())
@@ -178,7 +179,7 @@ pub(super) fn identify<F: RecordFields, C: Curation>(
                 let lacks = [("the row has no", values), ("the other has no", other)];
                 let lacks = lacks.into_iter().filter(|(_, values)| !is_complete(values));
                 let lacks = lacks.map(|(who, values)| format!("{who} {}", names_where(&|at| values[at].is_empty())));
-                format!(
+                message!(
                     "is missing, and the row may mean {candidate}: {} agrees, but {}; {remedy}, or fill in what is missing",
                     names_where(&|at| !values[at].is_empty() && !other[at].is_empty()),
                     lacks.collect::<Vec<_>>().join(", and ")
@@ -196,7 +197,7 @@ pub(super) fn identify<F: RecordFields, C: Curation>(
                     assigned.push(AssignedId { file, line, dataset: F::DATASET, id });
                     continue;
                 }
-                Err(error) => format!("no id is free: {error}"),
+                Err(error) => message!("no id is free: {error}"),
             },
         };
         bad.push(&row.position, Some("id"), None, message);

@@ -23,8 +23,9 @@ use super::lint::Lint;
 use super::rows::{ImportRow, ImportRows, RowEdit};
 use crate::import::read::statement::{LinkList, RecordLink};
 use crate::import::report::faults::{BadRows, Finding};
+use crate::model::message::message;
 use crate::model::reference::ReferenceFields;
-use crate::model::{ConferenceFields, Dataset, JournalFields, OrganizationFields, TagFields};
+use crate::model::{ConferenceFields, Curated, Dataset, JournalFields, OrganizationFields, TagFields};
 use crate::store::StoreError;
 use crate::store::write::batch::{Batch, Curation};
 
@@ -110,22 +111,17 @@ fn collect_objects<'a, F>(
     organizations: &mut Vec<references::LinkedObject<'a, OrganizationFields>>,
     tags: &mut Vec<references::LinkedObject<'a, TagFields>>,
 ) {
-    fn collect<'a, F>(
-        row: &'a ImportRow<impl Sized>,
-        links: &'a [RecordLink<F>],
-        objects: &mut Vec<references::LinkedObject<'a, F>>,
-    ) {
-        objects.extend(links.iter().filter_map(|link| match link {
-            RecordLink::Object(object) => Some((&row.position, object)),
-            RecordLink::Id(_) | RecordLink::Label(_) => None,
-        }));
+    fn objects<F>(links: &[RecordLink<F>]) -> impl Iterator<Item = &Curated<F>> {
+        links.iter().filter_map(|link| if let RecordLink::Object(object) = link { Some(object) } else { None })
     }
     for row in rows {
         let RowEdit::Set(statement) = &row.edit else { continue };
         for list in &statement.links {
             match list {
-                LinkList::Organizations(links) => collect(row, links, organizations),
-                LinkList::Tags(links) => collect(row, links, tags),
+                LinkList::Organizations(links) => {
+                    organizations.extend(objects(links).map(|object| (&row.position, object)))
+                }
+                LinkList::Tags(links) => tags.extend(objects(links).map(|object| (&row.position, object))),
             }
         }
     }
@@ -157,7 +153,7 @@ fn check_still_linked<F: ReferenceFields, C: Curation>(
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let message = format!(
+        let message = message!(
             "the {} is still linked by {}{more}; remove it from them in the same run",
             F::KIND,
             named.join(", ")

@@ -8,6 +8,7 @@ use crate::import::lint::{Lint, Lintable, RowLocation};
 use crate::import::read::statement::LinkList;
 use crate::import::report::faults::{BadRows, FilePosition, RowFaults};
 use crate::import::rows::{ImportRow, RowEdit};
+use crate::model::message::message;
 use crate::model::{Curated, Id, OrganizationFields, RecordFields, ReferenceKind, TagFields};
 use crate::store::StoreError;
 use crate::store::write::batch::Curation;
@@ -63,7 +64,7 @@ pub(super) fn merge_records<F: RecordFields + Lintable, C: Curation>(
         // Rows without a record are already reported.
         let Some(id) = row.id else { continue };
         if let Some(first) = positions.get(&id) {
-            let message = format!("appears twice; the first row with this id is at {first}");
+            let message = message!("appears twice; the first row with this id is at {first}");
             context.bad.push(&row.position, Some("id"), Some(&id.to_string()), message);
             continue;
         }
@@ -99,7 +100,7 @@ pub(super) fn merge_records<F: RecordFields + Lintable, C: Curation>(
                             );
                             merged.insert(id, Some(record));
                         }
-                        Err(broken) => faults.push_faults(None, &broken),
+                        Err(broken) => faults.push_faults(None, broken),
                     }
                 }
             }

@@ -7,7 +7,7 @@ use std::fs;
 use super::*;
 use crate::import::{ReadOptions, Source, SourceOptions, read_sources};
 use crate::model::reference::{Referenced, References};
-use crate::model::{Curated, Fields, Id, License, RecordFields, ReferenceKind, Timestamp, flat, json};
+use crate::model::{Curated, Fields, Id, License, Message, RecordFields, ReferenceKind, Timestamp, flat, json};
 
 /// A database in memory.
 #[derive(Default)]
@@ -95,7 +95,7 @@ pub(super) fn run(database: &MemoryDatabase, files: &str, options: MergeOptions)
                     file: row.file.as_ref().unwrap().replace(&folder, "").into(),
                     line: row.line.unwrap(),
                 };
-                let message = row.message.replace(&folder, "");
+                let message = Message { text: row.message.replace(&folder, ""), ..row.message.clone() };
                 short.push(&position, row.field.as_deref(), row.value.as_deref(), message);
             }
             Refusal::BadRows(short)

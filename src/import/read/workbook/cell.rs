@@ -11,6 +11,7 @@ use super::shown::{ShownNumber, UNIT, show, show_day, show_text};
 use super::strings::{MAX_CELL_UNITS, SharedStrings, is_too_long};
 use super::styles::Styles;
 use crate::import::read::tabular::TableCell;
+use crate::model::message::{Message, message};
 
 /// From here on, spreadsheets round integers: they keep 15 digits.
 const MIN_INEXACT: f64 = 1e15;
@@ -39,7 +40,7 @@ impl Context {
             return match raw.formula {
                 Some(_) => bad(
                     "",
-                    format!(
+                    message!(
                         "the cell {} contains a formula without a result; open the file in a spreadsheet program, and \
                          save it again",
                         name()
@@ -49,7 +50,7 @@ impl Context {
             };
         };
         let damaged =
-            || bad(value, format!("the cell {} contains a value that cannot be read; enter it again", name()));
+            || bad(value, message!("the cell {} contains a value that cannot be read; enter it again", name()));
         let format = self.styles.format(raw.style);
         let cell = match raw.kind {
             RawKind::Text => text_cell(Cow::Owned(value.to_owned()), format, name),
@@ -63,7 +64,7 @@ impl Context {
                 _ => damaged(),
             },
             RawKind::Error => {
-                bad(value, format!("the cell {} contains a spreadsheet error; correct or clear it", name()))
+                bad(value, message!("the cell {} contains a spreadsheet error; correct or clear it", name()))
             }
             RawKind::Date => match value.get(..10).and_then(|day| day.parse().ok()) {
                 Some(day) => partial_date_fault(format, MIN_INEXACT, day, name)
@@ -92,10 +93,10 @@ impl Context {
                 Err((shown, message)) => bad(shown, message),
             },
             ShownNumber::Unit(shown, unit) => {
-                let message = message(&name(), &shown, UNIT);
+                let message = shows(&name(), &shown, UNIT);
                 TableCell { unit: Some(unit), shown: Some(shown), is_number: true, ..bad(text, message) }
             }
-            ShownNumber::Other(shown, remedy) => bad(text, message(&name(), &shown, remedy)),
+            ShownNumber::Other(shown, remedy) => bad(text, shows(&name(), &shown, remedy)),
             ShownNumber::Number(_) if number.abs() >= MIN_INEXACT && number.fract() == 0.0 => bad(
                 text,
                 "has more digits than the 15 that spreadsheets keep; format the cell as text, and enter it again",
@@ -105,25 +106,25 @@ impl Context {
     }
 }
 
-fn bad(shown: impl Into<String>, message: impl Into<Cow<'static, str>>) -> TableCell<'static> {
+fn bad(shown: impl Into<String>, message: impl Into<Message>) -> TableCell<'static> {
     TableCell { fault: Some(message.into()), ..TableCell::text(shown.into()) }
 }
 
 /// The message for a cell that displays something else than its value.
-fn message(name: &str, shown: &str, remedy: &str) -> String {
+fn shows(name: &str, shown: &str, remedy: &'static str) -> Message {
     let shown = if shown.is_empty() { "nothing".to_owned() } else { format!("`{shown}`") };
-    format!("the cell {name} shows {shown}; {remedy}")
+    Message { code: remedy, ..message!("the cell {name} shows {shown}; {remedy}") }
 }
 
 fn text_cell<'s>(text: Cow<'s, str>, format: Option<&NumberFormat>, name: impl Fn() -> String) -> TableCell<'s> {
     if is_too_long(&text) {
-        let message = format!("the cell {} has more than {MAX_CELL_UNITS} characters; shorten it", name());
+        let message = message!("the cell {} has more than {MAX_CELL_UNITS} characters; shorten it", name());
         return bad(text.chars().take(300).collect::<String>(), message);
     }
     let shown = format.filter(|_| !text.is_empty()).and_then(|format| show_text(format, &text));
     match shown {
         Some(shown) => {
-            let message = message(&name(), &shown, "format the cell as text, and check its value");
+            let message = shows(&name(), &shown, "format the cell as text, and check its value");
             bad(text, message)
         }
         None => TableCell::text(text),
@@ -146,7 +147,7 @@ fn partial_date_fault(
 ) -> Option<TableCell<'static>> {
     let shown = show_day(format?, serial, day)?;
     let remedy = "write the date in a cell that shows day, month and year, such as 2026-03-15";
-    Some(bad(day.to_string(), message(&name(), &shown, remedy)))
+    Some(bad(day.to_string(), shows(&name(), &shown, remedy)))
 }
 
 /// Returns the date of a day number. The error is the displayed text and the reason.

@@ -32,6 +32,7 @@ use crate::import::read::source::{RowKind, kind_from_name};
 use crate::import::read::tabular::{TableCell, TableReader};
 use crate::import::rows::{FileRows, ReadRows};
 use crate::model::Fields;
+use crate::model::message::{Message, message};
 use archive::Archive;
 use cell::Context;
 use fault::{damaged, unusable};
@@ -256,7 +257,7 @@ impl ReadRows for SheetRows<'_> {
             }
             let at = usize::try_from(position.column).unwrap_or(usize::MAX);
             if at >= bounds.columns {
-                table.add_fault(u64::from(row_at) + 1, bounds.columns_fault("columns"));
+                table.add_fault(u64::from(row_at) + 1, bounds.columns_fault());
                 return Ok(table.finish());
             }
             if row.len() <= at {
@@ -273,8 +274,8 @@ impl ReadRows for SheetRows<'_> {
     }
 }
 
-fn merged_message(range: CellRange) -> String {
-    format!(
+fn merged_message(range: CellRange) -> Message {
+    message!(
         "the cells {}:{} are merged, so that only the first has a value; unmerge them, and fill in each",
         range.first.name(),
         range.last.name()
