@@ -1,6 +1,5 @@
 //! Copies a database row by row. The copy has the smallest size, and nothing of the old file's free pages.
 
-use std::borrow::Borrow;
 use std::ops::Bound;
 use std::path::Path;
 
@@ -11,7 +10,7 @@ use crate::store::check::check;
 use crate::store::file::open::{Writer, fill_new};
 use crate::store::format::outbox::read_all;
 use crate::store::format::rows::optional_table;
-use crate::store::format::tables::{self, StoredType, TableVisitor};
+use crate::store::format::tables::{self, CODED_TABLES, on_table};
 use crate::store::panics;
 
 /// The treatment of local rows.
@@ -26,12 +25,11 @@ pub(in crate::store) enum LocalRows {
 /// Copies all rows of a transaction to an empty file, and checks the copy.
 pub(in crate::store) fn copy_checked(from: &ReadTransaction, to: &Path, local: LocalRows) -> Result<(), StoreError> {
     fill_new(to, |to| {
-        let mut copy = TableCopier { from, to, local };
-        tables::for_each_table(&mut copy)?;
+        copy_tables(from, to, local)?;
         let outbox = optional_table(from.open_table(tables::OUTBOX))?.filter(|_| local == LocalRows::Copy);
         match outbox.map(|outbox| read_all(&outbox)).transpose() {
             Ok(None) => Ok(()),
-            Ok(Some(())) => copy.table(tables::OUTBOX),
+            Ok(Some(())) => copy_table(from, to, tables::OUTBOX, local),
             // A damaged outbox is left out. The publisher then publishes a whole state, which needs no outbox.
             Err(error) if error.outbox_damage().is_some() => Ok(()),
             Err(error) => Err(error),
@@ -41,8 +39,15 @@ pub(in crate::store) fn copy_checked(from: &ReadTransaction, to: &Path, local: L
 }
 
 /// Copies all rows of the tables that every file has.
-pub(in crate::store) fn copy_tables(from: &ReadTransaction, to: &WriteTransaction) -> Result<(), StoreError> {
-    tables::for_each_table(&mut TableCopier { from, to, local: LocalRows::Copy })
+pub(in crate::store) fn copy_tables(
+    from: &ReadTransaction,
+    to: &WriteTransaction,
+    local: LocalRows,
+) -> Result<(), StoreError> {
+    for code in 0..CODED_TABLES {
+        on_table!(code, table => copy_table(from, to, table, local)?);
+    }
+    Ok(())
 }
 
 pub(in crate::store) fn check_file(path: &Path) -> Result<(), StoreError> {
@@ -55,33 +60,21 @@ pub(in crate::store) fn check_file(path: &Path) -> Result<(), StoreError> {
     report.findings.into_iter().next().map_or(Ok(()), |found| Err(StoreError::damaged(found.table, found.detail)))
 }
 
-struct TableCopier<'t> {
-    from: &'t ReadTransaction,
-    to: &'t WriteTransaction,
+fn copy_table<K: Key + 'static, V: Value + 'static>(
+    from: &ReadTransaction,
+    to: &WriteTransaction,
+    table: TableDefinition<'static, K, V>,
     local: LocalRows,
-}
-
-impl TableVisitor for TableCopier<'_> {
-    type Error = StoreError;
-
-    fn table<K, V>(&mut self, definition: TableDefinition<'static, K, V>) -> Result<(), StoreError>
-    where
-        K: Key + StoredType + 'static,
-        V: Value + StoredType + 'static,
-        for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
-    {
-        let code = tables::code_of(definition.name());
-        let source = self.from.open_table(definition)?;
-        let mut target = self.to.open_table(definition)?;
-        let mut cursor = target.upper_bound_mut(Bound::<K::SelfType<'_>>::Unbounded)?;
-        for entry in source.iter()? {
-            let (key, value) = entry?;
-            let is_local = code.is_some_and(|code| tables::is_local(code, K::as_bytes(&key.value()).as_ref()));
-            if is_local && self.local == LocalRows::Skip {
-                continue;
-            }
+) -> Result<(), StoreError> {
+    let code = tables::code_of(table.name());
+    let mut target = to.open_table(table)?;
+    let mut cursor = target.upper_bound_mut(Bound::<K::SelfType<'_>>::Unbounded)?;
+    for entry in from.open_table(table)?.iter()? {
+        let (key, value) = entry?;
+        let is_local = code.is_some_and(|code| tables::is_local(code, K::as_bytes(&key.value()).as_ref()));
+        if !is_local || local == LocalRows::Copy {
             cursor.insert_before(key.value(), value.value())?;
         }
-        Ok(cursor.close()?)
     }
+    Ok(cursor.close()?)
 }

@@ -1,6 +1,5 @@
 //! Opening the database file: one writer, any number of followers, and repair after a killed writer.
 
-use std::borrow::Borrow;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use redb::{
-    Builder, ConcurrencyMode, Database, DatabaseError, Key, ReadOnlyDatabase, ReadTransaction, ReadableDatabase,
-    TableDefinition, TableError, Value, WriteTransaction,
+    Builder, ConcurrencyMode, Database, DatabaseError, ReadOnlyDatabase, ReadTransaction, ReadableDatabase, TableError,
+    WriteTransaction,
 };
 
 use crate::store::file::backend::open_database;
@@ -20,9 +19,7 @@ use crate::store::file::open_error::{io_error, is_full, open_error, repair_error
 use crate::store::file::writer_note::WriterNote;
 use crate::store::format::replica::{ReplicaMark, find_mark};
 use crate::store::format::secret;
-use crate::store::format::tables::{
-    self, META, META_FIELDS, META_SCHEMA, META_SECRET, SCHEMA, StoredType, TableVisitor,
-};
+use crate::store::format::tables::{self, META, META_FIELDS, META_SCHEMA, META_SECRET, SCHEMA};
 use crate::store::format::version::{Version, known_fields};
 use crate::store::panics;
 use crate::store::{CommitPoint, Snapshot, StoreError};
@@ -299,29 +296,9 @@ fn create_draft(path: &Path) -> Result<Draft, StoreError> {
         meta.insert(META_FIELDS, known_fields().as_bytes())?;
         meta.insert(META_SECRET, secret::encode(&random).as_slice())?;
         drop(meta);
-        create_tables(transaction)
+        tables::create_tables(transaction)
     })?;
     Ok(draft)
-}
-
-fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
-    tables::for_each_table(&mut TableCreator(transaction))
-}
-
-struct TableCreator<'t>(&'t WriteTransaction);
-
-impl TableVisitor for TableCreator<'_> {
-    type Error = StoreError;
-
-    fn table<K, V>(&mut self, definition: TableDefinition<'static, K, V>) -> Result<(), StoreError>
-    where
-        K: Key + StoredType + 'static,
-        V: Value + StoredType + 'static,
-        for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
-    {
-        self.0.open_table(definition)?;
-        Ok(())
-    }
 }
 
 /// Creates a database in an empty file, and fills it in one transaction.

@@ -20,7 +20,7 @@ use crate::store::format::version::Version;
 use crate::store::panics::guard;
 use crate::store::read::history::last_point_after;
 use crate::store::read::snapshot::{CommitPoint, last_point};
-use crate::store::replication::apply::{apply, make_tables};
+use crate::store::replication::apply::apply;
 use crate::store::replication::error::ApplyError;
 use crate::store::replication::replica::{CommitChanges, ReplicaWriter, put_mark};
 use crate::store::write_tx::WriteTx;
@@ -48,8 +48,9 @@ impl ReplicaDraft {
         draft::sweep(&target);
         let draft = new_draft(&target)?;
         let writer = create_writer(draft.path())?;
-        let mut tx = WriteTx::new(writer.begin_raw()?);
-        make_tables(&tx)?;
+        let transaction = writer.begin_raw()?;
+        tables::create_tables(&transaction)?;
+        let mut tx = WriteTx::new(transaction);
         tx.set_recorder(Some(Recorder::digest_only(Default::default())));
         Ok(ReplicaDraft { tx, writer, draft, target })
     }

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use redb::{ReadTransaction, ReadableTable, WriteTransaction};
 
-use crate::store::file::copy::{check_file, copy_tables};
+use crate::store::file::copy::{LocalRows, check_file, copy_tables};
 use crate::store::file::draft::Draft;
 use crate::store::file::older::OnRecord;
 use crate::store::file::open::{fill_new, new_draft};
@@ -33,7 +33,7 @@ pub(in crate::store) fn upgrade_copy(
     let draft = new_draft(target)?;
     let is_published = from.open_table(META)?.get(META_PUBLISH)?.is_some();
     fill_new(draft.path(), |to| {
-        copy_tables(from, to)?;
+        copy_tables(from, to, LocalRows::Copy)?;
         store_field_names(to)
     })?;
     if let FieldDifference::Added(added) = version.field_difference() {
