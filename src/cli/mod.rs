@@ -161,13 +161,7 @@ pub fn run(arguments: Vec<OsString>, limits: Limits) -> ExitCode {
     let db = common.db.display();
     let mut code = ExitCode::FAILURE;
     let message = match panics::catch(|| run_command(&common, command, limits)) {
-        Ok(Ok(code)) => {
-            // The command succeeded and printed its result.
-            if let Some(damage) = panics::take_damage_at_close() {
-                note(&format!("warning: {db}: {damage}"));
-            }
-            return code;
-        }
+        Ok(Ok(code)) => return code,
         Ok(Err(error)) => {
             let message = failure::describe(&error);
             match error.downcast_ref() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use medfeed::store::check::check;
 use medfeed::store::replication::{Pending, PublishedNote, ReplicaWriter, read_replica};
-use medfeed::store::upgrade::replace::upgrade;
+use medfeed::store::upgrade::upgrade;
 use medfeed::store::write::licensing::KeySettings;
 use medfeed::store::{Follower, StoreError, Writer};
 

@@ -15,7 +15,7 @@ use medfeed::store::replication::{
     ApplyError, OriginView, Pending, PublishedNote, ReplicaDraft, ReplicaMark, ReplicaWriter,
 };
 use medfeed::store::restore::Restoration;
-use medfeed::store::upgrade::replace::upgrade;
+use medfeed::store::upgrade::upgrade;
 use medfeed::store::{Batch, Edit, Follower, Writer};
 use tempfile::TempDir;
 

@@ -11,8 +11,7 @@ use serde::Serialize;
 use crate::cli::shared::common::Common;
 use crate::model::PerDataset;
 use crate::store::StoreError;
-use crate::store::upgrade::SCHEMA;
-use crate::store::upgrade::replace::{UpgradePlan, UpgradeReport, plan, upgrade};
+use crate::store::upgrade::{SCHEMA, UpgradePlan, UpgradeReport, plan, upgrade};
 
 /// Arguments of `medfeed upgrade`.
 #[derive(Debug, Args)]

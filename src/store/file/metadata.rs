@@ -8,6 +8,7 @@ use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::Path;
 
 use crate::model::time::now;
+use crate::store::StoreError;
 
 /// A file's device and inode, which a rename does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,16 @@ impl FileIdentity {
 
     pub fn of_file(file: &File) -> io::Result<FileIdentity> {
         file.metadata().map(|found| FileIdentity(found.dev(), found.ino()))
+    }
+
+    /// Whether the path leads to this file.
+    pub fn is_of(self, path: &Path) -> bool {
+        FileIdentity::of_path(path).is_ok_and(|now| now == self)
+    }
+
+    /// Fails if another file has replaced this one at its path.
+    pub fn check(self, path: &Path) -> Result<(), StoreError> {
+        if self.is_of(path) { Ok(()) } else { Err(StoreError::Replaced { path: path.to_owned() }) }
     }
 }
 

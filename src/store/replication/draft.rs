@@ -1,23 +1,19 @@
 //! A replica that is being loaded, as a draft without a name.
 
-use std::io;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
 use redb::ReadableTable;
 
 use crate::model::{DatabaseId, Head, Timestamp};
 use crate::store::StoreError;
-use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::{refuse_other_names, resolve};
-use crate::store::file::older::OldFile;
-use crate::store::file::open::{Writer, create_writer, new_draft};
-use crate::store::file::replace::{BackupReport, copy_owner, write_backup};
+use crate::store::file::new_file::NewFile;
+use crate::store::file::open::Writer;
+use crate::store::file::replace::{BackupReport, write_backup};
 use crate::store::format::publish::database_id;
-use crate::store::format::replica::{ReplicaMark, find_mark};
+use crate::store::format::replica::ReplicaMark;
 use crate::store::format::tables::{self, META, META_SECRET};
 use crate::store::format::version::Version;
-use crate::store::panics::guard;
 use crate::store::read::history::last_point_after;
 use crate::store::read::snapshot::{CommitPoint, last_point};
 use crate::store::replication::apply::apply;
@@ -31,28 +27,25 @@ pub struct ReplicaDraft {
     // Dropped in this order: the transaction, its database, the file.
     tx: WriteTx,
     writer: Writer,
-    draft: Draft,
-    target: PathBuf,
+    new: NewFile,
 }
 
 impl std::fmt::Debug for ReplicaDraft {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ReplicaDraft").field("target", &self.target).finish_non_exhaustive()
+        f.debug_struct("ReplicaDraft").field("new", &self.new).finish_non_exhaustive()
     }
 }
 
 impl ReplicaDraft {
     /// Begins a load in the folder of the replica's file. Follows links.
     pub fn create_for(path: &Path) -> Result<ReplicaDraft, StoreError> {
-        let target = resolve(path);
-        draft::sweep(&target);
-        let draft = new_draft(&target)?;
-        let writer = create_writer(draft.path())?;
+        let new = NewFile::create(&resolve(path))?;
+        let writer = new.writer()?;
         let transaction = writer.begin_raw()?;
         tables::create_tables(&transaction)?;
         let mut tx = WriteTx::new(transaction);
         tx.set_recorder(Some(Recorder::digest_only(Default::default())));
-        Ok(ReplicaDraft { tx, writer, draft, target })
+        Ok(ReplicaDraft { tx, writer, new })
     }
 
     /// Applies the next part of a state. After an error, the draft must be dropped.
@@ -62,7 +55,7 @@ impl ReplicaDraft {
 
     /// Ends the load. Fails unless the rows match the mark's digest, and `head` is the last commit.
     pub fn finish(self, mark: &ReplicaMark, head: Head) -> Result<LoadedDraft, ApplyError> {
-        let ReplicaDraft { mut tx, writer, draft, target } = self;
+        let ReplicaDraft { mut tx, writer, new } = self;
         let digest = tx.set_recorder(None).map(|recorder| recorder.digest()).unwrap_or_default();
         if digest != mark.digest {
             return Err(ApplyError::Digest(head.seq));
@@ -76,7 +69,7 @@ impl ReplicaDraft {
         }
         put_mark(&tx, mark)?;
         tx.commit()?;
-        Ok(LoadedDraft { replica: ReplicaWriter::of(writer), draft, target })
+        Ok(LoadedDraft { replica: ReplicaWriter::of(writer), new })
     }
 }
 
@@ -91,8 +84,7 @@ fn is_database(tx: &WriteTx, id: DatabaseId) -> Result<bool, StoreError> {
 #[derive(Debug)]
 pub struct LoadedDraft {
     replica: ReplicaWriter,
-    draft: Draft,
-    target: PathBuf,
+    new: NewFile,
 }
 
 impl LoadedDraft {
@@ -114,65 +106,21 @@ impl LoadedDraft {
 
     /// Writes a checked backup of the loaded state.
     pub fn write_backup(&self, target: &Path) -> Result<BackupReport, StoreError> {
-        write_backup(self.draft.path(), &self.replica.writer().begin_read()?, target)
-    }
-
-    /// Replaces the file of an older replica in one step.
-    pub fn replace_older(self, old: OldReplicaFile) -> Result<ReplicaWriter, StoreError> {
-        let LoadedDraft { replica, draft, target } = self;
-        let io_error = |source| StoreError::Io { path: target.clone(), source };
-        refuse_other_names(&target)?;
-        copy_owner(&target, &draft)?;
-        old.file.check_not_replaced()?;
-        draft.persist(&target).map_err(io_error)?;
-        drop(old);
-        Ok(ReplicaWriter::of(replica.into_writer().moved_to(&target)))
+        write_backup(self.new.path(), &self.replica.writer().begin_read()?, target)
     }
 
     /// Gives the replica its name in one step. `replaced` has this name now, and stays locked until then.
     pub fn persist(self, replaced: Option<ReplicaWriter>) -> Result<ReplicaWriter, StoreError> {
-        let LoadedDraft { replica, draft, target } = self;
-        let io_error = |source: io::Error| match source.kind() {
-            io::ErrorKind::AlreadyExists => StoreError::Replaced { path: target.clone() },
-            _ => StoreError::Io { path: target.clone(), source },
-        };
+        let LoadedDraft { replica, new } = self;
+        let target = new.target().to_owned();
         match &replaced {
-            None => draft.persist_noclobber(&target).map_err(io_error)?,
+            None => new.persist_new()?,
             Some(old) => {
-                if old.writer().path() != target {
-                    return Err(StoreError::Replaced { path: target });
-                }
                 refuse_other_names(&target)?;
-                copy_owner(&target, &draft)?;
-                old.writer().check_not_replaced()?;
-                draft.persist(&target).map_err(io_error)?;
+                new.replace(old.writer().identity())?;
             }
         }
         drop(replaced);
         Ok(ReplicaWriter::of(replica.into_writer().moved_to(&target)))
-    }
-}
-
-/// The locked file of a replica whose rows lack fields of this program. Its data must be loaded again.
-#[derive(Debug)]
-pub struct OldReplicaFile {
-    file: OldFile,
-    /// The id of the origin's database.
-    pub id: DatabaseId,
-    /// The last commit in the file.
-    pub head: Head,
-}
-
-impl OldReplicaFile {
-    /// Locks the file. Fails at once if another process has opened it for writing.
-    pub fn open(path: &Path) -> Result<OldReplicaFile, StoreError> {
-        let path = resolve(path);
-        guard(|| {
-            let file = OldFile::lock(&path, Duration::ZERO)?;
-            let rows = file.begin_read()?;
-            let mark = find_mark(&rows)?.ok_or_else(|| StoreError::NotAReplica { path: path.clone() })?;
-            let head = last_point(&rows.open_table(tables::COMMITS)?)?.head();
-            Ok(OldReplicaFile { file, id: mark.id, head })
-        })
     }
 }

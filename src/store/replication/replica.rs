@@ -1,13 +1,12 @@
 //! The only writer of a replica's file.
 
 use std::path::Path;
-use std::time::Duration;
 
 use redb::ReadableTable;
 
 use crate::model::{CommitInfo, Head, Timestamp};
 use crate::store::StoreError;
-use crate::store::file::open::Writer;
+use crate::store::file::open::{OpenOptions, Writer};
 use crate::store::file::publish::{put_seq_jump, store_digest};
 use crate::store::format::codec::seal;
 use crate::store::format::publish::StoredDigest;
@@ -49,7 +48,17 @@ pub struct ReplicaWriter {
 impl ReplicaWriter {
     /// Opens a replica for writing. Follows links. Fails at once if another process has opened it for writing.
     pub fn open(path: &Path) -> Result<ReplicaWriter, StoreError> {
-        let replica = ReplicaWriter::of(Writer::open_any(path, Duration::ZERO)?);
+        ReplicaWriter::open_with(path, OpenOptions::ANY_CURRENT)
+    }
+
+    /// Opens a replica like [`ReplicaWriter::open`], whose rows may lack fields of this program. They must be loaded
+    /// again.
+    pub fn open_older(path: &Path) -> Result<ReplicaWriter, StoreError> {
+        ReplicaWriter::open_with(path, OpenOptions { older: true, ..OpenOptions::ANY_CURRENT })
+    }
+
+    fn open_with(path: &Path, options: OpenOptions) -> Result<ReplicaWriter, StoreError> {
+        let replica = ReplicaWriter::of(Writer::open_with(path, options)?);
         replica.mark()?;
         Ok(replica)
     }

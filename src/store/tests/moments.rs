@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use super::make_older;
 use super::{Sample, conference, everything, snapshot};
 use crate::disk::{DiskEvent, observe};
-use crate::store::file::older::make_older;
 use crate::store::file::replace::compact;
 use crate::store::file::writer_note::WriterNote;
 use crate::store::format::tables::SCHEMA;
 use crate::store::restore::Restoration;
-use crate::store::upgrade::replace::upgrade;
+use crate::store::upgrade::upgrade;
 use crate::store::{StoreError, Writer};
 
 /// Runs `action` at the first event that fits, and `run` meanwhile.

@@ -14,8 +14,9 @@ use crate::model::{
     RecordFields, Scope, Subscription, Timestamp,
 };
 use crate::store::StoreError;
-use crate::store::format::codec::{CLOCK_TOLERANCE_S, RecordRow, seal, seal_under, unseal_under};
+use crate::store::format::codec::{CLOCK_TOLERANCE_S, RecordRow, seal, seal_under};
 use crate::store::format::feed::FeedEntry;
+use crate::store::format::rows::load_keys;
 use crate::store::format::tables;
 use crate::store::write::batch::LicenseEffect;
 use crate::store::write::edit::Edit;
@@ -292,13 +293,7 @@ impl Edit<'_> {
     }
 
     fn load_keys(&self) -> Result<Vec<(KeyHash, KeyRecord)>, StoreError> {
-        let mut keys = Vec::new();
-        for entry in self.tx.open(tables::KEYS)?.iter()? {
-            let (hash, bytes) = entry?;
-            let hash = hash.value();
-            keys.push((KeyHash(hash), unseal_under("keys", &hash, bytes.value())?));
-        }
-        Ok(keys)
+        load_keys(&*self.tx.open(tables::KEYS)?)
     }
 
     fn put_key(&self, hash: &KeyHash, key: &KeyRecord) -> Result<(), StoreError> {

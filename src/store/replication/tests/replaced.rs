@@ -1,7 +1,7 @@
 //! Files that are replaced before something is written into them, or put in their place.
 
 use super::*;
-use crate::store::file::older::make_older;
+use crate::store::tests::make_older;
 
 /// Puts another database in the place of a file, as `mv` does.
 fn replace(origin: &TestOrigin, path: &Path) {
@@ -39,30 +39,26 @@ fn what_is_written_into_a_replaced_file_is_an_error() {
 
 #[test]
 fn a_loaded_replica_replaces_the_file_that_was_opened_and_no_other() {
-    type Replace = Box<dyn FnOnce(LoadedDraft) -> Result<ReplicaWriter, StoreError>>;
     for is_older in [false, true] {
         let origin = TestOrigin::published();
         let path = origin.at("replica.redb");
-        let open = || -> Replace {
+        let open = || {
             let _ = std::fs::remove_file(&path);
-            if !is_older {
-                drop(origin.replica());
-                let old = ReplicaWriter::of(Writer::open_any(&path, Duration::ZERO).unwrap());
-                return Box::new(|draft| draft.persist(Some(old)));
-            }
             drop(origin.replica());
-            make_older(&path);
-            let old = OldReplicaFile::open(&path).unwrap();
-            Box::new(|draft| draft.replace_older(old))
+            if is_older {
+                make_older(&path);
+            }
+            let old = if is_older { ReplicaWriter::open_older(&path) } else { ReplicaWriter::open(&path) };
+            old.unwrap()
         };
-        let persist = open();
+        let old = open();
         std::fs::hard_link(&path, origin.at("second.redb")).unwrap();
-        let message = persist(origin.draft()).unwrap_err().to_string();
+        let message = origin.draft().persist(Some(old)).unwrap_err().to_string();
         assert!(message.contains("it has 2 names (hard links)"), "{message}");
-        let persist = open();
+        let old = open();
         replace(&origin, &path);
-        let done = persist(origin.draft());
+        let done = origin.draft().persist(Some(old));
         assert!(is_replaced(&done), "{done:?}");
-        assert_eq!(open()(origin.draft()).unwrap().head().unwrap().head(), origin.head());
+        assert_eq!(origin.draft().persist(Some(open())).unwrap().head().unwrap().head(), origin.head());
     }
 }
