@@ -92,7 +92,7 @@ enum Command {
     /// Convert the database of an older medfeed to the format of this one; licenses, keys and sync tokens stay
     ///
     /// medfeed writes a copy, checks it, and replaces the database with it in one step. The old file is kept next to
-    /// it, as NAME.format-4. Servers of the old medfeed continue to answer from the old file until they are restarted.
+    /// it, as NAME.format-5. Servers of the old medfeed continue to answer from the old file until they are restarted.
     Upgrade(upgrade::UpgradeArgs),
     /// Turn a replica into the origin after the old origin was lost
     Promote(promote::PromoteArgs),

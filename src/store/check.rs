@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use crate::model::time::now;
 use crate::model::{
-    ConferenceFields, Dataset, FeedId, Head, JournalFields, KeyRecord, License, PerDataset, RecordFields,
-    ReferenceKind, References, json,
+    ConferenceFields, Dataset, FeedId, JournalFields, KeyRecord, License, PerDataset, RecordFields, ReferenceKind,
+    References, json,
 };
 use crate::store::StoreError;
 use crate::store::file::open::{OpenOptions, ReadFile, Writer};
@@ -168,16 +168,14 @@ fn check_rows(transaction: &ReadTransaction, report: &mut CheckReport) {
     });
     report.step("keys", |report| check_owners(transaction, &licenses, report));
     report.step("commits", |report| check_counts(transaction, &last.counts, report));
-    report.step("meta", |report| check_digest(transaction, last.head, report));
+    report.step("meta", |report| check_digest(transaction, report));
     report.step("outbox", |report| check_outbox(transaction, report));
 }
 
 /// Compares all rows with the digest that published databases and replicas store.
-fn check_digest(transaction: &ReadTransaction, head: Head, report: &mut CheckReport) -> Result<(), StoreError> {
-    // If a program without digests wrote the last commit, the digest is not of this state.
-    let kept = stored_digest(&transaction.open_table(tables::META)?)?.filter(|kept| kept.head == head);
-    let mark = find_mark(transaction)?;
-    let expected = [("meta", kept.map(|kept| kept.digest)), ("replica", mark.map(|mark| mark.digest))];
+fn check_digest(transaction: &ReadTransaction, report: &mut CheckReport) -> Result<(), StoreError> {
+    let kept = stored_digest(&transaction.open_table(tables::META)?)?;
+    let expected = [("meta", kept), ("replica", find_mark(transaction)?.map(|mark| mark.digest))];
     if expected.iter().all(|(_, digest)| digest.is_none()) {
         return Ok(());
     }
@@ -219,7 +217,6 @@ fn check_labels(references: &References, report: &mut CheckReport) {
 #[derive(Default)]
 struct CommitTotals {
     seq: u64,
-    head: Head,
     records: PerDataset<u64>,
     counts: TableCounts,
 }
@@ -238,7 +235,7 @@ fn check_commits(transaction: &ReadTransaction, report: &mut CheckReport) -> Com
                 last.seq = seq;
                 continue;
             };
-            let StoredCommit { time, first_seq, records, counts, lineage, .. } = row;
+            let StoredCommit { time, first_seq, records, counts, .. } = row;
             report.expect(first_seq == last.seq + 1, "commits", || {
                 format!("the commit {first_seq}..={seq} does not follow seq {}", last.seq)
             });
@@ -246,7 +243,7 @@ fn check_commits(transaction: &ReadTransaction, report: &mut CheckReport) -> Com
                 format!("the commit at seq {seq} is earlier than the one before it")
             });
             last_time = Some(time);
-            last = CommitTotals { seq, head: Head { seq, lineage }, records, counts };
+            last = CommitTotals { seq, records, counts };
         }
         Ok(())
     })();

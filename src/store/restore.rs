@@ -91,8 +91,8 @@ impl Restoration {
             let reason = "it is the database itself".to_owned();
             return Err(StoreError::BadTarget { path: backup.to_owned(), reason });
         }
-        refuse_other_names(target)?;
         let new = NewFile::replacing(target)?;
+        refuse_other_names(target)?;
         new.fill_from_file(backup)?;
         let checked = guard(|| match new.check() {
             Err(StoreError::OlderFields { .. }) => {
@@ -288,7 +288,7 @@ fn renew_lineages(tx: &WriteTx) -> Result<(), StoreError> {
 /// Keys that are revoked in either database stay revoked. The replaced secret is kept, so that its tokens get 410.
 fn keep_revocations(tx: &WriteTx, kept: &CarriedOver) -> Result<(), StoreError> {
     if let Some(secret) = &kept.secret {
-        tx.open(tables::META)?.insert(tables::META_SECRET, secret::encode(secret).as_slice())?;
+        tx.open(tables::META)?.insert(tables::META_SECRET, secret::encode(secret)?.as_slice())?;
     }
     let restored_to = last_commit(&*tx.open(tables::COMMITS)?)?.map_or(Timestamp::EPOCH, |(point, _)| point.time);
     let judged_at = now().max(kept.committed);

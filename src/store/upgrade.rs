@@ -138,7 +138,7 @@ pub(in crate::store) fn upgrade_rows(copy: &NewFile, each: OnRecord<'_>) -> Resu
     Ok(())
 }
 
-/// Finds a name for the old file: `medfeed.redb.format-4`, or with a number if an earlier upgrade left that file. A
+/// Finds a name for the old file: `medfeed.redb.format-5`, or with a number if an earlier upgrade left that file. A
 /// killed upgrade may have linked the file to this name already.
 fn find_free_name(path: &Path, schema: u32) -> Result<PathBuf, StoreError> {
     let name = |number: u32| {

@@ -28,7 +28,7 @@ use crate::process::added_fields::take_field;
 pub const FEED: &str = "feed.redb";
 pub const BACKUP: &str = "backup.redb";
 pub const NOTE: &str = "feed.redb.published";
-pub const OLD: &str = "feed.redb.format-4";
+pub const OLD: &str = "feed.redb.format-5";
 
 /// The states of files, by name.
 pub type States = BTreeMap<&'static str, State>;

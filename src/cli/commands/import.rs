@@ -111,7 +111,7 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
         if edit.base_head() != head {
             // Another command has committed, or has replaced the file.
             progress.step("checking the rows again");
-            merged = match import::merge(rows.clone(), &edit, &options) {
+            merged = match import::merge(rows.clone(), &edit.base()?, &options) {
                 Ok(again) if args.is_accepted(&again, accepted.as_deref()) => again,
                 // The lock is released before the import is refused, or asks again.
                 _ => continue,
@@ -173,7 +173,7 @@ fn apply(
     if !args.dry_run {
         return Ok((edit.apply(&merged.batch)?, None));
     }
-    let mut changes = Changes::of(edit)?;
+    let mut changes = Changes::of(&edit.base()?)?;
     Ok((edit.apply_observed(&merged.batch, &mut changes)?, Some(changes)))
 }
 
@@ -196,7 +196,7 @@ pub(in crate::cli) fn merge_unlocked(
     let db = common.resolved_db();
     require_folder(&db)?;
     if !db.exists() {
-        return Ok((Head::default(), import::merge(rows, &NoDatabase::default(), options)));
+        return Ok((Head::default(), import::merge(rows, &NoDatabase::new()?.snapshot()?, options)));
     }
     let follower = common.open_follower()?;
     follower.refuse_replica()?;

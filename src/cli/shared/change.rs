@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -11,8 +12,8 @@ use crate::import::report::groups::grouped;
 use crate::model::printable::Printable;
 use crate::model::reference::ReferenceFields;
 use crate::model::{Curated, Dataset, Fields, Id, License, RecordFields, References};
-use crate::store::StoreError;
-use crate::store::write::batch::{ChangeObserver, Curation};
+use crate::store::write::batch::ChangeObserver;
+use crate::store::{Snapshot, StoreError};
 
 /// The most rows of a list that are printed as text.
 const MAX_SHOWN: usize = 20;
@@ -23,7 +24,7 @@ const MAX_VALUE_CHARS: usize = 100;
 #[derive(Debug)]
 pub(in crate::cli) struct Changes {
     references_before: References,
-    licenses: Vec<License>,
+    licenses: Vec<Arc<License>>,
     rows: Vec<RowChange>,
     effects: BTreeMap<(String, Dataset), ViewChanges>,
 }
@@ -88,10 +89,10 @@ struct LicenseChanges {
 
 impl Changes {
     /// Prepares for a batch that is about to be applied to this state.
-    pub fn of(state: &impl Curation) -> Result<Changes, StoreError> {
+    pub fn of(state: &Snapshot) -> Result<Changes, StoreError> {
         Ok(Changes {
-            references_before: state.references()?.clone(),
-            licenses: state.licenses(),
+            references_before: (**state.references()?).clone(),
+            licenses: state.list_licenses().into_iter().cloned().collect(),
             rows: Vec::new(),
             effects: BTreeMap::new(),
         })

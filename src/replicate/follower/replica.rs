@@ -14,7 +14,7 @@ use crate::model::time::{now, since_boot};
 use crate::replicate::entry::LogEntry;
 use crate::replicate::layout;
 use crate::replicate::report::{Heartbeat, ReplicaReport};
-use crate::store::replication::{ReplicaMark, ReplicaWriter, read_replica};
+use crate::store::replication::{OlderReplica, ReplicaMark, ReplicaWriter, read_replica};
 use crate::store::{StoreError, panics};
 
 /// After this time without the bucket, the path to the newest state is verified again: slots may have been deleted and
@@ -89,23 +89,26 @@ impl Replica {
         let OpenedReplica { writer, is_followed, mark, head } = loop {
             let older = match open(path) {
                 Err(StoreError::NotFound { .. }) => None,
-                Err(StoreError::OlderFields { .. }) => Some(ReplicaWriter::open_older(path)?),
+                Err(StoreError::OlderFields { .. }) => Some(OlderReplica::open(path)?),
                 opened => break opened?,
             };
-            let id = older.as_ref().map(|older| older.mark().map(|mark| mark.id)).transpose()?;
-            let end = older.as_ref().map(|older| older.head().map(|head| head.seq)).transpose()?;
+            let id = older.as_ref().map(|older| older.id);
             let load = StateLoader { log: &log, path, id, until: None, end: EndRule::Follow, keep_going };
             let LoadedState { draft, mark, head, .. } = load.newest()?;
-            if let Some(here) = end {
-                if head.seq < here {
-                    return Err(FollowError::Behind { slot: mark.slot, end: head.seq, here });
+            let taken = match older {
+                Some(older) if head.seq < older.head.seq => {
+                    return Err(FollowError::Behind { slot: mark.slot, end: head.seq, here: older.head.seq });
                 }
-                tracing::info!(
-                    slot = mark.slot,
-                    "the file of an older version of medfeed is replaced by a whole state"
-                );
-            }
-            match draft.persist(older) {
+                Some(older) => {
+                    tracing::info!(
+                        slot = mark.slot,
+                        "the file of an older version of medfeed is replaced by a whole state"
+                    );
+                    draft.replace_older(older)
+                }
+                None => draft.persist(None),
+            };
+            match taken {
                 // Another process has created the file in the meantime.
                 Err(StoreError::Replaced { .. }) => {}
                 taken => {

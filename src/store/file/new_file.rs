@@ -81,16 +81,7 @@ impl NewFile {
 
     /// Writes an empty database.
     pub fn fill_empty(&self) -> Result<(), StoreError> {
-        self.fill(|transaction| {
-            let mut random = [0_u8; 32];
-            getrandom::fill(&mut random)?;
-            let mut meta = transaction.open_table(META)?;
-            meta.insert(META_SCHEMA, SCHEMA.to_le_bytes().as_slice())?;
-            meta.insert(META_FIELDS, known_fields().as_bytes())?;
-            meta.insert(META_SECRET, secret::encode(&random).as_slice())?;
-            drop(meta);
-            tables::create_tables(transaction)
-        })
+        self.fill(write_empty)
     }
 
     /// Copies all rows of a transaction. So the copy has the smallest size, and nothing of the old file's free pages.
@@ -164,6 +155,18 @@ impl NewFile {
             _ => StoreError::io(&self.target)(source),
         })
     }
+}
+
+/// Writes the rows and tables of an empty database.
+pub(in crate::store) fn write_empty(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    let mut random = [0_u8; 32];
+    getrandom::fill(&mut random)?;
+    let mut meta = transaction.open_table(META)?;
+    meta.insert(META_SCHEMA, SCHEMA.to_le_bytes().as_slice())?;
+    meta.insert(META_FIELDS, known_fields().as_bytes())?;
+    meta.insert(META_SECRET, secret::encode(&random)?.as_slice())?;
+    drop(meta);
+    tables::create_tables(transaction)
 }
 
 fn copy_table<K: Key + 'static, V: Value + 'static>(

@@ -9,7 +9,7 @@
 //!
 //! | table | key | value |
 //! | --- | --- | --- |
-//! | `meta` | name | `schema`: u32 LE; `fields`: the names of the fields in the JSON of rows; `secret`: the 32 bytes that seal tokens and cursors; `database`: the 16 bytes of the id, if ever published; *local*: `publish`: sealed `StoredDigest`, if published; `restored`: sealed `Head`, the last commit of the database that a restore replaced |
+//! | `meta` | name | `schema`: u32 LE; `fields`: the names of the fields in the JSON of rows; `secret`: sealed with its name, the 32 bytes that seal tokens and cursors; `database`: the 16 bytes of the id, if ever published; *local*: `publish`: sealed `RowDigest` of all rows, if published; `restored`: sealed `Head`, the last commit of the database that a restore replaced |
 //! | `commits` | last seq of the commit | sealed `StoredCommit`: time, lineage, seqs, totals, last changes, user and description. Never deleted |
 //! | `records` | (dataset, id) | the seq of the record in `log`: the index of `log` by id |
 //! | `organizations`, `tags` | id | sealed row. Source |
@@ -43,7 +43,7 @@ use crate::store::StoreError;
 
 /// The version of this format. It changes if the meaning of rows changes, but not for added fields. No release wrote
 /// formats before this one.
-pub const SCHEMA: u32 = 4;
+pub const SCHEMA: u32 = 5;
 
 /// The log seq of a tombstone. No commit has seq 0.
 pub const TOMBSTONE: u64 = 0;

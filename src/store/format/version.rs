@@ -30,8 +30,8 @@ pub fn known_fields() -> &'static str {
 pub struct Version {
     /// The number of the format.
     pub schema: u32,
-    /// The fields; `None` in formats before the first release.
-    pub fields: Option<Vec<u8>>,
+    /// The names of the fields.
+    pub fields: Vec<u8>,
 }
 
 /// The differences between the fields of a file and those of this program.
@@ -52,7 +52,7 @@ impl Version {
     ) -> Result<Option<Version>, StoreError> {
         let Some(schema) = meta.get(META_SCHEMA)? else { return Ok(None) };
         let Ok(schema) = schema.value().try_into() else { return Ok(None) };
-        let fields = meta.get(META_FIELDS)?.map(|fields| fields.value().to_vec());
+        let fields = meta.get(META_FIELDS)?.map(|fields| fields.value().to_vec()).unwrap_or_default();
         Ok(Some(Version { schema: u32::from_le_bytes(schema), fields }))
     }
 
@@ -63,11 +63,10 @@ impl Version {
 
     /// Compares the fields with those of this program.
     pub fn field_difference(&self) -> FieldDifference {
-        let stored = self.fields.as_deref().unwrap_or_default();
-        if stored == known_fields().as_bytes() {
+        if self.fields == known_fields().as_bytes() {
             return FieldDifference::None;
         }
-        let stored = String::from_utf8_lossy(stored);
+        let stored = String::from_utf8_lossy(&self.fields);
         let (stored, known): (BTreeSet<&str>, BTreeSet<&str>) =
             (stored.lines().collect(), known_fields().lines().collect());
         let names = |names: Vec<&&str>| names.into_iter().map(|name| (*name).to_owned()).collect::<Vec<String>>();
@@ -118,7 +117,7 @@ mod tests {
             (format!("{without}tags.x\n"), FieldDifference::Unknown(name("tags.x"))),
         ];
         for (stored, expected) in cases {
-            let version = Version { schema: SCHEMA, fields: Some(stored.into_bytes()) };
+            let version = Version { schema: SCHEMA, fields: stored.into_bytes() };
             assert_eq!(version.field_difference(), expected, "{version:?}");
         }
     }

@@ -7,13 +7,16 @@ use redb::ReadableTable;
 use crate::model::{DatabaseId, Head, Timestamp};
 use crate::store::StoreError;
 use crate::store::file::links::{refuse_other_names, resolve};
+use crate::store::file::locked::LockedFile;
+use crate::store::file::metadata::FileIdentity;
 use crate::store::file::new_file::NewFile;
-use crate::store::file::open::Writer;
+use crate::store::file::open::{OpenOptions, Writer};
 use crate::store::file::replace::{BackupReport, write_backup};
 use crate::store::format::publish::database_id;
-use crate::store::format::replica::ReplicaMark;
+use crate::store::format::replica::{ReplicaMark, find_mark};
 use crate::store::format::tables::{self, META, META_SECRET};
 use crate::store::format::version::Version;
+use crate::store::panics::guard;
 use crate::store::read::history::last_point_after;
 use crate::store::read::snapshot::{CommitPoint, last_point};
 use crate::store::replication::apply::apply;
@@ -111,16 +114,49 @@ impl LoadedDraft {
 
     /// Gives the replica its name in one step. `replaced` has this name now, and stays locked until then.
     pub fn persist(self, replaced: Option<ReplicaWriter>) -> Result<ReplicaWriter, StoreError> {
+        self.put_in_place(replaced.as_ref().map(|old| old.writer().identity()), replaced)
+    }
+
+    /// Replaces the file of an older replica in one step.
+    pub fn replace_older(self, replaced: OlderReplica) -> Result<ReplicaWriter, StoreError> {
+        self.put_in_place(Some(replaced.file.identity()), replaced)
+    }
+
+    fn put_in_place<L>(self, old: Option<FileIdentity>, lock: L) -> Result<ReplicaWriter, StoreError> {
         let LoadedDraft { replica, new } = self;
         let target = new.target().to_owned();
-        match &replaced {
+        match old {
             None => new.persist_new()?,
             Some(old) => {
                 refuse_other_names(&target)?;
-                new.replace(old.writer().identity())?;
+                new.replace(old)?;
             }
         }
-        drop(replaced);
+        drop(lock);
         Ok(ReplicaWriter::of(replica.into_writer().moved_to(&target)))
+    }
+}
+
+/// The locked file of a replica whose rows lack fields of this program. Its data must be loaded again.
+#[derive(Debug)]
+pub struct OlderReplica {
+    file: LockedFile,
+    /// The id of the origin's database.
+    pub id: DatabaseId,
+    /// The last commit in the file.
+    pub head: Head,
+}
+
+impl OlderReplica {
+    /// Locks the file. Fails at once if another process has opened it for writing.
+    pub fn open(path: &Path) -> Result<OlderReplica, StoreError> {
+        let path = resolve(path);
+        guard(|| {
+            let file = LockedFile::lock(&path, OpenOptions { older: true, ..OpenOptions::ANY_CURRENT })?;
+            let rows = file.begin_read()?;
+            let mark = find_mark(&rows)?.ok_or_else(|| StoreError::NotAReplica { path: path.clone() })?;
+            let head = last_point(&rows.open_table(tables::COMMITS)?)?.head();
+            Ok(OlderReplica { file, id: mark.id, head })
+        })
     }
 }

@@ -9,7 +9,6 @@ use crate::store::StoreError;
 use crate::store::file::open::{OpenOptions, Writer};
 use crate::store::file::publish::{put_seq_jump, store_digest};
 use crate::store::format::codec::seal;
-use crate::store::format::publish::StoredDigest;
 use crate::store::format::replica::ReplicaMark;
 use crate::store::format::tables;
 use crate::store::panics::guard;
@@ -48,17 +47,7 @@ pub struct ReplicaWriter {
 impl ReplicaWriter {
     /// Opens a replica for writing. Follows links. Fails at once if another process has opened it for writing.
     pub fn open(path: &Path) -> Result<ReplicaWriter, StoreError> {
-        ReplicaWriter::open_with(path, OpenOptions::ANY_CURRENT)
-    }
-
-    /// Opens a replica like [`ReplicaWriter::open`], whose rows may lack fields of this program. They must be loaded
-    /// again.
-    pub fn open_older(path: &Path) -> Result<ReplicaWriter, StoreError> {
-        ReplicaWriter::open_with(path, OpenOptions { older: true, ..OpenOptions::ANY_CURRENT })
-    }
-
-    fn open_with(path: &Path, options: OpenOptions) -> Result<ReplicaWriter, StoreError> {
-        let replica = ReplicaWriter::of(Writer::open_with(path, options)?);
+        let replica = ReplicaWriter::of(Writer::open_with(path, OpenOptions::ANY_CURRENT)?);
         replica.mark()?;
         Ok(replica)
     }
@@ -186,10 +175,10 @@ impl ReplicaWriter {
 
     /// Makes the replica an independent, published database: removes the mark, and stores the digest.
     pub fn promote(self) -> Result<Writer, StoreError> {
-        let (mark, head) = (self.mark()?, self.head()?.head());
+        let mark = self.mark()?;
         let tx = WriteTx::new(self.writer.begin_raw()?);
         tx.drop_table(tables::REPLICA)?;
-        store_digest(&tx, StoredDigest { head, digest: mark.digest })?;
+        store_digest(&tx, mark.digest)?;
         self.writer.check_not_replaced()?;
         tx.commit()?;
         Ok(self.writer)

@@ -14,9 +14,9 @@ use crate::model::{
 use crate::store::StoreError;
 use crate::store::format::codec::{RecordRow, hash, seal};
 use crate::store::format::feed::FeedEntry;
-use crate::store::format::rows::find_record;
+use crate::store::format::rows::{find_linked, find_record, load_record_ids};
 use crate::store::format::tables;
-use crate::store::write::batch::{Batch, BatchOutcome, ChangeObserver, Curation, LicenseEffect, RowCounts};
+use crate::store::write::batch::{Batch, BatchOutcome, ChangeObserver, LicenseEffect, RowCounts};
 use crate::store::write::edit::Edit;
 use crate::store::write::feeds::{self, FeedChange};
 
@@ -81,7 +81,7 @@ impl Edit<'_> {
         )?;
         outcome.tags = self.apply_references(tables::TAGS, |all| &mut all.tags, &batch.tags, &mut changed, observer)?;
         for (kind, id) in changed {
-            touched.extend(self.linked_records(kind, id)?);
+            touched.extend(find_linked(&*self.tx.open(tables::LINKS)?, kind, id)?);
         }
         let in_dataset = |dataset: Dataset| -> BTreeSet<Id> {
             touched.iter().filter(|(of, _)| *of == dataset).map(|(_, id)| *id).collect()
@@ -299,7 +299,7 @@ impl Edit<'_> {
         each: &mut dyn FnMut() -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let code = F::DATASET.code();
-        let ids: Vec<Id> = self.record_ids(F::DATASET)?.into_iter().collect();
+        let ids: Vec<Id> = load_record_ids(&*self.tx.open(tables::RECORDS)?, F::DATASET)?.into_iter().collect();
         for ids in ids.chunks(RENDERED_AT_ONCE) {
             let mut changes: Vec<RecordChange<'_, F>> = Vec::new();
             for id in ids {
