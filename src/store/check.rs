@@ -8,9 +8,10 @@ use std::path::Path;
 use redb::{ReadTransaction, ReadableDatabase, ReadableTable};
 use serde::Serialize;
 
+use crate::model::reference::Referenced;
 use crate::model::time::now;
 use crate::model::{
-    ConferenceFields, Dataset, FeedId, JournalFields, KeyRecord, License, PerDataset, RecordFields, ReferenceKind,
+    ConferenceFields, Dataset, FeedId, Id, JournalFields, KeyRecord, License, PerDataset, RecordFields, ReferenceKind,
     References, json,
 };
 use crate::store::StoreError;
@@ -143,33 +144,38 @@ fn check_rows(transaction: &ReadTransaction, report: &mut CheckReport) {
         load_references(&transaction.open_table(tables::ORGANIZATIONS)?, &transaction.open_table(tables::TAGS)?)
     });
     let references = references.unwrap_or_default();
-    check_labels(&references, report);
+    check_labels("organizations", &references.organizations, report);
+    check_labels("tags", &references.tags, report);
     let last = report.step("commits", |report| Ok(check_commits(transaction, report))).unwrap_or_default();
-    let mut links = BTreeSet::new();
-    let conferences = report.step("records", |report| {
-        Ok(check_records::<ConferenceFields>(transaction, &references, &last, &mut links, report))
-    });
-    let journals = report.step("records", |report| {
-        Ok(check_records::<JournalFields>(transaction, &references, &last, &mut links, report))
-    });
-    let (conferences, journals) = (conferences.unwrap_or_default(), journals.unwrap_or_default());
-    report.step("links", |report| check_links(transaction, &links, report));
     let licenses =
         report.step("licenses", |_| load_rows::<License>("licenses", &transaction.open_table(tables::LICENSES)?));
     let licenses = licenses.unwrap_or_default();
     report.licenses = u64::try_from(licenses.len()).unwrap_or(u64::MAX);
-    report.step("feed", |report| {
-        check_feeds(transaction, &licenses, &conferences, last.seq, report);
-        Ok(())
-    });
-    report.step("feed", |report| {
-        check_feeds(transaction, &licenses, &journals, last.seq, report);
-        Ok(())
-    });
+    let mut links = BTreeSet::new();
+    check_dataset::<ConferenceFields>(transaction, &references, &licenses, &last, &mut links, report);
+    check_dataset::<JournalFields>(transaction, &references, &licenses, &last, &mut links, report);
+    report.step("links", |report| check_links(transaction, &links, report));
     report.step("keys", |report| check_owners(transaction, &licenses, report));
     report.step("commits", |report| check_counts(transaction, &last.counts, report));
     report.step("meta", |report| check_digest(transaction, report));
     report.step("outbox", |report| check_outbox(transaction, report));
+}
+
+/// Checks the records of a dataset, and the feeds that show them. Collects the links of the records.
+fn check_dataset<F: RecordFields>(
+    transaction: &ReadTransaction,
+    references: &References,
+    licenses: &[License],
+    last: &CommitTotals,
+    links: &mut BTreeSet<LinkRow>,
+    report: &mut CheckReport,
+) {
+    let rows = report.step("records", |report| Ok(check_records::<F>(transaction, references, last, links, report)));
+    let rows = rows.unwrap_or_default();
+    report.step("feed", |report| {
+        check_feeds(transaction, licenses, &rows, last.seq, report);
+        Ok(())
+    });
 }
 
 /// Compares all rows with the digest that published databases and replicas store.
@@ -200,16 +206,10 @@ fn check_outbox(transaction: &ReadTransaction, report: &mut CheckReport) -> Resu
 }
 
 /// Checks that names of organizations are unique, and tags by type and name.
-fn check_labels(references: &References, report: &mut CheckReport) {
+fn check_labels<F>(table: &'static str, rows: &BTreeMap<Id, Referenced<F>>, report: &mut CheckReport) {
     let mut seen = BTreeSet::new();
-    for organization in references.organizations.values() {
-        let fresh = seen.insert(&organization.label);
-        report.expect(fresh, "organizations", || format!("the name `{}` occurs twice", organization.label));
-    }
-    let mut seen = BTreeSet::new();
-    for tag in references.tags.values() {
-        let fresh = seen.insert(&tag.label);
-        report.expect(fresh, "tags", || format!("`{}` occurs twice", tag.label));
+    for row in rows.values() {
+        report.expect(seen.insert(&row.label), table, || format!("the name `{}` occurs twice", row.label));
     }
 }
 

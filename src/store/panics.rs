@@ -74,9 +74,14 @@ pub fn catch<T>(run: impl FnOnce() -> T) -> Result<T, CaughtPanic> {
 
 /// Runs code that reads the file. A panic becomes [`StoreError::Damaged`].
 pub fn guard<T>(read: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    guard_as(read)
+}
+
+/// Like [`guard`], for code that has an error type of its own.
+pub(in crate::store) fn guard_as<T, E: From<StoreError>>(read: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     let damage =
         |caught: CaughtPanic| StoreError::damaged("(pages)", format!("the engine stopped: {}", caught.message));
-    catch(read).unwrap_or_else(|caught| Err(damage(caught)))
+    catch(read).unwrap_or_else(|caught| Err(damage(caught).into()))
 }
 
 /// The number of panics that this thread has caught. A database that panicked must not be written again.

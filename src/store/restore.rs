@@ -96,7 +96,7 @@ impl Restoration {
         new.fill_from_file(backup)?;
         let checked = guard(|| match new.check() {
             Err(StoreError::OlderFields { .. }) => {
-                upgrade_rows(&new, &mut || Ok(()))?;
+                upgrade_rows(&new)?;
                 new.check()
             }
             checked => checked,
@@ -122,7 +122,12 @@ impl Restoration {
         if kept.origin.is_some() {
             writer.mark_published()?;
         }
-        Ok(Restoration { new, differences, replaced: lock.as_ref().map(|lock| lock.identity()).or(replaced), lock })
+        Ok(Restoration {
+            new,
+            differences,
+            replaced: lock.as_ref().map(|lock| lock.file.stamp.identity).or(replaced),
+            lock,
+        })
     }
 
     /// Locks the old file, and reads the parts that are carried over. If it cannot be read, only the identity in the
@@ -143,7 +148,7 @@ impl Restoration {
         refuse_fenced(target, note.as_ref())?;
         let (lock, read) = match opened {
             Ok(lock) => {
-                let read = guard(|| read_kept(&lock.begin_read()?, differences));
+                let read = guard(|| read_kept(&lock.file.begin_read()?, differences));
                 (Some(lock), read)
             }
             Err(error) => (None, Err(error)),

@@ -25,9 +25,6 @@ use crate::store::panics::guard;
 use crate::store::read::snapshot::last_commit;
 use crate::store::write_tx::WriteTx;
 
-/// The maximum number of names tried for the old file.
-const MAX_KEPT: u32 = 1_000;
-
 /// The upgrade that a file needs: the formats, and the records and size of the file.
 #[derive(Clone, Debug, Serialize)]
 #[allow(missing_docs, reason = "described above")]
@@ -52,9 +49,6 @@ pub struct UpgradeReport {
     pub bytes_after: u64,
 }
 
-/// A callback that runs after each rendered record.
-type OnRecord<'a> = &'a mut dyn FnMut() -> Result<(), StoreError>;
-
 /// Plans the upgrade of a file without changing it. `None` if the file needs none. Fails for older replicas.
 pub fn plan(path: &Path) -> Result<Option<UpgradePlan>, StoreError> {
     guard(|| plan_of(&ReadFile::open(&resolve(path), older(Duration::ZERO))?))
@@ -65,19 +59,19 @@ fn older(wait: Duration) -> OpenOptions {
 }
 
 fn plan_of(file: &ReadFile) -> Result<Option<UpgradePlan>, StoreError> {
-    let version = file.version();
+    let version = &file.version;
     if version.is_current() {
         return Ok(None);
     }
     let transaction = file.begin_read()?;
-    refuse_replica(file.path(), version, &transaction)?;
+    refuse_replica(&file.path, version, &transaction)?;
     let records = last_commit(&transaction.open_table(COMMITS)?)?.map(|(_, commit)| commit.records).unwrap_or_default();
     Ok(Some(UpgradePlan {
         from: version.schema,
         to: SCHEMA,
         records,
         fields: added_fields(version),
-        bytes: file.bytes()?,
+        bytes: file.stamp.len,
     }))
 }
 
@@ -88,36 +82,33 @@ fn added_fields(version: &Version) -> Vec<String> {
     }
 }
 
-/// Upgrades a file. Calls `each` after each record. `None` if the file needs no upgrade.
-pub fn upgrade(path: &Path, wait: Duration, each: OnRecord<'_>) -> Result<Option<UpgradeReport>, StoreError> {
+/// Upgrades a file. `None` if the file needs no upgrade.
+pub fn upgrade(path: &Path, wait: Duration) -> Result<Option<UpgradeReport>, StoreError> {
     let path = &resolve(path);
-    if plan(path)?.is_none() {
-        return Ok(None);
-    }
     guard(|| {
         let old = LockedFile::lock(path, older(wait))?;
         // Another process may have upgraded it in the meantime.
-        let Some(plan) = plan_of(&old)? else { return Ok(None) };
-        let kept = find_free_name(path, plan.from)?;
+        let Some(plan) = plan_of(&old.file)? else { return Ok(None) };
+        let kept = find_free_name(path, plan.from);
         if !is_same_file(path, &kept) {
             refuse_other_names(path)?;
         }
         let new = NewFile::replacing(path)?;
-        new.fill_from(&old.begin_read()?, LocalRows::Copy)?;
-        upgrade_rows(&new, each)?;
+        new.fill_from(&old.file.begin_read()?, LocalRows::Copy)?;
+        upgrade_rows(&new)?;
         new.check()?;
         let bytes_after = new.bytes()?;
-        old.identity().check(path)?;
+        old.file.stamp.identity.check(path)?;
         keep_old_file(path, &kept)?;
-        new.replace(old.identity())?;
+        new.replace(old.file.stamp.identity)?;
         Ok(Some(UpgradeReport { plan, kept, bytes_after }))
     })
 }
 
 /// Upgrades the rows of an older copy. Commits keep their seqs. One commit is added, by which records get the new
 /// fields. If the file is published, it stays so, but with an empty outbox: a whole state is published next.
-pub(in crate::store) fn upgrade_rows(copy: &NewFile, each: OnRecord<'_>) -> Result<(), StoreError> {
-    let version = ReadFile::open(copy.path(), older(Duration::ZERO))?.version().clone();
+pub(in crate::store) fn upgrade_rows(copy: &NewFile) -> Result<(), StoreError> {
+    let version = ReadFile::open(copy.path(), older(Duration::ZERO))?.version;
     let writer = copy.writer()?;
     let tx = WriteTx::new(writer.begin_raw()?);
     tx.open(META)?.insert(META_FIELDS, known_fields().as_bytes())?;
@@ -126,7 +117,7 @@ pub(in crate::store) fn upgrade_rows(copy: &NewFile, each: OnRecord<'_>) -> Resu
     tx.drop_table(REPLICA)?;
     tx.commit()?;
     let mut edit = writer.begin()?;
-    edit.rerender_all(each)?;
+    edit.rerender_all()?;
     edit.describe(match added_fields(&version).as_slice() {
         [] => "upgraded: the fields of records are in another order".to_owned(),
         added => format!("upgraded: rows gained {}", added.join(", ")),
@@ -140,7 +131,7 @@ pub(in crate::store) fn upgrade_rows(copy: &NewFile, each: OnRecord<'_>) -> Resu
 
 /// Finds a name for the old file: `medfeed.redb.format-5`, or with a number if an earlier upgrade left that file. A
 /// killed upgrade may have linked the file to this name already.
-fn find_free_name(path: &Path, schema: u32) -> Result<PathBuf, StoreError> {
+fn find_free_name(path: &Path, schema: u32) -> PathBuf {
     let name = |number: u32| {
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(format!(".format-{schema}"));
@@ -150,12 +141,7 @@ fn find_free_name(path: &Path, schema: u32) -> Result<PathBuf, StoreError> {
         path.with_file_name(name)
     };
     let is_free = |kept: &PathBuf| kept.symlink_metadata().is_err() || is_same_file(path, kept);
-    (1..MAX_KEPT).map(name).find(is_free).ok_or_else(|| StoreError::BadTarget {
-        path: name(1),
-        reason:
-            "it and hundreds of others of its kind are left from earlier upgrades; remove those that you do not need"
-                .to_owned(),
-    })
+    (1..).map(name).find(is_free).unwrap_or_else(|| name(1))
 }
 
 fn is_same_file(one: &Path, other: &Path) -> bool {

@@ -147,7 +147,7 @@ fn write_on(record: &Record, path: &Path) -> Result<(), String> {
             }
         }
         Err(StoreError::OlderFields { .. }) => {
-            upgrade(path, Duration::ZERO, &mut || Ok(())).map_err(text)?;
+            upgrade(path, Duration::ZERO).map_err(text)?;
             add_key(&Writer::open(path, Duration::ZERO).map_err(text)?).map_err(text)?;
         }
         Err(StoreError::IsReplica { .. }) => {

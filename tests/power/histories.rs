@@ -276,7 +276,7 @@ pub fn upgraded(site: &mut Site, random: &mut Random) {
     });
     let content = fs::read(&path).unwrap();
     site.begin_with(FEED, &content);
-    upgrade(&site.path(), Duration::ZERO, &mut || Ok(())).unwrap().unwrap();
+    upgrade(&site.path(), Duration::ZERO).unwrap().unwrap();
     site.done();
     site.commit(random, |edit, random| drop(edit.set_license("one", scope(random), None).unwrap()));
 }

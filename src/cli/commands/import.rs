@@ -170,11 +170,9 @@ fn apply(
     edit: &mut Edit<'_>,
     merged: &Merged,
 ) -> Result<(BatchOutcome, Option<Changes>), StoreError> {
-    if !args.dry_run {
-        return Ok((edit.apply(&merged.batch)?, None));
-    }
-    let mut changes = Changes::of(&edit.base()?)?;
-    Ok((edit.apply_observed(&merged.batch, &mut changes)?, Some(changes)))
+    let outcome = edit.apply(&merged.batch)?;
+    let changes = args.dry_run.then(|| Changes::of(&edit.base()?, edit, &merged.batch)).transpose()?;
+    Ok((outcome, changes))
 }
 
 /// Shows the warnings, and asks whether to commit.

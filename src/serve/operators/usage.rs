@@ -24,6 +24,7 @@ use crate::serve::following::background::BackgroundTasks;
 use crate::serve::following::watcher::Watcher;
 use crate::store::file::draft::Draft;
 use crate::store::file::links::{folder_of, resolve};
+use crate::store::file::metadata::copy_access;
 use crate::store::{CommitPoint, Snapshot};
 use crate::view::View;
 
@@ -143,7 +144,7 @@ fn is_held(path: &Path) -> bool {
 pub(in crate::serve) fn write_file(path: &Path, uses: &Uses, shared_like: Option<&Path>) -> io::Result<File> {
     let draft = Draft::create_for(path)?;
     if let Some(other) = shared_like {
-        draft.copy_group_from(other)?;
+        copy_access(draft.file(), other)?;
     }
     draft.file().try_lock().map_err(io::Error::from)?;
     draft.file().write_all(&serde_json::to_vec(uses)?)?;

@@ -1,15 +1,14 @@
 //! A file that another one replaces. It is locked against writers and read, and none of its bytes change.
 
 use std::fs::File;
-use std::ops::{Bound, Deref};
+use std::ops::Bound;
 use std::path::Path;
-use std::time::Instant;
 
 use redb::StorageBackend;
 use redb::backends::FileBackend;
 
 use crate::store::StoreError;
-use crate::store::file::open::{OpenOptions, RETRY_EVERY, ReadFile};
+use crate::store::file::open::{OpenOptions, ReadFile, retry};
 use crate::store::file::open_error::io_error;
 use crate::store::file::writer_note::WriterNote;
 
@@ -29,40 +28,24 @@ fn lock_as_writer(path: &Path) -> Result<Option<FileBackend>, StoreError> {
 pub(in crate::store) struct LockedFile {
     // Dropped first, because the note belongs to the next writer as soon as the lock is free.
     _note: WriterNote,
-    file: ReadFile,
+    pub file: ReadFile,
     _lock: FileBackend,
-}
-
-impl Deref for LockedFile {
-    type Target = ReadFile;
-
-    fn deref(&self) -> &ReadFile {
-        &self.file
-    }
 }
 
 impl std::fmt::Debug for LockedFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LockedFile").field("path", &self.path()).finish_non_exhaustive()
+        f.debug_struct("LockedFile").field("path", &self.file.path).finish_non_exhaustive()
     }
 }
 
 impl LockedFile {
     /// Repairs a file if necessary, and locks it. The caller follows links.
     pub fn lock(path: &Path, options: OpenOptions) -> Result<LockedFile, StoreError> {
-        let deadline = Instant::now() + options.wait;
-        loop {
+        retry(path, options.wait, || {
             let file = ReadFile::open(path, options)?;
-            match lock_as_writer(path)? {
-                // A writer may have written or replaced the file between opening and locking.
-                Some(lock) if file.identity().is_of(path) => {
-                    return Ok(LockedFile { _note: WriterNote::create(path), file, _lock: lock });
-                }
-                _ if Instant::now() >= deadline => {
-                    return Err(StoreError::Busy { path: path.to_owned(), holder: WriterNote::read(path) });
-                }
-                _ => std::thread::sleep(RETRY_EVERY),
-            }
-        }
+            // A writer may have written or replaced the file between opening and locking.
+            let lock = lock_as_writer(path)?.filter(|_| file.stamp.identity.is_of(path));
+            Ok(lock.map(|lock| LockedFile { _note: WriterNote::create(path), file, _lock: lock }))
+        })
     }
 }

@@ -11,7 +11,7 @@ use crate::store::StoreError;
 use crate::store::check::check;
 use crate::store::file::draft::{self, Draft};
 use crate::store::file::links::refuse_irregular;
-use crate::store::file::metadata::FileIdentity;
+use crate::store::file::metadata::{FileIdentity, copy_owner};
 use crate::store::file::open::{OpenOptions, Writer};
 use crate::store::format::outbox::read_all;
 use crate::store::format::rows::optional_table;
@@ -117,7 +117,7 @@ impl NewFile {
     }
 
     fn copy_owner(&self) -> Result<(), StoreError> {
-        self.draft.copy_owner_from(&self.target).map_err(|source| match source.kind() {
+        copy_owner(self.draft.file(), &self.target).map_err(|source| match source.kind() {
             ErrorKind::PermissionDenied => {
                 let reason = "it belongs to another user; only its owner or root can replace it".to_owned();
                 StoreError::BadTarget { path: self.target.clone(), reason }

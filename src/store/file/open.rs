@@ -27,7 +27,7 @@ use crate::store::{CommitPoint, Snapshot, StoreError};
 /// faster.
 const PAGE_CACHE_BYTES: usize = 4 << 20;
 /// The pause between attempts of a waiting writer.
-pub(super) const RETRY_EVERY: Duration = Duration::from_millis(25);
+const RETRY_EVERY: Duration = Duration::from_millis(25);
 
 fn builder() -> Builder {
     let mut builder = Database::builder();
@@ -62,15 +62,29 @@ impl OpenOptions {
             Err(_) => return Err(not_ours()),
         };
         let version = Version::read(&meta)?.ok_or_else(not_ours)?;
-        if self.older {
-            version.check_format(path)?
-        } else {
-            version.check(path)?
-        }
+        version.check(path, self.older)?;
         if !self.replica {
             refuse_replica(path, &version, &transaction)?;
         }
         Ok(version)
+    }
+}
+
+/// Repeats an attempt until it returns something. After `wait`, fails and names the process that writes.
+pub(super) fn retry<T>(
+    path: &Path,
+    wait: Duration,
+    mut attempt: impl FnMut() -> Result<Option<T>, StoreError>,
+) -> Result<T, StoreError> {
+    let deadline = Instant::now() + wait;
+    loop {
+        if let Some(done) = attempt()? {
+            return Ok(done);
+        }
+        if Instant::now() >= deadline {
+            return Err(StoreError::Busy { path: path.to_owned(), holder: WriterNote::read(&resolve(path)) });
+        }
+        std::thread::sleep(RETRY_EVERY);
     }
 }
 
@@ -87,10 +101,12 @@ pub(in crate::store) fn refuse_replica(
 
 /// The writer of a database. Other processes cannot write while it exists.
 pub struct Writer {
-    // Dropped first, because the note belongs to the next writer as soon as the lock is free.
-    _note: Option<WriterNote>,
-    database: Engine,
-    identity: FileIdentity,
+    note: Option<WriterNote>,
+    /// `None` only after it was closed.
+    database: Option<Database>,
+    /// The number of panics that this thread had caught when the database was opened.
+    panics: u64,
+    pub(in crate::store) identity: FileIdentity,
     path: PathBuf,
     /// A new database gets its name with its first commit, and is removed without one.
     unnamed: Mutex<Option<UnnamedFile>>,
@@ -102,48 +118,10 @@ struct UnnamedFile {
     _creating: File,
 }
 
-/// An open redb database. Closing it writes to the file, which is not allowed after a panic. So it is leaked then.
-struct Engine {
-    /// `None` only after it was closed.
-    database: Option<Database>,
-    /// The number of panics that this thread had caught when the database was opened.
-    panics: u64,
-}
-
-impl Engine {
-    const PRESENT: &str = "it is taken only when this is closed";
-
-    fn close(&mut self) -> Result<(), StoreError> {
-        let database = self.database.take();
-        if self.panics != panics::caught_count() {
-            std::mem::forget(database);
-            return Ok(());
-        }
-        panics::guard(|| {
-            drop(database);
-            Ok(())
-        })
-    }
-}
-
-impl std::ops::Deref for Engine {
-    type Target = Database;
-
-    fn deref(&self) -> &Database {
-        self.database.as_ref().expect(Engine::PRESENT)
-    }
-}
-
-impl std::ops::DerefMut for Engine {
-    fn deref_mut(&mut self) -> &mut Database {
-        self.database.as_mut().expect(Engine::PRESENT)
-    }
-}
-
-impl Drop for Engine {
+impl Drop for Writer {
     fn drop(&mut self) {
         // Commits are durable already. `medfeed check` finds the damage.
-        let _ = self.close();
+        let _ = self.close_database();
     }
 }
 
@@ -154,6 +132,8 @@ impl std::fmt::Debug for Writer {
 }
 
 impl Writer {
+    const OPEN: &str = "the database is open as long as its writer exists";
+
     /// Opens an existing database for writing. Waits up to `wait` for another writer, then removes abandoned drafts.
     pub fn open(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
         Writer::open_with(path, OpenOptions { wait, ..OpenOptions::default() })
@@ -166,9 +146,10 @@ impl Writer {
 
     pub(in crate::store) fn open_with(path: &Path, options: OpenOptions) -> Result<Writer, StoreError> {
         let path = resolve(path);
-        let writer = Writer::open_file(&path, options)?;
+        let mut writer = Writer::open_file(&path, options)?;
         draft::sweep(&path);
-        Ok(Writer { _note: Some(WriterNote::create(&path)), ..writer })
+        writer.note = Some(WriterNote::create(&path));
+        Ok(writer)
     }
 
     /// Opens a database for writing, or creates it. A new one gets its name with its first commit, even an empty one.
@@ -178,54 +159,46 @@ impl Writer {
         let path = &resolve(path);
         let folder = folder_of(path);
         let creating = File::open(folder).map_err(StoreError::io(folder))?;
-        let created_meanwhile = loop {
-            if path.exists() {
-                break true;
-            }
-            match creating.try_lock() {
-                Ok(()) => break path.exists(),
-                Err(TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(RETRY_EVERY),
-                Err(TryLockError::WouldBlock) => {
-                    let holder = "another process, which creates it".to_owned();
-                    return Err(StoreError::Busy { path: path.to_owned(), holder });
-                }
+        let created_meanwhile = retry(path, wait, || {
+            Ok(match creating.try_lock() {
+                _ if path.exists() => Some(true),
+                Ok(()) => Some(false),
+                Err(TryLockError::WouldBlock) => None,
                 // If folders cannot be locked, the first process creates the database, and the others fail.
-                Err(TryLockError::Error(_)) => break false,
-            }
-        };
+                Err(TryLockError::Error(_)) => Some(false),
+            })
+        })?;
         if created_meanwhile {
+            drop(creating);
             return Writer::open(path, deadline.saturating_duration_since(Instant::now()));
         }
         let file = NewFile::create(path)?;
         file.fill_empty()?;
-        let writer = Writer::open_file(file.path(), OpenOptions::ANY_CURRENT)?;
-        let unnamed = Mutex::new(Some(UnnamedFile { file, _creating: creating }));
-        Ok(Writer { path: path.to_owned(), unnamed, ..writer })
+        let mut writer = Writer::open_file(file.path(), OpenOptions::ANY_CURRENT)?;
+        path.clone_into(&mut writer.path);
+        writer.unnamed = Mutex::new(Some(UnnamedFile { file, _creating: creating }));
+        Ok(writer)
     }
 
     /// Opens a file without a note: a draft, or a file whose links are followed. Checks it before it waits for the lock,
     /// unless it needs repair or is being repaired.
     pub(in crate::store) fn open_file(path: &Path, options: OpenOptions) -> Result<Writer, StoreError> {
-        let deadline = Instant::now() + options.wait;
         // Opening for writing marks the file. So detect newer formats by reading first.
         match builder().open_read_only(path) {
             Ok(found) => drop(options.check(path, &found)?),
             Err(DatabaseError::RepairAborted | DatabaseError::DatabaseAlreadyOpen) => {}
             Err(error) => return Err(open_error(path, error)),
         }
-        loop {
-            match Writer::try_open(path)? {
+        retry(path, options.wait, || {
+            while let Some(writer) = Writer::try_open(path)? {
                 // A rename may have replaced the file between opening and locking.
-                Some(writer) if writer.identity.is_of(path) => {
-                    options.check(path, &*writer.database)?;
-                    return Ok(writer);
+                if writer.identity.is_of(path) {
+                    options.check(path, writer.database())?;
+                    return Ok(Some(writer));
                 }
-                None if Instant::now() >= deadline => {
-                    return Err(StoreError::Busy { path: path.to_owned(), holder: WriterNote::read(path) });
-                }
-                _ => std::thread::sleep(RETRY_EVERY),
             }
-        }
+            Ok(None)
+        })
     }
 
     /// Opens a file without a check; `None` if another process has opened it. In an empty file, creates a database.
@@ -233,20 +206,40 @@ impl Writer {
         let file = File::options().read(true).write(true).open(path).map_err(|error| io_error(path, error))?;
         let identity = FileIdentity::of_file(&file).map_err(|error| io_error(path, error))?;
         let database = match open_database(&builder(), file) {
-            Ok(database) => Engine { database: Some(database), panics: panics::caught_count() },
+            Ok(database) => Some(database),
             Err(DatabaseError::DatabaseAlreadyOpen) => return Ok(None),
             Err(error) => return Err(open_error(path, error)),
         };
-        Ok(Some(Writer { _note: None, database, identity, path: path.to_owned(), unnamed: Mutex::new(None) }))
+        let (path, unnamed, panics) = (path.to_owned(), Mutex::new(None), panics::caught_count());
+        Ok(Some(Writer { note: None, database, panics, identity, path, unnamed }))
     }
 
     /// Closes the file. Fails if it is damaged. Commits are durable before.
     pub fn close(mut self) -> Result<(), StoreError> {
-        self.database.close()
+        self.close_database()
     }
 
-    pub(in crate::store) fn replica_mark(&self) -> Result<Option<ReplicaMark>, StoreError> {
-        find_mark(&self.begin_read()?)
+    /// Closes the database. That writes to the file, which is not allowed after a panic. So it is leaked then.
+    fn close_database(&mut self) -> Result<(), StoreError> {
+        // The note goes first: as soon as the lock is free, it belongs to the next writer.
+        self.note = None;
+        let database = self.database.take();
+        if self.panics != panics::caught_count() {
+            std::mem::forget(database);
+            return Ok(());
+        }
+        panics::guard(|| {
+            drop(database);
+            Ok(())
+        })
+    }
+
+    fn database(&self) -> &Database {
+        self.database.as_ref().expect(Writer::OPEN)
+    }
+
+    pub(in crate::store) fn database_mut(&mut self) -> &mut Database {
+        self.database.as_mut().expect(Writer::OPEN)
     }
 
     pub(in crate::store) fn path(&self) -> PathBuf {
@@ -254,18 +247,11 @@ impl Writer {
         unnamed.as_ref().map_or(self.path.as_path(), |unnamed| unnamed.file.path()).to_owned()
     }
 
-    pub(in crate::store) fn identity(&self) -> FileIdentity {
-        self.identity
-    }
-
-    pub(in crate::store) fn file_bytes(&self) -> Result<u64, StoreError> {
-        let path = self.path();
-        std::fs::metadata(&path).map(|found| found.len()).map_err(|error| io_error(&path, error))
-    }
-
     /// The writer after its draft was renamed to `path`.
-    pub(in crate::store) fn moved_to(self, path: &Path) -> Writer {
-        Writer { path: path.to_owned(), _note: Some(WriterNote::create(path)), ..self }
+    pub(in crate::store) fn moved_to(mut self, path: &Path) -> Writer {
+        path.clone_into(&mut self.path);
+        self.note = Some(WriterNote::create(path));
+        self
     }
 
     /// Gives a new database its name. Other processes that create the same database may continue then.
@@ -280,14 +266,14 @@ impl Writer {
 
     /// Begins a write transaction of redb.
     pub(in crate::store) fn begin_raw(&self) -> Result<WriteTransaction, StoreError> {
-        let mut transaction = self.database.begin_write()?;
+        let mut transaction = self.database().begin_write()?;
         // Reopening after a kill takes milliseconds, instead of reading the whole file.
         transaction.set_quick_repair(true);
         Ok(transaction)
     }
 
     pub(in crate::store) fn begin_read(&self) -> Result<ReadTransaction, StoreError> {
-        Ok(self.database.begin_read()?)
+        Ok(self.database().begin_read()?)
     }
 
     /// Fails if another file has replaced this one at its path.
@@ -295,70 +281,43 @@ impl Writer {
         self.identity.check(&self.path())
     }
 
-    pub(in crate::store) fn database_mut(&mut self) -> &mut Database {
-        &mut self.database
-    }
-
     /// Opens the state of the last commit.
     pub fn snapshot(&self) -> Result<Snapshot, StoreError> {
-        Snapshot::open(&self.database.begin_read()?)
+        Snapshot::open(&self.begin_read()?)
     }
 }
 
 /// A database file that is open for reading.
 pub(in crate::store) struct ReadFile {
-    path: PathBuf,
+    pub path: PathBuf,
     database: ReadOnlyDatabase,
-    stamp: FileStamp,
-    version: Version,
+    pub stamp: FileStamp,
+    pub version: Version,
 }
 
 impl ReadFile {
     /// Opens a file. If a killed writer left it unrepaired, opens it once for writing to repair it.
     pub fn open(path: &Path, options: OpenOptions) -> Result<ReadFile, StoreError> {
         const REPAIR_WAIT: Duration = Duration::from_secs(5);
-        let deadline = Instant::now() + REPAIR_WAIT;
-        loop {
+        retry(path, REPAIR_WAIT, || {
             let stamp = FileStamp::of_path(path).map_err(|error| io_error(path, error))?;
             match builder().open_read_only(path) {
                 Ok(database) if stamp.identity.is_of(path) => {
                     let version = options.check(path, &database)?;
-                    return Ok(ReadFile { path: path.to_owned(), database, stamp, version });
+                    return Ok(Some(ReadFile { path: path.to_owned(), database, stamp, version }));
                 }
                 Ok(_) => {}
-                Err(DatabaseError::RepairAborted) => {
-                    match builder().open(path) {
-                        Ok(repaired) => drop(repaired),
-                        // Another writer is repairing it, or has repaired it.
-                        Err(DatabaseError::DatabaseAlreadyOpen) => {}
-                        Err(error) => return Err(repair_error(path, error)),
-                    }
-                    std::thread::sleep(RETRY_EVERY);
-                }
-                Err(DatabaseError::DatabaseAlreadyOpen) => std::thread::sleep(RETRY_EVERY),
+                Err(DatabaseError::RepairAborted) => match builder().open(path) {
+                    Ok(repaired) => drop(repaired),
+                    // Another writer is repairing it, or has repaired it.
+                    Err(DatabaseError::DatabaseAlreadyOpen) => {}
+                    Err(error) => return Err(repair_error(path, error)),
+                },
+                Err(DatabaseError::DatabaseAlreadyOpen) => {}
                 Err(error) => return Err(open_error(path, error)),
             }
-            if Instant::now() >= deadline {
-                return Err(StoreError::Busy { path: path.to_owned(), holder: WriterNote::read(&resolve(path)) });
-            }
-        }
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    pub fn identity(&self) -> FileIdentity {
-        self.stamp.identity
-    }
-
-    pub fn version(&self) -> &Version {
-        &self.version
-    }
-
-    /// The size in bytes.
-    pub fn bytes(&self) -> Result<u64, StoreError> {
-        std::fs::metadata(&self.path).map(|found| found.len()).map_err(StoreError::io(&self.path))
+            Ok(None)
+        })
     }
 
     pub fn begin_read(&self) -> Result<ReadTransaction, StoreError> {

@@ -59,10 +59,6 @@ impl Writer {
         tx.commit()?;
         self.mark_published()
     }
-
-    pub(in crate::store) fn published_note(&self) -> Result<Option<PublishedNote>, StoreError> {
-        PublishedNote::read(&self.path())
-    }
 }
 
 /// Fails if the note of a database says that another publisher took over.

@@ -91,10 +91,10 @@ pub fn compact(path: &Path, wait: Duration) -> Result<CompactReport, StoreError>
     let old = LockedFile::lock(path, OpenOptions { wait, ..OpenOptions::default() })?;
     refuse_other_names(path)?;
     let new = NewFile::replacing(path)?;
-    let bytes_before = old.bytes()?;
-    new.fill_from(&old.begin_read()?, LocalRows::Copy)?;
+    let bytes_before = old.file.stamp.len;
+    new.fill_from(&old.file.begin_read()?, LocalRows::Copy)?;
     new.check()?;
     let bytes_after = new.bytes()?;
-    new.replace(old.identity())?;
+    new.replace(old.file.stamp.identity)?;
     Ok(CompactReport { bytes_before, bytes_after })
 }

@@ -146,11 +146,6 @@ pub fn is_local(table: u8, key: &[u8]) -> bool {
     table == META_CODE && [META_PUBLISH, META_RESTORED].iter().any(|name| name.as_bytes() == key)
 }
 
-/// Whether a row stores the version of the file.
-pub fn is_format(table: u8, key: &[u8]) -> bool {
-    table == META_CODE && [META_SCHEMA, META_FIELDS].iter().any(|name| name.as_bytes() == key)
-}
-
 /// The code of the only coded table that can have local rows.
 pub const META_CODE: u8 = 0;
 

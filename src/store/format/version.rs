@@ -78,22 +78,16 @@ impl Version {
         }
     }
 
-    /// Fails unless this program writes the same version.
-    pub(in crate::store) fn check(&self, path: &Path) -> Result<(), StoreError> {
-        self.check_format(path)?;
-        match self.field_difference() {
-            FieldDifference::Added(missing) => Err(StoreError::OlderFields { path: path.to_owned(), missing }),
-            _ => Ok(()),
-        }
-    }
-
-    /// Fails unless this program reads the file, or upgrades it.
-    pub(in crate::store) fn check_format(&self, path: &Path) -> Result<(), StoreError> {
+    /// Fails unless this program reads the file. `older` accepts a file that it upgrades.
+    pub(in crate::store) fn check(&self, path: &Path, older: bool) -> Result<(), StoreError> {
         let (path, found, known) = (path.to_owned(), self.schema, SCHEMA);
         match (found.cmp(&known), self.field_difference()) {
             (Ordering::Less, _) => Err(StoreError::OlderSchema { path, found, known }),
             (Ordering::Greater, _) => Err(StoreError::NewerSchema { path, found, known }),
             (Ordering::Equal, FieldDifference::Unknown(unknown)) => Err(StoreError::NewerFields { path, unknown }),
+            (Ordering::Equal, FieldDifference::Added(missing)) if !older => {
+                Err(StoreError::OlderFields { path, missing })
+            }
             _ => Ok(()),
         }
     }

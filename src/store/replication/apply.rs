@@ -9,7 +9,7 @@ use redb::{Key, Value};
 
 use crate::store::StoreError;
 use crate::store::format::changes::{ChangeDecoder, EncodedChange, MalformedChange};
-use crate::store::format::tables::{self, META_CODE, META_SCHEMA, SCHEMA, StoredType, on_table};
+use crate::store::format::tables::{self, META_CODE, META_FIELDS, META_SCHEMA, SCHEMA, StoredType, on_table};
 use crate::store::format::version::known_fields;
 use crate::store::replication::error::ApplyError;
 use crate::store::write_tx::{TableWriter, WriteTx};
@@ -90,15 +90,12 @@ fn row<'a, K: Key + StoredType, V: Value + StoredType>(
     if !V::fits(value) {
         return Err(ApplyError::Malformed(format!("an invalid value for table {table}")));
     }
-    if tables::is_format(table, key) && !is_expected_version(key, value) {
+    let schema = SCHEMA.to_le_bytes();
+    let versions = [(META_SCHEMA, schema.as_slice()), (META_FIELDS, known_fields().as_bytes())];
+    if table == META_CODE && versions.iter().any(|(name, own)| key == name.as_bytes() && value != *own) {
         return Err(ApplyError::OtherVersion);
     }
     Ok((fitting, V::from_bytes(value)))
-}
-
-/// Whether a row of `meta` contains the expected version.
-fn is_expected_version(key: &[u8], value: &[u8]) -> bool {
-    if key == META_SCHEMA.as_bytes() { value == SCHEMA.to_le_bytes() } else { value == known_fields().as_bytes() }
 }
 
 fn key_of<K: Key + StoredType>(table: u8, key: &[u8]) -> Result<K::SelfType<'_>, ApplyError> {

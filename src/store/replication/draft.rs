@@ -114,12 +114,12 @@ impl LoadedDraft {
 
     /// Gives the replica its name in one step. `replaced` has this name now, and stays locked until then.
     pub fn persist(self, replaced: Option<ReplicaWriter>) -> Result<ReplicaWriter, StoreError> {
-        self.put_in_place(replaced.as_ref().map(|old| old.writer().identity()), replaced)
+        self.put_in_place(replaced.as_ref().map(|old| old.writer().identity), replaced)
     }
 
     /// Replaces the file of an older replica in one step.
     pub fn replace_older(self, replaced: OlderReplica) -> Result<ReplicaWriter, StoreError> {
-        self.put_in_place(Some(replaced.file.identity()), replaced)
+        self.put_in_place(Some(replaced.lock.file.stamp.identity), replaced)
     }
 
     fn put_in_place<L>(self, old: Option<FileIdentity>, lock: L) -> Result<ReplicaWriter, StoreError> {
@@ -140,7 +140,7 @@ impl LoadedDraft {
 /// The locked file of a replica whose rows lack fields of this program. Its data must be loaded again.
 #[derive(Debug)]
 pub struct OlderReplica {
-    file: LockedFile,
+    lock: LockedFile,
     /// The id of the origin's database.
     pub id: DatabaseId,
     /// The last commit in the file.
@@ -152,11 +152,11 @@ impl OlderReplica {
     pub fn open(path: &Path) -> Result<OlderReplica, StoreError> {
         let path = resolve(path);
         guard(|| {
-            let file = LockedFile::lock(&path, OpenOptions { older: true, ..OpenOptions::ANY_CURRENT })?;
-            let rows = file.begin_read()?;
+            let lock = LockedFile::lock(&path, OpenOptions { older: true, ..OpenOptions::ANY_CURRENT })?;
+            let rows = lock.file.begin_read()?;
             let mark = find_mark(&rows)?.ok_or_else(|| StoreError::NotAReplica { path: path.clone() })?;
             let head = last_point(&rows.open_table(tables::COMMITS)?)?.head();
-            Ok(OlderReplica { file, id: mark.id, head })
+            Ok(OlderReplica { lock, id: mark.id, head })
         })
     }
 }

@@ -9,9 +9,9 @@ use crate::store::StoreError;
 use crate::store::file::open::{OpenOptions, Writer};
 use crate::store::file::publish::{put_seq_jump, store_digest};
 use crate::store::format::codec::seal;
-use crate::store::format::replica::ReplicaMark;
+use crate::store::format::replica::{ReplicaMark, find_mark};
 use crate::store::format::tables;
-use crate::store::panics::guard;
+use crate::store::panics::{guard, guard_as};
 use crate::store::read::history::{CommitEntry, entry_of};
 use crate::store::read::snapshot::{CommitPoint, last_point};
 use crate::store::replication::apply::apply;
@@ -66,7 +66,7 @@ impl ReplicaWriter {
 
     /// The position in the origin's log, with the digest of the rows.
     pub fn mark(&self) -> Result<ReplicaMark, StoreError> {
-        let mark = guard(|| self.writer.replica_mark())?;
+        let mark = guard(|| find_mark(&self.writer.begin_read()?))?;
         mark.ok_or_else(|| StoreError::NotAReplica { path: self.writer.path() })
     }
 
@@ -77,17 +77,7 @@ impl ReplicaWriter {
 
     /// Applies commits and stores the mark, in one transaction. `mark.digest` is the digest after the last commit.
     pub fn apply(&mut self, commits: &[CommitChanges<'_>], mark: &ReplicaMark) -> Result<(), ApplyError> {
-        // Only panics and errors of the store pass through `guard`.
-        let mut failed = None;
-        guard(|| {
-            match self.apply_all(commits, mark) {
-                Ok(()) => {}
-                Err(ApplyError::Store(error)) => return Err(error),
-                Err(error) => failed = Some(error),
-            }
-            Ok(())
-        })?;
-        failed.map_or(Ok(()), Err)
+        guard_as(|| self.apply_all(commits, mark))
     }
 
     fn apply_all(&self, commits: &[CommitChanges<'_>], mark: &ReplicaMark) -> Result<(), ApplyError> {

@@ -98,7 +98,7 @@ fn a_file_is_refused_by_its_format_first_and_then_by_its_fields() {
     ];
     for (schema, fields, expected) in cases {
         let version = Version { schema, fields: fields.as_bytes().to_vec() };
-        assert_eq!(name(version.check(Path::new("feed.redb"))), expected, "{schema} {fields:?}");
+        assert_eq!(name(version.check(Path::new("feed.redb"), false)), expected, "{schema} {fields:?}");
         assert_eq!(version.is_current(), expected == "taken");
     }
 }

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::reference::ReferenceFields;
-use crate::model::{
-    Conference, Curated, Dataset, Id, Journal, Organization, PerDataset, RecordFields, References, Tag,
-};
+use crate::model::{Conference, Dataset, Id, Journal, Organization, PerDataset, Tag};
 
 /// The rows that one commit writes, by id; `None` removes a row. Rows equal to the stored ones change nothing.
 #[derive(Debug, Default)]
@@ -15,32 +12,6 @@ pub struct Batch {
     pub tags: BTreeMap<Id, Option<Tag>>,
     pub conferences: BTreeMap<Id, Option<Conference>>,
     pub journals: BTreeMap<Id, Option<Journal>>,
-}
-
-/// Receives each row that a batch adds, changes or removes.
-pub trait ChangeObserver {
-    /// An organization or tag changes.
-    fn reference<F: ReferenceFields>(&mut self, before: Option<&Curated<F>>, after: Option<&Curated<F>>);
-
-    /// A record changes, or an organization or tag that it links to. `references` is the state after the batch.
-    fn record<F: RecordFields>(
-        &mut self,
-        before: Option<&Curated<F>>,
-        after: Option<&Curated<F>>,
-        references: &References,
-    );
-}
-
-impl ChangeObserver for () {
-    fn reference<F: ReferenceFields>(&mut self, _before: Option<&Curated<F>>, _after: Option<&Curated<F>>) {}
-
-    fn record<F: RecordFields>(
-        &mut self,
-        _before: Option<&Curated<F>>,
-        _after: Option<&Curated<F>>,
-        _references: &References,
-    ) {
-    }
 }
 
 /// The numbers of rows of one kind that a batch added, changed, removed or left as they were.

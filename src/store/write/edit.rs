@@ -30,7 +30,7 @@ pub struct Edit<'w> {
     pub(in crate::store) changed_at: PerDataset<Option<Timestamp>>,
     references_seq: u64,
     pub(in crate::store) references_changed: bool,
-    first_seq: u64,
+    pub(in crate::store) first_seq: u64,
     pub(in crate::store) next_seq: u64,
     what: String,
 }

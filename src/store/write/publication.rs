@@ -40,7 +40,7 @@ impl CommitPublication {
             (stored_digest(&*meta)?, database_id(&*meta)?)
         };
         let published = match id {
-            Some(id) => writer.published_note()?.filter(|note| note.id == id),
+            Some(id) => PublishedNote::read(&writer.path())?.filter(|note| note.id == id),
             None if stored.is_some() => {
                 return Err(StoreError::damaged("meta", "the id of the published database is missing"));
             }
@@ -49,7 +49,9 @@ impl CommitPublication {
         // A restored backup may replace a fenced file. It is not published itself, but must not be written either.
         refuse_fenced(&writer.path(), published.as_ref())?;
         let Some(digest) = stored else { return Ok(None) };
-        let share = (writer.file_bytes()? / FILE_SHARE).max(SMALL_BYTES);
+        let path = writer.path();
+        let file_bytes = std::fs::metadata(&path).map_err(StoreError::io(&path))?.len();
+        let share = (file_bytes / FILE_SHARE).max(SMALL_BYTES);
         let max_bytes = usize::try_from(share.min(MAX_COMMIT_BYTES)).unwrap_or(usize::MAX);
         tx.set_recorder(Some(Recorder::new(digest, max_bytes)));
         Ok(Some(CommitPublication { base, max_outbox_bytes: share.min(MAX_OUTBOX_BYTES), published }))
