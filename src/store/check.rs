@@ -73,13 +73,6 @@ impl CheckReport {
         }
     }
 
-    /// The report for a file that cannot be opened.
-    pub fn of_damage(table: &'static str, detail: String) -> CheckReport {
-        let mut report = CheckReport::default();
-        report.add(table, detail);
-        report
-    }
-
     /// Runs one step of the check. An error or panic becomes a finding, and the check continues.
     fn step<T>(
         &mut self,

@@ -14,9 +14,10 @@ use serde::Serialize;
 use crate::disk;
 use crate::model::PerDataset;
 use crate::store::StoreError;
+use crate::store::file::fill::LocalRows;
 use crate::store::file::links::{refuse_other_names, resolve};
 use crate::store::file::locked::LockedFile;
-use crate::store::file::new_file::{LocalRows, NewFile};
+use crate::store::file::new_file::NewFile;
 use crate::store::file::open::{OpenOptions, ReadFile, refuse_replica};
 pub use crate::store::format::tables::SCHEMA;
 use crate::store::format::tables::{COMMITS, META, META_FIELDS, META_PUBLISH, OUTBOX, REPLICA};
@@ -51,11 +52,7 @@ pub struct UpgradeReport {
 
 /// Plans the upgrade of a file without changing it. `None` if the file needs none. Fails for older replicas.
 pub fn plan(path: &Path) -> Result<Option<UpgradePlan>, StoreError> {
-    guard(|| plan_of(&ReadFile::open(&resolve(path), older(Duration::ZERO))?))
-}
-
-fn older(wait: Duration) -> OpenOptions {
-    OpenOptions { wait, older: true, replica: true }
+    guard(|| plan_of(&ReadFile::open(&resolve(path), OpenOptions::ANY)?))
 }
 
 fn plan_of(file: &ReadFile) -> Result<Option<UpgradePlan>, StoreError> {
@@ -86,7 +83,7 @@ fn added_fields(version: &Version) -> Vec<String> {
 pub fn upgrade(path: &Path, wait: Duration) -> Result<Option<UpgradeReport>, StoreError> {
     let path = &resolve(path);
     guard(|| {
-        let old = LockedFile::lock(path, older(wait))?;
+        let old = LockedFile::lock(path, OpenOptions { wait, ..OpenOptions::ANY })?;
         // Another process may have upgraded it in the meantime.
         let Some(plan) = plan_of(&old.file)? else { return Ok(None) };
         let kept = find_free_name(path, plan.from);
@@ -108,7 +105,7 @@ pub fn upgrade(path: &Path, wait: Duration) -> Result<Option<UpgradeReport>, Sto
 /// Upgrades the rows of an older copy. Commits keep their seqs. One commit is added, by which records get the new
 /// fields. If the file is published, it stays so, but with an empty outbox: a whole state is published next.
 pub(in crate::store) fn upgrade_rows(copy: &NewFile) -> Result<(), StoreError> {
-    let version = ReadFile::open(copy.path(), older(Duration::ZERO))?.version;
+    let version = ReadFile::open(copy.path(), OpenOptions::ANY)?.version;
     let writer = copy.writer()?;
     let tx = WriteTx::new(writer.begin_raw()?);
     tx.open(META)?.insert(META_FIELDS, known_fields().as_bytes())?;

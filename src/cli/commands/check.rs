@@ -31,6 +31,7 @@ pub(in crate::cli) fn run(common: &Common, args: &CheckArgs) -> anyhow::Result<E
         #[serde(flatten)]
         report: CheckReport,
     }
+    let mut report = CheckReport::default();
     let checked = panics::guard(|| match common.open_for_check() {
         Ok(mut writer) => {
             let mut report = check(&mut writer)?;
@@ -46,11 +47,11 @@ pub(in crate::cli) fn run(common: &Common, args: &CheckArgs) -> anyhow::Result<E
         }
         Err(error) => Err(error),
     });
-    let report = match checked {
-        Ok(report) => report,
-        Err(StoreError::Damaged { table, detail }) => CheckReport::of_damage(table, detail),
+    match checked {
+        Ok(checked) => report = checked,
+        Err(StoreError::Damaged { table, detail }) => report.add(table, detail),
         Err(error) => return Err(error.into()),
-    };
+    }
     let ok = report.damages == 0;
     let text = describe(common, &report);
     common.output().result(&DatabaseCheckJson { ok, report }, text)?;

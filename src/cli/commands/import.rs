@@ -18,8 +18,8 @@ use crate::import::{
 };
 use crate::model::printable::Printable;
 use crate::model::{Dataset, Head};
+use crate::store::file::fill::NoDatabase;
 use crate::store::write::batch::{BatchOutcome, LicenseEffect, RowCounts};
-use crate::store::write::prepare::NoDatabase;
 use crate::store::{Edit, StoreError};
 
 /// Arguments of `medfeed import`.

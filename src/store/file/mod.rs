@@ -2,7 +2,8 @@
 //!
 //! - [`open`]: opening for reading and writing; `open_error`: its errors.
 //! - [`links`]: symbolic and hard links; `metadata`: identity and owner of files.
-//! - [`draft`]: files without a name until they are complete; `new_file`: a draft of a database, put in its place.
+//! - [`draft`]: files without a name until they are complete; `new_file`: a draft that is put in its place;
+//!   [`fill`]: databases in new files.
 //! - `locked`: a file that is about to be replaced.
 //! - [`writer_note`]: names the process that writes; [`published_note`]: the last published commit.
 //! - [`publish`]: marking a database as published.
@@ -12,6 +13,7 @@
 #[doc(hidden)]
 mod backend;
 pub mod draft;
+pub mod fill;
 pub mod links;
 pub(in crate::store) mod locked;
 pub mod metadata;

@@ -1,6 +1,6 @@
 //! Opening the database file: one writer, any number of followers, and repair after a killed writer.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use redb::{
 
 use crate::store::file::backend::open_database;
 use crate::store::file::draft;
-use crate::store::file::links::{folder_of, resolve};
+use crate::store::file::links::resolve;
 use crate::store::file::metadata::{FileIdentity, FileStamp};
 use crate::store::file::new_file::NewFile;
 use crate::store::file::open_error::{io_error, open_error, repair_error};
@@ -48,6 +48,7 @@ pub(in crate::store) struct OpenOptions {
 
 impl OpenOptions {
     pub const ANY_CURRENT: OpenOptions = OpenOptions { wait: Duration::ZERO, replica: true, older: false };
+    pub const ANY: OpenOptions = OpenOptions { older: true, ..OpenOptions::ANY_CURRENT };
 
     /// Fails unless the file is accepted.
     fn check(self, path: &Path, database: &impl ReadableDatabase) -> Result<Version, StoreError> {
@@ -107,15 +108,10 @@ pub struct Writer {
     /// The number of panics that this thread had caught when the database was opened.
     panics: u64,
     pub(in crate::store) identity: FileIdentity,
-    path: PathBuf,
-    /// A new database gets its name with its first commit, and is removed without one.
-    unnamed: Mutex<Option<UnnamedFile>>,
-}
-
-struct UnnamedFile {
-    file: NewFile,
-    /// The locked folder. Other processes that create the same database wait for this lock.
-    _creating: File,
+    pub(super) path: PathBuf,
+    /// A new database gets its name with its first commit, and is removed without one. Its folder is locked until then.
+    /// Other processes that create the same database wait for this lock.
+    pub(super) unnamed: Mutex<Option<(NewFile, File)>>,
 }
 
 impl Drop for Writer {
@@ -149,34 +145,6 @@ impl Writer {
         let mut writer = Writer::open_file(&path, options)?;
         draft::sweep(&path);
         writer.note = Some(WriterNote::create(&path));
-        Ok(writer)
-    }
-
-    /// Opens a database for writing, or creates it. A new one gets its name with its first commit, even an empty one.
-    /// So a refused or killed command leaves no file. The target of a dangling link is created.
-    pub fn open_or_create(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
-        let deadline = Instant::now() + wait;
-        let path = &resolve(path);
-        let folder = folder_of(path);
-        let creating = File::open(folder).map_err(StoreError::io(folder))?;
-        let created_meanwhile = retry(path, wait, || {
-            Ok(match creating.try_lock() {
-                _ if path.exists() => Some(true),
-                Ok(()) => Some(false),
-                Err(TryLockError::WouldBlock) => None,
-                // If folders cannot be locked, the first process creates the database, and the others fail.
-                Err(TryLockError::Error(_)) => Some(false),
-            })
-        })?;
-        if created_meanwhile {
-            drop(creating);
-            return Writer::open(path, deadline.saturating_duration_since(Instant::now()));
-        }
-        let file = NewFile::create(path)?;
-        file.fill_empty()?;
-        let mut writer = Writer::open_file(file.path(), OpenOptions::ANY_CURRENT)?;
-        path.clone_into(&mut writer.path);
-        writer.unnamed = Mutex::new(Some(UnnamedFile { file, _creating: creating }));
         Ok(writer)
     }
 
@@ -244,7 +212,7 @@ impl Writer {
 
     pub(in crate::store) fn path(&self) -> PathBuf {
         let unnamed = self.lock_unnamed();
-        unnamed.as_ref().map_or(self.path.as_path(), |unnamed| unnamed.file.path()).to_owned()
+        unnamed.as_ref().map_or(self.path.as_path(), |(file, _)| file.path()).to_owned()
     }
 
     /// The writer after its draft was renamed to `path`.
@@ -257,10 +225,10 @@ impl Writer {
     /// Gives a new database its name. Other processes that create the same database may continue then.
     pub(in crate::store) fn persist(&self) -> Result<(), StoreError> {
         let unnamed = self.lock_unnamed().take();
-        unnamed.map_or(Ok(()), |unnamed| unnamed.file.persist_new())
+        unnamed.map_or(Ok(()), |(file, _creating)| file.persist_new())
     }
 
-    fn lock_unnamed(&self) -> MutexGuard<'_, Option<UnnamedFile>> {
+    fn lock_unnamed(&self) -> MutexGuard<'_, Option<(NewFile, File)>> {
         self.unnamed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -327,7 +295,7 @@ impl ReadFile {
 
 /// A read-only handle. It follows new commits, and a file that replaces this one at its path.
 pub struct Follower {
-    file: ReadFile,
+    pub(in crate::store) file: ReadFile,
     newest: Arc<Snapshot>,
 }
 
@@ -348,10 +316,6 @@ impl Follower {
     /// Fails if the file is a replica.
     pub fn refuse_replica(&self) -> Result<(), StoreError> {
         refuse_replica(&resolve(&self.file.path), &self.file.version, &self.begin_read()?)
-    }
-
-    pub(in crate::store) fn path(&self) -> &Path {
-        &self.file.path
     }
 
     pub(in crate::store) fn begin_read(&self) -> Result<ReadTransaction, StoreError> {

@@ -11,10 +11,11 @@ use serde::Serialize;
 
 use crate::model::Dataset;
 use crate::store::StoreError;
+use crate::store::file::fill::LocalRows;
 use crate::store::file::links::{refuse_irregular, refuse_other_names, resolve};
 use crate::store::file::locked::LockedFile;
 use crate::store::file::metadata::FileIdentity;
-use crate::store::file::new_file::{LocalRows, NewFile};
+use crate::store::file::new_file::NewFile;
 use crate::store::file::open::{Follower, OpenOptions, ReadFile};
 use crate::store::format::tables::{META, META_PUBLISH};
 use crate::store::read::snapshot::Snapshot;
@@ -30,7 +31,7 @@ pub struct BackupReport {
 
 /// Writes a backup while others read and write. Fails if the copy is damaged, before it gets its name.
 pub fn backup(follower: &Follower, target: &Path) -> Result<BackupReport, StoreError> {
-    write_backup(follower.path(), &follower.begin_read()?, target)
+    write_backup(&follower.file.path, &follower.begin_read()?, target)
 }
 
 /// Writes a backup of one read transaction.
@@ -88,9 +89,12 @@ pub struct CompactReport {
 /// Rewrites the file at its smallest size. The history does not change, so sync tokens stay valid.
 pub fn compact(path: &Path, wait: Duration) -> Result<CompactReport, StoreError> {
     let path = &resolve(path);
+    if !path.exists() {
+        return Err(StoreError::NotFound { path: path.to_owned() });
+    }
+    let new = NewFile::replacing(path)?;
     let old = LockedFile::lock(path, OpenOptions { wait, ..OpenOptions::default() })?;
     refuse_other_names(path)?;
-    let new = NewFile::replacing(path)?;
     let bytes_before = old.file.stamp.len;
     new.fill_from(&old.file.begin_read()?, LocalRows::Copy)?;
     new.check()?;

@@ -35,11 +35,10 @@
 //! their other fields are derived. *History* is stored nowhere else: tombstones, and the seqs at which records entered
 //! a license. Rows of `feed_entries` and `feed_records` have no hash. The head of the feed has their digest.
 
-use redb::{TableDefinition, TableHandle, Value, WriteTransaction};
+use redb::{TableDefinition, TableHandle, Value};
 
 #[cfg(doc)]
 use crate::model::{Dataset, LicenseId, ReferenceKind};
-use crate::store::StoreError;
 
 /// The version of this format. It changes if the meaning of rows changes, but not for added fields. No release wrote
 /// formats before this one.
@@ -132,14 +131,6 @@ pub const CODED_TABLES: u8 = 12;
 /// The code of a table; `None` for local tables.
 pub fn code_of(name: &str) -> Option<u8> {
     (0..CODED_TABLES).find(|code| on_table!(code, table => table.name() == name) == Some(true))
-}
-
-/// Creates all tables that have codes.
-pub fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
-    for code in 0..CODED_TABLES {
-        on_table!(code, table => transaction.open_table(table).map(drop)).transpose()?;
-    }
-    Ok(())
 }
 
 pub fn is_local(table: u8, key: &[u8]) -> bool {

@@ -6,6 +6,7 @@ use redb::ReadableTable;
 
 use crate::model::{DatabaseId, Head, Timestamp};
 use crate::store::StoreError;
+use crate::store::file::fill::create_tables;
 use crate::store::file::links::{refuse_other_names, resolve};
 use crate::store::file::locked::LockedFile;
 use crate::store::file::metadata::FileIdentity;
@@ -45,7 +46,7 @@ impl ReplicaDraft {
         let new = NewFile::create(&resolve(path))?;
         let writer = new.writer()?;
         let transaction = writer.begin_raw()?;
-        tables::create_tables(&transaction)?;
+        create_tables(&transaction)?;
         let mut tx = WriteTx::new(transaction);
         tx.set_recorder(Some(Recorder::digest_only(Default::default())));
         Ok(ReplicaDraft { tx, writer, new })
@@ -152,7 +153,7 @@ impl OlderReplica {
     pub fn open(path: &Path) -> Result<OlderReplica, StoreError> {
         let path = resolve(path);
         guard(|| {
-            let lock = LockedFile::lock(&path, OpenOptions { older: true, ..OpenOptions::ANY_CURRENT })?;
+            let lock = LockedFile::lock(&path, OpenOptions::ANY)?;
             let rows = lock.file.begin_read()?;
             let mark = find_mark(&rows)?.ok_or_else(|| StoreError::NotAReplica { path: path.clone() })?;
             let head = last_point(&rows.open_table(tables::COMMITS)?)?.head();

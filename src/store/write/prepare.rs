@@ -2,12 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use redb::backends::InMemoryBackend;
-use redb::{Database, ReadableDatabase, ReadableTable};
+use redb::ReadableTable;
 
 use crate::model::{Curated, Dataset, Id, RecordFields, ReferenceKind};
 use crate::store::StoreError;
-use crate::store::file::new_file::write_empty;
 use crate::store::format::rows::{find_linked, load_record_ids};
 use crate::store::read::snapshot::Snapshot;
 
@@ -38,26 +36,5 @@ impl Snapshot {
     /// The records that link to an organization or tag.
     pub fn linked_records(&self, kind: ReferenceKind, id: Id) -> Result<Vec<(Dataset, Id)>, StoreError> {
         find_linked(&self.links, kind, id)
-    }
-}
-
-/// An empty database in memory: the state before the database exists.
-#[derive(Debug)]
-pub struct NoDatabase(Database);
-
-impl NoDatabase {
-    /// Creates the database.
-    pub fn new() -> Result<NoDatabase, StoreError> {
-        let created = Database::builder().create_with_backend(InMemoryBackend::new());
-        let database = created.map_err(|error| StoreError::from_redb(error.into()))?;
-        let transaction = database.begin_write()?;
-        write_empty(&transaction)?;
-        transaction.commit()?;
-        Ok(NoDatabase(database))
-    }
-
-    /// Opens the state. It can be read as long as the database exists.
-    pub fn snapshot(&self) -> Result<Snapshot, StoreError> {
-        Snapshot::open(&self.0.begin_read()?)
     }
 }
