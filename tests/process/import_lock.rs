@@ -30,7 +30,8 @@ fn commit_another(site: &Site, writer: Writer) {
     let sources = medfeed::import::Source::find(&[file], medfeed::import::SourceOptions::default()).unwrap();
     let rows = medfeed::import::read_sources(&sources, &medfeed::import::ReadOptions::default(), &mut |_| {}).unwrap();
     let mut edit = writer.begin().unwrap();
-    let merged = medfeed::import::merge(rows, &edit, &medfeed::import::MergeOptions::default()).unwrap();
+    let merged =
+        medfeed::import::merge(rows, &edit.base().unwrap(), &medfeed::import::MergeOptions::default()).unwrap();
     edit.apply(&merged.batch).unwrap();
     edit.create_key("acme", KeySettings::default()).unwrap();
     edit.commit().unwrap();

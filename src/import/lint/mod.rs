@@ -28,6 +28,7 @@ mod spellings;
 mod texts;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use self::areas::AREAS;
 use self::countries::COUNTRIES;
@@ -41,7 +42,6 @@ pub(in crate::import) use self::texts::is_placeholder;
 use crate::import::report::faults::{Finding, sort_by_file};
 use crate::model::reference::Referenced;
 use crate::model::{ConferenceFields, Curated, Dataset, Fault, Fields, Id, JournalFields, License, RecordFields};
-use crate::store::write::batch::Curation;
 use crate::store::{Snapshot, StoreError};
 
 const TEXT_RULES: [&[TextRule]; 3] = [texts::RULES, addresses::RULES, issn::RULES];
@@ -137,14 +137,14 @@ impl Lint {
     }
 
     /// Compares the imported rows with the stored records.
-    pub(in crate::import) fn compare_with_stored<C: Curation>(
+    pub(in crate::import) fn compare_with_stored(
         &mut self,
-        curation: &C,
+        state: &Snapshot,
         is_imported: &dyn Fn(Dataset, Id) -> bool,
     ) -> Result<(), StoreError> {
         let has_words = self.spellings.iter().any(Spellings::has_new);
         if has_words || self.duplicates.kinds_with_new.contains(ConferenceFields::STEM) {
-            curation.for_each_record::<ConferenceFields>(&mut |record| {
+            state.for_each_record::<ConferenceFields, StoreError>(|record, _, _| {
                 for spellings in self.spellings.iter_mut().filter(|_| has_words) {
                     let words = record.fields().words_of(spellings.vocabulary);
                     spellings.add_stored(record.id(), &words, self.extent == Extent::All);
@@ -152,20 +152,22 @@ impl Lint {
                 if !is_imported(Dataset::Conferences, record.id()) {
                     self.compare_stored(&record);
                 }
+                Ok(())
             })?;
         }
         if self.duplicates.kinds_with_new.contains(JournalFields::STEM) {
-            curation.for_each_record::<JournalFields>(&mut |record| {
+            state.for_each_record::<JournalFields, StoreError>(|record, _, _| {
                 if !is_imported(Dataset::Journals, record.id()) {
                     self.compare_stored(&record);
                 }
+                Ok(())
             })?;
         }
         Ok(())
     }
 
     /// Checks words across all rows. Returns all findings.
-    pub(in crate::import) fn finish(mut self, licenses: &[License]) -> Vec<Finding> {
+    pub(in crate::import) fn finish(mut self, licenses: &[&Arc<License>]) -> Vec<Finding> {
         for spellings in &mut self.spellings {
             self.findings.extend(spellings.check(licenses, self.extent == Extent::All));
         }
@@ -213,7 +215,7 @@ pub fn lint_database(snapshot: &Snapshot) -> Result<Vec<Finding>, StoreError> {
     references(&all.tags, &mut lint);
     records::<ConferenceFields>(snapshot, &mut lint)?;
     records::<JournalFields>(snapshot, &mut lint)?;
-    Ok(lint.finish(&snapshot.licenses()))
+    Ok(lint.finish(&snapshot.list_licenses()))
 }
 
 #[cfg(test)]

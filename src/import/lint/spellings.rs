@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 use super::edit_distance::{CountedText, MAX_BYTES};
 use super::rule::RowLocation;
@@ -137,7 +138,7 @@ impl Spellings {
 
     /// Checks all words if `all` is set. Otherwise it checks the words of the import, and stored words that they prove
     /// wrong. Each finding has the location of a row with the word.
-    pub fn check(&mut self, licenses: &[License], all: bool) -> Vec<Finding> {
+    pub fn check(&mut self, licenses: &[&Arc<License>], all: bool) -> Vec<Finding> {
         let had = self.seen.iter().filter(|(_, uses)| uses.stored > 0);
         let had: HashSet<String> = had.map(|(word, _)| (self.vocabulary.comparable)(word)).collect();
         // A word that the import removes from all rows corrects no other word, unless it is known to be right.
@@ -194,7 +195,12 @@ struct ComparableForm<'a> {
 }
 
 impl<'a> WordChecker<'a> {
-    fn new(spellings: &'a Spellings, licenses: &'a [License], all: bool, had: HashSet<String>) -> WordChecker<'a> {
+    fn new(
+        spellings: &'a Spellings,
+        licenses: &'a [&Arc<License>],
+        all: bool,
+        had: HashSet<String>,
+    ) -> WordChecker<'a> {
         let Spellings { vocabulary, seen } = spellings;
         let known: HashMap<String, &str> =
             vocabulary.known.iter().copied().flatten().map(|word| ((vocabulary.comparable)(word), *word)).collect();

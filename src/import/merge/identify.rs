@@ -15,8 +15,7 @@ use crate::model::message::message;
 use crate::model::value::ValueKind;
 use crate::model::value::cell::ITEM_SEPARATOR;
 use crate::model::{Curated, Dataset, Id, RecordFields};
-use crate::store::StoreError;
-use crate::store::write::batch::Curation;
+use crate::store::{Snapshot, StoreError};
 
 /// The id that was assigned to a row without a matching record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -88,10 +87,10 @@ impl RecordIndex {
 /// Finds the records of rows without ids: a row means the record that is equal in every field of `--match`. A row that
 /// agrees with a record in some of them, where the others are empty, is a fault. Rows that match no record get the next
 /// free ids and are returned.
-pub(super) fn identify<F: RecordFields, C: Curation>(
+pub(super) fn identify<F: RecordFields>(
     rows: &mut [ImportRow<F>],
     matching: &[String],
-    curation: &C,
+    state: &Snapshot,
     bad: &mut BadRows,
 ) -> Result<Vec<AssignedId>, StoreError> {
     if rows.iter().all(|row| row.id.is_some()) {
@@ -105,22 +104,23 @@ pub(super) fn identify<F: RecordFields, C: Curation>(
         .collect();
     let issn_columns = column_indexes::<F>(&ISSN_COLUMNS);
     let mut record_index = RecordIndex::default();
-    curation.for_each_record::<F>(&mut |record| {
+    state.for_each_record::<F, StoreError>(|record, _, _| {
         let values = record.fields().values();
         record_index.add(record.id(), match_values::<F>(&fields, &|at| values[at].to_csv(&())));
+        Ok(())
     })?;
     let mut positions: HashMap<Id, FilePosition> = HashMap::new();
     for row in rows.iter() {
         let Some(id) = row.id else { continue };
         positions.entry(id).or_insert_with(|| row.position.clone());
         if let RowEdit::Set(statement) = &row.edit
-            && curation.find_record::<F>(id)?.is_none()
+            && state.find_stored::<F>(id)?.is_none()
         {
             record_index.add(id, match_values::<F>(&fields, &|at| statement.value(at)));
         }
     }
     let imported = positions.keys().max().copied();
-    let mut largest = curation.largest_id(F::DATASET)?.max(imported).map_or(0, Id::get);
+    let mut largest = state.largest_id(F::DATASET)?.max(imported).map_or(0, Id::get);
     let names_where = |is_named: &dyn Fn(usize) -> bool| {
         let names = fields.iter().enumerate().filter(|(at, _)| is_named(*at)).map(|(_, field)| field.name);
         format!("`{}`", names.collect::<Vec<_>>().join("`, `"))
@@ -146,7 +146,7 @@ pub(super) fn identify<F: RecordFields, C: Curation>(
                 F::DATASET
             ),
             (Some(id), ..) => {
-                let record = curation.find_record::<F>(id)?;
+                let record = state.find_stored::<F>(id)?;
                 let of_record = record.as_ref().map(|record| record.fields().values()).unwrap_or_default();
                 let of_record = |at: usize| of_record.get(at).map_or(Cow::Borrowed(""), |value| value.to_csv(&()));
                 let of_record = valid_issns::<F>(&issn_columns, &of_record);
@@ -168,7 +168,7 @@ pub(super) fn identify<F: RecordFields, C: Curation>(
                 }
             }
             (None, _, Some((values, (id, other)))) => {
-                let record = curation.find_record::<F>(*id)?;
+                let record = state.find_stored::<F>(*id)?;
                 let (candidate, remedy) = match (&record, positions.get(id)) {
                     (None, Some(position)) => (format!("the same as {position}"), "write ids in both rows".to_owned()),
                     _ => (

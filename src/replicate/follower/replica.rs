@@ -14,7 +14,7 @@ use crate::model::time::since_boot;
 use crate::replicate::entry::LogEntry;
 use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
-use crate::store::replication::{OldReplicaFile, ReplicaMark, ReplicaWriter, read_replica};
+use crate::store::replication::{OlderReplica, ReplicaMark, ReplicaWriter, read_replica};
 use crate::store::{StoreError, panics};
 
 /// After this time without the bucket, the path to the newest state is verified again: slots may have been deleted and
@@ -89,7 +89,7 @@ impl Replica {
         let OpenedReplica { writer, is_followed, mark, head } = loop {
             let older = match open(path) {
                 Err(StoreError::NotFound { .. }) => None,
-                Err(StoreError::OlderFields { .. }) => Some(OldReplicaFile::open(path)?),
+                Err(StoreError::OlderFields { .. }) => Some(OlderReplica::open(path)?),
                 opened => break opened?,
             };
             let id = older.as_ref().map(|older| older.id);

@@ -13,7 +13,7 @@ use rustix::fs::{Mode, OFlags};
 use crate::disk::user_name;
 use crate::model::printable::Printable;
 use crate::model::time::now;
-use crate::store::file::metadata::{FileIdentity, copy_group};
+use crate::store::file::metadata::{FileIdentity, copy_access};
 
 /// The maximum number of bytes read from a note.
 const MAX_BYTES: u64 = 200;
@@ -74,9 +74,8 @@ fn write_new(path: &Path, text: &str) -> io::Result<File> {
 
 /// Lets all users read a note who may write to the database.
 fn share(file: &File, database: &Path) -> io::Result<()> {
-    let found = fs::metadata(database)?;
-    copy_group(file, &found)?;
-    let readers = (found.mode() & 0o022) << 1;
+    copy_access(file, database)?;
+    let readers = (file.metadata()?.mode() & 0o022) << 1;
     file.set_permissions(Permissions::from_mode(0o600 | readers))
 }
 
