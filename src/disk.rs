@@ -129,22 +129,24 @@ pub fn describe(error: &io::Error) -> String {
 
 /// An error at a path as text: the path, the error, and what to do.
 pub fn describe_at(path: &Path, error: &io::Error) -> String {
-    let remedy = match error.kind() {
-        _ if error.raw_os_error().is_none() => None,
-        ErrorKind::NotFound => Some("check the path and its spelling".to_owned()),
-        ErrorKind::PermissionDenied => {
-            let owner = describe_owner(path).map(|owner| format!("{owner}; ")).unwrap_or_default();
-            Some(format!("{owner}run the command as a user with access, or change the permissions"))
-        }
-        ErrorKind::IsADirectory => Some("it is a folder; name a file".to_owned()),
-        ErrorKind::NotADirectory => Some("a part of the path is a file, not a folder; name another path".to_owned()),
-        ErrorKind::AlreadyExists => Some("a file with this name exists; choose another name".to_owned()),
-        ErrorKind::ReadOnlyFilesystem => Some("the file system is read-only; choose another path".to_owned()),
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Some("free some room on the disk".to_owned()),
-        _ => None,
-    };
-    let remedy = remedy.map(|remedy| format!("; {remedy}")).unwrap_or_default();
-    format!("{}: {}{remedy}", path.display(), describe(error))
+    let owner = Some(path).filter(|_| error.kind() == ErrorKind::PermissionDenied).and_then(describe_owner);
+    let owner = owner.map(|owner| format!("; {owner}")).unwrap_or_default();
+    format!("{}: {}{owner}{}", path.display(), describe(error), remedy(error))
+}
+
+/// What to do about an error, after a semicolon. Empty if that is unknown, or the message has a remedy of its own.
+pub fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        _ if error.raw_os_error().is_none() => "",
+        ErrorKind::NotFound => "; check the path and its spelling",
+        ErrorKind::PermissionDenied => "; run the command as a user with access, or change the permissions",
+        ErrorKind::IsADirectory => "; it is a folder; name a file",
+        ErrorKind::NotADirectory => "; a part of the path is a file, not a folder; name another path",
+        ErrorKind::AlreadyExists => "; a file with this name exists; choose another name",
+        ErrorKind::ReadOnlyFilesystem => "; the file system is read-only; choose another path",
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "; free some room on the disk",
+        _ => "",
+    }
 }
 
 /// The owner of a path, or of the nearest folder above it that can be seen.

@@ -11,11 +11,11 @@ use crate::disk;
 pub(in crate::cli) fn describe(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain() {
-        let cause = cause.downcast_ref::<io::Error>().map_or_else(|| cause.to_string(), disk::describe);
-        if text.is_empty() {
-            text = cause;
-        } else if !text.contains(&cause) {
-            text = format!("{text}: {cause}");
+        let system = cause.downcast_ref::<io::Error>();
+        let cause = system.map_or_else(|| cause.to_string(), disk::describe);
+        if !text.contains(&cause) {
+            let separator = if text.is_empty() { "" } else { ": " };
+            text = format!("{text}{separator}{cause}{}", system.map(disk::remedy).unwrap_or_default());
         }
     }
     text
@@ -38,7 +38,10 @@ mod tests {
         let missing = || io::Error::from_raw_os_error(2);
         let cases = [
             (anyhow!("nothing to do"), "nothing to do"),
-            (anyhow!(missing()).context("cannot listen"), "cannot listen: No such file or directory"),
+            (
+                anyhow!(io::Error::from_raw_os_error(28)).context("row 3"),
+                "row 3: No space left on device; free some room on the disk",
+            ),
             (
                 StoreError::Io { path: PathBuf::from("x"), source: missing() }.into(),
                 "x: No such file or directory; check the path and its spelling",

@@ -69,6 +69,7 @@ pub fn check_target(database: &Path, target: &Path) -> Result<(), StoreError> {
         Err(StoreError::IsReplica { .. } | StoreError::OlderReplica { .. }) => {
             return refused("it is a replica and no backup; choose another name, or remove it");
         }
+        Err(StoreError::OlderSchema { .. }) => return Ok(()),
         Err(_) => return refused("it exists and is no backup; choose another name, or remove it"),
         Ok(file) => file,
     };
