@@ -199,7 +199,7 @@ pub(in crate::cli) fn merge_unlocked(
     let follower = common.open_follower()?;
     follower.refuse_replica()?;
     let snapshot = follower.newest();
-    Ok((snapshot.commit().head(), import::merge(rows, &**snapshot, options)))
+    Ok((snapshot.commit().head(), import::merge(rows, snapshot, options)))
 }
 
 pub(in crate::cli) fn refuse(common: &Common, refusal: Refusal, all_faults: bool) -> anyhow::Result<ExitCode> {

@@ -49,7 +49,7 @@ fn read_line<F: Fields>(
     options: &ReadOptions,
     faults: &mut RowFaults<'_>,
 ) -> Option<(Option<Id>, RowEdit<F>)> {
-    let mut members = match std::str::from_utf8(text).map(|text| parse(text)) {
+    let mut members = match std::str::from_utf8(text).map(parse) {
         Ok(Ok(Json::Object(members))) => members,
         Ok(Ok(other)) => {
             let message = message!("is {}; write one object per line, such as {{\"id\": 1}}", other.json_type());

@@ -33,7 +33,8 @@ mod tests {
         let unit = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
         let marked = |bytes: &[u8]| [&[0xff, 0xfe][..], bytes].concat();
         let big: Vec<u8> = [0xfe, 0xff].into_iter().chain("aé".encode_utf16().flat_map(u16::to_be_bytes)).collect();
-        let cases: [(&[u8], Result<&[u8], &str>); 8] = [
+        type Case<'a> = (&'a [u8], Result<&'a [u8], &'a str>);
+        let cases: [Case<'_>; 8] = [
             (b"", Ok(b"")),
             (b"a\xff", Ok(b"a\xff")),
             (b"\xef\xbb\xbfa", Ok(b"a")),
