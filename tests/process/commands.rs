@@ -431,6 +431,13 @@ fn scripts_and_pages_are_printed() {
     }
     let manual = site.run(["man"]);
     assert_eq!(manual.code, Some(0));
+    for args in [&["man"][..], &["completions", "bash"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let done = site.command(args).stdout(writer).output().unwrap();
+        let told = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success() && told.is_empty(), "{args:?} into a closed pipe: {told}");
+    }
     for page in ["medfeed", "medfeed-serve", "medfeed-license-set", "medfeed-key-replace"] {
         assert!(manual.stdout.contains(&format!(".TH {page} ")), "{page}");
     }

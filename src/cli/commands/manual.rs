@@ -1,7 +1,7 @@
 //! `medfeed man`: the manual pages of the program and its commands.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _, stdout};
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ use clap_mangen::Man;
 use crate::cli::help::examples;
 use crate::cli::shared::arguments::path_parser;
 use crate::cli::shared::failure::at;
-use crate::cli::shared::output::print_line;
+use crate::cli::shared::output::{print_file, print_line};
 
 /// Arguments of `medfeed man`.
 #[derive(Debug, Args)]
@@ -69,7 +69,7 @@ pub(in crate::cli) fn run(args: &ManArgs, mut program: Command) -> anyhow::Resul
     let mut pages = Vec::new();
     collect(&program, "", &mut pages)?;
     let Some(folder) = &args.folder else {
-        stdout().write_all(pages.into_iter().map(|(_, page)| page).collect::<Vec<_>>().concat().as_bytes())?;
+        print_file(pages.into_iter().map(|(_, page)| page).collect::<String>().as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     };
     std::fs::create_dir_all(folder).map_err(at(folder))?;
