@@ -82,7 +82,8 @@ fn build(folder: &Path) -> String {
     let rows = import::read_sources(&sources, &ReadOptions::default(), &mut |_| {}).expect("the file can be read");
     let writer = Writer::open_or_create(&folder.join("bench.redb"), Duration::ZERO).expect("a new database");
     let mut edit = writer.begin().expect("the write transaction begins");
-    let merged = import::merge(rows, &edit, &MergeOptions::default()).expect("the rows are good");
+    let merged =
+        import::merge(rows, &edit.base().expect("a state"), &MergeOptions::default()).expect("the rows are good");
     edit.apply(&merged.batch).expect("the rows are written");
     let areas = Some(["Oncology".to_owned()].into());
     let scope = Scope { datasets: [Dataset::Conferences].into(), therapy_areas: areas, countries: None, years: None };

@@ -2,8 +2,9 @@
 //! thread, in order. Without an observer, only the operation happens.
 
 use std::cell::RefCell;
-use std::fs::File;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -117,4 +118,75 @@ impl OpenFolder<'_> {
 /// Calls the observer with a new name.
 pub fn named(from: Option<&Path>, to: &Path) {
     tell(DiskEvent::Name { from, to });
+}
+
+/// An error of the operating system as text, without its number.
+pub fn describe(error: &io::Error) -> String {
+    let text = error.to_string();
+    let number = error.raw_os_error().map(|number| format!(" (os error {number})")).unwrap_or_default();
+    text.strip_suffix(&number).unwrap_or(&text).to_owned()
+}
+
+/// An error at a path as text: the path, the error, and what to do.
+pub fn describe_at(path: &Path, error: &io::Error) -> String {
+    let owner = Some(path).filter(|_| error.kind() == ErrorKind::PermissionDenied).and_then(describe_owner);
+    let owner = owner.map(|owner| format!("; {owner}")).unwrap_or_default();
+    format!("{}: {}{owner}{}", path.display(), describe(error), remedy(error))
+}
+
+/// What to do about an error, after a semicolon. Empty if that is unknown, or the message has a remedy of its own.
+pub fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        _ if error.raw_os_error().is_none() => "",
+        ErrorKind::NotFound => "; check the path and its spelling",
+        ErrorKind::PermissionDenied => "; run the command as a user with access, or change the permissions",
+        ErrorKind::IsADirectory => "; it is a folder; name a file",
+        ErrorKind::NotADirectory => "; a part of the path is a file, not a folder; name another path",
+        ErrorKind::AlreadyExists => "; a file with this name exists; choose another name",
+        ErrorKind::ReadOnlyFilesystem => "; the file system is read-only; choose another path",
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "; free some room on the disk",
+        _ => "",
+    }
+}
+
+/// The owner of a path, or of the nearest folder above it that can be seen.
+fn describe_owner(path: &Path) -> Option<String> {
+    let above = path.ancestors().filter(|path| !path.as_os_str().is_empty());
+    let (path, found) =
+        above.map(|path| (path, path.metadata())).find_map(|(path, found)| Some((path, found.ok()?)))?;
+    let owner = user_name(found.uid()).unwrap_or_else(|| format!("user {}", found.uid()));
+    Some(format!("{} belongs to {owner} (mode {:03o})", path.display(), found.mode() & 0o777))
+}
+
+/// A user's name from `/etc/passwd`.
+pub fn user_name(uid: u32) -> Option<String> {
+    let users = fs::read_to_string("/etc/passwd").ok()?;
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_a_remedy_and_no_number() {
+        let system = io::Error::from_raw_os_error;
+        let cases = [
+            (system(2), "x: No such file or directory; check the path and its spelling"),
+            (system(21), "x: Is a directory; it is a folder; name a file"),
+            (system(5), "x: Input/output error"),
+            (io::Error::other("no gzip (os error 2)"), "x: no gzip (os error 2)"),
+            (io::Error::new(ErrorKind::NotFound, "no such sheet"), "x: no such sheet"),
+        ];
+        for (error, expected) in cases {
+            assert_eq!(describe_at(Path::new("x"), &error), expected);
+        }
+        let told = describe_at(Path::new("/nowhere at all/x"), &system(13));
+        assert!(told.starts_with("/nowhere at all/x: Permission denied; / belongs to root (mode "), "{told}");
+        assert!(told.ends_with("; run the command as a user with access, or change the permissions"), "{told}");
+    }
 }

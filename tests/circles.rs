@@ -15,9 +15,12 @@ const ROOMS: [(&str, &[&str]); 12] = [
     ("file", &["error", "panics", "format", "write_tx", "read", "check"]),
     ("write", &["error", "format", "write_tx", "read", "file"]),
     ("check", &["error", "panics", "format", "file"]),
-    ("upgrade", &["error", "panics", "format", "read", "file", "write"]),
+    ("upgrade", &["error", "panics", "format", "write_tx", "read", "file", "write"]),
     ("restore", &["error", "panics", "format", "write_tx", "read", "file", "upgrade"]),
-    ("replication", &["error", "panics", "format", "write_tx", "read", "file", "write", "check", "upgrade", "restore"]),
+    (
+        "replication",
+        &["error", "panics", "format", "write_tx", "read", "file", "write", "check", "upgrade", "restore", "tests"],
+    ),
     ("tests", &["error", "format", "read", "file", "write", "check", "upgrade", "restore"]),
 ];
 

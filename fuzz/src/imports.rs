@@ -80,7 +80,7 @@ fn read(path: &Path, options: &ReadOptions, edit: &Edit<'_>) -> Result<Merged, S
     let sources = Source::find(&[path.to_owned()], SourceOptions::default()).map_err(|error| error.to_string())?;
     let rows = import::read_sources(&sources, options, &mut |_| ()).map_err(|error| error.to_string())?;
     let removals = MergeOptions { allow_removals: Some(u64::MAX), ..MergeOptions::default() };
-    import::merge(rows, edit, &removals).map_err(|refusal| {
+    import::merge(rows, &edit.base().expect("a state"), &removals).map_err(|refusal| {
         if let import::Refusal::BadRows(bad) = &refusal {
             assert_ne!(bad.total(), 0, "a refusal counts its rows");
             assert!(options.all_faults || bad.kept().len() <= BadRows::MAX_KEPT, "the list of faults is bounded");
@@ -91,7 +91,7 @@ fn read(path: &Path, options: &ReadOptions, edit: &Edit<'_>) -> Result<Merged, S
 
 /// The options that the bits of a byte select. A zero selects the defaults.
 pub fn read_options(bits: u8) -> ReadOptions {
-    let small = Bounds { line_bytes: 400, name_bytes: 20, columns: 12, rows: 12, file_bytes: 3000 };
+    let small = Bounds { line_bytes: 400, columns: 12, rows: 12, file_bytes: 3000 };
     ReadOptions {
         bounds: if bits & 1 == 0 { Bounds::default() } else { small },
         ignore_unknown: bits & 2 != 0,

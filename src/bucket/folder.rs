@@ -13,6 +13,7 @@ use tempfile::NamedTempFile;
 
 use super::error::BucketError;
 use super::object::{BucketObject, Created, ListedObject, OBJECT_BYTES};
+use crate::disk::describe_at;
 use crate::disk::{self, DiskEvent};
 use crate::model::Timestamp;
 use crate::model::time::now;
@@ -237,7 +238,7 @@ impl Folder {
     }
 
     fn failed(&self, what: &str, path: &Path, error: &io::Error) -> BucketError {
-        let text = format!("cannot {what} {}: {error}", path.display());
+        let text = format!("cannot {what} {}", describe_at(path, error));
         match error.kind() {
             ErrorKind::PermissionDenied
             | ErrorKind::ReadOnlyFilesystem

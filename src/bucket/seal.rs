@@ -15,6 +15,8 @@ use data_encoding::{BASE64, BASE64_NOPAD, HEXLOWER_PERMISSIVE};
 
 use super::error::BucketError;
 
+use crate::disk::describe_at;
+
 /// The first bytes of a sealed object.
 const MARK: &[u8] = b"medfeed sealed 1\n";
 
@@ -45,7 +47,7 @@ impl SealKey {
         let shown = path.display();
         let unreadable = |error: std::io::Error| match error.kind() {
             std::io::ErrorKind::NotFound => format!("there is no file {shown} with a seal key; {HOW_TO}"),
-            _ => format!("cannot read the seal key in {shown}: {error}"),
+            _ => format!("cannot read the seal key in {}", describe_at(path, &error)),
         };
         let mut file = File::open(path).map_err(unreadable)?;
         let found = file.metadata().map_err(unreadable)?;

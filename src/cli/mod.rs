@@ -92,7 +92,7 @@ enum Command {
     /// Convert the database of an older medfeed to the format of this one; licenses, keys and sync tokens stay
     ///
     /// medfeed writes a copy, checks it, and replaces the database with it in one step. The old file is kept next to
-    /// it, as NAME.format-4. Servers of the old medfeed continue to answer from the old file until they are restarted.
+    /// it, as NAME.format-5. Servers of the old medfeed continue to answer from the old file until they are restarted.
     Upgrade(upgrade::UpgradeArgs),
     /// Turn a replica into the origin after the old origin was lost
     Promote(promote::PromoteArgs),
@@ -161,13 +161,7 @@ pub fn run(arguments: Vec<OsString>, limits: Limits) -> ExitCode {
     let db = common.db.display();
     let mut code = ExitCode::FAILURE;
     let message = match panics::catch(|| run_command(&common, command, limits)) {
-        Ok(Ok(code)) => {
-            // The command succeeded and printed its result.
-            if let Some(damage) = panics::take_damage_at_close() {
-                note(&format!("warning: {db}: {damage}"));
-            }
-            return code;
-        }
+        Ok(Ok(code)) => return code,
         Ok(Err(error)) => {
             let message = failure::describe(&error);
             match error.downcast_ref() {

@@ -21,7 +21,7 @@ pub mod rows;
 pub use merge::{AssignedId, MergeOptions, Merged, Refusal, TooManyRemovals, merge};
 pub use read::bounds::Bounds;
 pub use read::cells::{DateOrder, DecimalSign};
-pub use read::options::{ReadOptions, Rename, read_renames};
+pub use read::options::{ReadOptions, Rename};
 pub use read::source::{FileFormat, RowKind, Source, SourceError, SourceOptions};
 pub use read::sources::{ReadError, read_sources};
 pub use report::faults::{BadRows, FilePosition, Finding};

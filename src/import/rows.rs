@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::import::read::options::ReadOptions;
 use crate::import::read::statement::Statement;
-use crate::import::report::faults::{BadRows, FilePosition, Finding, RowFaults};
-use crate::model::{ConferenceFields, Fields, Id, JournalFields, OrganizationFields, TagFields};
+use crate::import::report::faults::{BadRows, FilePosition, Finding, RowFaults, UnknownNames};
+use crate::model::{ConferenceFields, Fields, Id, JournalFields, Message, OrganizationFields, TagFields};
 
 /// All rows of an import, with the faults found while reading.
 #[derive(Clone, Debug, Default)]
@@ -75,14 +75,16 @@ pub(super) enum RowEdit<F> {
     Remove,
 }
 
+/// The member that the service adds to records. It is ignored, so that exports can be imported.
+pub(super) const ADDED_TO_RECORDS: &str = "updated_at";
+
 /// The output of the reader of one file.
 pub(super) struct FileRows<'a, F> {
     pub file: &'a Arc<str>,
     pub options: &'a ReadOptions,
-    /// The names that are accepted and ignored.
-    pub ignored: &'static [&'static str],
     pub rows: &'a mut Vec<ImportRow<F>>,
     pub bad: &'a mut BadRows,
+    pub unknown: UnknownNames,
     pub warnings: &'a mut Vec<Finding>,
 }
 
@@ -97,7 +99,7 @@ impl<F> FileRows<'_, F> {
     /// added.
     pub fn add(&mut self, line: u64, read: impl FnOnce(&mut RowFaults<'_>) -> Option<(Option<Id>, RowEdit<F>)>) {
         let position = FilePosition { file: self.file.clone(), line };
-        let mut faults = RowFaults::new(&position, self.bad);
+        let mut faults = RowFaults::new(&position, self.bad).with_names(&mut self.unknown);
         if let Some((id, edit)) = read(&mut faults) {
             let is_bad = faults.has_fault();
             self.rows.push(ImportRow { position, id, edit, is_bad });
@@ -105,12 +107,19 @@ impl<F> FileRows<'_, F> {
     }
 
     /// Reports a row that cannot be parsed.
-    pub fn add_fault(&mut self, line: u64, message: impl AsRef<str>) {
+    pub fn add_fault(&mut self, line: u64, message: impl Into<Message>) {
         self.bad.push(&FilePosition { file: self.file.clone(), line }, None, None, message);
     }
 
+    /// Adds a warning about the unknown names that were ignored. `what` is their kind.
+    pub fn warn_of_ignored(&mut self, line: Option<u64>, what: &str) {
+        if let Some(message) = self.unknown.ignored(what) {
+            self.warn(line, message);
+        }
+    }
+
     /// Adds a warning.
-    pub fn warn(&mut self, line: Option<u64>, message: String) {
+    pub fn warn(&mut self, line: Option<u64>, message: Message) {
         let file = Some(self.file.to_string());
         self.warnings.push(Finding { file, line, message, ..Finding::default() });
     }

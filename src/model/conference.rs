@@ -5,6 +5,7 @@ use jiff::civil::Date;
 use super::curated::{Curated, Fault, RecordFields, forbid_separator, require, row};
 use super::field::fields;
 use super::license::Rule;
+use super::message::message;
 use super::value::Links;
 use super::{Dataset, DateStatus, OrganizationFields, TagFields};
 
@@ -96,7 +97,7 @@ row!(ConferenceFields, "conferences", |conference, faults| {
         (Some(start), Some(end)) if end < start => faults.push(Fault::of_value(
             "end_date",
             end,
-            format!("is before the start_date {start}; give the same day or a later one"),
+            message!("is before the start_date {start}; give the same day or a later one"),
         )),
         _ => {}
     }

@@ -7,6 +7,7 @@ use super::dataset::Dataset;
 use super::field::{FieldTable, RowMember};
 use super::id::Id;
 use super::license::{Rule, Scope};
+use super::message::{Message, message};
 use super::value::{FieldValue, ReferenceKind};
 
 /// A broken rule of a row, and what to write instead.
@@ -16,18 +17,18 @@ pub struct Fault {
     pub field: &'static str,
     /// The offending value, if there is one to show.
     pub value: Option<String>,
-    /// The rule and the remedy: a sentence without a full stop.
-    pub message: String,
+    /// The rule and the remedy.
+    pub message: Message,
 }
 
 impl Fault {
     /// Returns a fault without a value to show.
-    pub fn of(field: &'static str, message: impl Into<String>) -> Fault {
+    pub fn of(field: &'static str, message: impl Into<Message>) -> Fault {
         Fault { field, value: None, message: message.into() }
     }
 
     /// Returns a fault of a field's value.
-    pub fn of_value(field: &'static str, value: impl ToString, message: impl Into<String>) -> Fault {
+    pub fn of_value(field: &'static str, value: impl ToString, message: impl Into<Message>) -> Fault {
         Fault { field, value: Some(value.to_string()), message: message.into() }
     }
 }
@@ -175,7 +176,7 @@ pub(super) fn forbid_separator(field: &'static str, text: &str, separator: &str,
         faults.push(Fault::of_value(
             field,
             text,
-            format!("must not contain `{separator}`, which separates items in the CSV export; use another sign"),
+            message!("must not contain `{separator}`, which separates items in the CSV export; use another sign"),
         ));
     }
 }

@@ -7,6 +7,7 @@
 //! - [`field`]: the table of a row's fields. JSON, CSV, import and documentation use these tables.
 //! - [`curated`]: a row that follows all rules. [`conference`], [`journal`] and [`mod@reference`] are the kinds of
 //!   rows.
+//! - [`message`]: messages about wrong values.
 //! - [`filter`]: the filters of lists.
 //! - [`json`] and [`flat`]: rows as JSON and as CSV.
 //! - [`license`] and [`key`]: licenses and API keys. [`network`]: networks of addresses.
@@ -28,6 +29,7 @@ pub mod journal;
 pub mod json;
 pub mod key;
 pub mod license;
+pub mod message;
 pub mod nearest;
 pub mod network;
 pub mod number;
@@ -50,6 +52,7 @@ pub use id::Id;
 pub use journal::{Access, Journal, JournalFields};
 pub use key::{ApiKey, KeyHash, KeyRecord};
 pub use license::{FeedId, License, LicenseId, Rule, Scope, Subscription, Witness};
+pub use message::Message;
 pub use number::Number;
 pub use reference::{Organization, OrganizationFields, ReferenceKind, References, Tag, TagFields};
 pub use replication::{CommitInfo, DatabaseId, Head, RowDigest};

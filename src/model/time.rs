@@ -71,8 +71,13 @@ pub fn since_boot() -> Duration {
 
 /// The error of a text that is not a date.
 #[derive(Debug, thiserror::Error)]
-#[error("write a date as YYYY-MM-DD, such as 2026-03-15")]
+#[error("{}", NotADate::REMEDY)]
 pub struct NotADate;
+
+impl NotADate {
+    /// What to write instead.
+    pub const REMEDY: &str = "write a date as YYYY-MM-DD, such as 2026-03-15";
+}
 
 /// Parses exactly `YYYY-MM-DD`. Other forms of ISO 8601 would not be written back the same.
 pub fn parse_date(text: &str) -> Result<Date, NotADate> {

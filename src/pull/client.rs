@@ -20,6 +20,7 @@ use super::limits::{Bounded, Paced, ReadLimits, TooLong};
 use super::pause::{pause_after, reason};
 use super::server_url::ServerUrl;
 use crate::contract::Code;
+use crate::disk::describe_at;
 use crate::model::Dataset;
 use crate::model::time::{now, parse_http_date};
 use crate::transport::causes::root_cause;
@@ -112,7 +113,7 @@ impl PullClient {
         }
         let tls = if server.is_https() { trust::trust_authorities(ca_file)? } else { trust::trust_nothing()? };
         let rules = ClientSettings { tls, is_local: server.is_loopback(), silence: limits.silence };
-        let http = transport::client(rules).map_err(|error| root_cause(&error).to_string())?;
+        let http = transport::client(rules).map_err(|error| root_cause(&error))?;
         let authorization = format!("Bearer {key}");
         let (takes_wait, page_limit) = (AtomicBool::new(true), AtomicU32::new(0));
         Ok(PullClient { http, server, authorization, takes_wait, page_limit, limits })
@@ -330,7 +331,7 @@ impl PullClient {
         let reason = trust::reason_in(error).unwrap_or_else(|| match (error.is_timeout(), error.is_connect()) {
             (true, true) => "timed out while connecting; check the address and the network".to_owned(),
             (true, false) => format!("timed out: no answer in {} s", self.limits.silence.as_secs()),
-            (false, _) => root_cause(error).to_string(),
+            (false, _) => root_cause(error),
         });
         PullError::failed(format!("{} cannot be reached: {reason}", self.server))
     }
@@ -399,7 +400,7 @@ impl ServiceProblem {
 pub fn key_in(file: &Path) -> Result<String, String> {
     let mut bytes = Vec::new();
     let read = File::open(file).and_then(|file| file.take(MAX_KEY_FILE_BYTES).read_to_end(&mut bytes));
-    read.map_err(|error| format!("{}: {error}", file.display()))?;
+    read.map_err(|error| describe_at(file, &error))?;
     match str::from_utf8(&bytes) {
         Ok(text) if !text.contains('\0') => Ok(text.trim_start_matches('\u{feff}').trim().to_owned()),
         _ => Err(format!("{}: the file is not UTF-8 text (UTF-16, perhaps); save the key as UTF-8", file.display())),

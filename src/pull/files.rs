@@ -13,6 +13,8 @@ use rustix::fs::{Mode, OFlags};
 
 use super::error::PullError;
 
+use crate::disk::describe;
+
 /// The mode of a new file: only its owner may see the licensed content.
 const FILE_MODE: u32 = 0o600;
 
@@ -62,7 +64,7 @@ pub fn make_draft(draft: &Path, replaces: &Path) -> io::Result<File> {
 /// Opens or creates a lock file, and takes the lock within [`LOCK_WAIT`]. Messages name the path of the `copy`.
 pub fn lock(path: &Path, copy: &Path) -> Result<File, PullError> {
     let refused = |error: &io::Error| {
-        PullError::Unusable(format!("{}: {error}; the folder of the copy must be writable", path.display()))
+        PullError::Unusable(format!("{}: {}; the folder of the copy must be writable", path.display(), describe(error)))
     };
     // Lock files are never removed. Otherwise two pulls could hold locks on two files of one path.
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;

@@ -25,6 +25,7 @@ use super::files::{lock, make_draft, make_folder, open_file};
 use super::limits::{ReadLimits, read_line};
 use super::server_url::ServerUrl;
 use super::target::{Events, Position, PullTarget};
+use crate::disk::describe_at;
 use crate::model::time::{now, parse_time};
 use crate::model::{Dataset, Number, flat};
 
@@ -419,15 +420,15 @@ fn read_state(folder: &Path, json: &[u8]) -> Result<CopyState, PullError> {
 }
 
 fn failure(path: &Path, error: &io::Error) -> PullError {
-    let path = path.display();
+    let shown = path.display();
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-            PullError::Unwritable(format!("{path}: no space is left on the disk; make room and run again"))
+            PullError::Unwritable(format!("{shown}: no space is left on the disk; make room and run again"))
         }
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => PullError::Unusable(format!(
-            "{path}: it cannot be written; check the permissions of the folder and its files"
+            "{shown}: it cannot be written; check the permissions of the folder and its files"
         )),
-        _ => PullError::Unwritable(format!("{path}: {error}")),
+        _ => PullError::Unwritable(describe_at(path, error)),
     }
 }
 

@@ -6,7 +6,6 @@
 //! | `states/SLOT` | the manifest of the whole state after that slot; created once |
 //! | `parts/SLOT-RANDOM/INDEX` | rows of that state |
 //! | `alive` | the publisher's heartbeat; overwritten |
-//! | `replicas/NAME` | a replica's report; overwritten |
 //!
 //! A slot has 20 digits, so the order of names is the order of slots.
 
@@ -16,8 +15,6 @@ pub const LOG: &str = "log";
 pub const STATES: &str = "states";
 /// The folder of the states' parts.
 pub const PARTS: &str = "parts";
-/// The folder of the replicas' reports.
-pub const REPLICAS: &str = "replicas";
 /// The publisher's heartbeat.
 pub const ALIVE: &str = "alive";
 
@@ -51,12 +48,6 @@ pub fn state(slot: u64) -> String {
 /// Returns the name of a part of a state.
 pub fn part(slot: u64, random: &str, index: usize) -> String {
     format!("{PARTS}/{slot:0SLOT_DIGITS$}-{random}/{index:0INDEX_DIGITS$}")
-}
-
-/// Returns the name of a replica's report. Characters that names cannot contain are dropped.
-pub fn replica(name: &str) -> String {
-    let name: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(64).collect();
-    format!("{REPLICAS}/{name}")
 }
 
 /// Returns the slot in the name of an entry.
@@ -108,7 +99,6 @@ mod tests {
         assert!(log(9) < log(10) && part(1, &random, 9) < part(1, &random, 10));
         assert_eq!(log(42), "log/00000000000000000042");
         assert_eq!(part(42, "0123456789abcdef", 3), "parts/00000000000000000042-0123456789abcdef/00003");
-        assert_eq!(replica("../a b/c-1"), "replicas/abc-1");
     }
 
     #[test]

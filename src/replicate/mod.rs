@@ -4,7 +4,7 @@
 //! - [`frame`]: the encoding of all objects.
 //! - [`entry`]: an entry of the log.
 //! - [`state`]: a whole state, in parts.
-//! - [`report`]: the publisher's heartbeat and the replicas' reports.
+//! - [`heartbeat`]: the publisher's heartbeat.
 //! - [`follower`]: keeps a replica's file up to date from the bucket.
 //! - [`publisher`]: writes an origin's commits into the bucket.
 //! - [`user`]: the name under which this process publishes or follows.
@@ -12,9 +12,9 @@
 pub mod entry;
 pub mod follower;
 pub mod frame;
+pub mod heartbeat;
 pub mod layout;
 pub mod publisher;
-pub mod report;
 pub mod state;
 #[cfg(test)]
 mod test_log;

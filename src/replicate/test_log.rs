@@ -5,8 +5,8 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use super::entry::{self, EntryHeader};
 use super::frame::Hash;
+use super::heartbeat::Heartbeat;
 use super::layout;
-use super::report::Heartbeat;
 use super::state::{Manifest, PartRef, encode_part};
 use crate::bucket::Bucket;
 use crate::model::{CommitInfo, DatabaseId, Head, RowDigest, Timestamp};

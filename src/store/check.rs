@@ -8,13 +8,14 @@ use std::path::Path;
 use redb::{ReadTransaction, ReadableDatabase, ReadableTable};
 use serde::Serialize;
 
+use crate::model::reference::Referenced;
 use crate::model::time::now;
 use crate::model::{
-    ConferenceFields, Dataset, FeedId, Head, JournalFields, KeyRecord, License, PerDataset, RecordFields,
-    ReferenceKind, References, json,
+    ConferenceFields, Dataset, FeedId, Id, JournalFields, KeyRecord, License, PerDataset, RecordFields, ReferenceKind,
+    References, json,
 };
 use crate::store::StoreError;
-use crate::store::file::open::{Writer, open_and_repair, version_of};
+use crate::store::file::open::{OpenOptions, ReadFile, Writer};
 use crate::store::format::codec::{
     CLOCK_TOLERANCE_S, RecordRow, StoredCommit, TableCounts, expect_count, unseal, unseal_commit, unseal_under,
 };
@@ -72,13 +73,6 @@ impl CheckReport {
         }
     }
 
-    /// The report for a file that cannot be opened.
-    pub fn of_damage(table: &'static str, detail: String) -> CheckReport {
-        let mut report = CheckReport::default();
-        report.add(table, detail);
-        report
-    }
-
     /// Runs one step of the check. An error or panic becomes a finding, and the check continues.
     fn step<T>(
         &mut self,
@@ -125,11 +119,10 @@ pub fn check(writer: &mut Writer) -> Result<CheckReport, StoreError> {
 
 /// Checks all rows of a file that this process cannot write to. The checksums of its pages are not compared.
 pub fn check_unwritable(path: &Path) -> Result<CheckReport, StoreError> {
-    let (database, _) = open_and_repair(path)?;
-    version_of(path, &database)?.check(path)?;
+    let file = ReadFile::open(path, OpenOptions::ANY_CURRENT)?;
     let mut report = CheckReport::default();
     report.step("(pages)", |report| {
-        check_rows(&database.begin_read()?, report);
+        check_rows(&file.begin_read()?, report);
         Ok(())
     });
     report.warnings.push(
@@ -144,41 +137,44 @@ fn check_rows(transaction: &ReadTransaction, report: &mut CheckReport) {
         load_references(&transaction.open_table(tables::ORGANIZATIONS)?, &transaction.open_table(tables::TAGS)?)
     });
     let references = references.unwrap_or_default();
-    check_labels(&references, report);
+    check_labels("organizations", &references.organizations, report);
+    check_labels("tags", &references.tags, report);
     let last = report.step("commits", |report| Ok(check_commits(transaction, report))).unwrap_or_default();
-    let mut links = BTreeSet::new();
-    let conferences = report.step("records", |report| {
-        Ok(check_records::<ConferenceFields>(transaction, &references, &last, &mut links, report))
-    });
-    let journals = report.step("records", |report| {
-        Ok(check_records::<JournalFields>(transaction, &references, &last, &mut links, report))
-    });
-    let (conferences, journals) = (conferences.unwrap_or_default(), journals.unwrap_or_default());
-    report.step("links", |report| check_links(transaction, &links, report));
     let licenses =
         report.step("licenses", |_| load_rows::<License>("licenses", &transaction.open_table(tables::LICENSES)?));
     let licenses = licenses.unwrap_or_default();
     report.licenses = u64::try_from(licenses.len()).unwrap_or(u64::MAX);
-    report.step("feed", |report| {
-        check_feeds(transaction, &licenses, &conferences, last.seq, report);
-        Ok(())
-    });
-    report.step("feed", |report| {
-        check_feeds(transaction, &licenses, &journals, last.seq, report);
-        Ok(())
-    });
+    let mut links = BTreeSet::new();
+    check_dataset::<ConferenceFields>(transaction, &references, &licenses, &last, &mut links, report);
+    check_dataset::<JournalFields>(transaction, &references, &licenses, &last, &mut links, report);
+    report.step("links", |report| check_links(transaction, &links, report));
     report.step("keys", |report| check_owners(transaction, &licenses, report));
     report.step("commits", |report| check_counts(transaction, &last.counts, report));
-    report.step("meta", |report| check_digest(transaction, last.head, report));
+    report.step("meta", |report| check_digest(transaction, report));
     report.step("outbox", |report| check_outbox(transaction, report));
 }
 
+/// Checks the records of a dataset, and the feeds that show them. Collects the links of the records.
+fn check_dataset<F: RecordFields>(
+    transaction: &ReadTransaction,
+    references: &References,
+    licenses: &[License],
+    last: &CommitTotals,
+    links: &mut BTreeSet<LinkRow>,
+    report: &mut CheckReport,
+) {
+    let rows = report.step("records", |report| Ok(check_records::<F>(transaction, references, last, links, report)));
+    let rows = rows.unwrap_or_default();
+    report.step("feed", |report| {
+        check_feeds(transaction, licenses, &rows, last.seq, report);
+        Ok(())
+    });
+}
+
 /// Compares all rows with the digest that published databases and replicas store.
-fn check_digest(transaction: &ReadTransaction, head: Head, report: &mut CheckReport) -> Result<(), StoreError> {
-    // If a program without digests wrote the last commit, the digest is not of this state.
-    let kept = stored_digest(&transaction.open_table(tables::META)?)?.filter(|kept| kept.head == head);
-    let mark = find_mark(transaction)?;
-    let expected = [("meta", kept.map(|kept| kept.digest)), ("replica", mark.map(|mark| mark.digest))];
+fn check_digest(transaction: &ReadTransaction, report: &mut CheckReport) -> Result<(), StoreError> {
+    let kept = stored_digest(&transaction.open_table(tables::META)?)?;
+    let expected = [("meta", kept), ("replica", find_mark(transaction)?.map(|mark| mark.digest))];
     if expected.iter().all(|(_, digest)| digest.is_none()) {
         return Ok(());
     }
@@ -203,16 +199,10 @@ fn check_outbox(transaction: &ReadTransaction, report: &mut CheckReport) -> Resu
 }
 
 /// Checks that names of organizations are unique, and tags by type and name.
-fn check_labels(references: &References, report: &mut CheckReport) {
+fn check_labels<F>(table: &'static str, rows: &BTreeMap<Id, Referenced<F>>, report: &mut CheckReport) {
     let mut seen = BTreeSet::new();
-    for organization in references.organizations.values() {
-        let fresh = seen.insert(&organization.label);
-        report.expect(fresh, "organizations", || format!("the name `{}` occurs twice", organization.label));
-    }
-    let mut seen = BTreeSet::new();
-    for tag in references.tags.values() {
-        let fresh = seen.insert(&tag.label);
-        report.expect(fresh, "tags", || format!("`{}` occurs twice", tag.label));
+    for row in rows.values() {
+        report.expect(seen.insert(&row.label), table, || format!("the name `{}` occurs twice", row.label));
     }
 }
 
@@ -220,7 +210,6 @@ fn check_labels(references: &References, report: &mut CheckReport) {
 #[derive(Default)]
 struct CommitTotals {
     seq: u64,
-    head: Head,
     records: PerDataset<u64>,
     counts: TableCounts,
 }
@@ -239,7 +228,7 @@ fn check_commits(transaction: &ReadTransaction, report: &mut CheckReport) -> Com
                 last.seq = seq;
                 continue;
             };
-            let StoredCommit { time, first_seq, records, counts, lineage, .. } = row;
+            let StoredCommit { time, first_seq, records, counts, .. } = row;
             report.expect(first_seq == last.seq + 1, "commits", || {
                 format!("the commit {first_seq}..={seq} does not follow seq {}", last.seq)
             });
@@ -247,7 +236,7 @@ fn check_commits(transaction: &ReadTransaction, report: &mut CheckReport) -> Com
                 format!("the commit at seq {seq} is earlier than the one before it")
             });
             last_time = Some(time);
-            last = CommitTotals { seq, head: Head { seq, lineage }, records, counts };
+            last = CommitTotals { seq, records, counts };
         }
         Ok(())
     })();

@@ -1,7 +1,9 @@
 //! Errors of the database. Each message says what to do.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
+use crate::disk::{describe, describe_at};
 use crate::model::Timestamp;
 use crate::model::printable::Printable;
 
@@ -33,8 +35,8 @@ pub enum StoreError {
     #[error("{} is being written by {holder}; try again when it is done, or give it more time with --wait", path.display())]
     Busy { path: PathBuf, holder: String },
     /// A killed command left the file unrepaired, and this user may not write to it.
-    #[error("{} was left by a killed command, and must be repaired by a user who may write to it: run `medfeed check` as its owner ({source})", path.display())]
-    NeedsRepair { path: PathBuf, source: std::io::Error },
+    #[error("{} was left by a killed command, and must be repaired by a user who may write to it: run `medfeed check` as its owner ({})", path.display(), describe(source))]
+    NeedsRepair { path: PathBuf, source: io::Error },
     #[error("{} was replaced while this command ran; nothing was changed, run it again", path.display())]
     Replaced { path: PathBuf },
     /// A row does not contain the bytes that were written.
@@ -73,12 +75,12 @@ pub enum StoreError {
         "the clock is {behind_s} seconds behind the last commit, so key `{id}` would stay usable until {until}; correct the clock, or end the key at once with `--overlap 0s`"
     )]
     LongOverlap { id: String, until: Timestamp, behind_s: i64 },
-    #[error("{}: {source}", path.display())]
-    Io { path: PathBuf, source: std::io::Error },
+    #[error("{}", describe_at(path, source))]
+    Io { path: PathBuf, source: io::Error },
     #[error("the operating system returned no random bytes: {0}")]
     Random(#[from] getrandom::Error),
-    #[error("there is no room left on the disk; nothing was changed. Free some, and run the command again: {0}")]
-    DiskFull(std::io::Error),
+    #[error("there is no room left on the disk; nothing was changed. Free some, and run the command again: {}", describe(.0))]
+    DiskFull(io::Error),
     #[error("the database could not be read or written: {0}")]
     Engine(Box<redb::Error>),
 }
@@ -87,6 +89,14 @@ impl StoreError {
     /// Creates a [`StoreError::Damaged`].
     pub fn damaged(table: &'static str, detail: impl Into<String>) -> StoreError {
         StoreError::Damaged { table, detail: detail.into() }
+    }
+
+    /// Converts an error of the operating system at a path. A full disk becomes an error of its own.
+    pub fn io(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+        move |source| match is_full(&source) {
+            true => StoreError::DiskFull(source),
+            false => StoreError::Io { path: path.to_owned(), source },
+        }
     }
 
     /// The damage, if only the outbox is damaged. Publishing a whole state repairs that.
@@ -103,17 +113,18 @@ impl StoreError {
     pub(super) fn from_redb(error: redb::Error) -> StoreError {
         match error {
             redb::Error::Corrupted(detail) => StoreError::damaged("(pages)", detail),
-            redb::Error::Io(source) if source.kind() == std::io::ErrorKind::UnexpectedEof => {
+            redb::Error::Io(source) if source.kind() == io::ErrorKind::UnexpectedEof => {
                 StoreError::damaged("(pages)", "the file is cut short")
             }
-            redb::Error::Io(source)
-                if matches!(source.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded) =>
-            {
-                StoreError::DiskFull(source)
-            }
+            redb::Error::Io(source) if is_full(&source) => StoreError::DiskFull(source),
             other => StoreError::Engine(Box::new(other)),
         }
     }
+}
+
+/// Whether the disk is full.
+pub(in crate::store) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// Converts the error types of redb by way of `redb::Error`.

@@ -29,5 +29,5 @@ pub use file::open::{Follower, Writer};
 pub use format::codec::CLOCK_TOLERANCE_S;
 pub use read::history::CommitEntry;
 pub use read::snapshot::{CommitPoint, Snapshot};
-pub use write::batch::{Batch, Curation};
+pub use write::batch::Batch;
 pub use write::edit::Edit;

@@ -15,8 +15,6 @@ thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
     /// The last panic that the hook saved.
     static LAST: RefCell<Option<CaughtPanic>> = const { RefCell::new(None) };
-    /// The last panic while a database was closed.
-    static AT_CLOSE: RefCell<Option<CaughtPanic>> = const { RefCell::new(None) };
 }
 
 /// A panic that [`catch`] returned.
@@ -76,23 +74,14 @@ pub fn catch<T>(run: impl FnOnce() -> T) -> Result<T, CaughtPanic> {
 
 /// Runs code that reads the file. A panic becomes [`StoreError::Damaged`].
 pub fn guard<T>(read: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
-    catch(read).unwrap_or_else(|caught| Err(damage(&caught)))
+    guard_as(read)
 }
 
-fn damage(caught: &CaughtPanic) -> StoreError {
-    StoreError::damaged("(pages)", format!("the engine stopped: {}", caught.message))
-}
-
-/// Closes a database. Commits are durable already, so a panic is no failure, and is only saved.
-pub(in crate::store) fn close(close: impl FnOnce()) {
-    if let Err(caught) = catch(close) {
-        AT_CLOSE.set(Some(caught));
-    }
-}
-
-/// Returns and clears the damage found when this thread last closed a database.
-pub fn take_damage_at_close() -> Option<StoreError> {
-    AT_CLOSE.take().as_ref().map(damage)
+/// Like [`guard`], for code that has an error type of its own.
+pub(in crate::store) fn guard_as<T, E: From<StoreError>>(read: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    let damage =
+        |caught: CaughtPanic| StoreError::damaged("(pages)", format!("the engine stopped: {}", caught.message));
+    catch(read).unwrap_or_else(|caught| Err(damage(caught).into()))
 }
 
 /// The number of panics that this thread has caught. A database that panicked must not be written again.

@@ -19,8 +19,9 @@ use tokio_rustls::rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
 
-use super::causes::cause_of;
+use super::causes::{cause_of, pem_fault};
 use super::tls::{provider, versions};
+use crate::disk::describe_at;
 
 /// rustls's error for a server certificate that is marked as an authority's.
 const AUTHORITY: &str = "CaUsedAsEndEntity";
@@ -45,7 +46,7 @@ pub fn trust_authorities(ca_file: Option<&Path>) -> Result<ClientConfig, String>
 /// Client settings that accept only the first certificate of a PEM file, whatever its names and dates. They are for the
 /// server of this machine. Returns an error message if there is none.
 pub fn trust_exactly(file: &Path) -> Result<ClientConfig, String> {
-    let certificate = CertificateDer::from_pem_file(file).map_err(|error| error.to_string())?;
+    let certificate = CertificateDer::from_pem_file(file).map_err(pem_fault)?;
     client_config(Accepted::Exactly(certificate))
 }
 
@@ -63,7 +64,7 @@ fn client_config(accepted: Accepted) -> Result<ClientConfig, String> {
 }
 
 fn certificates_in(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let pem = fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let pem = fs::read(file).map_err(|error| describe_at(file, &error))?;
     let certificates = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
     let certificates = certificates.map_err(|error| format!("{}: {error}", file.display()))?;
     if certificates.is_empty() {

@@ -183,7 +183,8 @@ impl World {
         let rows = import::read_sources(&sources, &ReadOptions::default(), &mut |_| {}).unwrap();
         let options = MergeOptions { allow_removals: Some(1_000_000), ..MergeOptions::default() };
         self.edit(|edit| {
-            let merged = import::merge(rows, edit, &options).unwrap_or_else(|refusal| panic!("{refusal}"));
+            let merged =
+                import::merge(rows, &edit.base().unwrap(), &options).unwrap_or_else(|refusal| panic!("{refusal}"));
             edit.apply(&merged.batch).unwrap();
         });
     }

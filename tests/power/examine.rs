@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use medfeed::store::check::check;
 use medfeed::store::replication::{Pending, PublishedNote, ReplicaWriter, read_replica};
-use medfeed::store::upgrade::replace::upgrade;
+use medfeed::store::upgrade::upgrade;
 use medfeed::store::write::licensing::KeySettings;
 use medfeed::store::{Follower, StoreError, Writer};
 
@@ -147,7 +147,7 @@ fn write_on(record: &Record, path: &Path) -> Result<(), String> {
             }
         }
         Err(StoreError::OlderFields { .. }) => {
-            upgrade(path, Duration::ZERO, &mut || Ok(())).map_err(text)?;
+            upgrade(path, Duration::ZERO).map_err(text)?;
             add_key(&Writer::open(path, Duration::ZERO).map_err(text)?).map_err(text)?;
         }
         Err(StoreError::IsReplica { .. }) => {

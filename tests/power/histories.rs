@@ -15,7 +15,7 @@ use medfeed::store::replication::{
     ApplyError, OriginView, Pending, PublishedNote, ReplicaDraft, ReplicaMark, ReplicaWriter,
 };
 use medfeed::store::restore::Restoration;
-use medfeed::store::upgrade::replace::upgrade;
+use medfeed::store::upgrade::upgrade;
 use medfeed::store::{Batch, Edit, Follower, Writer};
 use tempfile::TempDir;
 
@@ -28,7 +28,7 @@ use crate::process::added_fields::take_field;
 pub const FEED: &str = "feed.redb";
 pub const BACKUP: &str = "backup.redb";
 pub const NOTE: &str = "feed.redb.published";
-pub const OLD: &str = "feed.redb.format-4";
+pub const OLD: &str = "feed.redb.format-5";
 
 /// The states of files, by name.
 pub type States = BTreeMap<&'static str, State>;
@@ -276,7 +276,7 @@ pub fn upgraded(site: &mut Site, random: &mut Random) {
     });
     let content = fs::read(&path).unwrap();
     site.begin_with(FEED, &content);
-    upgrade(&site.path(), Duration::ZERO, &mut || Ok(())).unwrap().unwrap();
+    upgrade(&site.path(), Duration::ZERO).unwrap().unwrap();
     site.done();
     site.commit(random, |edit, random| drop(edit.set_license("one", scope(random), None).unwrap()));
 }

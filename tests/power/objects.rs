@@ -162,12 +162,15 @@ fn bucket_in(folder: &Path) -> Bucket {
     Bucket::open(&format!("file://{}", folder.display()).parse().unwrap(), None).unwrap()
 }
 
+/// A folder of objects that are replaced again and again.
+const REPLACED: &str = "replaced";
+
 /// An object's name: of an entry, a state, a part of one, or an object that is replaced again and again.
 fn name(random: &mut Random) -> String {
     let slot = 1 + random.below(6) as u64;
     match random.below(5) {
         0 => layout::ALIVE.to_owned(),
-        1 => format!("{}/here", layout::REPLICAS),
+        1 => format!("{REPLACED}/here"),
         2 => layout::state(slot),
         3 => format!("{}/{slot:020}-{:016x}/00000", layout::PARTS, slot),
         _ => layout::log(slot),
@@ -321,7 +324,7 @@ fn is_as_reported(steps: &[Step], folder: &Path, random: &mut Random) -> Result<
         }
         there.extend(found.is_some().then_some(name));
     }
-    let listed = [layout::LOG, layout::STATES, layout::PARTS, layout::REPLICAS]
+    let listed = [layout::LOG, layout::STATES, layout::PARTS, REPLACED]
         .into_iter()
         .flat_map(|folder| bucket.list(folder, None).unwrap())
         .map(|object| object.name);

@@ -6,8 +6,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use medfeed::model::DatabaseId;
+use medfeed::replicate::heartbeat::Heartbeat;
 use medfeed::replicate::layout;
-use medfeed::replicate::report::Heartbeat;
 use medfeed::store::replication::PublishedNote;
 
 use super::client::Client;

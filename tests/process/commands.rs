@@ -431,12 +431,20 @@ fn scripts_and_pages_are_printed() {
     }
     let manual = site.run(["man"]);
     assert_eq!(manual.code, Some(0));
+    for args in [&["man"][..], &["completions", "bash"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let done = site.command(args).stdout(writer).output().unwrap();
+        let told = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success() && told.is_empty(), "{args:?} into a closed pipe: {told}");
+    }
     for page in ["medfeed", "medfeed-serve", "medfeed-license-set", "medfeed-key-replace"] {
         assert!(manual.stdout.contains(&format!(".TH {page} ")), "{page}");
     }
     for section in ["\"EXIT STATUS\"", "\"FILES\"", "\"ENVIRONMENT\"", "EXAMPLES"] {
         assert!(manual.stdout.contains(&format!("\n.SH {section}\n")), "{section}");
     }
+    assert!(manual.stdout.contains("\\fBMEDFEED_TLS_CERT\\fR environment variable"), "options name their variables");
     let pages: Vec<&str> = manual.stdout.split(".TH ").skip(1).collect();
     for page in &pages {
         let has_own_codes = page.contains("Exit codes: ");

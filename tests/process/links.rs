@@ -6,7 +6,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use medfeed::store::Writer;
+use medfeed::store::replication::PublishedNote;
 
+use super::monitoring::start_watched;
+use super::published::Place;
 use super::site::{SOON, Site, conferences_of_version, version_of, wait_until};
 
 /// A site whose database's path is a link into a folder of its own.
@@ -140,4 +143,48 @@ fn a_file_with_two_names_is_not_replaced() {
     fs::remove_file(site.path("second name")).unwrap();
     site.json(["compact"]);
     site.check();
+}
+
+#[test]
+fn a_link_that_is_pointed_elsewhere_brings_the_notes_of_its_new_file() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(5, 0));
+    let key = site.open_key();
+    let place = Place::folder(&site);
+    place.once(&site);
+    let files = ["feed.redb", "feed.redb.published"];
+    for folder in ["old", "new"] {
+        fs::create_dir(site.path(folder)).unwrap();
+    }
+    for name in files {
+        fs::copy(site.path(name), site.path("old").join(name)).unwrap();
+    }
+    site.import("conferences.jsonl", conferences_of_version(5, 1));
+    place.once(&site);
+    for name in files {
+        fs::rename(site.path(name), site.path("new").join(name)).unwrap();
+    }
+    let point = |folder: &str| {
+        symlink(format!("{folder}/feed.redb"), site.path("link")).unwrap();
+        fs::rename(site.path("link"), site.db()).unwrap();
+    };
+    point("old");
+    let (server, mut admin) = start_watched(&site, site.serve_command("--admin-listen 127.0.0.1:0 --log info"));
+    let mut client = server.client(&key);
+    let mut shows = |version: u64| version_of([&client.get("/v1/conferences/1").json()["data"]]) == version;
+    assert!(shows(0));
+    point("new");
+    wait_until("the server follows", SOON, || shows(1).then_some(()));
+    // The use of keys is noted next to the new file.
+    wait_until("the use is noted", SOON, || {
+        names(&site.path("new")).iter().any(|name| name.starts_with("feed.redb.usage-")).then_some(())
+    });
+    // A takeover is noticed there.
+    let note = PublishedNote::read(&site.db()).unwrap().unwrap();
+    PublishedNote { fenced: Some("host b".to_owned()), ..note }.write(&site.db()).unwrap();
+    wait_until("it is told", SOON, || {
+        let told = String::from_utf8(admin.get("/readyz").body).unwrap();
+        told.contains("will answer 503 soon: host b").then_some(())
+    });
+    server.stop();
 }

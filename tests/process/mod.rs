@@ -6,7 +6,6 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what goes wrong in a test is told by a panic")]
 
 pub mod added_fields;
-mod after_publish;
 mod answer_faults;
 mod answer_memory;
 mod backups;

@@ -7,8 +7,8 @@ use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
 use medfeed::model::time::now;
+use medfeed::replicate::heartbeat::Heartbeat;
 use medfeed::replicate::layout;
-use medfeed::replicate::report::Heartbeat;
 use medfeed::store::Follower;
 use medfeed::store::replication::PublishedNote;
 

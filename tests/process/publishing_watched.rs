@@ -1,20 +1,17 @@
-//! What an operator sees of a publisher: metrics, readiness, what systemd is told, and what replicas report.
+//! What an operator sees of a publisher: metrics, readiness, and what systemd is told.
 
-use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::os::unix::net::UnixDatagram;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use medfeed::replicate::layout;
 use medfeed::store::Follower;
-use serde_json::Value;
 
 use super::monitoring::{check_with_promtool, scrape};
 use super::operators_page::get_from;
 use super::published::{Place, Watched, note};
 use super::publishing::{commit, copy_of, curated};
 use super::s3::{Fault, S3};
-use super::site::{SOON, Site, wait_until};
+use super::site::{SOON, wait_until};
 
 /// The names of the samples of a publisher.
 pub fn samples() -> Vec<String> {
@@ -158,99 +155,4 @@ fn systemd_is_told_once_everything_is_published() {
     assert_eq!(told(SOON).unwrap().trim(), "STOPPING=1");
     assert_eq!(publisher.process.ended_within(SOON).and_then(|status| status.code()), Some(0));
     assert!(!publisher.logged().contains("unknown variable"), "{}", publisher.logged());
-}
-
-#[test]
-fn the_status_says_how_many_entries_a_replica_is_behind() {
-    let site = curated();
-    let place = Place::folder(&site);
-    place.once(&site);
-    let replica = Site::new();
-    let server = replica.serve_with(&format!("--from {} --poll 20ms --report", place.url));
-    wait_until("a report", SOON, || place.bucket.list(layout::REPLICAS, None).unwrap().pop());
-    server.stop();
-    for behind in 0..=2 {
-        let told = place.json(&site, &["publish", &place.url, "--status"]);
-        assert_eq!((&told["replicas"][0]["slot"], &told["replicas"][0]["entries_behind"]), (&1.into(), &behind.into()));
-        let told = place.run(&site, "--status").stdout;
-        let table: Vec<Vec<&str>> = told.lines().map(|line| line.split_whitespace().collect()).collect();
-        let [.., header, row] = table.as_slice() else { panic!("{told}") };
-        let columns: Vec<(&str, &str)> = header.iter().copied().zip(row.iter().copied()).collect();
-        assert!(columns.contains(&("BEHIND", &behind.to_string())), "{told}");
-        commit(&site, 1 + behind);
-        assert_eq!(place.once(&site), 1);
-    }
-    let report = place.bucket.list(layout::REPLICAS, None).unwrap().pop().unwrap().name;
-    place.bucket.put(&report, b"damaged").unwrap();
-    let told = place.run(&site, "--status").stdout;
-    assert!(told.contains(&report) && told.contains("No replica sends reports"), "{told}");
-}
-
-/// The files that lie beside the database for replicas.
-fn laid(site: &Site) -> Vec<String> {
-    site.files().into_iter().filter(|name| name.starts_with("feed.redb.usage-replica-")).collect()
-}
-
-fn last_use(site: &Site) -> Value {
-    site.json(["key", "list"])["keys"][0]["usage"]["last_used_at"].clone()
-}
-
-#[test]
-fn the_use_of_keys_at_replicas_is_listed_at_the_origin() {
-    let site = curated();
-    let key = site.key("all", &[]).1;
-    let place = Place::folder(&site);
-    place.once(&site);
-    let mut publisher = place.start(&site, "--heartbeat 50ms");
-    let replica = Site::new();
-    let serve = || replica.serve_with(&format!("--from {} --poll 20ms --report", place.url));
-    // The first report comes at once, the next one after a minute; or after a start.
-    let server = serve();
-    let file = wait_until("the report is laid down", SOON, || laid(&site).pop());
-    assert_eq!(last_use(&site), Value::Null);
-    let keys = site.json(["key", "list"]);
-    assert_eq!(server.client(&key).get("/v1/conferences").status, 200);
-    server.stop();
-    let server = serve();
-    let used = wait_until("the use", SOON, || {
-        let listed = site.json(["key", "list"])["keys"].as_array().unwrap().clone();
-        listed.into_iter().find_map(|key| key["usage"]["last_used_at"].as_str().map(str::to_owned))
-    });
-    server.stop();
-    assert_eq!(laid(&site), [file.as_str()], "one per replica");
-    assert_ne!(site.json(["key", "list"]), keys);
-    // No server takes it for a dead one's.
-    site.serve().stop();
-    assert_eq!(laid(&site), [file.as_str()]);
-
-    // What cannot be used is told of, once, and lies nowhere.
-    place.bucket.put("replicas/0123456789abcdef", b"no report").unwrap();
-    place.bucket.put("replicas/not.a.name", b"no report").unwrap();
-    // A replica that reports no more is forgotten after a week, by the store's clock.
-    let report = place.bucket.list(layout::REPLICAS, None).unwrap();
-    let name = file.strip_prefix("feed.redb.usage-replica-").unwrap();
-    let report = report.iter().find(|report| report.name.ends_with(name)).expect("its report");
-    let date = |days: u64| {
-        #[allow(clippy::disallowed_methods, reason = "the store's clock is not the program's")]
-        let then = SystemTime::now() - Duration::from_secs(days * 86_400);
-        let object = site.path("bucket").join(&report.name);
-        File::options().write(true).open(object).unwrap().set_modified(then).unwrap();
-    };
-    date(6);
-    fs::remove_file(site.path(&file)).unwrap();
-    wait_until("it is laid down again", SOON, || (laid(&site) == [file.as_str()]).then_some(()));
-    date(8);
-    wait_until("it is forgotten", SOON, || laid(&site).is_empty().then_some(()));
-    date(0);
-    wait_until("it is back", SOON, || (laid(&site) == [file.as_str()]).then_some(()));
-    // What a killed publisher left is taken away by the next one, which also lays down.
-    publisher.kill();
-    assert_eq!(laid(&site), [file.as_str()]);
-    fs::remove_file(site.path(&file)).unwrap();
-    place.once(&site);
-    assert_eq!(laid(&site), [file.as_str()]);
-    place.bucket.delete(&report.name).unwrap();
-    place.once(&site);
-    assert_eq!(laid(&site), [""; 0]);
-    assert!(used.ends_with('Z'), "{used}");
 }

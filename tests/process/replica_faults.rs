@@ -23,7 +23,7 @@ fn commit(site: &Site, version: u64) {
 
 pub type Rows = (DatabaseId, Head, RowDigest);
 
-/// A log of four entries, two states, a heartbeat and a report, with the rows after each entry from the second on.
+/// A log of four entries, two states and a heartbeat, with the rows after each entry from the second on.
 struct Published {
     s3: S3,
     site: Site,
@@ -53,15 +53,9 @@ impl Published {
             }
         }
         assert_eq!((place.slots(layout::LOG), place.slots(layout::STATES)), (vec![1, 2, 3, 4], vec![1, 3]));
-        // A heartbeat, and a report.
         let mut publisher = place.start(&site, "--heartbeat 20ms");
         wait_until("a heartbeat", SOON, || place.bucket.get(layout::ALIVE).unwrap());
         publisher.kill();
-        let reporting = Site::new();
-        let server = reporting.start(place.serve_command(&reporting, "--poll 20ms --report"));
-        let reports = || place.bucket.list(layout::REPLICAS, None).unwrap();
-        wait_until("a report", SOON, || (!reports().is_empty()).then_some(()));
-        server.stop();
         Published { s3, site, place, prefix, rows }
     }
 
@@ -139,7 +133,7 @@ fn damages(published: &Published, random: &mut Random, flips: u64, name: &str) -
         .collect();
     damages.push(("cut short".to_owned(), sound[..random.below(sound.len())].to_vec()));
     let folder = name.split('/').next().unwrap();
-    let others = ["log", "states", "parts", "alive", "replicas"].into_iter().filter(|other| *other != folder);
+    let others = ["log", "states", "parts", "alive"].into_iter().filter(|other| *other != folder);
     let others: Vec<String> = others.flat_map(|folder| published.names(folder)).collect();
     let other = &others[random.below(others.len())];
     damages.push((format!("replaced by {other}"), published.object(other)));
@@ -215,22 +209,19 @@ fn damage_all(is_sealed: bool, flips: u64, seed: u64) {
 }
 
 impl Published {
-    /// A damaged heartbeat leaves open where the log ends, which everybody is told; nothing rests on reports.
+    /// A damaged heartbeat leaves open where the log ends, which everybody is told.
     fn signs_are_told(&self, random: &mut Random, flips: u64) {
-        let report = self.names("replicas").pop().expect("a report");
-        for name in [layout::ALIVE, &report] {
-            let sound = self.object(name);
-            for (damage, bytes) in damages(self, random, flips, name) {
-                self.set(name, &bytes);
-                let status = self.place.run(&self.site, "--status");
-                let expected = format!("object `{name}` cannot be used: ");
-                assert!(status.code == Some(0) && status.stdout.contains(&expected), "{name} {damage}: {status:?}");
-                for told in self.read() {
-                    let is_told = told.as_ref().is_some_and(|told| told.contains("`alive`") && told.contains("slot 4"));
-                    assert!(if name == layout::ALIVE { is_told } else { told.is_none() }, "{name} {damage}: {told:?}");
-                }
-                self.set(name, &sound);
+        let sound = self.object(layout::ALIVE);
+        for (damage, bytes) in damages(self, random, flips, layout::ALIVE) {
+            self.set(layout::ALIVE, &bytes);
+            let status = self.place.run(&self.site, "--status");
+            let expected = format!("object `{}` cannot be used: ", layout::ALIVE);
+            assert!(status.code == Some(0) && status.stdout.contains(&expected), "{damage}: {status:?}");
+            for told in self.read() {
+                let is_told = told.as_ref().is_some_and(|told| told.contains("`alive`") && told.contains("slot 4"));
+                assert!(is_told, "{damage}: {told:?}");
             }
+            self.set(layout::ALIVE, &sound);
         }
         let status = self.place.run(&self.site, "--status");
         assert!(status.code == Some(0) && !status.stdout.contains("cannot be used"), "{status:?}");

@@ -324,7 +324,7 @@ fn what_cannot_be_followed_is_refused_at_the_start() {
     assert!(!site.db().exists(), "nothing is left of what was refused");
     let replica = origin.replica();
     // What the image for containers sets means nothing here.
-    replica.serve("--create --after-publish").stop();
+    replica.serve("--create").stop();
     for (url, piece) in [(other.url(), "but the file is a replica of"), (url_of(&empty), "nothing is published")] {
         let done = start(&replica.site, &url, &[]);
         assert!(done.code == Some(1) && done.stderr.contains(piece), "{url}: {done:?}");

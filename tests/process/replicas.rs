@@ -3,8 +3,6 @@
 use std::time::Instant;
 
 use medfeed::replicate::layout;
-use medfeed::replicate::report::ReplicaReport;
-use serde_json::Value;
 
 use super::client::Client;
 use super::monitoring::{scrape, start_watched};
@@ -300,27 +298,6 @@ fn a_promoted_replica_takes_its_origins_place() {
     promoted.stop();
     second.stop();
     other.site.check();
-}
-
-#[test]
-fn a_replica_reports_if_wanted() {
-    let (origin, key) = origin();
-    let replica = origin.replica();
-    let reports = || origin.bucket().list(layout::REPLICAS, None).unwrap();
-    let (server, _) = serve(&replica, "--poll 20ms --report");
-    server.client(&key).get("/v1/conferences");
-    let name = wait_until("a report", SOON, || reports().first().map(|object| object.name.clone()));
-    let report = ReplicaReport::decode(&origin.bucket().get(&name).unwrap().unwrap().bytes).unwrap();
-    assert_eq!((report.slot, report.seq), (origin.slot, origin.view().head().unwrap().seq));
-    assert!(serde_json::from_str::<Value>(&report.usage).unwrap().is_object(), "{}", report.usage);
-    server.stop();
-    let (server, _) = serve(&replica, "--report");
-    wait_until("the key's use", SOON, || {
-        let found = ReplicaReport::decode(&origin.bucket().get(&name).unwrap().unwrap().bytes).unwrap();
-        found.usage.contains("last_used_at").then_some(())
-    });
-    server.stop();
-    assert_eq!(reports().len(), 1, "one per file");
 }
 
 /// Puts all objects of a folder into a store.

@@ -96,9 +96,8 @@ fn text_tables() {
             [utf_16("id\tname\r\n1\tES"), vec![0x34, 0xd8], utf_16("MO\r\n")[2..].to_vec()].concat(),
             "",
             Refused(
-                "organizations.csv:2: name: `ES\u{fffd}MO` - contains damaged characters; correct it, and save the \
-                 file again: in Excel as \
-                 `CSV UTF-8`, in LibreOffice with the character set `Unicode (UTF-8)`, or as .xlsx",
+                "error: cannot read organizations.csv: line 2 contains damaged characters (UTF-16); correct it, and \
+                 save the file as UTF-8",
             ),
         ),
         (org, "Nr;name;url\n1;ESMO;https://esmo.org\n".into(), "--map Nr=id", Stored(&[ESMO])),
@@ -121,7 +120,7 @@ fn text_tables() {
             "",
             Refused(
                 "organizations.csv:1: Titel, Seite: unknown column; known names are `id`, `name`, `abbv`, `type`, \
-                 `url`; use --map 'NAME=FIELD' or --map-file if a field has another name, or --ignore-unknown to \
+                 `url`; use --map 'NAME=FIELD' if a field has another name, or --ignore-unknown to \
                  ignore the rest",
             ),
         ),
@@ -209,7 +208,7 @@ fn text_tables() {
             "",
             Refused(
                 "organizations.csv:1: Remarks, Zweitname: unknown column; known names are `id`, `name`, `abbv`, \
-                 `type`, `url`; use --map 'NAME=FIELD' or --map-file if a field has another name, or --ignore-unknown \
+                 `type`, `url`; use --map 'NAME=FIELD' if a field has another name, or --ignore-unknown \
                  to ignore the rest",
             ),
         ),
@@ -397,20 +396,18 @@ fn text_tables() {
 }
 
 #[test]
-fn columns_are_renamed_by_options_and_by_a_file() {
+fn columns_are_renamed() {
     let site = Site::new();
-    site.write("names.csv", "name,field\n# from the society\nTitel,name\n");
     site.write("organizations.csv", "Nr;Titel;Seite\n1;ESMO;https://esmo.org\n");
     let import = |options: &str| {
         site.run(["import", "organizations.csv", "--create"].into_iter().chain(options.split_whitespace()))
     };
-    for (options, unknown) in [("--map Nr=id --map Seite=url", "Titel"), ("--map-file names.csv --map Nr=id", "Seite")]
-    {
+    for (options, unknown) in [("--map Nr=id --map Seite=url", "Titel"), ("--map Titel=name --map Nr=id", "Seite")] {
         let done = import(options);
         let expected = format!("organizations.csv:1: {unknown}: unknown column");
         assert!(done.code == Some(1) && done.stderr.contains(&expected), "{options}: {done:?}");
     }
-    let options = "--map Nr=id --map-file names.csv --map Seite=url";
+    let options = "--map Nr=id --map Titel=name --map Seite=url";
     check_stored(&site, &import(options), &[ESMO], options);
 }
 

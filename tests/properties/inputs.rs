@@ -243,7 +243,8 @@ fn files_are_read_or_refused(name: &str, head: &str, pieces: &'static [&'static 
         let merged = import::read_sources(&sources, &ReadOptions::default(), &mut |_| {})
             .map_err(|refusal| refusal.to_string())
             .and_then(|rows| {
-                import::merge(rows, &edit, &MergeOptions::default()).map_err(|refusal| refusal.to_string())
+                import::merge(rows, &edit.base().unwrap(), &MergeOptions::default())
+                    .map_err(|refusal| refusal.to_string())
             });
         match merged {
             Ok(merged) => {

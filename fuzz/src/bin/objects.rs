@@ -14,13 +14,13 @@ use medfeed::bucket::{Bucket, SealKey};
 use medfeed::model::{CommitInfo, DatabaseId, Head, RowDigest, Timestamp};
 use medfeed::replicate::entry::{self, EntryHeader};
 use medfeed::replicate::layout;
-use medfeed::replicate::report::{Heartbeat, ReplicaReport};
+use medfeed::replicate::heartbeat::Heartbeat;
 use medfeed::replicate::state::{Manifest, PartRef, decode_part, encode_part};
 use medfeed::store::format::changes::{ChangeDecoder, ChangeEncoder, EncodedChange};
 use medfeed_fuzz::seeds;
 use tempfile::TempDir;
 
-const MARKS: [&str; 5] = ["medfeed log 1", "medfeed state 1", "medfeed part 1", "medfeed alive 1", "medfeed replica 1"];
+const MARKS: [&str; 4] = ["medfeed log 1", "medfeed state 1", "medfeed part 1", "medfeed alive 1"];
 
 /// The kind of inputs that are consistent entries with these changes.
 const ENTRIES: u8 = 5;
@@ -102,10 +102,6 @@ fn read_all(bytes: &[u8], damage: [u8; 2]) {
         kinds += 1;
         assert_eq!(alive.encode().expect("a decoded heartbeat is encoded"), bytes);
     }
-    if let Ok(report) = ReplicaReport::decode(bytes) {
-        kinds += 1;
-        assert_eq!(report.encode().expect("a decoded report is encoded"), bytes);
-    }
     if let Some(hash) = bytes.last_chunk::<HASH_BYTES>() {
         let part = |bytes| PartRef { name: layout::part(1, "0123456789abcdef", 0), hash: *hash, bytes };
         // The announced length must be the right one, so find that first.
@@ -143,7 +139,6 @@ fn is_readable(bytes: &[u8]) -> bool {
     entry::decode(bytes).is_ok()
         || Manifest::decode(bytes).is_ok()
         || Heartbeat::decode(bytes).is_ok()
-        || ReplicaReport::decode(bytes).is_ok()
 }
 
 /// A bit flipped, a byte less, a byte more: each is refused.
@@ -289,7 +284,6 @@ fn seeds_of_objects() -> Vec<Vec<u8>> {
         parts: vec![part(0), part(1)],
     };
     let alive = Heartbeat { id, slot: 2, hash: [2; 32], seq: 26, at: first.time, who: who() };
-    let report = ReplicaReport { id, slot: 2, seq: 26, at: first.time, who: who(), usage: "{}".to_owned() };
     let seed = |kind: u8, header: Vec<u8>, payload: &[u8]| {
         let length = u16::try_from(header.len()).expect("a short header").to_be_bytes();
         [&[kind, u8::from(!payload.is_empty())], &length[..], &header, payload, &[0, 9]].concat()
@@ -303,7 +297,6 @@ fn seeds_of_objects() -> Vec<Vec<u8>> {
         seed(1, rmp_serde::to_vec(&manifest).expect("a header"), &[]),
         seed(2, rmp_serde::to_vec(&()).expect("a header"), &changes),
         seed(3, rmp_serde::to_vec(&alive).expect("a header"), &[]),
-        seed(4, rmp_serde::to_vec(&report).expect("a header"), &[]),
         [&[ENTRIES, 0], [5_u8; 200].as_slice(), &changes].concat(),
         [&[SEALED, 0], b"medfeed sealed 1\n".as_slice(), &changes, &[0, 200]].concat(),
         [&[WHOLE, 0], whole.as_slice(), &[1, 0]].concat(),

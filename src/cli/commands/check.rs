@@ -31,8 +31,15 @@ pub(in crate::cli) fn run(common: &Common, args: &CheckArgs) -> anyhow::Result<E
         #[serde(flatten)]
         report: CheckReport,
     }
+    let mut report = CheckReport::default();
     let checked = panics::guard(|| match common.open_for_check() {
-        Ok(mut writer) => check(&mut writer),
+        Ok(mut writer) => {
+            let mut report = check(&mut writer)?;
+            if let Err(StoreError::Damaged { table, detail }) = writer.close() {
+                report.add(table, detail);
+            }
+            Ok(report)
+        }
         Err(StoreError::Io { source, .. })
             if matches!(source.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) =>
         {
@@ -40,14 +47,10 @@ pub(in crate::cli) fn run(common: &Common, args: &CheckArgs) -> anyhow::Result<E
         }
         Err(error) => Err(error),
     });
-    let mut report = match checked {
-        Ok(report) => report,
-        Err(StoreError::Damaged { table, detail }) => CheckReport::of_damage(table, detail),
+    match checked {
+        Ok(checked) => report = checked,
+        Err(StoreError::Damaged { table, detail }) => report.add(table, detail),
         Err(error) => return Err(error.into()),
-    };
-    // Closing the file may have found more damage.
-    if let Some(StoreError::Damaged { table, detail }) = panics::take_damage_at_close() {
-        report.add(table, detail);
     }
     let ok = report.damages == 0;
     let text = describe(common, &report);

@@ -1,10 +1,11 @@
 //! `medfeed completions SHELL`.
 
-use std::io::{Write, stdout};
 use std::process::ExitCode;
 
 use clap::{Args, Command};
 use clap_complete::Shell;
+
+use crate::cli::shared::output::print_file;
 
 /// Arguments of `medfeed completions`.
 #[derive(Debug, Args)]
@@ -16,6 +17,6 @@ pub(in crate::cli) struct CompletionsArgs {
 pub(in crate::cli) fn run(args: CompletionsArgs, mut program: Command) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut program, "medfeed", &mut script);
-    stdout().write_all(&script)?;
+    print_file(&script)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -9,9 +9,11 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use serde_json::json;
 
 use crate::cli::shared::arguments::path_parser;
 use crate::cli::shared::common::Common;
+use crate::cli::shared::failure::at;
 use crate::cli::shared::sheets::WorkbookWriter;
 use crate::import::Source;
 use crate::import::read::source::WORKBOOK_STEM;
@@ -59,15 +61,11 @@ struct WrittenFile {
 }
 
 pub(in crate::cli) fn run(common: &Common, args: ExportArgs) -> anyhow::Result<ExitCode> {
-    #[derive(Serialize)]
-    struct Exported {
-        files: Vec<WrittenFile>,
-    }
     let follower = common.open_follower()?;
     let snapshot = follower.newest();
-    let permissions = FilePermissions::of(&common.db).with_context(|| common.db.display().to_string())?;
+    let permissions = FilePermissions::of(&common.db).map_err(at(&common.db))?;
     let target = ExportTarget::of(args, permissions)?;
-    target.permissions.create_folder(&target.folder).with_context(|| target.folder.display().to_string())?;
+    target.permissions.create_folder(&target.folder).map_err(at(&target.folder))?;
     let references = snapshot.references()?;
     let files = if target.format == ExportFileFormat::Xlsx {
         vec![write_workbook(snapshot, &target)?]
@@ -82,7 +80,7 @@ pub(in crate::cli) fn run(common: &Common, args: ExportArgs) -> anyhow::Result<E
     };
     let text: String =
         files.iter().map(|written| format!("{}: {} rows\n", written.file.display(), written.rows)).collect();
-    common.output().result(&Exported { files }, text)
+    common.output().result(&json!({ "files": files }), text)
 }
 
 /// The folder, format and permissions of the exported files.
@@ -176,7 +174,7 @@ fn refuse_other_files(target: &ExportTarget) -> anyhow::Result<()> {
     let found = match Source::in_folder(&target.folder) {
         // A workbook's folder is created later.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        found => found.with_context(|| target.folder.display().to_string())?,
+        found => found.map_err(at(&target.folder))?,
     };
     if let Some(other) = found.iter().find(|source| !written.iter().any(|path| source.is_at(path))) {
         bail!(
@@ -193,12 +191,11 @@ fn write_file(
     file: PathBuf,
     write: impl FnOnce(&File) -> anyhow::Result<u64>,
 ) -> anyhow::Result<WrittenFile> {
-    let named = |path: &Path| path.display().to_string();
     draft::sweep(&file);
-    let draft = Draft::create_for(&file).with_context(|| named(&target.folder))?;
-    let rows = write(draft.file()).with_context(|| named(&file))?;
-    target.permissions.set_on(draft.file()).with_context(|| named(&file))?;
-    draft.persist(&file).with_context(|| named(&file))?;
+    let draft = Draft::create_for(&file).map_err(at(&target.folder))?;
+    let rows = write(draft.file()).with_context(|| file.display().to_string())?;
+    target.permissions.set_on(draft.file()).map_err(at(&file))?;
+    draft.persist(&file).map_err(at(&file))?;
     Ok(WrittenFile { file, rows })
 }
 

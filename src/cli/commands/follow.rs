@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use clap::builder::FalseyValueParser;
-use serde::Serialize;
+use serde_json::json;
 
 use crate::bucket::{Bucket, BucketUrl, SealKey};
 use crate::cli::shared::arguments::parse_duration;
@@ -19,12 +18,10 @@ use crate::model::time::parse_time;
 use crate::replicate::follower::audit::audit;
 use crate::replicate::follower::status::FollowLimits;
 use crate::replicate::follower::{EndRule, LogReader, Replica, ReplicaStatus, StateLoader};
-use crate::replicate::user::user_at_host;
 use crate::serve::following::background::BackgroundTasks;
-use crate::serve::following::replica::{ReplicaThread, Reporter};
+use crate::serve::following::replica::ReplicaThread;
 use crate::serve::following::upstream::Upstream;
 use crate::serve::following::watcher::Watcher;
-use crate::serve::operators::usage::Usage;
 use crate::store::file::replace::{BackupReport, check_target};
 
 /// Options of a replica.
@@ -41,10 +38,6 @@ pub(in crate::cli) struct FollowArgs {
     /// Answer 503 after this long without a heartbeat of the publisher [default: never]
     #[arg(long, env = "MEDFEED_MAX_SILENCE", value_name = "TIME", value_parser = parse_duration)]
     max_silence: Option<Duration>,
-    /// Report this replica's position, and when keys were used here, to the origin. Without it, a replica writes
-    /// nothing to the bucket
-    #[arg(long, env = "MEDFEED_REPORT", value_parser = FalseyValueParser::new())]
-    report: bool,
     /// The file with the seal key, which encrypts the bucket
     #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
     seal_key: Option<PathBuf>,
@@ -55,19 +48,12 @@ pub(in crate::cli) struct FollowedReplica {
     replica: Replica,
     url: String,
     poll: Duration,
-    /// The name of this replica's reports; `None` sends none.
-    reports: Option<String>,
 }
 
 impl FollowedReplica {
     /// Starts to follow the bucket.
-    pub fn start(
-        self,
-        usage: &Arc<Usage>,
-        watcher: &Arc<Watcher>,
-    ) -> std::io::Result<(Arc<dyn Upstream>, BackgroundTasks)> {
-        let reports = self.reports.map(|name| Reporter { name, who: user_at_host(), usage: Arc::clone(usage) });
-        let (following, tasks) = ReplicaThread::start(self.replica, self.url, self.poll, reports, Arc::clone(watcher))?;
+    pub fn start(self, watcher: &Arc<Watcher>) -> std::io::Result<(Arc<dyn Upstream>, BackgroundTasks)> {
+        let (following, tasks) = ReplicaThread::start(self.replica, self.url, self.poll, Arc::clone(watcher))?;
         Ok((following, tasks))
     }
 }
@@ -91,13 +77,7 @@ impl FollowArgs {
         }
         let status = ReplicaStatus::new(FollowLimits::new(staleness, self.max_silence));
         let replica = Replica::start(log, &common.db, Arc::new(status), &|| true)?;
-        let reports = self.report.then(|| {
-            // One name per file, the same after every start.
-            let path = std::path::absolute(common.resolved_db()).unwrap_or_default();
-            let hash = blake3::hash(format!("{} {}", user_at_host(), path.display()).as_bytes());
-            hash.to_hex().chars().take(16).collect()
-        });
-        Ok(Some(FollowedReplica { replica, url: url.to_string(), poll: self.poll, reports }))
+        Ok(Some(FollowedReplica { replica, url: url.to_string(), poll: self.poll }))
     }
 }
 
@@ -158,28 +138,20 @@ pub(in crate::cli) struct CheckFromArgs {
 impl CheckFromArgs {
     /// Checks the bucket; `None` without `--from`.
     pub fn check(&self, common: &Common) -> anyhow::Result<Option<ExitCode>> {
-        #[derive(Serialize)]
-        struct BucketCheckJson {
-            ok: bool,
-            states: usize,
-            entries: u64,
-            slot: u64,
-            seq: u64,
-            /// The first and last slots of the gaps before whole states.
-            given_up: Vec<[u64; 2]>,
-        }
         let Some(url) = &self.from else { return Ok(None) };
         let log = open_log(url, self.seal_key.as_ref())?;
         let folder = tempfile::tempdir().context("cannot create a temporary folder for the database")?;
         let audit = audit(&log, &folder.path().join("checked.redb"))?;
-        let checked = BucketCheckJson {
-            ok: true,
-            states: audit.states.len(),
-            entries: audit.entries,
-            slot: audit.slot,
-            seq: audit.seq,
-            given_up: audit.given_up.iter().map(|slots| [*slots.start(), *slots.end()]).collect(),
-        };
+        // The first and last slots of the gaps before whole states.
+        let given_up = audit.given_up.iter().map(|slots| [*slots.start(), *slots.end()]);
+        let checked = json!({
+            "ok": true,
+            "states": audit.states.len(),
+            "entries": audit.entries,
+            "slot": audit.slot,
+            "seq": audit.seq,
+            "given_up": given_up.collect::<Vec<_>>(),
+        });
         let mut text = format!(
             "{url} is sound: {}, {} up to slot {}; the log ends at seq {}, as of {}.",
             counted(u64::try_from(audit.states.len()).unwrap_or(u64::MAX), "state"),

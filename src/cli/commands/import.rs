@@ -18,8 +18,8 @@ use crate::import::{
 };
 use crate::model::printable::Printable;
 use crate::model::{Dataset, Head};
+use crate::store::file::fill::NoDatabase;
 use crate::store::write::batch::{BatchOutcome, LicenseEffect, RowCounts};
-use crate::store::write::prepare::NoDatabase;
 use crate::store::{Edit, StoreError};
 
 /// Arguments of `medfeed import`.
@@ -111,7 +111,7 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
         if edit.base_head() != head {
             // Another command has committed, or has replaced the file.
             progress.step("checking the rows again");
-            merged = match import::merge(rows.clone(), &edit, &options) {
+            merged = match import::merge(rows.clone(), &edit.base()?, &options) {
                 Ok(again) if args.is_accepted(&again, accepted.as_deref()) => again,
                 // The lock is released before the import is refused, or asks again.
                 _ => continue,
@@ -170,11 +170,9 @@ fn apply(
     edit: &mut Edit<'_>,
     merged: &Merged,
 ) -> Result<(BatchOutcome, Option<Changes>), StoreError> {
-    if !args.dry_run {
-        return Ok((edit.apply(&merged.batch)?, None));
-    }
-    let mut changes = Changes::of(edit)?;
-    Ok((edit.apply_observed(&merged.batch, &mut changes)?, Some(changes)))
+    let outcome = edit.apply(&merged.batch)?;
+    let changes = args.dry_run.then(|| Changes::of(&edit.base()?, edit, &merged.batch)).transpose()?;
+    Ok((outcome, changes))
 }
 
 /// Shows the warnings, and asks whether to commit.
@@ -196,12 +194,12 @@ pub(in crate::cli) fn merge_unlocked(
     let db = common.resolved_db();
     require_folder(&db)?;
     if !db.exists() {
-        return Ok((Head::default(), import::merge(rows, &NoDatabase::default(), options)));
+        return Ok((Head::default(), import::merge(rows, &NoDatabase::new()?.snapshot()?, options)));
     }
     let follower = common.open_follower()?;
     follower.refuse_replica()?;
     let snapshot = follower.newest();
-    Ok((snapshot.commit().head(), import::merge(rows, &**snapshot, options)))
+    Ok((snapshot.commit().head(), import::merge(rows, snapshot, options)))
 }
 
 pub(in crate::cli) fn refuse(common: &Common, refusal: Refusal, all_faults: bool) -> anyhow::Result<ExitCode> {

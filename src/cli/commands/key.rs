@@ -8,6 +8,7 @@ use anyhow::bail;
 use clap::{Args, Subcommand};
 use ipnet::IpNet;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::cli::commands::license::find_license;
 use crate::cli::shared::arguments::{parse_duration, parse_end, parse_plain_text};
@@ -179,10 +180,6 @@ fn show_new(common: &Common, key: &ApiKey, record: &KeyRecord) -> anyhow::Result
 }
 
 fn list(common: &Common) -> anyhow::Result<ExitCode> {
-    #[derive(Serialize)]
-    struct Keys {
-        keys: Vec<KeyJson>,
-    }
     let follower = common.open_follower()?;
     let newest = follower.newest();
     let (at, committed) = (now(), newest.commit().time);
@@ -210,7 +207,7 @@ fn list(common: &Common) -> anyhow::Result<ExitCode> {
     } else {
         table(["ID", "STATUS", "LICENSE", "EXPIRES", "LABEL", "USE"], &rows)
     };
-    common.output().result(&Keys { keys }, text)
+    common.output().result(&json!({ "keys": keys }), text)
 }
 
 /// Returns an error if no key has this id, with a suggestion.

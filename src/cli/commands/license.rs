@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::{anyhow, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
+use serde_json::json;
 
 use crate::cli::commands::license_values as values;
 use crate::cli::shared::arguments::{parse_dataset, parse_plain_text, parse_text, parse_years};
@@ -311,10 +312,6 @@ fn describe(name: &str, change: &LicenseChange, dry_run: bool) -> String {
 }
 
 fn list(common: &Common) -> anyhow::Result<ExitCode> {
-    #[derive(Serialize)]
-    struct Licenses {
-        licenses: Vec<LicenseJson>,
-    }
     let follower = common.open_follower()?;
     let licenses: Vec<LicenseJson> =
         follower.newest().list_licenses().into_iter().map(|license| LicenseJson::of(license)).collect();
@@ -324,7 +321,7 @@ fn list(common: &Common) -> anyhow::Result<ExitCode> {
         let rows: Vec<[String; 6]> = licenses.iter().map(LicenseJson::row).collect();
         table(["NAME", "DATASETS", "THERAPY AREAS", "COUNTRIES", "YEARS", "RATE LIMIT"], &rows)
     };
-    common.output().result(&Licenses { licenses }, text)
+    common.output().result(&json!({ "licenses": licenses }), text)
 }
 
 /// Finds a license by its name. The error suggests a similar name.
@@ -346,11 +343,6 @@ fn show(common: &Common, args: &NameArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn remove(common: &Common, args: &RemoveArgs) -> anyhow::Result<AccessChange> {
-    #[derive(Serialize)]
-    struct Removed<'a> {
-        removed: &'a str,
-        revoked_keys: usize,
-    }
     let question = format!("Remove license `{}` and revoke its keys?", Printable(&args.name));
     find_license(common.open_follower()?.newest(), &args.name)?;
     // Asks before the writer's lock is taken, so that no other command waits for the user.
@@ -361,14 +353,14 @@ fn remove(common: &Common, args: &RemoveArgs) -> anyhow::Result<AccessChange> {
     common.commit(edit, format!("license remove {}", args.name))?;
     let keys = counted(u64::try_from(revoked_keys).unwrap_or(u64::MAX), "key");
     let text = format!("License `{}` is removed; {keys} revoked.", Printable(&args.name));
-    common.output().result(&Removed { removed: &args.name, revoked_keys }, text)?;
+    common.output().result(&json!({ "removed": args.name, "revoked_keys": revoked_keys }), text)?;
     Ok(AccessChange::Revoked)
 }
 
 fn explain(common: &Common, args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     #[derive(Serialize)]
-    struct Explanation {
-        license: String,
+    struct Explanation<'a> {
+        license: &'a str,
         dataset: Dataset,
         id: Id,
         exists: bool,
@@ -392,7 +384,7 @@ fn explain(common: &Common, args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     for reason in &reasons {
         text.push_str(&format!("\n  {}", Printable(reason)));
     }
-    let json = Explanation { license: args.name.clone(), dataset: args.dataset, id: args.id, exists, visible, reasons };
+    let json = Explanation { license: &args.name, dataset: args.dataset, id: args.id, exists, visible, reasons };
     common.output().result(&json, text)
 }
 

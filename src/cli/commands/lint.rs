@@ -3,14 +3,14 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use serde::Serialize;
+use serde_json::json;
 
 use crate::cli::commands::import::{merge_unlocked, refuse};
 use crate::cli::shared::common::Common;
 use crate::cli::shared::output::counted;
 use crate::cli::shared::read_args::{ReadArgs, read_rows};
 use crate::import::lint::{Extent, lint_database};
-use crate::import::{self, Finding, MergeOptions};
+use crate::import::{self, MergeOptions};
 
 /// Arguments of `medfeed lint`.
 #[derive(Debug, Args)]
@@ -21,11 +21,6 @@ pub(in crate::cli) struct LintArgs {
 }
 
 pub(in crate::cli) fn run(common: &Common, args: &LintArgs) -> anyhow::Result<ExitCode> {
-    #[derive(Serialize)]
-    struct Linted<'a> {
-        ok: bool,
-        findings: &'a [Finding],
-    }
     let findings = if args.read.is_empty() {
         lint_database(common.open_follower()?.newest())?
     } else {
@@ -49,6 +44,6 @@ pub(in crate::cli) fn run(common: &Common, args: &LintArgs) -> anyhow::Result<Ex
     } else {
         counted(u64::try_from(findings.len()).unwrap_or(u64::MAX), "finding")
     });
-    common.output().result(&Linted { ok, findings: &findings }, text)?;
+    common.output().result(&json!({ "ok": ok, "findings": findings }), text)?;
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

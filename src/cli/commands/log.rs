@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::cli::shared::arguments::parse_dataset;
 use crate::cli::shared::common::Common;
@@ -80,10 +81,6 @@ struct LoggedCommit {
 }
 
 pub(in crate::cli) fn run(common: &Common, args: &CommitLogArgs) -> anyhow::Result<ExitCode> {
-    #[derive(Serialize)]
-    struct Commits {
-        commits: Vec<LoggedCommit>,
-    }
     let follower = common.open_follower()?;
     let snapshot = follower.newest();
     let of_record = match (args.dataset, args.id) {
@@ -113,7 +110,7 @@ pub(in crate::cli) fn run(common: &Common, args: &CommitLogArgs) -> anyhow::Resu
         true => "There is no such commit.".to_owned(),
         false => table(&commits),
     };
-    common.output().result(&Commits { commits }, text)
+    common.output().result(&json!({ "commits": commits }), text)
 }
 
 /// The seqs of a record: its last change, and its entries in feeds.

@@ -1,17 +1,17 @@
 //! `medfeed man`: the manual pages of the program and its commands.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _, stdout};
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
 use clap::{Args, Command};
 use clap_mangen::Man;
 
 use crate::cli::help::examples;
 use crate::cli::shared::arguments::path_parser;
-use crate::cli::shared::output::print_line;
+use crate::cli::shared::failure::at;
+use crate::cli::shared::output::{print_file, print_line};
 
 /// Arguments of `medfeed man`.
 #[derive(Debug, Args)]
@@ -55,18 +55,27 @@ const FILES: [(&str, &str); 6] = [
     ),
 ];
 
+const ENVIRONMENT: [(&str, &str); 2] = [
+    (
+        "MEDFEED_...",
+        "Options that configure have a variable, MEDFEED_ and the option's name, which the page of their command names. \
+         Options that select what one call does have none.",
+    ),
+    ("NO_COLOR", "Turns off the colors of log lines."),
+];
+
 pub(in crate::cli) fn run(args: &ManArgs, mut program: Command) -> anyhow::Result<ExitCode> {
     program.build();
     let mut pages = Vec::new();
     collect(&program, "", &mut pages)?;
     let Some(folder) = &args.folder else {
-        stdout().write_all(pages.into_iter().map(|(_, page)| page).collect::<Vec<_>>().concat().as_bytes())?;
+        print_file(pages.into_iter().map(|(_, page)| page).collect::<String>().as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     };
-    std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    std::fs::create_dir_all(folder).map_err(at(folder))?;
     for (name, page) in &pages {
         let file = folder.join(format!("{name}.1"));
-        std::fs::write(&file, page).with_context(|| file.display().to_string())?;
+        std::fs::write(&file, page).map_err(at(&file))?;
     }
     print_line(&format!("{}: {} pages; `man -l {0}/medfeed.1` shows the first.", folder.display(), pages.len()));
     Ok(ExitCode::SUCCESS)
@@ -94,24 +103,7 @@ fn page(command: &Command, path: &str, name: &str) -> io::Result<String> {
         man.render_subcommands_section(&mut page)?;
     }
     let mut page = String::from_utf8(page).map_err(io::Error::other)?;
-    let variables = command.get_arguments().filter_map(|argument| {
-        let variable = argument.get_env()?.to_string_lossy().into_owned();
-        Some((variable, format!("Sets --{}.", argument.get_long()?)))
-    });
-    let mut variables: Vec<(String, String)> = variables.collect();
-    if path.is_empty() {
-        let text = "Options that configure have a variable, MEDFEED_ and the option's name; the page of each command lists \
-                    them. Options that select what one call does have none.";
-        variables.push(("MEDFEED_...".to_owned(), text.to_owned()));
-        variables.push(("MEDFEED_DB".to_owned(), "Sets --db, the database file.".to_owned()));
-    }
-    if variables.iter().any(|(variable, _)| variable == "MEDFEED_LOG") {
-        variables.push(("NO_COLOR".to_owned(), "Turns off the colors of log lines.".to_owned()));
-    }
     let section = |page: &mut String, title: &str, items: &[(&str, &str)]| {
-        if items.is_empty() {
-            return;
-        }
         // Writing to a string cannot fail.
         let _ = writeln!(page, ".SH \"{title}\"");
         for (term, text) in items {
@@ -121,12 +113,10 @@ fn page(command: &Command, path: &str, name: &str) -> io::Result<String> {
     if !command.get_long_about().is_some_and(|about| about.to_string().contains("Exit codes: ")) {
         section(&mut page, "EXIT STATUS", &EXIT_STATUS);
     }
-    if path.is_empty() || command.get_arguments().any(|argument| argument.get_id() == "db") {
+    if path.is_empty() {
         section(&mut page, "FILES", &FILES);
+        section(&mut page, "ENVIRONMENT", &ENVIRONMENT);
     }
-    let variables: Vec<(&str, &str)> =
-        variables.iter().map(|(variable, text)| (variable.as_str(), text.as_str())).collect();
-    section(&mut page, "ENVIRONMENT", &variables);
     let examples: Vec<String> = examples::of(path).iter().map(|line| escaped(line)).collect();
     if !examples.is_empty() {
         let _ = writeln!(page, ".SH EXAMPLES\n.nf\n{}\n.fi", examples.join("\n"));

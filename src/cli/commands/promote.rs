@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::Args;
-use serde::Serialize;
+use serde_json::json;
 
 use crate::bucket::{Bucket, BucketUrl, SealKey};
 use crate::cli::commands::follow::open_log;
@@ -39,14 +39,6 @@ pub(in crate::cli) struct PromoteArgs {
     yes: bool,
 }
 
-#[derive(Serialize)]
-struct PromotionJson {
-    promoted: bool,
-    slot: u64,
-    seq_before: u64,
-    seq: u64,
-}
-
 pub(in crate::cli) fn run(common: &Common, args: &PromoteArgs) -> anyhow::Result<ExitCode> {
     // Only a file that has followed the bucket can take over, so nothing is loaded.
     let since = open_replica(common, &args.url)?.head()?.seq;
@@ -71,7 +63,7 @@ pub(in crate::cli) fn run(common: &Common, args: &PromoteArgs) -> anyhow::Result
          this file.",
         ShellWord(&url.to_string())
     );
-    common.output().result(&PromotionJson { promoted: true, slot, seq_before, seq }, text)
+    common.output().result(&json!({ "promoted": true, "slot": slot, "seq_before": seq_before, "seq": seq }), text)
 }
 
 fn open_replica(common: &Common, url: &BucketUrl) -> anyhow::Result<ReplicaWriter> {

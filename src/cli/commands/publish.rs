@@ -1,7 +1,7 @@
 //! `medfeed publish`.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use clap::builder::FalseyValueParser;
 use sd_notify::NotifyState;
-use serde::Serialize;
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -21,14 +21,13 @@ use crate::cli::commands::serve::{LogArgs, NO_RUNTIME, cannot_listen};
 use crate::cli::shared::arguments::{parse_duration, parse_listen, parse_text};
 use crate::cli::shared::common::Common;
 use crate::cli::shared::failure;
-use crate::cli::shared::output::{counted, print_line, table};
+use crate::cli::shared::output::{counted, print_line};
 use crate::model::printable::Printable;
 use crate::replicate::publisher::progress::PublisherStatus;
-use crate::replicate::publisher::status::{PublicationStatus, Waiting};
+use crate::replicate::publisher::status::{EndStatus, PublicationStatus, Waiting};
 use crate::replicate::publisher::{PublishError, PublishSettings, Publisher, Round};
 use crate::serve::operators::admin::{self, AdminSetup};
 use crate::serve::publishing::MonitoredPublisher;
-use crate::serve::publishing::reports::ReportFiles;
 use crate::serve::{notify, run_to_end};
 use crate::store::panics::{self, CaughtPanic};
 
@@ -69,7 +68,7 @@ pub(in crate::cli) struct PublishArgs {
     /// the log has are lost
     #[arg(long, conflicts_with = "status")]
     start_over: bool,
-    /// Show the end of the log, the newest states, waiting commits and the reports of replicas; publish nothing
+    /// Show the end of the log, the newest states, and waiting commits; publish nothing
     #[arg(long)]
     status: bool,
     #[command(flatten)]
@@ -133,24 +132,18 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
         start_over: args.start_over,
         wait: common.wait,
     };
-    let (db, real_db) = (common.db.clone(), common.resolved_db());
+    let db = common.db.clone();
     let begun = format!("publishing {} to {}", db.display(), args.bucket);
     let (bucket, status) = (Arc::new(bucket), Arc::new(PublisherStatus::default()));
     let publishing = MonitoredPublisher::new(&db, Arc::clone(&status));
     let (sender, ended) = tokio::sync::oneshot::channel();
     let work = move || -> Result<Round, PublishError> {
-        let (is_once, every) = (settings.once, settings.heartbeat);
-        let mut publisher = Publisher::start(&db, Arc::clone(&bucket), settings, status)?;
-        let mut reports = ReportFiles::new(&real_db);
+        let is_once = settings.once;
+        let mut publisher = Publisher::start(&db, bucket, settings, status)?;
         if is_once {
-            let round = publisher.run(|| ())?;
-            reports.update(&bucket);
-            return Ok(round);
+            return publisher.run(|| ());
         }
         print_line(&begun);
-        // A thread of its own, so that publishing does not wait for reports.
-        let watch = move || reports.watch(&bucket, every);
-        thread::Builder::new().name("reports".to_owned()).spawn(watch).map_err(|source| no_thread(&db, source))?;
         publisher.run(|| notify(&[NotifyState::Ready]))
     };
     let ended = run_to_end(async {
@@ -194,25 +187,16 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
     }
 }
 
-fn no_thread(db: &Path, source: std::io::Error) -> PublishError {
-    PublishError::Io { path: db.to_owned(), source }
-}
-
 fn done(common: &Common, round: Round) -> anyhow::Result<ExitCode> {
-    #[derive(Serialize)]
-    struct PublishedJson {
-        slot: u64,
-        seq: u64,
-        entries: u64,
-    }
     let Round { slot, seq, entries } = round;
     let what = match entries {
         0 => "Nothing new to publish".to_owned(),
         entries => format!("{} published", counted(entries, "entry")),
     };
-    common
-        .output()
-        .result(&PublishedJson { slot, seq, entries }, format!("{what}; the log ends at slot {slot}, seq {seq}."))
+    common.output().result(
+        &json!({ "slot": slot, "seq": seq, "entries": entries }),
+        format!("{what}; the log ends at slot {slot}, seq {seq}."),
+    )
 }
 
 fn fail(common: &Common, error: PublishError) -> anyhow::Result<ExitCode> {
@@ -226,107 +210,51 @@ fn fail(common: &Common, error: PublishError) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(code))
 }
 
-#[derive(Serialize)]
-struct StatusJson {
-    url: String,
-    end: Option<EndJson>,
-    states: Vec<StateJson>,
-    alive_at: Option<String>,
-    /// Whether everything is published; `null` without the database.
-    published: Option<bool>,
-    /// The number of waiting commits; `null` if a whole state is published next.
-    waiting_commits: Option<u64>,
-    /// The seconds since everything was published; `null` if that is unknown.
-    behind_s: Option<u64>,
-    fenced: Option<String>,
-    replicas: Vec<ReplicaJson>,
-    /// Heartbeats and reports that cannot be read, and why.
-    unusable: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct EndJson {
-    database: String,
-    slot: u64,
-    seq: u64,
-    at: String,
-    who: String,
-    entries_since_state: u64,
-}
-
-#[derive(Serialize)]
-struct StateJson {
-    slot: u64,
-    at: String,
-}
-
-#[derive(Serialize)]
-struct ReplicaJson {
-    name: String,
-    who: String,
-    slot: u64,
-    seq: u64,
-    at: String,
-    entries_behind: Option<u64>,
-}
-
 fn show(common: &Common, url: &BucketUrl, status: &PublicationStatus) -> anyhow::Result<ExitCode> {
-    let last_slot = status.end.as_ref().map(|end| end.slot);
-    let replicas = status.replicas.iter().map(|(name, report)| ReplicaJson {
-        name: name.clone(),
-        who: report.who.clone(),
-        slot: report.slot,
-        seq: report.seq,
-        at: report.at.to_string(),
-        entries_behind: last_slot.map(|last| last.saturating_sub(report.slot)),
+    let end = status.end.as_ref().map(|end| {
+        json!({
+            "database": end.id.to_string(),
+            "slot": end.slot,
+            "seq": end.seq,
+            "at": end.at.to_string(),
+            "who": end.who,
+            "entries_since_state": end.entries_since_state,
+        })
     });
-    let json = StatusJson {
-        url: url.to_string(),
-        end: status.end.as_ref().map(|end| EndJson {
-            database: end.id.to_string(),
-            slot: end.slot,
-            seq: end.seq,
-            at: end.at.to_string(),
-            who: end.who.clone(),
-            entries_since_state: end.entries_since_state,
-        }),
-        states: status.states.iter().map(|(slot, at)| StateJson { slot: *slot, at: at.to_string() }).collect(),
-        alive_at: status.alive_at.map(|at| at.to_string()),
-        published: status.waiting.map(|waiting| waiting == Waiting::Nothing),
-        waiting_commits: match status.waiting {
+    let states = status.states.iter().map(|(slot, at)| json!({ "slot": slot, "at": at.to_string() }));
+    let json = json!({
+        "url": url.to_string(),
+        "end": end,
+        "states": states.collect::<Vec<_>>(),
+        "alive_at": status.alive_at.map(|at| at.to_string()),
+        // `null` without the database.
+        "published": status.waiting.map(|waiting| waiting == Waiting::Nothing),
+        // `null` if a whole state is published next.
+        "waiting_commits": match status.waiting {
             Some(Waiting::Nothing) => Some(0),
             Some(Waiting::Commits { count, .. }) => Some(count),
             Some(Waiting::State | Waiting::Elsewhere) | None => None,
         },
-        behind_s: status.behind_s(),
-        fenced: status.fenced.clone(),
-        replicas: replicas.collect(),
-        unusable: status.unusable.clone(),
-    };
-    let text = text(common, &json, status);
-    common.output().result(&json, text)
+        "behind_s": status.behind_s(),
+        "fenced": status.fenced,
+        "unusable": status.unusable,
+    });
+    common.output().result(&json, text(common, url, status))
 }
 
-fn text(common: &Common, json: &StatusJson, status: &PublicationStatus) -> String {
+fn text(common: &Common, url: &BucketUrl, status: &PublicationStatus) -> String {
     let mut lines = Vec::new();
-    match &json.end {
-        None => lines.push(format!("Nothing is published in {}.", json.url)),
-        Some(end) => {
-            lines.push(format!(
-                "{} ends at slot {}, seq {}, published at {} by {}; database {}.",
-                json.url,
-                end.slot,
-                end.seq,
-                end.at,
-                Printable(&end.who),
-                end.database
-            ));
-            lines.push(match &json.alive_at {
+    match &status.end {
+        None => lines.push(format!("Nothing is published in {url}.")),
+        Some(EndStatus { id, slot, seq, at, who, entries_since_state }) => {
+            let who = Printable(who);
+            lines.push(format!("{url} ends at slot {slot}, seq {seq}, published at {at} by {who}; database {id}."));
+            lines.push(match &status.alive_at {
                 Some(at) => format!("The publisher's last heartbeat: {at}."),
                 None => "The publisher has left no heartbeat that can be read.".to_owned(),
             });
-            let states = json.states.iter().map(|state| format!("slot {} at {}", state.slot, state.at));
-            let since = counted(end.entries_since_state, "entry");
+            let states = status.states.iter().map(|(slot, at)| format!("slot {slot} at {at}"));
+            let since = counted(*entries_since_state, "entry");
             lines.push(format!("States, newest first: {}; {since} since.", states.collect::<Vec<_>>().join(", ")));
         }
     }
@@ -351,25 +279,6 @@ fn text(common: &Common, json: &StatusJson, status: &PublicationStatus) -> Strin
     if let Some(by) = &status.fenced {
         lines.push(format!("{db} is no longer published from here: {}.", Printable(by)));
     }
-    lines.extend(json.unusable.iter().map(|reason| format!("{}.", Printable(reason))));
-    if json.replicas.is_empty() {
-        lines.push("No replica sends reports (`medfeed serve --from URL --report` does).".to_owned());
-    } else {
-        let rows: Vec<[String; 5]> = json
-            .replicas
-            .iter()
-            .map(|replica| {
-                let behind = replica.entries_behind.unwrap_or_default();
-                [
-                    replica.name.clone(),
-                    replica.who.clone(),
-                    replica.slot.to_string(),
-                    behind.to_string(),
-                    replica.at.clone(),
-                ]
-            })
-            .collect();
-        lines.push(table(["REPLICA", "WHO", "SLOT", "BEHIND", "REPORTED"], &rows));
-    }
+    lines.extend(status.unusable.iter().map(|reason| format!("{}.", Printable(reason))));
     lines.join("\n")
 }

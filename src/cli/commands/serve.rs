@@ -33,7 +33,7 @@ use crate::serve::operators::log::Log;
 use crate::serve::operators::usage::Usage;
 use crate::serve::{Limits, Setup, StopSignals, Watcher, run_to_end, serve};
 use crate::store::StoreError;
-use crate::store::replication::{PublishedNote, read_replica};
+use crate::store::replication::read_replica;
 
 /// The default address of a server.
 pub(in crate::cli) const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
@@ -86,10 +86,6 @@ pub(in crate::cli) struct ServeArgs {
     /// that follow each other are held back for at most five times as long
     #[arg(long, env = "MEDFEED_CHANGE_DELAY", value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
     change_delay: Duration,
-    /// Show commits only when `medfeed publish` has written them to its bucket, but keys at once. So no caller gets a
-    /// sync token that is lost with this machine
-    #[arg(long, env = "MEDFEED_AFTER_PUBLISH", value_parser = FalseyValueParser::new())]
-    after_publish: bool,
     /// Answer 503 when a replica has not seen the end of the log for this long, or when another publisher took over
     /// this long ago. Keys may have been revoked meanwhile
     #[arg(long, env = "MEDFEED_MAX_STALENESS", value_name = "TIME", default_value = "5m", value_parser = parse_duration)]
@@ -117,9 +113,6 @@ enum HeaderChoice {
     /// Forwarded (RFC 7239)
     Forwarded,
 }
-
-/// How long a server with `--after-publish` waits at its start for the publisher, before it answers 503.
-const PUBLISH_WAIT_AT_START: Duration = Duration::from_secs(3);
 
 /// Lowers the limits of connections to what the limit of open files allows.
 fn within_open_files(limits: Limits) -> Limits {
@@ -199,9 +192,8 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs, limits: Limits) -> a
     }
     let replica = args.follow.open(common, args.max_staleness)?;
     let is_followed = replica.is_some();
-    // A replica is created anyway, and contains only published commits.
-    let (create, after_publish) = (args.create && !is_followed, args.after_publish && !is_followed);
-    if create {
+    // A replica is created anyway.
+    if args.create && !is_followed {
         create_if_missing(common)?;
     }
     if !is_followed {
@@ -214,7 +206,6 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs, limits: Limits) -> a
         ),
         error => error.into(),
     })?;
-    let watcher = if after_publish { show_published_only(common, watcher)? } else { watcher };
     let watcher = match is_followed {
         true => watcher,
         false => watcher.with_fence(common.db.clone(), args.max_staleness),
@@ -248,7 +239,7 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs, limits: Limits) -> a
             }
         };
         let _recording = usage.start(&watcher)?;
-        let (upstream, _following) = replica.map(|replica| replica.start(&usage, &watcher)).transpose()?.unzip();
+        let (upstream, _following) = replica.map(|replica| replica.start(&watcher)).transpose()?.unzip();
         let setup = Setup {
             listener: TcpListener::from_std(listener)?,
             watcher,
@@ -285,27 +276,6 @@ fn refuse_replica(database: &Path) -> anyhow::Result<()> {
         database.display(),
         word = ShellWord(&url)
     )
-}
-
-/// Makes the watcher show only published commits.
-fn show_published_only(common: &Common, watcher: Watcher) -> anyhow::Result<Watcher> {
-    let database = &common.db;
-    match PublishedNote::read(database)? {
-        None => bail!(
-            "{} is not published, so --after-publish would show nothing; run `medfeed publish URL` next to it first, or serve without --after-publish",
-            database.display()
-        ),
-        Some(PublishedNote { fenced: Some(by), .. }) => bail!(
-            "{} is no longer published from here ({by}), so --after-publish would show nothing new; serve the database that took over",
-            database.display()
-        ),
-        Some(_) => {}
-    }
-    let watcher = watcher.after_publish(database.clone(), PUBLISH_WAIT_AT_START);
-    if let Some(failure) = watcher.failure() {
-        tracing::warn!("{failure}");
-    }
-    Ok(watcher)
 }
 
 /// Creates an empty database if there is none.

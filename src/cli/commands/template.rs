@@ -4,11 +4,12 @@ use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use crate::cli::shared::common::Common;
+use crate::cli::shared::failure::at;
 use crate::cli::shared::sheets::WorkbookWriter;
 use crate::import::RowKind;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields, flat};
@@ -77,8 +78,7 @@ fn write_workbook(common: &Common, path: &Path, kinds: &[RowKind]) -> anyhow::Re
         }?;
     }
     // A workbook that was filled in is never overwritten.
-    let file =
-        OpenOptions::new().write(true).create_new(true).open(path).with_context(|| path.display().to_string())?;
+    let file = OpenOptions::new().write(true).create_new(true).open(path).map_err(at(path))?;
     sheets.write(&file)?;
     let text = format!("{}: fill it in, then run `medfeed import` with it", path.display());
     common.output().result(&json!({ "file": path }), text)

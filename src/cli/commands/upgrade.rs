@@ -1,18 +1,14 @@
 //! `medfeed upgrade`.
 
-use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::cli::shared::common::Common;
 use crate::model::PerDataset;
 use crate::store::StoreError;
-use crate::store::upgrade::SCHEMA;
-use crate::store::upgrade::replace::{UpgradePlan, UpgradeReport, plan, upgrade};
+use crate::store::upgrade::{SCHEMA, UpgradePlan, UpgradeReport, plan, upgrade};
 
 /// Arguments of `medfeed upgrade`.
 #[derive(Debug, Args)]
@@ -56,13 +52,7 @@ pub(in crate::cli) fn run(common: &Common, args: &UpgradeArgs) -> anyhow::Result
         let text = format!("{db} would be upgraded {}", describe(&planned));
         return common.output().result(&UpgradeJson { upgraded: false, plan: Some(&planned), done: None }, text);
     }
-    let bar = progress_bar(common, &planned);
-    let upgraded = upgrade(&common.db, common.wait, &mut || {
-        bar.inc(1);
-        Ok(())
-    });
-    bar.finish_and_clear();
-    match upgraded? {
+    match upgrade(&common.db, common.wait)? {
         Some(done) => {
             let text = format!(
                 "{db} is upgraded {}\nThe old file is kept as {}; remove it when you no longer need it to go back.",
@@ -92,18 +82,4 @@ fn describe(plan: &UpgradePlan) -> String {
         )
     };
     format!("{formats}: {conferences} conferences, {journals} journals.\n{noticed}")
-}
-
-fn progress_bar(common: &Common, plan: &UpgradePlan) -> ProgressBar {
-    if common.json || !stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let steps = u64::from(plan.from != plan.to) + u64::from(!plan.fields.is_empty());
-    let bar = ProgressBar::new(steps.max(1) * plan.records.values().sum::<u64>());
-    if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} records {eta}") {
-        bar.set_style(style);
-    }
-    bar.set_message("upgrading");
-    bar.enable_steady_tick(Duration::from_millis(100));
-    bar
 }

@@ -61,7 +61,6 @@ mod tests {
     const WITH_VARIABLE: &[&str] = &[
         "admin-host",
         "admin-listen",
-        "after-publish",
         "ca-file",
         "cache-bytes",
         "change-delay",
@@ -86,7 +85,6 @@ mod tests {
         "poll",
         "public-url",
         "publish-wait",
-        "report",
         "reuse-port",
         "seal-key",
         "state-every",

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,10 +10,9 @@ use serde_json::Value;
 use crate::cli::shared::values::{cut, text_of, value_of};
 use crate::import::report::groups::grouped;
 use crate::model::printable::Printable;
-use crate::model::reference::ReferenceFields;
+use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{Curated, Dataset, Fields, Id, License, RecordFields, References};
-use crate::store::StoreError;
-use crate::store::write::batch::{ChangeObserver, Curation};
+use crate::store::{Batch, Edit, Snapshot, StoreError};
 
 /// The most rows of a list that are printed as text.
 const MAX_SHOWN: usize = 20;
@@ -23,7 +23,7 @@ const MAX_VALUE_CHARS: usize = 100;
 #[derive(Debug)]
 pub(in crate::cli) struct Changes {
     references_before: References,
-    licenses: Vec<License>,
+    licenses: Vec<Arc<License>>,
     rows: Vec<RowChange>,
     effects: BTreeMap<(String, Dataset), ViewChanges>,
 }
@@ -87,14 +87,65 @@ struct LicenseChanges {
 }
 
 impl Changes {
-    /// Prepares for a batch that is about to be applied to this state.
-    pub fn of(state: &impl Curation) -> Result<Changes, StoreError> {
-        Ok(Changes {
-            references_before: state.references()?.clone(),
-            licenses: state.licenses(),
+    /// Compares the state before an edit with the edit, after a batch was applied.
+    pub fn of(before: &Snapshot, edit: &Edit<'_>, batch: &Batch) -> Result<Changes, StoreError> {
+        let references = before.references()?;
+        let mut changes = Changes {
+            references_before: (**references).clone(),
+            licenses: before.list_licenses().into_iter().cloned().collect(),
             rows: Vec::new(),
             effects: BTreeMap::new(),
-        })
+        };
+        changes.push_references(&references.organizations, &batch.organizations);
+        changes.push_references(&references.tags, &batch.tags);
+        changes.push_records(before, edit, &batch.conferences)?;
+        changes.push_records(before, edit, &batch.journals)?;
+        Ok(changes)
+    }
+
+    fn push_references<F: ReferenceFields>(
+        &mut self,
+        stored: &BTreeMap<Id, Referenced<F>>,
+        rows: &BTreeMap<Id, Option<Curated<F>>>,
+    ) {
+        for (id, after) in rows {
+            let (before, after) = (stored.get(id).map(|found| &found.row), after.as_ref());
+            if before != after {
+                self.push(before, after, &References::default());
+            }
+        }
+    }
+
+    fn push_records<F: RecordFields>(
+        &mut self,
+        before: &Snapshot,
+        edit: &Edit<'_>,
+        rows: &BTreeMap<Id, Option<Curated<F>>>,
+    ) -> Result<(), StoreError> {
+        let removed = rows.iter().filter(|(_, row)| row.is_none()).map(|(id, _)| (*id, None));
+        let written = edit.written_records::<F>()?.into_iter().map(|record| (record.id(), Some(record)));
+        let changed: BTreeMap<Id, Option<Curated<F>>> = removed.chain(written).collect();
+        for (id, after) in changed {
+            let before = before.find_stored(id)?;
+            let Some(row) = after.as_ref().or(before.as_ref()) else { continue };
+            self.push(before.as_ref(), after.as_ref(), edit.references());
+            for license in self.licenses.iter().filter(|license| license.feed(F::DATASET).is_some()) {
+                let sees =
+                    |row: &Option<Curated<F>>| row.as_ref().is_some_and(|row| row.fields().is_in(&license.scope));
+                let visible = (sees(&before), sees(&after));
+                if visible == (false, false) {
+                    continue;
+                }
+                let effect = self.effects.entry((license.name.clone(), F::DATASET)).or_default();
+                let list = match visible {
+                    (false, _) => &mut effect.entering,
+                    (true, true) => &mut effect.changed,
+                    (true, false) => &mut effect.leaving,
+                };
+                list.push(NamedRecord { id, name: row.fields().name().to_owned() });
+            }
+        }
+        Ok(())
     }
 
     fn push<F: Fields>(&mut self, before: Option<&Curated<F>>, after: Option<&Curated<F>>, references: &References) {
@@ -187,36 +238,6 @@ fn shown(text: &str) -> String {
 fn push_more(text: &mut String, indent: &str, count: usize) {
     if let Some(more) = count.checked_sub(MAX_SHOWN).filter(|more| *more > 0) {
         let _ = writeln!(text, "{indent}and {} more; --json lists all", grouped(more));
-    }
-}
-
-impl ChangeObserver for Changes {
-    fn reference<F: ReferenceFields>(&mut self, before: Option<&Curated<F>>, after: Option<&Curated<F>>) {
-        self.push(before, after, &References::default());
-    }
-
-    fn record<F: RecordFields>(
-        &mut self,
-        before: Option<&Curated<F>>,
-        after: Option<&Curated<F>>,
-        references: &References,
-    ) {
-        self.push(before, after, references);
-        let Some(row) = after.or(before) else { return };
-        for license in self.licenses.iter().filter(|license| license.feed(F::DATASET).is_some()) {
-            let sees = |row: Option<&Curated<F>>| row.is_some_and(|row| row.fields().is_in(&license.scope));
-            let visible = (sees(before), sees(after));
-            if visible == (false, false) {
-                continue;
-            }
-            let effect = self.effects.entry((license.name.clone(), F::DATASET)).or_default();
-            let list = match visible {
-                (false, _) => &mut effect.entering,
-                (true, true) => &mut effect.changed,
-                (true, false) => &mut effect.leaving,
-            };
-            list.push(NamedRecord { id: row.id(), name: row.fields().name().to_owned() });
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The output of commands: text for people, one JSON object for scripts.
 
 use std::fmt::Display;
-use std::io::{IsTerminal, Write, stderr, stdin, stdout};
+use std::io::{self, IsTerminal, Write, stderr, stdin, stdout};
 use std::process::ExitCode;
 
 use anyhow::bail;
@@ -51,6 +51,14 @@ impl Output {
 pub(in crate::cli) fn print_line(text: &str) {
     let mut out = stdout().lock();
     let _ = writeln!(out, "{}", harmless(text.trim_end_matches('\n'))).and_then(|()| out.flush());
+}
+
+/// Prints a file on standard output. A closed pipe is not an error.
+pub(in crate::cli) fn print_file(content: &[u8]) -> io::Result<()> {
+    match stdout().write_all(content) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
 }
 
 /// Prints JSON on standard output. Control characters occur only in strings, and are escaped there.

@@ -1,12 +1,14 @@
 //! Options of the commands that read curated files: the files, and how to read them.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use strum::{ParseError, VariantNames};
 
 use crate::import::{
     self, DateOrder, DecimalSign, FileFormat, ImportRows, ReadOptions, Rename, RowKind, Source, SourceOptions,
-    read_renames,
 };
 
 /// The files to read, and how.
@@ -18,26 +20,22 @@ pub(in crate::cli) struct ReadArgs {
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// The content of files with other names, or of standard input: conferences, journals, organizations or tags
-    #[arg(long, value_name = "KIND")]
+    #[arg(long, value_name = "KIND", value_parser = one_of::<RowKind>())]
     dataset: Option<RowKind>,
     /// The format of the files, if neither their names nor their content show it: jsonl, csv or xlsx
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of::<FileFormat>())]
     format: Option<FileFormat>,
     /// Read the column or field NAME as FIELD, such as 'Website=url'; repeatable
     #[arg(long = "map", value_name = "NAME=FIELD")]
     renames: Vec<Rename>,
-    /// Rename columns and fields by a CSV file with two columns: the name in the files and the field, such as
-    /// `Website,url`
-    #[arg(long = "map-file", value_name = "FILE")]
-    map_file: Option<PathBuf>,
     /// Match rows without ids to records by these fields, such as name,year; rows without a match get new ids
     #[arg(long = "match", value_name = "FIELD", value_delimiter = ',')]
     matching: Vec<String>,
     /// The order of day and month in dates such as 3/4/2026: dmy or mdy
-    #[arg(long, value_name = "ORDER")]
+    #[arg(long, value_name = "ORDER", value_parser = one_of::<DateOrder>())]
     dates: Option<DateOrder>,
     /// The decimal separator, where 3.000 or 3,000 may be 3 or 3000: point or comma
-    #[arg(long, value_name = "SIGN")]
+    #[arg(long, value_name = "SIGN", value_parser = one_of::<DecimalSign>())]
     decimal: Option<DecimalSign>,
     /// Skip unknown columns and fields, with a warning that names them
     #[arg(long)]
@@ -58,24 +56,28 @@ impl ReadArgs {
         Ok(Source::find(&self.paths, options)?)
     }
 
-    /// Returns the options for reading. Reads the file of `--map-file`, which may be a pipe.
+    /// Returns the options for reading.
     pub fn options(&self) -> anyhow::Result<ReadOptions> {
-        let mut renames = self.renames.clone();
-        if let Some(path) = &self.map_file {
-            renames.extend(read_renames(path)?);
-        }
         let options = ReadOptions {
             matching: self.matching.iter().map(|name| name.trim().to_owned()).collect(),
             dates: self.dates,
             decimal: self.decimal,
             ignore_unknown: self.ignore_unknown,
-            renames,
+            renames: self.renames.clone(),
             all_faults: self.all_faults,
             ..ReadOptions::default()
         };
         options.check()?;
         Ok(options)
     }
+}
+
+/// Returns a parser of the words of an enum.
+fn one_of<T>() -> impl TypedValueParser<Value = T>
+where
+    T: FromStr<Err = ParseError> + VariantNames + Clone + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(T::VARIANTS).try_map(|word| word.parse::<T>())
 }
 
 /// Reads all rows of the files. `progress` gets the number of bytes of each read. Merging reports errors in the rows.

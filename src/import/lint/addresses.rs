@@ -4,20 +4,21 @@ use url::{Host, Url};
 
 use super::rule::TextRule;
 use super::texts::is_placeholder;
+use crate::model::message::{Message, message};
 
 pub(super) const RULES: &[TextRule] = &[TextRule { name: "no_address", find: no_address }];
 
-fn no_address(field: &str, text: &str) -> Option<String> {
+fn no_address(field: &str, text: &str) -> Option<Message> {
     if field != "url" || is_placeholder(field, text) || is_website(text) {
         return None;
     }
     let with_scheme = format!("https://{}", text.trim().trim_start_matches('/'));
     Some(if is_website(text.trim()) {
-        format!("has a blank at an end; write `{}`", text.trim())
+        message!("has a blank at an end; write `{}`", text.trim())
     } else if !text.contains("://") && !text.contains('@') && is_website(&with_scheme) {
-        format!("is not a complete address; write `{with_scheme}`")
+        message!("is not a complete address; write `{with_scheme}`")
     } else {
-        "is not a website address; write one, such as https://www.example.org, or leave the cell empty".to_owned()
+        "is not a website address; write one, such as https://www.example.org, or leave the cell empty".into()
     })
 }
 

@@ -3,6 +3,7 @@
 use jiff::civil::Date;
 
 use super::rule::RowRule;
+use crate::model::message::message;
 use crate::model::{ConferenceFields, Fault};
 
 pub(super) const RULES: &[RowRule<ConferenceFields>] = &[
@@ -31,7 +32,7 @@ fn days(from: Date, to: Date) -> i32 {
 fn year_far_from_dates(conference: &ConferenceFields) -> Option<Fault> {
     let (year, start) = (conference.year?, conference.start_date?);
     let far = (i32::from(year) - i32::from(start.year())).abs() > 1;
-    far.then(|| Fault::of_value("year", year, format!("is far from the start_date {start}; correct one of them")))
+    far.then(|| Fault::of_value("year", year, message!("is far from the start_date {start}; correct one of them")))
 }
 
 /// Finds a name that was probably copied from another edition.
@@ -48,7 +49,7 @@ fn year_in_name(conference: &ConferenceFields) -> Option<Fault> {
     let start = conference.start_date.and_then(|start| u16::try_from(start.year()).ok());
     let fits = named.iter().any(|named| *named == year || Some(*named) == start);
     let first = named.first().filter(|named| !fits && named.abs_diff(year) <= 5)?;
-    Some(Fault::of_value("name", name, format!("contains {first}, but the year is {year}; correct one of them")))
+    Some(Fault::of_value("name", name, message!("contains {first}, but the year is {year}; correct one of them")))
 }
 
 fn unlikely_date(conference: &ConferenceFields) -> Option<Fault> {
@@ -66,7 +67,7 @@ fn long_meeting(conference: &ConferenceFields) -> Option<Fault> {
         Fault::of_value(
             "end_date",
             end,
-            format!("is {days} days after the start_date {start}; check month and year of both"),
+            message!("is {days} days after the start_date {start}; check month and year of both"),
         )
     })
 }
@@ -78,7 +79,7 @@ fn deadline_after_start(conference: &ConferenceFields) -> Option<Fault> {
         .skip(2)
         .find_map(|(field, due)| Some((field, due.filter(|due| *due > start || days(*due, start) > 3 * 366)?)))?;
     let where_ = if due > start { "is after" } else { "is years before" };
-    Some(Fault::of_value(field, due, format!("{where_} the start_date {start}; check month and year of both")))
+    Some(Fault::of_value(field, due, message!("{where_} the start_date {start}; check month and year of both")))
 }
 
 #[cfg(test)]

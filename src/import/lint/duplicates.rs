@@ -5,8 +5,10 @@ use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::edit_distance::{Budget, CountedText};
-use super::rule::{Hit, RowLocation};
+use super::edit_distance::CountedText;
+use super::rule::RowLocation;
+use crate::import::report::faults::Finding;
+use crate::model::Message;
 use crate::model::fold::fold;
 
 /// A value that should differ between rows. Rows with equal match keys are probable duplicates.
@@ -22,8 +24,8 @@ pub(in crate::import) struct MatchKey<'a> {
     pub needs_similar_names: bool,
     /// The value of the field, or `None` for the row's name.
     pub value: Option<&'a str>,
-    /// The problem and its remedy. `{}` is replaced by a description of the other row.
-    pub message: &'static str,
+    /// Returns the problem and its remedy, for a description of the other row.
+    pub message: fn(&str) -> Message,
 }
 
 /// The name and the abbreviation of a row.
@@ -50,18 +52,19 @@ impl ComparableNames {
     }
 
     /// Returns true if the names are similar, the abbreviations are equal, or one name contains the other abbreviation.
-    fn is_similar(&self, other: &ComparableNames, budget: &mut Budget) -> bool {
+    fn is_similar(&self, other: &ComparableNames) -> bool {
         let names = |of: &ComparableNames, abbv: &Option<String>| {
             abbv.as_ref().is_some_and(|abbv| of.words.split(' ').any(|word| word == abbv))
         };
         self.abbv.is_some() && self.abbv == other.abbv
             || names(self, &other.abbv)
             || names(other, &self.abbv)
-            || are_similar(&self.name, &other.name, budget)
+            || are_similar(&self.name, &other.name)
     }
 }
 
 /// A row that was compared. Its keys share it, since a large import has hundreds of thousands of rows.
+#[derive(Debug)]
 struct SeenRow {
     location: RowLocation,
     kind: &'static str,
@@ -85,6 +88,7 @@ impl SeenRow {
 }
 
 /// A row that has a certain match key.
+#[derive(Debug)]
 struct KeyHolder {
     row: usize,
     field: &'static str,
@@ -93,32 +97,16 @@ struct KeyHolder {
     needs_similar_names: bool,
     /// Whether the import adds this key to the row.
     is_new: bool,
-    /// The index of the next holder of the key.
-    next: Option<usize>,
 }
 
 /// The match keys seen so far, and their rows.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Duplicates {
     rows: Vec<SeenRow>,
-    holders: Vec<KeyHolder>,
-    /// The index of the first holder of a key, by the key's hash.
-    first: HashMap<u64, usize>,
+    /// The rows with a key, by the key's hash.
+    holders: HashMap<u64, Vec<KeyHolder>>,
     /// The kinds of rows to which the import adds a key. Only rows of one kind are compared.
     pub kinds_with_new: BTreeSet<&'static str>,
-    pub budget: Budget,
-}
-
-/// A row to compare with earlier rows.
-pub(super) struct Compared<'a> {
-    pub location: &'a RowLocation,
-    /// Its kind and id.
-    pub row: (&'static str, u64),
-    pub names: RowNames<'a>,
-    pub match_keys: Vec<MatchKey<'a>>,
-    pub known: KnownKeys<'a>,
-    /// Whether it is a stored row that is not in the import.
-    pub is_untouched: bool,
 }
 
 /// The match keys that the stored version of a row has.
@@ -147,8 +135,8 @@ pub(super) fn comparable(name: &str) -> String {
 }
 
 /// Returns true if two comparable names differ in a few letters at most.
-fn are_similar(one: &CountedText, other: &CountedText, budget: &mut Budget) -> bool {
-    one.text == other.text || one.distance(other, one.length.max(other.length) / 10, budget).is_some()
+fn are_similar(one: &CountedText, other: &CountedText) -> bool {
+    one.text == other.text || one.distance(other, one.length.max(other.length) / 10).is_some()
 }
 
 impl MatchKey<'_> {
@@ -161,9 +149,18 @@ impl MatchKey<'_> {
 }
 
 impl Duplicates {
-    /// Compares a row with earlier rows, and calls `found` for a duplicate.
-    pub fn compare(&mut self, compared: Compared<'_>, found: &mut dyn FnMut(&RowLocation, Hit)) {
-        let Compared { location, row: (kind, id), names, match_keys, known, is_untouched } = compared;
+    /// Compares a row with earlier rows. `row` is its kind and id. `is_untouched` says that it is a stored row that is
+    /// not in the import. Returns the finding about a duplicate.
+    pub fn compare(
+        &mut self,
+        location: &RowLocation,
+        row: (&'static str, u64),
+        names: RowNames<'_>,
+        match_keys: Vec<MatchKey<'_>>,
+        known: &KnownKeys<'_>,
+        is_untouched: bool,
+    ) -> Option<Finding> {
+        let (kind, id) = row;
         self.rows.push(SeenRow {
             location: location.clone(),
             kind,
@@ -172,14 +169,14 @@ impl Duplicates {
             abbv: names.abbv.map(Box::from),
             comparable_names: OnceCell::new(),
         });
-        let Duplicates { rows, holders, first, kinds_with_new, budget } = self;
-        let (at, known_holders) = (rows.len() - 1, holders.len());
+        let Duplicates { rows, holders, kinds_with_new } = self;
+        let (at, mut holds_key) = (rows.len() - 1, false);
         let this = &rows[at];
         let has_names =
             |before: &RowNames<'_>| *before == names || ComparableNames::new(before) == *this.comparable_names();
-        let mut is_reported = false;
+        let mut found = None;
         for one in match_keys {
-            let is_new = match &known {
+            let is_new = match known {
                 KnownKeys::Nothing => true,
                 KnownKeys::All => false,
                 KnownKeys::Keys(names, match_keys) => {
@@ -191,15 +188,14 @@ impl Duplicates {
             if is_new {
                 kinds_with_new.insert(kind);
             }
-            let next = |holder: &usize| holders[*holder].next;
-            let others: Vec<usize> = std::iter::successors(first.get(&hash).copied(), next).collect();
+            let others = holders.get(&hash).map_or(&[][..], Vec::as_slice);
             let mut is_duplicate = |other: &&KeyHolder| {
                 (is_new || other.is_new)
                     && (!(one.needs_similar_names && other.needs_similar_names)
-                        || this.comparable_names().is_similar(rows[other.row].comparable_names(), budget))
+                        || this.comparable_names().is_similar(rows[other.row].comparable_names()))
             };
-            if !is_reported
-                && let Some(other) = others.iter().map(|other| &holders[*other]).find(|other| is_duplicate(other))
+            if found.is_none()
+                && let Some(other) = others.iter().find(&mut is_duplicate)
             {
                 // Report the imported row, since the curator can correct it.
                 let (row, field, value, twin) = if is_new {
@@ -212,31 +208,22 @@ impl Duplicates {
                 } else {
                     (&rows[other.row], other.field, other.value.as_deref(), this.describe())
                 };
-                let message = one.message.replace("{}", &twin);
-                let value = Some(value.unwrap_or(&row.name).to_owned());
-                found(&row.location, Hit { rule: one.rule, field: field.to_owned(), value, message });
-                is_reported = true;
+                let message = (one.message)(&twin);
+                let value = value.unwrap_or(&row.name);
+                found = Some(row.location.finding(one.rule, field, Some(value), message));
             }
             if !is_untouched && others.len() < MAX_COMPARED && (one.needs_similar_names || others.is_empty()) {
-                let holder = holders.len();
-                match others.last() {
-                    Some(last) => holders[*last].next = Some(holder),
-                    None => _ = first.insert(hash, holder),
-                }
                 let value = one.value.map(Box::from);
-                holders.push(KeyHolder {
-                    row: at,
-                    field: one.field,
-                    value,
-                    needs_similar_names: one.needs_similar_names,
-                    is_new,
-                    next: None,
-                });
+                let MatchKey { field, needs_similar_names, .. } = one;
+                let holder = KeyHolder { row: at, field, value, needs_similar_names, is_new };
+                holders.entry(hash).or_default().push(holder);
+                holds_key = true;
             }
         }
-        if holders.len() == known_holders {
+        if !holds_key {
             rows.pop();
         }
+        found
     }
 }
 
@@ -263,8 +250,8 @@ mod tests {
             (("Annual Meeting", ""), ("Hematology Days", ""), false),
         ];
         for (one, other, expected) in cases {
-            assert_eq!(of(one).is_similar(&of(other), &mut Budget::default()), expected, "{one:?} {other:?}");
-            assert_eq!(of(other).is_similar(&of(one), &mut Budget::default()), expected, "{other:?} {one:?}");
+            assert_eq!(of(one).is_similar(&of(other)), expected, "{one:?} {other:?}");
+            assert_eq!(of(other).is_similar(&of(one)), expected, "{other:?} {one:?}");
         }
     }
 
@@ -289,7 +276,7 @@ mod tests {
         ];
         for (one, other, expected) in cases {
             let [first, second] = [one, other].map(|name| CountedText::of(comparable(name)));
-            assert_eq!(are_similar(&first, &second, &mut Budget::default()), expected, "{one:?} and {other:?}");
+            assert_eq!(are_similar(&first, &second), expected, "{one:?} and {other:?}");
         }
     }
 }

@@ -1,7 +1,4 @@
-//! The edit distance of texts, with a time limit for all comparisons of a run.
-
-/// The number of steps that a run may take to compare texts: about one second.
-const MAX_STEPS: u64 = 100_000_000;
+//! The edit distance of texts.
 
 /// The maximum length, in bytes, of texts that are compared.
 pub(super) const MAX_BYTES: usize = 200;
@@ -14,37 +11,6 @@ pub(super) struct CountedText {
     pub length: usize,
     /// The number of occurrences of each letter. Several letters share a counter.
     counts: [u8; 32],
-}
-
-/// The remaining steps.
-#[derive(Debug)]
-pub(super) struct Budget {
-    left: u64,
-    /// The number of comparisons that were skipped for lack of steps.
-    pub left_out: u64,
-}
-
-impl Default for Budget {
-    fn default() -> Budget {
-        Budget { left: MAX_STEPS, left_out: 0 }
-    }
-}
-
-impl Budget {
-    /// Takes steps from the budget. Returns false if too few are left.
-    pub fn take(&mut self, steps: usize) -> bool {
-        let steps = u64::try_from(steps).unwrap_or(u64::MAX);
-        match self.left.checked_sub(steps) {
-            Some(left) => {
-                self.left = left;
-                true
-            }
-            None => {
-                self.left_out += 1;
-                false
-            }
-        }
-    }
 }
 
 impl CountedText {
@@ -61,15 +27,12 @@ impl CountedText {
 
     /// Returns the edit distance, if it is at most `max` and the digits are equal. A swap of two neighbours counts as
     /// one edit.
-    pub fn distance(&self, other: &CountedText, max: usize, budget: &mut Budget) -> Option<usize> {
-        const STEPS_TO_LOOK: usize = 4;
-        if !budget.take(STEPS_TO_LOOK)
-            || self.length.abs_diff(other.length) > max
+    pub fn distance(&self, other: &CountedText, max: usize) -> Option<usize> {
+        if self.length.abs_diff(other.length) > max
             || self.text.len().max(other.text.len()) > MAX_BYTES
             // An edit changes at most two counters by one.
             || self.difference(other) > 2 * max
             || !self.digits().eq(other.digits())
-            || !budget.take((self.length + 2) * (other.length + 2))
         {
             return None;
         }
@@ -111,8 +74,8 @@ mod tests {
         ];
         for (one, other, max, expected) in cases {
             let (one, other) = (CountedText::of(one.to_owned()), CountedText::of(other.to_owned()));
-            assert_eq!(one.distance(&other, max, &mut Budget::default()), expected, "{one:?} {other:?}");
-            assert_eq!(other.distance(&one, max, &mut Budget::default()), expected, "{one:?} {other:?}");
+            assert_eq!(one.distance(&other, max), expected, "{one:?} {other:?}");
+            assert_eq!(other.distance(&one, max), expected, "{one:?} {other:?}");
         }
     }
 
@@ -121,33 +84,8 @@ mod tests {
         for (bytes, expected) in [(MAX_BYTES - 1, Some(1)), (MAX_BYTES, Some(1)), (MAX_BYTES + 1, None)] {
             let long = CountedText::of("x".repeat(bytes));
             let shorter = CountedText::of("x".repeat(bytes - 1));
-            assert_eq!(long.distance(&shorter, 1, &mut Budget::default()), expected, "{bytes}");
-            assert_eq!(shorter.distance(&long, 1, &mut Budget::default()), expected, "{bytes}");
+            assert_eq!(long.distance(&shorter, 1), expected, "{bytes}");
+            assert_eq!(shorter.distance(&long, 1), expected, "{bytes}");
         }
-    }
-
-    #[test]
-    fn the_last_step_of_the_budget_is_taken() {
-        let one = CountedText::of("abcdefgh".to_owned());
-        for (left, expected) in
-            [(105, (Some(0), 1, 0)), (104, (Some(0), 0, 0)), (103, (None, 99, 1)), (3, (None, 3, 1))]
-        {
-            let mut budget = Budget { left, left_out: 0 };
-            let distance = one.distance(&one, 1, &mut budget);
-            assert_eq!((distance, budget.left, budget.left_out), expected, "{left}");
-        }
-        // All comparisons that are skipped are counted.
-        let mut budget = Budget { left: 0, left_out: 0 };
-        for skipped in 1..=3 {
-            assert_eq!((one.distance(&one, 1, &mut budget), budget.left_out), (None, skipped));
-        }
-    }
-
-    #[test]
-    fn no_steps_are_taken_beyond_the_budget() {
-        let one = CountedText::of("abcdefgh".to_owned());
-        let mut budget = Budget { left: 110, left_out: 0 };
-        assert_eq!(one.distance(&one, 1, &mut budget), Some(0));
-        assert_eq!((one.distance(&one, 1, &mut budget), budget.left_out), (None, 1));
     }
 }

@@ -2,6 +2,7 @@
 
 use super::rule::TextRule;
 use super::texts::is_placeholder;
+use crate::model::message::{Message, message};
 
 pub(super) const RULES: &[TextRule] =
     &[TextRule { name: "issn_form", find: form }, TextRule { name: "issn_check_digit", find: check_digit }];
@@ -38,30 +39,30 @@ fn check_digit_of(digits: &str) -> char {
     }
 }
 
-fn form(field: &str, text: &str) -> Option<String> {
+fn form(field: &str, text: &str) -> Option<Message> {
     if !is_issn_field(field, text) {
         return None;
     }
     match normalized(text) {
         Some(signs) => {
             let usual = format!("{}-{}", &signs[..4], &signs[4..]);
-            (usual != text).then(|| format!("is not in the form of an ISSN; write `{usual}`"))
+            (usual != text).then(|| message!("is not in the form of an ISSN; write `{usual}`"))
         }
         None => {
             let digits = text.chars().filter(char::is_ascii_digit).count();
             let lost = matches!(text.len(), 5..=7) && digits == text.len();
             let hint = if lost { "; a spreadsheet may have dropped zeros at its beginning" } else { "" };
-            Some(format!("is not an ISSN; write four digits, a hyphen, and four more, such as 0028-4793{hint}"))
+            Some(message!("is not an ISSN; write four digits, a hyphen, and four more, such as 0028-4793{hint}"))
         }
     }
 }
 
-fn check_digit(field: &str, text: &str) -> Option<String> {
+fn check_digit(field: &str, text: &str) -> Option<Message> {
     let signs = normalized(text).filter(|_| is_issn_field(field, text))?;
     let (digits, last) = signs.split_at(7);
     let expected = check_digit_of(digits);
     (!last.starts_with(expected)).then(|| {
-        format!(
+        message!(
             "its check digit is {last}, but its other digits require {expected}; compare it with the journal's own page"
         )
     })

@@ -6,6 +6,7 @@ use super::rule::RowRule;
 use super::spellings::Vocabulary;
 use super::texts::is_placeholder;
 use super::{dates, numbers};
+use crate::model::message::{Message, message};
 use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
 
@@ -27,7 +28,7 @@ pub(in crate::import) trait Lintable: Fields {
 }
 
 /// Returns the match key of a name, unless the name is a placeholder.
-fn name_key<'a>(rule: &'static str, name: &str, more: &str, message: &'static str) -> Option<MatchKey<'a>> {
+fn name_key<'a>(rule: &'static str, name: &str, more: &str, message: fn(&str) -> Message) -> Option<MatchKey<'a>> {
     let key = comparable(name);
     (!key.is_empty() && !is_placeholder("name", name)).then(|| MatchKey {
         rule,
@@ -54,7 +55,11 @@ impl Lintable for ConferenceFields {
             "same_name_and_year",
             self.name(),
             &format!("{year} {}", start.unwrap_or_default()),
-            "is also the name of {}, of the same year; remove one of them, or give them different names or years",
+            |other| {
+                message!(
+                    "is also the name of {other}, of the same year; remove one of them, or give them different names or years"
+                )
+            },
         );
         let mut match_keys: Vec<MatchKey<'_>> = name.into_iter().collect();
         if let Some(start) = self.start_date {
@@ -65,8 +70,12 @@ impl Lintable for ConferenceFields {
                 key: format!("{start} {city}"),
                 needs_similar_names: true,
                 value: None,
-                message: "begins on the same day in the same city as {}, with nearly the same name or abbreviation; remove \
-                          one of them, or correct them",
+                message: |other| {
+                    message!(
+                        "begins on the same day in the same city as {other}, with nearly the same name or abbreviation; \
+                         remove one of them, or correct them"
+                    )
+                },
             });
         }
         match_keys
@@ -89,19 +98,27 @@ impl Lintable for JournalFields {
                 key: normalized(issn.as_deref()?)?,
                 needs_similar_names: false,
                 value: issn.as_deref(),
-                message: "is also an ISSN of {}; give each journal and edition its own, or remove one of the journals",
+                message: |other| {
+                    message!("is also an ISSN of {other}; give each journal and edition its own, or remove one of the journals")
+                },
             })
         });
-        let name = name_key("same_name", self.name(), "", "is also the name of {}; remove one of them, or rename one");
+        let name = name_key("same_name", self.name(), "", |other| {
+            message!("is also the name of {other}; remove one of them, or rename one")
+        });
         issns.chain(name).collect()
     }
 }
 
 /// Labels are unique when compared exactly. Their keys ignore case, diacritics, blanks and punctuation.
 fn label_keys(fields: &impl ReferenceFields) -> Vec<MatchKey<'_>> {
-    let message = "differs only in case, diacritics, blanks or punctuation from the name of {}; link one of them, and \
-                   remove the other";
-    name_key("same_name", &fields.label(), "", message).into_iter().collect()
+    let name = name_key("same_name", &fields.label(), "", |other| {
+        message!(
+            "differs only in case, diacritics, blanks or punctuation from the name of {other}; link one of them, and \
+             remove the other"
+        )
+    });
+    name.into_iter().collect()
 }
 
 impl Lintable for OrganizationFields {

@@ -1,6 +1,7 @@
 //! Numbers that no real journal has.
 
 use super::rule::RowRule;
+use crate::model::message::message;
 use crate::model::{Fault, JournalFields};
 
 pub(super) const RULES: &[RowRule<JournalFields>] = &[
@@ -41,7 +42,7 @@ fn weeks_reversed(journal: &JournalFields) -> Option<Fault> {
     ];
     steps.into_iter().find_map(|(field, weeks)| {
         let (min, max) = (weeks.min_weeks?, weeks.max_weeks?);
-        (min > max).then(|| Fault::of_value(field, min, format!("is more than its max_weeks, {max}; swap them")))
+        (min > max).then(|| Fault::of_value(field, min, message!("is more than its max_weeks, {max}; swap them")))
     })
 }
 

@@ -2,14 +2,14 @@
 
 use crate::import::report::faults::FilePosition;
 use crate::import::report::faults::Finding;
-use crate::model::{Fault, Fields, Id};
+use crate::model::{Fault, Fields, Id, Message};
 
 /// A rule about a single text, in any field of any row.
 pub(in crate::import) struct TextRule {
     /// The name in reports and in docs/import.md.
     pub name: &'static str,
     /// Returns the problem of a field's text, and its remedy.
-    pub find: fn(field: &str, text: &str) -> Option<String>,
+    pub find: fn(field: &str, text: &str) -> Option<Message>,
 }
 
 /// A rule about a row.
@@ -18,15 +18,6 @@ pub(in crate::import) struct RowRule<F> {
     pub name: &'static str,
     /// Returns the problem of a row, and its remedy.
     pub find: fn(&F) -> Option<Fault>,
-}
-
-/// A finding of a rule, without its location.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::import) struct Hit {
-    pub rule: &'static str,
-    pub field: String,
-    pub value: Option<String>,
-    pub message: String,
 }
 
 /// The location of a row.
@@ -52,13 +43,20 @@ impl RowLocation {
         }
     }
 
-    /// Returns the finding at this location.
-    pub(super) fn finding(&self, hit: &Hit) -> Finding {
-        let Hit { rule, field, value, message } = hit;
+    /// Returns the finding of a rule at this location.
+    pub(super) fn finding(
+        &self,
+        rule: &'static str,
+        field: &str,
+        value: Option<&str>,
+        message: impl Into<Message>,
+    ) -> Finding {
         let finding = match self {
-            RowLocation::File(position) => Finding::new(position, Some(field), value.as_deref(), message),
-            RowLocation::Database(kind, id) => Finding::of_record(kind, *id, Some(field), value.as_deref(), message),
+            RowLocation::File(position) => Finding::new(position, Some(field), value, message.into()),
+            RowLocation::Database(kind, id) => {
+                Finding { kind: Some(kind), id: Some(*id), ..Finding::about(Some(field), value, message.into()) }
+            }
         };
-        finding.of_rule(rule)
+        Finding { rule: Some(rule), ..finding }
     }
 }

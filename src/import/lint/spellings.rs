@@ -2,10 +2,13 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
-use super::edit_distance::{Budget, CountedText, MAX_BYTES};
-use super::rule::{Hit, RowLocation};
+use super::edit_distance::{CountedText, MAX_BYTES};
+use super::rule::RowLocation;
 use super::texts::{is_placeholder, tidy};
+use crate::import::report::faults::Finding;
+use crate::model::message::{Message, Remedy, message};
 use crate::model::{ConferenceFields, Id, License, Scope};
 
 /// A kind of words.
@@ -35,6 +38,9 @@ impl Vocabulary {
         self.known.iter().any(|words| words.contains(&word))
     }
 }
+
+/// The maximum number of different words among which misspellings are sought. The time grows with its square.
+const MAX_WORDS: usize = 5_000;
 
 /// The occurrences of a word.
 #[derive(Debug, Default)]
@@ -107,9 +113,6 @@ impl Spellings {
     }
 
     fn uses(&mut self, word: &str) -> &mut WordUses {
-        if !self.seen.contains_key(word) {
-            self.seen.insert(word.to_owned(), WordUses::default());
-        }
         self.seen.entry(word.to_owned()).or_default()
     }
 
@@ -134,23 +137,28 @@ impl Spellings {
     }
 
     /// Checks all words if `all` is set. Otherwise it checks the words of the import, and stored words that they prove
-    /// wrong. Each hit has the location of a row with the word.
-    pub fn check(&mut self, licenses: &[License], all: bool, budget: &mut Budget) -> Vec<(RowLocation, Hit)> {
+    /// wrong. Each finding has the location of a row with the word.
+    pub fn check(&mut self, licenses: &[&Arc<License>], all: bool) -> Vec<Finding> {
         let had = self.seen.iter().filter(|(_, uses)| uses.stored > 0);
         let had: HashSet<String> = had.map(|(word, _)| (self.vocabulary.comparable)(word)).collect();
         // A word that the import removes from all rows corrects no other word, unless it is known to be right.
         self.seen.retain(|word, uses| uses.total() > 0 || uses.stored > 0 && self.vocabulary.knows(word));
         let checker = WordChecker::new(self, licenses, all, had);
-        // Check the imported words first: they are more likely wrong, and the time is limited.
-        let (new, stored): (Vec<_>, Vec<_>) = self.seen.iter().partition(|(_, uses)| uses.new > 0);
-        let stored = stored.into_iter().filter(|(_, uses)| uses.kept > 0);
-        let words = new.into_iter().chain(stored).filter(|(word, _)| !is_placeholder(self.vocabulary.field, word));
-        let faults = words.filter_map(|(word, uses)| {
-            let (rule, message) = checker.find_fault(word, uses, budget)?;
-            let hit = Hit { rule, field: self.vocabulary.field.to_owned(), value: Some(word.clone()), message };
-            Some((uses.first.clone()?, hit))
+        let field = self.vocabulary.field;
+        let words = self.seen.iter().filter(|(word, uses)| uses.total() > 0 && !is_placeholder(field, word));
+        let found = words.filter_map(|(word, uses)| {
+            let (rule, message) = checker.find_fault(word, uses)?;
+            Some(uses.first.as_ref()?.finding(rule, field, Some(word), message))
         });
-        faults.collect()
+        let mut found: Vec<Finding> = found.collect();
+        let count = self.seen.len();
+        if count > MAX_WORDS && self.has_new() {
+            let message = message!(
+                "{count} different values are too many to look for misspellings; check that the column is the right one"
+            );
+            found.push(Finding { rule: Some("not_compared"), ..Finding::about(Some(field), None, message) });
+        }
+        found
     }
 }
 
@@ -187,7 +195,12 @@ struct ComparableForm<'a> {
 }
 
 impl<'a> WordChecker<'a> {
-    fn new(spellings: &'a Spellings, licenses: &'a [License], all: bool, had: HashSet<String>) -> WordChecker<'a> {
+    fn new(
+        spellings: &'a Spellings,
+        licenses: &'a [&Arc<License>],
+        all: bool,
+        had: HashSet<String>,
+    ) -> WordChecker<'a> {
         let Spellings { vocabulary, seen } = spellings;
         let known: HashMap<String, &str> =
             vocabulary.known.iter().copied().flatten().map(|word| ((vocabulary.comparable)(word), *word)).collect();
@@ -233,7 +246,9 @@ impl<'a> WordChecker<'a> {
             is_known: checker.known.contains_key(key),
             is_unseen,
         });
-        checker.forms = forms.collect();
+        if spellings.seen.len() <= MAX_WORDS {
+            checker.forms = forms.collect();
+        }
         checker
     }
 
@@ -246,7 +261,7 @@ impl<'a> WordChecker<'a> {
     }
 
     /// Returns the rule that a word breaks, and the message.
-    fn find_fault(&self, word: &'a str, uses: &WordUses, budget: &mut Budget) -> Option<(&'static str, String)> {
+    fn find_fault(&self, word: &'a str, uses: &WordUses) -> Option<(&'static str, Message)> {
         let Vocabulary { kind, remedy, rules: [spelling, list, unknown], comparable, .. } = self.vocabulary;
         let is_new = uses.new > 0 && uses.stored == 0;
         let concerns_import = |other: &str| {
@@ -257,14 +272,14 @@ impl<'a> WordChecker<'a> {
         let own = self.candidate(word);
         let is_known = self.known.contains_key(&key) || own.rank.0;
         if let Some(parts) = self.parts(word, uses).filter(|_| !is_known && concerns_import(word)) {
-            let message = format!(
+            let message = message!(
                 "lists several in one text: {}{}{}; in CSV write `{}`, in JSON one text each",
                 parts.iter().map(|part| format!("`{part}`")).collect::<Vec<_>>().join(", "),
                 rows(uses),
                 self.consequence(&parts),
                 parts.join("; ")
             );
-            return Some((list, message));
+            return Some((list, message.with(Remedy::OfValue)));
         }
         if let Some(best) = best.filter(|best| best.word != word) {
             return concerns_import(best.word)
@@ -272,13 +287,13 @@ impl<'a> WordChecker<'a> {
         }
         let tidied = tidy(tidy(word).trim_matches([';', ',', '|', '/', '"']));
         if tidied != word && !own.rank.0 && concerns_import(word) {
-            let message = format!("has unneeded blanks or punctuation{}; write `{tidied}`", rows(uses));
-            return Some((spelling, message));
+            let message = message!("has unneeded blanks or punctuation{}; write `{tidied}`", rows(uses));
+            return Some((spelling, message.with(Remedy::OfValue)));
         }
         if is_known {
             return None;
         }
-        if let Some(meant) = self.nearest(&key, own, budget)
+        if let Some(meant) = self.nearest(&key, own)
             && concerns_import(meant)
         {
             return Some((spelling, self.message("looks like a misspelling of", meant, uses)));
@@ -295,19 +310,19 @@ impl<'a> WordChecker<'a> {
             Some(names) => format!("; no license names it, so licenses with other ones ({names}) do not match it"),
             None => String::new(),
         };
-        let message = format!("is not a known {kind}{}{blind}; {remedy}", rows(uses));
+        let message = message!("is not a known {kind}{}{blind}; {remedy}", rows(uses));
         Some((unknown, message))
     }
 
     /// Returns the message for a word with a correction.
-    fn message(&self, is: &str, meant: &str, uses: &WordUses) -> String {
+    fn message(&self, is: &str, meant: &str, uses: &WordUses) -> Message {
         let consequence = self.consequence(&[meant.to_owned()]);
         let consequence = if consequence.is_empty() {
             "; licenses and filters treat them as different".to_owned()
         } else {
             consequence
         };
-        format!("{is} `{meant}`{}{consequence}; write `{meant}`", rows(uses))
+        message!("{is} `{meant}`{}{consequence}; write `{meant}`", rows(uses)).with(Remedy::OfValue)
     }
 
     /// Names the licenses that miss records because of the wrong word.
@@ -362,7 +377,7 @@ impl<'a> WordChecker<'a> {
     }
 
     /// Returns the most probable correction of a word.
-    fn nearest(&self, key: &str, own: Candidate<'_>, budget: &mut Budget) -> Option<&str> {
+    fn nearest(&self, key: &str, own: Candidate<'_>) -> Option<&str> {
         let letters = CountedText::of(key.to_owned());
         let max = match letters.length {
             0..5 | MAX_BYTES.. => return None,
@@ -378,7 +393,7 @@ impl<'a> WordChecker<'a> {
             {
                 continue;
             }
-            let Some(distance) = letters.distance(other, max, budget) else { continue };
+            let Some(distance) = letters.distance(other, max) else { continue };
             let found = (Reverse(distance), candidate.by_frequency(), candidate.word);
             if nearest.is_none_or(|nearest| found > nearest) {
                 nearest = Some(found);
@@ -392,4 +407,26 @@ impl<'a> WordChecker<'a> {
 fn rows(uses: &WordUses) -> String {
     let count = if uses.new > 0 { uses.new } else { uses.kept };
     if count == 1 { " (1 row)".to_owned() } else { format!(" ({count} rows, the first is here)") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::lint::areas::AREAS;
+
+    #[test]
+    fn too_many_words_are_not_searched() {
+        for (count, expected) in [(MAX_WORDS, ["area_spelling"]), (MAX_WORDS + 1, ["not_compared"])] {
+            let mut spellings = Spellings::new(&AREAS);
+            for at in 0..count {
+                let location = RowLocation::of_stored::<ConferenceFields>(Id::MIN);
+                // Words of four letters are no misspellings.
+                let word = if at == 0 { "Cardiolgoy".to_owned() } else { format!("{at:04}") };
+                spellings.add_row(&location, Id::MIN, &[&word], &[], &[]);
+            }
+            let found = spellings.check(&[], true);
+            let rules: Vec<&str> = found.iter().filter_map(|found| found.rule).collect();
+            assert_eq!(rules, expected, "{count}: {found:?}");
+        }
+    }
 }

@@ -4,6 +4,7 @@ use super::mojibake;
 use super::rule::TextRule;
 use crate::model::flat::looks_like_formula;
 use crate::model::fold::fold;
+use crate::model::message::{Message, message};
 
 pub(super) const RULES: &[TextRule] = &[
     TextRule { name: "wrong_encoding", find: wrong_encoding },
@@ -30,7 +31,7 @@ pub(super) fn tidy(text: &str) -> String {
     shown.split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-fn wrong_encoding(field: &str, text: &str) -> Option<String> {
+fn wrong_encoding(field: &str, text: &str) -> Option<Message> {
     if text.is_ascii() && !text.contains('?') {
         return None;
     }
@@ -38,26 +39,24 @@ fn wrong_encoding(field: &str, text: &str) -> Option<String> {
         return Some(
             "contains U+FFFD, which replaces lost characters; correct it from its source, and save the file as \
              UTF-8"
-                .to_owned(),
+                .into(),
         );
     }
     if let Some(meant) = mojibake::repair(text) {
-        return Some(format!("was read in the wrong encoding; write `{meant}`, and save the file as UTF-8"));
+        return Some(message!("was read in the wrong encoding; write `{meant}`, and save the file as UTF-8"));
     }
     if text.chars().any(|letter| ('\u{80}'..='\u{9f}').contains(&letter)) {
-        return Some(
-            "contains control characters of another encoding; correct it, and save the file as UTF-8".to_owned(),
-        );
+        return Some("contains control characters of another encoding; correct it, and save the file as UTF-8".into());
     }
     let letters: Vec<char> = text.chars().collect();
     let is_lost = |around: &[char]| around[1] == '?' && around[0].is_alphabetic() && around[2].is_lowercase();
     if field != "url" && letters.windows(3).any(is_lost) {
-        return Some("contains a `?` within a word, probably for a lost letter; correct it from its source".to_owned());
+        return Some("contains a `?` within a word, probably for a lost letter; correct it from its source".into());
     }
     None
 }
 
-fn html_escape(_field: &str, text: &str) -> Option<String> {
+fn html_escape(_field: &str, text: &str) -> Option<Message> {
     const ESCAPES: &[(&str, &str)] = &[
         ("&amp;", "&"),
         ("&lt;", "<"),
@@ -77,7 +76,7 @@ fn html_escape(_field: &str, text: &str) -> Option<String> {
     let named =
         ESCAPES.iter().find(|(escape, _)| text.contains(escape)).map(|(escape, meant)| (*escape, (*meant).to_owned()));
     let (escape, meant) = named.or_else(|| numeric_escape(text))?;
-    Some(format!("contains `{escape}`, which is HTML; write `{meant}` instead"))
+    Some(message!("contains `{escape}`, which is HTML; write `{meant}` instead"))
 }
 
 /// Returns the first numeric character reference, such as `&#xE7;`, and its character.
@@ -95,7 +94,7 @@ fn numeric_escape(text: &str) -> Option<(&str, String)> {
 }
 
 /// Returns true for placeholder words, spreadsheet errors and texts without letters or digits.
-pub(super) fn is_placeholder(field: &str, text: &str) -> bool {
+pub(in crate::import) fn is_placeholder(field: &str, text: &str) -> bool {
     const WORDS: &[&str] = &[
         "tbd",
         "tba",
@@ -139,17 +138,17 @@ pub(super) fn is_placeholder(field: &str, text: &str) -> bool {
     is_word || is_error || !text.chars().any(char::is_alphanumeric)
 }
 
-fn placeholder(field: &str, text: &str) -> Option<String> {
+fn placeholder(field: &str, text: &str) -> Option<Message> {
     if text.is_empty() || !is_placeholder(field, text) {
         return None;
     }
     Some(match field {
-        "name" => "is not a name; give the real one, or leave the row out until it is known".to_owned(),
-        _ => "is a placeholder; leave the cell empty (in JSON: null) until the value is known".to_owned(),
+        "name" => "is not a name; give the real one, or leave the row out until it is known".into(),
+        _ => "is a placeholder; leave the cell empty (in JSON: null) until the value is known".into(),
     })
 }
 
-fn blanks(field: &str, text: &str) -> Option<String> {
+fn blanks(field: &str, text: &str) -> Option<Message> {
     let mut pairs = text.chars().zip(text.chars().skip(1));
     let is_plain = text.trim() == text
         // In other fields double blanks are harmless and frequent.
@@ -159,12 +158,12 @@ fn blanks(field: &str, text: &str) -> Option<String> {
     if is_plain || matches!(field, "therapy_areas" | "country") || is_placeholder(field, text) {
         return None;
     }
-    Some(format!("has blanks at an end, double blanks or invisible characters; write `{}`", tidy(text)))
+    Some(message!("has blanks at an end, double blanks or invisible characters; write `{}`", tidy(text)))
 }
 
-fn formula(field: &str, text: &str) -> Option<String> {
+fn formula(field: &str, text: &str) -> Option<Message> {
     let is_one = field == "name" && looks_like_formula(text) && !is_placeholder(field, text);
-    is_one.then(|| "starts like a formula, so the CSV export puts a `'` before it; check the name".to_owned())
+    is_one.then(|| "starts like a formula, so the CSV export puts a `'` before it; check the name".into())
 }
 
 #[cfg(test)]
@@ -177,7 +176,7 @@ mod tests {
     #[test]
     fn real_names_are_left_alone() {
         for text in names() {
-            let found: Vec<String> = RULES.iter().filter_map(|rule| (rule.find)("name", text)).collect();
+            let found: Vec<Message> = RULES.iter().filter_map(|rule| (rule.find)("name", text)).collect();
             assert!(found.is_empty(), "{text}: {found:?}");
         }
     }

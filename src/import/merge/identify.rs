@@ -11,11 +11,11 @@ use crate::import::report::faults::{BadRows, FilePosition, shortened};
 use crate::import::rows::{ImportRow, RowEdit};
 use crate::model::field::Field;
 use crate::model::fold::fold;
+use crate::model::message::message;
 use crate::model::value::ValueKind;
 use crate::model::value::cell::ITEM_SEPARATOR;
 use crate::model::{Curated, Dataset, Id, RecordFields};
-use crate::store::StoreError;
-use crate::store::write::batch::Curation;
+use crate::store::{Snapshot, StoreError};
 
 /// The id that was assigned to a row without a matching record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -87,10 +87,10 @@ impl RecordIndex {
 /// Finds the records of rows without ids: a row means the record that is equal in every field of `--match`. A row that
 /// agrees with a record in some of them, where the others are empty, is a fault. Rows that match no record get the next
 /// free ids and are returned.
-pub(super) fn identify<F: RecordFields, C: Curation>(
+pub(super) fn identify<F: RecordFields>(
     rows: &mut [ImportRow<F>],
     matching: &[String],
-    curation: &C,
+    state: &Snapshot,
     bad: &mut BadRows,
 ) -> Result<Vec<AssignedId>, StoreError> {
     if rows.iter().all(|row| row.id.is_some()) {
@@ -104,22 +104,23 @@ pub(super) fn identify<F: RecordFields, C: Curation>(
         .collect();
     let issn_columns = column_indexes::<F>(&ISSN_COLUMNS);
     let mut record_index = RecordIndex::default();
-    curation.for_each_record::<F>(&mut |record| {
+    state.for_each_record::<F, StoreError>(|record, _, _| {
         let values = record.fields().values();
         record_index.add(record.id(), match_values::<F>(&fields, &|at| values[at].to_csv(&())));
+        Ok(())
     })?;
     let mut positions: HashMap<Id, FilePosition> = HashMap::new();
     for row in rows.iter() {
         let Some(id) = row.id else { continue };
         positions.entry(id).or_insert_with(|| row.position.clone());
         if let RowEdit::Set(statement) = &row.edit
-            && curation.find_record::<F>(id)?.is_none()
+            && state.find_stored::<F>(id)?.is_none()
         {
             record_index.add(id, match_values::<F>(&fields, &|at| statement.value(at)));
         }
     }
     let imported = positions.keys().max().copied();
-    let mut largest = curation.largest_id(F::DATASET)?.max(imported).map_or(0, Id::get);
+    let mut largest = state.largest_id(F::DATASET)?.max(imported).map_or(0, Id::get);
     let names_where = |is_named: &dyn Fn(usize) -> bool| {
         let names = fields.iter().enumerate().filter(|(at, _)| is_named(*at)).map(|(_, field)| field.name);
         format!("`{}`", names.collect::<Vec<_>>().join("`, `"))
@@ -133,29 +134,29 @@ pub(super) fn identify<F: RecordFields, C: Curation>(
         };
         let choices = match_values::<F>(&fields, &|at| statement.value(at));
         if choices[0].iter().all(String::is_empty) {
-            let message = format!("is missing, and so are the fields of --match ({all_names}); fill them in");
+            let message = message!("is missing, and so are the fields of --match ({all_names}); fill them in");
             bad.push(&row.position, Some("id"), None, message);
             continue;
         }
         let equal: BTreeSet<Id> = choices.iter().flat_map(|values| record_index.find_equal(values)).collect();
         let partial = choices.iter().find_map(|values| Some((values, record_index.find_partial(values)?)));
         let message = match (equal.first().copied(), equal.last().copied(), partial) {
-            (Some(one), Some(other), _) if one != other => format!(
+            (Some(one), Some(other), _) if one != other => message!(
                 "is missing, and {all_names} match both {one} and {other} of {}; give the id, or --match more fields",
                 F::DATASET
             ),
             (Some(id), ..) => {
-                let record = curation.find_record::<F>(id)?;
+                let record = state.find_stored::<F>(id)?;
                 let of_record = record.as_ref().map(|record| record.fields().values()).unwrap_or_default();
                 let of_record = |at: usize| of_record.get(at).map_or(Cow::Borrowed(""), |value| value.to_csv(&()));
                 let of_record = valid_issns::<F>(&issn_columns, &of_record);
                 let of_row = valid_issns::<F>(&issn_columns, &|at| statement.value(at));
                 if let Some(first) = positions.get(&id) {
-                    format!(
+                    message!(
                         "is missing, and the row means the same record as {first}: they share {all_names}; keep one"
                     )
                 } else if let Some((own, other)) = contradiction(&of_row, &of_record) {
-                    format!(
+                    message!(
                         "is missing, and {all_names} match {}, but its ISSN is {other} and the row has {own}; write {id} as the id if \
                          the row means it, or a new id",
                         described(F::DATASET, id, record.as_ref())
@@ -167,7 +168,7 @@ pub(super) fn identify<F: RecordFields, C: Curation>(
                 }
             }
             (None, _, Some((values, (id, other)))) => {
-                let record = curation.find_record::<F>(*id)?;
+                let record = state.find_stored::<F>(*id)?;
                 let (candidate, remedy) = match (&record, positions.get(id)) {
                     (None, Some(position)) => (format!("the same as {position}"), "write ids in both rows".to_owned()),
                     _ => (
@@ -178,7 +179,7 @@ pub(super) fn identify<F: RecordFields, C: Curation>(
                 let lacks = [("the row has no", values), ("the other has no", other)];
                 let lacks = lacks.into_iter().filter(|(_, values)| !is_complete(values));
                 let lacks = lacks.map(|(who, values)| format!("{who} {}", names_where(&|at| values[at].is_empty())));
-                format!(
+                message!(
                     "is missing, and the row may mean {candidate}: {} agrees, but {}; {remedy}, or fill in what is missing",
                     names_where(&|at| !values[at].is_empty() && !other[at].is_empty()),
                     lacks.collect::<Vec<_>>().join(", and ")
@@ -196,7 +197,7 @@ pub(super) fn identify<F: RecordFields, C: Curation>(
                     assigned.push(AssignedId { file, line, dataset: F::DATASET, id });
                     continue;
                 }
-                Err(error) => format!("no id is free: {error}"),
+                Err(error) => message!("no id is free: {error}"),
             },
         };
         bad.push(&row.position, Some("id"), None, message);

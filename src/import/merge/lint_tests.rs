@@ -1,35 +1,33 @@
-//! Lint warnings of imports into a small database in memory.
+//! Lint warnings of imports into a small database.
 
-use super::tests::{MemoryDatabase, STATUSES, apply, run, sample_database};
+use super::tests::{STATUSES, TestDatabase, apply, run, sample_database};
 use super::*;
 use crate::import::lint::Extent;
-use crate::model::{License, LicenseId, Scope, Timestamp};
+use crate::model::Scope;
+
+fn scope(area: &str) -> Scope {
+    Scope {
+        datasets: Dataset::ALL.into_iter().collect(),
+        therapy_areas: Some([area.to_owned()].into()),
+        countries: None,
+        years: None,
+    }
+}
 
 /// Returns a database with therapy areas, and with licenses that name some of them.
-fn licensed_database() -> MemoryDatabase {
-    let mut database = sample_database();
+fn licensed_database() -> TestDatabase {
+    let database = sample_database();
     let rows: String = (100..=105)
         .map(|id| format!("{{\"id\":{id},\"name\":\"Congress {id}\",\"year\":2026,\"start_date\":\"2026-05-0{}\",\"city\":\"Paris\",\"therapy_areas\":[\"Oncology\",\"Hematology\"],\"country\":\"France\",{STATUSES}}}\n", id - 99))
         .collect();
     let journals = "{\"id\":30,\"name\":\"The Lancet\",\"issn_print\":\"0140-6736\"}\n";
     let files = format!("# conferences.jsonl\n{rows}# journals.jsonl\n{journals}");
     let merged = run(&database, &files, MergeOptions::default()).unwrap();
-    apply(&mut database, merged.batch);
-    let license = |name: &str, area: &str| License {
-        id: LicenseId(1),
-        name: name.to_owned(),
-        scope: Scope {
-            datasets: Dataset::ALL.into_iter().collect(),
-            therapy_areas: Some([area.to_owned()].into()),
-            countries: None,
-            years: None,
-        },
-        rate_limit: 600,
-        scope_seq: 0,
-        subscriptions: Default::default(),
-        created_at: Timestamp::EPOCH,
-    };
-    database.licenses = vec![license("acme", "Oncology"), license("heart", "Cardiology")];
+    apply(&database, merged.batch);
+    database.edit(|edit| {
+        edit.set_license("acme", scope("Oncology"), None).unwrap();
+        edit.set_license("heart", scope("Cardiology"), None).unwrap();
+    });
     database
 }
 
@@ -153,13 +151,13 @@ fn without_folder(message: &str) -> String {
 #[test]
 fn the_rarer_word_of_a_database_is_reported() {
     // The import contains the right spelling, which shows the mistake in the database.
-    let mut database = sample_database();
+    let database = sample_database();
     let row =
         |id: u64, area: &str| format!("{{\"id\":{id},\"name\":\"C{id}\",\"therapy_areas\":[\"{area}\"],{STATUSES}}}\n");
     let merged =
         run(&database, &format!("# conferences.jsonl\n{}", row(50, "Balneologgy")), MergeOptions::default()).unwrap();
     assert_eq!(merged.warnings, []);
-    apply(&mut database, merged.batch);
+    apply(&database, merged.batch);
     let rows = row(51, "Balneology") + &row(52, "Balneology");
     for extent in [Extent::New, Extent::All] {
         let options = MergeOptions { extent, ..MergeOptions::default() };
@@ -199,7 +197,7 @@ fn a_word_that_the_import_removes_corrects_no_other_word() {
         (rows("Hematology", 50..=61), rows("Hematolgy", 50..=61), vec!["Hematolgy"]),
     ];
     for (stored, imported, expected) in cases {
-        let warnings = warnings_after(&mut sample_database(), "id,name,therapy_areas", &[&stored, &imported]);
+        let warnings = warnings_after(&sample_database(), "id,name,therapy_areas", &[&stored, &imported]);
         let words: Vec<_> = warnings.iter().filter_map(|warning| warning.split('`').nth(1)).collect();
         assert_eq!(words, expected, "{stored}{imported}: {warnings:?}");
     }
@@ -208,7 +206,7 @@ fn a_word_that_the_import_removes_corrects_no_other_word() {
 #[test]
 fn a_new_word_of_a_stored_record_is_compared_with_those_of_the_database() {
     let stored = "50,A,Balneology\n51,B,Balneology\n52,C,Oncology";
-    let warnings = warnings_after(&mut sample_database(), "id,name,therapy_areas", &[stored, "52,C,Balneologgy"]);
+    let warnings = warnings_after(&sample_database(), "id,name,therapy_areas", &[stored, "52,C,Balneologgy"]);
     let expected = "conferences.csv:2: therapy_areas: `Balneologgy` - looks like a misspelling of `Balneology` (1 row)";
     assert!(warnings.len() == 1 && warnings[0].starts_with(expected), "{warnings:?}");
 }
@@ -231,7 +229,7 @@ fn rows_of_different_kinds_may_share_a_name() {
 }
 
 /// Imports the conferences one after another, and returns the warnings about the last file.
-fn warnings_after(database: &mut MemoryDatabase, head: &str, files: &[&str]) -> Vec<String> {
+fn warnings_after(database: &TestDatabase, head: &str, files: &[&str]) -> Vec<String> {
     let mut warnings = Vec::new();
     for rows in files {
         let rows: String = rows.lines().map(|row| format!("{row},check,check,check\n")).collect();
@@ -296,7 +294,7 @@ fn a_finding_is_known_by_its_rule_field_value_and_message() {
     ];
     let head = "id,name,year,start_date,city,venue";
     for (stored, rows, expected) in cases {
-        let warnings = warnings_after(&mut sample_database(), head, &[stored, rows]);
+        let warnings = warnings_after(&sample_database(), head, &[stored, rows]);
         assert_eq!(warnings.len(), expected.len(), "{rows}: {warnings:?}");
         let fit = warnings.iter().zip(expected).all(|(warning, expected)| warning.starts_with(expected));
         assert!(fit, "{rows}: {warnings:?}");
@@ -336,7 +334,7 @@ fn a_duplicate_is_known_while_the_names_of_both_stay() {
         ("4,Lung Days,,2026,2026-05-02,Paris\n5,Kidney Days,,2026,2026-05-02,Paris", &[]),
     ];
     for (rows, expected) in cases {
-        let warnings = warnings_after(&mut sample_database(), head, &[stored, rows]);
+        let warnings = warnings_after(&sample_database(), head, &[stored, rows]);
         assert_eq!(warnings.len(), expected.len(), "{rows}: {warnings:?}");
         assert!(warnings.iter().zip(expected).all(|(warning, expected)| warning.contains(expected)), "{warnings:?}");
     }
@@ -345,17 +343,17 @@ fn a_duplicate_is_known_while_the_names_of_both_stay() {
 #[test]
 fn a_misspelling_is_reported_at_its_first_row_with_their_number() {
     let rows = "200,A,Oncolgy\n201,B,Oncology\n202,C,Oncolgy\n203,D,Oncolgy";
-    let mut database = licensed_database();
-    let warnings = warnings_after(&mut database, "id,name,therapy_areas", &[rows]);
+    let database = licensed_database();
+    let warnings = warnings_after(&database, "id,name,therapy_areas", &[rows]);
     let expected = "conferences.csv:2: therapy_areas: `Oncolgy` - looks like a misspelling of `Oncology` (3 rows, the \
                     first is here); licenses that name the right one (acme)";
     assert!(warnings.len() == 1 && warnings[0].starts_with(expected), "{warnings:?}");
     // A word that the database has is no news, in any row.
     let rows = "200,A2,Oncolgy\n204,E,Oncolgy\n202,C2,Oncolgy";
-    let warnings = warnings_after(&mut database, "id,name,therapy_areas", &[rows]);
+    let warnings = warnings_after(&database, "id,name,therapy_areas", &[rows]);
     assert_eq!(warnings, [""; 0]);
     // A row that had another word of the field.
-    let warnings = warnings_after(&mut database, "id,name,therapy_areas", &["201,B,Oncology; Hematolgy"]);
+    let warnings = warnings_after(&database, "id,name,therapy_areas", &["201,B,Oncology; Hematolgy"]);
     let expected = "conferences.csv:2: therapy_areas: `Hematolgy` - looks like a misspelling of `Hematology` (1 row)";
     assert!(warnings.len() == 1 && warnings[0].starts_with(expected), "{warnings:?}");
 }
@@ -378,7 +376,7 @@ fn typos_are_sought_by_the_length_of_the_word() {
         (odd(10), "therapy_areas: `Nephrolgy` - is not a known therapy area (10 rows, the first is here)"),
     ];
     for (rows, expected) in cases {
-        let warnings = warnings_after(&mut licensed_database(), "id,name,therapy_areas,country", &[&rows]);
+        let warnings = warnings_after(&licensed_database(), "id,name,therapy_areas,country", &[&rows]);
         assert!(warnings.len() == 1 && warnings[0].contains(expected), "{rows}: {warnings:?}");
     }
 }
@@ -388,20 +386,24 @@ fn three_licenses_are_named_and_more_are_counted() {
     let names = ["acme", "beta", "gamma", "delta", "epsilon"];
     let expected = ["(acme)", "(acme, beta)", "(acme, beta, gamma)", "(acme, beta, delta and 1 more)", "and 2 more)"];
     for (count, expected) in (1..).zip(expected) {
-        let mut database = licensed_database();
-        let license = database.licenses[0].clone();
-        database.licenses =
-            names[..count].iter().map(|name| License { name: (*name).into(), ..license.clone() }).collect();
-        let warnings = warnings_after(&mut database, "id,name,therapy_areas", &["200,A,oncology"]);
+        let database = licensed_database();
+        database.edit(|edit| {
+            edit.remove_license("heart").unwrap();
+            for name in &names[..count] {
+                edit.set_license(name, scope("Oncology"), None).unwrap();
+            }
+        });
+        let warnings = warnings_after(&database, "id,name,therapy_areas", &["200,A,oncology"]);
         assert!(warnings.len() == 1 && warnings[0].contains(expected), "{expected}: {warnings:?}");
     }
 }
 
 #[test]
 fn the_second_set_of_a_license_counts_too() {
-    let mut database = licensed_database();
+    let database = licensed_database();
     // Several sets, of which the words of the countries are the second.
-    database.licenses[0].scope.countries = Some(["Östland".to_owned()].into());
+    let countries = Some(["Östland".to_owned()].into());
+    database.edit(|edit| edit.set_license("acme", Scope { countries, ..scope("Oncology") }, None).unwrap());
     let cases = [
         (
             "200,A,Oncology,Ostland",
@@ -417,7 +419,7 @@ fn the_second_set_of_a_license_counts_too() {
         ),
     ];
     for (rows, expected) in cases {
-        let warnings = warnings_after(&mut database, "id,name,therapy_areas,country", &[rows]);
+        let warnings = warnings_after(&database, "id,name,therapy_areas,country", &[rows]);
         assert!(warnings.len() == 1 && warnings[0].contains(expected), "{rows}: {warnings:?}");
         let id = "200";
         let removed = run(
@@ -425,7 +427,7 @@ fn the_second_set_of_a_license_counts_too() {
             &format!("# conferences.jsonl\n{{\"id\":{id},\"deleted\":true}}\n"),
             MergeOptions::default(),
         );
-        apply(&mut database, removed.unwrap().batch);
+        apply(&database, removed.unwrap().batch);
     }
 }
 

@@ -23,10 +23,11 @@ use super::lint::Lint;
 use super::rows::{ImportRow, ImportRows, RowEdit};
 use crate::import::read::statement::{LinkList, RecordLink};
 use crate::import::report::faults::{BadRows, Finding};
+use crate::model::message::message;
 use crate::model::reference::ReferenceFields;
-use crate::model::{ConferenceFields, Dataset, JournalFields, OrganizationFields, TagFields};
-use crate::store::StoreError;
-use crate::store::write::batch::{Batch, Curation};
+use crate::model::{ConferenceFields, Curated, Dataset, JournalFields, OrganizationFields, TagFields};
+use crate::store::write::batch::Batch;
+use crate::store::{Snapshot, StoreError};
 
 /// An import without faults.
 #[derive(Debug)]
@@ -53,13 +54,13 @@ pub enum Refusal {
     Store(#[from] StoreError),
 }
 
-/// Merges rows with the database. If a row is bad, returns all faults, including those of reading.
-pub fn merge<C: Curation>(rows: ImportRows, curation: &C, options: &MergeOptions) -> Result<Merged, Refusal> {
+/// Merges rows with a state of the database. If a row is bad, returns all faults, including those of reading.
+pub fn merge(rows: ImportRows, state: &Snapshot, options: &MergeOptions) -> Result<Merged, Refusal> {
     let ImportRows { organizations, tags, mut conferences, mut journals, mut bad, mut warnings, matching } = rows;
-    let mut assigned = identify(&mut conferences, &matching, curation, &mut bad)?;
-    assigned.extend(identify(&mut journals, &matching, curation, &mut bad)?);
+    let mut assigned = identify(&mut conferences, &matching, state, &mut bad)?;
+    assigned.extend(identify(&mut journals, &matching, state, &mut bad)?);
     let mut lint = Lint::new(options.extent);
-    let stored = curation.references()?;
+    let stored = state.references()?;
 
     let mut organization_objects = Vec::new();
     let mut tag_objects = Vec::new();
@@ -70,11 +71,11 @@ pub fn merge<C: Curation>(rows: ImportRows, curation: &C, options: &MergeOptions
 
     let mut context =
         MergeContext { organizations: &organizations, tags: &tags, options, bad: &mut bad, lint: &mut lint };
-    let conferences = merge_records(conferences, curation, &mut context)?;
-    let journals = merge_records(journals, curation, &mut context)?;
+    let conferences = merge_records(conferences, state, &mut context)?;
+    let journals = merge_records(journals, state, &mut context)?;
 
-    check_still_linked(&organizations, &conferences, &journals, curation, &mut bad)?;
-    check_still_linked(&tags, &conferences, &journals, curation, &mut bad)?;
+    check_still_linked(&organizations, &conferences, &journals, state, &mut bad)?;
+    check_still_linked(&tags, &conferences, &journals, state, &mut bad)?;
     if !bad.is_empty() {
         bad.sort();
         return Err(Refusal::BadRows(bad));
@@ -90,11 +91,11 @@ pub fn merge<C: Curation>(rows: ImportRows, curation: &C, options: &MergeOptions
     }
     organizations.compare_untouched(&mut lint);
     tags.compare_untouched(&mut lint);
-    lint.compare_with_stored(curation, &|dataset, id| match dataset {
+    lint.compare_with_stored(state, &|dataset, id| match dataset {
         Dataset::Conferences => conferences.contains(id),
         Dataset::Journals => journals.contains(id),
     })?;
-    warnings.extend(lint.finish(&curation.licenses()));
+    warnings.extend(lint.finish(&state.list_licenses()));
     let batch = Batch {
         organizations: organizations.into_rows(),
         tags: tags.into_rows(),
@@ -110,38 +111,33 @@ fn collect_objects<'a, F>(
     organizations: &mut Vec<references::LinkedObject<'a, OrganizationFields>>,
     tags: &mut Vec<references::LinkedObject<'a, TagFields>>,
 ) {
-    fn collect<'a, F>(
-        row: &'a ImportRow<impl Sized>,
-        links: &'a [RecordLink<F>],
-        objects: &mut Vec<references::LinkedObject<'a, F>>,
-    ) {
-        objects.extend(links.iter().filter_map(|link| match link {
-            RecordLink::Object(object) => Some((&row.position, object)),
-            RecordLink::Id(_) | RecordLink::Label(_) => None,
-        }));
+    fn objects<F>(links: &[RecordLink<F>]) -> impl Iterator<Item = &Curated<F>> {
+        links.iter().filter_map(|link| if let RecordLink::Object(object) = link { Some(object) } else { None })
     }
     for row in rows {
         let RowEdit::Set(statement) = &row.edit else { continue };
         for list in &statement.links {
             match list {
-                LinkList::Organizations(links) => collect(row, links, organizations),
-                LinkList::Tags(links) => collect(row, links, tags),
+                LinkList::Organizations(links) => {
+                    organizations.extend(objects(links).map(|object| (&row.position, object)))
+                }
+                LinkList::Tags(links) => tags.extend(objects(links).map(|object| (&row.position, object))),
             }
         }
     }
 }
 
 /// Reports organizations and tags that the import removes although records still link to them.
-fn check_still_linked<F: ReferenceFields, C: Curation>(
+fn check_still_linked<F: ReferenceFields>(
     resolved: &Resolved<F>,
     conferences: &MergedRecords<ConferenceFields>,
     journals: &MergedRecords<JournalFields>,
-    curation: &C,
+    state: &Snapshot,
     bad: &mut BadRows,
 ) -> Result<(), StoreError> {
     const NAMED: usize = 3;
     for (position, id) in resolved.removed() {
-        let mut linking = curation.linked_records(F::KIND, id)?;
+        let mut linking = state.linked_records(F::KIND, id)?;
         linking.retain(|(dataset, record)| match dataset {
             Dataset::Conferences => conferences.links_after(*record, F::KIND, id),
             Dataset::Journals => journals.links_after(*record, F::KIND, id),
@@ -157,7 +153,7 @@ fn check_still_linked<F: ReferenceFields, C: Curation>(
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let message = format!(
+        let message = message!(
             "the {} is still linked by {}{more}; remove it from them in the same run",
             F::KIND,
             named.join(", ")

@@ -8,9 +8,9 @@ use crate::import::lint::{Lint, Lintable, RowLocation};
 use crate::import::read::statement::LinkList;
 use crate::import::report::faults::{BadRows, FilePosition, RowFaults};
 use crate::import::rows::{ImportRow, RowEdit};
+use crate::model::message::message;
 use crate::model::{Curated, Id, OrganizationFields, RecordFields, ReferenceKind, TagFields};
-use crate::store::StoreError;
-use crate::store::write::batch::Curation;
+use crate::store::{Snapshot, StoreError};
 
 /// The inputs and outputs of merging records.
 pub(super) struct MergeContext<'a> {
@@ -48,14 +48,14 @@ impl<F: RecordFields + Lintable> MergedRecords<F> {
 }
 
 /// Merges the rows of a dataset with their stored values.
-pub(super) fn merge_records<F: RecordFields + Lintable, C: Curation>(
+pub(super) fn merge_records<F: RecordFields + Lintable>(
     rows: Vec<ImportRow<F>>,
-    curation: &C,
+    state: &Snapshot,
     context: &mut MergeContext<'_>,
 ) -> Result<MergedRecords<F>, StoreError> {
     // If the files contain no row of a dataset, it is not replaced.
     let replaces = context.options.replace && !rows.is_empty();
-    let stored_ids = if replaces { curation.record_ids(F::DATASET)? } else { BTreeSet::new() };
+    let stored_ids = if replaces { state.record_ids(F::DATASET)? } else { BTreeSet::new() };
 
     let mut merged = BTreeMap::new();
     let mut positions: HashMap<Id, FilePosition> = HashMap::with_capacity(rows.len());
@@ -63,19 +63,19 @@ pub(super) fn merge_records<F: RecordFields + Lintable, C: Curation>(
         // Rows without a record are already reported.
         let Some(id) = row.id else { continue };
         if let Some(first) = positions.get(&id) {
-            let message = format!("appears twice; the first row with this id is at {first}");
+            let message = message!("appears twice; the first row with this id is at {first}");
             context.bad.push(&row.position, Some("id"), Some(&id.to_string()), message);
             continue;
         }
         match row.edit {
             RowEdit::Remove => {
-                if let Some(stored) = curation.find_record::<F>(id)? {
+                if let Some(stored) = state.find_stored::<F>(id)? {
                     context.lint.remove(&stored);
                     merged.insert(id, None);
                 }
             }
             RowEdit::Set(statement) => {
-                let stored = curation.find_record::<F>(id)?;
+                let stored = state.find_stored::<F>(id)?;
                 let mut fields = stored.as_ref().map(|stored| stored.fields().clone()).unwrap_or_default();
                 let mut faults = RowFaults::new(&row.position, context.bad);
                 for list in statement.apply_to(&mut fields) {
@@ -99,7 +99,7 @@ pub(super) fn merge_records<F: RecordFields + Lintable, C: Curation>(
                             );
                             merged.insert(id, Some(record));
                         }
-                        Err(broken) => faults.push_faults(None, &broken),
+                        Err(broken) => faults.push_faults(None, broken),
                     }
                 }
             }
@@ -108,13 +108,14 @@ pub(super) fn merge_records<F: RecordFields + Lintable, C: Curation>(
     }
     if replaces {
         for id in stored_ids.iter().filter(|id| !positions.contains_key(id)) {
-            if let Some(stored) = curation.find_record::<F>(*id)? {
+            if let Some(stored) = state.find_stored::<F>(*id)? {
                 context.lint.remove(&stored);
             }
             merged.insert(*id, None);
         }
     }
     let removed = merged.values().filter(|row| row.is_none()).count();
-    let removals = Removals { dataset: F::DATASET, removed, stored: curation.record_count(F::DATASET)? };
+    let stored = usize::try_from(state.dataset_state(F::DATASET).records).unwrap_or(usize::MAX);
+    let removals = Removals { dataset: F::DATASET, removed, stored };
     Ok(MergedRecords { rows: merged, positions, removals })
 }

@@ -6,6 +6,7 @@ use crate::import::lint::{Lint, Lintable, RowLocation};
 use crate::import::read::statement::RecordLink;
 use crate::import::report::faults::{BadRows, FilePosition, RowFaults};
 use crate::import::rows::{ImportRow, RowEdit};
+use crate::model::message::{Message, Remedy, message};
 use crate::model::nearest::nearest;
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{Curated, Id, ReferenceKind};
@@ -87,7 +88,7 @@ impl<F: ReferenceFields> Resolved<'_, F> {
             return bad.push(&position, Some("id"), None, message);
         };
         if let Some(first) = self.imported.get(&id) {
-            let message = format!("appears twice; the first row with this id is at {}", first.position);
+            let message = message!("appears twice; the first row with this id is at {}", first.position);
             return bad.push(&position, Some("id"), Some(&id.to_string()), message);
         }
         let outcome = match edit {
@@ -101,7 +102,7 @@ impl<F: ReferenceFields> Resolved<'_, F> {
                     _ if is_bad => ImportOutcome::Bad { label },
                     Ok(row) => ImportOutcome::Valid(row),
                     Err(faults) => {
-                        RowFaults::new(&position, bad).push_faults(None, &faults);
+                        RowFaults::new(&position, bad).push_faults(None, faults);
                         ImportOutcome::Bad { label }
                     }
                 }
@@ -126,7 +127,7 @@ impl<F: ReferenceFields> Resolved<'_, F> {
                     .filter(|(_, (one, other))| one.to_csv(&none) != other.to_csv(&none))
                     .map(|(field, _)| format!("`{}`", field.name))
                     .collect();
-                format!(
+                message!(
                     "the object of this {} differs in {} from the one at {}; give them the same values",
                     F::KIND,
                     differing.join(", "),
@@ -134,7 +135,7 @@ impl<F: ReferenceFields> Resolved<'_, F> {
                 )
             }
             ImportOutcome::Removed => {
-                format!("the {} is removed at {}; remove it here, or keep it there", F::KIND, first.position)
+                message!("the {} is removed at {}; remove it here, or keep it there", F::KIND, first.position)
             }
         };
         bad.push(position, Some(F::STEM), Some(&id.to_string()), message);
@@ -153,7 +154,7 @@ impl<F: ReferenceFields> Resolved<'_, F> {
             };
             let position =
                 self.imported.get(other).map_or("in the database".to_owned(), |other| format!("at {}", other.position));
-            let message = format!(
+            let message = message!(
                 "is also the name of {} {other} {position}; names are unique: use one id, or another name",
                 F::KIND
             );
@@ -186,32 +187,33 @@ impl<F: ReferenceFields> Resolved<'_, F> {
         ids
     }
 
-    fn why_missing(&self, id: Id) -> Option<String> {
+    fn why_missing(&self, id: Id) -> Option<Message> {
         match self.imported.get(&id) {
             Some(ImportedReference { position, outcome: ImportOutcome::Removed, .. }) => {
-                Some(format!("the {} is removed at {position}; remove the link, or keep it there", F::KIND))
+                Some(message!("the {} is removed at {position}; remove the link, or keep it there", F::KIND))
             }
             Some(_) => None,
             None if self.stored.contains_key(&id) => None,
-            None => Some(format!("there is no {} with this id; import it too, or give its full object", F::KIND)),
+            None => Some(message!("there is no {} with this id; import it too, or give its full object", F::KIND)),
         }
     }
 
-    fn why_unknown(&self, label: &str, faults: &RowFaults<'_>) -> String {
+    fn why_unknown(&self, label: &str, faults: &RowFaults<'_>) -> Message {
         let kind = F::KIND;
         if kind == ReferenceKind::Tag && !label.contains(": ") {
-            return "is not a known tag; write it as `Type: Name`".to_owned();
+            return "is not a known tag; write it as `Type: Name`".into();
         }
         if !faults.may_search(self.ids_by_label.len()) {
-            return format!("is not a known {kind}; import it too, or give its full object");
+            return message!("is not a known {kind}; import it too, or give its full object");
         }
         let removed = self.removed().find(|(_, id)| self.stored.get(id).is_some_and(|found| found.label == label));
         if let Some((position, _)) = removed {
-            return format!("the {kind} of this name is removed at {position}; remove the link, or keep it there");
+            return message!("the {kind} of this name is removed at {position}; remove the link, or keep it there");
         }
         match nearest(label, self.ids_by_label.keys().map(String::as_str)) {
-            Some(near) => format!("is not a known {kind}; did you mean `{near}`? If not, import the {kind} too"),
-            None => format!("is not a known {kind}; import it too, or give its full object"),
+            Some(near) => message!("is not a known {kind}; did you mean `{near}`? If not, import the {kind} too")
+                .with(Remedy::OfValue),
+            None => message!("is not a known {kind}; import it too, or give its full object"),
         }
     }
 

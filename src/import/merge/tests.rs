@@ -1,79 +1,51 @@
-//! Imports into a small database in memory.
+//! Imports into a small database.
 
-use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::time::Duration;
 
 use super::*;
 use crate::import::{ReadOptions, Source, SourceOptions, read_sources};
-use crate::model::reference::{Referenced, References};
-use crate::model::{Curated, Fields, Id, License, RecordFields, ReferenceKind, Timestamp, flat, json};
+use crate::model::reference::References;
+use crate::model::{Curated, Fields, Id, Message, RecordFields, Timestamp, flat, json};
+use crate::store::{Edit, Writer};
 
-/// A database in memory.
-#[derive(Default)]
-pub(super) struct MemoryDatabase {
-    references: References,
-    conferences: BTreeMap<Id, Curated<ConferenceFields>>,
-    journals: BTreeMap<Id, Curated<JournalFields>>,
-    pub licenses: Vec<License>,
+/// A database in a folder.
+pub(super) struct TestDatabase {
+    _folder: tempfile::TempDir,
+    writer: Writer,
 }
 
-impl Curation for MemoryDatabase {
-    fn references(&self) -> Result<&References, StoreError> {
-        Ok(&self.references)
+impl TestDatabase {
+    pub fn new() -> TestDatabase {
+        let folder = tempfile::tempdir().unwrap();
+        let writer = Writer::open_or_create(&folder.path().join("medfeed.redb"), Duration::ZERO).unwrap();
+        TestDatabase { _folder: folder, writer }
     }
 
-    fn find_record<F: RecordFields>(&self, id: Id) -> Result<Option<Curated<F>>, StoreError> {
-        let row: Option<&dyn Any> = match F::DATASET {
-            Dataset::Conferences => self.conferences.get(&id).map(|row| row as &dyn Any),
-            Dataset::Journals => self.journals.get(&id).map(|row| row as &dyn Any),
-        };
-        Ok(row.and_then(|row| row.downcast_ref::<Curated<F>>()).cloned())
+    pub fn edit<T>(&self, change: impl FnOnce(&mut Edit<'_>) -> T) -> T {
+        let mut edit = self.writer.begin().unwrap();
+        let changed = change(&mut edit);
+        edit.commit().unwrap();
+        changed
     }
 
-    fn record_ids(&self, dataset: Dataset) -> Result<BTreeSet<Id>, StoreError> {
-        Ok(match dataset {
-            Dataset::Conferences => self.conferences.keys().copied().collect(),
-            Dataset::Journals => self.journals.keys().copied().collect(),
-        })
+    pub fn state(&self) -> Snapshot {
+        self.writer.snapshot().unwrap()
     }
 
-    fn largest_id(&self, dataset: Dataset) -> Result<Option<Id>, StoreError> {
-        Ok(self.record_ids(dataset)?.last().copied())
-    }
-
-    fn linked_records(&self, kind: ReferenceKind, id: Id) -> Result<Vec<(Dataset, Id)>, StoreError> {
-        fn linking<F: RecordFields>(
-            rows: &BTreeMap<Id, Curated<F>>,
-            kind: ReferenceKind,
-            id: Id,
-        ) -> Vec<(Dataset, Id)> {
-            rows.values()
-                .filter(|row| row.fields().links(kind).contains(&id))
-                .map(|row| (F::DATASET, row.id()))
-                .collect()
-        }
-        Ok([linking(&self.conferences, kind, id), linking(&self.journals, kind, id)].concat())
-    }
-
-    fn for_each_record<F: RecordFields>(&self, each: &mut dyn FnMut(Curated<F>)) -> Result<(), StoreError> {
-        for id in self.record_ids(F::DATASET)? {
-            self.find_record::<F>(id)?.into_iter().for_each(&mut *each);
-        }
-        Ok(())
-    }
-
-    fn record_count(&self, dataset: Dataset) -> Result<usize, StoreError> {
-        Ok(self.record_ids(dataset)?.len())
-    }
-
-    fn licenses(&self) -> Vec<License> {
-        self.licenses.clone()
+    fn records<F: RecordFields>(&self) -> Vec<Curated<F>> {
+        let mut records = Vec::new();
+        let read = self.state().for_each_record::<F, StoreError>(|record, _, _| {
+            records.push(record);
+            Ok(())
+        });
+        read.unwrap();
+        records
     }
 }
 
 /// Runs an import. In `files`, a line `# name` starts the file with that name.
-pub(super) fn run(database: &MemoryDatabase, files: &str, options: MergeOptions) -> Result<Merged, Refusal> {
+pub(super) fn run(database: &TestDatabase, files: &str, options: MergeOptions) -> Result<Merged, Refusal> {
     let folder = tempfile::tempdir().unwrap();
     let mut paths = Vec::new();
     for file in files.split("# ").filter(|file| !file.trim().is_empty()) {
@@ -85,7 +57,7 @@ pub(super) fn run(database: &MemoryDatabase, files: &str, options: MergeOptions)
     let rows =
         read_sources(&Source::find(&paths, SourceOptions::default()).unwrap(), &ReadOptions::default(), &mut |_| {})
             .unwrap();
-    merge(rows, database, &options).map_err(|refusal| match refusal {
+    merge(rows, &database.state(), &options).map_err(|refusal| match refusal {
         // Removes the name of the temporary folder.
         Refusal::BadRows(bad) => {
             let mut short = BadRows::default();
@@ -95,7 +67,7 @@ pub(super) fn run(database: &MemoryDatabase, files: &str, options: MergeOptions)
                     file: row.file.as_ref().unwrap().replace(&folder, "").into(),
                     line: row.line.unwrap(),
                 };
-                let message = row.message.replace(&folder, "");
+                let message = Message { text: row.message.replace(&folder, ""), ..row.message.clone() };
                 short.push(&position, row.field.as_deref(), row.value.as_deref(), message);
             }
             Refusal::BadRows(short)
@@ -104,26 +76,15 @@ pub(super) fn run(database: &MemoryDatabase, files: &str, options: MergeOptions)
     })
 }
 
-pub(super) fn apply(database: &mut MemoryDatabase, batch: Batch) {
-    fn set<K: Ord, T, U>(map: &mut BTreeMap<K, T>, edits: BTreeMap<K, Option<U>>, made: impl Fn(U) -> T) {
-        for (id, edit) in edits {
-            match edit {
-                Some(row) => map.insert(id, made(row)),
-                None => map.remove(&id),
-            };
-        }
-    }
-    set(&mut database.references.organizations, batch.organizations, Referenced::new);
-    set(&mut database.references.tags, batch.tags, Referenced::new);
-    set(&mut database.conferences, batch.conferences, |row| row);
-    set(&mut database.journals, batch.journals, |row| row);
+pub(super) fn apply(database: &TestDatabase, batch: Batch) {
+    database.edit(|edit| edit.apply(&batch).unwrap());
 }
 
 pub(super) const STATUSES: &str =
     r#""start_date_status":"check","abstract_due_date_status":"check","late_breaking_due_date_status":"check""#;
 
-pub(super) fn sample_database() -> MemoryDatabase {
-    let mut database = MemoryDatabase::default();
+pub(super) fn sample_database() -> TestDatabase {
+    let database = TestDatabase::new();
     let files = format!(
         r#"# organizations.jsonl
         {{"id":1,"name":"ASCO","abbv":"A"}}
@@ -140,13 +101,13 @@ pub(super) fn sample_database() -> MemoryDatabase {
         "#
     );
     let merged = run(&database, &files, MergeOptions::default()).unwrap();
-    apply(&mut database, merged.batch);
+    apply(&database, merged.batch);
     database
 }
 
 /// Returns the database and the warnings after an import in a short form, or the refusal.
 fn outcome(files: &str) -> String {
-    let mut database = sample_database();
+    let database = sample_database();
     match run(&database, files, MergeOptions::default()) {
         Ok(merged) => {
             let warnings: Vec<String> = merged
@@ -154,24 +115,21 @@ fn outcome(files: &str) -> String {
                 .iter()
                 .map(|warning| format!("{}", Finding { file: None, ..warning.clone() }))
                 .collect();
-            apply(&mut database, merged.batch);
+            apply(&database, merged.batch);
+            let state = database.state();
+            let References { organizations, tags } = &**state.references().unwrap();
             let organizations: Vec<String> =
-                database.references.organizations.iter().map(|(id, found)| format!("{id}={}", found.label)).collect();
-            let tags: Vec<String> =
-                database.references.tags.iter().map(|(id, found)| format!("{id}={}", found.label)).collect();
-            let mut links: Vec<String> = database
-                .conferences
-                .values()
+                organizations.iter().map(|(id, found)| format!("{id}={}", found.label)).collect();
+            let tags: Vec<String> = tags.iter().map(|(id, found)| format!("{id}={}", found.label)).collect();
+            let conferences = database.records::<ConferenceFields>();
+            let journals = database.records::<JournalFields>();
+            let mut links: Vec<String> = conferences
+                .iter()
                 .map(|row| {
                     format!("{}:{:?}{:?}", row.id(), numbers(&row.fields().organizations), numbers(&row.fields().tags))
                 })
                 .collect();
-            links.extend(
-                database
-                    .journals
-                    .values()
-                    .map(|row| format!("{}:{:?}", row.id(), numbers(&row.fields().organizations))),
-            );
+            links.extend(journals.iter().map(|row| format!("{}:{:?}", row.id(), numbers(&row.fields().organizations))));
             [organizations.join(","), tags.join(","), links.join(" "), warnings.join("\n")].join(" | ")
         }
         Err(refusal) => refusal.to_string(),
@@ -325,12 +283,14 @@ fn members_left_out_keep_their_values() {
 }
 
 /// Returns all records of a dataset in both export formats.
-fn exports<F: RecordFields>(rows: &BTreeMap<Id, Curated<F>>, references: &References) -> [(&'static str, Vec<u8>); 2] {
+fn exports<F: RecordFields>(database: &TestDatabase) -> [(&'static str, Vec<u8>); 2] {
     let at = Timestamp::from_unix_s(0);
+    let state = database.state();
+    let references = &**state.references().unwrap();
     let mut jsonl = Vec::new();
     let mut csv = Vec::new();
     flat::write_row(&mut csv, flat::record_columns::<F>()).unwrap();
-    for row in rows.values() {
+    for row in &database.records::<F>() {
         jsonl.extend(json::render_record(row, at, references));
         jsonl.push(b'\n');
         flat::write_row(&mut csv, flat::record_cells(row, at, references)).unwrap();
@@ -340,7 +300,7 @@ fn exports<F: RecordFields>(rows: &BTreeMap<Id, Curated<F>>, references: &Refere
 
 #[test]
 fn what_the_service_gives_out_changes_nothing() {
-    let mut database = sample_database();
+    let database = sample_database();
     let nasty = format!(
         "# organizations.jsonl\n{}\n# conferences.jsonl\n{}\n# journals.jsonl\n{}\n",
         r#"{"id":8,"name":"+Plus: \"x\",\ny"}"#,
@@ -366,11 +326,11 @@ fn what_the_service_gives_out_changes_nothing() {
         "unlikely_number",
     ];
     assert_eq!(rules, expected);
-    apply(&mut database, merged.batch);
+    apply(&database, merged.batch);
 
     let folder = tempfile::tempdir().unwrap();
-    let conferences = exports(&database.conferences, &database.references).map(|export| ("conferences", export));
-    let journals = exports(&database.journals, &database.references).map(|export| ("journals", export));
+    let conferences = exports::<ConferenceFields>(&database).map(|export| ("conferences", export));
+    let journals = exports::<JournalFields>(&database).map(|export| ("journals", export));
     for (stem, (ending, content)) in conferences.into_iter().chain(journals) {
         let path = folder.path().join(format!("{stem}.{ending}"));
         fs::write(&path, &content).unwrap();
@@ -381,31 +341,33 @@ fn what_the_service_gives_out_changes_nothing() {
         )
         .unwrap();
         let Merged { batch, warnings, .. } =
-            merge(rows, &database, &MergeOptions { replace: true, ..MergeOptions::default() }).unwrap();
+            merge(rows, &database.state(), &MergeOptions { replace: true, ..MergeOptions::default() }).unwrap();
         assert!(warnings.is_empty(), "{warnings:?}");
         assert_eq!(batch.conferences.len() + batch.journals.len(), if stem == "conferences" { 3 } else { 2 });
         for (id, row) in batch.conferences {
-            assert_eq!(row.as_ref(), database.conferences.get(&id), "{ending}");
+            assert_eq!(row, database.state().find_stored(id).unwrap(), "{ending}");
         }
         for (id, row) in batch.journals {
-            assert_eq!(row.as_ref(), database.journals.get(&id), "{ending}");
+            assert_eq!(row, database.state().find_stored(id).unwrap(), "{ending}");
         }
         for (id, row) in batch.organizations {
-            assert_eq!(row.as_ref(), database.references.organizations.get(&id).map(|found| &found.row), "{ending}");
+            let state = database.state();
+            let stored = state.references().unwrap().organizations.get(&id).map(|found| &found.row);
+            assert_eq!(row.as_ref(), stored, "{ending}");
         }
     }
 }
 
 #[test]
 fn many_removals_need_permission() {
-    let mut database = sample_database();
+    let database = sample_database();
     let lines = |ids: std::ops::RangeInclusive<u64>, rest: &str| -> String {
         ids.map(|id| format!("{{\"id\":{id},{rest}}}\n")).collect()
     };
     let rows = lines(100..=217, &format!("\"name\":\"X\",{STATUSES}"));
     let merged = run(&database, &format!("# conferences.jsonl\n{rows}"), MergeOptions::default()).unwrap();
-    apply(&mut database, merged.batch);
-    assert_eq!(database.conferences.len(), 120);
+    apply(&database, merged.batch);
+    assert_eq!(database.state().record_ids(Dataset::Conferences).unwrap().len(), 120);
 
     let removed = |ids| format!("# conferences.jsonl\n{}", lines(ids, "\"deleted\":true"));
     let kept = |ids| format!("# conferences.jsonl\n{}", lines(ids, "\"city\":null"));
@@ -435,14 +397,14 @@ fn many_removals_need_permission() {
 
 #[test]
 fn removals_are_counted_for_each_dataset() {
-    let mut database = MemoryDatabase::default();
+    let database = TestDatabase::new();
     let lines = |ids: std::ops::RangeInclusive<u64>, rest: &str| -> String {
         ids.map(|id| format!("{{\"id\":{id},{rest}}}\n")).collect()
     };
     let conferences = lines(1..=20, &format!("\"name\":\"X\",{STATUSES}"));
     let files = format!("# conferences.jsonl\n{conferences}# journals.jsonl\n{}", lines(1..=40, "\"name\":\"X\""));
     let merged = run(&database, &files, MergeOptions::default()).unwrap();
-    apply(&mut database, merged.batch);
+    apply(&database, merged.batch);
     let gone = |conferences: u64, journals: u64| {
         let [conferences, journals] = [conferences, journals].map(|last| lines(1..=last, "\"deleted\":true"));
         format!("# conferences.jsonl\n{conferences}# journals.jsonl\n{journals}")
@@ -466,16 +428,16 @@ fn removals_are_counted_for_each_dataset() {
 
 #[test]
 fn rows_without_ids_find_their_records() {
-    let mut database = MemoryDatabase::default();
+    let database = TestDatabase::new();
     let stored = "# conferences.csv\nid,name,year,start_date_status,abstract_due_date_status,late_breaking_due_date_status\n\
          10,ESMO Congress,2026,check,check,check\n11,ESMO Congress,2027,check,check,check\n12,ASCO,,check,check,check\n\
          # journals.csv\nid,name,issn_print,issn_online\n20,The Lancet,0140-6736,1474-547X\n21,Lancet Oncology,1470-2045,\n22,Heart & Lung,0147-9563,\n";
     let merged = run(&database, stored, MergeOptions::default()).unwrap();
-    apply(&mut database, merged.batch);
+    apply(&database, merged.batch);
     let areas = "# conferences.csv\nid,name,therapy_areas,start_date_status,abstract_due_date_status,late_breaking_due_date_status\n\
          14,WCLC,Lung; Oncology,check,check,check\n";
     let merged = run(&database, areas, MergeOptions::default()).unwrap();
-    apply(&mut database, merged.batch);
+    apply(&database, merged.batch);
     let outcome = |matching: &str, file: &str, rows: &str| {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(file);
@@ -483,7 +445,8 @@ fn rows_without_ids_find_their_records() {
         let matching = matching.split(',').map(str::to_owned).collect();
         let reading = ReadOptions { matching, ..ReadOptions::default() };
         let sources = Source::find(&[path], SourceOptions::default()).unwrap();
-        match merge(read_sources(&sources, &reading, &mut |_| {}).unwrap(), &database, &MergeOptions::default()) {
+        match merge(read_sources(&sources, &reading, &mut |_| {}).unwrap(), &database.state(), &MergeOptions::default())
+        {
             Ok(merged) => {
                 let ids: Vec<u64> =
                     merged.batch.conferences.keys().chain(merged.batch.journals.keys()).map(|id| id.get()).collect();
@@ -632,9 +595,9 @@ fn a_row_that_agrees_in_part_overwrites_nothing() {
         "# conferences.csv\nid,name,abbv,year,start_date,{checks}\n1,European Hematology Congress,,2026,2026-06-11,check,check,check\n\
          # journals.csv\nid,name,issn_print\n7,Heart & Lung,0147-9563\n"
     );
-    let mut database = MemoryDatabase::default();
+    let database = TestDatabase::new();
     let merged = run(&database, &stored, MergeOptions::default()).unwrap();
-    apply(&mut database, merged.batch);
+    apply(&database, merged.batch);
     let cases = [
         (
             "abbv,year",
@@ -663,7 +626,8 @@ fn a_row_that_agrees_in_part_overwrites_nothing() {
         let matching: Vec<String> = matching.split(',').map(str::to_owned).collect();
         let reading = ReadOptions { matching, ..ReadOptions::default() };
         let sources = Source::find(&[path], SourceOptions::default()).unwrap();
-        match merge(read_sources(&sources, &reading, &mut |_| {}).unwrap(), &database, &MergeOptions::default()) {
+        match merge(read_sources(&sources, &reading, &mut |_| {}).unwrap(), &database.state(), &MergeOptions::default())
+        {
             Ok(merged) => assert!(expected.is_empty() && merged.assigned.len() == 1, "{rows}"),
             Err(refusal) => {
                 let told = refusal.to_string();

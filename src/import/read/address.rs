@@ -5,24 +5,20 @@ use std::borrow::Cow;
 use url::Url;
 
 use crate::model::fold::is_blank;
-
-/// Returns true if the column contains web addresses.
-pub(in crate::import) fn is_address_column(column: &str) -> bool {
-    column == "url"
-}
+use crate::model::message::{Message, message};
 
 /// Returns the address to store for a cell with the text `text` and a hyperlink to `link`. An address in the text takes
 /// precedence. Fails if the two addresses differ, or if neither is a web address.
-pub(in crate::import) fn address<'c>(text: &'c str, link: &'c str) -> Result<Cow<'c, str>, String> {
+pub(in crate::import) fn address<'c>(text: &'c str, link: &'c str) -> Result<Cow<'c, str>, Message> {
     let shown = text.trim_matches(is_blank);
     let link = link.trim_matches(is_blank);
     match (web_address(shown), web_address(link)) {
-        (Some(shown), Some(target)) if comparable(&shown) != comparable(&target) => Err(format!(
+        (Some(shown), Some(target)) if comparable(&shown) != comparable(&target) => Err(message!(
             "shows one address and links to another, `{link}`; remove the link, or write the right address in both"
         )),
         (Some(_), _) => Ok(text.into()),
         (None, Some(_)) => Ok(link.into()),
-        (None, None) => Err(format!(
+        (None, None) => Err(message!(
             "links to `{link}`, which is not a web address (http or https); write the address in the cell, and remove \
              the link"
         )),

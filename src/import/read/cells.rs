@@ -5,9 +5,11 @@ use std::borrow::Cow;
 
 use jiff::civil::Date;
 
+use crate::import::lint::is_placeholder;
 use crate::model::fold::comparable;
 use crate::model::fold::fold;
 use crate::model::fold::is_blank;
+use crate::model::message::{Message, message};
 use crate::model::time::parse_date;
 use crate::model::value::ValueKind;
 
@@ -29,9 +31,16 @@ pub(in crate::import) struct Notation {
     pub dates: Option<DateOrder>,
 }
 
+impl Notation {
+    /// Returns true if a comma may be the decimal sign.
+    fn may_have_comma(&self) -> bool {
+        self.has_semicolons || self.decimal == Some(DecimalSign::Comma)
+    }
+}
+
 /// A decimal sign.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
-#[strum(serialize_all = "lowercase", parse_err_ty = UnknownNotation, parse_err_fn = unknown_sign)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString, strum::VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum DecimalSign {
     /// `2.5`; commas group digits.
     Point,
@@ -40,35 +49,13 @@ pub enum DecimalSign {
 }
 
 /// The order of day, month and year in a date.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
-#[strum(serialize_all = "lowercase", parse_err_ty = UnknownNotation, parse_err_fn = unknown_order)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString, strum::VariantNames)]
+#[strum(serialize_all = "lowercase")]
 pub enum DateOrder {
     /// Day, month, year.
     Dmy,
     /// Month, day, year.
     Mdy,
-}
-
-/// The error of an unknown decimal sign or date order.
-#[derive(Debug, thiserror::Error)]
-#[error("write {0}")]
-pub struct UnknownNotation(&'static str);
-
-fn unknown_sign(_text: &str) -> UnknownNotation {
-    UnknownNotation("`point` for 2.5, or `comma` for 2,5")
-}
-
-fn unknown_order(_text: &str) -> UnknownNotation {
-    UnknownNotation("`dmy` for day, month, year, or `mdy` for month, day, year")
-}
-
-/// Returns true if fields of this kind store the text of a cell unchanged.
-pub(in crate::import) fn is_text(kind: ValueKind) -> bool {
-    match kind {
-        ValueKind::Text | ValueKind::Texts | ValueKind::Links(_) => true,
-        ValueKind::Integer | ValueKind::Number | ValueKind::Year | ValueKind::Date => false,
-        ValueKind::Flag | ValueKind::Choice(_) | ValueKind::DateStatus(_) => false,
-    }
 }
 
 /// Returns the cell in the form that a field of this kind is parsed from; empty for null. The error says what to write
@@ -77,7 +64,7 @@ pub(in crate::import) fn normalize<'c>(
     kind: ValueKind,
     cell: &'c str,
     notation: &Notation,
-) -> Result<Cow<'c, str>, String> {
+) -> Result<Cow<'c, str>, Message> {
     let trimmed = cell.trim_matches(is_blank);
     match kind {
         // Text stays unchanged, so that an export can be imported again.
@@ -126,14 +113,7 @@ pub(in crate::import) fn parse_flag(cell: &str) -> Option<bool> {
     }
 }
 
-/// Returns true if the text is a placeholder for a missing value.
-fn is_placeholder(text: &str) -> bool {
-    const WORDS: [&str; 14] =
-        ["-", "--", "—", "–", "?", "n/a", "na", "n.a.", "tbd", "tba", "tbc", "none", "null", "unknown"];
-    WORDS.iter().any(|word| text.eq_ignore_ascii_case(word))
-}
-
-fn normalize_date(cell: &str, order: Option<DateOrder>) -> Result<Cow<'_, str>, String> {
+fn normalize_date(cell: &str, order: Option<DateOrder>) -> Result<Cow<'_, str>, Message> {
     // The unambiguous formats: year first, dots, or the name of the month.
     const FORMATS: [&str; 10] = [
         "%Y-%m-%d",
@@ -150,7 +130,7 @@ fn normalize_date(cell: &str, order: Option<DateOrder>) -> Result<Cow<'_, str>, 
     if cell.is_empty() || parse_date(cell).is_ok() {
         return Ok(Cow::Borrowed(cell));
     }
-    if is_placeholder(cell) {
+    if is_placeholder("", cell) {
         return Err(
             "is not a date; leave the cell empty, and use the date's status to say why, such as `not_found`".into()
         );
@@ -161,7 +141,7 @@ fn normalize_date(cell: &str, order: Option<DateOrder>) -> Result<Cow<'_, str>, 
     };
     match time {
         Some(time) if is_midnight(time) => return Ok(Cow::Borrowed(day)),
-        Some(_) => return Err(format!("has a time of day; write only the date, `{day}`")),
+        Some(_) => return Err(message!("has a time of day; write only the date, `{day}`")),
         None => {}
     }
     // Otherwise `26` would be a year of the first century.
@@ -180,7 +160,7 @@ fn normalize_date(cell: &str, order: Option<DateOrder>) -> Result<Cow<'_, str>, 
 }
 
 /// Parses a date such as `15/3/2026`, in which the day or the month is first. Returns `None` for other texts.
-fn date_of_parts(cell: &str, order: Option<DateOrder>) -> Result<Option<Date>, String> {
+fn date_of_parts(cell: &str, order: Option<DateOrder>) -> Result<Option<Date>, Message> {
     let parts: Vec<&str> = if cell.contains('/') { cell.split('/') } else { cell.split('-') }.collect();
     let is_digits = |part: &&str| !part.is_empty() && part.len() <= 4 && part.bytes().all(|byte| byte.is_ascii_digit());
     let [first, second, year] = *parts else { return Ok(None) };
@@ -188,7 +168,7 @@ fn date_of_parts(cell: &str, order: Option<DateOrder>) -> Result<Option<Date>, S
         return Ok(None);
     }
     if year.len() != 4 {
-        return Err("has a year of two digits; write a date as YYYY-MM-DD, such as 2026-03-15".to_owned());
+        return Err("has a year of two digits; write a date as YYYY-MM-DD, such as 2026-03-15".into());
     }
     let date = |day: &str, month: &str| {
         Date::new(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?).ok().filter(|date| date.year() >= 1000)
@@ -202,14 +182,14 @@ fn date_of_parts(cell: &str, order: Option<DateOrder>) -> Result<Option<Date>, S
     match (chosen, dmy, mdy) {
         (Some((Some(date), _)), ..) => Ok(Some(date)),
         (Some((None, name)), ..) => {
-            Err(format!("is not a date in the order --dates {name}; write a date as YYYY-MM-DD"))
+            Err(message!("is not a date in the order --dates {name}; write a date as YYYY-MM-DD"))
         }
         (None, Some(date), None) | (None, None, Some(date)) => Ok(Some(date)),
         (None, Some(one), Some(other)) if one == other => Ok(Some(one)),
         (None, Some(_), Some(_)) => {
             Err("may be day/month or month/day; write a date as YYYY-MM-DD, such as 2026-03-15, or set the order with \
              --dates dmy or --dates mdy"
-                .to_owned())
+                .into())
         }
         (None, None, None) => Ok(None),
     }
@@ -222,12 +202,12 @@ fn is_midnight(time: &str) -> bool {
     matches!(whole, "00:00" | "00:00:00" | "0:00" | "0:00:00") && fraction.bytes().all(|byte| byte == b'0')
 }
 
-fn normalize_integer<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, str>, String> {
+fn normalize_integer<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, str>, Message> {
     let all_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if cell.is_empty() || all_digits(cell) {
         return Ok(Cow::Borrowed(cell));
     }
-    if is_placeholder(cell) {
+    if is_placeholder("", cell) {
         return Err("is not a number; leave the cell empty".into());
     }
     let sign = if cell.contains(',') { DecimalSign::Comma } else { DecimalSign::Point };
@@ -237,12 +217,10 @@ fn normalize_integer<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, s
         && fraction.bytes().all(|byte| byte == b'0')
         && (notation.decimal == Some(sign) || !may_be_grouped(cell))
     {
-        return match (sign, notation.decimal) {
-            (DecimalSign::Comma, Some(DecimalSign::Point)) => Ok(Cow::Borrowed(cell)),
-            (DecimalSign::Comma, None) if !notation.has_semicolons => {
-                Err(format!("has a decimal comma; write only the digits, `{whole}`, or add --decimal comma"))
-            }
-            _ => Ok(Cow::Borrowed(whole)),
+        return if sign == DecimalSign::Point || notation.may_have_comma() {
+            Ok(Cow::Borrowed(whole))
+        } else {
+            Err(message!("has a decimal comma; write only the digits, `{whole}`, or add --decimal comma"))
         };
     }
     if cell.contains(['e', 'E']) && cell.parse::<f64>().is_ok() {
@@ -252,7 +230,7 @@ fn normalize_integer<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, s
     }
     // The point of a number cell always begins a fraction.
     if let Some(digits) = without_separators(cell).filter(|_| !notation.is_number) {
-        return Err(format!("has separators between its digits; write only the digits, `{digits}`"));
+        return Err(message!("has separators between its digits; write only the digits, `{digits}`"));
     }
     Ok(Cow::Borrowed(cell))
 }
@@ -275,8 +253,8 @@ fn without_separators(cell: &str) -> Option<String> {
     is_grouped.then(|| format!("{first}{}", rest.concat()))
 }
 
-fn normalize_number<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, str>, String> {
-    if is_placeholder(cell) {
+fn normalize_number<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, str>, Message> {
+    if !cell.is_empty() && is_placeholder("", cell) {
         return Err("is not a number; leave the cell empty".into());
     }
     if cell.ends_with('%') {
@@ -285,9 +263,9 @@ fn normalize_number<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, st
     let is_plain = |sign: char| sign.is_ascii_digit() || matches!(sign, '.' | ',');
     if !cell.chars().all(is_plain) {
         return match without_separators(cell) {
-            Some(digits) => Err(format!("has separators between its digits; write only the digits, `{digits}`")),
+            Some(digits) => Err(message!("has separators between its digits; write only the digits, `{digits}`")),
             None if cell.chars().all(|sign| sign.is_ascii_digit() || is_separator(sign)) => {
-                Err("has several separators; write digits and at most one decimal point".to_owned())
+                Err("has several separators; write digits and at most one decimal point".into())
             }
             None => Ok(Cow::Borrowed(cell)),
         };
@@ -298,11 +276,17 @@ fn normalize_number<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, st
     let as_decimal = || Cow::Owned(format!("{whole}.{fraction}"));
     if whole.contains(['.', ',']) {
         // Several separators have one meaning: groups and a fraction, such as `1.234,5`, or several groups.
-        let groups_by = if whole.contains(',') { ',' } else { '.' };
-        return match (without_separators(whole), without_separators(cell)) {
-            (Some(digits), _) if !cell[last..].starts_with(groups_by) => Ok(Cow::Owned(format!("{digits}.{fraction}"))),
-            (_, Some(digits)) => Ok(Cow::Owned(digits)),
-            _ => Err("has several commas or points; write digits and at most one decimal point".to_owned()),
+        let groups_by = if whole.contains(',') { DecimalSign::Comma } else { DecimalSign::Point };
+        let (number, expected) = match (without_separators(whole), without_separators(cell)) {
+            (Some(digits), _) if sign != groups_by => (format!("{digits}.{fraction}"), "has a decimal comma"),
+            (_, Some(digits)) => (digits, "groups digits by points"),
+            _ => return Err("has several commas or points; write digits and at most one decimal point".into()),
+        };
+        // In other tables `3.125` is read with a decimal point.
+        return if groups_by == DecimalSign::Comma || notation.may_have_comma() {
+            Ok(Cow::Owned(number))
+        } else {
+            Err(message!("{expected}; write `{number}`, or add --decimal comma"))
         };
     }
     let may_group = may_be_grouped(cell);
@@ -311,9 +295,9 @@ fn normalize_number<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, st
         (_, Some(decimal)) if decimal == sign => Ok(as_decimal()),
         (_, Some(_)) if may_group => Ok(Cow::Owned(format!("{whole}{fraction}"))),
         (DecimalSign::Point, _) if !may_group || !is_likely => Ok(Cow::Borrowed(cell)),
-        (DecimalSign::Comma, _) if !may_group && notation.has_semicolons => Ok(as_decimal()),
+        (DecimalSign::Comma, _) if !may_group && notation.may_have_comma() => Ok(as_decimal()),
         (DecimalSign::Comma, _) if !may_group => {
-            Err(format!("has a decimal comma; write a decimal point, `{whole}.{fraction}`, or add --decimal comma"))
+            Err(message!("has a decimal comma; write a decimal point, `{whole}.{fraction}`, or add --decimal comma"))
         }
         _ => Err(ambiguous_number_message(cell)),
     }
@@ -321,13 +305,13 @@ fn normalize_number<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, st
 
 /// Returns true if a comma or point that may group digits probably does. Exports never write three decimals that end with
 /// a zero, so exported numbers are read back unchanged.
-pub(in crate::import) fn is_grouping_likely(cell: &str, notation: &Notation) -> bool {
+fn is_grouping_likely(cell: &str, notation: &Notation) -> bool {
     notation.has_semicolons || notation.is_price && (notation.is_sheet || cell.ends_with('0'))
 }
 
 /// Returns true if the text has one comma or point, with exactly three digits after it. The sign may group digits or
 /// start a fraction.
-pub(in crate::import) fn may_be_grouped(cell: &str) -> bool {
+fn may_be_grouped(cell: &str) -> bool {
     let Some((whole, fraction)) = cell.split_once(['.', ',']) else { return false };
     let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     (1..=3).contains(&whole.len())
@@ -338,11 +322,11 @@ pub(in crate::import) fn may_be_grouped(cell: &str) -> bool {
 }
 
 /// The message for a number for which [`may_be_grouped`] returns true.
-pub(in crate::import) fn ambiguous_number_message(cell: &str) -> String {
+fn ambiguous_number_message(cell: &str) -> Message {
     let sign = if cell.contains(',') { ',' } else { '.' };
     let (digits, number) = (cell.replace(sign, ""), cell.replace(sign, "."));
     let number = number.trim_end_matches('0').trim_end_matches('.');
-    format!(
+    message!(
         "may be {digits} or {number}, since a `{sign}` before three digits may group them; write `{digits}` or \
          `{number}`, or set the decimal sign with --decimal point or --decimal comma"
     )
@@ -428,7 +412,8 @@ mod tests {
             (ValueKind::Number, "123,456", Err("may be 123456 or 123.456")),
             (ValueKind::Number, "1234,567", Err("has a decimal comma; write a decimal point, `1234.567`")),
             (ValueKind::Number, "1234.567", Ok("1234.567")),
-            (ValueKind::Number, "1.234.567,8", Ok("1234567.8")),
+            (ValueKind::Number, "1.234.567,8", Err("has a decimal comma; write `1234567.8`")),
+            (ValueKind::Number, "1.234.567", Err("groups digits by points; write `1234567`")),
             (ValueKind::Number, "1,234,567.89", Ok("1234567.89")),
             (ValueKind::Number, "1234.567,8", Err("several commas or points")),
             (ValueKind::Number, "1,2345,678", Err("several commas or points")),
@@ -460,7 +445,7 @@ mod tests {
             (ValueKind::Number, "12,5", Err("`12.5`")),
             (ValueKind::Number, "1,234", Err("may be 1234 or 1.234")),
             (ValueKind::Number, "1,234.5", Ok("1234.5")),
-            (ValueKind::Number, "1.234,50", Ok("1234.50")),
+            (ValueKind::Number, "1.234,50", Err("has a decimal comma; write `1234.50`, or add --decimal comma")),
             (ValueKind::Number, "1,234,567", Ok("1234567")),
             (ValueKind::Number, "1,23,4", Err("several commas or points")),
             (ValueKind::Number, "1,234,5", Err("several commas or points")),
@@ -495,6 +480,7 @@ mod tests {
     #[test]
     fn notation_decides_what_may_mean_two_things() {
         let semicolons = Notation { has_semicolons: true, ..Notation::default() };
+        let comma = Notation { decimal: Some(DecimalSign::Comma), ..Notation::default() };
         let price = Notation { is_price: true, ..Notation::default() };
         let sheet = Notation { is_sheet: true, is_price: true, ..Notation::default() };
         let number = Notation { is_number: true, is_price: true, ..Notation::default() };
@@ -508,6 +494,8 @@ mod tests {
             (ValueKind::Number, "3.5", semicolons, Ok("3.5")),
             (ValueKind::Number, "3000", semicolons, Ok("3000")),
             (ValueKind::Number, "1.234.567", semicolons, Ok("1234567")),
+            (ValueKind::Number, "1.234.567,8", semicolons, Ok("1234567.8")),
+            (ValueKind::Number, "1.234,50", comma, Ok("1234.50")),
             (ValueKind::Number, "2.500", price, Err("may be 2500 or 2.5")),
             (ValueKind::Number, "2.50", price, Ok("2.50")),
             (ValueKind::Number, "71.917", price, Ok("71.917")),
@@ -523,7 +511,7 @@ mod tests {
             (ValueKind::Integer, "5,000", decimal(DecimalSign::Comma), Ok("5")),
             (ValueKind::Integer, "5.000", decimal(DecimalSign::Comma), Err("`5000`")),
             (ValueKind::Year, "2024.0", decimal(DecimalSign::Comma), Ok("2024")),
-            (ValueKind::Year, "2024,0", decimal(DecimalSign::Point), Ok("2024,0")),
+            (ValueKind::Year, "2024,0", decimal(DecimalSign::Point), Ok("2024")),
             (ValueKind::Integer, "5.000", decimal(DecimalSign::Point), Ok("5")),
             (ValueKind::Number, "3.000", decimal(DecimalSign::Comma), Ok("3000")),
             (ValueKind::Number, "145,004", decimal(DecimalSign::Comma), Ok("145.004")),

@@ -4,12 +4,11 @@ use std::io::{self, Cursor, Read};
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 
-use crate::import::read::bounds::TooLarge;
-use crate::import::read::quoting::CsvReader;
-use crate::import::read::tabular::{TableCell, TableReader, is_same_column, known_columns};
-use crate::import::read::utf16::DAMAGED;
+use crate::import::read::csv_reader::CsvReader;
+use crate::import::read::tabular::{TableCell, TableReader, meaning};
 use crate::import::rows::FileRows;
 use crate::model::Fields;
+use crate::model::message::{Message, message};
 
 /// The number of bytes used to detect the separator.
 const BEGINNING_BYTES: u64 = 1 << 16;
@@ -22,13 +21,10 @@ const REMEDY: &str = "save the file again: in Excel as `CSV UTF-8`, in LibreOffi
      `Unicode (UTF-8)`, or as .xlsx";
 
 /// The message for a cell that is neither UTF-8 nor UTF-16. `encoding` is the probable encoding of the file.
-fn not_utf8(bytes: &[u8], encoding: Option<&str>) -> String {
-    // If only this byte is wrong, the text is damaged UTF-16.
-    let sound: Vec<u8> = bytes.iter().copied().filter(|byte| *byte != DAMAGED).collect();
+fn not_utf8(encoding: Option<&str>) -> Message {
     match encoding {
-        _ if std::str::from_utf8(&sound).is_ok() => format!("contains damaged characters; correct it, and {REMEDY}"),
-        Some(encoding) => format!("is not UTF-8, but probably {encoding}; {REMEDY}"),
-        None => format!("is not UTF-8; {REMEDY}"),
+        Some(encoding) => message!("is not UTF-8, but probably {encoding}; {REMEDY}"),
+        None => message!("is not UTF-8; {REMEDY}"),
     }
 }
 
@@ -46,13 +42,7 @@ fn guess_encoding(beginning: &[u8]) -> Option<&'static str> {
 /// Reads all rows after the header, and returns their number.
 pub(in crate::import) fn read_csv<F: Fields>(mut content: impl Read, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
     let mut beginning = Vec::new();
-    // If the size limit ends the content here, the loop below reports it.
-    let ended = content.by_ref().take(BEGINNING_BYTES).read_to_end(&mut beginning);
-    if let Err(error) = &ended
-        && TooLarge::message_in(error).is_none()
-    {
-        return ended;
-    }
+    content.by_ref().take(BEGINNING_BYTES).read_to_end(&mut beginning)?;
     // UTF-16 without a byte-order mark. Column names never contain NUL.
     if beginning.iter().take(2).any(|byte| *byte == 0) {
         rows.add_fault(1, "begins with NUL bytes, so it is not CSV in UTF-8; save the file as `CSV UTF-8` or .xlsx");
@@ -61,26 +51,17 @@ pub(in crate::import) fn read_csv<F: Fields>(mut content: impl Read, rows: &mut 
     let form = CsvLayout::of::<F>(&beginning, rows);
     let encoding = guess_encoding(&beginning);
     let text = Cursor::new(beginning.split_off(form.begins_at)).chain(content);
-    let mut reader = CsvReader::new(text, rows.options.bounds.line_bytes, form.separator, form.first_line);
-    let bounds = &rows.options.bounds;
+    let mut reader = CsvReader::new(text, rows.options.bounds, form.separator, form.first_line);
     let mut table = TableReader::new(rows, true);
     if form.separator == b';' {
         table = table.with_semicolons();
     }
     loop {
-        let (line, record) = match reader.next() {
-            Ok(None) => return Ok(table.finish()),
-            Ok(Some(next)) => next,
-            Err(error) => {
-                let message = TooLarge::message_in(&error).ok_or(error)?;
-                table.add_fault(reader.line(), message);
-                return Ok(table.finish());
-            }
-        };
+        let Some((line, record)) = reader.next()? else { return Ok(table.finish()) };
         let record = match record {
             Ok(record) => record,
             Err(fault) => {
-                table.add_fault(line, fault.message(bounds));
+                table.add_fault(line, fault);
                 continue;
             }
         };
@@ -94,10 +75,7 @@ pub(in crate::import) fn read_csv<F: Fields>(mut content: impl Read, rows: &mut 
 fn cell<'r>(bytes: &'r [u8], encoding: Option<&str>) -> TableCell<'r> {
     match std::str::from_utf8(bytes) {
         Ok(text) => TableCell::text(text),
-        Err(_) => TableCell {
-            fault: Some(not_utf8(bytes, encoding).into()),
-            ..TableCell::text(String::from_utf8_lossy(bytes))
-        },
+        Err(_) => TableCell { fault: Some(not_utf8(encoding)), ..TableCell::text(String::from_utf8_lossy(bytes)) },
     }
 }
 
@@ -115,26 +93,19 @@ impl CsvLayout {
     fn of<F: Fields>(beginning: &[u8], rows: &FileRows<'_, F>) -> CsvLayout {
         let mut lines = beginning.split(|byte| *byte == b'\n');
         let first = lines.next().unwrap_or_default();
-        let hint = first.trim_ascii().strip_prefix(b"\"").and_then(|line| line.strip_suffix(b"\"")).unwrap_or(first);
-        if let [b's' | b'S', b'e' | b'E', b'p' | b'P', b'=', separator] = *hint.trim_ascii_end() {
+        let hint = first.strip_suffix(b"\r").unwrap_or(first);
+        let hint = hint.strip_prefix(b"\"").and_then(|line| line.strip_suffix(b"\"")).unwrap_or(hint);
+        if let [b's' | b'S', b'e' | b'E', b'p' | b'P', b'=', separator] = *hint {
             let begins_at = beginning.len().min(first.len() + 1);
             return CsvLayout { separator, begins_at, first_line: 2 };
         }
-        if hint == b"sep=\t" || hint == b"sep=\t\r" {
-            return CsvLayout { separator: b'\t', begins_at: beginning.len().min(first.len() + 1), first_line: 2 };
-        }
-        let names = known_columns::<F>(rows.ignored);
-        let is_known = |cell: &str| {
-            let cell = cell.trim().trim_matches('"');
-            let meant = rows.options.renamed(cell).unwrap_or(cell);
-            names.iter().any(|name| is_same_column(name, meant))
-        };
+        let is_known = |cell: &&str| meaning::<F>(cell.trim().trim_matches('"'), rows.options).is_some();
         const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
         let mut best = (0, b',');
         for line in beginning.split(|byte| matches!(byte, b'\n' | b'\r')).take(2 * BEGINNING_LINES) {
             let line = String::from_utf8_lossy(&line[..line.len().min(1 << 14)]);
             for separator in SEPARATORS {
-                let known = line.split(char::from(separator)).filter(|cell| is_known(cell)).count();
+                let known = line.split(char::from(separator)).filter(is_known).count();
                 if known > best.0 {
                     best = (known, separator);
                 }
@@ -155,7 +126,7 @@ mod tests {
     use super::*;
     use crate::import::read::bounds::Bounds;
     use crate::import::read::options::{ReadOptions, Rename};
-    use crate::import::report::faults::BadRows;
+    use crate::import::report::faults::{BadRows, UnknownNames};
     use crate::import::rows::{ImportRow, RowEdit};
     use crate::model::{ConferenceFields, JournalFields, OrganizationFields};
 
@@ -170,10 +141,10 @@ mod tests {
 
     fn read_as<F: Fields>(content: &[u8], options: &ReadOptions) -> String {
         let (mut rows, mut bad) = (Vec::<ImportRow<F>>::new(), BadRows::default());
-        let (file, ignored) = ("f".into(), &["updated_at"]);
-        let mut warnings = Vec::new();
+        let file = "f".into();
+        let (unknown, mut warnings) = (UnknownNames::new(options.ignore_unknown), Vec::new());
         let mut read =
-            FileRows { file: &file, options, ignored, rows: &mut rows, bad: &mut bad, warnings: &mut warnings };
+            FileRows { file: &file, options, rows: &mut rows, bad: &mut bad, unknown, warnings: &mut warnings };
         read_csv(content, &mut read).unwrap();
         let mut shown = String::new();
         for ImportRow { position, id, edit, is_bad } in &rows {
@@ -277,7 +248,7 @@ mod tests {
         assert_eq!(
             shown,
             "2:1!\n3:2 year=2026 city=\"x\" formats.oral=null\n\
-             f:2: city: `\u{fffd}` - contains damaged characters; correct it, and save the file again: in Excel as \
+             f:2: city: `\u{fffd}` - is not UTF-8, but probably windows-1252; save the file again: in Excel as \
              `CSV UTF-8`, in LibreOffice \
              with the character set `Unicode (UTF-8)`, or as .xlsx\n\
              f:2: year: `26` - write a year from 1900 to 2100\n\
@@ -291,11 +262,10 @@ mod tests {
             ("id;sjr\n1;3.000\n", "f:2: sjr: `3.000` - may be 3000 or 3,"),
             ("id;sjr\n1;3,5\n", "2:1 sjr=3.5\n"),
             ("id,sjr\n1,3.125\n", "2:1 sjr=3.125\n"),
-            ("id,sjr\n1,3.125\n2,\"1,250.5\"\n", "f:2: sjr: `3.125` - may be 3125 or 3.125, since"),
-            ("id,sjr\n1,3.125\n2,\"1,250.5\"\n", "other cells of the column have commas"),
-            ("id,sjr\n1,\"1,250.5\"\n2,3.125\n3,4\n", "f:3: sjr: `3.125` - may be 3125 or 3.125, since"),
-            ("id,sjr,impact_factor\n1,\"1,250.5\",3.125\n", "2:1 impact_factor=3.125 sjr=1250.5\n"),
-            ("id,impact_factor,sjr\n1,3.125,\"1,250.5\"\n", "2:1 impact_factor=3.125 sjr=1250.5\n"),
+            // Without `;` and `--decimal comma`, a comma groups digits.
+            ("id,sjr\n1,3.125\n2,\"1,250.5\"\n", "2:1 sjr=3.125\n3:2 sjr=1250.5\n"),
+            ("id,sjr\n1,3.125\n2,\"1.250,5\"\n", "f:3: sjr: `1.250,5` - has a decimal comma"),
+            ("id\tsjr\n1\t1.250.000\n", "f:2: sjr: `1.250.000` - groups digits by points"),
             ("id,publishing_apc_usd\n1,2.500\n", "f:2: publishing_apc_usd: `2.500` - may be 2500 or 2.5,"),
             ("id,publishing_apc_usd\n1,2.50\n", "2:1 publishing.apc_usd=2.5\n"),
         ];
@@ -344,7 +314,6 @@ mod tests {
     fn bounds_are_kept() {
         let lines = Bounds { line_bytes: 8, ..Bounds::default() };
         let rows = Bounds { rows: 2, ..Bounds::default() };
-        let names = Bounds { name_bytes: 4, ..Bounds::default() };
         let columns = Bounds { columns: 2, ..Bounds::default() };
         let unread = "the row is longer than 8 bytes, and the rest of the table is not read;";
         let cases = [
@@ -358,11 +327,6 @@ mod tests {
             (lines, "id,name12\n1,x\n", format!("f:1: {unread} correct it")),
             (rows, "id\n1\n2\n\n", "2:1\n3:2\n".to_owned()),
             (rows, "id\n1\n2\n3\n4\n", "2:1\n3:2\nf:4: the file has more than 2 rows; split it".to_owned()),
-            (
-                names,
-                "id,names\n1,A\n",
-                "2:1!\nf:1: names: the name is 5 bytes long, but the limit is 4; correct it".to_owned(),
-            ),
             (
                 columns,
                 "id,name,abbv\n1,A,B\n",

@@ -1,4 +1,4 @@
-//! A JSON reader with limits. It rejects duplicate keys, and reports the path of each fault.
+//! A JSON reader. It rejects duplicate keys, and reports the path of each fault.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -8,8 +8,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
 
-use crate::import::read::bounds::Bounds;
-use crate::import::report::faults::shortened;
+use crate::model::message::{Message, message};
 use crate::model::value::Json;
 use crate::model::value::json::JsonMembers;
 
@@ -19,14 +18,14 @@ pub struct JsonFault {
     /// The keys from the top level to the fault, joined by dots.
     pub path: String,
     /// The fault and its remedy.
-    pub message: String,
+    pub message: Message,
 }
 
-/// Parses one JSON value, within the limits on keys and members.
-pub fn parse<'a>(text: &'a str, bounds: &Bounds) -> Result<Json<'a>, JsonFault> {
+/// Parses one JSON value.
+pub fn parse(text: &str) -> Result<Json<'_>, JsonFault> {
     let trail = RefCell::new(Vec::new());
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    JsonReader { trail: &trail, bounds }
+    JsonReader { trail: &trail }
         .deserialize(&mut deserializer)
         .and_then(|json| deserializer.end().map(|()| json))
         .map_err(|error| {
@@ -35,19 +34,19 @@ pub fn parse<'a>(text: &'a str, bounds: &Bounds) -> Result<Json<'a>, JsonFault> 
         })
 }
 
-fn explain(error: &serde_json::Error, text: &str) -> String {
+fn explain(error: &serde_json::Error, text: &str) -> Message {
     let reason = error.to_string();
     let (line, column) = (error.line(), error.column());
     let reason = reason.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&reason);
     match error.classify() {
-        Category::Data => reason.to_owned(),
-        Category::Eof => format!("is not valid JSON: the line ends too early ({reason}); write one object per line"),
+        Category::Data => message!("{reason}"),
+        Category::Eof => message!("is not valid JSON: the line ends too early ({reason}); write one object per line"),
         Category::Io | Category::Syntax => {
             let after = text.get(column.saturating_sub(1)..).unwrap_or_default();
             if ["NaN", "Infinity", "-Infinity", "nan", "inf"].iter().any(|word| after.starts_with(word)) {
-                format!("is not valid JSON: JSON has no NaN and no Infinity (column {column}); write null")
+                message!("is not valid JSON: JSON has no NaN and no Infinity (column {column}); write null")
             } else {
-                format!("is not valid JSON: {reason} (column {column})")
+                message!("is not valid JSON: {reason} (column {column})")
             }
         }
     }
@@ -57,7 +56,6 @@ fn explain(error: &serde_json::Error, text: &str) -> String {
 #[derive(Clone, Copy)]
 struct JsonReader<'t, 'a> {
     trail: &'t RefCell<Vec<Cow<'a, str>>>,
-    bounds: &'t Bounds,
 }
 
 impl<'a> DeserializeSeed<'a> for JsonReader<'_, 'a> {
@@ -114,14 +112,6 @@ impl<'a> Visitor<'a> for JsonReader<'_, 'a> {
     fn visit_map<A: MapAccess<'a>>(self, mut entries: A) -> Result<Json<'a>, A::Error> {
         let mut members: JsonMembers<'a> = Vec::new();
         while let Some(JsonKey(key)) = entries.next_key()? {
-            if key.len() > self.bounds.name_bytes {
-                let fault = self.bounds.name_fault(key.len());
-                self.trail.borrow_mut().push(Cow::Owned(shortened(&key)));
-                return Err(A::Error::custom(fault));
-            }
-            if members.len() == self.bounds.columns {
-                return Err(A::Error::custom(self.bounds.columns_fault("members")));
-            }
             match entries.next_value_seed(self) {
                 Ok(value) => members.push((key, value)),
                 Err(error) => {
@@ -154,10 +144,6 @@ struct JsonKey<'a>(#[serde(borrow)] Cow<'a, str>);
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Json<'_>, JsonFault> {
-        super::parse(text, &Bounds { name_bytes: 8, columns: 5, ..Bounds::default() })
-    }
-
     #[test]
     fn values_are_read() {
         let cases = [
@@ -189,8 +175,6 @@ mod tests {
             (r#"{"a":1"#, "", "ends too early"),
             (r#"{"a":1,}"#, "", "trailing comma"),
             (r#"{'a':1}"#, "", "key must be a string"),
-            (r#"{"a":{"too long!":NaN}}"#, "a.too long!", "the name is 9 bytes long, but the limit is 8"),
-            (r#"{"o":[{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1}]}"#, "o", "has more than 5 members"),
         ];
         for (text, path, message) in cases {
             let fault = parse(text).unwrap_err();

@@ -1,18 +1,15 @@
 //! JSON Lines: one object per line.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read};
 
-use crate::import::read::bounds::TooLarge;
 use crate::import::read::json::parse;
 use crate::import::read::options::ReadOptions;
-use crate::import::read::statement::{MAX_NAMES, Statement, StatementReader, ignore_name, read_id};
-use crate::import::read::tabular::{ignored_names_message, unknown_remedy};
+use crate::import::read::statement::{Statement, StatementReader, read_id};
 use crate::import::report::faults::{RowFaults, shortened};
-use crate::import::report::suggestions::Suggestion;
-use crate::import::rows::{FileRows, RowEdit, RowId};
+use crate::import::rows::{ADDED_TO_RECORDS, FileRows, RowEdit, RowId};
 use crate::model::field::{FieldTable, JsonNode, NodeContent};
+use crate::model::message::{Message, Remedy, message};
 use crate::model::value::Json;
 use crate::model::value::json::JsonMembers;
 use crate::model::{Fields, Id};
@@ -21,55 +18,41 @@ use crate::model::{Fields, Id};
 pub(in crate::import) fn read_jsonl<F: Fields>(content: impl Read, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
     let mut content = BufReader::with_capacity(1 << 16, content);
     let mut text = Vec::new();
-    let (options, ignored) = (rows.options, rows.ignored);
+    let options = rows.options;
     let bounds = &options.bounds;
-    let mut names = UnknownNames { options, remedies: HashMap::new(), ignored_names: Vec::new() };
+    // A line of the maximum length, and its end.
+    let room = u64::try_from(bounds.line_bytes).unwrap_or(u64::MAX).saturating_add(1);
     let mut filled_lines = 0;
     for (lines, line) in (0..).zip(1..) {
-        let unread = match read_bounded_line(&mut content, bounds.line_bytes, &mut text) {
-            Ok(LineEnd::NoMore) => break,
-            Ok(LineEnd::TooLong) => {
-                rows.add_fault(line, bounds.line_fault());
-                filled_lines += 1;
-                continue;
-            }
-            Ok(LineEnd::Here) if lines < bounds.rows => {
-                if !text.iter().all(u8::is_ascii_whitespace) {
-                    rows.add(line, |faults| read_line(&text, ignored, &mut names, faults));
-                    filled_lines += 1;
-                }
-                continue;
-            }
-            Ok(LineEnd::Here) => bounds.rows_fault("lines"),
-            Err(error) => TooLarge::message_in(&error).ok_or(error)?,
-        };
-        rows.add_fault(line, unread);
-        return Ok(filled_lines.max(1));
+        text.clear();
+        if content.by_ref().take(room).read_until(b'\n', &mut text)? == 0 {
+            break;
+        }
+        if text.pop_if(|last| *last == b'\n').is_none() && text.len() > bounds.line_bytes {
+            content.skip_until(b'\n')?;
+            rows.add_fault(line, bounds.line_fault());
+            filled_lines += 1;
+        } else if lines >= bounds.rows {
+            rows.add_fault(line, bounds.rows_fault("lines"));
+            return Ok(filled_lines.max(1));
+        } else if !text.iter().all(u8::is_ascii_whitespace) {
+            rows.add(line, |faults| read_line(&text, options, faults));
+            filled_lines += 1;
+        }
     }
-    if !names.ignored_names.is_empty() {
-        rows.warn(None, ignored_names_message("field", &names.ignored_names));
-    }
+    rows.warn_of_ignored(None, "field");
     Ok(filled_lines)
-}
-
-/// The unknown names of a file.
-struct UnknownNames<'a> {
-    options: &'a ReadOptions,
-    /// The messages for names that occurred before: a search for each row would be slow.
-    remedies: HashMap<String, String>,
-    ignored_names: Vec<String>,
 }
 
 fn read_line<F: Fields>(
     text: &[u8],
-    ignored: &[&str],
-    names: &mut UnknownNames<'_>,
+    options: &ReadOptions,
     faults: &mut RowFaults<'_>,
 ) -> Option<(Option<Id>, RowEdit<F>)> {
-    let mut members = match std::str::from_utf8(text).map(|text| parse(text, &names.options.bounds)) {
+    let mut members = match std::str::from_utf8(text).map(parse) {
         Ok(Ok(Json::Object(members))) => members,
         Ok(Ok(other)) => {
-            let message = format!("is {}; write one object per line, such as {{\"id\": 1}}", other.json_type());
+            let message = message!("is {}; write one object per line, such as {{\"id\": 1}}", other.json_type());
             faults.push_row(Some(&other.to_string()), message);
             return None;
         }
@@ -83,14 +66,14 @@ fn read_line<F: Fields>(
         }
         Err(error) => {
             let position = error.valid_up_to() + 1;
-            faults.push_row(None, format!("is not UTF-8 (at byte {position} of the line); save the file as UTF-8"));
+            faults.push_row(None, message!("is not UTF-8 (at byte {position} of the line); save the file as UTF-8"));
             return None;
         }
     };
-    let mapped = take_mapped::<F>(&mut members, names.options, faults);
+    let mapped = take_mapped::<F>(&mut members, options, faults);
     let id = match members.iter().find(|(key, _)| key == "id") {
         Some((_, value)) => RowId::from(read_id(value, &"id", faults)),
-        None if !names.options.matching.is_empty() => RowId::Absent,
+        None if !options.matching.is_empty() => RowId::Absent,
         None => {
             faults.push(&"id", "is missing; give each row an id, or use --match to find records by other fields");
             RowId::Invalid
@@ -99,19 +82,16 @@ fn read_line<F: Fields>(
     // Read a row without a valid id too, to report all of its faults.
     let edit = match members.iter().find(|(key, _)| key == "deleted") {
         Some((_, deleted)) => {
-            let keys = members.iter().map(|(key, _)| key).chain(mapped.iter().map(|member| &member.key));
+            let keys = members.iter().map(|(key, _)| key).chain(mapped.iter().map(|(key, ..)| key));
             check_removal(deleted, keys, faults);
             RowEdit::Remove
         }
         None => {
-            members.retain(|(key, _)| key != "id" && !ignored.contains(&key.as_ref()));
+            members.retain(|(key, _)| key != "id" && key != ADDED_TO_RECORDS);
             let mut statement = Box::new(Statement::new());
             let mut reader = statement.reader(faults);
-            if names.options.ignore_unknown {
-                reader.ignored_names = Some(&mut names.ignored_names);
-            }
-            read_members(F::table(), &F::table().nodes, "", members, &mut names.remedies, &mut reader);
-            for MappedMember { key, index, value } in mapped {
+            read_members(F::table(), &F::table().nodes, "", members, &mut reader);
+            for (key, index, value) in mapped {
                 let name = &F::table().fields[index].name;
                 if reader.is_set(index) {
                     reader.faults.push(name, appears_twice(&key));
@@ -125,44 +105,31 @@ fn read_line<F: Fields>(
     id.with(edit)
 }
 
-/// A member that `--map` assigns to a field.
-struct MappedMember<'m> {
-    key: Cow<'m, str>,
-    /// The index of the field in its table.
-    index: usize,
-    value: Json<'m>,
-}
-
-/// Applies `--map` to the members at the top level. Removes those that mean fields, and returns them. As in tables, a
-/// renamed member does not mean the field of its own name.
+/// Applies `--map` to the members at the top level. Removes those that mean fields, and returns them with the indexes of
+/// the fields. As in tables, a renamed member does not mean the field of its own name.
 fn take_mapped<'m, F: Fields>(
     members: &mut JsonMembers<'m>,
     options: &ReadOptions,
     faults: &mut RowFaults<'_>,
-) -> Vec<MappedMember<'m>> {
-    let marker = |to: &str| ["id", "deleted"].into_iter().find(|name| *name == to);
+) -> Vec<(Cow<'m, str>, usize, Json<'m>)> {
     let field = |to: &str| F::table().fields.iter().position(|field| field.column == to);
-    let is_known = |to: &str| marker(to).is_some() || field(to).is_some();
+    let is_known = |to: &str| ["id", "deleted"].contains(&to) || field(to).is_some();
     let renamed: Vec<_> = members.extract_if(.., |(key, _)| options.renamed(key).is_some_and(is_known)).collect();
     let mut mapped = Vec::new();
     for (key, value) in renamed {
         let to = options.renamed(&key).unwrap_or_default();
-        if let Some(index) = field(to) {
-            mapped.push(MappedMember { key, index, value });
-        } else if let Some(name) = marker(to) {
-            if members.iter().any(|(own, _)| own == name) {
-                faults.push(&name, appears_twice(&key));
-            } else {
-                members.push((Cow::Borrowed(name), value));
-            }
+        match field(to) {
+            Some(index) => mapped.push((key, index, value)),
+            None if members.iter().any(|(own, _)| own == to) => faults.push(&to, appears_twice(&key)),
+            None => members.push((Cow::Owned(to.to_owned()), value)),
         }
     }
     mapped
 }
 
 /// The message for a field that another member sets too.
-fn appears_twice(key: &str) -> String {
-    format!("appears twice, also as `{}`; remove one of them", shortened(key))
+fn appears_twice(key: &str) -> Message {
+    message!("appears twice, also as `{}`; remove one of them", shortened(key))
 }
 
 /// Reads the members of the object at `path`, which is empty or ends with a dot. `nodes` are the allowed keys.
@@ -171,26 +138,21 @@ fn read_members(
     nodes: &[JsonNode],
     path: &str,
     members: JsonMembers<'_>,
-    remedies: &mut HashMap<String, String>,
     reader: &mut StatementReader<'_, '_>,
 ) {
-    // Keys usually follow the order of the table, so start at the last match.
-    let mut next = 0;
     for (key, value) in members {
-        let found = nodes[next..].iter().chain(&nodes[..next]).position(|node| node.key == key);
-        let Some(node) = found.map(|steps| (next + steps) % nodes.len()) else {
-            read_unknown(table, nodes, path, &key, remedies, reader);
+        let Some(node) = nodes.iter().find(|node| node.key == key) else {
+            read_unknown(table, nodes, path, &key, reader.faults);
             continue;
         };
-        next = node + 1;
-        match (&nodes[node].content, value) {
+        match (&node.content, value) {
             (NodeContent::Field(index), value) => reader.read_json(*index, value, &table.fields[*index].name),
             (NodeContent::Object(inner), Json::Object(members)) => {
-                read_members(table, inner, &format!("{path}{key}."), members, remedies, reader);
+                read_members(table, inner, &format!("{path}{key}."), members, reader);
             }
             (NodeContent::Object(inner), value) if value.is_empty() => set_null(inner, reader),
             (NodeContent::Object(_), other) => {
-                let message = format!("is {}; write an object, or null", other.json_type());
+                let message = message!("is {}; write an object, or null", other.json_type());
                 reader.faults.push_value(&format_args!("{path}{key}"), &other.to_string(), message);
             }
         }
@@ -221,82 +183,28 @@ fn check_removal<'k>(deleted: &Json<'_>, keys: impl Iterator<Item = &'k Cow<'k, 
 }
 
 /// Handles an unknown member: ignores it, or reports it.
-fn read_unknown(
-    table: &FieldTable,
-    nodes: &[JsonNode],
-    path: &str,
-    key: &str,
-    remedies: &mut HashMap<String, String>,
-    reader: &mut StatementReader<'_, '_>,
-) {
-    let full = format!("{path}{key}");
-    if let Some(ignored) = reader.ignored_names.as_deref_mut() {
-        ignore_name(ignored, full);
-        return;
-    }
-    let message = match remedies.get(&full) {
-        Some(message) => message.clone(),
-        None => {
-            let message = unknown(table, nodes, path, key, reader.faults);
-            if remedies.len() < MAX_NAMES {
-                remedies.insert(full.clone(), message.clone());
-            }
-            message
-        }
-    };
-    reader.faults.push(&full, message);
-}
-
-fn unknown(table: &FieldTable, nodes: &[JsonNode], path: &str, key: &str, faults: &RowFaults<'_>) -> String {
+fn read_unknown(table: &FieldTable, nodes: &[JsonNode], path: &str, key: &str, faults: &mut RowFaults<'_>) {
     // Often the key is the name of a CSV column, for a member of a nested object.
     if path.is_empty()
         && let Some(field) = table.fields.iter().find(|field| field.column == key || field.name == key)
+        && !faults.ignores_unknown()
     {
         let keys = field.name.split('.');
         let (opened, closed) = (keys.clone().collect::<Vec<_>>().join("\": {\""), "}".repeat(keys.count()));
-        return format!(
-            "unknown field `{key}`; in JSON it is a member of an object: write `{{\"{opened}\": ...{closed}`"
-        );
+        let message =
+            message!("unknown field `{key}`; in JSON it is a member of an object: write `{{\"{opened}\": ...{closed}`");
+        return faults.push(&key, message.with(Remedy::OfValue));
     }
     let own = path.is_empty().then_some("id");
     let known: Vec<&str> = own.into_iter().chain(nodes.iter().map(|node| node.key)).collect();
-    let remedy = match path {
-        // `--map` applies to members at the top level only.
-        "" => unknown_remedy(&shortened(key), &known, faults),
-        _ => Suggestion::find(key, &known, faults).to_string(),
-    };
-    format!("unknown field `{}`; {remedy}", shortened(key))
-}
-
-/// The result of reading a line.
-enum LineEnd {
-    /// A complete line.
-    Here,
-    /// The line exceeds the length limit. The rest of it was skipped.
-    TooLong,
-    /// The end of the content.
-    NoMore,
-}
-
-/// Reads a line without its line end.
-fn read_bounded_line(content: &mut impl BufRead, max_bytes: usize, line: &mut Vec<u8>) -> io::Result<LineEnd> {
-    line.clear();
-    let room = u64::try_from(max_bytes).unwrap_or(u64::MAX).saturating_add(1);
-    if content.by_ref().take(room).read_until(b'\n', line)? == 0 {
-        return Ok(LineEnd::NoMore);
-    }
-    if line.pop_if(|last| *last == b'\n').is_some() || line.len() <= max_bytes {
-        return Ok(LineEnd::Here);
-    }
-    content.skip_until(b'\n')?;
-    Ok(LineEnd::TooLong)
+    faults.push_unknown("field", path, key, &known);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::import::read::bounds::Bounds;
-    use crate::import::report::faults::BadRows;
+    use crate::import::report::faults::{BadRows, UnknownNames};
     use crate::import::rows::ImportRow;
     use crate::model::{ConferenceFields, JournalFields, OrganizationFields, TagFields};
 
@@ -311,9 +219,10 @@ mod tests {
 
     fn read_as<F: Fields>(content: &[u8], options: &ReadOptions) -> String {
         let (mut rows, mut bad) = (Vec::<ImportRow<F>>::new(), BadRows::default());
-        let (file, ignored, mut warnings) = ("f".into(), &["updated_at"], Vec::new());
+        let (file, mut warnings) = ("f".into(), Vec::new());
+        let unknown = UnknownNames::new(options.ignore_unknown);
         let mut read =
-            FileRows { file: &file, options, ignored, rows: &mut rows, bad: &mut bad, warnings: &mut warnings };
+            FileRows { file: &file, options, rows: &mut rows, bad: &mut bad, unknown, warnings: &mut warnings };
         read_jsonl(content, &mut read).unwrap();
         let mut shown = String::new();
         for row in &rows {
@@ -479,8 +388,6 @@ mod tests {
     fn bounds_are_kept() {
         let lines = Bounds { line_bytes: 10, ..Bounds::default() };
         let rows = Bounds { rows: 2, ..Bounds::default() };
-        let names = Bounds { name_bytes: 4, ..Bounds::default() };
-        let members = Bounds { columns: 2, ..Bounds::default() };
         let too_long = "f:2: the line is longer than 10 bytes; correct it";
         let cases = [
             (lines, "{\"id\":123}\n\n{\"id\":124}", "123 \n124 \n".to_owned()),
@@ -493,16 +400,6 @@ mod tests {
                 "{\"id\":1}\n{\"id\":2}\n{\"id\":3}\n{\"id\":4}",
                 "1 \n2 \nf:3: the file has more than 2 lines; split it".to_owned(),
             ),
-            (
-                names,
-                "{\"id\":1,\"names\":5}",
-                "f:1: names: the name is 5 bytes long, but the limit is 4; correct it".to_owned(),
-            ),
-            (
-                members,
-                "{\"id\":1,\"name\":\"A\",\"abbv\":\"B\"}",
-                "f:1: has more than 2 members; remove those that are not fields".to_owned(),
-            ),
         ];
         for (bounds, content, expected) in cases {
             assert_eq!(read_within::<TagFields>(content.as_bytes(), bounds), expected, "{content:.60}");
@@ -511,12 +408,11 @@ mod tests {
 
     #[test]
     fn every_unknown_name_is_cut_and_few_are_looked_up() {
-        let bounds = Bounds { name_bytes: usize::MAX, columns: usize::MAX, ..Bounds::default() };
         let long = "n".repeat(100_000);
-        let shown = read_within::<ConferenceFields>(format!("{{\"id\":1,\"{long}\":1}}").as_bytes(), bounds);
+        let shown = read::<ConferenceFields>(format!("{{\"id\":1,\"{long}\":1}}").as_bytes());
         assert!(shown.contains("unknown field `nnn") && shown.len() < 1_500, "{shown}");
         let keys: String = (0..100_000).map(|at| format!(",\"nam{at}\":1")).collect();
-        let shown = read_within::<ConferenceFields>(format!("{{\"id\":1{keys}}}").as_bytes(), bounds);
+        let shown = read::<ConferenceFields>(format!("{{\"id\":1{keys}}}").as_bytes());
         let looked_up = shown.matches("did you mean `name`").count();
         assert!((1..100_000).contains(&looked_up) && shown.contains("and 99000 more"), "{looked_up} looked up");
     }

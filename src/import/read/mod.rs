@@ -4,7 +4,7 @@
 //! - [`source`]: input files, folders and standard input.
 //! - [`bounds`]: limits on the input. [`options`]: other options for reading.
 //! - [`sources`]: reads all sources into rows.
-//! - `jsonl` and `json` read JSON lines. `csv` (with `quoting`) and `workbook` pass rows of cells to `tabular`, which finds
+//! - `jsonl` and `json` read JSON lines. `csv` (with `csv_reader`) and `workbook` pass rows of cells to `tabular`, which finds
 //!   the header.
 //! - [`cells`] normalizes cells. `address` handles cells with a hyperlink. `statement` holds the values of a row.
 //! - `utf16` decodes UTF-16.
@@ -13,10 +13,10 @@ mod address;
 pub mod bounds;
 pub mod cells;
 mod csv;
+mod csv_reader;
 mod json;
 mod jsonl;
 pub mod options;
-mod quoting;
 pub mod source;
 pub mod sources;
 pub(in crate::import) mod statement;

@@ -2,9 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
 
 use crate::import::read::bounds::Bounds;
 use crate::import::read::cells::{DateOrder, DecimalSign};
@@ -12,9 +9,6 @@ use crate::model::field::FieldTable;
 use crate::model::fold::comparable;
 use crate::model::value::ValueKind;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
-
-/// The maximum number of fields of `--match`.
-const MAX_FIELDS: usize = 8;
 
 /// The columns that the field `issn` of `--match` compares crosswise.
 pub(in crate::import) const ISSN_COLUMNS: [&str; 2] = ["issn_print", "issn_online"];
@@ -72,9 +66,6 @@ impl ReadOptions {
         if let Some(field) = links.find(|field| self.matching.contains(&field.column)) {
             return Err(BadReading::MatchedLinks { name: field.column.clone() });
         }
-        if self.matching.len() > MAX_FIELDS {
-            return Err(BadReading::TooManyMatches);
-        }
         Ok(())
     }
 
@@ -127,8 +118,6 @@ pub enum BadReading {
     UnknownMatch { name: String },
     #[error("--match {name}: links to {name} do not identify a record; choose other fields, such as `name,year`")]
     MatchedLinks { name: String },
-    #[error("--match takes at most {MAX_FIELDS} fields")]
-    TooManyMatches,
 }
 
 /// The error of a rename that no file uses.
@@ -137,60 +126,6 @@ pub enum BadReading {
 pub struct UnusedRename {
     from: String,
     to: String,
-}
-
-/// The error of a `--map-file` that cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
-pub enum BadMapFile {
-    #[error("--map-file: cannot read {}: {error}", path.display())]
-    Unreadable { path: PathBuf, error: std::io::Error },
-    #[error(
-        "--map-file: {}:{line}: write a name in the files and a field, separated by a comma, such as `Website,url`",
-        path.display()
-    )]
-    BadLine { path: PathBuf, line: usize },
-}
-
-/// Reads renames from a CSV file with two columns. The separator is a comma, a semicolon or a tab. A header such as
-/// `name,field` and lines that start with `#` are skipped.
-pub fn read_renames(path: &Path) -> Result<Vec<Rename>, BadMapFile> {
-    const MAX_BYTES: u64 = 1 << 20;
-    let unreadable = |error| BadMapFile::Unreadable { path: path.to_owned(), error };
-    let mut text = String::new();
-    File::open(path).and_then(|file| file.take(MAX_BYTES).read_to_string(&mut text)).map_err(unreadable)?;
-    let text = text.trim_start_matches('\u{feff}');
-    let line = text.lines().find(|line| !line.starts_with('#')).unwrap_or_default();
-    let separator = [b',', b';', b'\t'].into_iter().find(|sign| line.as_bytes().contains(sign)).unwrap_or(b',');
-    let mut reader = csv::ReaderBuilder::new();
-    reader.has_headers(false).flexible(true).delimiter(separator).comment(Some(b'#')).trim(csv::Trim::All);
-    let mut renames = Vec::new();
-    for record in reader.from_reader(text.as_bytes()).records() {
-        let record = record.map_err(|error| unreadable(std::io::Error::other(error)))?;
-        let line = record.position().map_or(1, |position| line_of(text, position.byte()));
-        match (record.get(0), record.get(1), record.len()) {
-            (Some(from), Some(to), 2) if renames.is_empty() && to == "field" && !from.is_empty() => {}
-            (Some(from), Some(to), 2) if !from.is_empty() && !to.is_empty() => {
-                renames.push(Rename { from: from.to_owned(), to: to.to_owned() });
-            }
-            _ => return Err(BadMapFile::BadLine { path: path.to_owned(), line }),
-        }
-    }
-    Ok(renames)
-}
-
-/// Returns the line of a record, from 1. The csv crate gives the position before the blank lines and comments that
-/// precede the record.
-fn line_of(text: &str, byte: u64) -> usize {
-    let mut rest = usize::try_from(byte).ok().and_then(|byte| text.get(byte..)).unwrap_or_default();
-    loop {
-        rest = rest.trim_start_matches(['\r', '\n']);
-        if !rest.starts_with('#') {
-            break;
-        }
-        rest = rest.split_once('\n').map_or("", |(_, rest)| rest);
-    }
-    1 + text[..text.len() - rest.len()].matches('\n').count()
 }
 
 /// The error of a text that is not a rename.
@@ -214,52 +149,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn renames_are_read_from_files() {
-        let cases = [
-            ("Website,url\nTitle,name\n", Ok("Website=url Title=name")),
-            ("\u{feff}Website,url\r\nTitle,name\r\n\r\n\r\n", Ok("Website=url Title=name")),
-            ("# from,to\nWebsite;url\nTitle; name \n", Ok("Website=url Title=name")),
-            ("name,field\nWebsite,url\n", Ok("Website=url")),
-            ("Website,url\nname,field\n", Ok("Website=url name=field")),
-            (
-                "\"Web, site\",url\n\"the \"\"name\"\"\",name\nEditor's,abbv",
-                Ok("Web, site=url the \"name\"=name Editor's=abbv"),
-            ),
-            ("Website\turl\n", Ok("Website=url")),
-            ("Website,url\n\nTitle\n", Err("3")),
-            ("Website,url\r\n# a comment, of one line\r\n\r\nTitle\r\n", Err("4")),
-            ("\u{feff}# a comment\nWebsite,url\nTitle", Err("3")),
-            ("Website,url,x\n", Err("1")),
-            ("Website,\n", Err("1")),
-            ("", Ok("")),
-        ];
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("map.csv");
-        for (content, expected) in cases {
-            std::fs::write(&path, content).unwrap();
-            let read = match read_renames(&path) {
-                Ok(renames) => Ok(renames
-                    .iter()
-                    .map(|rename| format!("{}={}", rename.from, rename.to))
-                    .collect::<Vec<_>>()
-                    .join(" ")),
-                Err(BadMapFile::BadLine { line, .. }) => Err(line.to_string()),
-                Err(error) => panic!("{error}"),
-            };
-            assert_eq!(read, expected.map(str::to_owned).map_err(str::to_owned), "{content:?}");
-        }
-    }
-
-    #[test]
     fn options_are_checked() {
         let options = |renames: &[&str], matching: &[&str]| ReadOptions {
             renames: renames.iter().map(|rename| rename.parse().unwrap()).collect(),
             matching: matching.iter().map(|name| (*name).to_owned()).collect(),
             ..ReadOptions::default()
         };
-        let cases: [(&[&str], &[&str], &str); 13] = [
+        let cases: [(&[&str], &[&str], &str); 12] = [
             (&["Website=url", "Kind=type", "No=id", "Gone=deleted"], &["name"; 8], ""),
-            (&[], &["name"; 9], "--match takes at most 8 fields"),
             (&["Website=link"], &[], "there is no field `link`"),
             // A field that only the second kind of records has.
             (&["Rank=sjr"], &["issn_print"], ""),

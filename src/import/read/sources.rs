@@ -1,30 +1,29 @@
 //! Phase 1: reads files into rows. It needs no database and no lock.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
-use crate::import::read::bounds::TooLarge;
+use crate::disk::describe_at;
 use crate::import::read::csv::read_csv;
 use crate::import::read::jsonl::read_jsonl;
 use crate::import::read::options::ReadOptions;
 use crate::import::read::source::{FileFormat, RowKind, Source, SourceContent};
 use crate::import::read::workbook::Workbook;
-use crate::import::report::faults::{FilePosition, Finding};
+use crate::import::report::faults::{Finding, UnknownNames};
 use crate::import::rows::{FileRows, ImportRows, ReadRows};
 use crate::model::Fields;
+use crate::model::message::message;
 
 /// The error of a source that cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read {file}: {error}")]
+#[error("cannot read {}", describe_at(Path::new(&**file), error))]
 pub struct ReadError {
     /// The name of the source, as in the command.
     pub file: Arc<str>,
     /// The cause; part of the message.
     pub error: io::Error,
 }
-
-/// Members that the service adds to records. They are ignored, so that exports can be imported.
-const ADDED_TO_RECORDS: &[&str] = &["updated_at"];
 
 /// Reads all sources. `progress` is called with the number of bytes of each read (see [`Source::size_bytes`]). Bad rows
 /// are not an error here: [`merge`](crate::import::merge::merge) reports them together with its own.
@@ -50,18 +49,18 @@ fn read_source(
     progress: &mut dyn FnMut(u64),
     rows: &mut ImportRows,
 ) -> io::Result<()> {
-    match source.open(options.bounds.file_bytes, progress) {
-        Ok(SourceContent::Text(format, content)) => match source.kind() {
+    match source.open(options.bounds.file_bytes, progress)? {
+        SourceContent::Text(format, content) => match source.kind() {
             Some(kind) => read_kind(kind, source.name(), options, rows, TextFile { format, content }),
             None => {
                 Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a workbook; name its dataset with --dataset"))
             }
         },
-        Ok(SourceContent::Workbook(file)) => {
+        SourceContent::Workbook(file) => {
             let mut workbook = Workbook::open(file, &options.bounds)?;
             let chosen = workbook.choose(source.kind())?;
             if !chosen.skipped.is_empty() {
-                let message = format!(
+                let message = message!(
                     "skipped {}; only sheets named `conferences`, `journals`, `organizations` or `tags` are read",
                     chosen.skipped.join(", ")
                 );
@@ -74,13 +73,6 @@ fn read_source(
             }
             Ok(())
         }
-        Err(error) => match TooLarge::message_in(&error) {
-            Some(message) => {
-                rows.bad.push(&FilePosition { file: source.name().clone(), line: 1 }, None, None, message);
-                Ok(())
-            }
-            None => Err(error),
-        },
     }
 }
 
@@ -109,20 +101,27 @@ fn read_kind(
 ) -> io::Result<()> {
     let ImportRows { organizations, tags, conferences, journals, bad, warnings, .. } = rows;
     macro_rules! read {
-        ($rows:ident, $ignored:expr) => {
-            from.read(&mut FileRows { file, options, ignored: $ignored, rows: $rows, bad, warnings: &mut *warnings })
+        ($rows:ident) => {
+            from.read(&mut FileRows {
+                file,
+                options,
+                rows: $rows,
+                bad,
+                unknown: UnknownNames::new(options.ignore_unknown),
+                warnings: &mut *warnings,
+            })
         };
     }
     let row_count = match kind {
-        RowKind::Organizations => read!(organizations, &[]),
-        RowKind::Tags => read!(tags, &[]),
-        RowKind::Conferences => read!(conferences, ADDED_TO_RECORDS),
-        RowKind::Journals => read!(journals, ADDED_TO_RECORDS),
+        RowKind::Organizations => read!(organizations),
+        RowKind::Tags => read!(tags),
+        RowKind::Conferences => read!(conferences),
+        RowKind::Journals => read!(journals),
     }?;
     if row_count == 0 {
         warnings.push(Finding {
             file: Some(file.to_string()),
-            message: format!("has no rows, so it changes no {kind}"),
+            message: message!("has no rows, so it changes no {kind}"),
             rule: Some("no_rows"),
             ..Finding::default()
         });

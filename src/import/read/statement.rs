@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 
-use crate::import::read::cells::{Notation, is_text, normalize, normalize_word};
-use crate::import::report::faults::{RowFaults, shortened};
-use crate::import::report::suggestions::Suggestion;
+use crate::import::read::cells::{Notation, normalize, normalize_word};
+use crate::import::report::faults::RowFaults;
 use crate::model::field::Field;
 use crate::model::id::NotAnId;
+use crate::model::message::{Message, message};
 use crate::model::reference::ReferenceFields;
 use crate::model::value::json::JsonMembers;
-use crate::model::value::{FieldValue, Json, ValueReader};
+use crate::model::value::{FieldValue, Json, ValueKind, ValueReader};
 use crate::model::{Curated, Fields, Id, OrganizationFields, ReferenceKind, TagFields};
 
 /// The values that a row sets.
@@ -59,7 +59,6 @@ impl<F: Fields> Statement<F> {
             values: self.fields.values_mut(),
             is_set: &mut self.is_set,
             links: &mut self.links,
-            ignored_names: None,
             faults,
         }
     }
@@ -77,19 +76,7 @@ pub(in crate::import) struct StatementReader<'a, 'f> {
     values: Vec<&'a mut dyn FieldValue>,
     is_set: &'a mut [bool],
     links: &'a mut Vec<LinkList>,
-    /// The unknown members that were ignored. `None` if they are faults.
-    pub ignored_names: Option<&'a mut Vec<String>>,
     pub faults: &'a mut RowFaults<'f>,
-}
-
-/// The maximum number of unknown names that are stored.
-pub(in crate::import) const MAX_NAMES: usize = 1_000;
-
-/// Records an unknown member that is ignored.
-pub(in crate::import) fn ignore_name(ignored: &mut Vec<String>, name: String) {
-    if ignored.len() < MAX_NAMES && !ignored.contains(&name) {
-        ignored.push(name);
-    }
 }
 
 impl StatementReader<'_, '_> {
@@ -118,7 +105,7 @@ impl StatementReader<'_, '_> {
 
     /// Returns true if the field with this index stores text unchanged.
     pub fn holds_text(&self, index: usize) -> bool {
-        is_text(self.table[index].kind)
+        matches!(self.table[index].kind, ValueKind::Text | ValueKind::Texts | ValueKind::Links(_))
     }
 
     /// Returns true if the row has set the field with this index.
@@ -133,8 +120,7 @@ impl StatementReader<'_, '_> {
 
     fn read(&mut self, index: usize, name: &dyn Display, read: impl FnOnce(&mut dyn FieldValue, &mut dyn ValueReader)) {
         let before = self.faults.total();
-        let ignored_names = self.ignored_names.as_deref_mut();
-        read(self.values[index], &mut FieldReader { name, links: self.links, ignored_names, faults: self.faults });
+        read(self.values[index], &mut FieldReader { name, links: self.links, faults: self.faults });
         self.is_set[index] = self.faults.total() == before;
     }
 }
@@ -143,22 +129,18 @@ impl StatementReader<'_, '_> {
 struct FieldReader<'a, 'f> {
     name: &'a dyn Display,
     links: &'a mut Vec<LinkList>,
-    ignored_names: Option<&'a mut Vec<String>>,
     faults: &'a mut RowFaults<'f>,
 }
 
 impl ValueReader for FieldReader<'_, '_> {
-    fn fault(&mut self, value: &str, message: String) {
+    fn fault(&mut self, value: &str, message: Message) {
         self.faults.push_value(self.name, value, message);
     }
 
     fn links(&mut self, kind: ReferenceKind, items: Vec<Json<'_>>) {
-        let ignored = self.ignored_names.as_deref_mut();
         self.links.extend(match kind {
-            ReferenceKind::Organization => {
-                read_links(items, self.name, ignored, self.faults).map(LinkList::Organizations)
-            }
-            ReferenceKind::Tag => read_links(items, self.name, ignored, self.faults).map(LinkList::Tags),
+            ReferenceKind::Organization => read_links(items, self.name, self.faults).map(LinkList::Organizations),
+            ReferenceKind::Tag => read_links(items, self.name, self.faults).map(LinkList::Tags),
         });
     }
 }
@@ -167,16 +149,15 @@ impl ValueReader for FieldReader<'_, '_> {
 fn read_links<F: ReferenceFields>(
     items: Vec<Json<'_>>,
     field: &dyn Display,
-    mut ignored: Option<&mut Vec<String>>,
     faults: &mut RowFaults<'_>,
 ) -> Option<Vec<RecordLink<F>>> {
     let before = faults.total();
     let read = items.into_iter().filter_map(|item| match item {
         Json::Text(text) if !text.is_empty() => Some(RecordLink::Label(text.into_owned())),
-        Json::Object(members) => read_object(members, field, ignored.as_deref_mut(), faults).map(RecordLink::Object),
+        Json::Object(members) => read_object(members, field, faults).map(RecordLink::Object),
         Json::Whole(number) if Id::try_from(number).is_ok() => Id::try_from(number).ok().map(RecordLink::Id),
         other => {
-            let message = format!("is not a valid {}; write its id, its name or the full object", F::KIND);
+            let message = message!("is not a valid {}; write its id, its name or the full object", F::KIND);
             faults.push_value(field, &other.to_string(), message);
             None
         }
@@ -185,12 +166,10 @@ fn read_links<F: ReferenceFields>(
     (faults.total() == before).then_some(links)
 }
 
-/// Reads a full object in a list of links. It must have all members of its kind. Unknown members are added to
-/// `ignored`; if it is `None`, they are faults.
+/// Reads a full object in a list of links. It must have all members of its kind.
 fn read_object<F: ReferenceFields>(
     members: JsonMembers<'_>,
     field: &dyn Display,
-    mut ignored: Option<&mut Vec<String>>,
     faults: &mut RowFaults<'_>,
 ) -> Option<Curated<F>> {
     let before = faults.total();
@@ -204,13 +183,7 @@ fn read_object<F: ReferenceFields>(
         match known.iter().position(|name| *name == key) {
             Some(0) => id = read_id(&value, &path, reader.faults),
             Some(position) => reader.read_json(position - 1, value, &path),
-            None => match ignored.as_deref_mut() {
-                Some(ignored) => ignore_name(ignored, path.to_string()),
-                None => {
-                    let remedy = Suggestion::find(&key, &known, reader.faults);
-                    reader.faults.push(&path, format!("unknown member `{}`; {remedy}", shortened(&key)));
-                }
-            },
+            None => reader.faults.push_unknown("member", &format!("{field}."), &key, &known),
         }
     }
     for name in &missing {
@@ -221,7 +194,7 @@ fn read_object<F: ReferenceFields>(
     }
     // The object is complete, so its rules can be checked here.
     let id = id.filter(|_| faults.total() == before)?;
-    Curated::new(id, statement.fields).map_err(|found| faults.push_faults(Some(field), &found)).ok()
+    Curated::new(id, statement.fields).map_err(|found| faults.push_faults(Some(field), found)).ok()
 }
 
 /// Reads a JSON id, which must be an integer, or reports a fault.
@@ -231,7 +204,7 @@ pub(in crate::import) fn read_id(json: &Json<'_>, field: &dyn Display, faults: &
     {
         return Some(id);
     }
-    faults.push_value(field, &json.to_string(), format!("{NotAnId}, without quotes or fraction"));
+    faults.push_value(field, &json.to_string(), message!("{NotAnId}, without quotes or fraction"));
     None
 }
 
@@ -253,9 +226,8 @@ impl<F: Fields> std::fmt::Display for Statement<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::read::bounds::Bounds;
     use crate::import::read::json::parse;
-    use crate::import::report::faults::{BadRows, FilePosition};
+    use crate::import::report::faults::{BadRows, FilePosition, UnknownNames};
     use crate::model::{ConferenceFields, JournalFields};
 
     /// Returns the value of the field, as JSON or as links, or the messages of its faults.
@@ -264,7 +236,8 @@ mod tests {
         let mut bad = BadRows::default();
         let index = F::table().fields.iter().position(|field| field.name == name).unwrap();
         let mut statement = Statement::<F>::new();
-        read(&mut statement.reader(&mut RowFaults::new(&position, &mut bad)), index);
+        let mut names = UnknownNames::default();
+        read(&mut statement.reader(&mut RowFaults::new(&position, &mut bad).with_names(&mut names)), index);
         assert_eq!(statement.is_set[index], bad.is_empty(), "what is bad is reported, and nothing else is");
         if !bad.is_empty() {
             return bad.to_string();
@@ -302,7 +275,7 @@ mod tests {
             ("sjr", "4.20", "4.2"),
             ("sjr", "4,2", "has a decimal comma; write a decimal point, `4.2`"),
             ("sjr", "-1", "write a number from 0"),
-            ("sjr", "NaN", "write a number from 0"),
+            ("sjr", "NaN", "is not a number; leave the cell empty"),
             ("sjr", "1e999", "write a number from 0"),
             ("formats.oral", "TRUE", "true"),
             ("formats.oral", "false", "false"),
@@ -385,7 +358,7 @@ mod tests {
             ("organizations", r#"{"id":5}"#, "`{\"id\":5}` - is an object; write a list"),
         ];
         for (field, text, expected) in cases {
-            let json = parse(text, &Bounds::default()).unwrap();
+            let json = parse(text).unwrap();
             let read = shown_of_either(field, |reader, index| reader.read_json(index, json, &"x"));
             assert!(read.contains(expected), "{field} {text}: {read}");
         }

@@ -2,28 +2,29 @@
 
 use std::fmt;
 
-pub(in crate::import) use crate::import::report::finding::shortened;
 pub use crate::import::report::finding::{FilePosition, Finding};
+pub(in crate::import) use crate::import::report::finding::{shortened, sort_by_file};
 use crate::import::report::groups::{FindingGroup, FindingGroups};
 use crate::model::Fault;
+use crate::model::message::{Message, Remedy, message};
+use crate::model::nearest::nearest;
 
 /// The faults that stop an import. All are counted, and the first [`BadRows::MAX_KEPT`] are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BadRows {
     kept: Vec<Finding>,
-    /// The number of faults to keep beyond `MAX_KEPT`.
-    kept_more: usize,
+    keeps_all: bool,
     groups: FindingGroups,
     total: usize,
 }
 
 impl BadRows {
-    /// The default number of faults to keep.
+    /// The number of faults that are kept by default.
     pub const MAX_KEPT: usize = 1_000;
 
-    /// Raises the number of faults to keep to the most that memory should hold.
+    /// Keeps all faults from now on.
     pub(in crate::import) fn keep_all(&mut self) {
-        self.kept_more = 1_000_000;
+        self.keeps_all = true;
     }
 
     /// Returns the groups of similar faults, in the order of files and lines.
@@ -51,20 +52,19 @@ impl BadRows {
         position: &FilePosition,
         field: Option<&str>,
         value: Option<&str>,
-        message: impl AsRef<str>,
+        message: impl Into<Message>,
     ) {
         self.total += 1;
-        let found = Finding::new(position, field, value, message.as_ref());
+        let found = Finding::new(position, field, value, message.into());
         self.groups.add(&found);
-        if self.kept.len() < BadRows::MAX_KEPT + self.kept_more {
+        if self.keeps_all || self.kept.len() < BadRows::MAX_KEPT {
             self.kept.push(found);
         }
     }
 
     /// Sorts the faults by file, in order of appearance, and by line. Both phases find faults in the same file.
     pub(in crate::import) fn sort(&mut self) {
-        let files: Vec<Option<String>> = self.kept.iter().map(|row| row.file.clone()).collect();
-        self.kept.sort_by_cached_key(|row| (files.iter().position(|file| *file == row.file), row.line));
+        sort_by_file(&mut self.kept, |row| &row.file, |row| row.line);
         self.groups.sort();
     }
 }
@@ -83,39 +83,127 @@ impl fmt::Display for BadRows {
     }
 }
 
+/// The unknown names of a file. The first [`UnknownNames::MAX`] are kept.
+#[derive(Debug, Default)]
+pub(in crate::import) struct UnknownNames {
+    /// Whether they are ignored, with a warning.
+    are_ignored: bool,
+    /// Each name, and the most similar known one. A search for each row would be slow.
+    names: Vec<(String, Option<String>)>,
+}
+
+impl UnknownNames {
+    const MAX: usize = 1_000;
+
+    /// Creates a list without names.
+    pub fn new(are_ignored: bool) -> UnknownNames {
+        UnknownNames { are_ignored, names: Vec::new() }
+    }
+
+    /// Adds a name. Returns the most similar known one.
+    fn add(&mut self, path: &str, name: &str, known: &[&str]) -> Option<String> {
+        if let Some((_, near)) = self.names.iter().find(|(other, _)| other == path) {
+            return near.clone();
+        }
+        if self.names.len() == UnknownNames::MAX {
+            return None;
+        }
+        let near = nearest(name, known.iter().copied()).map(str::to_owned);
+        self.names.push((path.to_owned(), near.clone()));
+        near
+    }
+
+    /// Returns the warning about ignored names, if there are some. `what` is the kind of the names.
+    pub fn ignored(&self, what: &str) -> Option<Message> {
+        const MAX_SHOWN: usize = 20;
+        if !self.are_ignored || self.names.is_empty() {
+            return None;
+        }
+        let quoted: Vec<String> =
+            self.names.iter().take(MAX_SHOWN).map(|(name, _)| format!("`{}`", shortened(name))).collect();
+        let more = if self.names.len() > MAX_SHOWN { " and more" } else { "" };
+        let (plural, are) = if self.names.len() == 1 { ("", "is") } else { ("s", "are") };
+        Some(message!("the unknown {what}{plural} {}{more} {are} ignored", quoted.join(", ")))
+    }
+}
+
 /// Collects the faults of one row.
 pub(in crate::import) struct RowFaults<'a> {
     position: &'a FilePosition,
     bad: &'a mut BadRows,
+    /// The unknown names of the file, while it is read.
+    unknown: Option<&'a mut UnknownNames>,
     /// The number of faults of the run before this row.
     before: usize,
 }
 
 impl<'a> RowFaults<'a> {
     pub fn new(position: &'a FilePosition, bad: &'a mut BadRows) -> RowFaults<'a> {
-        RowFaults { position, before: bad.total(), bad }
+        RowFaults { position, before: bad.total(), bad, unknown: None }
+    }
+
+    /// Adds the unknown names of the file.
+    pub fn with_names(self, unknown: &'a mut UnknownNames) -> RowFaults<'a> {
+        RowFaults { unknown: Some(unknown), ..self }
     }
 
     /// Reports a fault of the whole row.
-    pub fn push_row(&mut self, value: Option<&str>, message: impl AsRef<str>) {
+    pub fn push_row(&mut self, value: Option<&str>, message: impl Into<Message>) {
         self.bad.push(self.position, None, value, message);
     }
 
     /// Reports a fault of a field without a value.
-    pub fn push(&mut self, field: &dyn fmt::Display, message: impl AsRef<str>) {
+    pub fn push(&mut self, field: &dyn fmt::Display, message: impl Into<Message>) {
         self.bad.push(self.position, Some(&field.to_string()), None, message);
     }
 
     /// Reports a fault of a field's value.
-    pub fn push_value(&mut self, field: &dyn fmt::Display, value: &str, message: impl AsRef<str>) {
+    pub fn push_value(&mut self, field: &dyn fmt::Display, value: &str, message: impl Into<Message>) {
         self.bad.push(self.position, Some(&field.to_string()), Some(value), message);
     }
 
+    /// Reports or ignores a name that is none of the known ones. `what` is its kind. `parent` contains the names of the
+    /// objects around it, each with a dot.
+    pub fn push_unknown(&mut self, what: &str, parent: &str, name: &str, known: &[&str]) {
+        let path = shortened(&format!("{parent}{name}"));
+        let mut near = None;
+        if let Some(names) = self.unknown.as_deref_mut() {
+            near = names.add(&path, name, known);
+            if names.are_ignored {
+                return;
+            }
+        }
+        let name = shortened(name);
+        // `--map` applies to names at the top level only.
+        let message = match near {
+            Some(near) if parent.is_empty() => {
+                message!("unknown {what} `{name}`; did you mean `{near}`? Then rename it, or add --map '{name}={near}'")
+                    .with(Remedy::OfValue)
+            }
+            Some(near) => message!("unknown {what} `{name}`; did you mean `{near}`?").with(Remedy::OfValue),
+            None => {
+                let mut remedy = format!("known names are `{}`", known.join("`, `"));
+                if parent.is_empty() {
+                    remedy += "; use --map 'NAME=FIELD' if a field has another name, or --ignore-unknown \
+                               to ignore the rest";
+                }
+                let for_all = Remedy::OfAllFields(format!("unknown {what}; {remedy}"));
+                message!("unknown {what} `{name}`; {remedy}").with(for_all)
+            }
+        };
+        self.push(&path, message);
+    }
+
+    /// Returns true if unknown names are ignored.
+    pub fn ignores_unknown(&self) -> bool {
+        self.unknown.as_ref().is_some_and(|names| names.are_ignored)
+    }
+
     /// Reports broken rules of a row, or of an object in the field `parent`.
-    pub fn push_faults(&mut self, parent: Option<&dyn fmt::Display>, faults: &[Fault]) {
+    pub fn push_faults(&mut self, parent: Option<&dyn fmt::Display>, faults: Vec<Fault>) {
         for fault in faults {
             let field = parent.map_or(fault.field.to_owned(), |parent| format!("{parent}.{}", fault.field));
-            self.bad.push(self.position, Some(&field), fault.value.as_deref(), &fault.message);
+            self.bad.push(self.position, Some(&field), fault.value.as_deref(), fault.message);
         }
     }
 
@@ -141,7 +229,7 @@ impl<'a> RowFaults<'a> {
 mod tests {
     use super::*;
 
-    fn bad_row(field: Option<&str>, value: Option<&str>, message: &str) -> Finding {
+    fn bad_row(field: Option<&str>, value: Option<&str>, message: &'static str) -> Finding {
         let mut bad = BadRows::default();
         bad.push(&FilePosition { file: "conferences.csv".into(), line: 12 }, field, value, message);
         bad.kept()[0].clone()
@@ -182,7 +270,7 @@ mod tests {
     fn all_are_counted_and_a_thousand_kept() {
         let mut bad = BadRows::default();
         for line in 1..=1_234 {
-            bad.push(&FilePosition { file: "tags.csv".into(), line }, None, None, "x".repeat(3));
+            bad.push(&FilePosition { file: "tags.csv".into(), line }, None, None, "xxx");
         }
         assert_eq!((bad.kept().len(), bad.total()), (1_000, 1_234));
         assert!(bad.to_string().ends_with("tags.csv:1000: xxx\nand 234 more"));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::model::Id;
 use crate::model::printable::Printable;
+use crate::model::{Id, Message};
 
 /// A line of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct Finding {
     /// The wrong value, shortened.
     pub value: Option<String>,
     /// The problem, and how to correct it.
-    pub message: String,
+    pub message: Message,
     /// The name of the rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<&'static str>,
@@ -53,39 +53,16 @@ impl Finding {
         position: &FilePosition,
         field: Option<&str>,
         value: Option<&str>,
-        message: &str,
+        message: Message,
     ) -> Finding {
-        Finding {
-            file: Some(position.file.to_string()),
-            line: Some(position.line),
-            field: field.map(shortened),
-            value: value.map(shortened),
-            message: cut(message, MAX_MESSAGE_CHARS),
-            ..Finding::default()
-        }
+        let (file, line) = (Some(position.file.to_string()), Some(position.line));
+        Finding { file, line, ..Finding::about(field, value, message) }
     }
 
-    /// Creates a finding about a row of the database.
-    pub(in crate::import) fn of_record(
-        kind: &'static str,
-        id: Id,
-        field: Option<&str>,
-        value: Option<&str>,
-        message: &str,
-    ) -> Finding {
-        Finding {
-            kind: Some(kind),
-            id: Some(id),
-            field: field.map(shortened),
-            value: value.map(shortened),
-            message: cut(message, MAX_MESSAGE_CHARS),
-            ..Finding::default()
-        }
-    }
-
-    /// Adds the name of a rule.
-    pub(in crate::import) fn of_rule(self, rule: &'static str) -> Finding {
-        Finding { rule: Some(rule), ..self }
+    /// Creates a finding without a location. Long texts are shortened.
+    pub(in crate::import) fn about(field: Option<&str>, value: Option<&str>, message: Message) -> Finding {
+        let message = Message { text: cut(&message.text, MAX_MESSAGE_CHARS), ..message };
+        Finding { field: field.map(shortened), value: value.map(shortened), message, ..Finding::default() }
     }
 }
 
@@ -105,8 +82,24 @@ impl fmt::Display for Finding {
         if let Some(value) = &self.value {
             write!(f, "`{}` - ", Printable(value))?;
         }
-        write!(f, "{}", Printable(&self.message))
+        write!(f, "{}", Printable(&self.message.text))
     }
+}
+
+/// Sorts by file, in order of appearance, and then by `key`. Items without a file come last.
+pub(in crate::import) fn sort_by_file<T, K: Ord>(
+    items: &mut [T],
+    file: impl Fn(&T) -> &Option<String>,
+    key: impl Fn(&T) -> K,
+) {
+    let mut files: Vec<String> = Vec::new();
+    for file in items.iter().filter_map(|item| file(item).as_ref()) {
+        if !files.contains(file) {
+            files.push(file.clone());
+        }
+    }
+    let index = |file: &String| files.iter().position(|other| other == file);
+    items.sort_by_cached_key(|item| (file(item).as_ref().and_then(index).unwrap_or(files.len()), key(item)));
 }
 
 /// Shortens a value, name or path to a readable length.

@@ -5,9 +5,10 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::import::report::finding::Finding;
-use crate::model::Id;
+use crate::import::report::finding::{Finding, sort_by_file};
+use crate::model::message::Remedy;
 use crate::model::printable::Printable;
+use crate::model::{Id, Message};
 
 /// The maximum number of lines, ids and values in a report.
 const MAX_SHOWN: usize = 3;
@@ -33,7 +34,7 @@ pub struct FindingGroup {
     /// The first wrong values.
     pub values: Vec<String>,
     /// The message of the first fault.
-    pub message: String,
+    pub message: Message,
     /// The number of faults.
     pub count: usize,
     /// The number of rows with a fault.
@@ -41,7 +42,7 @@ pub struct FindingGroup {
     rows: usize,
     #[serde(skip)]
     last: (Option<u64>, Option<Id>),
-    /// Whether the messages have different numbers or quotes.
+    /// Whether the messages have different parts.
     #[serde(skip)]
     messages_differ: bool,
     #[serde(skip)]
@@ -54,7 +55,29 @@ pub struct FindingGroup {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::import) struct FindingGroups {
     groups: Vec<FindingGroup>,
-    by_kind: HashMap<String, usize>,
+    indexes: HashMap<GroupKey, usize>,
+}
+
+/// The properties that the findings of a group share.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct GroupKey {
+    file: Option<String>,
+    kind: Option<&'static str>,
+    rule: Option<&'static str>,
+    code: &'static str,
+    /// `None` if all fields share the remedy.
+    field: Option<String>,
+    /// The value and the message, if each value has its own remedy.
+    value: Option<(Option<String>, String)>,
+}
+
+impl GroupKey {
+    fn of(found: &Finding) -> GroupKey {
+        let Finding { message, file, kind, rule, .. } = found;
+        let field = if matches!(message.remedy, Remedy::OfAllFields(_)) { None } else { found.field.clone() };
+        let value = (message.remedy == Remedy::OfValue).then(|| (found.value.clone(), message.text.clone()));
+        GroupKey { file: file.clone(), kind: *kind, rule: *rule, code: message.code, field, value }
+    }
 }
 
 impl FindingGroups {
@@ -66,22 +89,19 @@ impl FindingGroups {
 
     /// Adds a fault to its group.
     pub fn add(&mut self, found: &Finding) {
-        let kind = group_key(found);
-        if let Some(at) = self.by_kind.get(&kind) {
+        let key = GroupKey::of(found);
+        if let Some(at) = self.indexes.get(&key) {
             self.groups[*at].add(found);
         } else if self.groups.len() < FindingGroups::MAX {
-            self.by_kind.insert(kind, self.groups.len());
+            self.indexes.insert(key, self.groups.len());
             self.groups.push(FindingGroup::new(found));
         }
     }
 
     /// Sorts the groups by file, in order of appearance, and by first line.
     pub fn sort(&mut self) {
-        let files: Vec<Option<String>> = self.groups.iter().map(|group| group.file.clone()).collect();
-        self.groups.sort_by_cached_key(|group| {
-            (files.iter().position(|file| *file == group.file), group.lines.first().copied())
-        });
-        self.by_kind.clear();
+        sort_by_file(&mut self.groups, |group| &group.file, |group| group.lines.first().copied());
+        self.indexes.clear();
     }
 }
 
@@ -90,47 +110,6 @@ pub fn group(findings: &[Finding]) -> Vec<FindingGroup> {
     let mut groups = FindingGroups::default();
     findings.iter().for_each(|finding| groups.add(finding));
     groups.groups
-}
-
-/// Returns true for an unknown name without a suggestion. All such names have the same remedy.
-fn is_unknown_name(found: &Finding) -> bool {
-    found.message.starts_with("unknown ") && !found.message.contains("did you mean")
-}
-
-/// Returns the key of a group: the file, the field, and the message without numbers and quotes.
-fn group_key(found: &Finding) -> String {
-    let mut kind = found.file.clone().unwrap_or_default();
-    kind.push_str(found.kind.unwrap_or_default());
-    kind.push('\0');
-    kind.push_str(found.rule.unwrap_or_default());
-    kind.push('\0');
-    if !is_unknown_name(found) {
-        kind.push_str(found.field.as_deref().unwrap_or_default());
-    }
-    kind.push('\0');
-    // Each such finding has its own remedy.
-    let is_own = found.rule.is_some_and(|rule| rule.ends_with("_spelling") || rule == "area_list");
-    if is_own || found.message.contains("did you mean") {
-        kind.push_str(found.value.as_deref().filter(|_| is_own).unwrap_or_default());
-        kind.push_str(&found.message);
-        return kind;
-    }
-    let mut is_quoted = false;
-    for letter in found.message.chars() {
-        match letter {
-            '`' => is_quoted = !is_quoted,
-            _ if is_quoted => continue,
-            '0'..='9' => {
-                if !kind.ends_with('0') {
-                    kind.push('0');
-                }
-                continue;
-            }
-            _ => {}
-        }
-        kind.push(letter);
-    }
-    kind
 }
 
 impl FindingGroup {
@@ -211,26 +190,21 @@ impl fmt::Display for FindingGroup {
         if let Some(kind) = self.kind {
             write!(f, "{kind} {}: ", joined(self.ids.iter().map(Id::to_string), &more))?;
         }
-        let mut message = self.message.clone();
         if !self.fields.is_empty() {
             let more = if self.has_more_fields { " and more" } else { "" };
             write!(f, "{}: ", joined(self.fields.iter().map(|field| Printable(field).to_string()), more))?;
-            if self.fields.len() > 1
-                && let Some((before, rest)) = self.message.split_once(" `")
-                && let Some((_, after)) = rest.split_once('`')
-            {
-                message = format!("{before}{after}");
-            }
         }
         if !self.values.is_empty() {
             let more = if self.has_more_values { " and more" } else { "" };
             write!(f, "{} - ", joined(self.values.iter().map(|value| format!("`{}`", Printable(value))), more))?;
         }
-        write!(f, "{}", Printable(&message))?;
-        if self.messages_differ && self.fields.len() <= 1 {
-            f.write_str(" (the others likewise)")?;
+        match &self.message.remedy {
+            Remedy::OfAllFields(text) if self.fields.len() > 1 => write!(f, "{}", Printable(text)),
+            _ => {
+                let others = if self.messages_differ { " (the others likewise)" } else { "" };
+                write!(f, "{}{others}", Printable(&self.message.text))
+            }
         }
-        Ok(())
     }
 }
 
@@ -250,14 +224,15 @@ pub fn grouped(count: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::message::message;
 
-    fn found(line: u64, field: Option<&str>, value: Option<&str>, message: &str) -> Finding {
+    fn found(line: u64, field: Option<&str>, value: Option<&str>, message: impl Into<Message>) -> Finding {
         Finding {
             file: Some("c.csv".into()),
             line: Some(line),
             field: field.map(str::to_owned),
             value: value.map(str::to_owned),
-            message: message.to_owned(),
+            message: message.into(),
             ..Finding::default()
         }
     }
@@ -275,11 +250,16 @@ mod tests {
     fn faults_of_one_kind_are_one_line() {
         let date = |line, value| found(line, Some("start_date"), Some(value), "write a date, such as 2026-03-15");
         let unknown = |line, name: &str, remedy: &str| {
-            found(line, Some(name), None, &format!("unknown column `{name}`; {remedy}"))
+            let for_all = Remedy::OfAllFields(format!("unknown column; {remedy}"));
+            found(line, Some(name), None, message!("unknown column `{name}`; {remedy}").with(for_all))
+        };
+        let misspelt = |name: &str, near: &str| {
+            let message = message!("unknown column `{name}`; did you mean `{near}`?").with(Remedy::OfValue);
+            found(1, Some(name), None, message)
         };
         let twice = |line: u64| {
-            let message = format!("appears twice; the first row with this id is at c.csv:{}", line - 1);
-            found(line, Some("id"), Some(&line.to_string()), &message)
+            let message = message!("appears twice; the first row with this id is at c.csv:{}", line - 1);
+            found(line, Some("id"), Some(&line.to_string()), message)
         };
         let cases: [(Vec<Finding>, &[&str]); 6] = [
             (vec![date(2, "x")], &["c.csv:2: start_date: `x` - write a date, such as 2026-03-15"]),
@@ -292,7 +272,7 @@ mod tests {
                 &["c.csv:1: Foo, Bar: unknown column; known names are `id`"],
             ),
             (
-                vec![unknown(1, "nam", "did you mean `name`?"), unknown(1, "ulr", "did you mean `url`?")],
+                vec![misspelt("nam", "name"), misspelt("ulr", "url"), misspelt("ulr", "url")],
                 &[
                     "c.csv:1: nam: unknown column `nam`; did you mean `name`?",
                     "c.csv:1: ulr: unknown column `ulr`; did you mean `url`?",
@@ -324,7 +304,8 @@ mod tests {
         // Two faults of one row are one row, and a value is shown once.
         let twice = [date(1), date(1), date(2)];
         assert_eq!(shown(&twice), ["c.csv:1, 2: city: `1`, `2` - x"]);
-        let name = |at: usize| found(1, Some(&format!("n{at}")), None, "unknown column; known names are `id`");
+        let message = Message { remedy: Remedy::OfAllFields("unknown columns".to_owned()), ..Message::default() };
+        let name = |at: usize| found(1, Some(&format!("n{at}")), None, message.clone());
         for (count, is_more) in [(MAX_SHOWN_NAMES, false), (MAX_SHOWN_NAMES + 1, true)] {
             let shown = shown(&(0..count).map(name).collect::<Vec<_>>()).remove(0);
             assert_eq!((shown.contains("n11 and more: "), shown.contains("n11: ")), (is_more, !is_more), "{shown}");
@@ -332,31 +313,32 @@ mod tests {
     }
 
     #[test]
-    fn a_group_has_one_file_rule_field_and_message() {
-        let one = found(2, Some("city"), Some("v"), "has 3 blanks, write `a`");
+    fn a_group_has_one_file_rule_field_and_code() {
+        let blanks = |count: u32, name: &str| message!("has {count} blanks, write `{name}`");
+        let one = found(2, Some("city"), Some("v"), blanks(3, "a"));
         let cases = [
             (Finding { line: Some(3), ..one.clone() }, 1),
             (Finding { value: Some("w".into()), ..one.clone() }, 1),
-            (Finding { message: "has 14 blanks, write `b`".into(), ..one.clone() }, 1),
+            (Finding { message: blanks(14, "b"), ..one.clone() }, 1),
             (Finding { file: Some("d.csv".into()), ..one.clone() }, 2),
             (Finding { file: None, kind: Some("journals"), ..one.clone() }, 2),
             (Finding { rule: Some("blanks"), ..one.clone() }, 2),
             (Finding { field: Some("venue".into()), ..one.clone() }, 2),
-            (Finding { message: "has 3 blanks; write `a`".into(), ..one.clone() }, 2),
+            (Finding { message: message!("has {} blanks; write `{}`", 3, "a"), ..one.clone() }, 2),
         ];
         for (other, expected) in cases {
             assert_eq!(group(&[one.clone(), other.clone()]).len(), expected, "{other:?}");
         }
         // Each misspelling has a remedy of its own.
-        let word = |rule, value: &str, meant: &str| Finding {
-            rule: Some(rule),
+        let word = |remedy: Remedy, value: &str, meant: &str| Finding {
             value: Some(value.to_owned()),
-            message: format!("is another spelling of `{meant}`"),
+            message: message!("is another spelling of `{meant}`").with(remedy),
             ..one.clone()
         };
-        for (rule, expected) in [("area_spelling", 3), ("country_spelling", 3), ("area_list", 3), ("area_unknown", 1)] {
-            let found = [word(rule, "a", "A"), word(rule, "b", "B"), word(rule, "b", "A"), word(rule, "a", "A")];
-            assert_eq!(group(&found).len(), expected, "{rule}");
+        for (remedy, expected) in [(Remedy::OfValue, 3), (Remedy::OfField, 1)] {
+            let word = |value: &str, meant: &str| word(remedy.clone(), value, meant);
+            let found = [word("a", "A"), word("b", "B"), word("b", "A"), word("a", "A")];
+            assert_eq!(group(&found).len(), expected, "{remedy:?}");
         }
         // Rows of the database are grouped by their kind.
         let stored =

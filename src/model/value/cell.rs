@@ -10,10 +10,10 @@ pub(super) fn join_items<'a>(items: &[impl AsRef<str>]) -> Cow<'a, str> {
     guard_formula(Cow::Owned(items.join(ITEM_SEPARATOR)))
 }
 
-pub(super) fn split_items(cell: &str) -> Result<std::str::Split<'_, &'static str>, String> {
+pub(super) fn split_items(cell: &str) -> Result<std::str::Split<'_, &'static str>, &'static str> {
     let items = unguard_formula(cell).split(ITEM_SEPARATOR);
     if items.clone().any(str::is_empty) {
-        return Err("an item is empty; separate items by one `; `, with none at the beginning or end".to_owned());
+        return Err("an item is empty; separate items by one `; `, with none at the beginning or end");
     }
     Ok(items)
 }

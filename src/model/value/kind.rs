@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::json::{Json, JsonType};
 use crate::model::id::Id;
+use crate::model::message::Message;
 
 /// The two kinds of rows that records link to.
 #[allow(missing_docs, reason = "the names explain the variants")]
@@ -144,7 +145,7 @@ pub trait FieldValue: Send + Sync {
 /// Receives faults and links while a value is read.
 pub trait ValueReader {
     /// Receives a fault: the value or item to show, and the rule with its remedy.
-    fn fault(&mut self, value: &str, message: String);
+    fn fault(&mut self, value: &str, message: Message);
 
     /// Receives the items of a list of links. They are resolved later, because rows in the same import can be linked.
     fn links(&mut self, kind: ReferenceKind, items: Vec<Json<'_>>);

@@ -10,6 +10,7 @@ use super::cell::{join_items, split_items};
 use super::json::{Json, push_list};
 use super::kind::{FieldValue, LinkTexts, ReferenceKind, ValueKind, ValueReader};
 use crate::model::id::Id;
+use crate::model::message::message;
 
 /// The fields of a kind of row that records can link to.
 pub trait LinkTarget: Send + Sync {
@@ -87,14 +88,14 @@ impl<R: LinkTarget> FieldValue for Links<R> {
         };
         match json {
             Json::List(items) => reader.links(R::KIND, items),
-            other => reader.fault(&other.to_string(), format!("is {}; {expected}", other.json_type())),
+            other => reader.fault(&other.to_string(), message!("is {}; {expected}", other.json_type())),
         }
     }
 
     fn read_csv(&mut self, cell: &str, reader: &mut dyn ValueReader) {
         match split_items(cell) {
             Ok(labels) => reader.links(R::KIND, labels.map(|label| Json::Text(label.into())).collect()),
-            Err(message) => reader.fault(cell, message),
+            Err(message) => reader.fault(cell, message.into()),
         }
     }
 

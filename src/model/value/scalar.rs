@@ -8,21 +8,21 @@ use jiff::civil::Date;
 use super::json::{Json, JsonType, push_display};
 use super::kind::{FieldValue, LinkTexts, ValueKind, ValueReader};
 use crate::model::id::Id;
-use crate::model::time::parse_date;
+use crate::model::message::message;
+use crate::model::time::{NotADate, parse_date};
 
 /// A single number, date or word. `Display` writes its text.
 pub trait Scalar: Display + Send + Sync + Sized {
     /// The kind. If its JSON type is text, the text needs no escapes.
     const KIND: ValueKind;
 
-    /// Advice on what to write in JSON.
+    /// Advice on what to write.
     const EXPECTED: &'static str;
+    /// Advice on what to write in JSON instead of a value of another type.
+    const EXPECTED_IN_JSON: &'static str = Self::EXPECTED;
 
     /// Parses the text.
-    ///
-    /// # Errors
-    /// A remedy: what to write instead.
-    fn parse(text: &str) -> Result<Self, String>;
+    fn parse(text: &str) -> Option<Self>;
 
     /// Returns a number from 1, in the order of the values.
     fn rank(&self) -> u64;
@@ -70,13 +70,13 @@ impl<S: Scalar> FieldValue for Option<S> {
             return self.read_csv(&text, reader);
         }
         let quotes = if json_type == JsonType::Text { ", without quotes" } else { "" };
-        reader.fault(&text, format!("is {json_type}; {}{quotes}", S::EXPECTED));
+        reader.fault(&text, message!("is {json_type}; {}{quotes}", S::EXPECTED_IN_JSON));
     }
 
     fn read_csv(&mut self, cell: &str, reader: &mut dyn ValueReader) {
         match S::parse(cell) {
-            Ok(value) => *self = Some(value),
-            Err(message) => reader.fault(cell, message),
+            Some(value) => *self = Some(value),
+            None => reader.fault(cell, S::EXPECTED.into()),
         }
     }
 }
@@ -84,10 +84,11 @@ impl<S: Scalar> FieldValue for Option<S> {
 /// A day, `YYYY-MM-DD`.
 impl Scalar for Date {
     const KIND: ValueKind = ValueKind::Date;
-    const EXPECTED: &'static str = "write a date as a text, such as \"2026-03-15\"";
+    const EXPECTED: &'static str = NotADate::REMEDY;
+    const EXPECTED_IN_JSON: &'static str = "write a date as a text, such as \"2026-03-15\"";
 
-    fn parse(text: &str) -> Result<Date, String> {
-        parse_date(text).map_err(|error| error.to_string())
+    fn parse(text: &str) -> Option<Date> {
+        parse_date(text).ok()
     }
 
     fn rank(&self) -> u64 {
@@ -101,8 +102,8 @@ impl Scalar for u16 {
     const KIND: ValueKind = ValueKind::Year;
     const EXPECTED: &'static str = "write a year from 1900 to 2100";
 
-    fn parse(text: &str) -> Result<u16, String> {
-        parse_digits(text).filter(|year| (1900..=2100).contains(year)).ok_or_else(|| Self::EXPECTED.to_owned())
+    fn parse(text: &str) -> Option<u16> {
+        parse_digits(text).filter(|year| (1900..=2100).contains(year))
     }
 
     fn rank(&self) -> u64 {
@@ -115,8 +116,8 @@ impl Scalar for u64 {
     const KIND: ValueKind = ValueKind::Integer;
     const EXPECTED: &'static str = "write a whole number from 0 to 9007199254740991, without a fraction";
 
-    fn parse(text: &str) -> Result<u64, String> {
-        parse_digits(text).filter(|number| *number <= Id::MAX.get()).ok_or_else(|| Self::EXPECTED.to_owned())
+    fn parse(text: &str) -> Option<u64> {
+        parse_digits(text).filter(|number| *number <= Id::MAX.get())
     }
 
     fn rank(&self) -> u64 {
@@ -132,13 +133,14 @@ fn parse_digits<N: std::str::FromStr>(text: &str) -> Option<N> {
 
 impl Scalar for bool {
     const KIND: ValueKind = ValueKind::Flag;
-    const EXPECTED: &'static str = "write true or false";
+    const EXPECTED: &'static str = "write TRUE or FALSE";
+    const EXPECTED_IN_JSON: &'static str = "write true or false";
 
-    fn parse(text: &str) -> Result<bool, String> {
+    fn parse(text: &str) -> Option<bool> {
         match text {
-            "TRUE" | "true" => Ok(true),
-            "FALSE" | "false" => Ok(false),
-            _ => Err("write TRUE or FALSE".to_owned()),
+            "TRUE" | "true" => Some(true),
+            "FALSE" | "false" => Some(false),
+            _ => None,
         }
     }
 
@@ -159,7 +161,7 @@ mod tests {
     fn values_are_read_up_to_their_bounds() {
         let years = [("1899", None), ("1900", Some(1900)), ("2100", Some(2100)), ("2101", None), ("02026", None)];
         for (text, expected) in years {
-            assert_eq!(<u16 as Scalar>::parse(text).ok(), expected, "{text}");
+            assert_eq!(<u16 as Scalar>::parse(text), expected, "{text}");
         }
         let max = 9_007_199_254_740_991;
         let numbers = [
@@ -171,7 +173,7 @@ mod tests {
             ("", None),
         ];
         for (text, expected) in numbers {
-            assert_eq!(<u64 as Scalar>::parse(text).ok(), expected, "{text}");
+            assert_eq!(<u64 as Scalar>::parse(text), expected, "{text}");
         }
         assert!(<u64 as Scalar>::rank(&0) == 1 && <u64 as Scalar>::rank(&max) == max + 1);
     }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::cell::{guard_formula, join_items, split_items, unguard_formula};
 use super::json::{Json, push_list, push_str};
 use super::kind::{FieldValue, LinkTexts, ValueKind, ValueReader};
+use crate::model::message::message;
 
 /// Any text. An empty text is stored as null.
 impl FieldValue for Option<String> {
@@ -30,7 +31,7 @@ impl FieldValue for Option<String> {
     fn read_json(&mut self, json: Json<'_>, reader: &mut dyn ValueReader) {
         match json {
             Json::Text(text) => *self = Some(text.into_owned()),
-            other => reader.fault(&other.to_string(), format!("is {}; write a text in quotes", other.json_type())),
+            other => reader.fault(&other.to_string(), message!("is {}; write a text in quotes", other.json_type())),
         }
     }
 
@@ -66,14 +67,14 @@ impl FieldValue for Vec<String> {
             Json::List(items) => self.extend(items.into_iter().filter_map(|item| match item {
                 Json::Text(text) => Some(text.into_owned()),
                 other => {
-                    let message = format!("an item is {}; write a text in quotes", other.json_type());
+                    let message = message!("an item is {}; write a text in quotes", other.json_type());
                     reader.fault(&other.to_string(), message);
                     None
                 }
             })),
             other => reader.fault(
                 &other.to_string(),
-                format!("is {}; write a list of texts, such as [\"Oncology\"]", other.json_type()),
+                message!("is {}; write a list of texts, such as [\"Oncology\"]", other.json_type()),
             ),
         }
     }
@@ -81,7 +82,7 @@ impl FieldValue for Vec<String> {
     fn read_csv(&mut self, cell: &str, reader: &mut dyn ValueReader) {
         match split_items(cell) {
             Ok(items) => self.extend(items.map(str::to_owned)),
-            Err(message) => reader.fault(cell, message),
+            Err(message) => reader.fault(cell, message.into()),
         }
     }
 

@@ -12,6 +12,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::dialect::APPLICATION_ID;
 use super::failure::{failure, no_copy};
 use super::file::SqliteFile;
+use crate::disk::{describe, describe_at};
 use crate::pull::error::PullError;
 use crate::pull::files::{self, make_file, open_file};
 use crate::pull::sql::database::Database;
@@ -35,7 +36,7 @@ pub fn open(path: &Path) -> Result<SqliteFile, PullError> {
     let is_there = has_copy(path)?;
     if !is_there {
         // The file's mode must not depend on the umask. SQLite uses it for its other files too.
-        make_file(path).map_err(|error| PullError::Unusable(format!("{}: {error}", path.display())))?;
+        make_file(path).map_err(|error| PullError::Unusable(describe_at(path, &error)))?;
     }
     let connection = connect(path).map_err(|error| failure(path, &error))?;
     let mut file = SqliteFile { path: path.to_owned(), connection, identity: identity(path)?, lock };
@@ -50,7 +51,11 @@ pub fn open(path: &Path) -> Result<SqliteFile, PullError> {
 /// The device and inode of a path.
 pub fn identity(path: &Path) -> Result<(u64, u64), PullError> {
     let found = fs::metadata(path).map_err(|error| {
-        PullError::Unusable(format!("{}: the copy has gone ({error}); run again to make a new one", path.display()))
+        PullError::Unusable(format!(
+            "{}: the copy has gone ({}); run again to make a new one",
+            path.display(),
+            describe(&error)
+        ))
     })?;
     Ok((found.dev(), found.ino()))
 }
@@ -72,7 +77,7 @@ fn has_copy(path: &Path) -> Result<bool, PullError> {
                 Err(PullError::Unusable(format!("there is no folder {}; make it first", folder.display())))
             };
         }
-        Err(error) => return Err(PullError::Unusable(format!("{}: {error}", path.display()))),
+        Err(error) => return Err(PullError::Unusable(describe_at(path, &error))),
         Ok(found) if !found.is_file() => return Err(no_copy(&path.display())),
         Ok(found) if found.len() == 0 => return Ok(false),
         // SQLite would overwrite a file that is shorter than its header.

@@ -8,8 +8,8 @@ use crate::bucket::Bucket;
 use crate::model::{DatabaseId, Head, RowDigest};
 use crate::replicate::entry::{self, EntryHeader, LogEntry};
 use crate::replicate::frame::Hash;
+use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
-use crate::replicate::report::Heartbeat;
 use crate::replicate::state::{Manifest, PartRef, decode_part};
 use crate::store::replication::SCHEMA;
 

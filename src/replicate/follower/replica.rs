@@ -10,11 +10,11 @@ use super::log::{EndCheck, LogPosition, LogReader, WholeState};
 use super::status::ReplicaStatus;
 use crate::bucket::BucketError;
 use crate::model::Head;
-use crate::model::time::{now, since_boot};
+use crate::model::time::since_boot;
 use crate::replicate::entry::LogEntry;
+use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
-use crate::replicate::report::{Heartbeat, ReplicaReport};
-use crate::store::replication::{OldReplicaFile, ReplicaMark, ReplicaWriter, read_replica};
+use crate::store::replication::{OlderReplica, ReplicaMark, ReplicaWriter, read_replica};
 use crate::store::{StoreError, panics};
 
 /// After this time without the bucket, the path to the newest state is verified again: slots may have been deleted and
@@ -89,7 +89,7 @@ impl Replica {
         let OpenedReplica { writer, is_followed, mark, head } = loop {
             let older = match open(path) {
                 Err(StoreError::NotFound { .. }) => None,
-                Err(StoreError::OlderFields { .. }) => Some(OldReplicaFile::open(path)?),
+                Err(StoreError::OlderFields { .. }) => Some(OlderReplica::open(path)?),
                 opened => break opened?,
             };
             let id = older.as_ref().map(|older| older.id);
@@ -518,15 +518,6 @@ impl Replica {
         self.note_position();
         tracing::warn!(slot = self.mark.slot, seq = self.head.seq, "the replica was replaced by a whole state");
         Ok(())
-    }
-
-    /// Writes a report into the bucket: the progress of this replica, and the use of keys (JSON).
-    pub fn report(&self, name: &str, who: &str, usage: String) -> Result<(), FollowError> {
-        let (id, slot, seq) = (self.mark.id, self.mark.slot, self.head.seq);
-        let report = ReplicaReport { id, slot, seq, at: now(), who: who.to_owned(), usage };
-        let name = layout::replica(name);
-        let bytes = report.encode().map_err(FollowError::malformed(&name))?;
-        Ok(self.log.bucket().put(&name, &bytes)?)
     }
 
     fn note_position(&self) {

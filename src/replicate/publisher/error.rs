@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::bucket::BucketError;
+use crate::disk::describe_at;
 use crate::model::DatabaseId;
 use crate::model::printable::Printable;
 use crate::replicate::frame::MalformedObject;
@@ -64,7 +65,7 @@ pub enum PublishError {
     )]
     Missing { url: String, name: String },
     /// A file next to the database cannot be used.
-    #[error("{}: {source}", path.display())]
+    #[error("{}", describe_at(path, source))]
     Io { path: PathBuf, source: std::io::Error },
     /// The changes or rows cannot be encoded as an object.
     #[error("this cannot be published: {0}; run `medfeed check`")]

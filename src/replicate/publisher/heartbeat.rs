@@ -10,8 +10,8 @@ use super::error::PublishError;
 use super::fence::describe_takeover;
 use super::heartbeat_state::{WantedState, is_due};
 use crate::replicate::frame::Hash;
+use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
-use crate::replicate::report::Heartbeat;
 
 /// Parts and entries are listed once per this many heartbeats: a list costs more than ten times as much as a read.
 const LIST_EVERY: u32 = 30;

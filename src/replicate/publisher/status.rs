@@ -1,4 +1,4 @@
-//! The content of a bucket: the end of the log, its states, the pending commits, and the replicas.
+//! The content of a bucket: the end of the log, its states, the and the pending commits.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,9 +11,8 @@ use super::user_part;
 use crate::bucket::{Bucket, BucketError};
 use crate::model::time::now;
 use crate::model::{DatabaseId, Head, Timestamp};
-use crate::replicate::frame::MalformedObject;
+use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
-use crate::replicate::report::{Heartbeat, ReplicaReport};
 use crate::store::replication::{Pending, PublishedNote};
 use crate::store::{CommitPoint, Follower, StoreError};
 
@@ -33,9 +32,8 @@ pub struct PublicationStatus {
     pub waiting: Option<Waiting>,
     /// The publisher that took over from this database.
     pub fenced: Option<String>,
-    pub replicas: Vec<(String, ReplicaReport)>,
-    /// Heartbeats and reports that cannot be used, and why. They are ignored.
-    pub unusable: Vec<String>,
+    /// The reason why the heartbeat cannot be used.
+    pub unusable: Option<String>,
 }
 
 /// The end of the log.
@@ -81,8 +79,11 @@ impl PublicationStatus {
         let found = read_end(bucket, retry)?;
         let states = list_states(bucket, retry)?;
         let states = states.iter().rev().take(STATES).map(|(slot, object)| (*slot, object.modified)).collect();
-        let mut unusable = Vec::new();
-        let alive = read_report(bucket, layout::ALIVE, Heartbeat::decode, &mut unusable)?;
+        let (alive_at, unusable) = match read_heartbeat(bucket)? {
+            Some(Ok(alive)) => (Some(alive.at), None),
+            Some(Err(detail)) => (None, Some(format!("object `{}` cannot be used: {detail}", layout::ALIVE))),
+            None => (None, None),
+        };
         let end = found.as_ref().map(|found| EndStatus {
             id: found.header.id,
             slot: found.header.slot,
@@ -91,12 +92,6 @@ impl PublicationStatus {
             who: user_part(&found.header.who).to_owned(),
             entries_since_state: found.growth.entries,
         });
-        let mut replicas = Vec::new();
-        for listed in bucket.list(layout::REPLICAS, None)? {
-            let report = read_report(bucket, &listed.name, ReplicaReport::decode, &mut unusable)?;
-            let name = listed.name.rsplit_once('/').map_or("", |(_, name)| name).to_owned();
-            replicas.extend(report.map(|report| (name, report)));
-        }
         let waiting = match Follower::open(database) {
             Ok(follower) => Some(waiting(&follower, found.as_ref().map(|found| (found.header.id, found.end().head)))?),
             Err(StoreError::NotFound { .. }) => None,
@@ -104,15 +99,7 @@ impl PublicationStatus {
         };
         let note = PublishedNote::read(database)?.filter(|note| note.url == bucket.url().to_string());
         let fenced = note.and_then(|note| note.fenced);
-        Ok(PublicationStatus {
-            end,
-            states,
-            alive_at: alive.map(|alive| alive.at),
-            waiting,
-            fenced,
-            replicas,
-            unusable,
-        })
+        Ok(PublicationStatus { end, states, alive_at, waiting, fenced, unusable })
     }
 
     /// Returns the seconds since everything was published; 0 if nothing is pending, `None` if unknown.
@@ -127,26 +114,13 @@ impl PublicationStatus {
     }
 }
 
-/// Reads a heartbeat or a report. One that cannot be used goes to `unusable`.
-fn read_report<T>(
-    bucket: &Bucket,
-    name: &str,
-    decode: impl Fn(&[u8]) -> Result<T, MalformedObject>,
-    unusable: &mut Vec<String>,
-) -> Result<Option<T>, PublishError> {
-    let found = match bucket.get(name) {
-        Ok(found) => found.map(|object| decode(&object.bytes).map_err(|error| error.to_string())),
-        Err(BucketError::Damaged { detail, .. }) => Some(Err(detail)),
-        Err(error) => return Err(error.into()),
-    };
-    Ok(match found {
-        Some(Ok(report)) => Some(report),
-        Some(Err(detail)) => {
-            unusable.push(format!("object `{name}` cannot be used: {detail}"));
-            None
-        }
-        None => None,
-    })
+/// Reads the heartbeat; the inner error says why it cannot be used.
+fn read_heartbeat(bucket: &Bucket) -> Result<Option<Result<Heartbeat, String>>, BucketError> {
+    match bucket.get(layout::ALIVE) {
+        Ok(found) => Ok(found.map(|object| Heartbeat::decode(&object.bytes).map_err(|error| error.to_string()))),
+        Err(BucketError::Damaged { detail, .. }) => Ok(Some(Err(detail))),
+        Err(error) => Err(error),
+    }
 }
 
 /// Returns the pending changes of a database after `end`: the log's database id and last commit.

@@ -16,6 +16,7 @@ use x509_cert::time::Time;
 
 use crate::model::Timestamp;
 use crate::model::time::now;
+use crate::transport::causes::pem_fault;
 use crate::transport::tls::{self, ServerConfig};
 
 /// The reason why a certificate and key cannot be used.
@@ -131,13 +132,13 @@ fn load_config(certificate: &Path, key: &Path) -> Result<(ServerConfig, Option<V
     let of_certificate = |reason: String| TlsError::Certificate { path: certificate.to_owned(), reason };
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(certificate)
         .and_then(Iterator::collect)
-        .map_err(|error| of_certificate(error.to_string()))?;
+        .map_err(|error| of_certificate(pem_fault(error)))?;
     let Some(own) = chain.first() else {
         return Err(of_certificate("it holds no certificate".to_owned()));
     };
     let validity = read_validity(own);
     let private = PrivateKeyDer::from_pem_file(key)
-        .map_err(|error| TlsError::Key { path: key.to_owned(), reason: error.to_string() })?;
+        .map_err(|error| TlsError::Key { path: key.to_owned(), reason: pem_fault(error) })?;
     let of_pair = |source| TlsError::Pair { certificate: certificate.to_owned(), key: key.to_owned(), source };
     Ok((tls::server_config(chain, private).map_err(of_pair)?, validity))
 }

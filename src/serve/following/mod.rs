@@ -1,11 +1,9 @@
 //! Follows the database while the server runs.
 //!
 //! In reading order:
-//! - `watcher`: loads new commits; `after_publish`: finds out which are published; `fence`: detects that another
-//!   publisher has taken over; `background`: threads.
+//! - `watcher`: loads new commits; `fence`: detects that another publisher has taken over; `background`: threads.
 //! - `upstream`: the origin of a replica; `replica`: the thread that follows it.
 
-pub(crate) mod after_publish;
 pub(crate) mod background;
 pub(crate) mod fence;
 pub(crate) mod replica;

@@ -11,35 +11,9 @@ use crate::replicate::follower::{Replica, ReplicaStatus};
 use crate::serve::following::background::BackgroundTasks;
 use crate::serve::following::upstream::{ReplicaStats, Upstream};
 use crate::serve::following::watcher::Watcher;
-use crate::serve::operators::usage::Usage;
 
 /// The time between two checks for the server's stop.
 const STOP_CHECK_EVERY: Duration = Duration::from_millis(100);
-const REPORT_EVERY: Duration = Duration::from_secs(60);
-
-/// The reports of a replica to its origin.
-#[derive(Debug)]
-pub struct Reporter {
-    /// The name of the report; it must not change.
-    pub name: String,
-    pub who: String,
-    pub usage: Arc<Usage>,
-}
-
-/// The time of the next report.
-#[derive(Debug)]
-struct NextReport(Instant);
-
-impl NextReport {
-    /// Whether a report is due. If so, the next one is due after [`REPORT_EVERY`].
-    fn is_due(&mut self, now: Instant) -> bool {
-        let is_due = self.0 <= now;
-        if is_due {
-            self.0 = now + REPORT_EVERY;
-        }
-        is_due
-    }
-}
 
 /// The state that the thread and the server share.
 #[derive(Debug)]
@@ -67,7 +41,6 @@ impl ReplicaThread {
         mut replica: Replica,
         url: String,
         poll: Duration,
-        reporter: Option<Reporter>,
         watcher: Arc<Watcher>,
     ) -> io::Result<(Arc<ReplicaThread>, BackgroundTasks)> {
         let status = Arc::clone(replica.status());
@@ -75,7 +48,6 @@ impl ReplicaThread {
         let shared = Arc::clone(&thread);
         shared.show(&watcher);
         let tasks = BackgroundTasks::spawn("replica", move |stopped| {
-            let mut next_report = NextReport(Instant::now());
             let keep_going = || stopped.try_recv() != Err(TryRecvError::Disconnected);
             while shared.wait_until_due(poll, stopped) {
                 let began = Instant::now();
@@ -88,9 +60,6 @@ impl ReplicaThread {
                 shared.changed.notify_all();
                 if !again {
                     return;
-                }
-                if let Some(reporter) = reporter.as_ref().filter(|_| next_report.is_due(began)) {
-                    reporter.send(&replica);
                 }
             }
         })?;
@@ -131,16 +100,6 @@ impl ReplicaThread {
 
     fn polls(&self) -> MutexGuard<'_, PollState> {
         self.polls.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Reporter {
-    /// Puts a report into the bucket. A failure is only logged.
-    fn send(&self, replica: &Replica) {
-        let usage = serde_json::to_string(&self.usage.all()).unwrap_or_default();
-        if let Err(error) = replica.report(&self.name, &self.who, usage) {
-            tracing::warn!(%error, "the replica's report could not be put into the bucket");
-        }
     }
 }
 
@@ -247,17 +206,6 @@ mod tests {
             thread.wait_for_poll(since, Instant::now() + MS, MS);
             assert_eq!(thread.polls().requested_after.is_some(), asks, "{last_began:?} {has_ended}");
         }
-    }
-
-    #[test]
-    fn a_report_is_sent_at_once_and_then_every_minute() {
-        let start = Instant::now();
-        let mut next = NextReport(start);
-        let sent = (0..300).step_by(7).filter(|seconds| next.is_due(start + Duration::from_secs(*seconds)));
-        assert_eq!(sent.collect::<Vec<_>>(), [0, 63, 126, 189, 252]);
-        let mut next = NextReport(start);
-        let sent = [0, 59, 60, 61, 119, 120].map(|seconds| next.is_due(start + Duration::from_secs(seconds)));
-        assert_eq!(sent, [true, false, true, false, false, true]);
     }
 
     #[test]

@@ -12,10 +12,9 @@ use arc_swap::ArcSwap;
 
 use crate::api::SnapshotSource;
 use crate::api::source::{SnapshotCallback, Unservable};
-use crate::serve::following::after_publish::{PublishedOnly, is_published};
 use crate::serve::following::background::BackgroundTasks;
 use crate::serve::following::fence::FenceWatch;
-use crate::store::{CommitEntry, CommitPoint, Follower, Snapshot, StoreError};
+use crate::store::{CommitEntry, Follower, Snapshot, StoreError};
 
 const POLL_EVERY: Duration = Duration::from_millis(100);
 /// The maximum number of commits to log when several are published together.
@@ -27,15 +26,8 @@ const MAX_DELAYS: u32 = 5;
 const POLL_TIMEOUT: Duration = Duration::from_secs(10);
 /// The pause after a failure to read the file.
 const FAILURE_PAUSE: Duration = Duration::from_secs(5);
-/// The time for which a request waits for the publisher's note, if a replica that already has the commit issued its
-/// token.
-const NOTE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The time for which a request with an unknown key waits for the next poll.
 const KEY_TIMEOUT: Duration = Duration::from_secs(2);
-/// The response before anything is published.
-const UNPUBLISHED: Unservable =
-    Unservable { retry_after_s: 1, reason: "This server serves published data only, and nothing is published yet." };
-
 /// The response when another publisher took over longer ago than allowed.
 const FENCED: Unservable =
     Unservable { retry_after_s: 10, reason: "This server's data is no longer updated; another server has taken over." };
@@ -54,12 +46,8 @@ pub struct Watcher {
     published: ArcSwap<Snapshot>,
     newest: ArcSwap<Snapshot>,
     change_delay: Duration,
-    /// With `--after-publish`: only snapshots that the bucket has are published.
-    published_only: Option<PublishedOnly>,
     /// Detects that another publisher took over; `None` for a replica, which follows that publisher.
     fence: Option<FenceWatch>,
-    /// Whether `published` may be served. False until the bucket has it.
-    has_published: AtomicBool,
     held_since: Mutex<Option<Instant>>,
     followed: AtomicBool,
     readable: AtomicBool,
@@ -80,16 +68,13 @@ impl std::fmt::Debug for Subscribers {
 struct WatchedFile {
     follower: Follower,
     held_back: Option<HeldBack>,
-    /// A held-back snapshot that waits for the bucket, and the start of the wait. Later commits do not replace it.
-    /// Otherwise a steady stream of commits would prevent publishing.
-    awaited: Option<(Arc<Snapshot>, Instant)>,
     /// After a failure: the time of the next poll, which reopens the file.
     reopen_at: Option<Instant>,
     /// Whether the newest or the published snapshot has changed since the subscribers were called.
     has_changed: bool,
 }
 
-/// Commits that wait for the change delay, or for the bucket.
+/// Commits that wait for the change delay.
 #[derive(Clone, Copy, Debug)]
 struct HeldBack {
     first_at: Instant,
@@ -109,46 +94,19 @@ impl Watcher {
         let snapshot = Arc::clone(follower.newest());
         Ok(Watcher {
             path: path.to_owned(),
-            file: Mutex::new(WatchedFile {
-                follower,
-                held_back: None,
-                awaited: None,
-                reopen_at: None,
-                has_changed: false,
-            }),
+            file: Mutex::new(WatchedFile { follower, held_back: None, reopen_at: None, has_changed: false }),
             polls: AtomicU64::new(0),
             polling_since: Mutex::new(None),
             last_poll: Default::default(),
             published: ArcSwap::new(Arc::clone(&snapshot)),
             newest: ArcSwap::new(snapshot),
             change_delay,
-            published_only: None,
             fence: None,
-            has_published: AtomicBool::new(true),
             held_since: Mutex::default(),
             followed: AtomicBool::new(true),
             readable: AtomicBool::new(true),
             subscribers: Subscribers::default(),
         })
-    }
-
-    /// Publishes only snapshots that the bucket has, so callers never see commits that are lost with this machine.
-    /// Waits up to `timeout` for the first one.
-    pub fn after_publish(mut self, database: PathBuf, timeout: Duration) -> Watcher {
-        let begun = Instant::now();
-        self.published_only = Some(PublishedOnly::of(database));
-        self.has_published = AtomicBool::new(false);
-        self.file().held_back = Some(HeldBack { first_at: begun, last_at: begun });
-        while !self.has_published() && begun.elapsed() < timeout {
-            let file = &mut self.file();
-            self.guard(file, |file| {
-                self.refresh(file, begun);
-                // No change delay at the start.
-                self.publish_due(file, true, begun);
-            });
-            std::thread::sleep(POLL_EVERY);
-        }
-        self
     }
 
     /// Watches the publisher's note: after another publisher took over, the server answers for a limited time only.
@@ -167,10 +125,6 @@ impl Watcher {
     /// Whether another publisher took over from the database.
     pub fn is_fenced(&self) -> bool {
         self.fence.as_ref().is_some_and(FenceWatch::is_fenced)
-    }
-
-    fn has_published(&self) -> bool {
-        self.has_published.load(Ordering::Relaxed)
     }
 
     /// Starts one thread that polls the file, and one that fills the caches. Both stop when the returned handle is
@@ -207,8 +161,9 @@ impl Watcher {
         let mut file = self.file();
         self.guard(&mut file, |file| {
             self.refresh(file, now);
-            let is_due = file.held_back.is_some_and(|held| held.is_due(self.change_delay, now));
-            self.publish_due(file, is_due, now);
+            if file.held_back.is_some_and(|held| held.is_due(self.change_delay, now)) {
+                self.publish(file);
+            }
             self.poll_fence(file);
         });
     }
@@ -313,76 +268,16 @@ impl Watcher {
         self.held_since().map(|since| since.elapsed())
     }
 
-    /// The reason why the server is not ready, or why commits will stay held back without the operator.
+    /// The reason why the server is not ready.
     pub fn failure(&self) -> Option<String> {
-        if let Some(reason) = self.fence.as_ref().and_then(FenceWatch::reason) {
-            return Some(reason);
-        }
-        let failure = self.published_only.as_ref()?.failure();
-        if self.has_published() {
-            return failure;
-        }
-        let reason = failure.unwrap_or_else(|| "check that `medfeed publish` runs".to_owned());
-        Some(format!("the bucket does not have this server's first state yet, so it answers 503: {reason}"))
+        self.fence.as_ref().and_then(FenceWatch::reason)
     }
 
-    /// A message about the commits that are not in the bucket yet.
-    pub fn backlog(&self) -> Option<String> {
-        // Otherwise they only wait for the change delay.
-        let lacks_newest = self.published_only.as_ref().is_some_and(|only| !only.has_newest());
-        let held_for = self.held_back_for().filter(|_| lacks_newest)?;
-        let newest = self.newest.load().commit().seq;
-        let published = self.published.load().commit().seq;
-        Some(format!(
-            "callers see seq {published}; commits up to seq {newest} have been missing from the bucket for {} s",
-            held_for.as_secs()
-        ))
-    }
-
-    /// Publishes the newest held-back snapshot that may be served. `is_due`: the change delay of the newest one is
-    /// over.
-    fn publish_due(&self, file: &mut WatchedFile, is_due: bool, now: Instant) {
-        let newest = self.newest.load_full();
-        let Some(published_only) = &self.published_only else {
-            if is_due {
-                self.publish(file, newest);
-            }
-            return;
-        };
-        // Read it even if nothing is held back, to update the failure.
-        let note = published_only.note();
-        if file.held_back.is_none() {
-            return;
-        }
-        // The file was replaced by one with another history.
-        let is_gone = |end: CommitPoint| !newest.holds(end.seq, &end.lineage).unwrap_or(false);
-        file.awaited.take_if(|(awaited, _)| is_gone(awaited.commit()));
-        let is_published = |state: &Snapshot| {
-            let found = note.as_ref().map(|note| is_published(note, state, &newest)).transpose();
-            found.unwrap_or_else(|error| {
-                tracing::error!(%error, "the published commits could not be determined");
-                None
-            })
-        };
-        let has_newest = is_published(&newest) == Some(true);
-        published_only.note_newest(has_newest);
-        if is_due && has_newest {
-            self.publish(file, Arc::clone(&newest));
-        } else if let Some((awaited, since)) = file.awaited.take_if(|(awaited, _)| is_published(awaited) == Some(true))
-        {
-            let later = file.held_back.filter(|_| awaited.commit() != newest.commit());
-            self.publish(file, awaited);
-            file.held_back = later.map(|held| HeldBack { first_at: since, ..held });
-        }
-        if is_due && file.held_back.is_some() && file.awaited.is_none() {
-            file.awaited = Some((newest, now));
-        }
-    }
-
-    fn publish(&self, file: &mut WatchedFile, state: Arc<Snapshot>) {
-        (file.held_back, file.awaited) = (None, None);
+    /// Publishes the newest snapshot.
+    fn publish(&self, file: &mut WatchedFile) {
+        file.held_back = None;
+        let state = self.newest.load_full();
         let before = self.published.swap(Arc::clone(&state));
-        self.has_published.store(true, Ordering::Relaxed);
         file.has_changed = true;
         // Afterwards: who reads that a commit was taken over may rely on it.
         log_commits(&before, &state);
@@ -424,9 +319,6 @@ impl SnapshotSource for Watcher {
     }
 
     fn unservable(&self) -> Option<Unservable> {
-        if !self.has_published() {
-            return Some(UNPUBLISHED);
-        }
         self.fence.as_ref().is_some_and(FenceWatch::is_over).then_some(FENCED)
     }
 
@@ -458,21 +350,11 @@ impl SnapshotSource for Watcher {
             if self.polls() == polls {
                 self.refresh(file, Instant::now());
             }
-            let is_due = file.held_back.is_some() && (self.change_delay.is_zero() || accept(&self.newest.load()));
-            self.publish_due(file, is_due, Instant::now());
+            if file.held_back.is_some() && (self.change_delay.is_zero() || accept(&self.newest.load())) {
+                self.publish(file);
+            }
         });
         self.published.load_full()
-    }
-
-    fn catch_up_with_origin(&self, since: Instant, accept: &dyn Fn(&Snapshot) -> bool) -> Option<Arc<Snapshot>> {
-        self.published_only.as_ref()?;
-        loop {
-            let published = self.catch_up(self.polls(), accept);
-            if accept(&published) || since.elapsed() >= NOTE_TIMEOUT {
-                return Some(published);
-            }
-            std::thread::sleep(POLL_EVERY);
-        }
     }
 }
 

@@ -69,7 +69,7 @@ impl Probe {
             }
             _ if is_late => Unhealthy::Late { url: url.clone(), timeout: self.timeout },
             (None, None) if transport::speaks_tls(&url, self.timeout) => Unhealthy::SpeaksHttps { url: url.clone() },
-            _ => Unhealthy::Unreachable { url: url.clone(), reason: root_cause(error).to_string() },
+            _ => Unhealthy::Unreachable { url: url.clone(), reason: root_cause(error) },
         };
         let client = transport::client(ClientSettings { tls, is_local: true, silence: self.timeout });
         let answer = client.and_then(|client| client.get(&url).timeout(self.timeout).send());

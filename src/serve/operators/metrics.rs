@@ -87,12 +87,9 @@ const SAMPLED: &[Sampled<ScrapeSource>] = &[
     ("snapshot_age", MetricKind::Seconds, "Age of the last served commit", |scrape| {
         now().unix_s() - scrape.watcher.published().commit().time.unix_s()
     }),
-    (
-        "held_back",
-        MetricKind::Gauge,
-        "1 while a commit is held back by the change delay, or until it is published",
-        |scrape| i64::from(scrape.watcher.newest().commit() != scrape.watcher.published().commit()),
-    ),
+    ("held_back", MetricKind::Gauge, "1 while a commit is held back by the change delay", |scrape| {
+        i64::from(scrape.watcher.newest().commit() != scrape.watcher.published().commit())
+    }),
     ("held_back", MetricKind::Seconds, "Time for which the oldest held-back commit has waited", |scrape| {
         scrape.watcher.held_back_for().map_or(0, |time| count(time.as_secs()))
     }),

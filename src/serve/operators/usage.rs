@@ -2,8 +2,8 @@
 //!
 //! Each server writes it to its own small file next to the database, `NAME.usage-RANDOM`. The file is locked while the
 //! server runs, and replaced atomically every few seconds. A starting server merges and deletes the files of dead
-//! servers; `medfeed key list` merges all files. A publisher writes the reports of replicas to such files, too. If a
-//! file cannot be written, only a warning is logged.
+//! servers; `medfeed key list` merges all files. If a file cannot be written, only a
+//! warning is logged.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, TryLockError};
@@ -120,11 +120,11 @@ fn path_of(database: &Path, id: &str) -> PathBuf {
 }
 
 /// The common prefix of the usage files of a database.
-pub(in crate::serve) fn prefix(database: &Path) -> String {
+fn prefix(database: &Path) -> String {
     format!("{}.usage-", database.file_name().unwrap_or_default().to_string_lossy())
 }
 
-pub(in crate::serve) fn find_files(database: &Path) -> Vec<PathBuf> {
+fn find_files(database: &Path) -> Vec<PathBuf> {
     let prefix = prefix(database);
     let Ok(entries) = std::fs::read_dir(folder_of(database)) else { return Vec::new() };
     let named = entries.filter_map(Result::ok).filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
@@ -138,13 +138,10 @@ fn is_held(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-/// Replaces a file. Only the current user can read it, or the users who can read `shared_like`. The new file is locked
-/// before the rename, and stays locked while the returned handle is open.
-pub(in crate::serve) fn write_file(path: &Path, uses: &Uses, shared_like: Option<&Path>) -> io::Result<File> {
+/// Replaces a file that only the current user can read. The new file is locked before the rename, and stays locked while
+/// the returned handle is open.
+fn write_file(path: &Path, uses: &Uses) -> io::Result<File> {
     let draft = Draft::create_for(path)?;
-    if let Some(other) = shared_like {
-        draft.copy_group_from(other)?;
-    }
     draft.file().try_lock().map_err(io::Error::from)?;
     draft.file().write_all(&serde_json::to_vec(uses)?)?;
     draft.persist_unsynced(path)
@@ -277,7 +274,7 @@ impl Usage {
             loop {
                 let stopping = stopped.recv_timeout(WRITE_EVERY) != Err(RecvTimeoutError::Timeout);
                 usage.note_entries(&watcher.newest());
-                usage.write(|uses| write_file(&usage.path(), uses, None));
+                usage.write(|uses| write_file(&usage.path(), uses));
                 if stopping {
                     return;
                 }
@@ -363,7 +360,7 @@ mod tests {
         }
         assert!(read(&usage.path()).is_empty());
         // No further request follows.
-        usage.write(|uses| write_file(&usage.path(), uses, None));
+        usage.write(|uses| write_file(&usage.path(), uses));
         assert_eq!(read(&usage.path()).into_keys().collect::<Vec<_>>(), ["one"]);
         usage.write(|_| panic!("nothing is left to write"));
     }
@@ -382,7 +379,7 @@ mod tests {
                     begun.send(uses.len()).unwrap();
                     // Blocks until the test drops the sender.
                     let _ = wait_disk.recv();
-                    write_file(&writer.path(), uses, None)
+                    write_file(&writer.path(), uses)
                 });
             });
             assert_eq!(wait_begun.recv(), Ok(1), "one key to write");
@@ -395,7 +392,7 @@ mod tests {
             drop(disk);
             assert_eq!(answered, Ok(()), "an answer waited for the disk");
         });
-        usage.write(|uses| write_file(&usage.path(), uses, None));
+        usage.write(|uses| write_file(&usage.path(), uses));
         assert_eq!(read(&usage.path()).len(), 2, "what was noted meanwhile is written next");
     }
 

@@ -29,13 +29,26 @@ impl std::fmt::Debug for ObservedFile {
     }
 }
 
-impl StorageBackend for ObservedFile {
-    fn len(&self) -> io::Result<u64> {
-        self.backend.len()
-    }
+/// Methods that only pass the call on.
+macro_rules! forward {
+    ($($method:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {$(
+        fn $method(&self, $($argument: $type),*) -> $result {
+            self.backend.$method($($argument),*)
+        }
+    )*};
+}
 
-    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.backend.read(offset, out)
+impl StorageBackend for ObservedFile {
+    forward! {
+        len() -> io::Result<u64>;
+        read(offset: u64, out: &mut [u8]) -> io::Result<()>;
+        close() -> io::Result<()>;
+        try_lock_range(start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError>;
+        try_lock_shared_range(start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError>;
+        lock_range(start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError>;
+        lock_shared_range(start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError>;
+        unlock_range(start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError>;
+        query_lock_range(start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError>;
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
@@ -54,33 +67,5 @@ impl StorageBackend for ObservedFile {
         self.backend.write(offset, data)?;
         (self.observer)(DiskEvent::Write { file: &self.file, at: offset, bytes: data });
         Ok(())
-    }
-
-    fn close(&self) -> io::Result<()> {
-        self.backend.close()
-    }
-
-    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.backend.try_lock_range(start, end)
-    }
-
-    fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.backend.try_lock_shared_range(start, end)
-    }
-
-    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.backend.lock_range(start, end)
-    }
-
-    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.backend.lock_shared_range(start, end)
-    }
-
-    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.backend.unlock_range(start, end)
-    }
-
-    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.backend.query_lock_range(start, end)
     }
 }

@@ -11,14 +11,13 @@ use std::ops::Bound;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use redb::StorageBackend;
 use redb::backends::FileBackend;
-use redb::{BackendError, StorageBackend};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use tempfile::TempPath;
 
 use crate::disk::{self, OpenFolder};
 use crate::store::file::links::folder_of;
-use crate::store::file::metadata::{copy_access, copy_owner};
 
 const PREFIX: &str = ".medfeed-draft-";
 const RANDOM_LEN: usize = 12;
@@ -84,18 +83,6 @@ impl Draft {
     /// A path by which this process can open the file again.
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// Copies owner and permissions of another file. Fails unless this process is run by root or that owner.
-    pub fn copy_owner_from(&self, other: &Path) -> io::Result<()> {
-        let found = fs::metadata(other)?;
-        copy_owner(&self.file, &found)?;
-        self.file.set_permissions(found.permissions())
-    }
-
-    /// Copies group and permissions of another file, and the owner if this user may do that.
-    pub fn copy_group_from(&self, other: &Path) -> io::Result<()> {
-        copy_access(&self.file, other)
     }
 
     /// Renames the draft to `target`, and replaces a file of that name. Syncs the content first, and the folder last.
@@ -168,11 +155,8 @@ fn link(from: &Path, to: &Path) -> io::Result<()> {
 /// Locks a draft while the returned value exists; `None` if another process has locked it.
 fn try_lock_alive(file: &File) -> io::Result<Option<FileBackend>> {
     let backend = FileBackend::new(file.try_clone()?).map_err(io::Error::other)?;
-    match backend.try_lock_range(Bound::Included(ALIVE_BYTE), Bound::Included(ALIVE_BYTE)) {
-        Ok(locked) => Ok(locked.then_some(backend)),
-        Err(BackendError::Io(error)) => Err(error),
-        Err(error) => Err(io::Error::other(error)),
-    }
+    let locked = backend.try_lock_range(Bound::Included(ALIVE_BYTE), Bound::Included(ALIVE_BYTE));
+    Ok(locked.map_err(io::Error::other)?.then_some(backend))
 }
 
 /// Removes the drafts in a file's folder that no process has locked.

@@ -2,12 +2,13 @@
 //!
 //! The users of a database must be able to use the files that replace it, and those next to it.
 
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::Path;
 
 use crate::model::time::now;
+use crate::store::StoreError;
 
 /// A file's device and inode, which a rename does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +21,16 @@ impl FileIdentity {
 
     pub fn of_file(file: &File) -> io::Result<FileIdentity> {
         file.metadata().map(|found| FileIdentity(found.dev(), found.ino()))
+    }
+
+    /// Whether the path leads to this file.
+    pub fn is_of(self, path: &Path) -> bool {
+        FileIdentity::of_path(path).is_ok_and(|now| now == self)
+    }
+
+    /// Fails if another file has replaced this one at its path.
+    pub fn check(self, path: &Path) -> Result<(), StoreError> {
+        if self.is_of(path) { Ok(()) } else { Err(StoreError::Replaced { path: path.to_owned() }) }
     }
 }
 
@@ -46,27 +57,24 @@ impl FileStamp {
     }
 }
 
-/// Gives a file the owner and group of another. Fails with [`io::ErrorKind::PermissionDenied`] unless this process is
-/// run by root or that owner.
-pub(super) fn copy_owner(file: &File, other: &Metadata) -> io::Result<()> {
-    let own = file.metadata()?;
-    if (own.uid(), own.gid()) == (other.uid(), other.gid()) {
-        return Ok(());
+/// Gives a file the owner, group and permissions of another. Fails with [`io::ErrorKind::PermissionDenied`] unless this
+/// process is run by root or that owner.
+pub(super) fn copy_owner(file: &File, other: &Path) -> io::Result<()> {
+    let (own, found) = (file.metadata()?, std::fs::metadata(other)?);
+    if (own.uid(), own.gid()) != (found.uid(), found.gid()) {
+        fchown(file, Some(found.uid()), Some(found.gid()))?;
     }
-    fchown(file, Some(other.uid()), Some(other.gid()))
+    file.set_permissions(found.permissions())
 }
 
-/// Gives a file the group of another, and the owner if this user may do that.
-pub(super) fn copy_group(file: &File, other: &Metadata) -> io::Result<()> {
+/// Gives a file the group and permissions of another, and the owner if this user may do that.
+pub fn copy_access(file: &File, other: &Path) -> io::Result<()> {
     match copy_owner(file, other) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => fchown(file, None, Some(other.gid())),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let found = std::fs::metadata(other)?;
+            fchown(file, None, Some(found.gid()))?;
+            file.set_permissions(found.permissions())
+        }
         copied => copied,
     }
-}
-
-/// Gives a file the group and permissions of the file at `other`, and the owner if this user may do that.
-pub fn copy_access(file: &File, other: &Path) -> io::Result<()> {
-    let found = std::fs::metadata(other)?;
-    copy_group(file, &found)?;
-    file.set_permissions(found.permissions())
 }

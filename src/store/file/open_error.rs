@@ -6,6 +6,7 @@ use std::path::Path;
 use redb::DatabaseError;
 
 use crate::store::StoreError;
+use crate::store::error::is_full;
 use crate::store::file::draft;
 use crate::store::file::links::resolve;
 
@@ -41,11 +42,6 @@ pub(super) fn open_error(path: &Path, error: DatabaseError) -> StoreError {
         other => return StoreError::from_redb(other.into()),
     };
     StoreError::NotADatabase { path: draft::display_path(path), reason }
-}
-
-/// Whether the disk is full.
-pub(super) fn is_full(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 /// An error of repairing a file. Without write permission, it says who can repair it.

@@ -5,16 +5,16 @@ use std::path::Path;
 use redb::ReadTransaction;
 
 use crate::model::time::now;
-use crate::model::{DatabaseId, Head, Timestamp};
+use crate::model::{DatabaseId, Head, RowDigest, Timestamp};
 use crate::store::StoreError;
 use crate::store::file::open::Writer;
 use crate::store::file::published_note::{PublishedNote, note_path};
 use crate::store::file::writer_note::current_user;
 use crate::store::format::codec::{StoredCommit, seal};
 use crate::store::format::digest::digest_of;
-use crate::store::format::publish::{StoredDigest, database_id, stored_digest};
+use crate::store::format::publish::{database_id, stored_digest};
 use crate::store::format::tables;
-use crate::store::read::snapshot::{Snapshot, last_commit};
+use crate::store::read::snapshot::last_commit;
 use crate::store::write_tx::WriteTx;
 use crate::store::write_tx::recorder::Recorder;
 
@@ -31,9 +31,7 @@ impl Writer {
             tx.abort()?;
             return Ok(id);
         }
-        let state = self.begin_read()?;
-        let head = Snapshot::read_commit(&state)?.head();
-        tx.set_recorder(Some(Recorder::digest_only(digest_of(&state)?)));
+        tx.set_recorder(Some(Recorder::digest_only(digest_of(&self.begin_read()?)?)));
         let id = match stored_id {
             Some(id) => id,
             None => {
@@ -44,7 +42,7 @@ impl Writer {
             }
         };
         let digest = tx.set_recorder(None).map(|recorder| recorder.digest()).unwrap_or_default();
-        store_digest(&tx, StoredDigest { head, digest })?;
+        store_digest(&tx, digest)?;
         self.check_not_replaced()?;
         tx.commit()?;
         Ok(id)
@@ -61,10 +59,6 @@ impl Writer {
         tx.commit()?;
         self.mark_published()
     }
-
-    pub(in crate::store) fn published_note(&self) -> Result<Option<PublishedNote>, StoreError> {
-        PublishedNote::read(&self.path())
-    }
 }
 
 /// Fails if the note of a database says that another publisher took over.
@@ -74,8 +68,8 @@ pub(in crate::store) fn refuse_fenced(database: &Path, note: Option<&PublishedNo
 }
 
 /// Stores the digest of all rows after a commit.
-pub(in crate::store) fn store_digest(tx: &WriteTx, kept: StoredDigest) -> Result<(), StoreError> {
-    tx.open(tables::META)?.insert(tables::META_PUBLISH, seal(&kept)?.as_slice())
+pub(in crate::store) fn store_digest(tx: &WriteTx, digest: RowDigest) -> Result<(), StoreError> {
+    tx.open(tables::META)?.insert(tables::META_PUBLISH, seal(&digest)?.as_slice())
 }
 
 /// Removes local rows: those of a published database or a replica.

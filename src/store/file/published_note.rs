@@ -15,6 +15,7 @@ use crate::model::{DatabaseId, Head, Timestamp};
 use crate::store::StoreError;
 use crate::store::file::draft::Draft;
 use crate::store::file::links::resolve;
+use crate::store::file::metadata::copy_access;
 
 /// The maximum size of a note.
 const MAX_BYTES: u64 = 64 << 10;
@@ -93,7 +94,7 @@ impl PublishedNote {
         let write = || {
             let draft = Draft::create_for(&path)?;
             // Users who can write to the database must be able to read the note. The publisher need not be its owner.
-            match draft.copy_group_from(&database) {
+            match copy_access(draft.file(), &database) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }

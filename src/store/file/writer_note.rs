@@ -10,9 +10,10 @@ use std::sync::OnceLock;
 
 use rustix::fs::{Mode, OFlags};
 
+use crate::disk::user_name;
 use crate::model::printable::Printable;
 use crate::model::time::now;
-use crate::store::file::metadata::{FileIdentity, copy_group};
+use crate::store::file::metadata::{FileIdentity, copy_access};
 
 /// The maximum number of bytes read from a note.
 const MAX_BYTES: u64 = 200;
@@ -73,9 +74,8 @@ fn write_new(path: &Path, text: &str) -> io::Result<File> {
 
 /// Lets all users read a note who may write to the database.
 fn share(file: &File, database: &Path) -> io::Result<()> {
-    let found = fs::metadata(database)?;
-    copy_group(file, &found)?;
-    let readers = (found.mode() & 0o022) << 1;
+    copy_access(file, database)?;
+    let readers = (file.metadata()?.mode() & 0o022) << 1;
     file.set_permissions(Permissions::from_mode(0o600 | readers))
 }
 
@@ -99,16 +99,6 @@ impl Drop for WriterNote {
             let _ = fs::remove_file(path);
         }
     }
-}
-
-/// A user's name from `/etc/passwd`.
-pub fn user_name(uid: u32) -> Option<String> {
-    let users = fs::read_to_string("/etc/passwd").ok()?;
-    users.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
-    })
 }
 
 /// The user of this process, as `name (uid N)`, or `uid N` without a name; with `sudo`, also the user who ran it.

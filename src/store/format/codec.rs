@@ -118,7 +118,7 @@ pub(in crate::store) fn unseal<T: DeserializeOwned>(table: &'static str, bytes: 
     unseal_under(table, &[], bytes)
 }
 
-/// Like [`unseal`], for rows of [`seal_under`]. Rows that were sealed without their key are read too.
+/// Like [`unseal`], for rows of [`seal_under`].
 pub(in crate::store) fn unseal_under<T: DeserializeOwned>(
     table: &'static str,
     key: &[u8],
@@ -126,7 +126,7 @@ pub(in crate::store) fn unseal_under<T: DeserializeOwned>(
 ) -> Result<T, StoreError> {
     let (stored, text) =
         bytes.split_first_chunk::<HASH_LEN>().ok_or_else(|| StoreError::damaged(table, "a row is cut short"))?;
-    if *stored != hash_under(key, text) && *stored != hash(text) {
+    if *stored != hash_under(key, text) {
         return Err(StoreError::damaged(table, "a row does not match its hash"));
     }
     // The hash is right, so the row is not damaged: another version wrote it.

@@ -1,12 +1,10 @@
 //! The digest of all rows that an origin and its replicas have in common.
 
-use std::borrow::Borrow;
-
-use redb::{Key, ReadTransaction, ReadableTable, TableDefinition, TableHandle, Value};
+use redb::{Key, ReadOnlyTable, ReadTransaction, ReadableTable, Value};
 
 use crate::model::RowDigest;
 use crate::store::StoreError;
-use crate::store::format::tables::{self, StoredType, TableVisitor};
+use crate::store::format::tables::{CODED_TABLES, is_local, on_table};
 
 impl RowDigest {
     pub(in crate::store) fn add(&mut self, table: u8, key: &[u8], value: &[u8]) {
@@ -50,34 +48,26 @@ type EachRow<'a> = dyn FnMut(u8, &[u8], &[u8]) -> Result<(), StoreError> + 'a;
 
 /// Calls `each` with every row that is not local, in the order of tables and keys.
 pub(in crate::store) fn for_each_row(transaction: &ReadTransaction, each: &mut EachRow<'_>) -> Result<(), StoreError> {
-    tables::for_each_table(&mut RowWalk { transaction, each })
-}
-
-struct RowWalk<'t, 'e> {
-    transaction: &'t ReadTransaction,
-    each: &'t mut EachRow<'e>,
-}
-
-impl TableVisitor for RowWalk<'_, '_> {
-    type Error = StoreError;
-
-    fn table<K, V>(&mut self, definition: TableDefinition<'static, K, V>) -> Result<(), StoreError>
-    where
-        K: Key + StoredType + 'static,
-        V: Value + StoredType + 'static,
-        for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
-    {
-        let Some(code) = tables::code_of(definition.name()) else { return Ok(()) };
-        for entry in self.transaction.open_table(definition)?.iter()? {
-            let (key, value) = entry?;
-            let (key, value) = (key.value(), value.value());
-            let (key, value) = (K::as_bytes(&key), V::as_bytes(&value));
-            if !tables::is_local(code, key.as_ref()) {
-                (self.each)(code, key.as_ref(), value.as_ref())?;
-            }
-        }
-        Ok(())
+    for code in 0..CODED_TABLES {
+        on_table!(code, table => for_each_row_of(code, &transaction.open_table(table)?, each)?);
     }
+    Ok(())
+}
+
+fn for_each_row_of<K: Key + 'static, V: Value + 'static>(
+    code: u8,
+    table: &ReadOnlyTable<K, V>,
+    each: &mut EachRow<'_>,
+) -> Result<(), StoreError> {
+    for entry in table.iter()? {
+        let (key, value) = entry?;
+        let (key, value) = (key.value(), value.value());
+        let (key, value) = (K::as_bytes(&key), V::as_bytes(&value));
+        if !is_local(code, key.as_ref()) {
+            each(code, key.as_ref(), value.as_ref())?;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,19 +1,11 @@
 //! The rows in `meta` of a published database.
 
 use redb::ReadableTable;
-use serde::{Deserialize, Serialize};
 
 use crate::model::{DatabaseId, Head, RowDigest};
 use crate::store::StoreError;
 use crate::store::format::codec::unseal;
 use crate::store::format::tables::{META_DATABASE, META_PUBLISH, META_RESTORED};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::store) struct StoredDigest {
-    /// The commit. If it is not the last one, a program without digests wrote the later ones.
-    pub head: Head,
-    pub digest: RowDigest,
-}
 
 /// The id of the database; `None` if it was never published.
 pub(in crate::store) fn database_id(
@@ -24,10 +16,10 @@ pub(in crate::store) fn database_id(
     bytes.map(|id| Some(DatabaseId(id))).map_err(|_| StoreError::damaged("meta", "the database's id is cut short"))
 }
 
-/// The stored digest; `None` if the database is not published.
+/// The stored digest of all rows; `None` if the database is not published.
 pub(in crate::store) fn stored_digest(
     meta: &impl ReadableTable<&'static str, &'static [u8]>,
-) -> Result<Option<StoredDigest>, StoreError> {
+) -> Result<Option<RowDigest>, StoreError> {
     meta.get(META_PUBLISH)?.map(|kept| unseal("meta", kept.value())).transpose()
 }
 

@@ -23,12 +23,6 @@ pub struct ReplicaMark {
     pub digest: RowDigest,
 }
 
-/// Whether a file is a replica, of any format.
-pub(in crate::store) fn has_mark(transaction: &ReadTransaction) -> Result<bool, StoreError> {
-    let Some(replica) = optional_table(transaction.open_table(REPLICA))? else { return Ok(false) };
-    Ok(replica.get(REPLICA_KEY)?.is_some())
-}
-
 /// The mark of a file; `None` if it is not a replica.
 pub(in crate::store) fn find_mark(transaction: &ReadTransaction) -> Result<Option<ReplicaMark>, StoreError> {
     let Some(replica) = optional_table(transaction.open_table(REPLICA))? else { return Ok(None) };

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use redb::{ReadableTable, TableError};
 
 use crate::model::reference::{ReferenceFields, Referenced};
-use crate::model::{Curated, Dataset, Id, RecordFields, ReferenceKind, References};
+use crate::model::{Curated, Dataset, Id, KeyHash, KeyRecord, RecordFields, ReferenceKind, References};
 use crate::store::StoreError;
-use crate::store::format::codec::{RecordRow, unseal};
+use crate::store::format::codec::{RecordRow, unseal, unseal_under};
 use crate::store::format::tables::LogValue;
 
 pub(in crate::store) fn read_id(table: &'static str, id: u64) -> Result<Id, StoreError> {
@@ -59,6 +59,17 @@ pub(in crate::store) fn load_rows<T: serde::de::DeserializeOwned>(
     table: &impl ReadableTable<u64, &'static [u8]>,
 ) -> Result<Vec<T>, StoreError> {
     table.iter()?.map(|entry| unseal(name, entry?.1.value())).collect()
+}
+
+/// Reads all keys.
+pub(in crate::store) fn load_keys(
+    table: &impl ReadableTable<[u8; 32], &'static [u8]>,
+) -> Result<Vec<(KeyHash, KeyRecord)>, StoreError> {
+    let rows = table.iter()?.map(|entry| {
+        let (hash, bytes) = entry?;
+        Ok((KeyHash(hash.value()), unseal_under("keys", &hash.value(), bytes.value())?))
+    });
+    rows.collect()
 }
 
 pub(in crate::store) fn load_references(

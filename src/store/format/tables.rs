@@ -9,7 +9,7 @@
 //!
 //! | table | key | value |
 //! | --- | --- | --- |
-//! | `meta` | name | `schema`: u32 LE; `fields`: the names of the fields in the JSON of rows; `secret`: the 32 bytes that seal tokens and cursors; `database`: the 16 bytes of the id, if ever published; *local*: `publish`: sealed `StoredDigest`, if published; `restored`: sealed `Head`, the last commit of the database that a restore replaced |
+//! | `meta` | name | `schema`: u32 LE; `fields`: the names of the fields in the JSON of rows; `secret`: sealed with its name, the 32 bytes that seal tokens and cursors; `database`: the 16 bytes of the id, if ever published; *local*: `publish`: sealed `RowDigest` of all rows, if published; `restored`: sealed `Head`, the last commit of the database that a restore replaced |
 //! | `commits` | last seq of the commit | sealed `StoredCommit`: time, lineage, seqs, totals, last changes, user and description. Never deleted |
 //! | `records` | (dataset, id) | the seq of the record in `log`: the index of `log` by id |
 //! | `organizations`, `tags` | id | sealed row. Source |
@@ -35,17 +35,14 @@
 //! their other fields are derived. *History* is stored nowhere else: tombstones, and the seqs at which records entered
 //! a license. Rows of `feed_entries` and `feed_records` have no hash. The head of the feed has their digest.
 
-use std::borrow::Borrow;
-
-use redb::{Key, TableDefinition, Value};
+use redb::{TableDefinition, TableHandle, Value};
 
 #[cfg(doc)]
 use crate::model::{Dataset, LicenseId, ReferenceKind};
-use crate::store::StoreError;
 
 /// The version of this format. It changes if the meaning of rows changes, but not for added fields. No release wrote
 /// formats before this one.
-pub const SCHEMA: u32 = 4;
+pub const SCHEMA: u32 = 5;
 
 /// The log seq of a tombstone. No commit has seq 0.
 pub const TOMBSTONE: u64 = 0;
@@ -108,82 +105,40 @@ macro_rules! stored_at_fixed_width {
 }
 stored_at_fixed_width!((), u64, (u8, u64), (u64, u32), (u64, u64), (u8, u64, u8, u64), [u8; 32]);
 
-/// An action on tables.
-pub trait TableVisitor {
-    type Error: From<StoreError>;
-
-    /// Runs the action on one table.
-    fn table<K, V>(&mut self, definition: TableDefinition<'static, K, V>) -> Result<(), Self::Error>
-    where
-        K: Key + StoredType + 'static,
-        V: Value + StoredType + 'static,
-        for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>;
+/// Runs code on the table that has a code; `None` if there is none. All files have these tables. Codes are stored in
+/// changes and digests, so they never change.
+macro_rules! on_table {
+    ($code:expr, $table:ident => $run:expr) => {
+        on_table!($code, $table => $run,
+            0 META, 1 COMMITS, 2 RECORDS, 3 ORGANIZATIONS, 4 TAGS, 5 LINKS, 6 LOG, 7 FEEDS, 8 FEED_ENTRIES,
+            9 FEED_RECORDS, 10 LICENSES, 11 KEYS)
+    };
+    ($code:expr, $table:ident => $run:expr, $($of:literal $name:ident),*) => {
+        match $code {
+            $($of => {
+                let $table = $crate::store::format::tables::$name;
+                Some($run)
+            })*
+            _ => None,
+        }
+    };
 }
+pub(in crate::store) use on_table;
 
-/// The tables that every file has, by code. Codes are stored in changes and digests, so they never change.
-pub const TABLES: [&str; 12] = [
-    "meta",
-    "commits",
-    "records",
-    "organizations",
-    "tags",
-    "links",
-    "log",
-    "feeds",
-    "feed_entries",
-    "feed_records",
-    "licenses",
-    "keys",
-];
+/// The number of tables that have codes.
+pub const CODED_TABLES: u8 = 12;
 
 /// The code of a table; `None` for local tables.
 pub fn code_of(name: &str) -> Option<u8> {
-    TABLES.iter().position(|other| *other == name).and_then(|code| u8::try_from(code).ok())
-}
-
-/// Runs an action on the table with a code. Returns false if there is none.
-pub fn visit_table<A: TableVisitor>(code: u8, action: &mut A) -> Result<bool, A::Error> {
-    match code {
-        0 => action.table(META),
-        1 => action.table(COMMITS),
-        2 => action.table(RECORDS),
-        3 => action.table(ORGANIZATIONS),
-        4 => action.table(TAGS),
-        5 => action.table(LINKS),
-        6 => action.table(LOG),
-        7 => action.table(FEEDS),
-        8 => action.table(FEED_ENTRIES),
-        9 => action.table(FEED_RECORDS),
-        10 => action.table(LICENSES),
-        11 => action.table(KEYS),
-        _ => return Ok(false),
-    }
-    .map(|()| true)
-}
-
-pub fn for_each_table<A: TableVisitor>(action: &mut A) -> Result<(), A::Error> {
-    let mut code = 0;
-    while visit_table(code, action)? {
-        code += 1;
-    }
-    Ok(())
-}
-
-/// Whether a table can have local rows.
-pub fn has_local_rows(table: u8) -> bool {
-    table == META_CODE
+    (0..CODED_TABLES).find(|code| on_table!(code, table => table.name() == name) == Some(true))
 }
 
 pub fn is_local(table: u8, key: &[u8]) -> bool {
-    has_local_rows(table) && [META_PUBLISH, META_RESTORED].iter().any(|name| name.as_bytes() == key)
+    table == META_CODE && [META_PUBLISH, META_RESTORED].iter().any(|name| name.as_bytes() == key)
 }
 
-/// Whether a row stores the version of the file.
-pub fn is_format(table: u8, key: &[u8]) -> bool {
-    table == META_CODE && [META_SCHEMA, META_FIELDS].iter().any(|name| name.as_bytes() == key)
-}
-
-const META_CODE: u8 = 0;
+/// The code of the only coded table that can have local rows.
+pub const META_CODE: u8 = 0;
 
 /// Keys of `meta`.
 pub const META_SCHEMA: &str = "schema";
@@ -198,31 +153,29 @@ pub const REPLICA_KEY: u8 = 0;
 
 #[cfg(test)]
 mod tests {
-    use redb::TableHandle;
-
     use super::*;
 
     #[test]
     fn tables_have_their_codes() {
-        struct NameCollector(Vec<String>);
-        impl TableVisitor for NameCollector {
-            type Error = StoreError;
-
-            fn table<K, V>(&mut self, definition: TableDefinition<'static, K, V>) -> Result<(), StoreError>
-            where
-                K: Key + StoredType + 'static,
-                V: Value + StoredType + 'static,
-            {
-                self.0.push(definition.name().to_owned());
-                Ok(())
-            }
-        }
-        let mut names = NameCollector(Vec::new());
-        for_each_table(&mut names).unwrap();
-        assert_eq!(names.0, TABLES);
-        for (code, name) in (0..).zip(TABLES) {
+        let names = [
+            "meta",
+            "commits",
+            "records",
+            "organizations",
+            "tags",
+            "links",
+            "log",
+            "feeds",
+            "feed_entries",
+            "feed_records",
+            "licenses",
+            "keys",
+        ];
+        assert_eq!(names.len(), usize::from(CODED_TABLES));
+        for (code, name) in (0..).zip(names) {
             assert_eq!(code_of(name), Some(code), "{name}");
         }
+        assert!(on_table!(CODED_TABLES, _table => ()).is_none());
         assert_eq!([OUTBOX.name(), REPLICA.name()].map(code_of), [None; 2]);
     }
 

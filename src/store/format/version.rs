@@ -30,8 +30,8 @@ pub fn known_fields() -> &'static str {
 pub struct Version {
     /// The number of the format.
     pub schema: u32,
-    /// The fields; `None` in formats before the first release.
-    pub fields: Option<Vec<u8>>,
+    /// The names of the fields.
+    pub fields: Vec<u8>,
 }
 
 /// The differences between the fields of a file and those of this program.
@@ -52,7 +52,7 @@ impl Version {
     ) -> Result<Option<Version>, StoreError> {
         let Some(schema) = meta.get(META_SCHEMA)? else { return Ok(None) };
         let Ok(schema) = schema.value().try_into() else { return Ok(None) };
-        let fields = meta.get(META_FIELDS)?.map(|fields| fields.value().to_vec());
+        let fields = meta.get(META_FIELDS)?.map(|fields| fields.value().to_vec()).unwrap_or_default();
         Ok(Some(Version { schema: u32::from_le_bytes(schema), fields }))
     }
 
@@ -63,11 +63,10 @@ impl Version {
 
     /// Compares the fields with those of this program.
     pub fn field_difference(&self) -> FieldDifference {
-        let stored = self.fields.as_deref().unwrap_or_default();
-        if stored == known_fields().as_bytes() {
+        if self.fields == known_fields().as_bytes() {
             return FieldDifference::None;
         }
-        let stored = String::from_utf8_lossy(stored);
+        let stored = String::from_utf8_lossy(&self.fields);
         let (stored, known): (BTreeSet<&str>, BTreeSet<&str>) =
             (stored.lines().collect(), known_fields().lines().collect());
         let names = |names: Vec<&&str>| names.into_iter().map(|name| (*name).to_owned()).collect::<Vec<String>>();
@@ -79,22 +78,16 @@ impl Version {
         }
     }
 
-    /// Fails unless this program writes the same version.
-    pub(in crate::store) fn check(&self, path: &Path) -> Result<(), StoreError> {
-        self.check_format(path)?;
-        match self.field_difference() {
-            FieldDifference::Added(missing) => Err(StoreError::OlderFields { path: path.to_owned(), missing }),
-            _ => Ok(()),
-        }
-    }
-
-    /// Fails unless this program reads the file, or upgrades it.
-    pub(in crate::store) fn check_format(&self, path: &Path) -> Result<(), StoreError> {
+    /// Fails unless this program reads the file. `older` accepts a file that it upgrades.
+    pub(in crate::store) fn check(&self, path: &Path, older: bool) -> Result<(), StoreError> {
         let (path, found, known) = (path.to_owned(), self.schema, SCHEMA);
         match (found.cmp(&known), self.field_difference()) {
             (Ordering::Less, _) => Err(StoreError::OlderSchema { path, found, known }),
             (Ordering::Greater, _) => Err(StoreError::NewerSchema { path, found, known }),
             (Ordering::Equal, FieldDifference::Unknown(unknown)) => Err(StoreError::NewerFields { path, unknown }),
+            (Ordering::Equal, FieldDifference::Added(missing)) if !older => {
+                Err(StoreError::OlderFields { path, missing })
+            }
             _ => Ok(()),
         }
     }
@@ -118,7 +111,7 @@ mod tests {
             (format!("{without}tags.x\n"), FieldDifference::Unknown(name("tags.x"))),
         ];
         for (stored, expected) in cases {
-            let version = Version { schema: SCHEMA, fields: Some(stored.into_bytes()) };
+            let version = Version { schema: SCHEMA, fields: stored.into_bytes() };
             assert_eq!(version.field_difference(), expected, "{version:?}");
         }
     }

@@ -5,23 +5,22 @@ use std::cmp::Ordering;
 use std::iter::Peekable;
 use std::ops::Bound;
 
-use redb::{Key, TableDefinition, Value};
+use redb::{Key, Value};
 
 use crate::store::StoreError;
 use crate::store::format::changes::{ChangeDecoder, EncodedChange, MalformedChange};
-use crate::store::format::tables::{self, META_SCHEMA, SCHEMA, StoredType, TableVisitor, visit_table};
+use crate::store::format::tables::{self, META_CODE, META_FIELDS, META_SCHEMA, SCHEMA, StoredType, on_table};
 use crate::store::format::version::known_fields;
 use crate::store::replication::error::ApplyError;
 use crate::store::write_tx::{TableWriter, WriteTx};
 
 /// Applies changes to rows, in order. After an error, the transaction must be aborted.
 pub(super) fn apply(tx: &WriteTx, changes: &[u8]) -> Result<(), ApplyError> {
-    let mut action = ChangeApplier { tx, changes: ChangeDecoder::new(changes).peekable() };
-    while let Some(next) = action.changes.peek() {
-        let table = next.as_ref().map_err(malformed)?.table();
-        if !visit_table(table, &mut action)? {
-            return Err(ApplyError::Malformed(format!("there is no table {table}")));
-        }
+    let mut changes = ChangeDecoder::new(changes).peekable();
+    while let Some(next) = changes.peek() {
+        let code = next.as_ref().map_err(malformed)?.table();
+        on_table!(code, table => apply_to(&mut tx.open(table)?, code, &mut changes)?)
+            .ok_or_else(|| ApplyError::Malformed(format!("there is no table {code}")))?;
     }
     Ok(())
 }
@@ -30,29 +29,19 @@ fn malformed(error: &MalformedChange) -> ApplyError {
     ApplyError::Malformed(error.to_string())
 }
 
-/// Applies the next changes of one table.
-struct ChangeApplier<'p, 'c> {
-    tx: &'p WriteTx,
-    changes: Peekable<ChangeDecoder<'c>>,
-}
-
-impl TableVisitor for ChangeApplier<'_, '_> {
-    type Error = ApplyError;
-
-    fn table<K, V>(&mut self, definition: TableDefinition<'static, K, V>) -> Result<(), ApplyError>
-    where
-        K: Key + StoredType + 'static,
-        V: Value + StoredType + 'static,
-        for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
-    {
-        let mut rows = self.tx.open(definition)?;
-        let Some(Ok(first)) = self.changes.peek() else { return Ok(()) };
-        let table = first.table();
-        while let Some(change) = self.changes.next_if(|next| next.as_ref().is_ok_and(|next| next.table() == table)) {
-            apply_one(&mut rows, change.map_err(|error| malformed(&error))?)?;
-        }
-        Ok(())
+/// Applies the next changes, as long as they are of one table.
+fn apply_to<K: Key + StoredType + 'static, V: Value + StoredType + 'static>(
+    rows: &mut TableWriter<'_, K, V>,
+    code: u8,
+    changes: &mut Peekable<ChangeDecoder<'_>>,
+) -> Result<(), ApplyError>
+where
+    for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
+{
+    while let Some(change) = changes.next_if(|next| next.as_ref().is_ok_and(|next| next.table() == code)) {
+        apply_one(rows, change.map_err(|error| malformed(&error))?)?;
     }
+    Ok(())
 }
 
 fn apply_one<K, V>(rows: &mut TableWriter<'_, K, V>, change: EncodedChange<'_>) -> Result<(), ApplyError>
@@ -74,7 +63,7 @@ where
             if K::compare(first, last) == Ordering::Greater {
                 return Err(ApplyError::Malformed("a range that ends before it begins".to_owned()));
             }
-            if tables::has_local_rows(table) {
+            if table == META_CODE {
                 return Err(ApplyError::Malformed("a range that may contain a local row".to_owned()));
             }
             rows.remove_range(bounds.0, bounds.1)?;
@@ -101,15 +90,12 @@ fn row<'a, K: Key + StoredType, V: Value + StoredType>(
     if !V::fits(value) {
         return Err(ApplyError::Malformed(format!("an invalid value for table {table}")));
     }
-    if tables::is_format(table, key) && !is_expected_version(key, value) {
+    let schema = SCHEMA.to_le_bytes();
+    let versions = [(META_SCHEMA, schema.as_slice()), (META_FIELDS, known_fields().as_bytes())];
+    if table == META_CODE && versions.iter().any(|(name, own)| key == name.as_bytes() && value != *own) {
         return Err(ApplyError::OtherVersion);
     }
     Ok((fitting, V::from_bytes(value)))
-}
-
-/// Whether a row of `meta` contains the expected version.
-fn is_expected_version(key: &[u8], value: &[u8]) -> bool {
-    if key == META_SCHEMA.as_bytes() { value == SCHEMA.to_le_bytes() } else { value == known_fields().as_bytes() }
 }
 
 fn key_of<K: Key + StoredType>(table: u8, key: &[u8]) -> Result<K::SelfType<'_>, ApplyError> {
@@ -129,25 +115,5 @@ fn out_of_order(error: StoreError) -> ApplyError {
             ApplyError::Malformed("a run whose rows are not in order".to_owned())
         }
         error => error.into(),
-    }
-}
-
-struct TableMaker<'p>(&'p WriteTx);
-
-/// Creates all tables that every file has.
-pub(super) fn make_tables(tx: &WriteTx) -> Result<(), StoreError> {
-    tables::for_each_table(&mut TableMaker(tx))
-}
-
-impl TableVisitor for TableMaker<'_> {
-    type Error = StoreError;
-
-    fn table<K, V>(&mut self, definition: TableDefinition<'static, K, V>) -> Result<(), StoreError>
-    where
-        K: Key + StoredType + 'static,
-        V: Value + StoredType + 'static,
-        for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
-    {
-        self.0.open(definition).map(drop)
     }
 }

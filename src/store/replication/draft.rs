@@ -1,18 +1,18 @@
 //! A replica that is being loaded, as a draft without a name.
 
-use std::io;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
 use redb::ReadableTable;
 
 use crate::model::{DatabaseId, Head, Timestamp};
 use crate::store::StoreError;
-use crate::store::file::draft::{self, Draft};
+use crate::store::file::fill::create_tables;
 use crate::store::file::links::{refuse_other_names, resolve};
-use crate::store::file::older::OldFile;
-use crate::store::file::open::{Writer, create_writer, new_draft};
-use crate::store::file::replace::{BackupReport, copy_owner, write_backup};
+use crate::store::file::locked::LockedFile;
+use crate::store::file::metadata::FileIdentity;
+use crate::store::file::new_file::NewFile;
+use crate::store::file::open::{OpenOptions, Writer};
+use crate::store::file::replace::{BackupReport, write_backup};
 use crate::store::format::publish::database_id;
 use crate::store::format::replica::{ReplicaMark, find_mark};
 use crate::store::format::tables::{self, META, META_SECRET};
@@ -20,7 +20,7 @@ use crate::store::format::version::Version;
 use crate::store::panics::guard;
 use crate::store::read::history::last_point_after;
 use crate::store::read::snapshot::{CommitPoint, last_point};
-use crate::store::replication::apply::{apply, make_tables};
+use crate::store::replication::apply::apply;
 use crate::store::replication::error::ApplyError;
 use crate::store::replication::replica::{CommitChanges, ReplicaWriter, put_mark};
 use crate::store::write_tx::WriteTx;
@@ -31,27 +31,25 @@ pub struct ReplicaDraft {
     // Dropped in this order: the transaction, its database, the file.
     tx: WriteTx,
     writer: Writer,
-    draft: Draft,
-    target: PathBuf,
+    new: NewFile,
 }
 
 impl std::fmt::Debug for ReplicaDraft {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ReplicaDraft").field("target", &self.target).finish_non_exhaustive()
+        f.debug_struct("ReplicaDraft").field("new", &self.new).finish_non_exhaustive()
     }
 }
 
 impl ReplicaDraft {
     /// Begins a load in the folder of the replica's file. Follows links.
     pub fn create_for(path: &Path) -> Result<ReplicaDraft, StoreError> {
-        let target = resolve(path);
-        draft::sweep(&target);
-        let draft = new_draft(&target)?;
-        let writer = create_writer(draft.path())?;
-        let mut tx = WriteTx::new(writer.begin_raw()?);
-        make_tables(&tx)?;
+        let new = NewFile::create(&resolve(path))?;
+        let writer = new.writer()?;
+        let transaction = writer.begin_raw()?;
+        create_tables(&transaction)?;
+        let mut tx = WriteTx::new(transaction);
         tx.set_recorder(Some(Recorder::digest_only(Default::default())));
-        Ok(ReplicaDraft { tx, writer, draft, target })
+        Ok(ReplicaDraft { tx, writer, new })
     }
 
     /// Applies the next part of a state. After an error, the draft must be dropped.
@@ -61,7 +59,7 @@ impl ReplicaDraft {
 
     /// Ends the load. Fails unless the rows match the mark's digest, and `head` is the last commit.
     pub fn finish(self, mark: &ReplicaMark, head: Head) -> Result<LoadedDraft, ApplyError> {
-        let ReplicaDraft { mut tx, writer, draft, target } = self;
+        let ReplicaDraft { mut tx, writer, new } = self;
         let digest = tx.set_recorder(None).map(|recorder| recorder.digest()).unwrap_or_default();
         if digest != mark.digest {
             return Err(ApplyError::Digest(head.seq));
@@ -75,7 +73,7 @@ impl ReplicaDraft {
         }
         put_mark(&tx, mark)?;
         tx.commit()?;
-        Ok(LoadedDraft { replica: ReplicaWriter::of(writer), draft, target })
+        Ok(LoadedDraft { replica: ReplicaWriter::of(writer), new })
     }
 }
 
@@ -90,8 +88,7 @@ fn is_database(tx: &WriteTx, id: DatabaseId) -> Result<bool, StoreError> {
 #[derive(Debug)]
 pub struct LoadedDraft {
     replica: ReplicaWriter,
-    draft: Draft,
-    target: PathBuf,
+    new: NewFile,
 }
 
 impl LoadedDraft {
@@ -113,65 +110,54 @@ impl LoadedDraft {
 
     /// Writes a checked backup of the loaded state.
     pub fn write_backup(&self, target: &Path) -> Result<BackupReport, StoreError> {
-        write_backup(self.draft.path(), &self.replica.writer().begin_read()?, target)
-    }
-
-    /// Replaces the file of an older replica in one step.
-    pub fn replace_older(self, old: OldReplicaFile) -> Result<ReplicaWriter, StoreError> {
-        let LoadedDraft { replica, draft, target } = self;
-        let io_error = |source| StoreError::Io { path: target.clone(), source };
-        refuse_other_names(&target)?;
-        copy_owner(&target, &draft)?;
-        old.file.check_not_replaced()?;
-        draft.persist(&target).map_err(io_error)?;
-        drop(old);
-        Ok(ReplicaWriter::of(replica.into_writer().moved_to(&target)))
+        write_backup(self.new.path(), &self.replica.writer().begin_read()?, target)
     }
 
     /// Gives the replica its name in one step. `replaced` has this name now, and stays locked until then.
     pub fn persist(self, replaced: Option<ReplicaWriter>) -> Result<ReplicaWriter, StoreError> {
-        let LoadedDraft { replica, draft, target } = self;
-        let io_error = |source: io::Error| match source.kind() {
-            io::ErrorKind::AlreadyExists => StoreError::Replaced { path: target.clone() },
-            _ => StoreError::Io { path: target.clone(), source },
-        };
-        match &replaced {
-            None => draft.persist_noclobber(&target).map_err(io_error)?,
+        self.put_in_place(replaced.as_ref().map(|old| old.writer().identity), replaced)
+    }
+
+    /// Replaces the file of an older replica in one step.
+    pub fn replace_older(self, replaced: OlderReplica) -> Result<ReplicaWriter, StoreError> {
+        self.put_in_place(Some(replaced.lock.file.stamp.identity), replaced)
+    }
+
+    fn put_in_place<L>(self, old: Option<FileIdentity>, lock: L) -> Result<ReplicaWriter, StoreError> {
+        let LoadedDraft { replica, new } = self;
+        let target = new.target().to_owned();
+        match old {
+            None => new.persist_new()?,
             Some(old) => {
-                if old.writer().path() != target {
-                    return Err(StoreError::Replaced { path: target });
-                }
                 refuse_other_names(&target)?;
-                copy_owner(&target, &draft)?;
-                old.writer().check_not_replaced()?;
-                draft.persist(&target).map_err(io_error)?;
+                new.replace(old)?;
             }
         }
-        drop(replaced);
+        drop(lock);
         Ok(ReplicaWriter::of(replica.into_writer().moved_to(&target)))
     }
 }
 
 /// The locked file of a replica whose rows lack fields of this program. Its data must be loaded again.
 #[derive(Debug)]
-pub struct OldReplicaFile {
-    file: OldFile,
+pub struct OlderReplica {
+    lock: LockedFile,
     /// The id of the origin's database.
     pub id: DatabaseId,
     /// The last commit in the file.
     pub head: Head,
 }
 
-impl OldReplicaFile {
+impl OlderReplica {
     /// Locks the file. Fails at once if another process has opened it for writing.
-    pub fn open(path: &Path) -> Result<OldReplicaFile, StoreError> {
+    pub fn open(path: &Path) -> Result<OlderReplica, StoreError> {
         let path = resolve(path);
         guard(|| {
-            let file = OldFile::lock(&path, Duration::ZERO)?;
-            let rows = file.begin_read()?;
+            let lock = LockedFile::lock(&path, OpenOptions::ANY)?;
+            let rows = lock.file.begin_read()?;
             let mark = find_mark(&rows)?.ok_or_else(|| StoreError::NotAReplica { path: path.clone() })?;
             let head = last_point(&rows.open_table(tables::COMMITS)?)?.head();
-            Ok(OldReplicaFile { file, id: mark.id, head })
+            Ok(OlderReplica { lock, id: mark.id, head })
         })
     }
 }

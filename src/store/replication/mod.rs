@@ -15,7 +15,7 @@ pub use crate::store::file::open::read_replica;
 pub use crate::store::file::published_note::PublishedNote;
 pub use crate::store::format::replica::ReplicaMark;
 pub use crate::store::format::tables::SCHEMA;
-pub use draft::{LoadedDraft, OldReplicaFile, ReplicaDraft};
+pub use draft::{LoadedDraft, OlderReplica, ReplicaDraft};
 pub use error::ApplyError;
 pub use origin::{OriginView, Pending};
 pub use replica::{CommitChanges, ReplicaWriter, SeqJump};

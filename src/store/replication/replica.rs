@@ -1,19 +1,17 @@
 //! The only writer of a replica's file.
 
 use std::path::Path;
-use std::time::Duration;
 
 use redb::ReadableTable;
 
 use crate::model::{CommitInfo, Head, Timestamp};
 use crate::store::StoreError;
-use crate::store::file::open::Writer;
+use crate::store::file::open::{OpenOptions, Writer};
 use crate::store::file::publish::{put_seq_jump, store_digest};
 use crate::store::format::codec::seal;
-use crate::store::format::publish::StoredDigest;
-use crate::store::format::replica::ReplicaMark;
+use crate::store::format::replica::{ReplicaMark, find_mark};
 use crate::store::format::tables;
-use crate::store::panics::guard;
+use crate::store::panics::{guard, guard_as};
 use crate::store::read::history::{CommitEntry, entry_of};
 use crate::store::read::snapshot::{CommitPoint, last_point};
 use crate::store::replication::apply::apply;
@@ -49,7 +47,7 @@ pub struct ReplicaWriter {
 impl ReplicaWriter {
     /// Opens a replica for writing. Follows links. Fails at once if another process has opened it for writing.
     pub fn open(path: &Path) -> Result<ReplicaWriter, StoreError> {
-        let replica = ReplicaWriter::of(Writer::open_any(path, Duration::ZERO)?);
+        let replica = ReplicaWriter::of(Writer::open_with(path, OpenOptions::ANY_CURRENT)?);
         replica.mark()?;
         Ok(replica)
     }
@@ -68,7 +66,7 @@ impl ReplicaWriter {
 
     /// The position in the origin's log, with the digest of the rows.
     pub fn mark(&self) -> Result<ReplicaMark, StoreError> {
-        let mark = guard(|| self.writer.replica_mark())?;
+        let mark = guard(|| find_mark(&self.writer.begin_read()?))?;
         mark.ok_or_else(|| StoreError::NotAReplica { path: self.writer.path() })
     }
 
@@ -79,17 +77,7 @@ impl ReplicaWriter {
 
     /// Applies commits and stores the mark, in one transaction. `mark.digest` is the digest after the last commit.
     pub fn apply(&mut self, commits: &[CommitChanges<'_>], mark: &ReplicaMark) -> Result<(), ApplyError> {
-        // Only panics and errors of the store pass through `guard`.
-        let mut failed = None;
-        guard(|| {
-            match self.apply_all(commits, mark) {
-                Ok(()) => {}
-                Err(ApplyError::Store(error)) => return Err(error),
-                Err(error) => failed = Some(error),
-            }
-            Ok(())
-        })?;
-        failed.map_or(Ok(()), Err)
+        guard_as(|| self.apply_all(commits, mark))
     }
 
     fn apply_all(&self, commits: &[CommitChanges<'_>], mark: &ReplicaMark) -> Result<(), ApplyError> {
@@ -177,10 +165,10 @@ impl ReplicaWriter {
 
     /// Makes the replica an independent, published database: removes the mark, and stores the digest.
     pub fn promote(self) -> Result<Writer, StoreError> {
-        let (mark, head) = (self.mark()?, self.head()?.head());
+        let mark = self.mark()?;
         let tx = WriteTx::new(self.writer.begin_raw()?);
         tx.drop_table(tables::REPLICA)?;
-        store_digest(&tx, StoredDigest { head, digest: mark.digest })?;
+        store_digest(&tx, mark.digest)?;
         self.writer.check_not_replaced()?;
         tx.commit()?;
         Ok(self.writer)

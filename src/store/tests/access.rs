@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use super::make_older;
 use super::{Sample, batch, conference, conferences, everything, id, in_country, snapshot};
 use crate::model::key::KeyStatus;
 use crate::model::{DatabaseId, Dataset, KeyRecord, Timestamp};
-use crate::store::file::older::make_older;
 use crate::store::file::published_note::PublishedNote;
 use crate::store::restore::Restoration;
 use crate::store::write::licensing::KeySettings;

@@ -141,7 +141,7 @@ fn no_such_feed(tx: &WriteTransaction) {
 /// The name of the case, the damage, the table in the error, and a part of its message.
 type Damage = (&'static str, fn(&WriteTransaction), &'static str, &'static str);
 
-const DAMAGES: [Damage; 45] = [
+const DAMAGES: [Damage; 46] = [
     (
         "two organizations of one name",
         |tx| {
@@ -417,11 +417,17 @@ const DAMAGES: [Damage; 45] = [
             meta.insert(tables::META_SECRET, row.as_slice()).unwrap();
         },
         "meta",
-        "the token secret does not match its hash",
+        "a row does not match its hash",
     ),
     (
         "a secret that is cut short",
-        |tx| drop(tx.open_table(tables::META).unwrap().insert(tables::META_SECRET, [7; 31].as_slice()).unwrap()),
+        |tx| drop(tx.open_table(tables::META).unwrap().insert(tables::META_SECRET, [7; 15].as_slice()).unwrap()),
+        "meta",
+        "a row is cut short",
+    ),
+    (
+        "a lost secret",
+        |tx| drop(tx.open_table(tables::META).unwrap().remove(tables::META_SECRET).unwrap()),
         "meta",
         "the token secret is missing",
     ),

@@ -20,6 +20,8 @@ use std::time::Duration;
 use crate::model::{Conference, ConferenceFields, Curated, Dataset, Id, Organization, OrganizationFields, Scope, Tag};
 use crate::model::{DateStatus, TagFields, Timestamp};
 use crate::store::file::links::resolve;
+use crate::store::format::tables::{META, META_FIELDS};
+use crate::store::format::version::known_fields;
 use crate::store::{Batch, Edit, Follower, Snapshot, Writer};
 
 /// A database in a folder.
@@ -72,6 +74,15 @@ impl Sample {
     fn snapshot(&self) -> Arc<Snapshot> {
         snapshot(&self.path())
     }
+}
+
+/// Makes a database one of an older program, whose conferences had no venue.
+pub(in crate::store) fn make_older(path: &Path) {
+    let writer = Writer::open_any(path, Duration::ZERO).unwrap();
+    let tx = writer.begin_raw().unwrap();
+    let fields = known_fields().replacen("conferences.venue\n", "", 1);
+    tx.open_table(META).unwrap().insert(META_FIELDS, fields.as_bytes()).unwrap();
+    tx.commit().unwrap();
 }
 
 fn snapshot(path: &Path) -> Arc<Snapshot> {

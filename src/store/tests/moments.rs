@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use super::make_older;
 use super::{Sample, conference, everything, snapshot};
 use crate::disk::{DiskEvent, observe};
-use crate::store::file::older::make_older;
 use crate::store::file::replace::compact;
 use crate::store::file::writer_note::WriterNote;
 use crate::store::format::tables::SCHEMA;
 use crate::store::restore::Restoration;
-use crate::store::upgrade::replace::upgrade;
+use crate::store::upgrade::upgrade;
 use crate::store::{StoreError, Writer};
 
 /// Runs `action` at the first event that fits, and `run` meanwhile.
@@ -121,7 +121,7 @@ fn an_upgrade_does_not_replace_a_file_that_came_meanwhile() {
     let path = sample.path();
     make_older(&path);
     let writes = |event: &DiskEvent<'_>| matches!(event, DiskEvent::Write { .. });
-    let done = at_moment(writes, moving(&newer, &path), || upgrade(&path, Duration::ZERO, &mut || Ok(())));
+    let done = at_moment(writes, moving(&newer, &path), || upgrade(&path, Duration::ZERO));
     is_replaced(done, &path);
     assert_eq!(licenses(&path), ["all", "newer"]);
     assert!(!sample.at(&format!("medfeed.redb.format-{SCHEMA}")).exists());
@@ -138,7 +138,7 @@ fn the_next_writer_keeps_its_note_when_the_file_is_replaced() {
         ("compact", false, &|path, _| assert!(compact(path, Duration::ZERO).is_ok())),
         ("restore", false, &restore),
         ("restore over an old file", true, &restore),
-        ("upgrade", true, &|path, _| assert!(upgrade(path, Duration::ZERO, &mut || Ok(())).is_ok())),
+        ("upgrade", true, &|path, _| assert!(upgrade(path, Duration::ZERO).is_ok())),
     ];
     for (what, is_old, replace) in cases {
         let sample = Sample::new();

@@ -84,21 +84,21 @@ fn a_file_is_refused_by_its_format_first_and_then_by_its_fields() {
         Err(other) => panic!("{other}"),
     };
     let cases = [
-        (SCHEMA, Some(all), "taken"),
-        (SCHEMA, Some(older.as_str()), r#"lacks ["conferences.venue"]"#),
-        (SCHEMA, Some(moved.as_str()), "lacks []"),
-        (SCHEMA, Some(newer.as_str()), r#"has ["conferences.mascot"]"#),
-        (SCHEMA - 1, None, "older format 3 of 4"),
-        (SCHEMA - 1, Some(all), "older format 3 of 4"),
+        (SCHEMA, all, "taken"),
+        (SCHEMA, older.as_str(), r#"lacks ["conferences.venue"]"#),
+        (SCHEMA, moved.as_str(), "lacks []"),
+        (SCHEMA, newer.as_str(), r#"has ["conferences.mascot"]"#),
+        (SCHEMA - 1, "", "older format 4 of 5"),
+        (SCHEMA - 1, all, "older format 4 of 5"),
         // Fields of another format are of no interest.
-        (SCHEMA - 1, Some(newer.as_str()), "older format 3 of 4"),
-        (SCHEMA + 1, Some(all), "newer format 5 of 4"),
-        (SCHEMA + 1, Some(older.as_str()), "newer format 5 of 4"),
-        (SCHEMA + 1, Some(newer.as_str()), "newer format 5 of 4"),
+        (SCHEMA - 1, newer.as_str(), "older format 4 of 5"),
+        (SCHEMA + 1, all, "newer format 6 of 5"),
+        (SCHEMA + 1, older.as_str(), "newer format 6 of 5"),
+        (SCHEMA + 1, newer.as_str(), "newer format 6 of 5"),
     ];
     for (schema, fields, expected) in cases {
-        let version = Version { schema, fields: fields.map(|fields| fields.as_bytes().to_vec()) };
-        assert_eq!(name(version.check(Path::new("feed.redb"))), expected, "{schema} {fields:?}");
+        let version = Version { schema, fields: fields.as_bytes().to_vec() };
+        assert_eq!(name(version.check(Path::new("feed.redb"), false)), expected, "{schema} {fields:?}");
         assert_eq!(version.is_current(), expected == "taken");
     }
 }

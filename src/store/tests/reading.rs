@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Sample, batch, conference, conferences, id, in_country, organization, removal, tag};
 use crate::model::{ConferenceFields, Dataset, FieldCondition, Filter, References, Timestamp};
-use crate::store::{Batch, Curation, Follower, Snapshot};
+use crate::store::{Batch, Follower, Snapshot};
 
 /// The country, name and year of each conference.
 type Model = BTreeMap<u64, (&'static str, &'static str, u16)>;
@@ -171,7 +171,9 @@ fn an_id_that_a_license_saw_is_not_used_again() {
     let sample = Sample::new();
     let largest = || {
         let largest = sample.snapshot().largest_id(Dataset::Conferences).unwrap();
-        sample.edit(|edit| assert_eq!(edit.largest_id(Dataset::Conferences).unwrap(), largest, "under the lock"));
+        sample.edit(|edit| {
+            assert_eq!(edit.base().unwrap().largest_id(Dataset::Conferences).unwrap(), largest, "under the lock")
+        });
         largest.map(|id| id.get())
     };
     assert_eq!(largest(), None);

@@ -1,13 +1,8 @@
-//! The batch that an import commits, and the interface through which imports read the database.
+//! The batch that an import commits, and its effects.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use crate::model::reference::ReferenceFields;
-use crate::model::{
-    Conference, Curated, Dataset, Id, Journal, License, Organization, PerDataset, RecordFields, ReferenceKind,
-    References, Tag,
-};
-use crate::store::StoreError;
+use crate::model::{Conference, Dataset, Id, Journal, Organization, PerDataset, Tag};
 
 /// The rows that one commit writes, by id; `None` removes a row. Rows equal to the stored ones change nothing.
 #[derive(Debug, Default)]
@@ -17,59 +12,6 @@ pub struct Batch {
     pub tags: BTreeMap<Id, Option<Tag>>,
     pub conferences: BTreeMap<Id, Option<Conference>>,
     pub journals: BTreeMap<Id, Option<Journal>>,
-}
-
-/// The state that an import reads. The transaction implements it too, so rows are validated against what they change.
-pub trait Curation {
-    /// All organizations and tags.
-    fn references(&self) -> Result<&References, StoreError>;
-
-    /// Finds a record by its id.
-    fn find_record<F: RecordFields>(&self, id: Id) -> Result<Option<Curated<F>>, StoreError>;
-
-    /// The ids of all records of a dataset.
-    fn record_ids(&self, dataset: Dataset) -> Result<BTreeSet<Id>, StoreError>;
-
-    /// The largest id of a record, including removed records that a license has shown.
-    fn largest_id(&self, dataset: Dataset) -> Result<Option<Id>, StoreError>;
-
-    /// The number of records of a dataset.
-    fn record_count(&self, dataset: Dataset) -> Result<usize, StoreError>;
-
-    /// The records that link to an organization or tag.
-    fn linked_records(&self, kind: ReferenceKind, id: Id) -> Result<Vec<(Dataset, Id)>, StoreError>;
-
-    /// Calls `each` with all records of a dataset, in the order of ids.
-    fn for_each_record<F: RecordFields>(&self, each: &mut dyn FnMut(Curated<F>)) -> Result<(), StoreError>;
-
-    /// All licenses, by name.
-    fn licenses(&self) -> Vec<License>;
-}
-
-/// Receives each row that a batch adds, changes or removes.
-pub trait ChangeObserver {
-    /// An organization or tag changes.
-    fn reference<F: ReferenceFields>(&mut self, before: Option<&Curated<F>>, after: Option<&Curated<F>>);
-
-    /// A record changes, or an organization or tag that it links to. `references` is the state after the batch.
-    fn record<F: RecordFields>(
-        &mut self,
-        before: Option<&Curated<F>>,
-        after: Option<&Curated<F>>,
-        references: &References,
-    );
-}
-
-impl ChangeObserver for () {
-    fn reference<F: ReferenceFields>(&mut self, _before: Option<&Curated<F>>, _after: Option<&Curated<F>>) {}
-
-    fn record<F: RecordFields>(
-        &mut self,
-        _before: Option<&Curated<F>>,
-        _after: Option<&Curated<F>>,
-        _references: &References,
-    ) {
-    }
 }
 
 /// The numbers of rows of one kind that a batch added, changed, removed or left as they were.

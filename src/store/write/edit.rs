@@ -1,22 +1,15 @@
 //! A command's transaction, from taking the writer's lock to the commit.
 
-use std::collections::BTreeSet;
-
 use redb::ReadableTableMetadata;
 
 use crate::model::time::now;
-use crate::model::{
-    Curated, Dataset, Head, Id, License, PerDataset, RecordFields, ReferenceKind, References, Timestamp,
-};
+use crate::model::{Head, Id, License, PerDataset, RecordFields, References, Timestamp};
 use crate::store::file::open::Writer;
 use crate::store::file::writer_note::current_user;
 use crate::store::format::codec::{RecordRow, StoredCommit, TableCounts, seal};
-use crate::store::format::rows::{
-    find_linked, find_record, for_each_record, load_record_ids, load_references, load_rows,
-};
+use crate::store::format::rows::{find_record, load_references, load_rows};
 use crate::store::format::tables;
 use crate::store::read::snapshot::{CommitPoint, last_commit};
-use crate::store::write::batch::Curation;
 use crate::store::write::publication::CommitPublication;
 use crate::store::write_tx::WriteTx;
 use crate::store::{Snapshot, StoreError};
@@ -37,7 +30,7 @@ pub struct Edit<'w> {
     pub(in crate::store) changed_at: PerDataset<Option<Timestamp>>,
     references_seq: u64,
     pub(in crate::store) references_changed: bool,
-    first_seq: u64,
+    pub(in crate::store) first_seq: u64,
     pub(in crate::store) next_seq: u64,
     what: String,
 }
@@ -164,48 +157,7 @@ impl Edit<'_> {
     pub(in crate::store) fn find_row<F: RecordFields>(&self, id: Id) -> Result<Option<RecordRow<F>>, StoreError> {
         find_record(&*self.tx.open(tables::RECORDS)?, &*self.tx.open(tables::LOG)?, id)
     }
-}
 
-impl Curation for Edit<'_> {
-    fn references(&self) -> Result<&References, StoreError> {
-        Ok(&self.references)
-    }
-
-    fn find_record<F: RecordFields>(&self, id: Id) -> Result<Option<Curated<F>>, StoreError> {
-        Ok(self.find_row::<F>(id)?.map(|row| row.record))
-    }
-
-    fn record_ids(&self, dataset: Dataset) -> Result<BTreeSet<Id>, StoreError> {
-        load_record_ids(&*self.tx.open(tables::RECORDS)?, dataset)
-    }
-
-    /// Reads the last commit: ids are given out before rows are applied.
-    fn largest_id(&self, dataset: Dataset) -> Result<Option<Id>, StoreError> {
-        self.base()?.largest_id(dataset)
-    }
-
-    fn record_count(&self, dataset: Dataset) -> Result<usize, StoreError> {
-        Ok(usize::try_from(self.totals[dataset]).unwrap_or(usize::MAX))
-    }
-
-    fn linked_records(&self, kind: ReferenceKind, id: Id) -> Result<Vec<(Dataset, Id)>, StoreError> {
-        find_linked(&*self.tx.open(tables::LINKS)?, kind, id)
-    }
-
-    fn for_each_record<F: RecordFields>(&self, each: &mut dyn FnMut(Curated<F>)) -> Result<(), StoreError> {
-        let (records, log) = (self.tx.open(tables::RECORDS)?, self.tx.open(tables::LOG)?);
-        for_each_record(&*records, &*log, |row| {
-            each(row.record);
-            Ok(())
-        })
-    }
-
-    fn licenses(&self) -> Vec<License> {
-        self.licenses.clone()
-    }
-}
-
-impl Edit<'_> {
     /// The state of the last commit, which the edit started from.
     pub fn base(&self) -> Result<Snapshot, StoreError> {
         self.writer.snapshot()

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
 use ipnet::IpNet;
-use redb::ReadableTable;
 use serde::Serialize;
 
 use crate::model::key::{KeyStatus, new_key_id};
@@ -14,8 +13,9 @@ use crate::model::{
     RecordFields, Scope, Subscription, Timestamp,
 };
 use crate::store::StoreError;
-use crate::store::format::codec::{CLOCK_TOLERANCE_S, RecordRow, seal, seal_under, unseal_under};
+use crate::store::format::codec::{CLOCK_TOLERANCE_S, RecordRow, seal, seal_under};
 use crate::store::format::feed::FeedEntry;
+use crate::store::format::rows::{for_each_record, load_keys};
 use crate::store::format::tables;
 use crate::store::write::batch::LicenseEffect;
 use crate::store::write::edit::Edit;
@@ -124,7 +124,7 @@ impl Edit<'_> {
         let before = license.subscriptions[dataset];
         let mut entries = feeds::load_entries(&self.tx, dataset, before)?;
         let is_live = |id: &Id| entries.get(id).is_some_and(FeedEntry::is_live);
-        let mut entering: Vec<(Timestamp, Id, NonZeroU64)> = visible
+        let mut entering: Vec<(Timestamp, Id, u64)> = visible
             .iter()
             .filter(|(id, _)| !is_live(id))
             .map(|(id, (updated_at, log_seq))| (*updated_at, *id, *log_seq))
@@ -137,7 +137,7 @@ impl Edit<'_> {
             .collect();
         for (_, id, log_seq) in entering {
             effect.entering += 1;
-            entries.insert(id, FeedEntry { seq: self.take_seq(), id, log_seq: Some(log_seq) });
+            entries.insert(id, FeedEntry { seq: self.take_seq(), id, log_seq: NonZeroU64::new(log_seq) });
         }
         for id in leaving {
             effect.leaving += 1;
@@ -156,11 +156,8 @@ impl Edit<'_> {
         let feed = match shared {
             None if licensed => {
                 let feed = FeedId(self.take_seq());
-                let live = |(id, (_, log_seq)): (Id, (Timestamp, NonZeroU64))| FeedEntry {
-                    seq: log_seq.get(),
-                    id,
-                    log_seq: Some(log_seq),
-                };
+                let live =
+                    |(id, (_, seq)): (Id, (Timestamp, u64))| FeedEntry { seq, id, log_seq: NonZeroU64::new(seq) };
                 feeds::create(&self.tx, feed, dataset, visible.into_iter().map(live).collect())?;
                 Some(feed)
             }
@@ -171,23 +168,15 @@ impl Edit<'_> {
     }
 
     /// The records in a scope, with the time of their last change and their log seq.
-    fn visible_records<F: RecordFields>(
-        &self,
-        scope: &Scope,
-    ) -> Result<BTreeMap<Id, (Timestamp, NonZeroU64)>, StoreError> {
-        let code = F::DATASET.code();
-        let log = self.tx.open(tables::LOG)?;
+    fn visible_records<F: RecordFields>(&self, scope: &Scope) -> Result<BTreeMap<Id, (Timestamp, u64)>, StoreError> {
         let mut visible = BTreeMap::new();
-        for entry in log.range((code, 0)..=(code, u64::MAX))? {
-            let (key, value) = entry?;
-            let row: RecordRow<F> = RecordRow::open(key.value().1, value.value())?;
+        let (records, log) = (self.tx.open(tables::RECORDS)?, self.tx.open(tables::LOG)?);
+        for_each_record(&*records, &*log, |row: RecordRow<F>| {
             if row.record.fields().is_in(scope) {
-                let log_seq = NonZeroU64::new(row.seq).ok_or_else(|| {
-                    StoreError::damaged("log", format!("{} {} has no seq", F::DATASET, row.record.id()))
-                })?;
-                visible.insert(row.record.id(), (row.updated_at, log_seq));
+                visible.insert(row.record.id(), (row.updated_at, row.seq));
             }
-        }
+            Ok::<_, StoreError>(())
+        })?;
         Ok(visible)
     }
 
@@ -292,13 +281,7 @@ impl Edit<'_> {
     }
 
     fn load_keys(&self) -> Result<Vec<(KeyHash, KeyRecord)>, StoreError> {
-        let mut keys = Vec::new();
-        for entry in self.tx.open(tables::KEYS)?.iter()? {
-            let (hash, bytes) = entry?;
-            let hash = hash.value();
-            keys.push((KeyHash(hash), unseal_under("keys", &hash, bytes.value())?));
-        }
-        Ok(keys)
+        load_keys(&*self.tx.open(tables::KEYS)?)
     }
 
     fn put_key(&self, hash: &KeyHash, key: &KeyRecord) -> Result<(), StoreError> {

@@ -8,9 +8,8 @@ use crate::store::file::open::Writer;
 use crate::store::file::publish::{refuse_fenced, store_digest};
 use crate::store::file::published_note::PublishedNote;
 use crate::store::format::codec::{StoredCommit, hash, seal, unseal_commit};
-use crate::store::format::digest::digest_of;
 use crate::store::format::outbox::{OutboxHeader, PART_BYTES, last_header, next_header};
-use crate::store::format::publish::{StoredDigest, database_id, stored_digest};
+use crate::store::format::publish::{database_id, stored_digest};
 use crate::store::format::tables;
 use crate::store::write_tx::WriteTx;
 use crate::store::write_tx::recorder::Recorder;
@@ -41,7 +40,7 @@ impl CommitPublication {
             (stored_digest(&*meta)?, database_id(&*meta)?)
         };
         let published = match id {
-            Some(id) => writer.published_note()?.filter(|note| note.id == id),
+            Some(id) => PublishedNote::read(&writer.path())?.filter(|note| note.id == id),
             None if stored.is_some() => {
                 return Err(StoreError::damaged("meta", "the id of the published database is missing"));
             }
@@ -49,10 +48,10 @@ impl CommitPublication {
         };
         // A restored backup may replace a fenced file. It is not published itself, but must not be written either.
         refuse_fenced(&writer.path(), published.as_ref())?;
-        let Some(stored) = stored else { return Ok(None) };
-        // A program without digests may have written the last commit.
-        let digest = if stored.head == base { stored.digest } else { digest_of(&writer.begin_read()?)? };
-        let share = (writer.file_bytes()? / FILE_SHARE).max(SMALL_BYTES);
+        let Some(digest) = stored else { return Ok(None) };
+        let path = writer.path();
+        let file_bytes = std::fs::metadata(&path).map_err(StoreError::io(&path))?.len();
+        let share = (file_bytes / FILE_SHARE).max(SMALL_BYTES);
         let max_bytes = usize::try_from(share.min(MAX_COMMIT_BYTES)).unwrap_or(usize::MAX);
         tx.set_recorder(Some(Recorder::new(digest, max_bytes)));
         Ok(Some(CommitPublication { base, max_outbox_bytes: share.min(MAX_OUTBOX_BYTES), published }))
@@ -62,8 +61,7 @@ impl CommitPublication {
     pub fn finish(self, tx: &mut WriteTx, row: &StoredCommit) -> Result<(), StoreError> {
         let Some(recorder) = tx.set_recorder(None) else { return Ok(()) };
         let digest = recorder.digest();
-        let stored = StoredDigest { head: Head { seq: row.last_seq, lineage: row.lineage }, digest };
-        store_digest(tx, stored)?;
+        store_digest(tx, digest)?;
         let changes = recorder.into_changes();
         let is_within_limits = match self.update_outbox(tx, row, digest, changes.as_deref()) {
             // Drop the damaged outbox. The publisher then finds a gap, and publishes a whole state.

@@ -14,9 +14,9 @@ use crate::model::{
 use crate::store::StoreError;
 use crate::store::format::codec::{RecordRow, hash, seal};
 use crate::store::format::feed::FeedEntry;
-use crate::store::format::rows::find_record;
+use crate::store::format::rows::{find_linked, find_record, load_record_ids};
 use crate::store::format::tables;
-use crate::store::write::batch::{Batch, BatchOutcome, ChangeObserver, Curation, LicenseEffect, RowCounts};
+use crate::store::write::batch::{Batch, BatchOutcome, LicenseEffect, RowCounts};
 use crate::store::write::edit::Edit;
 use crate::store::write::feeds::{self, FeedChange};
 
@@ -60,15 +60,6 @@ impl Edit<'_> {
     /// that link to it. The changed records get seqs in the order of (dataset, id). After an error, the edit must be
     /// dropped.
     pub fn apply(&mut self, batch: &Batch) -> Result<BatchOutcome, StoreError> {
-        self.apply_observed(batch, &mut ())
-    }
-
-    /// Applies a batch, and passes each change to `observer`.
-    pub fn apply_observed(
-        &mut self,
-        batch: &Batch,
-        observer: &mut impl ChangeObserver,
-    ) -> Result<BatchOutcome, StoreError> {
         let mut outcome = BatchOutcome::default();
         let mut touched = BTreeSet::new();
         let mut changed = Vec::new();
@@ -77,20 +68,19 @@ impl Edit<'_> {
             |all| &mut all.organizations,
             &batch.organizations,
             &mut changed,
-            observer,
         )?;
-        outcome.tags = self.apply_references(tables::TAGS, |all| &mut all.tags, &batch.tags, &mut changed, observer)?;
+        outcome.tags = self.apply_references(tables::TAGS, |all| &mut all.tags, &batch.tags, &mut changed)?;
         for (kind, id) in changed {
-            touched.extend(self.linked_records(kind, id)?);
+            touched.extend(find_linked(&*self.tx.open(tables::LINKS)?, kind, id)?);
         }
         let in_dataset = |dataset: Dataset| -> BTreeSet<Id> {
             touched.iter().filter(|(of, _)| *of == dataset).map(|(_, id)| *id).collect()
         };
         let first_seq = self.next_seq;
         let of_conferences = in_dataset(Dataset::Conferences);
-        self.apply_records::<ConferenceFields>(&batch.conferences, &of_conferences, &mut outcome, observer)?;
+        self.apply_records::<ConferenceFields>(&batch.conferences, &of_conferences, &mut outcome)?;
         let of_journals = in_dataset(Dataset::Journals);
-        self.apply_records::<JournalFields>(&batch.journals, &of_journals, &mut outcome, observer)?;
+        self.apply_records::<JournalFields>(&batch.journals, &of_journals, &mut outcome)?;
         let references_changed = [outcome.organizations, outcome.tags]
             .iter()
             .any(|counts| counts.added + counts.changed + counts.removed > 0);
@@ -108,7 +98,6 @@ impl Edit<'_> {
         stored: fn(&mut References) -> &mut BTreeMap<Id, Referenced<F>>,
         rows: &BTreeMap<Id, Option<Curated<F>>>,
         changed: &mut Vec<(ReferenceKind, Id)>,
-        observer: &mut impl ChangeObserver,
     ) -> Result<RowCounts, StoreError> {
         let mut counts = RowCounts::default();
         let mut table = self.tx.open(table)?;
@@ -118,7 +107,6 @@ impl Edit<'_> {
                 (None, None) => {}
                 (Some(before), Some(row)) if before.row == *row => counts.unchanged += 1,
                 (before, Some(row)) => {
-                    observer.reference(before.map(|before| &before.row), Some(row));
                     match before {
                         Some(_) => {
                             counts.changed += 1;
@@ -129,9 +117,8 @@ impl Edit<'_> {
                     table.insert(id.get(), seal(row)?.as_slice())?;
                     stored.insert(*id, Referenced::new(row.clone()));
                 }
-                (Some(before), None) => {
+                (Some(_), None) => {
                     counts.removed += 1;
-                    observer.reference(Some(&before.row), None);
                     table.remove(id.get())?;
                     stored.remove(id);
                 }
@@ -145,7 +132,6 @@ impl Edit<'_> {
         rows: &BTreeMap<Id, Option<Curated<F>>>,
         touched: &BTreeSet<Id>,
         outcome: &mut BatchOutcome,
-        observer: &mut impl ChangeObserver,
     ) -> Result<(), StoreError> {
         let dataset = F::DATASET;
         let mut counts = RowCounts::default();
@@ -182,7 +168,6 @@ impl Edit<'_> {
         }
         for change in &mut changes {
             change.seq = self.take_seq();
-            observer.record(change.before(), change.after(), &self.references);
         }
         self.write_records(&changes)?;
         self.write_log(&changes)?;
@@ -281,12 +266,29 @@ impl Edit<'_> {
         Ok(effects)
     }
 
+    /// All organizations and tags, with the changes of this edit.
+    pub fn references(&self) -> &References {
+        &self.references
+    }
+
+    /// The records of a dataset that this edit has added or changed, also by what they link to, in the order of the
+    /// changes.
+    pub fn written_records<F: RecordFields>(&self) -> Result<Vec<Curated<F>>, StoreError> {
+        let code = F::DATASET.code();
+        let log = self.tx.open(tables::LOG)?;
+        let rows = log.range((code, self.first_seq)..=(code, u64::MAX))?.map(|entry| {
+            let (key, value) = entry?;
+            Ok(RecordRow::open(key.value().1, value.value())?.record)
+        });
+        rows.collect()
+    }
+
     /// Renders the JSON of all records again, for a program with other fields. A record whose JSON changes gets a new
-    /// seq, but keeps its `updated_at`. Calls `each` after each record. Takes at least one seq. After an error, the
+    /// seq, but keeps its `updated_at`. Takes at least one seq. After an error, the
     /// edit must be dropped.
-    pub fn rerender_all(&mut self, each: &mut dyn FnMut() -> Result<(), StoreError>) -> Result<(), StoreError> {
-        self.render_dataset::<ConferenceFields>(each)?;
-        self.render_dataset::<JournalFields>(each)?;
+    pub fn rerender_all(&mut self) -> Result<(), StoreError> {
+        self.render_dataset::<ConferenceFields>()?;
+        self.render_dataset::<JournalFields>()?;
         if self.is_empty() {
             self.take_seq();
         }
@@ -294,12 +296,9 @@ impl Edit<'_> {
         Ok(())
     }
 
-    fn render_dataset<F: RecordFields>(
-        &mut self,
-        each: &mut dyn FnMut() -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+    fn render_dataset<F: RecordFields>(&mut self) -> Result<(), StoreError> {
         let code = F::DATASET.code();
-        let ids: Vec<Id> = self.record_ids(F::DATASET)?.into_iter().collect();
+        let ids: Vec<Id> = load_record_ids(&*self.tx.open(tables::RECORDS)?, F::DATASET)?.into_iter().collect();
         for ids in ids.chunks(RENDERED_AT_ONCE) {
             let mut changes: Vec<RecordChange<'_, F>> = Vec::new();
             for id in ids {
@@ -316,7 +315,6 @@ impl Edit<'_> {
                         updated_at,
                     });
                 }
-                each()?;
             }
             if !changes.is_empty() {
                 self.write_records(&changes)?;

@@ -50,7 +50,7 @@ fn commit(writer: &Writer, folder: &Path, lines: &str, change: impl FnOnce(&mut 
     let sources = import::Source::find(&[file], SourceOptions::default()).unwrap();
     let rows = import::read_sources(&sources, &ReadOptions::default(), &mut |_| {}).unwrap();
     let mut edit = writer.begin().unwrap();
-    let merged = import::merge(rows, &edit, &MergeOptions::default()).unwrap();
+    let merged = import::merge(rows, &edit.base().unwrap(), &MergeOptions::default()).unwrap();
     edit.apply(&merged.batch).unwrap();
     change(&mut edit);
     edit.commit().unwrap();

@@ -21,8 +21,7 @@ use crate::import::{self, MergeOptions, ReadOptions, Source, SourceOptions};
 use crate::model::{Conference, ConferenceFields, Dataset, DateStatus, Id, ReferenceKind};
 use crate::serve::Watcher;
 use crate::serve::following::background::BackgroundTasks;
-use crate::store::write::batch::Curation;
-use crate::store::{Edit, Writer};
+use crate::store::{Snapshot, Writer};
 
 /// The time between two edits, long enough to read the last one.
 const EDIT_EVERY: Duration = Duration::from_secs(4);
@@ -104,7 +103,8 @@ impl Curator {
         // The lock is held for this edit only, so that the printed import does not wait.
         let writer = Writer::open(&self.database, self.wait)?;
         let mut edit = writer.begin()?;
-        let Some(PlannedEdit { words, file, row, ids }) = self.plan(turn, &edit)? else { return Ok(None) };
+        let state = edit.base()?;
+        let Some(PlannedEdit { words, file, row, ids }) = self.plan(turn, &state)? else { return Ok(None) };
         let path = self.folder.join(file);
         fs::write(&path, format!("{row}\n"))?;
         let rows = import::read_sources(
@@ -112,7 +112,7 @@ impl Curator {
             &ReadOptions::default(),
             &mut |_| {},
         )?;
-        let merged = import::merge(rows, &edit, &MergeOptions::default())?;
+        let merged = import::merge(rows, &state, &MergeOptions::default())?;
         edit.apply(&merged.batch)?;
         if edit.is_empty() {
             return Ok(None);
@@ -125,7 +125,7 @@ impl Curator {
     }
 
     /// Plans the edit of a turn. The first edits of a round show the most.
-    fn plan(&mut self, turn: usize, edit: &Edit<'_>) -> anyhow::Result<Option<PlannedEdit>> {
+    fn plan(&mut self, turn: usize, state: &Snapshot) -> anyhow::Result<Option<PlannedEdit>> {
         let (round, step) = (turn / EDITS_PER_ROUND, turn % EDITS_PER_ROUND);
         // Adjacent conferences in the sample are editions of the same meeting, so the offsets differ.
         let pick = |from: &[(Id, Value)], offset: usize| from[(round * 5 + offset) % from.len()].clone();
@@ -133,11 +133,11 @@ impl Curator {
             0 => pick(&self.narrow, 2),
             1 | 3 => pick(&self.narrow, 9),
             2 => pick(&self.others, 7),
-            4 => return rename_tag(round, edit),
+            4 => return rename_tag(round, state),
             5 | 7 => pick(&self.narrow, 20),
             _ => pick(&self.others, 31),
         };
-        let stored = edit.find_record::<ConferenceFields>(id)?;
+        let stored = state.find_stored::<ConferenceFields>(id)?;
         if step == 7 {
             let links = self.removed.take().filter(|(removed, _)| *removed == id && stored.is_none());
             return Ok(links.map(|(_, links)| add_again(id, sample, links)));
@@ -225,13 +225,13 @@ fn add_again(id: Id, mut sample: Value, [organizations, tags]: [Vec<Id>; 2]) -> 
 }
 
 /// Switches a tag to its other name, which changes all records with this tag.
-fn rename_tag(round: usize, edit: &Edit<'_>) -> anyhow::Result<Option<PlannedEdit>> {
+fn rename_tag(round: usize, state: &Snapshot) -> anyhow::Result<Option<PlannedEdit>> {
     let (id, kind, [first, second]) = TAGS[round % TAGS.len()];
     let id = Id::try_from(id)?;
-    let tag = edit.references()?.tags.get(&id);
+    let tag = state.references()?.tags.get(&id);
     let Some(name) = tag.and_then(|tag| tag.row.fields().name.as_deref()) else { return Ok(None) };
     let other = if name == first { second } else { first };
-    let linked = edit.linked_records(ReferenceKind::Tag, id)?;
+    let linked = state.linked_records(ReferenceKind::Tag, id)?;
     let ids = linked.iter().filter(|(dataset, _)| *dataset == Dataset::Conferences).map(|(_, id)| id.get()).collect();
     let words = format!("The tag {kind}: {name} was renamed to {other}.");
     Ok(Some(PlannedEdit { words, file: "tags.jsonl", row: json!({"id": id, "name": other}), ids }))

@@ -61,7 +61,7 @@ pub(super) fn load(folder: &Path, database: &Path, wait: Duration) -> anyhow::Re
     let rows = import::read_sources(&sources, &ReadOptions::default(), &mut |_| {})?;
     let writer = Writer::open_or_create(database, wait)?;
     let mut edit = writer.begin()?;
-    let merged = import::merge(rows, &edit, &MergeOptions::default())?;
+    let merged = import::merge(rows, &edit.base()?, &MergeOptions::default())?;
     edit.apply(&merged.batch)?;
     edit.describe("the sample data");
     edit.commit()?;

@@ -6,6 +6,7 @@ use std::io::{self, Read, Seek};
 use calamine::{DataRef, Dimensions, Xlsx, XlsxFormulaMetadata};
 
 use super::fault::{cell_name, sheet_error, unreadable};
+use crate::model::message::{Message, message};
 
 /// What a sheet says about its cells. Positions are rows and columns, from 0.
 #[derive(Default)]
@@ -73,9 +74,9 @@ impl Annotations {
     }
 
     /// Returns the fault of a row with merged cells.
-    pub fn merged_fault(&self, row: u32) -> Option<String> {
+    pub fn merged_fault(&self, row: u32) -> Option<Message> {
         let range = self.merged.get(&row)?;
-        Some(format!(
+        Some(message!(
             "the cells {}:{} are merged, so that only the first has a value; unmerge them, and fill in each",
             cell_name(range.start),
             cell_name(range.end)
@@ -89,9 +90,9 @@ impl Annotations {
     }
 
     /// Returns the fault of a cell with a formula without a result.
-    pub fn formula_fault(&self, cell: (u32, u32)) -> Option<String> {
+    pub fn formula_fault(&self, cell: (u32, u32)) -> Option<Message> {
         self.without_result.contains(&cell).then(|| {
-            format!(
+            message!(
                 "the cell {} contains a formula without a result; open the file in a spreadsheet program, and save it \
                  again",
                 cell_name(cell)

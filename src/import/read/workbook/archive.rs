@@ -55,7 +55,7 @@ pub(super) fn check(file: &File, max_bytes: u64) -> io::Result<HiddenRows> {
         let rows = if is_checked { check_part(&name, &mut from) } else { Ok(HashSet::new()) };
         // The size and the checksum of a part are known at its end.
         match io::copy(&mut from, &mut io::sink()) {
-            Err(error) if TooLarge::message_in(&error).is_some() => return Err(error),
+            Err(error) if error.get_ref().is_some_and(|cause| cause.is::<TooLarge>()) => return Err(error),
             Err(error) if rows.is_ok() => return Err(damaged_part(&name, error)),
             _ => drop(rows_of_parts.insert(key, rows?)),
         }

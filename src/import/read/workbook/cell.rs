@@ -7,6 +7,7 @@ use jiff::civil::Date;
 
 use super::format::{CellFormat, Meaning, OTHER_TEXT, PARTIAL_DATE, ROUNDED, Refusal, UNIT, UNSHOWN};
 use crate::import::read::tabular::TableCell;
+use crate::model::message::{Message, message};
 
 /// From here on, spreadsheets round integers: they keep 15 digits.
 const MIN_INEXACT: f64 = 1e15;
@@ -39,7 +40,7 @@ impl CellStyles {
             return TableCell::default();
         }
         let Some(format) = self.formats.get(style) else {
-            return bad("", format!("the cell {} has a format that the workbook lacks; format it again", name()));
+            return bad("", message!("the cell {} has a format that the workbook lacks; format it again", name()));
         };
         match value {
             DataRef::Empty => TableCell::default(),
@@ -60,7 +61,7 @@ impl CellStyles {
                 }
             }
             DataRef::Error(error) => {
-                let message = format!("the cell {} contains a spreadsheet error; correct or clear it", name());
+                let message = message!("the cell {} contains a spreadsheet error; correct or clear it", name());
                 bad(error.to_string(), message)
             }
         }
@@ -68,7 +69,7 @@ impl CellStyles {
 
     fn number_cell(&self, stored: f64, format: &CellFormat, name: impl Fn() -> String) -> TableCell<'static> {
         if !stored.is_finite() {
-            let message = format!("the cell {} contains a value that cannot be read; enter it again", name());
+            let message = message!("the cell {} contains a value that cannot be read; enter it again", name());
             return bad(stored.to_string(), message);
         }
         // Spreadsheets show 15 digits, so 0.1 + 0.2 is 0.3.
@@ -105,7 +106,7 @@ impl CellStyles {
     }
 }
 
-fn bad<'a>(shown: impl Into<Cow<'a, str>>, message: impl Into<Cow<'static, str>>) -> TableCell<'a> {
+fn bad<'a>(shown: impl Into<Cow<'a, str>>, message: impl Into<Message>) -> TableCell<'a> {
     TableCell { fault: Some(message.into()), ..TableCell::text(shown) }
 }
 
@@ -117,7 +118,7 @@ fn refused<'a>(
     name: impl Fn() -> String,
 ) -> TableCell<'a> {
     let Refusal { shows, remedy } = refusal;
-    bad(text, format!("the cell {} shows {shows}, in the format `{:.100}`; {remedy}", name(), format.code))
+    bad(text, message!("the cell {} shows {shows}, in the format `{:.100}`; {remedy}", name(), format.code))
 }
 
 fn text_cell<'a>(text: Cow<'a, str>, format: &CellFormat, name: impl Fn() -> String) -> TableCell<'a> {

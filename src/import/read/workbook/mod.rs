@@ -166,7 +166,7 @@ impl ReadRows for SheetRows<'_> {
             }
             (row_at, last) = (position.0, Some(position));
             let mut cell = styles.cell(found.get_value(), style, || cell_name(position));
-            cell.fault = cell.fault.or_else(|| annotations.formula_fault(position).map(Cow::Owned));
+            cell.fault = cell.fault.or_else(|| annotations.formula_fault(position));
             if cell.text.is_empty() && cell.fault.is_none() {
                 continue;
             }
@@ -174,8 +174,8 @@ impl ReadRows for SheetRows<'_> {
             cell.link = annotations.link(position).map(|link| Cow::Owned(link.to_owned()));
             let at = usize::try_from(position.1).unwrap_or(usize::MAX);
             if at >= bounds.columns {
-                table.add_fault(u64::from(row_at) + 1, bounds.columns_fault("columns"));
-                break;
+                table.add_fault(u64::from(row_at) + 1, bounds.columns_fault());
+                return Ok(table.finish());
             }
             if row.len() <= at {
                 row.resize_with(at + 1, TableCell::default);
@@ -190,7 +190,7 @@ impl ReadRows for SheetRows<'_> {
         }
         let count = table.finish();
         for line in hidden_lines {
-            rows.warn(Some(line), "the row is hidden in the sheet; unhide it to check it, or delete it".to_owned());
+            rows.warn(Some(line), "the row is hidden in the sheet; unhide it to check it, or delete it".into());
         }
         Ok(count)
     }

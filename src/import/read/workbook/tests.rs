@@ -7,7 +7,7 @@ use zip::write::SimpleFileOptions;
 
 use super::*;
 use crate::import::read::options::ReadOptions;
-use crate::import::report::faults::BadRows;
+use crate::import::report::faults::{BadRows, UnknownNames};
 use crate::import::rows::{ImportRow, RowEdit};
 use crate::model::{ConferenceFields, OrganizationFields};
 
@@ -61,9 +61,9 @@ fn shown<F: Fields>(workbook: &mut Workbook, sheet: &str, bounds: Bounds) -> Str
     let mut read = FileRows {
         file: &file,
         options: &options,
-        ignored: &[],
         rows: &mut rows,
         bad: &mut bad,
+        unknown: UnknownNames::default(),
         warnings: &mut warnings,
     };
     workbook.sheet(sheet).unwrap().read(&mut read).unwrap();

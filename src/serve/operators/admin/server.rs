@@ -44,6 +44,6 @@ impl MonitoredServer {
     /// A warning for the operator of a ready server. A replica stays ready for a while when its bucket fails. Otherwise
     /// load balancers would drop all replicas at once.
     pub fn warning(&self) -> Option<String> {
-        self.watcher.backlog().or_else(|| self.upstream.as_ref().and_then(|upstream| upstream.failure()))
+        self.upstream.as_ref().and_then(|upstream| upstream.failure())
     }
 }

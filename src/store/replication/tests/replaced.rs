@@ -1,7 +1,7 @@
 //! Files that are replaced before something is written into them, or put in their place.
 
 use super::*;
-use crate::store::file::older::make_older;
+use crate::store::tests::make_older;
 
 /// Puts another database in the place of a file, as `mv` does.
 fn replace(origin: &TestOrigin, path: &Path) {
@@ -45,15 +45,14 @@ fn a_loaded_replica_replaces_the_file_that_was_opened_and_no_other() {
         let path = origin.at("replica.redb");
         let open = || -> Replace {
             let _ = std::fs::remove_file(&path);
-            if !is_older {
-                drop(origin.replica());
-                let old = ReplicaWriter::of(Writer::open_any(&path, Duration::ZERO).unwrap());
-                return Box::new(|draft| draft.persist(Some(old)));
-            }
             drop(origin.replica());
-            make_older(&path);
-            let old = OldReplicaFile::open(&path).unwrap();
-            Box::new(|draft| draft.replace_older(old))
+            if is_older {
+                make_older(&path);
+                let old = OlderReplica::open(&path).unwrap();
+                return Box::new(|draft| draft.replace_older(old));
+            }
+            let old = ReplicaWriter::open(&path).unwrap();
+            Box::new(|draft| draft.persist(Some(old)))
         };
         let persist = open();
         std::fs::hard_link(&path, origin.at("second.redb")).unwrap();

@@ -1,6 +1,4 @@
-//! Metrics and readiness of a publisher. [`reports`] copies the reports of its replicas.
-
-pub mod reports;
+//! Metrics and readiness of a publisher.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};

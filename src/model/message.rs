@@ -1,0 +1,74 @@
+//! Messages about wrong values.
+
+use std::fmt;
+use std::ops::Deref;
+
+use serde::{Serialize, Serializer};
+
+/// What is wrong with a value, and what to write instead: a sentence without a full stop.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Message {
+    /// The kind of the message: its text before its parts are filled in.
+    pub code: &'static str,
+    /// The text, with its parts.
+    pub text: String,
+    /// The messages of the same code with which it can be reported.
+    pub remedy: Remedy,
+}
+
+/// The values that share a remedy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Remedy {
+    /// All values of a field.
+    #[default]
+    OfField,
+    /// Only equal values with equal messages.
+    OfValue,
+    /// All fields with this code. The text is about several of them.
+    OfAllFields(String),
+}
+
+/// Creates a [`Message`] like `format!`. The format string is its code.
+macro_rules! message {
+    ($code:literal $($parts:tt)*) => {
+        $crate::model::message::Message {
+            code: $code,
+            text: format!($code $($parts)*),
+            remedy: $crate::model::message::Remedy::OfField,
+        }
+    };
+}
+pub(crate) use message;
+
+impl Message {
+    /// Sets the values that share the remedy.
+    pub fn with(self, remedy: Remedy) -> Message {
+        Message { remedy, ..self }
+    }
+}
+
+impl From<&'static str> for Message {
+    fn from(text: &'static str) -> Message {
+        Message { code: text, text: text.to_owned(), remedy: Remedy::OfField }
+    }
+}
+
+impl Deref for Message {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Serialize for Message {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}

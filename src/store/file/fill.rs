@@ -1,0 +1,168 @@
+//! Filling a new file with a database that is not in use yet: an empty one, or the rows of another.
+
+use std::fs::{File, TryLockError};
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use redb::backends::InMemoryBackend;
+use redb::{
+    Database, Key, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, TableHandle, Value,
+    WriteTransaction,
+};
+
+use crate::store::check::check;
+use crate::store::file::links::{folder_of, resolve};
+use crate::store::file::new_file::NewFile;
+use crate::store::file::open::{OpenOptions, Writer, retry};
+use crate::store::format::outbox::read_all;
+use crate::store::format::rows::optional_table;
+use crate::store::format::secret;
+use crate::store::format::tables::{self, CODED_TABLES, META, META_FIELDS, META_SCHEMA, META_SECRET, SCHEMA, on_table};
+use crate::store::format::version::known_fields;
+use crate::store::{Snapshot, StoreError};
+
+/// The treatment of local rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store) enum LocalRows {
+    /// Copies them, for a copy that replaces the file.
+    Copy,
+    /// Leaves them out, for a copy that is a separate database.
+    Skip,
+}
+
+impl NewFile {
+    /// Opens the file for writing. Creates a database without tables in an empty file.
+    pub fn writer(&self) -> Result<Writer, StoreError> {
+        let busy = || StoreError::Busy { path: self.target().to_owned(), holder: "another process".to_owned() };
+        Writer::try_open(self.path())?.ok_or_else(busy)
+    }
+
+    /// Writes an empty database.
+    pub fn fill_empty(&self) -> Result<(), StoreError> {
+        self.fill(write_empty)
+    }
+
+    /// Copies all rows of a transaction. So the copy has the smallest size, and nothing of the old file's free pages.
+    pub fn fill_from(&self, from: &ReadTransaction, local: LocalRows) -> Result<(), StoreError> {
+        self.fill(|to| {
+            for code in 0..CODED_TABLES {
+                on_table!(code, table => copy_table(from, to, table, local)?);
+            }
+            let outbox = optional_table(from.open_table(tables::OUTBOX))?.filter(|_| local == LocalRows::Copy);
+            match outbox.map(|outbox| read_all(&outbox)).transpose() {
+                Ok(None) => Ok(()),
+                Ok(Some(())) => copy_table(from, to, tables::OUTBOX, local),
+                // A damaged outbox is left out. The publisher then publishes a whole state, which needs no outbox.
+                Err(error) if error.outbox_damage().is_some() => Ok(()),
+                Err(error) => Err(error),
+            }
+        })
+    }
+
+    fn fill(&self, fill: impl FnOnce(&WriteTransaction) -> Result<(), StoreError>) -> Result<(), StoreError> {
+        let writer = self.writer()?;
+        let transaction = writer.begin_raw()?;
+        fill(&transaction)?;
+        Ok(transaction.commit()?)
+    }
+
+    /// Fails unless the whole file is a sound database of this version.
+    pub fn check(&self) -> Result<(), StoreError> {
+        let mut writer = Writer::open_file(self.path(), OpenOptions::ANY_CURRENT)?;
+        let report = check(&mut writer)?;
+        writer.close()?;
+        report.findings.into_iter().next().map_or(Ok(()), |found| Err(StoreError::damaged(found.table, found.detail)))
+    }
+}
+
+impl Writer {
+    /// Opens a database for writing, or creates it. A new one gets its name with its first commit, even an empty one.
+    /// So a refused or killed command leaves no file. The target of a dangling link is created.
+    pub fn open_or_create(path: &Path, wait: Duration) -> Result<Writer, StoreError> {
+        let deadline = Instant::now() + wait;
+        let path = &resolve(path);
+        let folder = folder_of(path);
+        let creating = File::open(folder).map_err(StoreError::io(folder))?;
+        let created_meanwhile = retry(path, wait, || {
+            Ok(match creating.try_lock() {
+                _ if path.exists() => Some(true),
+                Ok(()) => Some(false),
+                Err(TryLockError::WouldBlock) => None,
+                // If folders cannot be locked, the first process creates the database, and the others fail.
+                Err(TryLockError::Error(_)) => Some(false),
+            })
+        })?;
+        if created_meanwhile {
+            drop(creating);
+            return Writer::open(path, deadline.saturating_duration_since(Instant::now()));
+        }
+        let file = NewFile::create(path)?;
+        file.fill_empty()?;
+        let mut writer = Writer::open_file(file.path(), OpenOptions::ANY_CURRENT)?;
+        path.clone_into(&mut writer.path);
+        writer.unnamed = Mutex::new(Some((file, creating)));
+        Ok(writer)
+    }
+}
+
+/// An empty database in memory: the state before the database exists.
+#[derive(Debug)]
+pub struct NoDatabase(Database);
+
+impl NoDatabase {
+    /// Creates the database.
+    pub fn new() -> Result<NoDatabase, StoreError> {
+        let created = Database::builder().create_with_backend(InMemoryBackend::new());
+        let database = created.map_err(|error| StoreError::from_redb(error.into()))?;
+        let transaction = database.begin_write()?;
+        write_empty(&transaction)?;
+        transaction.commit()?;
+        Ok(NoDatabase(database))
+    }
+
+    /// Opens the state. It can be read as long as the database exists.
+    pub fn snapshot(&self) -> Result<Snapshot, StoreError> {
+        Snapshot::open(&self.0.begin_read()?)
+    }
+}
+
+/// Creates all tables that have codes.
+pub(in crate::store) fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    for code in 0..CODED_TABLES {
+        on_table!(code, table => transaction.open_table(table).map(drop)).transpose()?;
+    }
+    Ok(())
+}
+
+/// Writes the rows and tables of an empty database.
+fn write_empty(transaction: &WriteTransaction) -> Result<(), StoreError> {
+    let mut random = [0_u8; 32];
+    getrandom::fill(&mut random)?;
+    let mut meta = transaction.open_table(META)?;
+    meta.insert(META_SCHEMA, SCHEMA.to_le_bytes().as_slice())?;
+    meta.insert(META_FIELDS, known_fields().as_bytes())?;
+    meta.insert(META_SECRET, secret::encode(&random)?.as_slice())?;
+    drop(meta);
+    create_tables(transaction)
+}
+
+fn copy_table<K: Key + 'static, V: Value + 'static>(
+    from: &ReadTransaction,
+    to: &WriteTransaction,
+    table: TableDefinition<'static, K, V>,
+    local: LocalRows,
+) -> Result<(), StoreError> {
+    let code = tables::code_of(table.name());
+    let mut target = to.open_table(table)?;
+    let mut cursor = target.upper_bound_mut(Bound::<K::SelfType<'_>>::Unbounded)?;
+    for entry in from.open_table(table)?.iter()? {
+        let (key, value) = entry?;
+        let is_local = code.is_some_and(|code| tables::is_local(code, K::as_bytes(&key.value()).as_ref()));
+        if !is_local || local == LocalRows::Copy {
+            cursor.insert_before(key.value(), value.value())?;
+        }
+    }
+    Ok(cursor.close()?)
+}
