@@ -134,7 +134,7 @@ pub fn describe_at(path: &Path, error: &io::Error) -> String {
     format!("{}: {}{owner}{}", path.display(), describe(error), remedy(error))
 }
 
-/// What to do about an error, after a semicolon. Empty if that is unknown, or the message has a remedy of its own.
+/// The advice for an error of the operating system, with a semicolon before it. Empty for all other errors.
 pub fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         _ if error.raw_os_error().is_none() => "",

@@ -5,7 +5,7 @@ use std::ops::Deref;
 
 use serde::{Serialize, Serializer};
 
-/// What is wrong with a value, and what to write instead: a sentence without a full stop.
+/// A message about a wrong value. It names the fault and the remedy, and has no full stop.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message {
     /// The kind of the message: its text before its parts are filled in.

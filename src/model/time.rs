@@ -75,7 +75,7 @@ pub fn since_boot() -> Duration {
 pub struct NotADate;
 
 impl NotADate {
-    /// What to write instead.
+    /// The accepted form of a date, for messages.
     pub const REMEDY: &str = "write a date as YYYY-MM-DD, such as 2026-03-15";
 }
 

@@ -1,4 +1,4 @@
-//! What an operator sees of a publisher: metrics, readiness, and what systemd is told.
+//! The monitoring of a publisher: its metrics, its readiness, and its notifications to systemd.
 
 use std::io::ErrorKind;
 use std::os::unix::net::UnixDatagram;

@@ -50,5 +50,12 @@ mod tests {
         for (error, expected) in cases {
             assert_eq!(describe(&error), expected);
         }
+        let refused = StoreError::Io { path: PathBuf::from("/x"), source: io::Error::from_raw_os_error(13) };
+        let told = describe(&refused.into());
+        assert_eq!(
+            (told.matches("Permission denied").count(), told.matches("run the command").count()),
+            (1, 1),
+            "{told}"
+        );
     }
 }
