@@ -99,7 +99,7 @@ impl<F> FileRows<'_, F> {
     /// added.
     pub fn add(&mut self, line: u64, read: impl FnOnce(&mut RowFaults<'_>) -> Option<(Option<Id>, RowEdit<F>)>) {
         let position = FilePosition { file: self.file.clone(), line };
-        let mut faults = RowFaults::new(&position, self.bad).with_names(&mut self.unknown);
+        let mut faults = RowFaults::new(&position, self.bad).of_file(&mut self.unknown, self.warnings);
         if let Some((id, edit)) = read(&mut faults) {
             let is_bad = faults.has_fault();
             self.rows.push(ImportRow { position, id, edit, is_bad });

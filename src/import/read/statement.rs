@@ -236,8 +236,8 @@ mod tests {
         let mut bad = BadRows::default();
         let index = F::table().fields.iter().position(|field| field.name == name).unwrap();
         let mut statement = Statement::<F>::new();
-        let mut names = UnknownNames::default();
-        read(&mut statement.reader(&mut RowFaults::new(&position, &mut bad).with_names(&mut names)), index);
+        let (mut names, mut warnings) = (UnknownNames::default(), Vec::new());
+        read(&mut statement.reader(&mut RowFaults::new(&position, &mut bad).of_file(&mut names, &mut warnings)), index);
         assert_eq!(statement.is_set[index], bad.is_empty(), "what is bad is reported, and nothing else is");
         if !bad.is_empty() {
             return bad.to_string();

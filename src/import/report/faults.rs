@@ -131,20 +131,27 @@ impl UnknownNames {
 pub(in crate::import) struct RowFaults<'a> {
     position: &'a FilePosition,
     bad: &'a mut BadRows,
-    /// The unknown names of the file, while it is read.
-    unknown: Option<&'a mut UnknownNames>,
+    /// The unknown names of the file, and its warnings, while it is read.
+    of_file: Option<(&'a mut UnknownNames, &'a mut Vec<Finding>)>,
     /// The number of faults of the run before this row.
     before: usize,
 }
 
 impl<'a> RowFaults<'a> {
     pub fn new(position: &'a FilePosition, bad: &'a mut BadRows) -> RowFaults<'a> {
-        RowFaults { position, before: bad.total(), bad, unknown: None }
+        RowFaults { position, before: bad.total(), bad, of_file: None }
     }
 
-    /// Adds the unknown names of the file.
-    pub fn with_names(self, unknown: &'a mut UnknownNames) -> RowFaults<'a> {
-        RowFaults { unknown: Some(unknown), ..self }
+    /// Adds the unknown names and the warnings of the file.
+    pub fn of_file(self, unknown: &'a mut UnknownNames, warnings: &'a mut Vec<Finding>) -> RowFaults<'a> {
+        RowFaults { of_file: Some((unknown, warnings)), ..self }
+    }
+
+    /// Adds a warning about a value that was changed while reading. It does not make the row bad.
+    pub fn warn_value(&mut self, field: &dyn fmt::Display, value: &str, message: impl Into<Message>) {
+        if let Some((_, warnings)) = &mut self.of_file {
+            warnings.push(Finding::new(self.position, Some(&field.to_string()), Some(value), message.into()));
+        }
     }
 
     /// Reports a fault of the whole row.
@@ -167,7 +174,7 @@ impl<'a> RowFaults<'a> {
     pub fn push_unknown(&mut self, what: &str, parent: &str, name: &str, known: &[&str]) {
         let path = shortened(&format!("{parent}{name}"));
         let mut near = None;
-        if let Some(names) = self.unknown.as_deref_mut() {
+        if let Some((names, _)) = &mut self.of_file {
             near = names.add(&path, name, known);
             if names.are_ignored {
                 return;
@@ -196,7 +203,7 @@ impl<'a> RowFaults<'a> {
 
     /// Returns true if unknown names are ignored.
     pub fn ignores_unknown(&self) -> bool {
-        self.unknown.as_ref().is_some_and(|names| names.are_ignored)
+        self.of_file.as_ref().is_some_and(|(names, _)| names.are_ignored)
     }
 
     /// Reports broken rules of a row, or of an object in the field `parent`.
