@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::io::{IsTerminal, stderr};
+use std::io::{IsTerminal, stderr, stdout};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::cli::shared::change::{Changes, ChangesJson};
 use crate::cli::shared::common::{AccessChange, Common, require_folder};
-use crate::cli::shared::output::{can_ask, confirm, counted, note};
+use crate::cli::shared::output::{can_ask, confirm, counted, list_findings, note};
 use crate::cli::shared::read_args::{ReadArgs, read_rows};
 use crate::import::{
     self, AssignedId, Finding, FindingGroup, ImportRows, MergeOptions, Merged, Refusal, Source, group,
@@ -37,6 +37,9 @@ pub(in crate::cli) struct ImportArgs {
     /// the dataset, whichever is more
     #[arg(long, value_name = "N")]
     allow_removals: Option<u64>,
+    /// Correct values that have exactly one right value, such as `00284793` as an ISSN, and list the corrections
+    #[arg(long)]
+    fix: bool,
     /// Only show what would change
     #[arg(long)]
     dry_run: bool,
@@ -57,6 +60,9 @@ struct Imported {
     licenses: Vec<LicenseEffect>,
     warning_count: usize,
     warnings: Vec<Finding>,
+    /// The corrected values; only with `--fix`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fixes: Vec<Finding>,
     /// Rows without ids that match no record, and their new ids.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     assigned: Vec<AssignedId>,
@@ -80,8 +86,8 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
     let progress = ImportProgress::new(common);
     let sources = args.read.find_sources()?;
     let reading = args.read.options()?;
-    let options =
-        MergeOptions { replace: args.replace, allow_removals: args.allow_removals, ..MergeOptions::default() };
+    let ImportArgs { replace, allow_removals, fix, .. } = *args;
+    let options = MergeOptions { replace, allow_removals, fix, lints_all: false };
     progress.begin(&sources);
     let rows = read_rows(&sources, &reading, &mut |bytes| progress.bar.inc(bytes))?;
     let mut accepted: Option<Vec<Finding>> = None;
@@ -129,7 +135,13 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
     if accepted.is_none() {
         print_warnings(common, &merged.warnings, args.read.all_faults);
     }
-    let text = describe_assigned(&merged.assigned) + &describe(&outcome, changes.as_ref(), merged.warnings.len());
+    let mut text = list_findings(&merged.fixes, args.read.all_faults, stdout().is_terminal()).join("\n");
+    if !text.is_empty() {
+        let count = counted(u64::try_from(merged.fixes.len()).unwrap_or(u64::MAX), "correction");
+        text.push_str(&format!("\n{count}\n"));
+    }
+    text.push_str(&describe_assigned(&merged.assigned));
+    text.push_str(&describe(&outcome, changes.as_ref(), merged.warnings.len()));
     let imported = Imported {
         committed: !args.dry_run,
         datasets: Dataset::ALL.into_iter().map(|dataset| (dataset, outcome.datasets[dataset])).collect(),
@@ -138,6 +150,7 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
         licenses: outcome.licenses,
         warning_count: merged.warnings.len(),
         warnings: merged.warnings,
+        fixes: merged.fixes,
         assigned: merged.assigned,
         changes: changes.map(Changes::into_json),
     };
@@ -224,7 +237,7 @@ pub(in crate::cli) fn refuse(common: &Common, refusal: Refusal, all_faults: bool
         Refusal::BadRows(bad) => {
             let count = counted(u64::try_from(bad.total()).unwrap_or(u64::MAX), "fault");
             if all_faults {
-                note(&bad.to_string());
+                list_findings(bad.kept(), true, stderr().is_terminal()).iter().for_each(|line| note(line));
             } else {
                 bad.groups().iter().for_each(|group| note(&group.to_string()));
             }
@@ -238,11 +251,7 @@ pub(in crate::cli) fn refuse(common: &Common, refusal: Refusal, all_faults: bool
 
 /// Prints warnings: one line for each kind, or all.
 fn print_warnings(common: &Common, warnings: &[Finding], all: bool) {
-    if all {
-        warnings.iter().for_each(|warning| common.output().warning(warning));
-    } else {
-        group(warnings).iter().for_each(|group| common.output().warning(group));
-    }
+    list_findings(warnings, all, stderr().is_terminal()).iter().for_each(|line| common.output().warning(line));
 }
 
 /// Refuses an import with warnings, for `--strict`.

@@ -1,8 +1,8 @@
 //! International Standard Serial Numbers (ISO 3297): four digits, a hyphen, three digits and a check digit.
 
-use super::rule::TextRule;
+use super::rule::{TextFault, TextRule};
 use super::texts::is_placeholder;
-use crate::model::message::{Message, message};
+use crate::model::message::message;
 
 pub(super) const RULES: &[TextRule] =
     &[TextRule { name: "issn_form", find: form }, TextRule { name: "issn_check_digit", find: check_digit }];
@@ -39,25 +39,27 @@ fn check_digit_of(digits: &str) -> char {
     }
 }
 
-fn form(field: &str, text: &str) -> Option<Message> {
+fn form(field: &str, text: &str) -> Option<TextFault> {
     if !is_issn_field(field, text) {
         return None;
     }
     match normalized(text) {
         Some(signs) => {
             let usual = format!("{}-{}", &signs[..4], &signs[4..]);
-            (usual != text).then(|| message!("is not in the form of an ISSN; write `{usual}`"))
+            let message = message!("is not in the form of an ISSN; write `{usual}`");
+            let fix = valid_issn(field, text).map(Some);
+            (usual != text).then_some(TextFault { message, fix })
         }
         None => {
             let digits = text.chars().filter(char::is_ascii_digit).count();
             let lost = matches!(text.len(), 5..=7) && digits == text.len();
             let hint = if lost { "; a spreadsheet may have dropped zeros at its beginning" } else { "" };
-            Some(message!("is not an ISSN; write four digits, a hyphen, and four more, such as 0028-4793{hint}"))
+            Some(message!("is not an ISSN; write four digits, a hyphen, and four more, such as 0028-4793{hint}").into())
         }
     }
 }
 
-fn check_digit(field: &str, text: &str) -> Option<Message> {
+fn check_digit(field: &str, text: &str) -> Option<TextFault> {
     let signs = normalized(text).filter(|_| is_issn_field(field, text))?;
     let (digits, last) = signs.split_at(7);
     let expected = check_digit_of(digits);
@@ -65,6 +67,7 @@ fn check_digit(field: &str, text: &str) -> Option<Message> {
         message!(
             "its check digit is {last}, but its other digits require {expected}; compare it with the journal's own page"
         )
+        .into()
     })
 }
 
@@ -91,8 +94,13 @@ mod tests {
             ("ISSN 0028-4793", "issn_form"),
             ("0028-479A", "issn_form"),
             ("é028-479", "issn_form"),
+            // Fillers are placeholders.
             ("0000-0000", ""),
-            ("0000-0001", "issn_check_digit"),
+            ("00000000", ""),
+            ("9999-9994", ""),
+            ("9999-9999", ""),
+            ("9999-9899", "issn_check_digit"),
+            ("0000-0019", ""),
             ("0000-006X", ""),
             ("0000-0060", "issn_check_digit"),
             ("X000-0060", "issn_form"),
@@ -104,11 +112,11 @@ mod tests {
                 RULES.iter().filter(|rule| (rule.find)("issn_print", text).is_some()).map(|rule| rule.name).collect();
             assert_eq!(found.join(" "), expected, "{text:?}");
         }
-        assert_eq!(form("name", "x"), None);
+        assert!(form("name", "x").is_none());
         for (text, is_likely) in
             [("4793", false), ("84793", true), ("0284793", true), ("28479311", false), ("28-793", false)]
         {
-            let message = form("issn_online", text).unwrap_or_default();
+            let message = form("issn_online", text).map(|fault| fault.message).unwrap_or_default();
             assert_eq!(message.contains("dropped zeros"), is_likely, "{text}: {message}");
         }
     }

@@ -1,10 +1,10 @@
 //! Placeholders and damaged texts.
 
 use super::mojibake;
-use super::rule::TextRule;
+use super::rule::{TextFault, TextRule};
 use crate::model::flat::looks_like_formula;
 use crate::model::fold::fold;
-use crate::model::message::{Message, message};
+use crate::model::message::message;
 
 pub(super) const RULES: &[TextRule] = &[
     TextRule { name: "wrong_encoding", find: wrong_encoding },
@@ -31,7 +31,7 @@ pub(super) fn tidy(text: &str) -> String {
     shown.split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-fn wrong_encoding(field: &str, text: &str) -> Option<Message> {
+fn wrong_encoding(field: &str, text: &str) -> Option<TextFault> {
     if text.is_ascii() && !text.contains('?') {
         return None;
     }
@@ -43,9 +43,10 @@ fn wrong_encoding(field: &str, text: &str) -> Option<Message> {
         );
     }
     if let Some(meant) = mojibake::repair(text) {
-        return Some(message!("was read in the wrong encoding; write `{meant}`, and save the file as UTF-8"));
+        let message = message!("was read in the wrong encoding; write `{meant}`, and save the file as UTF-8");
+        return Some(TextFault::with_fix(message, Some(meant)));
     }
-    if text.chars().any(|letter| ('\u{80}'..='\u{9f}').contains(&letter)) {
+    if text.chars().any(mojibake::is_control) {
         return Some("contains control characters of another encoding; correct it, and save the file as UTF-8".into());
     }
     let letters: Vec<char> = text.chars().collect();
@@ -56,14 +57,24 @@ fn wrong_encoding(field: &str, text: &str) -> Option<Message> {
     None
 }
 
-fn html_escape(_field: &str, text: &str) -> Option<Message> {
+fn html_escape(_field: &str, text: &str) -> Option<TextFault> {
+    let (escape, meant) = first_escape(text)?;
+    let mut decoded = text.to_owned();
+    while let Some((escape, meant)) = first_escape(&decoded) {
+        decoded = decoded.replacen(escape, &meant, 1);
+    }
+    let message = message!("contains `{escape}`, which is HTML; write `{meant}` instead");
+    Some(TextFault::with_fix(message, Some(decoded)))
+}
+
+/// Returns an HTML escape in the text, and its meaning.
+fn first_escape(text: &str) -> Option<(&str, String)> {
     const ESCAPES: &[(&str, &str)] = &[
         ("&amp;", "&"),
         ("&lt;", "<"),
         ("&gt;", ">"),
         ("&quot;", "\""),
         ("&apos;", "'"),
-        ("&#39;", "'"),
         ("&nbsp;", " "),
         ("&#160;", " "),
         ("<br>", " "),
@@ -73,10 +84,8 @@ fn html_escape(_field: &str, text: &str) -> Option<Message> {
     if !text.contains(['&', '<']) {
         return None;
     }
-    let named =
-        ESCAPES.iter().find(|(escape, _)| text.contains(escape)).map(|(escape, meant)| (*escape, (*meant).to_owned()));
-    let (escape, meant) = named.or_else(|| numeric_escape(text))?;
-    Some(message!("contains `{escape}`, which is HTML; write `{meant}` instead"))
+    let named = ESCAPES.iter().find(|(escape, _)| text.contains(escape));
+    named.map(|(escape, meant)| (*escape, (*meant).to_owned())).or_else(|| numeric_escape(text))
 }
 
 /// Returns the first numeric character reference, such as `&#xE7;`, and its character.
@@ -93,7 +102,13 @@ fn numeric_escape(text: &str) -> Option<(&str, String)> {
     })
 }
 
-/// Returns true for placeholder words, spreadsheet errors and texts without letters or digits.
+/// Returns true for numbers that stand for an unknown ISSN, such as 0000-0000.
+fn is_filler(field: &str, text: &str) -> bool {
+    let digits = || text.chars().filter(|sign| sign.is_ascii_digit()).collect::<String>();
+    field.starts_with("issn_") && ["0000000", "9999999"].iter().any(|filler| digits().starts_with(filler))
+}
+
+/// Returns true for placeholder words, filler ISSNs, spreadsheet errors and texts without letters or digits.
 pub(in crate::import) fn is_placeholder(field: &str, text: &str) -> bool {
     const WORDS: &[&str] = &[
         "tbd",
@@ -135,20 +150,22 @@ pub(in crate::import) fn is_placeholder(field: &str, text: &str) -> bool {
     let bare = folded.trim_matches(|sign: char| "()[]<>*\"'".contains(sign));
     let is_error = ERRORS.contains(&folded.as_str());
     let is_word = field != "abbv" && WORDS.contains(&bare);
-    is_word || is_error || !text.chars().any(char::is_alphanumeric)
+    is_word || is_error || is_filler(field, text) || !text.chars().any(char::is_alphanumeric)
 }
 
-fn placeholder(field: &str, text: &str) -> Option<Message> {
+fn placeholder(field: &str, text: &str) -> Option<TextFault> {
     if text.is_empty() || !is_placeholder(field, text) {
         return None;
     }
     Some(match field {
         "name" => "is not a name; give the real one, or leave the row out until it is known".into(),
-        _ => "is a placeholder; leave the cell empty (in JSON: null) until the value is known".into(),
+        _ => {
+            TextFault::with_fix("is a placeholder; leave the cell empty (in JSON: null) until the value is known", None)
+        }
     })
 }
 
-fn blanks(field: &str, text: &str) -> Option<Message> {
+fn blanks(field: &str, text: &str) -> Option<TextFault> {
     let mut pairs = text.chars().zip(text.chars().skip(1));
     let is_plain = text.trim() == text
         // In other fields double blanks are harmless and frequent.
@@ -158,10 +175,12 @@ fn blanks(field: &str, text: &str) -> Option<Message> {
     if is_plain || matches!(field, "therapy_areas" | "country") || is_placeholder(field, text) {
         return None;
     }
-    Some(message!("has blanks at an end, double blanks or invisible characters; write `{}`", tidy(text)))
+    let tidied = tidy(text);
+    let message = message!("has blanks at an end, double blanks or invisible characters; write `{tidied}`");
+    Some(TextFault::with_fix(message, Some(tidied)))
 }
 
-fn formula(field: &str, text: &str) -> Option<Message> {
+fn formula(field: &str, text: &str) -> Option<TextFault> {
     let is_one = field == "name" && looks_like_formula(text) && !is_placeholder(field, text);
     is_one.then(|| "starts like a formula, so the CSV export puts a `'` before it; check the name".into())
 }
@@ -176,7 +195,7 @@ mod tests {
     #[test]
     fn real_names_are_left_alone() {
         for text in names() {
-            let found: Vec<Message> = RULES.iter().filter_map(|rule| (rule.find)("name", text)).collect();
+            let found: Vec<TextFault> = RULES.iter().filter_map(|rule| (rule.find)("name", text)).collect();
             assert!(found.is_empty(), "{text}: {found:?}");
         }
     }
@@ -214,7 +233,7 @@ mod tests {
         let mut false_alarms = Vec::new();
         for text in real_texts(&folder) {
             for rule in RULES {
-                let Some(message) = (rule.find)("name", &text) else { continue };
+                let Some(TextFault { message, .. }) = (rule.find)("name", &text) else { continue };
                 let is_right = match rule.name {
                     "html_escape" => text.contains("&#"),
                     "blanks" => text.trim() != text || text.contains("  "),
@@ -302,12 +321,14 @@ mod tests {
             ("a&nbsp;b", Some("contains `&nbsp;`, which is HTML; write ` ` instead")),
             ("a<br />b", Some("contains `<br />`, which is HTML; write ` ` instead")),
             // The first sound one of several.
+            ("A<B &#999999999999; &amp;", Some("contains `&amp;`, which is HTML; write `&` instead")),
             ("&#; &#231;&#227;", Some("contains `&#231;`, which is HTML; write `ç` instead")),
             ("&#0; &#10;", None),
             ("Men's \"A\" < B & C", None),
         ];
         for (text, expected) in cases {
-            assert_eq!(html_escape("name", text).as_deref(), expected, "{text}");
+            let message = html_escape("name", text).map(|fault| fault.message);
+            assert_eq!(message.as_deref(), expected, "{text}");
         }
     }
 
@@ -340,7 +361,7 @@ mod tests {
             ("Ð¡ÐµÑ€Ð´Ñ†Ðµ", "`Сердце`"),
         ];
         for (text, expected) in cases {
-            let message = wrong_encoding("name", text).unwrap_or_default();
+            let message = wrong_encoding("name", text).map(|fault| fault.message).unwrap_or_default();
             assert!(message.contains(expected), "{text}: {message}");
         }
     }

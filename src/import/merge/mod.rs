@@ -4,6 +4,7 @@
 //! Then it merges each record with its stored values (`records`). Finally it checks that no record links to a removed
 //! row.
 
+mod fixes;
 mod identify;
 #[cfg(test)]
 mod lint_tests;
@@ -13,6 +14,7 @@ mod removals;
 #[cfg(test)]
 mod tests;
 
+use self::fixes::{fix_texts, fix_words};
 pub use self::identify::AssignedId;
 use self::identify::identify;
 use self::records::{MergeContext, MergedRecords, merge_records};
@@ -22,7 +24,7 @@ pub use self::removals::{MergeOptions, TooManyRemovals};
 use super::lint::Lint;
 use super::rows::{ImportRow, ImportRows, RowEdit};
 use crate::import::read::statement::{LinkList, RecordLink};
-use crate::import::report::faults::{BadRows, Finding};
+use crate::import::report::faults::{BadRows, Finding, sort_by_file};
 use crate::model::message::message;
 use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Curated, Dataset, JournalFields, OrganizationFields, TagFields};
@@ -38,6 +40,8 @@ pub struct Merged {
     pub warnings: Vec<Finding>,
     /// The ids assigned to rows without a matching record.
     pub assigned: Vec<AssignedId>,
+    /// The corrected values.
+    pub fixes: Vec<Finding>,
 }
 
 /// The reason why an import is refused.
@@ -57,9 +61,14 @@ pub enum Refusal {
 /// Merges rows with a state of the database. If a row is bad, returns all faults, including those of reading.
 pub fn merge(rows: ImportRows, state: &Snapshot, options: &MergeOptions) -> Result<Merged, Refusal> {
     let ImportRows { organizations, tags, mut conferences, mut journals, mut bad, mut warnings, matching } = rows;
+    let mut fixes = Vec::new();
+    if options.fix {
+        fixes.extend(fix_texts(&mut conferences));
+        fixes.extend(fix_texts(&mut journals));
+    }
     let mut assigned = identify(&mut conferences, &matching, state, &mut bad)?;
     assigned.extend(identify(&mut journals, &matching, state, &mut bad)?);
-    let mut lint = Lint::new(options.extent);
+    let mut lint = Lint::new(options.lints_all);
     let stored = state.references()?;
 
     let mut organization_objects = Vec::new();
@@ -71,7 +80,7 @@ pub fn merge(rows: ImportRows, state: &Snapshot, options: &MergeOptions) -> Resu
 
     let mut context =
         MergeContext { organizations: &organizations, tags: &tags, options, bad: &mut bad, lint: &mut lint };
-    let conferences = merge_records(conferences, state, &mut context)?;
+    let mut conferences = merge_records(conferences, state, &mut context)?;
     let journals = merge_records(journals, state, &mut context)?;
 
     check_still_linked(&organizations, &conferences, &journals, state, &mut bad)?;
@@ -95,14 +104,17 @@ pub fn merge(rows: ImportRows, state: &Snapshot, options: &MergeOptions) -> Resu
         Dataset::Conferences => conferences.contains(id),
         Dataset::Journals => journals.contains(id),
     })?;
-    warnings.extend(lint.finish(&state.list_licenses()));
+    let (findings, respellings) = lint.finish(&state.list_licenses(), options.fix);
+    warnings.extend(findings);
+    fixes.extend(fix_words(&mut conferences, respellings));
+    sort_by_file(&mut fixes, |fix| &fix.file, |fix| fix.line);
     let batch = Batch {
         organizations: organizations.into_rows(),
         tags: tags.into_rows(),
         conferences: conferences.rows,
         journals: journals.rows,
     };
-    Ok(Merged { batch, warnings, assigned })
+    Ok(Merged { batch, warnings, assigned, fixes })
 }
 
 /// Collects the full objects in the links of records. They create or update organizations and tags.

@@ -51,6 +51,17 @@ impl<F: Fields> Statement<F> {
         if self.is_set[index] { self.fields.values()[index].to_csv(&()) } else { Cow::Borrowed("") }
     }
 
+    /// Returns the fields that the row sets, with their values.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = (&'static Field, &mut dyn FieldValue)> {
+        let values = F::table().fields.iter().zip(self.fields.values_mut());
+        values.zip(&self.is_set).filter_map(|(value, is_set)| is_set.then_some(value))
+    }
+
+    /// Empties the fields that the row sets.
+    pub fn clear_in(&self, fields: &mut F) {
+        fields.replace_named(F::default(), &mut self.is_set.iter().copied());
+    }
+
     /// Returns a reader that adds values to this statement.
     pub fn reader<'a, 'f>(&'a mut self, faults: &'a mut RowFaults<'f>) -> StatementReader<'a, 'f> {
         let table = &F::table().fields;
