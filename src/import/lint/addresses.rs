@@ -2,13 +2,13 @@
 
 use url::{Host, Url};
 
-use super::rule::{TextFault, TextRule};
+use super::rule::TextRule;
 use super::texts::is_placeholder;
-use crate::model::message::message;
+use crate::model::message::{Message, message};
 
 pub(super) const RULES: &[TextRule] = &[TextRule { name: "no_address", find: no_address }];
 
-fn no_address(field: &str, text: &str) -> Option<TextFault> {
+fn no_address(field: &str, text: &str) -> Option<Message> {
     // Another rule is about blanks.
     let text = text.trim();
     if field != "url" || is_placeholder(field, text) || is_website(text) {
@@ -16,7 +16,7 @@ fn no_address(field: &str, text: &str) -> Option<TextFault> {
     }
     let with_scheme = format!("https://{}", text.trim_start_matches('/'));
     Some(if !text.contains("://") && !text.contains('@') && is_website(&with_scheme) {
-        message!("is not a complete address; write `{with_scheme}`").into()
+        message!("is not a complete address; write `{with_scheme}`")
     } else {
         "is not a website address; write one, such as https://www.example.org, or leave the cell empty".into()
     })
@@ -81,9 +81,9 @@ mod tests {
         for (text, expected) in cases {
             let found = no_address("url", text);
             match expected {
-                None => assert!(found.is_none(), "{text}"),
+                None => assert_eq!(found, None, "{text}"),
                 Some(expected) => {
-                    assert!(found.as_ref().is_some_and(|found| found.message.contains(expected)), "{text}: {found:?}")
+                    assert!(found.as_ref().is_some_and(|found| found.contains(expected)), "{text}: {found:?}")
                 }
             }
         }

@@ -1,8 +1,8 @@
 //! International Standard Serial Numbers (ISO 3297): four digits, a hyphen, three digits and a check digit.
 
-use super::rule::{TextFault, TextRule};
+use super::rule::TextRule;
 use super::texts::is_placeholder;
-use crate::model::message::message;
+use crate::model::message::{Message, message};
 
 pub(super) const RULES: &[TextRule] =
     &[TextRule { name: "issn_form", find: form }, TextRule { name: "issn_check_digit", find: check_digit }];
@@ -39,7 +39,7 @@ fn check_digit_of(digits: &str) -> char {
     }
 }
 
-fn form(field: &str, text: &str) -> Option<TextFault> {
+fn form(field: &str, text: &str) -> Option<Message> {
     if !is_issn_field(field, text) {
         return None;
     }
@@ -47,19 +47,19 @@ fn form(field: &str, text: &str) -> Option<TextFault> {
         Some(signs) => {
             let usual = format!("{}-{}", &signs[..4], &signs[4..]);
             let message = message!("is not in the form of an ISSN; write `{usual}`");
-            let fix = valid_issn(field, text).map(Some);
-            (usual != text).then_some(TextFault { message, fix })
+            let right = valid_issn(field, text).map(Some);
+            (usual != text).then_some(Message { right, ..message })
         }
         None => {
             let digits = text.chars().filter(char::is_ascii_digit).count();
             let lost = matches!(text.len(), 5..=7) && digits == text.len();
             let hint = if lost { "; a spreadsheet may have dropped zeros at its beginning" } else { "" };
-            Some(message!("is not an ISSN; write four digits, a hyphen, and four more, such as 0028-4793{hint}").into())
+            Some(message!("is not an ISSN; write four digits, a hyphen, and four more, such as 0028-4793{hint}"))
         }
     }
 }
 
-fn check_digit(field: &str, text: &str) -> Option<TextFault> {
+fn check_digit(field: &str, text: &str) -> Option<Message> {
     let signs = normalized(text).filter(|_| is_issn_field(field, text))?;
     let (digits, last) = signs.split_at(7);
     let expected = check_digit_of(digits);
@@ -67,7 +67,6 @@ fn check_digit(field: &str, text: &str) -> Option<TextFault> {
         message!(
             "its check digit is {last}, but its other digits require {expected}; compare it with the journal's own page"
         )
-        .into()
     })
 }
 
@@ -116,7 +115,7 @@ mod tests {
         for (text, is_likely) in
             [("4793", false), ("84793", true), ("0284793", true), ("28479311", false), ("28-793", false)]
         {
-            let message = form("issn_online", text).map(|fault| fault.message).unwrap_or_default();
+            let message = form("issn_online", text).unwrap_or_default();
             assert_eq!(message.contains("dropped zeros"), is_likely, "{text}: {message}");
         }
     }

@@ -41,11 +41,10 @@ use self::countries::COUNTRIES;
 use self::duplicates::Duplicates;
 pub(in crate::import) use self::issn::valid_issn;
 pub(in crate::import) use self::lintable::Lintable;
-pub(in crate::import) use self::rule::Fix;
 pub use self::rule::RowLocation;
 use self::rule::TextRule;
 pub(in crate::import) use self::spellings::Respelling;
-use self::spellings::{Spellings, WordFinding};
+use self::spellings::Spellings;
 pub(in crate::import) use self::texts::is_placeholder;
 use self::uses::Uses;
 use crate::import::report::faults::{Finding, sort_by_file};
@@ -150,30 +149,23 @@ impl Lint {
 
     /// Checks words and days across all rows. Returns all findings. With `fix`, words that have one right spelling are
     /// returned apart from them.
-    pub(in crate::import) fn finish(
-        mut self,
-        licenses: &[&Arc<License>],
-        fix: bool,
-    ) -> (Vec<Finding>, Vec<Respelling>) {
+    pub(in crate::import) fn finish(self, licenses: &[&Arc<License>], fix: bool) -> (Vec<Finding>, Vec<Respelling>) {
         let mut respellings = Vec::new();
-        for WordFinding { finding, respelling } in self.spellings.iter().flat_map(|words| words.check(licenses)) {
-            match respelling.filter(|_| fix) {
-                Some(respelling) => respellings.push(respelling),
-                None => self.findings.push(finding),
-            }
+        let Lint { mut findings, spellings, days, .. } = self;
+        for words in spellings {
+            findings.extend(words.check(licenses, fix.then_some(&mut respellings)));
         }
-        self.findings.extend(crowded_days(&self.days));
-        let mut findings = self.findings;
+        findings.extend(crowded_days(&days));
         sort_by_file(&mut findings, |finding| &finding.file, |finding| (finding.line, finding.kind, finding.id));
         (findings, respellings)
     }
 }
 
 /// Returns the right value of a text, if there is exactly one. `None` is null.
-pub(in crate::import) fn fix_text(field: &str, text: &str) -> Option<Fix> {
+pub(in crate::import) fn fix_text(field: &str, text: &str) -> Option<Option<String>> {
     // A right value may break another rule. Rules do not undo each other.
-    let fix = TEXT_RULES.into_iter().flatten().find_map(|rule| (rule.find)(field, text)?.fix)?;
-    Some(fix.and_then(|right| fix_text(field, &right).unwrap_or(Some(right))))
+    let right = TEXT_RULES.into_iter().flatten().find_map(|rule| (rule.find)(field, text)?.right)?;
+    Some(right.and_then(|right| fix_text(field, &right).unwrap_or(Some(right))))
 }
 
 /// Returns the findings about a single row.
@@ -182,7 +174,7 @@ fn hits<F: Lintable>(location: &RowLocation, fields: &F) -> Vec<Finding> {
     for (field, value) in F::table().fields.iter().zip(fields.values()) {
         for text in value.texts() {
             let found = TEXT_RULES.into_iter().flatten().filter_map(|rule| {
-                let message = (rule.find)(&field.name, text)?.message;
+                let message = (rule.find)(&field.name, text)?;
                 Some(location.finding(rule.name, &field.name, Some(text), message))
             });
             hits.extend(found);

@@ -4,36 +4,12 @@ use crate::import::report::faults::FilePosition;
 use crate::import::report::faults::Finding;
 use crate::model::{Fault, Fields, Id, Message};
 
-/// The right value of a text, if there is exactly one. `None` is null.
-pub(in crate::import) type Fix = Option<String>;
-
-/// A problem of a text.
-#[derive(Debug)]
-pub(in crate::import) struct TextFault {
-    /// The problem, and its remedy.
-    pub message: Message,
-    pub fix: Option<Fix>,
-}
-
-impl TextFault {
-    /// Returns a problem of a text with one right value.
-    pub fn with_fix(message: impl Into<Message>, fix: Fix) -> TextFault {
-        TextFault { message: message.into(), fix: Some(fix) }
-    }
-}
-
-impl<M: Into<Message>> From<M> for TextFault {
-    fn from(message: M) -> TextFault {
-        TextFault { message: message.into(), fix: None }
-    }
-}
-
 /// A rule about a single text, in any field of any row.
 pub(in crate::import) struct TextRule {
     /// The name in reports and in docs/import.md.
     pub name: &'static str,
-    /// Returns the problem of a field's text.
-    pub find: fn(field: &str, text: &str) -> Option<TextFault>,
+    /// Returns the problem of a field's text, and its remedy.
+    pub find: fn(field: &str, text: &str) -> Option<Message>,
 }
 
 /// A rule about a row.

@@ -46,13 +46,6 @@ pub(super) struct Spellings {
     seen: BTreeMap<String, Uses>,
 }
 
-/// A finding about a word.
-pub(super) struct WordFinding {
-    pub finding: Finding,
-    /// The word, its right spelling, and the rows that have it, if there is exactly one right spelling.
-    pub respelling: Option<Respelling>,
-}
-
 /// A word with one right spelling.
 #[derive(Debug)]
 pub(in crate::import) struct Respelling {
@@ -109,41 +102,34 @@ impl Spellings {
         self.seen.values().any(|uses| !uses.brought.is_empty())
     }
 
-    /// Checks the words that the import brings. Each finding has the location of the first row with the word.
-    pub fn check(&self, licenses: &[&Arc<License>]) -> Vec<WordFinding> {
+    /// Checks the words that the import brings. Each finding has the location of the first row with the word. Words with
+    /// one right spelling are added to `respellings` instead, if it is given.
+    pub fn check(&self, licenses: &[&Arc<License>], mut respellings: Option<&mut Vec<Respelling>>) -> Vec<Finding> {
         if !self.has_new() {
             return Vec::new();
         }
-        let field = self.vocabulary.field;
+        let (mut findings, field) = (Vec::new(), self.vocabulary.field);
         let checker = WordChecker::new(self, licenses);
-        let words = self.seen.iter().filter(|(word, _)| !is_placeholder(field, word));
-        let found = words.filter_map(|(word, uses)| {
-            let first = uses.first.as_ref()?;
-            let WordFault { rule, message, right } = checker.find_fault(word, uses)?;
-            let finding = first.finding(rule, field, Some(word), message);
-            let respelling =
-                right.map(|right| Respelling { field, word: word.clone(), right, rows: uses.brought.clone() });
-            Some(WordFinding { finding, respelling })
-        });
-        let mut found: Vec<WordFinding> = found.collect();
+        for (word, uses) in self.seen.iter().filter(|(word, _)| !is_placeholder(field, word)) {
+            let Some(first) = &uses.first else { continue };
+            let Some((rule, message)) = checker.find_fault(word, uses) else { continue };
+            match (&mut respellings, &message.right) {
+                (Some(respellings), Some(Some(right))) => {
+                    let (word, right, rows) = (word.clone(), right.clone(), uses.brought.clone());
+                    respellings.push(Respelling { field, word, right, rows });
+                }
+                _ => findings.push(first.finding(rule, field, Some(word), message)),
+            }
+        }
         let count = self.seen.len();
         if count > MAX_WORDS {
             let message = message!(
                 "{count} different values are too many to look for misspellings; check that the column is the right one"
             );
-            let finding = Finding { rule: Some("not_compared"), ..Finding::about(Some(field), None, message) };
-            found.push(WordFinding { finding, respelling: None });
+            findings.push(Finding { rule: Some("not_compared"), ..Finding::about(Some(field), None, message) });
         }
-        found
+        findings
     }
-}
-
-/// The problem of a word.
-struct WordFault {
-    rule: &'static str,
-    message: Message,
-    /// The right spelling, if there is exactly one.
-    right: Option<String>,
 }
 
 /// The data for checking words.
@@ -213,10 +199,9 @@ impl<'a> WordChecker<'a> {
         WordChecker { vocabulary, licensed, restricted, stored, best, forms, mostly_known }
     }
 
-    /// Returns the problem of a word that the import brings.
-    fn find_fault(&self, word: &'a str, uses: &Uses) -> Option<WordFault> {
+    /// Returns the rule that a word breaks, and the message.
+    fn find_fault(&self, word: &'a str, uses: &Uses) -> Option<(&'static str, Message)> {
         let Vocabulary { kind, remedy, rules: [spelling, list, unknown], comparable, .. } = self.vocabulary;
-        let fault = |rule, message, right| Some(WordFault { rule, message, right });
         let form = comparable(word);
         let best = self.best.get(&form);
         let is_licensed = self.licensed.contains_key(word);
@@ -229,23 +214,23 @@ impl<'a> WordChecker<'a> {
                 self.consequence(&parts),
                 parts.join("; ")
             );
-            return fault(*list, message.with(Remedy::OfValue), None);
+            return Some((list, message.with(Remedy::OfValue)));
         }
         if let Some((best, _)) = best.filter(|(best, _)| best.word != word) {
             let message = self.message("is another spelling of", best.word, uses);
-            return fault(*spelling, message, Some(best.word.to_owned()));
+            return Some((spelling, message.corrected_by(Some(best.word.to_owned()))));
         }
         let tidied = tidy(tidy(word).trim_matches([';', ',', '|', '/', '"']));
         if tidied != word && !is_licensed {
             let message = message!("has unneeded blanks or punctuation{}; write `{tidied}`", rows(uses));
-            return fault(*spelling, message.with(Remedy::OfValue), Some(tidied));
+            return Some((spelling, message.with(Remedy::OfValue).corrected_by(Some(tidied))));
         }
         if is_known {
             return None;
         }
         if let Some((meant, is_sure)) = self.nearest(&form, best.map(|(best, _)| *best)) {
             let message = self.message("looks like a misspelling of", meant, uses);
-            return fault(*spelling, message, is_sure.then(|| meant.to_owned()));
+            return Some((spelling, Message { right: is_sure.then(|| Some(meant.to_owned())), ..message }));
         }
         // An empty database allows no comparison. Countries are compared with the known ones.
         let is_unexpected = match self.vocabulary.separators {
@@ -259,7 +244,7 @@ impl<'a> WordChecker<'a> {
             Some(names) => format!("; no license names it, so licenses with other ones ({names}) do not match it"),
             None => String::new(),
         };
-        fault(*unknown, message!("is not a known {kind}{}{blind}; {remedy}", rows(uses)), None)
+        Some((unknown, message!("is not a known {kind}{}{blind}; {remedy}", rows(uses))))
     }
 
     /// Returns the message for a word with a correction.
@@ -369,7 +354,7 @@ mod tests {
                 let word = if at == 0 { "Cardiolgoy".to_owned() } else { format!("{at:04}") };
                 spellings.add_row(&location, Id::MIN, &[&word], &[]);
             }
-            let found: Vec<Finding> = spellings.check(&[]).into_iter().map(|found| found.finding).collect();
+            let found = spellings.check(&[], None);
             let rules: Vec<&str> = found.iter().filter_map(|found| found.rule).collect();
             assert_eq!(rules, expected, "{count}: {found:?}");
         }

@@ -1,10 +1,10 @@
 //! Placeholders and damaged texts.
 
 use super::mojibake;
-use super::rule::{TextFault, TextRule};
+use super::rule::TextRule;
 use crate::model::flat::looks_like_formula;
 use crate::model::fold::fold;
-use crate::model::message::message;
+use crate::model::message::{Message, message};
 
 pub(super) const RULES: &[TextRule] = &[
     TextRule { name: "wrong_encoding", find: wrong_encoding },
@@ -31,7 +31,7 @@ pub(super) fn tidy(text: &str) -> String {
     shown.split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-fn wrong_encoding(field: &str, text: &str) -> Option<TextFault> {
+fn wrong_encoding(field: &str, text: &str) -> Option<Message> {
     if text.is_ascii() && !text.contains('?') {
         return None;
     }
@@ -44,7 +44,7 @@ fn wrong_encoding(field: &str, text: &str) -> Option<TextFault> {
     }
     if let Some(meant) = mojibake::repair(text) {
         let message = message!("was read in the wrong encoding; write `{meant}`, and save the file as UTF-8");
-        return Some(TextFault::with_fix(message, Some(meant)));
+        return Some(message.corrected_by(Some(meant)));
     }
     if text.chars().any(mojibake::is_control) {
         return Some("contains control characters of another encoding; correct it, and save the file as UTF-8".into());
@@ -57,14 +57,14 @@ fn wrong_encoding(field: &str, text: &str) -> Option<TextFault> {
     None
 }
 
-fn html_escape(_field: &str, text: &str) -> Option<TextFault> {
+fn html_escape(_field: &str, text: &str) -> Option<Message> {
     let (escape, meant) = first_escape(text)?;
     let mut decoded = text.to_owned();
     while let Some((escape, meant)) = first_escape(&decoded) {
         decoded = decoded.replacen(escape, &meant, 1);
     }
     let message = message!("contains `{escape}`, which is HTML; write `{meant}` instead");
-    Some(TextFault::with_fix(message, Some(decoded)))
+    Some(message.corrected_by(Some(decoded)))
 }
 
 /// Returns an HTML escape in the text, and its meaning.
@@ -153,19 +153,18 @@ pub(in crate::import) fn is_placeholder(field: &str, text: &str) -> bool {
     is_word || is_error || is_filler(field, text) || !text.chars().any(char::is_alphanumeric)
 }
 
-fn placeholder(field: &str, text: &str) -> Option<TextFault> {
+fn placeholder(field: &str, text: &str) -> Option<Message> {
     if text.is_empty() || !is_placeholder(field, text) {
         return None;
     }
     Some(match field {
         "name" => "is not a name; give the real one, or leave the row out until it is known".into(),
-        _ => {
-            TextFault::with_fix("is a placeholder; leave the cell empty (in JSON: null) until the value is known", None)
-        }
+        _ => Message::from("is a placeholder; leave the cell empty (in JSON: null) until the value is known")
+            .corrected_by(None),
     })
 }
 
-fn blanks(field: &str, text: &str) -> Option<TextFault> {
+fn blanks(field: &str, text: &str) -> Option<Message> {
     let mut pairs = text.chars().zip(text.chars().skip(1));
     let is_plain = text.trim() == text
         // In other fields double blanks are harmless and frequent.
@@ -177,10 +176,10 @@ fn blanks(field: &str, text: &str) -> Option<TextFault> {
     }
     let tidied = tidy(text);
     let message = message!("has blanks at an end, double blanks or invisible characters; write `{tidied}`");
-    Some(TextFault::with_fix(message, Some(tidied)))
+    Some(message.corrected_by(Some(tidied)))
 }
 
-fn formula(field: &str, text: &str) -> Option<TextFault> {
+fn formula(field: &str, text: &str) -> Option<Message> {
     let is_one = field == "name" && looks_like_formula(text) && !is_placeholder(field, text);
     is_one.then(|| "starts like a formula, so the CSV export puts a `'` before it; check the name".into())
 }
@@ -195,7 +194,7 @@ mod tests {
     #[test]
     fn real_names_are_left_alone() {
         for text in names() {
-            let found: Vec<TextFault> = RULES.iter().filter_map(|rule| (rule.find)("name", text)).collect();
+            let found: Vec<Message> = RULES.iter().filter_map(|rule| (rule.find)("name", text)).collect();
             assert!(found.is_empty(), "{text}: {found:?}");
         }
     }
@@ -233,7 +232,7 @@ mod tests {
         let mut false_alarms = Vec::new();
         for text in real_texts(&folder) {
             for rule in RULES {
-                let Some(TextFault { message, .. }) = (rule.find)("name", &text) else { continue };
+                let Some(message) = (rule.find)("name", &text) else { continue };
                 let is_right = match rule.name {
                     "html_escape" => text.contains("&#"),
                     "blanks" => text.trim() != text || text.contains("  "),
@@ -327,7 +326,7 @@ mod tests {
             ("Men's \"A\" < B & C", None),
         ];
         for (text, expected) in cases {
-            let message = html_escape("name", text).map(|fault| fault.message);
+            let message = html_escape("name", text);
             assert_eq!(message.as_deref(), expected, "{text}");
         }
     }
@@ -361,7 +360,7 @@ mod tests {
             ("Ð¡ÐµÑ€Ð´Ñ†Ðµ", "`Сердце`"),
         ];
         for (text, expected) in cases {
-            let message = wrong_encoding("name", text).map(|fault| fault.message).unwrap_or_default();
+            let message = wrong_encoding("name", text).unwrap_or_default();
             assert!(message.contains(expected), "{text}: {message}");
         }
     }
