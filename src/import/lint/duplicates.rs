@@ -1,7 +1,7 @@
 //! Rows that probably describe the same thing.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::identity::{Identity, MatchKey};
@@ -28,8 +28,6 @@ struct KeyHolder {
 pub(super) struct Duplicates {
     /// The rows with a key, by the key's hash, which takes less memory than the key.
     holders: HashMap<u64, Vec<KeyHolder>>,
-    /// The kinds of rows to which the import brings a key. Only rows of one kind are compared.
-    pub kinds_with_new: BTreeSet<&'static str>,
 }
 
 /// The maximum number of rows per key whose identities are compared.
@@ -62,9 +60,6 @@ impl Duplicates {
                     && (also.is_none() || before.is_some_and(|before| before.identity() == *identity()))
             };
             let is_brought = is_imported && !is_unchanged && !is_known();
-            if is_brought {
-                self.kinds_with_new.insert(F::STEM);
-            }
             let mut hasher = DefaultHasher::new();
             (F::STEM, rule, &key).hash(&mut hasher);
             let hash = hasher.finish();

@@ -30,7 +30,7 @@ mod spellings;
 mod texts;
 mod uses;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::civil::Date;
@@ -49,7 +49,7 @@ pub(in crate::import) use self::texts::is_placeholder;
 use self::uses::Uses;
 use crate::import::report::faults::{Finding, sort_by_file};
 use crate::model::reference::Referenced;
-use crate::model::{ConferenceFields, Curated, Dataset, Fault, Fields, Id, JournalFields, License, RecordFields};
+use crate::model::{ConferenceFields, Curated, Fault, Id, JournalFields, License, RecordFields};
 use crate::store::{Snapshot, StoreError};
 
 const TEXT_RULES: [&[TextRule]; 3] = [texts::RULES, addresses::RULES, issn::RULES];
@@ -65,14 +65,16 @@ pub struct Lint {
     spellings: [Spellings; 2],
     /// The first days of conferences.
     days: BTreeMap<Date, Uses>,
+    /// The kinds of rows of which the import changes some.
+    changed: BTreeSet<&'static str>,
 }
 
 impl Lint {
     /// Creates a check without rows. With `checks_all`, it reports values that the database has already, too.
     pub fn new(checks_all: bool) -> Lint {
         let spellings = [Spellings::new(&AREAS), Spellings::new(&COUNTRIES)];
-        let (findings, duplicates, days) = (Vec::new(), Duplicates::default(), BTreeMap::new());
-        Lint { checks_all, findings, duplicates, spellings, days }
+        let (findings, duplicates) = (Vec::new(), Duplicates::default());
+        Lint { checks_all, findings, duplicates, spellings, days: BTreeMap::new(), changed: BTreeSet::new() }
     }
 
     /// Checks an imported row. `before` is the version whose values are not reported again. For a full object in another
@@ -86,7 +88,11 @@ impl Lint {
     ) {
         let fields = after.fields();
         let before = before.filter(|_| !self.checks_all);
-        let mut hits = if before == Some(fields) { Vec::new() } else { hits(location, fields) };
+        let mut hits = Vec::new();
+        if before != Some(fields) {
+            self.changed.insert(F::STEM);
+            hits = self::hits(location, fields);
+        }
         if let Some(before) = before.filter(|_| !hits.is_empty()) {
             let known = self::hits(location, before);
             hits.retain(|hit| !known.contains(hit));
@@ -114,37 +120,28 @@ impl Lint {
         self.findings.extend(self.duplicates.compare(&location, row, None, false));
     }
 
-    /// Compares the imported rows with the stored records.
-    pub(in crate::import) fn compare_with_stored(
+    /// Compares the imported rows of a dataset with the stored records.
+    pub(in crate::import) fn compare_with_stored<F: RecordFields + Lintable>(
         &mut self,
         state: &Snapshot,
-        is_imported: &dyn Fn(Dataset, Id) -> bool,
+        is_imported: &dyn Fn(Id) -> bool,
     ) -> Result<(), StoreError> {
-        let has_words = self.spellings.iter().any(Spellings::has_new);
-        if has_words || self.duplicates.kinds_with_new.contains(ConferenceFields::STEM) {
-            state.for_each_record::<ConferenceFields, StoreError>(|record, _, _| {
-                let is_kept = !is_imported(Dataset::Conferences, record.id());
-                for spellings in &mut self.spellings {
-                    spellings.add_stored(&record.fields().words_of(spellings.vocabulary), is_kept);
-                }
-                if is_kept {
-                    self.compare_stored(&record);
-                    if let Some(day) = record.fields().start() {
-                        self.days.entry(day).or_default().add_stored(true);
-                    }
-                }
-                Ok(())
-            })?;
+        if !self.changed.contains(F::STEM) {
+            return Ok(());
         }
-        if self.duplicates.kinds_with_new.contains(JournalFields::STEM) {
-            state.for_each_record::<JournalFields, StoreError>(|record, _, _| {
-                if !is_imported(Dataset::Journals, record.id()) {
-                    self.compare_stored(&record);
+        state.for_each_record::<F, StoreError>(|record, _, _| {
+            let is_kept = !is_imported(record.id());
+            for spellings in &mut self.spellings {
+                spellings.add_stored(&record.fields().words_of(spellings.vocabulary), is_kept);
+            }
+            if is_kept {
+                self.compare_stored(&record);
+                if let Some(day) = record.fields().start() {
+                    self.days.entry(day).or_default().add_stored(true);
                 }
-                Ok(())
-            })?;
-        }
-        Ok(())
+            }
+            Ok(())
+        })
     }
 
     /// Checks words and days across all rows. Returns all findings. With `fix`, words that have one right spelling are

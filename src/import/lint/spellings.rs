@@ -97,15 +97,10 @@ impl Spellings {
         self.seen.entry(word.to_owned()).or_default()
     }
 
-    /// Returns true if the import brings a word to a row.
-    pub fn has_new(&self) -> bool {
-        self.seen.values().any(|uses| !uses.brought.is_empty())
-    }
-
     /// Checks the words that the import brings. Each finding has the location of the first row with the word. Words with
     /// one right spelling are added to `respellings` instead, if it is given.
     pub fn check(&self, licenses: &[&Arc<License>], mut respellings: Option<&mut Vec<Respelling>>) -> Vec<Finding> {
-        if !self.has_new() {
+        if self.seen.values().all(|uses| uses.brought.is_empty()) {
             return Vec::new();
         }
         let (mut findings, field) = (Vec::new(), self.vocabulary.field);
@@ -284,7 +279,8 @@ impl<'a> WordChecker<'a> {
             return None;
         }
         for separator in self.vocabulary.separators.iter().filter(|separator| word.contains(**separator)) {
-            let parts: Vec<&str> = word.split(separator).map(str::trim).filter(|part| !part.is_empty()).collect();
+            let parts = word.split(separator).map(|part| part.trim_matches(|sign| " []'\"".contains(sign)));
+            let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
             let mut meant = Vec::with_capacity(parts.len());
             let mut known = 0;
             for part in &parts {

@@ -100,10 +100,8 @@ pub fn merge(rows: ImportRows, state: &Snapshot, options: &MergeOptions) -> Resu
     }
     organizations.compare_untouched(&mut lint);
     tags.compare_untouched(&mut lint);
-    lint.compare_with_stored(state, &|dataset, id| match dataset {
-        Dataset::Conferences => conferences.contains(id),
-        Dataset::Journals => journals.contains(id),
-    })?;
+    lint.compare_with_stored::<ConferenceFields>(state, &|id| conferences.contains(id))?;
+    lint.compare_with_stored::<JournalFields>(state, &|id| journals.contains(id))?;
     let (findings, respellings) = lint.finish(&state.list_licenses(), options.fix);
     warnings.extend(findings);
     fixes.extend(fix_words(&mut conferences, respellings));

@@ -17,7 +17,7 @@ const MAX_SHOWN: usize = 3;
 const MAX_SHOWN_NAMES: usize = 12;
 
 /// Faults or warnings of the same kind, in one file or in one kind of row in the database.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FindingGroup {
     /// The name of the source, as in the command.
     pub file: Option<String>,
@@ -139,19 +139,8 @@ pub fn group(findings: &[Finding]) -> Vec<FindingGroup> {
 
 impl FindingGroup {
     fn new(found: &Finding) -> FindingGroup {
-        let mut group = FindingGroup {
-            file: found.file.clone(),
-            lines: Vec::new(),
-            kind: found.kind,
-            ids: Vec::new(),
-            fields: Sample::default(),
-            values: Sample::default(),
-            message: found.message.clone(),
-            count: 0,
-            rows: 0,
-            last: (None, None),
-            messages_differ: false,
-        };
+        let (file, message) = (found.file.clone(), found.message.clone());
+        let mut group = FindingGroup { file, kind: found.kind, message, ..FindingGroup::default() };
         group.add(found);
         group
     }
