@@ -57,7 +57,10 @@ struct Imported {
     licenses: Vec<LicenseEffect>,
     warning_count: usize,
     warnings: Vec<Finding>,
-    /// Rows without ids that match no record, and their new ids.
+    /// Effects of the options.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<Finding>,
+    /// Rows without ids that match no record, and links that created a row, with their new ids.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     assigned: Vec<AssignedId>,
     /// Only in a dry run.
@@ -78,8 +81,7 @@ struct Refused<'a> {
 pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<ExitCode> {
     common.require_db(args.create, args.dry_run)?;
     let progress = ImportProgress::new(common);
-    let sources = args.read.find_sources()?;
-    let reading = args.read.options()?;
+    let (sources, reading) = args.read.sources_and_options()?;
     let options =
         MergeOptions { replace: args.replace, allow_removals: args.allow_removals, ..MergeOptions::default() };
     progress.begin(&sources);
@@ -129,6 +131,9 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
     if accepted.is_none() {
         print_warnings(common, &merged.warnings, args.read.all_faults);
     }
+    if !common.json {
+        merged.notes.iter().for_each(|found| note(&format!("note: {found}")));
+    }
     let text = describe_assigned(&merged.assigned) + &describe(&outcome, changes.as_ref(), merged.warnings.len());
     let imported = Imported {
         committed: !args.dry_run,
@@ -138,6 +143,7 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
         licenses: outcome.licenses,
         warning_count: merged.warnings.len(),
         warnings: merged.warnings,
+        notes: merged.notes,
         assigned: merged.assigned,
         changes: changes.map(Changes::into_json),
     };
@@ -267,9 +273,15 @@ fn refuse_warnings(common: &Common, warnings: &[Finding], all: bool) -> anyhow::
 fn describe_assigned(assigned: &[AssignedId]) -> String {
     const MAX_SHOWN: usize = 20;
     let mut text = String::new();
-    for AssignedId { file, line, dataset, id } in assigned.iter().take(MAX_SHOWN) {
+    for AssignedId { file, line, dataset, id, link } in assigned.iter().take(MAX_SHOWN) {
+        let file = Printable(file);
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{}:{line} matches no record; its new id in {dataset} is {id}", Printable(file));
+        let _ = match link {
+            Some(name) => {
+                writeln!(text, "{file}:{line} links to `{}`; its new id in {dataset} is {id}", Printable(name))
+            }
+            None => writeln!(text, "{file}:{line} matches no record; its new id in {dataset} is {id}"),
+        };
     }
     if let Some(more) = assigned.len().checked_sub(MAX_SHOWN).filter(|more| *more > 0) {
         let _ = writeln!(text, "and {more} more new ids; --json lists all");
@@ -400,8 +412,9 @@ mod tests {
             let row = |number| AssignedId {
                 file: "a.csv".to_owned(),
                 line: number + 1,
-                dataset: Dataset::Journals,
+                dataset: "journals",
                 id: Id::try_from(number).unwrap(),
+                link: None,
             };
             (1..=count).map(row).collect()
         };

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use jiff::civil::Date;
+use serde::Deserialize;
 
 use crate::import::lint::is_placeholder;
 use crate::model::fold::comparable;
@@ -39,7 +40,8 @@ impl Notation {
 }
 
 /// A decimal sign.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString, strum::VariantNames)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, strum::EnumString, strum::VariantNames)]
+#[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum DecimalSign {
     /// `2.5`; commas group digits.
@@ -49,7 +51,8 @@ pub enum DecimalSign {
 }
 
 /// The order of day, month and year in a date.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString, strum::VariantNames)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, strum::EnumString, strum::VariantNames)]
+#[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum DateOrder {
     /// Day, month, year.

@@ -4,19 +4,26 @@
 //! - [`source`]: input files, folders and standard input.
 //! - [`bounds`]: limits on the input. [`options`]: other options for reading.
 //! - [`sources`]: reads all sources into rows.
-//! - `jsonl` and `json` read JSON lines. `csv` (with `csv_reader`) and `workbook` pass rows of cells to `tabular`, which finds
-//!   the header.
-//! - [`cells`] normalizes cells. `address` handles cells with a hyperlink. `statement` holds the values of a row.
+//! - [`recipe`] reads the options of a source from a file, and [`draft`] drafts it.
+//! - `jsonl` and `json` read JSON lines. `csv` (with `csv_reader`) and `workbook` pass rows of cells to `tabular`. `columns`
+//!   reads its header.
+//! - `mapped` and `parts` read texts as fields. [`cells`] normalizes cells. `address` handles cells with a hyperlink. `statement` holds the values of a row.
 //! - `utf16` decodes UTF-16.
 
 mod address;
 pub mod bounds;
 pub mod cells;
+pub mod columns;
 mod csv;
 mod csv_reader;
+mod dates;
+pub mod draft;
 mod json;
 mod jsonl;
+mod mapped;
 pub mod options;
+mod parts;
+pub mod recipe;
 pub mod source;
 pub mod sources;
 pub(in crate::import) mod statement;

@@ -6,15 +6,30 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flate2::bufread::MultiGzDecoder;
+use serde::Deserialize;
 
 use crate::disk::describe_at;
 use crate::import::read::bounds::TooLarge;
 use crate::import::read::utf16::as_utf8;
+use crate::model::field::FieldTable;
+use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
 
 /// The kinds of rows. Rows that others link to come first.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::EnumString, strum::VariantNames,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Deserialize,
+    strum::Display,
+    strum::EnumString,
+    strum::VariantNames,
 )]
+#[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum RowKind {
     /// Organizations, which records link to by name.
@@ -25,6 +40,18 @@ pub enum RowKind {
     Conferences,
     /// Medical journals.
     Journals,
+}
+
+impl RowKind {
+    /// Returns the fields of these rows.
+    pub fn table(self) -> &'static FieldTable {
+        match self {
+            RowKind::Organizations => OrganizationFields::table(),
+            RowKind::Tags => TagFields::table(),
+            RowKind::Conferences => ConferenceFields::table(),
+            RowKind::Journals => JournalFields::table(),
+        }
+    }
 }
 
 /// A file format. Its name is the file name extension.

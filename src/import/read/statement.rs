@@ -51,6 +51,15 @@ impl<F: Fields> Statement<F> {
         if self.is_set[index] { self.fields.values()[index].to_csv(&()) } else { Cow::Borrowed("") }
     }
 
+    /// Appends the set values. Statements are equal if and only if they append equal bytes.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        for (index, value) in self.fields.values().into_iter().enumerate().filter(|(index, _)| self.is_set[*index]) {
+            out.extend_from_slice(&index.to_be_bytes());
+            value.write_json(out, &());
+        }
+        self.links.iter().for_each(|list| out.extend_from_slice(format!("{list:?}").as_bytes()));
+    }
+
     /// Returns a reader that adds values to this statement.
     pub fn reader<'a, 'f>(&'a mut self, faults: &'a mut RowFaults<'f>) -> StatementReader<'a, 'f> {
         let table = &F::table().fields;
