@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::cli::shared::common::Common;
 use crate::cli::shared::failure::at;
 use crate::cli::shared::sheets::WorkbookWriter;
-use crate::import::{self, Draft, ReadOptions, RowKind, Source, SourceOptions};
+use crate::import::{self, FileSample, ReadOptions, RowKind, Source, SourceOptions};
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields, flat};
 
 /// Arguments of `medfeed template`.
@@ -62,10 +62,11 @@ pub(in crate::cli) fn run(common: &Common, args: &TemplateArgs) -> anyhow::Resul
 fn draft_recipe(common: &Common, args: &TemplateArgs, kind: RowKind) -> anyhow::Result<ExitCode> {
     let paths: Vec<PathBuf> = args.from.iter().cloned().collect();
     let sources = Source::find(&paths, SourceOptions { kind: Some(kind), format: None })?;
-    let options = ReadOptions { draft: Some(Draft::default()), sheet: args.sheet.clone(), ..ReadOptions::default() };
+    let options =
+        ReadOptions { sample: Some(FileSample::default()), sheet: args.sheet.clone(), ..ReadOptions::default() };
     import::read_sources(&sources, &options, &mut |_| {})?;
     let name = paths.iter().filter_map(|path| path.file_name()).map(|name| name.to_string_lossy()).collect::<String>();
-    let recipe = options.draft.and_then(|draft| draft.write(kind, &name, args.sheet.as_deref()));
+    let recipe = options.sample.and_then(|sample| sample.draft_recipe(kind, &name, args.sheet.as_deref()));
     let Some(recipe) = recipe else {
         bail!("{name}: there is no row; a recipe needs the header of a table, or objects")
     };

@@ -7,7 +7,8 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use crate::import::read::columns::ColumnMeaning;
 use crate::import::read::csv_reader::CsvReader;
 use crate::import::read::draft::best_fields;
-use crate::import::read::tabular::{TableCell, TableReader};
+use crate::import::read::table_cell::TableCell;
+use crate::import::read::tabular::TableReader;
 use crate::import::rows::FileRows;
 use crate::model::Fields;
 use crate::model::message::{Message, message};
@@ -103,7 +104,7 @@ impl CsvLayout {
         }
         let is_known = |cell: &&str| {
             let name = cell.trim().trim_matches('"');
-            match rows.options.draft {
+            match rows.options.sample {
                 Some(_) => best_fields(F::table(), name).is_some(),
                 None => ColumnMeaning::find(F::table(), rows.options, name, 1, None).is_some(),
             }

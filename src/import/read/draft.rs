@@ -1,29 +1,17 @@
 //! Drafts of recipes: the columns of a file, each with its best field.
 
-use std::cell::RefCell;
-use std::ops::ControlFlow;
-
 use crate::import::read::cells::DateOrder;
-use crate::import::read::columns::column_letters;
+use crate::import::read::column_name::column_letters;
 use crate::import::read::dates::date_range;
 use crate::import::read::mapped::is_list;
+use crate::import::read::sample::FileSample;
 use crate::import::read::source::RowKind;
 use crate::import::read::tabular::joined_header;
 use crate::model::country::is_country;
 use crate::model::field::FieldTable;
 use crate::model::fold::{comparable, fold};
-use crate::model::value::json::{JsonMembers, push_str};
-use crate::model::value::{Json, ValueKind};
-
-/// The number of rows from which a recipe is drafted.
-const MAX_ROWS: usize = 200;
-
-/// The first rows of a file.
-#[derive(Clone, Debug, Default)]
-pub struct Draft {
-    rows: RefCell<Vec<Vec<String>>>,
-    objects: RefCell<Vec<Vec<(String, String)>>>,
-}
+use crate::model::value::ValueKind;
+use crate::model::value::json::push_str;
 
 /// The names of columns in public lists, by field. Names are in the form of [`plain`].
 #[rustfmt::skip]
@@ -96,33 +84,6 @@ pub(in crate::import) fn best_fields<'t>(table: &'t FieldTable, header: &str) ->
     names.map(|(fields, _)| fields.split('+').collect::<Vec<_>>()).find(|fields| fields.iter().all(|field| has(field)))
 }
 
-impl Draft {
-    /// Adds a row of a table. Returns `Break` if no more rows are needed.
-    pub(in crate::import) fn add_row(&self, cells: Vec<String>) -> ControlFlow<()> {
-        let mut rows = self.rows.borrow_mut();
-        rows.push(cells);
-        if rows.len() < MAX_ROWS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    }
-
-    /// Adds a JSON object.
-    pub(in crate::import) fn add_object(&self, members: &JsonMembers<'_>) {
-        fn flatten(members: &JsonMembers<'_>, path: &str, into: &mut Vec<(String, String)>) {
-            for (key, value) in members {
-                match value {
-                    Json::Object(inner) => flatten(inner, &format!("{path}{key}."), into),
-                    value => into.push((format!("{path}{key}"), value.to_string())),
-                }
-            }
-        }
-        let mut objects = self.objects.borrow_mut();
-        if objects.len() < MAX_ROWS {
-            let mut object = Vec::new();
-            flatten(members, "", &mut object);
-            objects.push(object);
-        }
-    }
-}
-
 /// A column of a draft.
 struct DraftColumn {
     /// The header, or `=D` if there is none.
@@ -135,9 +96,9 @@ struct DraftColumn {
     year: Option<u16>,
 }
 
-impl Draft {
+impl FileSample {
     /// Returns a recipe for the file, as TOML. Returns `None` if the file has no row.
-    pub fn write(&self, kind: RowKind, file: &str, sheet: Option<&str>) -> Option<String> {
+    pub fn draft_recipe(&self, kind: RowKind, file: &str, sheet: Option<&str>) -> Option<String> {
         let table = kind.table();
         let (columns, header_rows) = self.columns(table)?;
         let names = |field: &str| columns.iter().any(|column| column.fields.iter().any(|name| name == field));

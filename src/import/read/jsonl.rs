@@ -3,7 +3,8 @@
 use std::io::{self, BufRead, BufReader, Read};
 
 use crate::import::read::cells::Notation;
-use crate::import::read::columns::{ColumnName, field_indexes};
+use crate::import::read::column_name::ColumnName;
+use crate::import::read::columns::field_indexes;
 use crate::import::read::json::parse;
 use crate::import::read::mapped::{is_list, meant, read_text, read_texts};
 use crate::import::read::options::{MappedColumn, ReadOptions};
@@ -74,8 +75,8 @@ fn read_line<F: Fields>(
             return None;
         }
     };
-    if let Some(draft) = &options.draft {
-        draft.add_object(&members);
+    if let Some(sample) = &options.sample {
+        sample.add_object(&members);
         return None;
     }
     if !passes_filters(&members, options) {

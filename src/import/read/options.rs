@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::import::read::bounds::Bounds;
 use crate::import::read::cells::{DateOrder, DecimalSign};
-use crate::import::read::columns::ColumnName;
-use crate::import::read::draft::Draft;
-use crate::import::read::parts::check_parts;
+use crate::import::read::column_name::ColumnName;
+use crate::import::read::sample::FileSample;
 use crate::model::field::{Field, FieldTable};
 use crate::model::message::{Message, message};
 use crate::model::value::ValueKind;
@@ -58,8 +57,8 @@ pub struct ReadOptions {
     pub dates: Option<DateOrder>,
     /// Whether to keep all faults, not only the first [`BadRows::MAX_KEPT`](crate::import::BadRows::MAX_KEPT).
     pub all_faults: bool,
-    /// Where the first rows go, instead of being read, to draft a recipe.
-    pub draft: Option<Draft>,
+    /// The first rows of the file, which are collected instead of being read.
+    pub sample: Option<FileSample>,
     /// The effects of the options. Updated while reading.
     pub effects: RefCell<OptionEffects>,
 }
@@ -258,6 +257,24 @@ impl ReadOptions {
         });
         effects.emptied.iter().map(note).chain(left_out).collect()
     }
+}
+
+/// Returns the fault of several fields that cannot share a cell: they must be texts, or dates and a year.
+fn check_parts(fields: &[String]) -> Option<Message> {
+    if fields.len() == 1 {
+        return None;
+    }
+    let kinds: Vec<Option<ValueKind>> =
+        fields.iter().map(|name| fields_named(name).next().map(|field| field.kind)).collect();
+    let are_texts = kinds.iter().all(|kind| *kind == Some(ValueKind::Text));
+    let are_dates = matches!(
+        *kinds,
+        [Some(ValueKind::Date), Some(ValueKind::Date | ValueKind::Year)]
+            | [Some(ValueKind::Date), Some(ValueKind::Date), Some(ValueKind::Year)]
+    );
+    (!are_texts && !are_dates || fields.is_empty()).then(|| {
+        "a cell can be split into texts, or into dates and a year, such as `start_date`, `end_date`, `year`".into()
+    })
 }
 
 fn is_field(name: &str) -> bool {

@@ -7,32 +7,9 @@ use crate::model::country::is_country;
 use crate::model::field::Field;
 use crate::model::message::{Message, message};
 use crate::model::value::ValueKind;
-use crate::model::{ConferenceFields, Fields, JournalFields};
 
 /// The signs that separate the texts in a cell.
 const SEPARATORS: [char; 4] = [',', ';', '/', '\n'];
-
-/// Returns the fault of several fields that cannot share a cell: they must be texts, or dates and a year.
-pub(in crate::import) fn check_parts(fields: &[String]) -> Option<Message> {
-    if fields.len() == 1 {
-        return None;
-    }
-    let tables = [ConferenceFields::table(), JournalFields::table()];
-    let kind = |name: &String| {
-        let field = tables.iter().flat_map(|table| &table.fields).find(|field| field.column == *name);
-        field.map(|field| field.kind)
-    };
-    let kinds: Vec<Option<ValueKind>> = fields.iter().map(kind).collect();
-    let are_texts = kinds.iter().all(|kind| *kind == Some(ValueKind::Text));
-    let are_dates = matches!(
-        *kinds,
-        [Some(ValueKind::Date), Some(ValueKind::Date | ValueKind::Year)]
-            | [Some(ValueKind::Date), Some(ValueKind::Date), Some(ValueKind::Year)]
-    );
-    (!are_texts && !are_dates || fields.is_empty()).then(|| {
-        "a cell can be split into texts, or into dates and a year, such as `start_date`, `end_date`, `year`".into()
-    })
-}
 
 /// Splits the text of a cell into the CSV texts of several fields.
 pub(in crate::import) fn split_parts(
@@ -91,6 +68,7 @@ fn split_place(text: &str, options: &ReadOptions) -> Result<Vec<String>, Message
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{ConferenceFields, Fields, JournalFields};
 
     #[test]
     fn cells_are_split() {

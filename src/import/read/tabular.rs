@@ -5,10 +5,12 @@ use std::ops::ControlFlow;
 
 use crate::import::read::address::address;
 use crate::import::read::cells::{Notation, normalize, parse_flag};
-use crate::import::read::columns::{ColumnMeaning, Columns, column_letters, identify_rows};
+use crate::import::read::column_name::column_letters;
+use crate::import::read::columns::{ColumnMeaning, Columns, identify_rows};
 use crate::import::read::mapped::{is_list, read_text, read_texts};
 use crate::import::read::options::ReadOptions;
 use crate::import::read::statement::Statement;
+use crate::import::read::table_cell::TableCell;
 use crate::import::report::faults::RowFaults;
 use crate::import::rows::{FileRows, RowEdit, RowId};
 use crate::model::fold::comparable;
@@ -20,34 +22,6 @@ use crate::model::{Fields, Id};
 
 /// The maximum number of rows above the header.
 const MAX_ROWS_ABOVE: usize = 20;
-
-/// A cell of a table.
-#[derive(Clone, Debug, Default)]
-pub(in crate::import) struct TableCell<'a> {
-    pub text: Cow<'a, str>,
-    /// Whether the cell is a date cell of a workbook.
-    pub is_date: bool,
-    /// Whether the cell is a number cell of a workbook.
-    pub is_number: bool,
-    /// The reason why the cell cannot be read. `text` is the content for the report.
-    pub fault: Option<Message>,
-    /// The number format of a cell that shows its number in other digits or signs than `text`.
-    pub format: Option<String>,
-    /// The unit that the spreadsheet displays. If the column name contains the unit, `fault` is ignored.
-    pub unit: Option<String>,
-    /// The target of the cell's hyperlink.
-    pub link: Option<Cow<'a, str>>,
-}
-
-impl<'a> TableCell<'a> {
-    pub fn text(text: impl Into<Cow<'a, str>>) -> TableCell<'a> {
-        TableCell { text: text.into(), ..TableCell::default() }
-    }
-
-    pub fn is_blank(&self) -> bool {
-        self.fault.is_none() && self.text.chars().all(is_blank)
-    }
-}
 
 /// Reads the rows of a table, including the header.
 pub(in crate::import) struct TableReader<'r, 'a, F> {
@@ -108,8 +82,8 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             return ControlFlow::Continue(());
         }
         let options = self.rows.options;
-        if let Some(draft) = &options.draft {
-            return draft.add_row(cells.iter().map(|cell| cell.text.to_string()).collect());
+        if let Some(sample) = &options.sample {
+            return sample.add_row(cells.iter().map(|cell| cell.text.to_string()).collect());
         }
         let follows_gap = line > self.last_line + 1;
         let line_ends =

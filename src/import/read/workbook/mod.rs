@@ -22,7 +22,8 @@ use calamine::{DataRef, Reader, SheetType, SheetVisible, Xlsx, XlsxCellReader};
 
 use crate::import::read::bounds::Bounds;
 use crate::import::read::source::{RowKind, kind_from_name};
-use crate::import::read::tabular::{TableCell, TableReader};
+use crate::import::read::table_cell::TableCell;
+use crate::import::read::tabular::TableReader;
 use crate::import::rows::{FileRows, ReadRows};
 use crate::model::Fields;
 use annotations::Annotations;
