@@ -15,14 +15,14 @@ use crate::import::{
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ReadArgs {
     /// Files to read, or folders with such files. Without --dataset, a file or a sheet of a workbook is named
-    /// conferences, journals, organizations or tags. Formats: .jsonl, .csv (both also with .gz) and .xlsx. `-` reads
-    /// standard input
+    /// conferences, journals, organizations or tags. Formats: .jsonl, .json, .csv (each also with .gz) and .xlsx. `-`
+    /// reads standard input
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// The content of files with other names, or of standard input: conferences, journals, organizations or tags
     #[arg(long, value_name = "KIND", value_parser = one_of::<RowKind>())]
     dataset: Option<RowKind>,
-    /// The format of the files, if neither their names nor their content show it: jsonl, csv or xlsx
+    /// The format of the files, if neither their names nor their content show it: jsonl, json, csv or xlsx
     #[arg(long, value_name = "FORMAT", value_parser = one_of::<FileFormat>())]
     format: Option<FileFormat>,
     /// Read the column or field NAME as FIELD, such as 'Website=url'; repeatable

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Read};
 
+use crate::import::read::cells::Notation;
 use crate::import::read::json::parse;
 use crate::import::read::options::ReadOptions;
 use crate::import::read::statement::{Statement, StatementReader, read_id};
@@ -44,7 +45,8 @@ pub(in crate::import) fn read_jsonl<F: Fields>(content: impl Read, rows: &mut Fi
     Ok(filled_lines)
 }
 
-fn read_line<F: Fields>(
+/// Reads an object as a row.
+pub(super) fn read_line<F: Fields>(
     text: &[u8],
     options: &ReadOptions,
     faults: &mut RowFaults<'_>,
@@ -52,7 +54,10 @@ fn read_line<F: Fields>(
     let mut members = match std::str::from_utf8(text).map(parse) {
         Ok(Ok(Json::Object(members))) => members,
         Ok(Ok(other)) => {
-            let message = message!("is {}; write one object per line, such as {{\"id\": 1}}", other.json_type());
+            let message = message!(
+                "is {}; write one object per line, such as {{\"id\": 1}}, or a list of objects in a .json file",
+                other.json_type()
+            );
             faults.push_row(Some(&other.to_string()), message);
             return None;
         }
@@ -90,13 +95,14 @@ fn read_line<F: Fields>(
             members.retain(|(key, _)| key != "id" && key != ADDED_TO_RECORDS);
             let mut statement = Box::new(Statement::new());
             let mut reader = statement.reader(faults);
-            read_members(F::table(), &F::table().nodes, "", members, &mut reader);
+            let notation = Notation { dates: options.dates, ..Notation::default() };
+            read_members(F::table(), &F::table().nodes, "", members, &notation, &mut reader);
             for (key, index, value) in mapped {
                 let name = &F::table().fields[index].name;
                 if reader.is_set(index) {
                     reader.faults.push(name, appears_twice(&key));
                 } else {
-                    reader.read_json(index, value, name);
+                    reader.read_json(index, value, &notation, name);
                 }
             }
             RowEdit::Set(statement)
@@ -138,6 +144,7 @@ fn read_members(
     nodes: &[JsonNode],
     path: &str,
     members: JsonMembers<'_>,
+    notation: &Notation,
     reader: &mut StatementReader<'_, '_>,
 ) {
     for (key, value) in members {
@@ -146,9 +153,11 @@ fn read_members(
             continue;
         };
         match (&node.content, value) {
-            (NodeContent::Field(index), value) => reader.read_json(*index, value, &table.fields[*index].name),
+            (NodeContent::Field(index), value) => {
+                reader.read_json(*index, value, notation, &table.fields[*index].name);
+            }
             (NodeContent::Object(inner), Json::Object(members)) => {
-                read_members(table, inner, &format!("{path}{key}."), members, reader);
+                read_members(table, inner, &format!("{path}{key}."), members, notation, reader);
             }
             (NodeContent::Object(inner), value) if value.is_empty() => set_null(inner, reader),
             (NodeContent::Object(_), other) => {
@@ -201,7 +210,7 @@ fn read_unknown(table: &FieldTable, nodes: &[JsonNode], path: &str, key: &str, f
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::import::read::bounds::Bounds;
     use crate::import::report::faults::{BadRows, UnknownNames};
@@ -218,12 +227,20 @@ mod tests {
     }
 
     fn read_as<F: Fields>(content: &[u8], options: &ReadOptions) -> String {
+        shown(options, |rows: &mut FileRows<'_, F>| read_jsonl(content, rows))
+    }
+
+    /// Returns the rows in a short form, then the faults, and then the warnings.
+    pub fn shown<F: Fields>(
+        options: &ReadOptions,
+        read: impl FnOnce(&mut FileRows<'_, F>) -> io::Result<usize>,
+    ) -> String {
         let (mut rows, mut bad) = (Vec::<ImportRow<F>>::new(), BadRows::default());
         let (file, mut warnings) = ("f".into(), Vec::new());
         let unknown = UnknownNames::new(options.ignore_unknown);
-        let mut read =
-            FileRows { file: &file, options, rows: &mut rows, bad: &mut bad, unknown, warnings: &mut warnings };
-        read_jsonl(content, &mut read).unwrap();
+        let warned = &mut warnings;
+        read(&mut FileRows { file: &file, options, rows: &mut rows, bad: &mut bad, unknown, warnings: warned })
+            .unwrap();
         let mut shown = String::new();
         for row in &rows {
             let edit = match &row.edit {
@@ -236,7 +253,7 @@ mod tests {
                 if row.is_bad { "!" } else { "" }
             );
         }
-        shown + &bad.to_string()
+        shown + &bad.to_string() + &warnings.iter().map(|warning| format!("\n{warning}")).collect::<String>()
     }
 
     #[test]
