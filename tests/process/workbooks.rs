@@ -262,8 +262,8 @@ fn workbooks() {
             [&[0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1][..], &[0; 512]].concat(),
             "",
             Refused(
-                "error: cannot read book.xlsx: it is an old workbook (.xls) or has a password; save it as .xlsx without one, or \
-                 as CSV in UTF-8",
+                "error: cannot read book.xlsx: it is an old workbook (.xls), or one with a password, which is not read; save \
+                 it as .xlsx without a password, or as CSV in UTF-8",
             ),
         ),
         ("organizations.csv", one("organizations", ORGS), "", Stored(&[ESMO])),

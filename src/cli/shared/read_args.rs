@@ -27,7 +27,7 @@ pub(in crate::cli) struct ReadArgs {
     /// The content of files with other names, or of standard input: conferences, journals, organizations or tags
     #[arg(long, value_name = "KIND", value_parser = one_of::<RowKind>())]
     dataset: Option<RowKind>,
-    /// The format of the files, if neither their names nor their content show it: jsonl, csv or xlsx
+    /// The format of the files, if neither their names nor their content show it: jsonl, json, csv or xlsx
     #[arg(long, value_name = "FORMAT", value_parser = one_of::<FileFormat>())]
     format: Option<FileFormat>,
     /// The sheet of a workbook to read

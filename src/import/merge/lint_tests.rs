@@ -119,9 +119,10 @@ fn likely_mistakes_are_told() {
     let journals = [
         ("40,lancet,0028-4793", ""),
         ("40,the Lancet.,0028-4793", "name: `the Lancet.` - is also the name of journal 30 in the database"),
+        ("40,J,01406736", "issn_print: `0140-6736` - is also an ISSN of journal 30 in the database"),
         (
-            "40,J,01406736",
-            "issn_print: `01406736` - is not in the form of an ISSN; write `0140-6736`|issn_print: `01406736` - is also an ISSN of journal 30 in the database",
+            "40,J,01406737",
+            "issn_print: `01406737` - is not in the form of an ISSN; write `0140-6737`|its check digit is 7",
         ),
         ("40,J,0140-6737", "issn_print: `0140-6737` - its check digit is 7, but its other digits require 6"),
         ("30,The Lancet,0140-6736", ""),

@@ -59,20 +59,26 @@ pub(in crate::import) fn read_csv<F: Fields>(mut content: impl Read, rows: &mut 
     if form.separator == b';' {
         table = table.with_semicolons();
     }
-    loop {
-        let Some((line, record)) = reader.next()? else { return Ok(table.finish()) };
-        let record = match record {
-            Ok(record) => record,
-            Err(fault) => {
-                table.add_fault(line, fault);
-                continue;
+    let mut stray_quotes = Vec::new();
+    while let Some((line, record)) = reader.next()? {
+        match record {
+            Ok(record) => {
+                let cells: Vec<TableCell<'_>> = record.iter().map(|bytes| cell(bytes, encoding)).collect();
+                if table.add_row(line, &cells, None).is_break() {
+                    break;
+                }
+                stray_quotes.extend(reader.has_stray_quotes.then_some(line));
             }
-        };
-        let cells: Vec<TableCell<'_>> = record.iter().map(|bytes| cell(bytes, encoding)).collect();
-        if table.add_row(line, &cells, None).is_break() {
-            return Ok(table.finish());
+            Err(fault) => table.add_fault(line, fault),
         }
     }
+    let row_count = table.finish();
+    for line in stray_quotes {
+        let message = "a quoted cell contains quotes that are not doubled, or has text after its quotes; this is read as \
+                       its text";
+        rows.warn(Some(line), message.into());
+    }
+    Ok(row_count)
 }
 
 fn cell<'r>(bytes: &'r [u8], encoding: Option<&str>) -> TableCell<'r> {

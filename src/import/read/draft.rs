@@ -1,9 +1,9 @@
 //! Drafts of recipes: the columns of a file, each with its best field.
 
-use crate::import::read::cells::DateOrder;
 use crate::import::read::column_name::column_letters;
 use crate::import::read::dates::date_range;
 use crate::import::read::mapped::is_list;
+use crate::import::read::notation::DateOrder;
 use crate::import::read::sample::FileSample;
 use crate::import::read::source::RowKind;
 use crate::import::read::tabular::joined_header;

@@ -2,7 +2,6 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 
-use crate::import::read::cells::Notation;
 use crate::import::read::column_name::ColumnName;
 use crate::import::read::columns::field_indexes;
 use crate::import::read::json::parse;
@@ -49,7 +48,8 @@ pub(in crate::import) fn read_jsonl<F: Fields>(content: impl Read, rows: &mut Fi
     Ok(filled_lines)
 }
 
-fn read_line<F: Fields>(
+/// Reads an object as a row.
+pub(super) fn read_line<F: Fields>(
     text: &[u8],
     options: &ReadOptions,
     faults: &mut RowFaults<'_>,
@@ -57,7 +57,10 @@ fn read_line<F: Fields>(
     let mut members = match std::str::from_utf8(text).map(parse) {
         Ok(Ok(Json::Object(members))) => members,
         Ok(Ok(other)) => {
-            let message = message!("is {}; write one object per line, such as {{\"id\": 1}}", other.json_type());
+            let message = message!(
+                "is {}; write one object per line, such as {{\"id\": 1}}, or a list of objects in a .json file",
+                other.json_type()
+            );
             faults.push_row(Some(&other.to_string()), message);
             return None;
         }
@@ -113,11 +116,13 @@ fn read_line<F: Fields>(
                 match value {
                     // The texts of a source are read like cells.
                     Json::Text(text) => {
-                        read_texts(F::table(), &fields, &[&text], &Notation::default(), options, &mut reader)
+                        read_texts(F::table(), &fields, &[&text], &options.notation(), options, &mut reader)
                     }
                     value if fields.len() == 1 || value.is_empty() => {
                         let value = meant(value, &F::table().fields[fields[0]].column, options);
-                        fields.iter().for_each(|index| reader.read_json(*index, value.clone(), name));
+                        fields
+                            .iter()
+                            .for_each(|index| reader.read_json(*index, value.clone(), &options.notation(), name));
                     }
                     other => {
                         let message = message!("is {}; only a text can contain several fields", other.json_type());
@@ -129,7 +134,7 @@ fn read_line<F: Fields>(
                 let (field, text) = &given.value;
                 match F::table().fields.iter().position(|known| known.column == *field) {
                     Some(index) if !reader.is_set(index) => {
-                        read_text(F::table(), index, text, &Notation::default(), options, &mut reader);
+                        read_text(F::table(), index, text, &options.notation(), options, &mut reader);
                     }
                     _ => {}
                 }
@@ -269,7 +274,7 @@ fn read_members(
         match (&node.content, value) {
             (NodeContent::Field(index), value) => {
                 let field = &table.fields[*index];
-                reader.read_json(*index, meant(value, &field.column, options), &field.name);
+                reader.read_json(*index, meant(value, &field.column, options), &options.notation(), &field.name);
             }
             (NodeContent::Object(inner), Json::Object(members)) => {
                 read_members(table, inner, &format!("{path}{key}."), members, options, reader);
@@ -325,7 +330,7 @@ fn read_unknown(table: &FieldTable, nodes: &[JsonNode], path: &str, key: &str, f
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::import::read::bounds::Bounds;
     use crate::import::read::options::sample_options;
@@ -343,12 +348,20 @@ mod tests {
     }
 
     fn read_as<F: Fields>(content: &[u8], options: &ReadOptions) -> String {
+        shown(options, |rows: &mut FileRows<'_, F>| read_jsonl(content, rows))
+    }
+
+    /// Returns the rows in a short form, then the faults, and then the warnings.
+    pub fn shown<F: Fields>(
+        options: &ReadOptions,
+        read: impl FnOnce(&mut FileRows<'_, F>) -> io::Result<usize>,
+    ) -> String {
         let (mut rows, mut bad) = (Vec::<ImportRow<F>>::new(), BadRows::default());
         let (file, mut warnings) = ("f".into(), Vec::new());
         let unknown = UnknownNames::new(options.ignore_unknown);
-        let mut read =
-            FileRows { file: &file, options, rows: &mut rows, bad: &mut bad, unknown, warnings: &mut warnings };
-        read_jsonl(content, &mut read).unwrap();
+        let warned = &mut warnings;
+        read(&mut FileRows { file: &file, options, rows: &mut rows, bad: &mut bad, unknown, warnings: warned })
+            .unwrap();
         let mut shown = String::new();
         for row in &rows {
             let edit = match &row.edit {
@@ -361,7 +374,7 @@ mod tests {
                 if row.is_bad { "!" } else { "" }
             );
         }
-        shown + &bad.to_string()
+        shown + &bad.to_string() + &warnings.iter().map(|warning| format!("\n{warning}")).collect::<String>()
     }
 
     #[test]

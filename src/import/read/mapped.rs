@@ -1,6 +1,7 @@
 //! Texts of files as values of fields: with the words and empty texts of a recipe, and with lists.
 
-use crate::import::read::cells::{Notation, normalize};
+use crate::import::read::cells::normalize;
+use crate::import::read::notation::Notation;
 use crate::import::read::options::ReadOptions;
 use crate::import::read::parts::split_parts;
 use crate::import::read::statement::StatementReader;
@@ -47,7 +48,7 @@ pub(in crate::import) fn read_texts(
             Err(message) => return reader.faults.push_value(&field.column, text, message),
         }
     }
-    reader.read_json(*index, Json::List(items), &field.column);
+    reader.read_json(*index, Json::List(items), notation, &field.column);
 }
 
 /// Adds the items of a text to a list, each once.

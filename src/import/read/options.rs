@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::import::read::bounds::Bounds;
-use crate::import::read::cells::{DateOrder, DecimalSign};
 use crate::import::read::column_name::ColumnName;
+use crate::import::read::notation::{DateOrder, DecimalSign, Notation};
 use crate::import::read::sample::FileSample;
 use crate::model::field::{Field, FieldTable};
 use crate::model::message::{Message, message};
@@ -171,6 +171,11 @@ impl ReadOptions {
             }
         }
         Ok(())
+    }
+
+    /// Returns how a file writes its numbers and dates, as far as the options say.
+    pub(in crate::import) fn notation(&self) -> Notation {
+        Notation { decimal: self.decimal, dates: self.dates, ..Notation::default() }
     }
 
     /// Returns the sets of fields that identify rows without ids. `stem` is the kind of rows.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use toml::{Spanned, Value};
 
 use crate::disk::describe_at;
-use crate::import::read::cells::{DateOrder, DecimalSign};
+use crate::import::read::notation::{DateOrder, DecimalSign};
 use crate::import::read::options::{ColumnMapping, Given, ReadOptions};
 use crate::import::read::source::RowKind;
 use crate::model::message::{Message, message};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::disk::describe_at;
 use crate::import::read::csv::read_csv;
+use crate::import::read::json_list::read_json;
 use crate::import::read::jsonl::read_jsonl;
 use crate::import::read::options::ReadOptions;
 use crate::import::read::source::{FileFormat, RowKind, Source, SourceContent};
@@ -89,6 +90,7 @@ impl ReadRows for TextFile<'_> {
     fn read<F: Fields>(self, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
         match self.format {
             FileFormat::Jsonl => read_jsonl(self.content, rows),
+            FileFormat::Json => read_json(self.content, rows),
             FileFormat::Csv | FileFormat::Xlsx => read_csv(self.content, rows),
         }
     }

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use crate::import::read::address::address;
-use crate::import::read::cells::{Notation, normalize, parse_flag};
+use crate::import::read::cells::{normalize, parse_flag};
 use crate::import::read::column_name::column_letters;
 use crate::import::read::columns::{ColumnMeaning, Columns, identify_rows};
 use crate::import::read::mapped::{is_list, read_text, read_texts};
+use crate::import::read::notation::Notation;
 use crate::import::read::options::ReadOptions;
 use crate::import::read::statement::Statement;
 use crate::import::read::table_cell::TableCell;
@@ -54,7 +55,7 @@ enum HeaderState<'a> {
 impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
     /// Creates a reader. If `is_rectangular`, a row with fewer cells than the header is bad.
     pub fn new(rows: &'r mut FileRows<'a, F>, is_rectangular: bool) -> TableReader<'r, 'a, F> {
-        let ReadOptions { decimal, dates, .. } = *rows.options;
+        let notation = Notation { is_sheet: !is_rectangular, ..rows.options.notation() };
         TableReader {
             rows,
             header: HeaderState::Searching(Vec::new()),
@@ -64,7 +65,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             last_line: 0,
             is_in_notes: false,
             one_value_lines: Vec::new(),
-            notation: Notation { decimal, dates, is_sheet: !is_rectangular, ..Notation::default() },
+            notation,
         }
     }
 
