@@ -173,7 +173,9 @@ fn files_from_elsewhere() {
             "journals.csv",
             "id,name\n1,A\n",
             "--set impact_factor_year=soon",
-            Refused("journals.csv:2: impact_factor_year: `soon` - write a whole number from 0 to 9007199254740991"),
+            Refused(
+                "journals.csv:2: impact_factor_year: `soon` - write a whole number from 0 to 9007199254740991, without a fraction",
+            ),
         ),
         (
             "journals.csv",

@@ -75,9 +75,23 @@ fn workbooks() {
             }),
             "--dataset organizations",
             Refused(
-                "error: cannot read book.xlsx: its sheets are `Sheet1`, `Sheet2`; name those to be read `conferences`, `journals`, \
-                 `organizations` or `tags`, or keep one sheet and add, for example, `--dataset conferences`",
+                "error: cannot read book.xlsx: its sheets are `Sheet1`, `Sheet2`; choose one, such as `--sheet List`",
             ),
+        ),
+        (
+            name,
+            book(|b| {
+                sheet(b, "Sheet1", &[&["x"]]);
+                sheet(b, "Sheet2", ORGS);
+            }),
+            "--dataset organizations --sheet Sheet2",
+            Stored(&[ESMO]),
+        ),
+        (
+            name,
+            one("Sheet1", ORGS),
+            "--dataset organizations --sheet List",
+            Refused("error: cannot read book.xlsx: it has no sheet `List`; its sheets are `Sheet1`"),
         ),
         (
             name,
@@ -85,7 +99,7 @@ fn workbooks() {
             "",
             Refused(
                 "error: cannot read book.xlsx: its sheets are `Sheet1`; name those to be read `conferences`, `journals`, \
-                 `organizations` or `tags`, or keep one sheet and add, for example, `--dataset conferences`",
+                 `organizations` or `tags`, or choose one, such as `--sheet List --dataset journals`",
             ),
         ),
         (
@@ -239,7 +253,7 @@ fn workbooks() {
             one("organizations", &[ORGS[0], ORGS[1], &["2", "B", "", "note"]]),
             "",
             Refused(
-                "book.xlsx[organizations]:3: `note` - has a value in column D, which has no name; name it, or clear the cell",
+                "book.xlsx[organizations]:3: `note` - has a value in column D, which has no name; name it, clear the cell, or read it with --map '=D=FIELD'",
             ),
         ),
         (

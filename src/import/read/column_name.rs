@@ -47,6 +47,11 @@ impl ColumnName {
             || self.index.is_some() && self.index == index
     }
 
+    /// Returns the index of a column that is named by its letter.
+    pub(in crate::import) fn index(&self) -> Option<usize> {
+        self.index
+    }
+
     /// Returns true if the name means one column, even if there are several with its header.
     pub(in crate::import) fn is_specific(&self) -> bool {
         self.numbered.is_some() || self.index.is_some()

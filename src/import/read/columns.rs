@@ -99,9 +99,11 @@ impl<'o> Columns<'o> {
         sets: &[Vec<&str>],
         faults: &mut RowFaults<'_>,
     ) -> Option<Columns<'o>> {
-        let width = header.iter().rposition(|cell| !cell.is_blank()).map_or(0, |last| last + 1);
-        let header = &header[..width];
-        if header.len() > options.bounds.columns {
+        let named = header.iter().rposition(|cell| !cell.is_blank()).map_or(0, |last| last + 1);
+        let by_letter = options.column_names().filter_map(|name| name.index()).map(|index| index + 1).max();
+        let ignored = if options.ignore_unknown { header.len() } else { 0 };
+        let width = named.max(by_letter.unwrap_or(0)).max(ignored);
+        if width > options.bounds.columns {
             faults.push_row(None, options.bounds.columns_fault());
             return None;
         }
@@ -111,12 +113,13 @@ impl<'o> Columns<'o> {
         }
         let known: Vec<&str> = std::iter::once("id").chain(table.fields.iter().map(|field| &*field.column)).collect();
         let mut columns = Columns {
-            meanings: Vec::with_capacity(header.len()),
+            meanings: Vec::with_capacity(width),
             names: header.iter().map(|cell| cell.text.trim_matches(is_blank).to_owned()).collect(),
             sources: Vec::new(),
             filters: Vec::new(),
             constants: Vec::new(),
         };
+        columns.names.resize(width, String::new());
         let mut numbers: HashMap<String, usize> = HashMap::new();
         for (at, name) in columns.names.iter().enumerate() {
             let number = numbers.entry(comparable(name)).or_default();

@@ -186,6 +186,15 @@ impl FileSample {
                 "id" => vec!["id"],
                 _ => best_fields(table, &column.name).unwrap_or_default(),
             };
+            let is_number = |name: &str| {
+                let field = table.fields.iter().find(|field| field.column == name);
+                field.is_some_and(|field| field.kind == ValueKind::Number || field.kind.is_whole())
+            };
+            let has_digit = |text: &String| text.bytes().any(|byte| byte.is_ascii_digit());
+            // `APC` may contain `Yes`.
+            if fields.iter().any(|name| is_number(name)) && !column.samples.iter().any(has_digit) {
+                continue;
+            }
             let fields = refined(fields, &column.samples, has_year);
             let is_list = |name: &str| table.fields.iter().any(|field| field.column == name && is_list(field));
             if fields.iter().all(|field| !used.contains(field) || is_list(field)) {

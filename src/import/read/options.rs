@@ -188,6 +188,11 @@ impl ReadOptions {
         }
     }
 
+    /// Returns the names of columns in the options.
+    pub(in crate::import) fn column_names(&self) -> impl Iterator<Item = &ColumnName> {
+        self.columns.iter().map(|given| &given.value.column).chain(&self.ignored)
+    }
+
     /// Returns the meaning that the options give to a column: to its comparable header, which is the `number`th with
     /// this text, from 1, and to its index. An option that names one of several columns has precedence.
     pub(in crate::import) fn find_column(

@@ -121,7 +121,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             self.rows.add_fault(line, fault);
             return ControlFlow::Continue(());
         }
-        if has_one_value {
+        if has_one_value && columns.sources.len() > 2 && !columns.meanings.contains(&ColumnMeaning::Id) {
             self.one_value_lines.push(line);
         } else {
             self.one_value_lines.clear();
