@@ -51,6 +51,10 @@ const SYNONYMS: [(&str, &str); 3] = [
 /// Returns the word that the cell means: the same one except for case, blanks, `-` and `_`, or a synonym. A remark in
 /// brackets may follow. Returns `None` for another text.
 fn word_meant(words: &[&'static str], cell: &str) -> Option<&'static str> {
+    // No word with its remark is longer, and remarks in remarks have an end.
+    if cell.len() > 200 {
+        return None;
+    }
     let meant = comparable(cell);
     let means = |word: &str| {
         let mut synonyms = SYNONYMS.iter().filter(|(of, _)| *of == word).flat_map(|(_, words)| words.split(' '));
@@ -333,6 +337,8 @@ mod tests {
         for (kind, cell, expected) in cases {
             assert_eq!(normalize(kind, cell, &Notation::default()).as_deref(), Ok(expected), "{cell:?}");
         }
+        let nested = format!("open{}{}", "(open".repeat(300_000), ")".repeat(300_000));
+        assert_eq!(normalize(access, &nested, &Notation::default()).as_deref(), Ok(&*nested));
     }
 
     #[test]
