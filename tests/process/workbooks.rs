@@ -35,6 +35,11 @@ fn sheet<'a>(workbook: &'a mut Workbook, name: &str, rows: &[&[&str]]) -> &'a mu
     sheet
 }
 
+const DATED: &[&[&str]] = &[
+    &["id", "name", "start_date", "start_date_status", "abstract_due_date_status", "late_breaking_due_date_status"],
+    &["1", "A", "Do., 5. März 2026", "check", "not_found", "not_found"],
+];
+
 const ORGS: &[&[&str]] = &[&["id", "name", "url"], &["1", "ESMO", "https://esmo.org"]];
 
 #[test]
@@ -281,6 +286,7 @@ fn workbooks() {
             ),
         ),
         ("organizations.csv", one("organizations", ORGS), "", Stored(&[ESMO])),
+        (name, one("conferences", DATED), "", Stored(&[r#"{"start_date":"2026-03-05"}"#])),
     ];
     for (name, content, options, then) in cases {
         check(name, &content, options, then);

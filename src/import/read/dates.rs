@@ -15,12 +15,12 @@ use crate::model::time::{NotADate, parse_date};
 /// `mar` is March, or Tuesday (mardi, martes, martedì).
 const MONTHS: [&str; 12] = [
     "january jan januar janner janvier janv enero ene gennaio gen janeiro",
-    "february feb februar fevrier fevr fev febrero febbraio febb fevereiro",
+    "february feb februar febr fevrier fevr fev febrero febbraio febb fevereiro",
     "march marz maerz mrz mars marzo marco",
     "april apr avril avr abril abr aprile",
     "may mai mayo maggio mag maio",
     "june jun juni juin junio giugno giu junho",
-    "july jul juli juillet juil julio luglio lug julho",
+    "july jul juli juillet juill juil julio luglio lug julho",
     "august aug aout agosto ago",
     "september sept sep septembre septiembre setiembre settembre sett setembro set",
     "october oct oktober okt octobre octubre ottobre ott outubro out",

@@ -23,64 +23,56 @@ pub(in crate::import) fn read_json<F: Fields>(mut content: impl Read, rows: &mut
             return Ok(1);
         }
     };
-    let mut values = Deserializer::from_str(text).into_iter::<&RawValue>();
-    let first = match values.next() {
-        None => return Ok(0),
-        Some(Ok(first)) => first.get(),
-        Some(Err(error)) => {
+    let document = match serde_json::from_str::<&RawValue>(text) {
+        Ok(document) => document.get(),
+        Err(_) if are_lines(text) => return read_jsonl(bytes.as_slice(), rows),
+        Err(error) => {
             let line = text.lines().nth(error.line().saturating_sub(1)).unwrap_or_default();
             rows.add_fault(u64::try_from(error.line()).unwrap_or(1), explain(&error, line));
             return Ok(1);
         }
     };
-    match values.next() {
-        None => {}
-        Some(_) if first.starts_with('{') => return read_jsonl(bytes.as_slice(), rows),
-        Some(_) => {
-            let line = 1 + line_ends(&bytes[..text.len() - text.trim_start().len() + first.len()]);
-            rows.add_fault(line, "has text after its list; write one list of objects");
-            return Ok(1);
-        }
-    }
-    let list = if first.starts_with('{') { list_within(first, rows) } else { Some(first) };
+    let list = if document.starts_with('{') { list_within(document, rows) } else { None };
     // An object without a list is a row.
-    let (within, list) = list.map_or((first, None), |list| (list, list.strip_prefix('[')));
-    let mut line = 1 + line_ends(&bytes[..within.as_ptr().addr() - text.as_ptr().addr()]);
-    let (mut rest, mut row_count) = (list.unwrap_or(within), 0);
+    let list = list.unwrap_or(document);
+    let mut line = 1 + line_ends(&bytes[..list.as_ptr().addr() - text.as_ptr().addr()]);
+    let (mut rest, mut row_count) = (list.strip_prefix('[').unwrap_or(list), 0);
     let options = rows.options;
     loop {
-        let skipped =
-            rest.len() - rest.trim_start_matches(|sign: char| sign == ',' || sign.is_ascii_whitespace()).len();
-        line += line_ends(&rest.as_bytes()[..skipped]);
-        rest = &rest[skipped..];
-        let Some(Ok(item)) = Deserializer::from_str(rest).into_iter::<&RawValue>().next() else { break };
+        let next = rest.trim_start_matches(|sign: char| sign == ',' || sign.is_ascii_whitespace());
+        line += line_ends(&rest.as_bytes()[..rest.len() - next.len()]);
+        let Some(Ok(item)) = Deserializer::from_str(next).into_iter::<&RawValue>().next() else { break };
+        let item = item.get();
         if row_count == options.bounds.rows {
             rows.add_fault(line, options.bounds.rows_fault("objects"));
             break;
-        } else if item.get().len() > options.bounds.line_bytes {
+        } else if item.len() > options.bounds.line_bytes {
             rows.add_fault(line, options.bounds.line_fault());
         } else {
-            rows.add(line, |faults| read_line(item.get().as_bytes(), options, faults));
+            rows.add(line, |faults| read_line(item.as_bytes(), options, faults));
         }
         row_count += 1;
-        line += line_ends(item.get().as_bytes());
-        rest = &rest[item.get().len()..];
+        line += line_ends(item.as_bytes());
+        rest = &next[item.len()..];
     }
     rows.warn_of_ignored(None, "field");
     Ok(row_count)
 }
 
+/// Returns true if the text contains JSON lines, or nothing.
+fn are_lines(text: &str) -> bool {
+    let first = Deserializer::from_str(text).into_iter::<&RawValue>().next();
+    first.is_none_or(|first| first.is_ok_and(|first| first.get().starts_with('{')))
+}
+
 /// Returns the list of objects that an object contains. Warns of the members next to it. Returns `None` for a row, whose
 /// members may be lists of links.
 fn list_within<'t, F: Fields>(object: &'t str, rows: &mut FileRows<'_, F>) -> Option<&'t str> {
-    let is_list = |value: &RawValue| {
-        let items = value.get().strip_prefix('[').map(str::trim_start);
-        items.is_some_and(|items| items.starts_with('{'))
-    };
+    let is_list = |value: &str| value.strip_prefix('[').is_some_and(|items| items.trim_start().starts_with('{'));
     let is_field = |name: &str| F::table().nodes.iter().any(|node| node.key == name);
     let members: BTreeMap<String, &RawValue> = serde_json::from_str(object).unwrap_or_default();
     let (lists, others): (Vec<_>, Vec<_>) =
-        members.iter().partition(|(name, value)| is_list(value) && !is_field(name.as_str()));
+        members.iter().partition(|(name, value)| is_list(value.get()) && !is_field(name));
     let [(name, list)] = *lists else { return None };
     if !others.is_empty() {
         let names: Vec<&str> = others.iter().map(|(name, _)| name.as_str()).collect();
@@ -129,8 +121,8 @@ mod tests {
             ("[{\"id\":1},\n{\"id\":NaN}]", "f:2: is not valid JSON: JSON has no NaN and no Infinity (column 7)"),
             ("[{\"id\":1},\n{\"id\":2}", "f:2: is not valid JSON: it ends too early"),
             ("[{\"id\":1},]", "f:1: is not valid JSON: expected value (column 11)"),
-            ("[{\"id\":1}]\n[{\"id\":2}]", "f:1: has text after its list"),
-            ("[{\"id\":1}]\n  x", "f:1: has text after its list"),
+            ("[{\"id\":1}]\n[{\"id\":2}]", "f:2: is not valid JSON: trailing characters (column 1)"),
+            ("[{\"id\":1}]\n  x", "f:2: is not valid JSON: trailing characters (column 3)"),
             ("{\"id\":1}\nx", "f:2: is not valid JSON"),
             ("5", "f:1: `5` - is a number; write one object per line"),
             (r#"{"a":[{"id":1}],"b":[{"id":2}]}"#, "f:1: a: unknown field `a`"),

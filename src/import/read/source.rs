@@ -452,11 +452,11 @@ mod tests {
         fs::write(path.join("README.md"), "x").unwrap();
         fs::create_dir(path.join("tags.csv")).unwrap();
         assert!(matches!(find(), Err(SourceError::NothingInFolder { .. })));
-        for name in ["journals.csv.gz", "conferences.csv", "conferences.jsonl", "organizations.csv"] {
+        for name in ["journals.csv.gz", "conferences.csv", "conferences.jsonl", "organizations.csv", "tags.json"] {
             fs::write(path.join(name), "").unwrap();
         }
         let names: Vec<String> = find().unwrap().iter().map(|source| source.name().to_string()).collect();
-        let expected = ["organizations.csv", "conferences.csv", "conferences.jsonl", "journals.csv.gz"];
+        let expected = ["organizations.csv", "tags.json", "conferences.csv", "conferences.jsonl", "journals.csv.gz"];
         assert_eq!(names, expected.map(|name| path.join(name).display().to_string()));
     }
 
