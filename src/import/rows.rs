@@ -17,8 +17,12 @@ pub struct ImportRows {
     pub(super) journals: Vec<ImportRow<JournalFields>>,
     pub(super) bad: BadRows,
     pub(super) warnings: Vec<Finding>,
-    /// The fields that identify records in rows without an id.
-    pub(super) matching: Vec<String>,
+    /// Effects of the options that the user may want to know.
+    pub(super) notes: Vec<Finding>,
+    /// The sets of fields that identify records in rows without an id.
+    pub(super) matching: Vec<Vec<String>>,
+    /// Whether to create unknown organizations and tags that records link to by name.
+    pub(super) create_links: bool,
 }
 
 impl ImportRows {

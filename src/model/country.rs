@@ -118,6 +118,12 @@ const ALIASES: &[&[&str]] = &[
     &["bosniaandherzegovina", "bosnia"],
 ];
 
+/// Whether a text is the name of a known country, in any spelling.
+pub fn is_country(text: &str) -> bool {
+    let form = comparable(text);
+    COUNTRIES.iter().flat_map(|countries| countries.iter()).any(|country| comparable(country) == form)
+}
+
 /// Whether two spellings mean one country.
 pub fn same_country(one: &str, other: &str) -> bool {
     comparable(one) == comparable(other)

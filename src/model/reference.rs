@@ -63,6 +63,9 @@ row!(TagFields, "tags", |tag, faults| {
 pub trait ReferenceFields: Fields + LinkTarget + Serialize {
     /// Returns the text that identifies the row in CSV lists and imports: the name; for a tag `Type: Name`.
     fn label(&self) -> String;
+
+    /// Returns the fields of a row that has only this label. Returns `None` if it is none of a tag.
+    fn of_label(label: &str) -> Option<Self>;
 }
 
 impl LinkTarget for OrganizationFields {
@@ -73,6 +76,10 @@ impl ReferenceFields for OrganizationFields {
     fn label(&self) -> String {
         self.name().to_owned()
     }
+
+    fn of_label(label: &str) -> Option<OrganizationFields> {
+        Some(OrganizationFields { name: Some(label.to_owned()), ..OrganizationFields::default() })
+    }
 }
 
 impl LinkTarget for TagFields {
@@ -82,6 +89,11 @@ impl LinkTarget for TagFields {
 impl ReferenceFields for TagFields {
     fn label(&self) -> String {
         format!("{}: {}", self.kind.as_deref().unwrap_or_default(), self.name())
+    }
+
+    fn of_label(label: &str) -> Option<TagFields> {
+        let (kind, name) = label.split_once(": ")?;
+        Some(TagFields { kind: Some(kind.to_owned()), name: Some(name.to_owned()), ..TagFields::default() })
     }
 }
 

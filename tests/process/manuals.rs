@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::site::Site;
 
 /// The manuals of users, each with the most words that it may have.
-pub const MANUALS: [(&str, usize); 11] = [
+pub const MANUALS: [(&str, usize); 12] = [
     ("README.md", 900),
     ("docs/backups.md", 1500),
     ("docs/callers.md", 1500),
@@ -17,6 +17,7 @@ pub const MANUALS: [(&str, usize); 11] = [
     ("docs/operate.md", 2000),
     ("docs/performance.md", 1500),
     ("docs/promises.md", 1700),
+    ("docs/recipes.md", 900),
     ("docs/replicas.md", 1600),
     ("docs/upgrading.md", 1500),
 ];

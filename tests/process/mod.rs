@@ -84,6 +84,7 @@ mod races;
 mod readers;
 mod readme;
 mod real_lists;
+mod recipes;
 mod relay;
 mod replica_faults;
 mod replica_files;

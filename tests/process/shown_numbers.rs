@@ -28,7 +28,7 @@ fn journal(column: &str, number: f64, format: &str) -> Vec<u8> {
 
 #[test]
 fn numbers_mean_what_the_sheet_shows() {
-    let cases: [(&str, f64, &str, Then<'_>); 18] = [
+    let cases: [(&str, f64, &str, Then<'_>); 19] = [
         ("impact_factor", 12.5, "0.00", Stored(&[r#"{"id":1,"impact_factor":12.5}"#])),
         ("impact_factor", 0.1 + 0.2, "0.0", Stored(&[r#"{"id":1,"impact_factor":0.3}"#])),
         ("impact_factor", 0.1 + 0.2, "General", Stored(&[r#"{"id":1,"impact_factor":0.3}"#])),
@@ -86,6 +86,12 @@ fn numbers_mean_what_the_sheet_shows() {
                 "book.xlsx[journals]:2: publishing_embargo_months: `1` - the cell C2 shows other signs than those of \
                  a number, in the format `0 \"years\"`; format the cell as a number without other signs, and check its value",
             ),
+        ),
+        (
+            "issn_online",
+            3_785_955.0,
+            "0",
+            Warned(&[r#"{"issn_online":"0378-5955"}"#], "it is stored as `0378-5955`, whose check digit fits"),
         ),
         (
             "issn_print",

@@ -180,7 +180,7 @@ fn text_tables() {
             org,
             "id,name\n1,ESMO\nTotal,1\n".into(),
             "",
-            Refused("organizations.csv:3: id: `Total` - an id is a whole number from 1 to 9007199254740991"),
+            Warned(&[r#"{"id":1,"name":"ESMO"}"#], "organizations.csv:3: is a total, so it is skipped"),
         ),
         (
             org,
@@ -218,7 +218,10 @@ fn text_tables() {
             org,
             "id,name,Name\n1,A,B\n".into(),
             "",
-            Refused("organizations.csv:1: Name: column `Name` appears twice; give each column once"),
+            Refused(
+                "organizations.csv:2: `B` - the columns B (`name`) and C (`Name`) have one header, and differ here; ignore one of \
+                 them, such as `HEADER#2`",
+            ),
         ),
         (
             org,
@@ -292,8 +295,8 @@ fn text_tables() {
             "",
             Refused(
                 "error: list.csv: the file name does not say what it contains; add `--dataset conferences`, for \
-                 example, or name it `conferences`, `journals`, `organizations` or `tags` with `.xlsx`, `.csv` or \
-                 `.jsonl`",
+                 example, or name it `conferences`, `journals`, `organizations` or `tags` with `.xlsx`, `.csv`, \
+                 `.jsonl` or `.json`",
             ),
         ),
         (
@@ -301,8 +304,7 @@ fn text_tables() {
             b"PK\x03\x04".to_vec(),
             "",
             Refused(
-                "error: tags.ods: files of this kind cannot be imported; open it in the program that wrote it, and save \
-                 it as `.xlsx`, or as CSV in UTF-8",
+                "error: tags.ods: it is an OpenDocument or Numbers table, which is not read; save it as .xlsx without a password, or as CSV in UTF-8",
             ),
         ),
         (
@@ -310,8 +312,7 @@ fn text_tables() {
             b"PK\x03\x04".to_vec(),
             "",
             Refused(
-                "error: tags.xls: files of this kind cannot be imported; open it in the program that wrote it, and save \
-                 it as `.xlsx`, or as CSV in UTF-8",
+                "error: tags.xls: it is an old workbook (.xls), or one with a password, which is not read; save it as .xlsx without a password, or as CSV in UTF-8",
             ),
         ),
         (
@@ -319,8 +320,7 @@ fn text_tables() {
             b"PK\x03\x04".to_vec(),
             "",
             Refused(
-                "error: tags.xlsb: files of this kind cannot be imported; open it in the program that wrote it, and save \
-                 it as `.xlsx`, or as CSV in UTF-8",
+                "error: tags.xlsb: it is a binary workbook, which is not read; save it as .xlsx without a password, or as CSV in UTF-8",
             ),
         ),
         (
@@ -328,9 +328,8 @@ fn text_tables() {
             "<table><tr><td>id</td></tr></table>".into(),
             "",
             Refused(
-                "error: cannot read tags.csv: it contains HTML or XML; open it in a spreadsheet program, and save it \
-                 as .xlsx or \
-                 CSV in UTF-8",
+                "error: cannot read tags.csv: it is HTML or XML, which is not read; open it in a spreadsheet program, and \
+                 save it as .xlsx",
             ),
         ),
         (
@@ -397,6 +396,139 @@ fn text_tables() {
     }
 }
 
+const MAPPED: &str = "--match name --ignore-unknown --map Title=name --map SJR=sjr --decimal comma";
+
+#[test]
+fn lists_of_journals_are_read() {
+    let jcr = concat!(
+        "\"Journal Data Filtered By:  Selected JCR Year: 2024\"\n\n",
+        "Title,ISSN,eISSN,2024 JIF,% of Citable OA\n",
+        "\"HEART A\",\"0028-4793\",\"1533-4406\",\"88.5\",\"25.18\"%,\n",
+        "\"HEART B\",\"0140-6736\",\"1474-547X\",\"3.1\",\"1.45\"%,\n",
+    );
+    let sjr = concat!(
+        "Rank;Title;Publisher;SJR\n",
+        "1;Heart A;House;22,797\n",
+        "2;\"Heart B\";\"National University \"North\"\";0,319\n",
+    );
+    let access =
+        "id,name,publishing_access\n1,A,Open access\n2,B,Hybrid (Open Choice)\n3,C,Gold\n4,D,Subscription\n5,E,OA\n";
+    let access_of = |word: &str| {
+        format!(
+            "{{\"publishing\":{{\"access\":\"{word}\",\"content_license\":null,\"apc_usd\":null,\"embargo_months\":null}}}}"
+        )
+    };
+    let [open, hybrid, subscription] = ["open", "hybrid", "subscription"].map(access_of);
+    let accesses = [&*open, &*hybrid, &*open, &*subscription, &*open];
+    let cases: Vec<(&str, &[u8], &str, Then<'_>)> = vec![
+        (
+            "journals.csv",
+            jcr.as_bytes(),
+            "--match name --ignore-unknown --map Title=name --map ISSN=issn_print --map eISSN=issn_online",
+            Warned(
+                &[
+                    r#"{"name":"HEART A","issn_print":"0028-4793","issn_online":"1533-4406"}"#,
+                    r#"{"name":"HEART B","issn_print":"0140-6736","issn_online":"1474-547X"}"#,
+                ],
+                "journals.csv:4, 5: a quoted cell contains quotes that are not doubled, or has text after its quotes",
+            ),
+        ),
+        (
+            "journals.csv",
+            sjr.as_bytes(),
+            MAPPED,
+            Warned(
+                &[
+                    r#"{"name":"Heart A","publisher":"House","sjr":22.797}"#,
+                    r#"{"name":"Heart B","publisher":"National University \"North\"","sjr":0.319}"#,
+                ],
+                "journals.csv:3: a quoted cell contains quotes that are not doubled",
+            ),
+        ),
+        ("journals.csv", access.as_bytes(), "", Stored(&accesses)),
+        ("journals.csv", b"id;name;impact_factor_year\n1;A;2024,0\n", "", Stored(&[r#"{"impact_factor_year":2024}"#])),
+        ("journals.csv", b"id,name,impact_factor_year\n1,A,2024.0\n", "", Stored(&[r#"{"impact_factor_year":2024}"#])),
+        (
+            "journals.jsonl",
+            b"{\"id\":1,\"name\":\"A\",\"impact_factor_year\":2024.0}\n",
+            "",
+            Stored(&[r#"{"impact_factor_year":2024}"#]),
+        ),
+        (
+            "journals.csv",
+            b"id,name,issn_print,issn_online\n1,A,1474547x,ISSN 0028-4793\n2,B,01406737,\n",
+            "",
+            Warned(
+                &[r#"{"issn_print":"1474-547X","issn_online":"0028-4793"}"#, r#"{"issn_print":"01406737"}"#],
+                "is not in the form of an ISSN",
+            ),
+        ),
+        (
+            "journals.json",
+            b"[{\"id\":1,\"name\":\"A\",\"issn_print\":\"3785955\"}]",
+            "",
+            Warned(
+                &[r#"{"issn_print":"0378-5955"}"#],
+                "journals.json:1: issn_print: `3785955` - has 7 digits; it is stored as `0378-5955`, whose check digit fits",
+            ),
+        ),
+        ("journals.json", b"[\n {\"id\":1,\"name\":\"Heart A\"}\n]\n", "", Stored(&[r#"{"id":1,"name":"Heart A"}"#])),
+        ("x.json", b"{\"items\":[{\"id\":1,\"name\":\"A\"}]}", "--dataset journals", Stored(&[r#"{"name":"A"}"#])),
+        ("list", b"[{\"id\":1,\"name\":\"A\"}]", "--dataset journals", Stored(&[r#"{"name":"A"}"#])),
+        ("list", b"{\"a\":[{\"id\":1,\"name\":\"A\"}]}", "--dataset journals --format json", Stored(&[r#"{"id":1}"#])),
+        (
+            "journals.yaml",
+            b"- id: 1\n  name: Heart A\n",
+            "--dataset journals",
+            Refused(
+                "error: journals.yaml: it is YAML, which is not read; convert it to JSON: `yq -o=json . IN.yaml > OUT.json`",
+            ),
+        ),
+        (
+            "conferences.ics",
+            b"BEGIN:VCALENDAR\nEND:VCALENDAR\n",
+            "",
+            Refused(
+                "error: conferences.ics: it is a calendar (.ics), which is not read; export it as CSV, with a line for each event",
+            ),
+        ),
+        (
+            "conferences.txt",
+            b"BEGIN:VCALENDAR\nEND:VCALENDAR\n",
+            "--dataset conferences",
+            Refused(
+                "error: cannot read conferences.txt: it is a calendar (.ics), which is not read; export it as CSV, with a line for each event",
+            ),
+        ),
+    ];
+    for (name, content, options, then) in cases {
+        check(name, content, options, then);
+    }
+}
+
+#[test]
+fn lists_in_a_cell_are_read_or_refused() {
+    let header = "id,name,therapy_areas,start_date_status,abstract_due_date_status,late_breaking_due_date_status\n";
+    let refused = |items: &str, value: &str| {
+        format!(
+            "conferences.csv:2: therapy_areas: `{value}` - is a list of a program; write its items without brackets and \
+             quotes: `{items}`"
+        )
+    };
+    let cases = [
+        ("\"['Oncology', 'Hematology']\"", Refused(&refused("Oncology; Hematology", "['Oncology', 'Hematology']"))),
+        (
+            r#""[""Oncology"",""Hematology""]""#,
+            Refused(&refused("Oncology; Hematology", r#"["Oncology","Hematology"]"#)),
+        ),
+        ("['Cardiology']", Refused(&refused("Cardiology", "['Cardiology']"))),
+        ("Oncology; Hematology", Stored(&[r#"{"therapy_areas":["Hematology","Oncology"]}"#])),
+    ];
+    for (cell, then) in cases {
+        check("conferences.csv", format!("{header}1,Congress,{cell},check,check,check\n").as_bytes(), "", then);
+    }
+}
+
 #[test]
 fn columns_are_renamed() {
     let site = Site::new();
@@ -419,6 +551,8 @@ fn dates_and_numbers_of_text_tables() {
     let none = Stored(&[r#"{"id":1,"start_date":null}"#]);
     let cases = [
         ("2026-03-15", read),
+        ("Sun, 15th March, 2026", read),
+        ("15 de marzo de 2026", read),
         (" 2026-03-15\u{a0}", read),
         ("2026/03/15", read),
         ("15.03.2026", read),
@@ -450,7 +584,14 @@ fn dates_and_numbers_of_text_tables() {
             "-",
             Refused("is not a date; leave the cell empty, and use the date's status to say why, such as `not_found`"),
         ),
-        ("15.03.26", Refused("write a date as YYYY-MM-DD, such as 2026-03-15")),
+        ("15.03.26", Refused("has a year of two digits; write a date as YYYY-MM-DD, such as 2026-03-15")),
+        (
+            "12-15 March 2026",
+            Refused(
+                "is a range of dates, but the field is one date; write its date as YYYY-MM-DD, or map the column to both \
+                 fields in a recipe",
+            ),
+        ),
         ("2026-02-30", Refused("write a date as YYYY-MM-DD, such as 2026-03-15")),
     ];
     for (date, then) in cases {

@@ -35,6 +35,11 @@ fn sheet<'a>(workbook: &'a mut Workbook, name: &str, rows: &[&[&str]]) -> &'a mu
     sheet
 }
 
+const DATED: &[&[&str]] = &[
+    &["id", "name", "start_date", "start_date_status", "abstract_due_date_status", "late_breaking_due_date_status"],
+    &["1", "A", "Do., 5. März 2026", "check", "not_found", "not_found"],
+];
+
 const ORGS: &[&[&str]] = &[&["id", "name", "url"], &["1", "ESMO", "https://esmo.org"]];
 
 #[test]
@@ -75,9 +80,23 @@ fn workbooks() {
             }),
             "--dataset organizations",
             Refused(
-                "error: cannot read book.xlsx: its sheets are `Sheet1`, `Sheet2`; name those to be read `conferences`, `journals`, \
-                 `organizations` or `tags`, or keep one sheet and add, for example, `--dataset conferences`",
+                "error: cannot read book.xlsx: its sheets are `Sheet1`, `Sheet2`; choose one, such as `--sheet List`",
             ),
+        ),
+        (
+            name,
+            book(|b| {
+                sheet(b, "Sheet1", &[&["x"]]);
+                sheet(b, "Sheet2", ORGS);
+            }),
+            "--dataset organizations --sheet Sheet2",
+            Stored(&[ESMO]),
+        ),
+        (
+            name,
+            one("Sheet1", ORGS),
+            "--dataset organizations --sheet List",
+            Refused("error: cannot read book.xlsx: it has no sheet `List`; its sheets are `Sheet1`"),
         ),
         (
             name,
@@ -85,7 +104,7 @@ fn workbooks() {
             "",
             Refused(
                 "error: cannot read book.xlsx: its sheets are `Sheet1`; name those to be read `conferences`, `journals`, \
-                 `organizations` or `tags`, or keep one sheet and add, for example, `--dataset conferences`",
+                 `organizations` or `tags`, or choose one, such as `--sheet List --dataset journals`",
             ),
         ),
         (
@@ -239,7 +258,7 @@ fn workbooks() {
             one("organizations", &[ORGS[0], ORGS[1], &["2", "B", "", "note"]]),
             "",
             Refused(
-                "book.xlsx[organizations]:3: `note` - has a value in column D, which has no name; name it, or clear the cell",
+                "book.xlsx[organizations]:3: `note` - has a value in column D, which has no name; name it, clear the cell, or read it with --map '=D=FIELD'",
             ),
         ),
         (
@@ -262,11 +281,12 @@ fn workbooks() {
             [&[0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1][..], &[0; 512]].concat(),
             "",
             Refused(
-                "error: cannot read book.xlsx: it is an old workbook (.xls) or has a password; save it as .xlsx without one, or \
-                 as CSV in UTF-8",
+                "error: cannot read book.xlsx: it is an old workbook (.xls), or one with a password, which is not read; save \
+                 it as .xlsx without a password, or as CSV in UTF-8",
             ),
         ),
         ("organizations.csv", one("organizations", ORGS), "", Stored(&[ESMO])),
+        (name, one("conferences", DATED), "", Stored(&[r#"{"start_date":"2026-03-05"}"#])),
     ];
     for (name, content, options, then) in cases {
         check(name, &content, options, then);

@@ -99,7 +99,7 @@ const VALUES: &[Wrong<'_>] = &[
     ("license set acme --dataset journals --rate-limit 10/s", 2, "invalid value '10/s' for '--rate-limit <N>'"),
     ("license set acme --dataset journals --rate-limit 0", 2, "0 is not in 1.."),
     ("import - --dataset journal --format jsonl", 2, "[possible values: organizations, tags, "),
-    ("import - --dataset journals --format json", 2, "[possible values: jsonl, csv, xlsx]"),
+    ("import - --dataset journals --format yaml", 2, "[possible values: jsonl, json, csv, xlsx]"),
     ("import data.csv --allow-removals some", 2, "invalid value 'some' for '--allow-removals <N>'"),
     ("export out --format xls", 2, "[possible values: jsonl, csv, xlsx]"),
     ("log --limit ten", 2, "invalid value 'ten' for '--limit <N>'"),

@@ -1,4 +1,4 @@
-//! Imports of JSON lines.
+//! Imports of JSON lines and lists.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -11,7 +11,10 @@ thread_local! {
 
 fuzz_target!(
     init: seeds::write_and_exit(seeds_of_jsonl),
-    |input: &[u8]| IMPORTER.with(|importer| importer.import(input, "jsonl"))
+    |input: &[u8]| {
+        let ending = if input.get(2) == Some(&b'[') { "json" } else { "jsonl" };
+        IMPORTER.with(|importer| importer.import(input, ending))
+    }
 );
 
 /// The fixtures, a few rows each.
@@ -21,7 +24,9 @@ fn seeds_of_jsonl() -> Vec<Vec<u8>> {
         let text = seeds::fixture(&format!("{name}.jsonl"));
         let lines: Vec<&str> = text.lines().collect();
         for some in lines.chunks(3) {
-            seeds.push([&[0, u8::try_from(kind).expect("a kind")], some.join("\n").as_bytes()].concat());
+            for text in [some.join("\n"), format!("[{}]", some.join(",\n"))] {
+                seeds.push([&[0, u8::try_from(kind).expect("a kind")], text.as_bytes()].concat());
+            }
         }
     }
     let others: [&[u8]; 6] = [

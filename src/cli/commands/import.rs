@@ -37,7 +37,7 @@ pub(in crate::cli) struct ImportArgs {
     /// the dataset, whichever is more
     #[arg(long, value_name = "N")]
     allow_removals: Option<u64>,
-    /// Correct values that have exactly one right value, such as `00284793` as an ISSN, and list the corrections
+    /// Correct values that have exactly one right value, such as `Heart &amp; Lung`, and list the corrections
     #[arg(long)]
     fix: bool,
     /// Only show what would change
@@ -60,10 +60,13 @@ struct Imported {
     licenses: Vec<LicenseEffect>,
     warning_count: usize,
     warnings: Vec<Finding>,
+    /// Effects of the options.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<Finding>,
     /// The corrected values; only with `--fix`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fixes: Vec<Finding>,
-    /// Rows without ids that match no record, and their new ids.
+    /// Rows without ids that match no record, and links that created a row, with their new ids.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     assigned: Vec<AssignedId>,
     /// Only in a dry run.
@@ -84,8 +87,7 @@ struct Refused<'a> {
 pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<ExitCode> {
     common.require_db(args.create, args.dry_run)?;
     let progress = ImportProgress::new(common);
-    let sources = args.read.find_sources()?;
-    let reading = args.read.options()?;
+    let (sources, reading) = args.read.sources_and_options()?;
     let ImportArgs { replace, allow_removals, fix, .. } = *args;
     let options = MergeOptions { replace, allow_removals, fix, lints_all: false };
     progress.begin(&sources);
@@ -135,6 +137,9 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
     if accepted.is_none() {
         print_warnings(common, &merged.warnings, args.read.all_faults);
     }
+    if !common.json {
+        merged.notes.iter().for_each(|found| note(&format!("note: {found}")));
+    }
     let mut text = list_findings(&merged.fixes, args.read.all_faults, stdout().is_terminal()).join("\n");
     if !text.is_empty() {
         let count = counted(u64::try_from(merged.fixes.len()).unwrap_or(u64::MAX), "correction");
@@ -150,6 +155,7 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
         licenses: outcome.licenses,
         warning_count: merged.warnings.len(),
         warnings: merged.warnings,
+        notes: merged.notes,
         fixes: merged.fixes,
         assigned: merged.assigned,
         changes: changes.map(Changes::into_json),
@@ -276,9 +282,15 @@ fn refuse_warnings(common: &Common, warnings: &[Finding], all: bool) -> anyhow::
 fn describe_assigned(assigned: &[AssignedId]) -> String {
     const MAX_SHOWN: usize = 20;
     let mut text = String::new();
-    for AssignedId { file, line, dataset, id } in assigned.iter().take(MAX_SHOWN) {
+    for AssignedId { file, line, dataset, id, link } in assigned.iter().take(MAX_SHOWN) {
+        let file = Printable(file);
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{}:{line} matches no record; its new id in {dataset} is {id}", Printable(file));
+        let _ = match link {
+            Some(name) => {
+                writeln!(text, "{file}:{line} links to `{}`; its new id in {dataset} is {id}", Printable(name))
+            }
+            None => writeln!(text, "{file}:{line} matches no record; its new id in {dataset} is {id}"),
+        };
     }
     if let Some(more) = assigned.len().checked_sub(MAX_SHOWN).filter(|more| *more > 0) {
         let _ = writeln!(text, "and {more} more new ids; --json lists all");
@@ -409,8 +421,9 @@ mod tests {
             let row = |number| AssignedId {
                 file: "a.csv".to_owned(),
                 line: number + 1,
-                dataset: Dataset::Journals,
+                dataset: "journals",
                 id: Id::try_from(number).unwrap(),
+                link: None,
             };
             (1..=count).map(row).collect()
         };

@@ -25,8 +25,8 @@ pub(in crate::cli) fn run(common: &Common, args: &LintArgs) -> anyhow::Result<Ex
     let findings = if args.read.is_empty() {
         lint_database(common.open_follower()?.newest())?
     } else {
-        let sources = args.read.find_sources()?;
-        let rows = read_rows(&sources, &args.read.options()?, &mut |_| {})?;
+        let (sources, options) = args.read.sources_and_options()?;
+        let rows = read_rows(&sources, &options, &mut |_| {})?;
         // The files are merged with the database as in an import, but nothing is written. Removals do not matter here.
         let options = MergeOptions { lints_all: true, allow_removals: Some(u64::MAX), ..MergeOptions::default() };
         match merge_unlocked(common, rows, &options)?.1 {

@@ -1,4 +1,4 @@
-//! `medfeed template`: empty import files to fill in.
+//! `medfeed template`: empty import files to fill in, and drafts of recipes.
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::cli::shared::common::Common;
 use crate::cli::shared::failure::at;
 use crate::cli::shared::sheets::WorkbookWriter;
-use crate::import::RowKind;
+use crate::import::{self, FileSample, ReadOptions, RowKind, Source, SourceOptions};
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields, flat};
 
 /// Arguments of `medfeed template`.
@@ -24,6 +24,12 @@ pub(in crate::cli) struct TemplateArgs {
     /// csv prints the header; xlsx writes a workbook, KIND.xlsx if only a kind is given
     #[arg(long)]
     format: Option<TemplateFormat>,
+    /// Print a recipe for this file: its columns, each with its best field. `medfeed import FILE --recipe RECIPE` uses it
+    #[arg(long, value_name = "FILE", conflicts_with = "format")]
+    from: Option<PathBuf>,
+    /// The sheet of the workbook FILE
+    #[arg(long, value_name = "NAME", requires = "from")]
+    sheet: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -39,6 +45,7 @@ pub(in crate::cli) fn run(common: &Common, args: &TemplateArgs) -> anyhow::Resul
     let kind: Option<RowKind> = given.parse().ok();
     let is_workbook = args.what.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("xlsx"));
     match (kind, args.format) {
+        (Some(kind), _) if args.from.is_some() => draft_recipe(common, args, kind),
         (Some(kind), None | Some(TemplateFormat::Csv)) => print_header(common, kind),
         (Some(kind), Some(TemplateFormat::Xlsx)) => write_workbook(common, Path::new(&format!("{kind}.xlsx")), &[kind]),
         (None, None | Some(TemplateFormat::Xlsx)) if is_workbook => {
@@ -49,6 +56,21 @@ pub(in crate::cli) fn run(common: &Common, args: &TemplateArgs) -> anyhow::Resul
             "`{given}` is neither `conferences`, `journals`, `organizations`, `tags` nor a file name ending .xlsx; write one of them"
         ),
     }
+}
+
+/// Prints a recipe for a file.
+fn draft_recipe(common: &Common, args: &TemplateArgs, kind: RowKind) -> anyhow::Result<ExitCode> {
+    let paths: Vec<PathBuf> = args.from.iter().cloned().collect();
+    let sources = Source::find(&paths, SourceOptions { kind: Some(kind), format: None })?;
+    let options =
+        ReadOptions { sample: Some(FileSample::default()), sheet: args.sheet.clone(), ..ReadOptions::default() };
+    import::read_sources(&sources, &options, &mut |_| {})?;
+    let name = paths.iter().filter_map(|path| path.file_name()).map(|name| name.to_string_lossy()).collect::<String>();
+    let recipe = options.sample.and_then(|sample| sample.draft_recipe(kind, &name, args.sheet.as_deref()));
+    let Some(recipe) = recipe else {
+        bail!("{name}: there is no row; a recipe needs the header of a table, or objects")
+    };
+    common.output().result(&json!({ "kind": kind.to_string(), "recipe": recipe }), recipe.trim_end())
 }
 
 fn print_header(common: &Common, kind: RowKind) -> anyhow::Result<ExitCode> {

@@ -8,29 +8,48 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use strum::{ParseError, VariantNames};
 
 use crate::import::{
-    self, DateOrder, DecimalSign, FileFormat, ImportRows, ReadOptions, Rename, RowKind, Source, SourceOptions,
+    self, ColumnMapping, DateOrder, DecimalSign, FileFormat, Given, ImportRows, ReadOptions, RowKind, Source,
+    SourceOptions, read_recipe,
 };
 
 /// The files to read, and how.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ReadArgs {
     /// Files to read, or folders with such files. Without --dataset, a file or a sheet of a workbook is named
-    /// conferences, journals, organizations or tags. Formats: .jsonl, .csv (both also with .gz) and .xlsx. `-` reads
-    /// standard input
+    /// conferences, journals, organizations or tags. Formats: .jsonl, .json, .csv (each also with .gz) and .xlsx. `-`
+    /// reads standard input
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
+    /// Read the files as this TOML file says. `medfeed template KIND --from FILE` drafts one. The other options of
+    /// this command have precedence
+    #[arg(long, value_name = "FILE")]
+    recipe: Option<PathBuf>,
     /// The content of files with other names, or of standard input: conferences, journals, organizations or tags
     #[arg(long, value_name = "KIND", value_parser = one_of::<RowKind>())]
     dataset: Option<RowKind>,
-    /// The format of the files, if neither their names nor their content show it: jsonl, csv or xlsx
+    /// The format of the files, if neither their names nor their content show it: jsonl, json, csv or xlsx
     #[arg(long, value_name = "FORMAT", value_parser = one_of::<FileFormat>())]
     format: Option<FileFormat>,
-    /// Read the column or field NAME as FIELD, such as 'Website=url'; repeatable
+    /// The sheet of a workbook to read
+    #[arg(long, value_name = "NAME")]
+    sheet: Option<String>,
+    /// Read the column or field NAME as FIELD, such as 'Website=url'; repeatable. `NAME#2` is the second column of this
+    /// name, and `=D` the column D
     #[arg(long = "map", value_name = "NAME=FIELD")]
-    renames: Vec<Rename>,
-    /// Match rows without ids to records by these fields, such as name,year; rows without a match get new ids
-    #[arg(long = "match", value_name = "FIELD", value_delimiter = ',')]
+    columns: Vec<Assignment>,
+    /// A value for a field that the files lack, such as impact_factor_year=2024; repeatable
+    #[arg(long = "set", value_name = "FIELD=VALUE")]
+    constants: Vec<Assignment>,
+    /// Read cells with exactly this text as empty, such as N/A; repeatable
+    #[arg(long, value_name = "TEXT")]
+    empty: Vec<String>,
+    /// Match rows without ids to records by these fields, such as name,year; rows without a match get new ids. If
+    /// repeated, each row uses the first fields that it fills
+    #[arg(long = "match", value_name = "FIELD")]
     matching: Vec<String>,
+    /// Create the unknown organizations and tags that records link to
+    #[arg(long)]
+    create_links: bool,
     /// The order of day and month in dates such as 3/4/2026: dmy or mdy
     #[arg(long, value_name = "ORDER", value_parser = one_of::<DateOrder>())]
     dates: Option<DateOrder>,
@@ -45,35 +64,78 @@ pub(in crate::cli) struct ReadArgs {
     pub all_faults: bool,
 }
 
+/// A name and its value, separated by `=`.
+#[derive(Clone, Debug)]
+struct Assignment {
+    name: String,
+    value: String,
+    /// The text, for messages.
+    text: String,
+}
+
+/// The error of a text that is not an assignment.
+#[derive(Debug, thiserror::Error)]
+#[error("write a name, `=` and a value, such as 'Website=url'")]
+struct NotAnAssignment;
+
+impl FromStr for Assignment {
+    type Err = NotAnAssignment;
+
+    fn from_str(text: &str) -> Result<Assignment, NotAnAssignment> {
+        // The name of a column may contain `=`, and `=D` begins with it.
+        let (name, value) = text.rsplit_once('=').ok_or(NotAnAssignment)?;
+        let (name, value) = (name.trim().to_owned(), value.trim().to_owned());
+        if name.is_empty() || value.is_empty() {
+            return Err(NotAnAssignment);
+        }
+        Ok(Assignment { name, value, text: text.to_owned() })
+    }
+}
+
 impl ReadArgs {
     pub fn is_empty(&self) -> bool {
         self.paths.is_empty()
     }
 
-    /// Finds the files at the paths, and their kinds and formats.
-    pub fn find_sources(&self) -> anyhow::Result<Vec<Source>> {
-        let options = SourceOptions { kind: self.dataset, format: self.format };
-        Ok(Source::find(&self.paths, options)?)
-    }
-
-    /// Returns the options for reading.
-    pub fn options(&self) -> anyhow::Result<ReadOptions> {
-        let options = ReadOptions {
-            matching: self.matching.iter().map(|name| name.trim().to_owned()).collect(),
-            dates: self.dates,
-            decimal: self.decimal,
-            ignore_unknown: self.ignore_unknown,
-            renames: self.renames.clone(),
-            all_faults: self.all_faults,
-            ..ReadOptions::default()
+    /// Finds the files at the paths, and returns the options for reading them.
+    pub fn sources_and_options(&self) -> anyhow::Result<(Vec<Source>, ReadOptions)> {
+        let (mut options, of_recipe) = match &self.recipe {
+            Some(path) => read_recipe(path)?,
+            None => (ReadOptions::default(), None),
         };
+        for Assignment { name, value, text } in &self.columns {
+            let value = ColumnMapping { column: name.as_str().into(), fields: vec![value.clone()] };
+            options.columns.retain(|given| given.value.column != value.column);
+            options.columns.push(Given { value, origin: format!("--map '{text}'") });
+        }
+        for Assignment { name, value, text } in &self.constants {
+            options.constants.retain(|given| given.value.0 != *name);
+            let value = (name.clone(), value.clone());
+            options.constants.push(Given { value, origin: format!("--set '{text}'") });
+        }
+        if !self.matching.is_empty() {
+            let set = |names: &String| Given {
+                value: names.split(',').map(|name| name.trim().to_owned()).collect(),
+                origin: format!("--match {names}"),
+            };
+            options.matching = self.matching.iter().map(set).collect();
+        }
+        options.empty.extend(self.empty.iter().cloned());
+        options.sheet = self.sheet.clone().or(options.sheet);
+        options.dates = self.dates.or(options.dates);
+        options.decimal = self.decimal.or(options.decimal);
+        options.create_links |= self.create_links;
+        options.ignore_unknown |= self.ignore_unknown;
+        options.all_faults = self.all_faults;
         options.check()?;
-        Ok(options)
+        let kind = self.dataset.or(of_recipe);
+        let sources = Source::find(&self.paths, SourceOptions { kind, format: self.format })?;
+        Ok((sources, options))
     }
 }
 
 /// Returns a parser of the words of an enum.
-fn one_of<T>() -> impl TypedValueParser<Value = T>
+pub(in crate::cli) fn one_of<T>() -> impl TypedValueParser<Value = T>
 where
     T: FromStr<Err = ParseError> + VariantNames + Clone + Send + Sync + 'static,
 {
@@ -87,6 +149,27 @@ pub(in crate::cli) fn read_rows(
     progress: &mut dyn FnMut(u64),
 ) -> anyhow::Result<ImportRows> {
     let rows = import::read_sources(sources, options, progress)?;
-    options.check_renames_used()?;
+    options.check_used()?;
     Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn assignments_are_read() {
+        let cases = [
+            ("Website=url", Some(("Website", "url"))),
+            (" a=b = url ", Some(("a=b", "url"))),
+            ("=D=url", Some(("=D", "url"))),
+            ("Website", None),
+            ("=url", None),
+            ("Website=", None),
+        ];
+        for (text, expected) in cases {
+            let read = text.parse::<Assignment>().ok();
+            assert_eq!(read.as_ref().map(|one| (&*one.name, &*one.value)), expected, "{text:?}");
+        }
+    }
 }

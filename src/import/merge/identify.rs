@@ -17,26 +17,49 @@ use crate::model::value::cell::ITEM_SEPARATOR;
 use crate::model::{Curated, Dataset, Id, RecordFields};
 use crate::store::{Snapshot, StoreError};
 
-/// The id that was assigned to a row without a matching record.
+/// The id that was assigned to a row without a matching record, or to a link that created an organization or tag.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AssignedId {
     /// The name of the file, as in the command.
     pub file: String,
     /// The line of the row.
     pub line: u64,
-    /// The dataset.
-    pub dataset: Dataset,
-    /// The assigned id: the next free one of the dataset.
+    /// The kind of row: `conferences`, `journals`, `organizations` or `tags`.
+    pub dataset: &'static str,
+    /// The assigned id: the next free one of the kind.
     pub id: Id,
+    /// The name of the organization or tag that a link created.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
 }
 
-/// A field of `--match`, and its columns in the table of a dataset: both ISSNs for `issn`, else one.
+impl AssignedId {
+    pub(super) fn new(position: &FilePosition, dataset: &'static str, id: Id, link: Option<String>) -> AssignedId {
+        AssignedId { file: position.file.to_string(), line: position.line, dataset, id, link }
+    }
+}
+
+/// A set of fields that identifies records, and an index of the records.
+struct MatchSet<'a> {
+    fields: Vec<MatchField<'a>>,
+    index: RecordIndex,
+}
+
+impl MatchSet<'_> {
+    /// Returns the quoted names of fields.
+    fn names(&self, is_named: &dyn Fn(usize) -> bool) -> String {
+        let names = self.fields.iter().enumerate().filter(|(at, _)| is_named(*at)).map(|(_, field)| field.name);
+        format!("`{}`", names.collect::<Vec<_>>().join("`, `"))
+    }
+}
+
+/// A field of a match set, and its columns in the table of a dataset: both ISSNs for `issn`, else one.
 struct MatchField<'a> {
     name: &'a str,
     columns: Vec<usize>,
 }
 
-/// An index of records by their values in the fields of `--match`. It includes rows of the files.
+/// An index of records by their values in the fields of a match set. It includes rows of the files.
 #[derive(Default)]
 struct RecordIndex {
     /// The id and the comparable values of each record. A missing value is empty. A record with two ISSNs is included once
@@ -84,29 +107,25 @@ impl RecordIndex {
     }
 }
 
-/// Finds the records of rows without ids: a row means the record that is equal in every field of `--match`. A row that
-/// agrees with a record in some of them, where the others are empty, is a fault. Rows that match no record get the next
-/// free ids and are returned.
+/// Finds the records of rows without ids. A row uses the first of the `matching` sets that it fills, and means the record
+/// that is equal in every field of it. A row that agrees with a record in some of them, where the others are empty, is a
+/// fault. Rows that match no record get the next free ids and are returned.
 pub(super) fn identify<F: RecordFields>(
     rows: &mut [ImportRow<F>],
-    matching: &[String],
+    matching: &[Vec<String>],
     state: &Snapshot,
     bad: &mut BadRows,
 ) -> Result<Vec<AssignedId>, StoreError> {
     if rows.iter().all(|row| row.id.is_some()) {
         return Ok(Vec::new());
     }
-    // Fields of the other dataset identify nothing here.
-    let fields: Vec<MatchField<'_>> = matching
-        .iter()
-        .map(|name| MatchField { name, columns: column_indexes::<F>(&columns_of(name)) })
-        .filter(|field| !field.columns.is_empty())
-        .collect();
+    let mut sets = match_sets::<F>(matching);
     let issn_columns = column_indexes::<F>(&ISSN_COLUMNS);
-    let mut record_index = RecordIndex::default();
     state.for_each_record::<F, StoreError>(|record, _, _| {
         let values = record.fields().values();
-        record_index.add(record.id(), match_values::<F>(&fields, &|at| values[at].to_csv(&())));
+        for set in &mut sets {
+            set.index.add(record.id(), match_values::<F>(&set.fields, &|at| values[at].to_csv(&())));
+        }
         Ok(())
     })?;
     let mut positions: HashMap<Id, FilePosition> = HashMap::new();
@@ -116,30 +135,33 @@ pub(super) fn identify<F: RecordFields>(
         if let RowEdit::Set(statement) = &row.edit
             && state.find_stored::<F>(id)?.is_none()
         {
-            record_index.add(id, match_values::<F>(&fields, &|at| statement.value(at)));
+            for set in &mut sets {
+                set.index.add(id, match_values::<F>(&set.fields, &|at| statement.value(at)));
+            }
         }
     }
     let imported = positions.keys().max().copied();
     let mut largest = state.largest_id(F::DATASET)?.max(imported).map_or(0, Id::get);
-    let names_where = |is_named: &dyn Fn(usize) -> bool| {
-        let names = fields.iter().enumerate().filter(|(at, _)| is_named(*at)).map(|(_, field)| field.name);
-        format!("`{}`", names.collect::<Vec<_>>().join("`, `"))
-    };
-    let all_names = names_where(&|_| true);
+    let one = F::STEM.trim_end_matches('s');
     let mut assigned = Vec::new();
     for row in rows.iter_mut().filter(|row| row.id.is_none()) {
         let RowEdit::Set(statement) = &row.edit else {
             bad.push(&row.position, Some("id"), None, "is missing; a row that removes a record needs its id");
             continue;
         };
-        let choices = match_values::<F>(&fields, &|at| statement.value(at));
-        if choices[0].iter().all(String::is_empty) {
-            let message = message!("is missing, and so are the fields of --match ({all_names}); fill them in");
+        let choices_of = |set: &MatchSet<'_>| match_values::<F>(&set.fields, &|at| statement.value(at));
+        let filled = |set: &&MatchSet<'_>| is_complete(&choices_of(set)[0]);
+        let begun = |set: &&MatchSet<'_>| choices_of(set)[0].iter().any(|value| !value.is_empty());
+        let Some(set) = sets.iter().find(filled).or_else(|| sets.iter().find(begun)) else {
+            let names: Vec<String> = sets.iter().map(|set| set.names(&|_| true)).collect();
+            let message =
+                message!("is missing, and so are the fields of --match ({}); fill them in", names.join(" or "));
             bad.push(&row.position, Some("id"), None, message);
             continue;
-        }
-        let equal: BTreeSet<Id> = choices.iter().flat_map(|values| record_index.find_equal(values)).collect();
-        let partial = choices.iter().find_map(|values| Some((values, record_index.find_partial(values)?)));
+        };
+        let (choices, all_names) = (choices_of(set), set.names(&|_| true));
+        let equal: BTreeSet<Id> = choices.iter().flat_map(|values| set.index.find_equal(values)).collect();
+        let partial = choices.iter().find_map(|values| Some((values, set.index.find_partial(values)?)));
         let message = match (equal.first().copied(), equal.last().copied(), partial) {
             (Some(one), Some(other), _) if one != other => message!(
                 "is missing, and {all_names} match both {one} and {other} of {}; give the id, or --match more fields",
@@ -152,9 +174,12 @@ pub(super) fn identify<F: RecordFields>(
                 let of_record = valid_issns::<F>(&issn_columns, &of_record);
                 let of_row = valid_issns::<F>(&issn_columns, &|at| statement.value(at));
                 if let Some(first) = positions.get(&id) {
-                    message!(
-                        "is missing, and the row means the same record as {first}: they share {all_names}; keep one"
-                    )
+                    let message = message!(
+                        "means the same {one} as the row at {first}: they share {all_names}, but are not equal; keep \
+                         one of them, or correct one"
+                    );
+                    bad.push(&row.position, None, None, message);
+                    continue;
                 } else if let Some((own, other)) = contradiction(&of_row, &of_record) {
                     message!(
                         "is missing, and {all_names} match {}, but its ISSN is {other} and the row has {own}; write {id} as the id if \
@@ -178,10 +203,10 @@ pub(super) fn identify<F: RecordFields>(
                 };
                 let lacks = [("the row has no", values), ("the other has no", other)];
                 let lacks = lacks.into_iter().filter(|(_, values)| !is_complete(values));
-                let lacks = lacks.map(|(who, values)| format!("{who} {}", names_where(&|at| values[at].is_empty())));
+                let lacks = lacks.map(|(who, values)| format!("{who} {}", set.names(&|at| values[at].is_empty())));
                 message!(
                     "is missing, and the row may mean {candidate}: {} agrees, but {}; {remedy}, or fill in what is missing",
-                    names_where(&|at| !values[at].is_empty() && !other[at].is_empty()),
+                    set.names(&|at| !values[at].is_empty() && !other[at].is_empty()),
                     lacks.collect::<Vec<_>>().join(", and ")
                 )
             }
@@ -191,10 +216,12 @@ pub(super) fn identify<F: RecordFields>(
                 Ok(id) => {
                     largest = id.get();
                     row.id = Some(id);
-                    record_index.add(id, choices);
+                    for set in &mut sets {
+                        let choices = match_values::<F>(&set.fields, &|at| statement.value(at));
+                        set.index.add(id, choices);
+                    }
                     positions.insert(id, row.position.clone());
-                    let (file, line) = (row.position.file.to_string(), row.position.line);
-                    assigned.push(AssignedId { file, line, dataset: F::DATASET, id });
+                    assigned.push(AssignedId::new(&row.position, F::STEM, id, None));
                     continue;
                 }
                 Err(error) => message!("no id is free: {error}"),
@@ -203,6 +230,16 @@ pub(super) fn identify<F: RecordFields>(
         bad.push(&row.position, Some("id"), None, message);
     }
     Ok(assigned)
+}
+
+/// Returns the match sets of a dataset. Fields of the other dataset identify nothing here.
+fn match_sets<F: RecordFields>(matching: &[Vec<String>]) -> Vec<MatchSet<'_>> {
+    let field = |name| MatchField { name, columns: column_indexes::<F>(&columns_of(name)) };
+    let sets = matching.iter().map(|names| {
+        let fields = names.iter().map(|name| field(name)).filter(|field| !field.columns.is_empty()).collect();
+        MatchSet { fields, index: RecordIndex::default() }
+    });
+    sets.filter(|set| !set.fields.is_empty()).collect()
 }
 
 /// Returns the indexes of the columns that the dataset has.

@@ -4,6 +4,7 @@
 //! Then it merges each record with its stored values (`records`). Finally it checks that no record links to a removed
 //! row.
 
+mod equal_rows;
 mod fixes;
 mod identify;
 #[cfg(test)]
@@ -14,6 +15,7 @@ mod removals;
 #[cfg(test)]
 mod tests;
 
+use self::equal_rows::drop_equal_rows;
 use self::fixes::{fix_texts, fix_words};
 pub use self::identify::AssignedId;
 use self::identify::identify;
@@ -24,7 +26,7 @@ pub use self::removals::{MergeOptions, TooManyRemovals};
 use super::lint::Lint;
 use super::rows::{ImportRow, ImportRows, RowEdit};
 use crate::import::read::statement::{LinkList, RecordLink};
-use crate::import::report::faults::{BadRows, Finding, sort_by_file};
+use crate::import::report::faults::{BadRows, FilePosition, Finding, sort_by_file};
 use crate::model::message::message;
 use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Curated, Dataset, JournalFields, OrganizationFields, TagFields};
@@ -38,7 +40,9 @@ pub struct Merged {
     pub batch: Batch,
     /// Probable mistakes for a curator to check.
     pub warnings: Vec<Finding>,
-    /// The ids assigned to rows without a matching record.
+    /// Effects of the options that the user may want to know.
+    pub notes: Vec<Finding>,
+    /// The ids assigned to rows without a matching record, and to links that created a row.
     pub assigned: Vec<AssignedId>,
     /// The corrected values.
     pub fixes: Vec<Finding>,
@@ -60,12 +64,16 @@ pub enum Refusal {
 
 /// Merges rows with a state of the database. If a row is bad, returns all faults, including those of reading.
 pub fn merge(rows: ImportRows, state: &Snapshot, options: &MergeOptions) -> Result<Merged, Refusal> {
-    let ImportRows { organizations, tags, mut conferences, mut journals, mut bad, mut warnings, matching } = rows;
+    let ImportRows { mut bad, mut warnings, notes, matching, create_links, mut conferences, mut journals, .. } = rows;
     let mut fixes = Vec::new();
     if options.fix {
         fixes.extend(fix_texts(&mut conferences));
         fixes.extend(fix_texts(&mut journals));
     }
+    let organizations = drop_equal_rows(rows.organizations, &mut warnings);
+    let tags = drop_equal_rows(rows.tags, &mut warnings);
+    let mut conferences = drop_equal_rows(conferences, &mut warnings);
+    let mut journals = drop_equal_rows(journals, &mut warnings);
     let mut assigned = identify(&mut conferences, &matching, state, &mut bad)?;
     assigned.extend(identify(&mut journals, &matching, state, &mut bad)?);
     let mut lint = Lint::new(options.lints_all);
@@ -75,8 +83,16 @@ pub fn merge(rows: ImportRows, state: &Snapshot, options: &MergeOptions) -> Resu
     let mut tag_objects = Vec::new();
     collect_objects(&conferences, &mut organization_objects, &mut tag_objects);
     collect_objects(&journals, &mut organization_objects, &mut tag_objects);
-    let organizations = resolve(organizations, &organization_objects, &stored.organizations, &mut bad, &mut lint);
-    let tags = resolve(tags, &tag_objects, &stored.tags, &mut bad, &mut lint);
+    let (mut organization_labels, mut tag_labels) = (Vec::new(), Vec::new());
+    if create_links {
+        collect_labels(&conferences, &mut organization_labels, &mut tag_labels);
+        collect_labels(&journals, &mut organization_labels, &mut tag_labels);
+    }
+    let mut organizations =
+        resolve(organizations, &organization_objects, &organization_labels, &stored.organizations, &mut bad, &mut lint);
+    let mut tags = resolve(tags, &tag_objects, &tag_labels, &stored.tags, &mut bad, &mut lint);
+    assigned.append(&mut organizations.assigned);
+    assigned.append(&mut tags.assigned);
 
     let mut context =
         MergeContext { organizations: &organizations, tags: &tags, options, bad: &mut bad, lint: &mut lint };
@@ -112,7 +128,7 @@ pub fn merge(rows: ImportRows, state: &Snapshot, options: &MergeOptions) -> Resu
         conferences: conferences.rows,
         journals: journals.rows,
     };
-    Ok(Merged { batch, warnings, assigned, fixes })
+    Ok(Merged { batch, warnings, notes, assigned, fixes })
 }
 
 /// Collects the full objects in the links of records. They create or update organizations and tags.
@@ -132,6 +148,28 @@ fn collect_objects<'a, F>(
                     organizations.extend(objects(links).map(|object| (&row.position, object)))
                 }
                 LinkList::Tags(links) => tags.extend(objects(links).map(|object| (&row.position, object))),
+            }
+        }
+    }
+}
+
+/// Collects the names in the links of records, each with the position of the record.
+fn collect_labels<'a, F>(
+    rows: &'a [ImportRow<F>],
+    organizations: &mut Vec<(&'a FilePosition, &'a str)>,
+    tags: &mut Vec<(&'a FilePosition, &'a str)>,
+) {
+    fn labels<F>(links: &[RecordLink<F>]) -> impl Iterator<Item = &str> {
+        links.iter().filter_map(|link| if let RecordLink::Label(label) = link { Some(label.as_str()) } else { None })
+    }
+    for row in rows.iter().filter(|row| !row.is_bad) {
+        let RowEdit::Set(statement) = &row.edit else { continue };
+        for list in &statement.links {
+            match list {
+                LinkList::Organizations(links) => {
+                    organizations.extend(labels(links).map(|label| (&row.position, label)))
+                }
+                LinkList::Tags(links) => tags.extend(labels(links).map(|label| (&row.position, label))),
             }
         }
     }

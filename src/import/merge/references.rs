@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::identify::AssignedId;
 use crate::import::lint::{Lint, Lintable, RowLocation};
 use crate::import::read::statement::RecordLink;
 use crate::import::report::faults::{BadRows, FilePosition, RowFaults};
@@ -21,6 +22,10 @@ pub(super) struct Resolved<'a, F> {
     /// The ids of the imported rows in the order of the files.
     order: Vec<Id>,
     ids_by_label: HashMap<String, Id>,
+    /// The largest id so far, or 0.
+    largest: u64,
+    /// The ids that were assigned to rows and links without one.
+    pub assigned: Vec<AssignedId>,
 }
 
 /// An organization or tag in the import.
@@ -40,18 +45,27 @@ enum ImportOutcome<F> {
     },
 }
 
-/// Merges rows and full objects with the stored rows, and checks that labels are unique.
+/// Merges rows and full objects with the stored rows, and checks that labels are unique. Links to unknown `labels` create
+/// their rows.
 pub(super) fn resolve<'a, F: ReferenceFields + Lintable>(
     rows: Vec<ImportRow<F>>,
     objects: &[LinkedObject<'_, F>],
+    labels: &[(&FilePosition, &str)],
     stored: &'a BTreeMap<Id, Referenced<F>>,
     bad: &mut BadRows,
     lint: &mut Lint,
 ) -> Resolved<'a, F> {
+    let ids = rows.iter().filter_map(|row| row.id).chain(objects.iter().map(|(_, object)| object.id()));
+    let largest = ids.chain(stored.keys().copied()).max().map_or(0, Id::get);
     let (order, ids_by_label) = (Vec::with_capacity(rows.len()), HashMap::new());
-    let mut resolved = Resolved { stored, imported: BTreeMap::new(), order, ids_by_label };
-    rows.into_iter().for_each(|row| resolved.add_row(row, bad));
+    let mut resolved =
+        Resolved { stored, imported: BTreeMap::new(), order, ids_by_label, largest, assigned: Vec::new() };
+    let (with_id, without): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.id.is_some());
+    with_id.into_iter().for_each(|row| resolved.add_row(row, bad));
+    resolved.identify(without, bad);
     objects.iter().for_each(|(position, object)| resolved.add_object(position, object, bad));
+    resolved.ids_by_label = resolved.find_labels(bad);
+    labels.iter().for_each(|(position, label)| resolved.create(position, label, bad));
     for (id, ImportedReference { position, field, outcome }) in resolved.in_order() {
         if let ImportOutcome::Valid(row) = outcome {
             let before = stored.get(&id).map(|referenced| referenced.row.fields());
@@ -59,7 +73,6 @@ pub(super) fn resolve<'a, F: ReferenceFields + Lintable>(
             lint.check(&RowLocation::File(position.clone()), within, before, row);
         }
     }
-    resolved.ids_by_label = resolved.find_labels(bad);
     resolved
 }
 
@@ -81,12 +94,75 @@ impl<F: ReferenceFields> Resolved<'_, F> {
         self.imported.insert(id, ImportedReference { position, field, outcome });
     }
 
+    /// Adds rows without ids. They mean the rows with their labels, or get the next free ids.
+    fn identify(&mut self, rows: Vec<ImportRow<F>>, bad: &mut BadRows) {
+        if rows.is_empty() {
+            return;
+        }
+        let mut ids: HashMap<String, Id> = self.stored.iter().map(|(id, row)| (row.label.clone(), *id)).collect();
+        for (id, imported) in self.in_order() {
+            if let ImportOutcome::Valid(row) = &imported.outcome {
+                ids.insert(row.fields().label(), id);
+            }
+        }
+        for mut row in rows {
+            let RowEdit::Set(statement) = &row.edit else {
+                bad.push(&row.position, Some("id"), None, "is missing; a row that removes a record needs its id");
+                continue;
+            };
+            let mut fields = F::default();
+            statement.clone().apply_to(&mut fields);
+            let label = fields.label();
+            if let Some(first) = ids.get(&label).and_then(|id| self.imported.get(id)) {
+                let message = message!(
+                    "means the same {} as the row at {}, and differs from it; keep one of them",
+                    F::KIND,
+                    first.position
+                );
+                bad.push(&row.position, None, Some(&label), message);
+                continue;
+            }
+            row.id = ids.get(&label).copied().or_else(|| self.next_id(&row.position, None, bad));
+            ids.extend(row.id.map(|id| (label, id)));
+            self.add_row(row, bad);
+        }
+    }
+
+    /// Creates the row of an unknown label that a record links to.
+    fn create(&mut self, position: &FilePosition, label: &str, bad: &mut BadRows) {
+        if self.ids_by_label.contains_key(label) {
+            return;
+        }
+        // A label that means no row is reported at its link.
+        let Some(fields) = F::of_label(label) else { return };
+        let Some(id) = self.next_id(position, Some(label), bad) else { return };
+        match Curated::new(id, fields) {
+            Ok(row) => {
+                self.add(id, position.clone(), F::STEM, ImportOutcome::Valid(row));
+                self.ids_by_label.insert(label.to_owned(), id);
+            }
+            Err(faults) => RowFaults::new(position, bad).push_faults(Some(&F::STEM), faults),
+        }
+    }
+
+    /// Returns the next free id, for a row or for a link to `label`.
+    fn next_id(&mut self, position: &FilePosition, label: Option<&str>, bad: &mut BadRows) -> Option<Id> {
+        match Id::try_from(self.largest + 1) {
+            Ok(id) => {
+                self.largest = id.get();
+                self.assigned.push(AssignedId::new(position, F::STEM, id, label.map(str::to_owned)));
+                Some(id)
+            }
+            Err(error) => {
+                bad.push(position, Some("id"), None, message!("no id is free: {error}"));
+                None
+            }
+        }
+    }
+
     fn add_row(&mut self, row: ImportRow<F>, bad: &mut BadRows) {
         let ImportRow { position, id, edit, is_bad } = row;
-        let Some(id) = id else {
-            let message = "is missing; --match finds only conferences and journals";
-            return bad.push(&position, Some("id"), None, message);
-        };
+        let Some(id) = id else { return };
         if let Some(first) = self.imported.get(&id) {
             let message = message!("appears twice; the first row with this id is at {}", first.position);
             return bad.push(&position, Some("id"), Some(&id.to_string()), message);
@@ -204,16 +280,18 @@ impl<F: ReferenceFields> Resolved<'_, F> {
             return "is not a known tag; write it as `Type: Name`".into();
         }
         if !faults.may_search(self.ids_by_label.len()) {
-            return message!("is not a known {kind}; import it too, or give its full object");
+            return message!("is not a known {kind}; import it too, or add --create-links");
         }
         let removed = self.removed().find(|(_, id)| self.stored.get(id).is_some_and(|found| found.label == label));
         if let Some((position, _)) = removed {
             return message!("the {kind} of this name is removed at {position}; remove the link, or keep it there");
         }
         match nearest(label, self.ids_by_label.keys().map(String::as_str)) {
-            Some(near) => message!("is not a known {kind}; did you mean `{near}`? If not, import the {kind} too")
-                .with(Remedy::OfValue),
-            None => message!("is not a known {kind}; import it too, or give its full object"),
+            Some(near) => message!(
+                "is not a known {kind}; did you mean `{near}`? If not, import the {kind} too, or add --create-links"
+            )
+            .with(Remedy::OfValue),
+            None => message!("is not a known {kind}; import it too, or add --create-links"),
         }
     }
 

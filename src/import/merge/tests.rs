@@ -4,6 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use super::*;
+use crate::import::read::options::sample_options;
 use crate::import::{ReadOptions, Source, SourceOptions, read_sources};
 use crate::model::reference::References;
 use crate::model::{Curated, Fields, Id, Message, RecordFields, Timestamp, flat, json};
@@ -156,8 +157,8 @@ fn runs_are_judged_on_the_state_after_them() {
         ("# tags.csv\nid,type,name\n3,Topic,Nurses\n", "3=Topic: Nurses"),
         ("# organizations.csv\nid,name\n4,\n", "organizations.csv:2: name: is required"),
         ("# organizations.csv\nid,abbv\n1,B\n", SAME),
-        ("# organizations.csv\nid,name\n1,A\n1,A\n", "organizations.csv:3: id: `1` - appears twice; the first row with this id is at organizations.csv:2"),
-        ("# tags.csv\nid\n1\n# tags.jsonl\n{\"id\":1}\n", "tags.jsonl:1: id: `1` - appears twice; the first row with this id is at tags.csv:2"),
+        ("# organizations.csv\nid,name\n1,A\n1,B\n", "organizations.csv:3: id: `1` - appears twice; the first row with this id is at organizations.csv:2"),
+        ("# tags.csv\nid,category\n1,X\n# tags.jsonl\n{\"id\":1}\n", "tags.jsonl:1: id: `1` - appears twice; the first row with this id is at tags.csv:2"),
         // Links by name and id.
         ("# conferences.csv\nid,organizations\n10,ESMO; ASCO; ESMO\n", "10:[1, 2][1]"),
         ("# organizations.csv\nid,name\n1,ESMO\n2,ASCO\n# conferences.csv\nid,organizations\n10,ESMO\n11,ESMO\n", "10:[1][1] 11:[1][]"),
@@ -221,7 +222,7 @@ fn runs_are_judged_on_the_state_after_them() {
         ("# conferences.csv\nid,start_date_status\n10,confirmed\n", "conferences.csv:2: start_date_status: `confirmed` - needs a date"),
         ("# conferences.csv\nid,name\n12,X\n", "start_date_status: is required"),
         ("# conferences.csv\nid,name\n10,\n", "conferences.csv:2: name: is required"),
-        ("# conferences.csv\nid,name\n10,A\n10,A\n", "conferences.csv:3: id: `10` - appears twice"),
+        ("# conferences.csv\nid,name\n10,A\n10,B\n", "conferences.csv:3: id: `10` - appears twice"),
         // U+0000.
         ("# conferences.jsonl\n{\"id\":10,\"city\":\"a\\u0000b\"}\n", "conferences.jsonl:1: city: `a\\u{0}b` - contains the character U+0000, which many databases cannot store; remove it"),
         ("# conferences.csv\nid,venue\n10,\0\n", "conferences.csv:2: venue: `\\u{0}` - contains the character U+0000"),
@@ -442,8 +443,7 @@ fn rows_without_ids_find_their_records() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(file);
         fs::write(&path, rows).unwrap();
-        let matching = matching.split(',').map(str::to_owned).collect();
-        let reading = ReadOptions { matching, ..ReadOptions::default() };
+        let reading = sample_options(&[], &[matching]);
         let sources = Source::find(&[path], SourceOptions::default()).unwrap();
         match merge(read_sources(&sources, &reading, &mut |_| {}).unwrap(), &database.state(), &MergeOptions::default())
         {
@@ -483,9 +483,13 @@ fn rows_without_ids_find_their_records() {
         (
             "name,year",
             "A,2026\na,2026",
-            "conferences.csv:3: id: is missing, and the row means the same record as conferences.csv:2: they share `name`, `year`",
+            "conferences.csv:3: means the same conference as the row at conferences.csv:2: they share `name`, `year`",
         ),
-        ("name,year", "ESMO Congress,2026\nESMO CONGRESS,2026", "same record as conferences.csv:2: they share"),
+        (
+            "name,year",
+            "ESMO Congress,2026\nESMO CONGRESS,2026",
+            "same conference as the row at conferences.csv:2: they share",
+        ),
         // A row that names less may mean the row that got a new id, also after another such row.
         (
             "name,year",
@@ -493,8 +497,8 @@ fn rows_without_ids_find_their_records() {
             "conferences.csv:3: id: is missing, and the row may mean the same as conferences.csv:2:",
         ),
         ("name,year", "X,\nA,2026\nA,", "the row may mean the same as conferences.csv:3: `name` agrees"),
-        ("name,year", "A,\nA,", "the row may mean the same as conferences.csv:2: `name` agrees"),
-        ("city", "A,2026", "no column `id`, and none of the columns of --match (`city`"),
+        ("name,year", "A,\nA,", "[15] new [15]"),
+        ("city", "A,2026", "no column `id`, and none of the columns that identify rows without ids (`city`"),
     ];
     for (matching, rows, expected) in conferences {
         let result = outcome(matching, "conferences.csv", &of_conferences(rows));
@@ -535,7 +539,11 @@ fn rows_without_ids_find_their_records() {
             "X,0140-6736,1474-5488",
             "`issn` match journal 20 `The Lancet`, but its ISSN is 1474-547X and the row has 1474-5488; write 20 as the id",
         ),
-        ("issn", "X,0140-6736,\nY,,1474-547X", "means the same record as journals.csv:2: they share `issn`"),
+        (
+            "issn",
+            "X,0140-6736,\nY,,1474-547X",
+            "means the same journal as the row at journals.csv:2: they share `issn`",
+        ),
         ("issn,name", "The Lancet,,1474-547X", "[20] new []"),
         ("issn,name", "Lancet,,1474-547X", "[23] new [23]"),
         ("issn,name", "The Lancet,,", "journal 20 `The Lancet`: `name` agrees, but the row has no `issn`"),
@@ -583,7 +591,8 @@ fn rows_without_ids_find_their_records() {
     // A row with an id and one without mean one new record.
     let shared = "{\"name\":\"b\"}\n{\"id\":50,\"name\":\"B\"}\n";
     assert!(
-        outcome("name", "journals.jsonl", shared).contains("the same record as journals.jsonl:2: they share `name`")
+        outcome("name", "journals.jsonl", shared)
+            .contains("the same journal as the row at journals.jsonl:2: they share `name`")
     );
 }
 
@@ -623,8 +632,7 @@ fn a_row_that_agrees_in_part_overwrites_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(file);
         fs::write(&path, &rows).unwrap();
-        let matching: Vec<String> = matching.split(',').map(str::to_owned).collect();
-        let reading = ReadOptions { matching, ..ReadOptions::default() };
+        let reading = sample_options(&[], &[matching]);
         let sources = Source::find(&[path], SourceOptions::default()).unwrap();
         match merge(read_sources(&sources, &reading, &mut |_| {}).unwrap(), &database.state(), &MergeOptions::default())
         {

@@ -1,62 +1,16 @@
-//! Conversion of spreadsheet cells to the form that fields are parsed from. Unambiguous spellings are converted.
+//! Conversion of cells and JSON texts to the form that fields are parsed from. Unambiguous spellings are converted.
 //! Ambiguous or damaged cells are rejected, with a message that shows the right spelling.
 
 use std::borrow::Cow;
 
-use jiff::civil::Date;
-
-use crate::import::lint::is_placeholder;
-use crate::model::fold::comparable;
-use crate::model::fold::fold;
-use crate::model::fold::is_blank;
-use crate::model::message::{Message, message};
-use crate::model::time::parse_date;
+use crate::import::lint::valid_issn;
+use crate::import::read::dates::normalize_date;
+pub(in crate::import) use crate::import::read::notation::Notation;
+pub use crate::import::read::notation::{DateOrder, DecimalSign};
+use crate::import::read::numbers::{normalize_integer, normalize_number};
+use crate::model::fold::{comparable, fold, is_blank};
+use crate::model::message::Message;
 use crate::model::value::ValueKind;
-
-/// The known facts about how a table writes its values.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::import) struct Notation {
-    /// Whether semicolons separate the cells. In such files a comma usually is the decimal sign, and points group
-    /// digits.
-    pub has_semicolons: bool,
-    /// Whether the column contains prices. Prices rarely have three decimals.
-    pub is_price: bool,
-    /// Whether the table is a sheet of a workbook. Its numbers are number cells, not text.
-    pub is_sheet: bool,
-    /// Whether the cell is a number cell of a workbook.
-    pub is_number: bool,
-    /// The decimal sign, if set by an option.
-    pub decimal: Option<DecimalSign>,
-    /// The order of day and month, if set by an option.
-    pub dates: Option<DateOrder>,
-}
-
-impl Notation {
-    /// Returns true if a comma may be the decimal sign.
-    fn may_have_comma(&self) -> bool {
-        self.has_semicolons || self.decimal == Some(DecimalSign::Comma)
-    }
-}
-
-/// A decimal sign.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString, strum::VariantNames)]
-#[strum(serialize_all = "lowercase")]
-pub enum DecimalSign {
-    /// `2.5`; commas group digits.
-    Point,
-    /// `2,5`; points group digits.
-    Comma,
-}
-
-/// The order of day, month and year in a date.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString, strum::VariantNames)]
-#[strum(serialize_all = "lowercase")]
-pub enum DateOrder {
-    /// Day, month, year.
-    Dmy,
-    /// Month, day, year.
-    Mdy,
-}
 
 /// Returns the cell in the form that a field of this kind is parsed from; empty for null. The error says what to write
 /// instead.
@@ -69,7 +23,9 @@ pub(in crate::import) fn normalize<'c>(
     match kind {
         // Text stays unchanged, so that an export can be imported again.
         ValueKind::Text | ValueKind::Texts | ValueKind::Links(_) => Ok(Cow::Borrowed(cell)),
-        ValueKind::Choice(words) | ValueKind::DateStatus(words) => Ok(normalize_word(words, trimmed)),
+        ValueKind::Choice(words) | ValueKind::DateStatus(words) => {
+            Ok(word_meant(words, trimmed).map_or(Cow::Borrowed(trimmed), Cow::Borrowed))
+        }
         ValueKind::Date => normalize_date(trimmed, notation.dates),
         ValueKind::Integer | ValueKind::Year => normalize_integer(trimmed, notation),
         ValueKind::Number if notation.is_number => Ok(Cow::Borrowed(trimmed)),
@@ -82,10 +38,45 @@ pub(in crate::import) fn normalize<'c>(
     }
 }
 
-/// Returns the word that equals the cell except for case, blanks, `-` and `_`; otherwise the cell itself.
-pub(in crate::import) fn normalize_word<'c>(words: &[&'static str], cell: &'c str) -> Cow<'c, str> {
+/// Words of a field, and other words of the same meaning, without case, blanks, `-`, `_` and `.`.
+const SYNONYMS: [(&str, &str); 3] = [
+    (
+        "open",
+        "openaccess oa gold goldoa goldopenaccess fullopenaccess fullyopenaccess fulloa fullyoa diamond diamondoa",
+    ),
+    ("hybrid", "hybridoa hybridopenaccess hybridjournal openchoice"),
+    ("subscription", "subscriptionbased subscriptiononly subscriptionjournal closed closedaccess"),
+];
+
+/// Returns the word that the cell means: the same one except for case, blanks, `-` and `_`, or a synonym. A remark in
+/// brackets may follow. Returns `None` for another text.
+fn word_meant(words: &[&'static str], cell: &str) -> Option<&'static str> {
+    // No word with its remark is longer, and remarks in remarks have an end.
+    if cell.len() > 200 {
+        return None;
+    }
     let meant = comparable(cell);
-    words.iter().find(|word| comparable(word) == meant).map_or(Cow::Borrowed(cell), |word| Cow::Borrowed(*word))
+    let means = |word: &str| {
+        let mut synonyms = SYNONYMS.iter().filter(|(of, _)| *of == word).flat_map(|(_, words)| words.split(' '));
+        comparable(word) == meant || synonyms.any(|synonym| synonym == meant)
+    };
+    words.iter().copied().find(|word| means(word)).or_else(|| {
+        let (cell, remark) = cell.strip_suffix(')')?.split_once('(')?;
+        // `Subscription (hybrid)` is hybrid, so a remark must not contradict.
+        word_meant(words, cell).filter(|word| *word == "hybrid" || word_meant(words, remark) == Some(word))
+    })
+}
+
+/// Returns the usual form of an ISSN whose check digit fits, and whether a spreadsheet dropped the zero at its beginning.
+pub(in crate::import) fn normalize_issn(field: &str, cell: &str) -> Option<(String, bool)> {
+    let cell = cell.trim_matches(is_blank);
+    let bare = match cell.split_at_checked("ISSN".len()) {
+        Some((name, number)) if name.eq_ignore_ascii_case("ISSN") => number.trim_start_matches(':'),
+        _ => cell,
+    };
+    let is_short = bare.len() == 7 && bare.bytes().all(|digit| digit.is_ascii_digit()) && !bare.starts_with('0');
+    let issn = if is_short { valid_issn(field, &format!("0{bare}")) } else { valid_issn(field, bare) };
+    issn.map(|issn| (issn, is_short))
 }
 
 /// Parses a flag: TRUE and FALSE in the languages of spreadsheet programs, yes and no, or an `x`.
@@ -113,225 +104,6 @@ pub(in crate::import) fn parse_flag(cell: &str) -> Option<bool> {
     }
 }
 
-fn normalize_date(cell: &str, order: Option<DateOrder>) -> Result<Cow<'_, str>, Message> {
-    // The unambiguous formats: year first, dots, or the name of the month.
-    const FORMATS: [&str; 10] = [
-        "%Y-%m-%d",
-        "%Y/%m/%d",
-        "%Y.%m.%d",
-        "%d.%m.%Y",
-        "%d %B %Y",
-        "%d %b %Y",
-        "%B %d, %Y",
-        "%b %d, %Y",
-        "%d-%b-%Y",
-        "%d. %B %Y",
-    ];
-    if cell.is_empty() || parse_date(cell).is_ok() {
-        return Ok(Cow::Borrowed(cell));
-    }
-    if is_placeholder("", cell) {
-        return Err(
-            "is not a date; leave the cell empty, and use the date's status to say why, such as `not_found`".into()
-        );
-    }
-    let (day, time) = match cell.split_once(['T', ' ']) {
-        Some((day, time)) if parse_date(day).is_ok() => (day, Some(time)),
-        _ => (cell, None),
-    };
-    match time {
-        Some(time) if is_midnight(time) => return Ok(Cow::Borrowed(day)),
-        Some(_) => return Err(message!("has a time of day; write only the date, `{day}`")),
-        None => {}
-    }
-    // Otherwise `26` would be a year of the first century.
-    let has_year = |date: &Date| (1000..=9999).contains(&date.year());
-    let read = FORMATS.iter().find_map(|format| Date::strptime(format, cell).ok()).filter(has_year);
-    if let Some(date) = read {
-        return Ok(Cow::Owned(date.to_string()));
-    }
-    if let Some(date) = date_of_parts(cell, order)? {
-        return Ok(Cow::Owned(date.to_string()));
-    }
-    if cell.len() == 5 && cell.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err("is the number of a day in a spreadsheet; format the column as a date, or write YYYY-MM-DD".into());
-    }
-    Ok(Cow::Borrowed(cell))
-}
-
-/// Parses a date such as `15/3/2026`, in which the day or the month is first. Returns `None` for other texts.
-fn date_of_parts(cell: &str, order: Option<DateOrder>) -> Result<Option<Date>, Message> {
-    let parts: Vec<&str> = if cell.contains('/') { cell.split('/') } else { cell.split('-') }.collect();
-    let is_digits = |part: &&str| !part.is_empty() && part.len() <= 4 && part.bytes().all(|byte| byte.is_ascii_digit());
-    let [first, second, year] = *parts else { return Ok(None) };
-    if !parts.iter().all(is_digits) || first.len() > 2 || second.len() > 2 {
-        return Ok(None);
-    }
-    if year.len() != 4 {
-        return Err("has a year of two digits; write a date as YYYY-MM-DD, such as 2026-03-15".into());
-    }
-    let date = |day: &str, month: &str| {
-        Date::new(year.parse().ok()?, month.parse().ok()?, day.parse().ok()?).ok().filter(|date| date.year() >= 1000)
-    };
-    let (dmy, mdy) = (date(first, second), date(second, first));
-    let chosen = match order {
-        Some(DateOrder::Dmy) => Some((dmy, "dmy")),
-        Some(DateOrder::Mdy) => Some((mdy, "mdy")),
-        None => None,
-    };
-    match (chosen, dmy, mdy) {
-        (Some((Some(date), _)), ..) => Ok(Some(date)),
-        (Some((None, name)), ..) => {
-            Err(message!("is not a date in the order --dates {name}; write a date as YYYY-MM-DD"))
-        }
-        (None, Some(date), None) | (None, None, Some(date)) => Ok(Some(date)),
-        (None, Some(one), Some(other)) if one == other => Ok(Some(one)),
-        (None, Some(_), Some(_)) => {
-            Err("may be day/month or month/day; write a date as YYYY-MM-DD, such as 2026-03-15, or set the order with \
-             --dates dmy or --dates mdy"
-                .into())
-        }
-        (None, None, None) => Ok(None),
-    }
-}
-
-/// Returns true if a time of day is midnight, with no time zone or UTC.
-fn is_midnight(time: &str) -> bool {
-    let clock = time.trim_end_matches("+00:00").trim_end_matches(['Z', 'z']);
-    let (whole, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
-    matches!(whole, "00:00" | "00:00:00" | "0:00" | "0:00:00") && fraction.bytes().all(|byte| byte == b'0')
-}
-
-fn normalize_integer<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, str>, Message> {
-    let all_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    if cell.is_empty() || all_digits(cell) {
-        return Ok(Cow::Borrowed(cell));
-    }
-    if is_placeholder("", cell) {
-        return Err("is not a number; leave the cell empty".into());
-    }
-    let sign = if cell.contains(',') { DecimalSign::Comma } else { DecimalSign::Point };
-    if let Some((whole, fraction)) = cell.split_once(['.', ','])
-        && all_digits(whole)
-        && !fraction.is_empty()
-        && fraction.bytes().all(|byte| byte == b'0')
-        && (notation.decimal == Some(sign) || !may_be_grouped(cell))
-    {
-        return if sign == DecimalSign::Point || notation.may_have_comma() {
-            Ok(Cow::Borrowed(whole))
-        } else {
-            Err(message!("has a decimal comma; write only the digits, `{whole}`, or add --decimal comma"))
-        };
-    }
-    if cell.contains(['e', 'E']) && cell.parse::<f64>().is_ok() {
-        return Err(
-            "is written with an exponent, which loses digits; format the column as text, and write all digits".into()
-        );
-    }
-    // The point of a number cell always begins a fraction.
-    if let Some(digits) = without_separators(cell).filter(|_| !notation.is_number) {
-        return Err(message!("has separators between its digits; write only the digits, `{digits}`"));
-    }
-    Ok(Cow::Borrowed(cell))
-}
-
-/// Returns true if a sign may group digits.
-fn is_separator(sign: char) -> bool {
-    matches!(sign, ',' | '.' | '\'' | '’') || is_blank(sign)
-}
-
-/// Returns the digits of a number whose thousands are grouped by one sign; a second sign may begin a fraction.
-fn without_separators(cell: &str) -> Option<String> {
-    let mut groups = cell.split(cell.chars().find(|sign| is_separator(*sign))?);
-    let first = groups.next()?;
-    let digits = |group: &str| group.bytes().all(|byte| byte.is_ascii_digit());
-    let rest: Vec<&str> = groups.collect();
-    let is_grouped = (1..=3).contains(&first.len())
-        && digits(first)
-        && !rest.is_empty()
-        && rest.iter().all(|group| group.len() == 3 && digits(group));
-    is_grouped.then(|| format!("{first}{}", rest.concat()))
-}
-
-fn normalize_number<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, str>, Message> {
-    if !cell.is_empty() && is_placeholder("", cell) {
-        return Err("is not a number; leave the cell empty".into());
-    }
-    if cell.ends_with('%') {
-        return Err("is a percentage; write only the number, without `%`".into());
-    }
-    let is_plain = |sign: char| sign.is_ascii_digit() || matches!(sign, '.' | ',');
-    if !cell.chars().all(is_plain) {
-        return match without_separators(cell) {
-            Some(digits) => Err(message!("has separators between its digits; write only the digits, `{digits}`")),
-            None if cell.chars().all(|sign| sign.is_ascii_digit() || is_separator(sign)) => {
-                Err("has several separators; write digits and at most one decimal point".into())
-            }
-            None => Ok(Cow::Borrowed(cell)),
-        };
-    }
-    let Some(last) = cell.rfind(['.', ',']) else { return Ok(Cow::Borrowed(cell)) };
-    let (whole, fraction) = (&cell[..last], &cell[last + 1..]);
-    let sign = if cell[last..].starts_with(',') { DecimalSign::Comma } else { DecimalSign::Point };
-    let as_decimal = || Cow::Owned(format!("{whole}.{fraction}"));
-    if whole.contains(['.', ',']) {
-        // Several separators have one meaning: groups and a fraction, such as `1.234,5`, or several groups.
-        let groups_by = if whole.contains(',') { DecimalSign::Comma } else { DecimalSign::Point };
-        let (number, expected) = match (without_separators(whole), without_separators(cell)) {
-            (Some(digits), _) if sign != groups_by => (format!("{digits}.{fraction}"), "has a decimal comma"),
-            (_, Some(digits)) => (digits, "groups digits by points"),
-            _ => return Err("has several commas or points; write digits and at most one decimal point".into()),
-        };
-        // In other tables `3.125` is read with a decimal point.
-        return if groups_by == DecimalSign::Comma || notation.may_have_comma() {
-            Ok(Cow::Owned(number))
-        } else {
-            Err(message!("{expected}; write `{number}`, or add --decimal comma"))
-        };
-    }
-    let may_group = may_be_grouped(cell);
-    let is_likely = is_grouping_likely(cell, notation);
-    match (sign, notation.decimal) {
-        (_, Some(decimal)) if decimal == sign => Ok(as_decimal()),
-        (_, Some(_)) if may_group => Ok(Cow::Owned(format!("{whole}{fraction}"))),
-        (DecimalSign::Point, _) if !may_group || !is_likely => Ok(Cow::Borrowed(cell)),
-        (DecimalSign::Comma, _) if !may_group && notation.may_have_comma() => Ok(as_decimal()),
-        (DecimalSign::Comma, _) if !may_group => {
-            Err(message!("has a decimal comma; write a decimal point, `{whole}.{fraction}`, or add --decimal comma"))
-        }
-        _ => Err(ambiguous_number_message(cell)),
-    }
-}
-
-/// Returns true if a comma or point that may group digits probably does. Exports never write three decimals that end with
-/// a zero, so exported numbers are read back unchanged.
-fn is_grouping_likely(cell: &str, notation: &Notation) -> bool {
-    notation.has_semicolons || notation.is_price && (notation.is_sheet || cell.ends_with('0'))
-}
-
-/// Returns true if the text has one comma or point, with exactly three digits after it. The sign may group digits or
-/// start a fraction.
-fn may_be_grouped(cell: &str) -> bool {
-    let Some((whole, fraction)) = cell.split_once(['.', ',']) else { return false };
-    let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    (1..=3).contains(&whole.len())
-        && fraction.len() == 3
-        && all_digits(whole)
-        && all_digits(fraction)
-        && !whole.starts_with('0')
-}
-
-/// The message for a number for which [`may_be_grouped`] returns true.
-fn ambiguous_number_message(cell: &str) -> Message {
-    let sign = if cell.contains(',') { ',' } else { '.' };
-    let (digits, number) = (cell.replace(sign, ""), cell.replace(sign, "."));
-    let number = number.trim_end_matches('0').trim_end_matches('.');
-    message!(
-        "may be {digits} or {number}, since a `{sign}` before three digits may group them; write `{digits}` or \
-         `{number}`, or set the decimal sign with --decimal point or --decimal comma"
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -347,7 +119,7 @@ mod tests {
             (ValueKind::Date, "2026-3-5", Ok("2026-03-05")),
             (ValueKind::Date, "15.03.2026", Ok("2026-03-15")),
             (ValueKind::Date, "5.3.2026", Ok("2026-03-05")),
-            (ValueKind::Date, "15.03.26", Ok("15.03.26")),
+            (ValueKind::Date, "15.03.26", Err("year of two digits")),
             (ValueKind::Date, "March 15, 2026", Ok("2026-03-15")),
             (ValueKind::Date, "15 Mar 2026", Ok("2026-03-15")),
             (ValueKind::Date, "15-Mar-2026", Ok("2026-03-15")),
@@ -362,36 +134,36 @@ mod tests {
             (ValueKind::Date, "5/5/2026", Ok("2026-05-05")),
             (ValueKind::Date, "03/04/2026", Err("may be day/month or month/day")),
             (ValueKind::Date, "3/4/26", Err("year of two digits")),
-            (ValueKind::Date, "31/31/2026", Ok("31/31/2026")),
+            (ValueKind::Date, "31/31/2026", Err("write a date as YYYY-MM-DD, such as 2026-03-15")),
             (ValueKind::Date, "46096", Err("is the number of a day")),
             (ValueKind::Date, "TBD", Err("leave the cell empty")),
             (ValueKind::Date, "-", Err("leave the cell empty")),
-            (ValueKind::Date, "2026-02-30", Ok("2026-02-30")),
+            (ValueKind::Date, "2026-02-30", Err("write a date as YYYY-MM-DD, such as 2026-03-15")),
             (ValueKind::Date, "29.02.2024", Ok("2024-02-29")),
-            (ValueKind::Date, "29.02.2026", Ok("29.02.2026")),
+            (ValueKind::Date, "29.02.2026", Err("write a date as YYYY-MM-DD, such as 2026-03-15")),
             (ValueKind::Date, "29/02/2024", Ok("2024-02-29")),
-            (ValueKind::Date, "02/29/2026", Ok("02/29/2026")),
+            (ValueKind::Date, "02/29/2026", Err("write a date as YYYY-MM-DD, such as 2026-03-15")),
             (ValueKind::Date, "29.02.2000", Ok("2000-02-29")),
-            (ValueKind::Date, "29.02.1900", Ok("29.02.1900")),
+            (ValueKind::Date, "29.02.1900", Err("write a date as YYYY-MM-DD, such as 2026-03-15")),
             (ValueKind::Date, "31.12.2025", Ok("2025-12-31")),
-            (ValueKind::Date, "31.11.2025", Ok("31.11.2025")),
+            (ValueKind::Date, "31.11.2025", Err("write a date as YYYY-MM-DD, such as 2026-03-15")),
             (ValueKind::Date, "12/31/2025", Ok("2025-12-31")),
             (ValueKind::Date, "31/12/2025", Ok("2025-12-31")),
             (ValueKind::Date, "12/13/2025", Ok("2025-12-13")),
             (ValueKind::Date, "13/12/2025", Ok("2025-12-13")),
             (ValueKind::Date, "12/12/2025", Ok("2025-12-12")),
             (ValueKind::Date, "12/11/2025", Err("may be day/month or month/day")),
-            (ValueKind::Date, "15/3/0999", Ok("15/3/0999")),
-            (ValueKind::Date, "15.3.999", Ok("15.3.999")),
-            (ValueKind::Date, "2026-W11-7", Ok("2026-W11-7")),
+            (ValueKind::Date, "15/3/0999", Err("write a date as YYYY-MM-DD, such as 2026-03-15")),
+            (ValueKind::Date, "15.3.999", Err("write a date as YYYY-MM-DD, such as 2026-03-15")),
+            (ValueKind::Date, "2026-W11-7", Err("write a date as YYYY-MM-DD, such as 2026-03-15")),
             (ValueKind::Date, "2026-03-15T00:00:00.5", Err("write only the date, `2026-03-15`")),
             (ValueKind::Date, "2026-03-15T00:00:00+00:00", Ok("2026-03-15")),
             (ValueKind::Date, "2026-03-15T00:00:00-00:30", Err("write only the date")),
             (ValueKind::Date, "2026-03-15 0:00", Ok("2026-03-15")),
             (ValueKind::Date, "2026-03-15T24:00:00", Err("write only the date")),
             (ValueKind::Date, "2026-03-15T23:59:59Z", Err("write only the date, `2026-03-15`")),
-            (ValueKind::Date, "4609", Ok("4609")),
-            (ValueKind::Date, "460960", Ok("460960")),
+            (ValueKind::Date, "4609", Err("write a date as YYYY-MM-DD, such as 2026-03-15")),
+            (ValueKind::Date, "460960", Err("write a date as YYYY-MM-DD, such as 2026-03-15")),
             (ValueKind::Integer, "1'234", Err("`1234`")),
             (ValueKind::Integer, "1’234’567", Err("`1234567`")),
             (ValueKind::Integer, "1'23", Ok("1'23")),
@@ -534,10 +306,68 @@ mod tests {
 
     #[test]
     fn words_are_read_in_any_case() {
-        let kind = ValueKind::Choice(&["not_found", "check"]);
-        let cases = [("Not Found", "not_found"), ("NOT-FOUND", "not_found"), ("Check ", "check"), ("cheque", "cheque")];
-        for (cell, expected) in cases {
+        let status = ValueKind::DateStatus(&["not_found", "check"]);
+        let access = ValueKind::Choice(&["subscription", "hybrid", "open"]);
+        let cases = [
+            (status, "Not Found", "not_found"),
+            (status, "NOT-FOUND", "not_found"),
+            (status, "Check ", "check"),
+            (status, "cheque", "cheque"),
+            (status, "open", "open"),
+            (status, "OA", "OA"),
+            (access, "Open access", "open"),
+            (access, "Gold", "open"),
+            (access, "GOLD OA", "open"),
+            (access, "OA", "open"),
+            (access, "Fully Open Access", "open"),
+            (access, "Open access (gold)", "open"),
+            (access, "Open Access ", "open"),
+            (access, "Hybrid (Open Choice)", "hybrid"),
+            (access, "Hybrid (OA option) ", "hybrid"),
+            (access, "hybrid OA", "hybrid"),
+            (access, "Subscription-based", "subscription"),
+            (access, "Subscription (closed access)", "subscription"),
+            (access, "Subscription (hybrid)", "Subscription (hybrid)"),
+            (access, "Open (from 2027)", "Open (from 2027)"),
+            (access, "Hybrid, then open", "Hybrid, then open"),
+            (access, "(hybrid)", "(hybrid)"),
+            (access, "Green", "Green"),
+            (access, "", ""),
+        ];
+        for (kind, cell, expected) in cases {
             assert_eq!(normalize(kind, cell, &Notation::default()).as_deref(), Ok(expected), "{cell:?}");
         }
+        let nested = format!("open{}{}", "(open".repeat(300_000), ")".repeat(300_000));
+        assert_eq!(normalize(access, &nested, &Notation::default()).as_deref(), Ok(&*nested));
+    }
+
+    #[test]
+    fn issns_get_their_usual_form() {
+        let usual = |issn: &str| Some((issn.to_owned(), false));
+        let cases = [
+            ("2434-561X", usual("2434-561X")),
+            ("2434561X", usual("2434-561X")),
+            (" 2434 561x\u{a0}", usual("2434-561X")),
+            ("2434\u{2013}561X", usual("2434-561X")),
+            ("ISSN 2434-561X", usual("2434-561X")),
+            ("issn: 2434561x", usual("2434-561X")),
+            ("284793", None),
+            ("284794", None),
+            ("3785955", Some(("0378-5955".to_owned(), true))),
+            ("3785954", None),
+            ("0000000", None),
+            ("378595X", None),
+            ("2434-5610", None),
+            ("24345610", None),
+            ("ISSN", None),
+            ("eISSN 2434-561X", None),
+            ("2434-561X, 0378-5955", None),
+            ("N/A", None),
+            ("", None),
+        ];
+        for (cell, expected) in cases {
+            assert_eq!(normalize_issn("issn_online", cell), expected, "{cell:?}");
+        }
+        assert_eq!(normalize_issn("name", "2434561X"), None);
     }
 }

@@ -4,8 +4,11 @@ use std::io::{self, Cursor, Read};
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 
+use crate::import::read::columns::ColumnMeaning;
 use crate::import::read::csv_reader::CsvReader;
-use crate::import::read::tabular::{TableCell, TableReader, meaning};
+use crate::import::read::draft::best_fields;
+use crate::import::read::table_cell::TableCell;
+use crate::import::read::tabular::TableReader;
 use crate::import::rows::FileRows;
 use crate::model::Fields;
 use crate::model::message::{Message, message};
@@ -56,20 +59,26 @@ pub(in crate::import) fn read_csv<F: Fields>(mut content: impl Read, rows: &mut 
     if form.separator == b';' {
         table = table.with_semicolons();
     }
-    loop {
-        let Some((line, record)) = reader.next()? else { return Ok(table.finish()) };
-        let record = match record {
-            Ok(record) => record,
-            Err(fault) => {
-                table.add_fault(line, fault);
-                continue;
+    let mut stray_quotes = Vec::new();
+    while let Some((line, record)) = reader.next()? {
+        match record {
+            Ok(record) => {
+                let cells: Vec<TableCell<'_>> = record.iter().map(|bytes| cell(bytes, encoding)).collect();
+                if table.add_row(line, &cells, None).is_break() {
+                    break;
+                }
+                stray_quotes.extend(reader.has_stray_quotes.then_some(line));
             }
-        };
-        let cells: Vec<TableCell<'_>> = record.iter().map(|bytes| cell(bytes, encoding)).collect();
-        if table.add_row(line, &cells).is_break() {
-            return Ok(table.finish());
+            Err(fault) => table.add_fault(line, fault),
         }
     }
+    let row_count = table.finish();
+    for line in stray_quotes {
+        let message = "a quoted cell contains quotes that are not doubled, or has text after its quotes; this is read as \
+                       its text";
+        rows.warn(Some(line), message.into());
+    }
+    Ok(row_count)
 }
 
 fn cell<'r>(bytes: &'r [u8], encoding: Option<&str>) -> TableCell<'r> {
@@ -99,7 +108,13 @@ impl CsvLayout {
             let begins_at = beginning.len().min(first.len() + 1);
             return CsvLayout { separator, begins_at, first_line: 2 };
         }
-        let is_known = |cell: &&str| meaning::<F>(cell.trim().trim_matches('"'), rows.options).is_some();
+        let is_known = |cell: &&str| {
+            let name = cell.trim().trim_matches('"');
+            match rows.options.sample {
+                Some(_) => best_fields(F::table(), name).is_some(),
+                None => ColumnMeaning::find(F::table(), rows.options, name, 1, None).is_some(),
+            }
+        };
         const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
         let mut best = (0, b',');
         for line in beginning.split(|byte| matches!(byte, b'\n' | b'\r')).take(2 * BEGINNING_LINES) {
@@ -125,7 +140,7 @@ impl CsvLayout {
 mod tests {
     use super::*;
     use crate::import::read::bounds::Bounds;
-    use crate::import::read::options::{ReadOptions, Rename};
+    use crate::import::read::options::{ReadOptions, sample_options};
     use crate::import::report::faults::{BadRows, UnknownNames};
     use crate::import::rows::{ImportRow, RowEdit};
     use crate::model::{ConferenceFields, JournalFields, OrganizationFields};
@@ -207,17 +222,24 @@ mod tests {
     fn faults_are_reported() {
         let cases = [
             ("id,nmae\n1,A\n", "2:1!\nf:1: nmae: unknown column `nmae`; did you mean `name`?"),
-            ("id,name,name\n", "f:1: name: column `name` appears twice; give each column once"),
+            (
+                "id,name,name\n1,A,B\n",
+                "f:2: `B` - the columns B (`name`) and C (`name`) have one header, and differ here; ignore one of",
+            ),
             // Names that begin like a column, or like which a column begins.
             ("id,nam\n1,A\n", "f:1: nam: unknown column `nam`; did you mean `name`?"),
             ("id,names\n1,A\n", "f:1: names: unknown column `names`; did you mean `name`?"),
             ("id,n\n1,A\n", "f:1: n: unknown column `n`"),
-            ("id,Name,NAME\n1,A,B\n", "f:1: NAME: column `NAME` appears twice"),
+            ("id,Name,NAME\n1,A,A\n2,B,\n3,,C\n", "2:1 name=\"A\"\n3:2 name=\"B\"\n4:3 name=\"C\"\n"),
             ("id,delete\n1,TRUE\n", "f:1: delete: unknown column `delete`"),
-            ("id,id\n", "f:1: id: column `id` appears twice"),
-            ("id,,name\n1,x,A\n", "f:2: `x` - has a value in column B, which has no name; name it, or clear the cell"),
+            ("id,id\n1,2\n", "f:2: `2` - the columns A (`id`) and B (`id`) have one header, and differ here"),
+            (
+                "id,,name\n1,x,A\n",
+                "f:2: `x` - has a value in column B, which has no name; name it, clear the cell, or read it with --map '=B=FIELD'",
+            ),
             ("id,name\n1,A,x\n", "f:2: has 3 cells, but the header has 2"),
-            ("name\nA\n", "f:1: id: the column `id` is missing"),
+            ("name\nA\n", "2:? name=\"A\"\n"),
+            ("abbv\nA\n", "f:1: id: there is no column `id`, and none of the columns that identify"),
             (
                 "id,R\u{e9}union,d\u{e9}but\n",
                 "f:1: is not UTF-8, but probably windows-1252; save the file again: in Excel as",
@@ -231,7 +253,7 @@ mod tests {
                 "idd,name\n1,A\n",
                 "f:1: idd: unknown column `idd`; did you mean `id`? Then rename it, or add --map 'idd=id'",
             ),
-            ("id,name\n1\n", "f:2: has 1 cells, but the header has 2"),
+            ("id,name\n1\n", "f:2: has one cell, but the header has 2; if it is a note, leave an empty line above it"),
             ("id,name\n1,A,B\n2,C\n", "3:2 name=\"C\"\nf:2: has 3 cells, but the header has 2"),
             ("id,name\n,A\n", "f:2: id: is missing"),
             ("id,name\n0,B\n-1,C\n5.0,D\n9007199254740992,E\n", "f:5: id: `9007199254740992` - an id is"),
@@ -281,7 +303,7 @@ mod tests {
     fn a_header_is_sought_below_twenty_rows() {
         for (above, expected) in [
             (20, "22:1 name=\"A\"\n"),
-            (21, "f:1: id: the column `id` is missing; the first row must name the columns"),
+            (21, "f:1: id: there is no column `id`, and none of the columns that identify rows without ids (`name`)"),
         ] {
             let content = format!("{}id,name\n1,A\n", "title,of the list\n".repeat(above));
             let shown = read::<OrganizationFields>(content.as_bytes());
@@ -291,18 +313,15 @@ mod tests {
 
     #[test]
     fn names_are_mapped_before_the_header_is_sought() {
-        let rename = |from: &str, to: &str| Rename { from: from.to_owned(), to: to.to_owned() };
-        let renames = vec![rename("Nummer", "id"), rename("Titel", "name"), rename("Weg", "deleted")];
-        let matching = vec!["name".to_owned()];
-        let mapped = ReadOptions { renames: renames.clone(), ..ReadOptions::default() };
-        let matched = ReadOptions { renames, matching, ..ReadOptions::default() };
+        let columns = ["Nummer=id", "Titel=name", "Weg=deleted"];
+        let (mapped, matched) = (sample_options(&columns, &[]), sample_options(&columns, &["name"]));
         let cases = [
             (&mapped, "Nummer;Titel\n1;A\n", "2:1 name=\"A\"\n"),
             (&mapped, "Unsere Liste\n\nNummer;Titel;Weg\n1;A;\n2;B;ja\n", "4:1 name=\"A\"\n5:2 removed\n"),
-            (&mapped, "id,Nummer\n1,2\n", "column `Nummer` appears twice"),
+            (&mapped, "id,Nummer\n1,2\n", "the columns `id` and `Nummer` are both read as `id`"),
             (&matched, "Titel\nA\n", "2:? name=\"A\"\n"),
             (&matched, "Nummer,Titel\n,A\n", "f:2: id: is missing"),
-            (&matched, "url\nx\n", "no column `id`, and none of the columns of --match (`name`)"),
+            (&matched, "url\nx\n", "no column `id`, and none of the columns that identify rows without ids (`name`)"),
         ];
         for (options, content, expected) in cases {
             let shown = read_as::<OrganizationFields>(content.as_bytes(), options);

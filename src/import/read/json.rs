@@ -34,13 +34,16 @@ pub fn parse(text: &str) -> Result<Json<'_>, JsonFault> {
         })
 }
 
-fn explain(error: &serde_json::Error, text: &str) -> Message {
+/// Returns the message for an error. `text` is the line with the error.
+pub(super) fn explain(error: &serde_json::Error, text: &str) -> Message {
     let reason = error.to_string();
     let (line, column) = (error.line(), error.column());
     let reason = reason.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&reason);
     match error.classify() {
         Category::Data => message!("{reason}"),
-        Category::Eof => message!("is not valid JSON: the line ends too early ({reason}); write one object per line"),
+        Category::Eof => {
+            message!("is not valid JSON: it ends too early ({reason}); in a .jsonl file, write one object per line")
+        }
         Category::Io | Category::Syntax => {
             let after = text.get(column.saturating_sub(1)..).unwrap_or_default();
             if ["NaN", "Infinity", "-Infinity", "nan", "inf"].iter().any(|word| after.starts_with(word)) {

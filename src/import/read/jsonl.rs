@@ -1,16 +1,20 @@
 //! JSON Lines: one object per line.
 
-use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Read};
 
+use crate::import::read::column_name::ColumnName;
+use crate::import::read::columns::field_indexes;
 use crate::import::read::json::parse;
-use crate::import::read::options::ReadOptions;
+use crate::import::read::mapped::{is_list, meant, read_text, read_texts};
+use crate::import::read::options::{MappedColumn, ReadOptions};
 use crate::import::read::statement::{Statement, StatementReader, read_id};
 use crate::import::report::faults::{RowFaults, shortened};
 use crate::import::rows::{ADDED_TO_RECORDS, FileRows, RowEdit, RowId};
 use crate::model::field::{FieldTable, JsonNode, NodeContent};
+use crate::model::fold::comparable;
 use crate::model::message::{Message, Remedy, message};
 use crate::model::value::Json;
+use crate::model::value::cell::ITEM_SEPARATOR;
 use crate::model::value::json::JsonMembers;
 use crate::model::{Fields, Id};
 
@@ -44,7 +48,8 @@ pub(in crate::import) fn read_jsonl<F: Fields>(content: impl Read, rows: &mut Fi
     Ok(filled_lines)
 }
 
-fn read_line<F: Fields>(
+/// Reads an object as a row.
+pub(super) fn read_line<F: Fields>(
     text: &[u8],
     options: &ReadOptions,
     faults: &mut RowFaults<'_>,
@@ -52,7 +57,10 @@ fn read_line<F: Fields>(
     let mut members = match std::str::from_utf8(text).map(parse) {
         Ok(Ok(Json::Object(members))) => members,
         Ok(Ok(other)) => {
-            let message = message!("is {}; write one object per line, such as {{\"id\": 1}}", other.json_type());
+            let message = message!(
+                "is {}; write one object per line, such as {{\"id\": 1}}, or a list of objects in a .json file",
+                other.json_type()
+            );
             faults.push_row(Some(&other.to_string()), message);
             return None;
         }
@@ -70,10 +78,18 @@ fn read_line<F: Fields>(
             return None;
         }
     };
-    let mapped = take_mapped::<F>(&mut members, options, faults);
+    if let Some(sample) = &options.sample {
+        sample.add_object(&members);
+        return None;
+    }
+    if !passes_filters(&members, options) {
+        options.leave_out();
+        return None;
+    }
+    let mapped = take_mapped(F::table(), &mut members, options, faults);
     let id = match members.iter().find(|(key, _)| key == "id") {
         Some((_, value)) => RowId::from(read_id(value, &"id", faults)),
-        None if !options.matching.is_empty() => RowId::Absent,
+        None if !options.match_sets(F::STEM).is_empty() => RowId::Absent,
         None => {
             faults.push(&"id", "is missing; give each row an id, or use --match to find records by other fields");
             RowId::Invalid
@@ -82,7 +98,7 @@ fn read_line<F: Fields>(
     // Read a row without a valid id too, to report all of its faults.
     let edit = match members.iter().find(|(key, _)| key == "deleted") {
         Some((_, deleted)) => {
-            let keys = members.iter().map(|(key, _)| key).chain(mapped.iter().map(|(key, ..)| key));
+            let keys = members.iter().map(|(key, _)| &**key).chain(mapped.iter().map(|(key, ..)| key.as_str()));
             check_removal(deleted, keys, faults);
             RowEdit::Remove
         }
@@ -90,13 +106,37 @@ fn read_line<F: Fields>(
             members.retain(|(key, _)| key != "id" && key != ADDED_TO_RECORDS);
             let mut statement = Box::new(Statement::new());
             let mut reader = statement.reader(faults);
-            read_members(F::table(), &F::table().nodes, "", members, &mut reader);
-            for (key, index, value) in mapped {
-                let name = &F::table().fields[index].name;
-                if reader.is_set(index) {
+            read_members(F::table(), &F::table().nodes, "", members, options, &mut reader);
+            for (key, fields, value) in mapped {
+                let name = &F::table().fields[fields[0]].name;
+                if fields.iter().any(|index| reader.is_set(*index)) {
                     reader.faults.push(name, appears_twice(&key));
-                } else {
-                    reader.read_json(index, value, name);
+                    continue;
+                }
+                match value {
+                    // The texts of a source are read like cells.
+                    Json::Text(text) => {
+                        read_texts(F::table(), &fields, &[&text], &options.notation(), options, &mut reader)
+                    }
+                    value if fields.len() == 1 || value.is_empty() => {
+                        let value = meant(value, &F::table().fields[fields[0]].column, options);
+                        fields
+                            .iter()
+                            .for_each(|index| reader.read_json(*index, value.clone(), &options.notation(), name));
+                    }
+                    other => {
+                        let message = message!("is {}; only a text can contain several fields", other.json_type());
+                        reader.faults.push_value(name, &other.to_string(), message);
+                    }
+                }
+            }
+            for given in &options.constants {
+                let (field, text) = &given.value;
+                match F::table().fields.iter().position(|known| known.column == *field) {
+                    Some(index) if !reader.is_set(index) => {
+                        read_text(F::table(), index, text, &options.notation(), options, &mut reader);
+                    }
+                    _ => {}
                 }
             }
             RowEdit::Set(statement)
@@ -105,26 +145,111 @@ fn read_line<F: Fields>(
     id.with(edit)
 }
 
-/// Applies `--map` to the members at the top level. Removes those that mean fields, and returns them with the indexes of
-/// the fields. As in tables, a renamed member does not mean the field of its own name.
-fn take_mapped<'m, F: Fields>(
+/// A member that has another name than its fields: its path, the indexes of the fields, and its value.
+type MappedMember<'m> = (String, Vec<usize>, Json<'m>);
+
+/// Applies the mappings to members, also to those of nested objects. Removes the mapped and the ignored ones, and returns
+/// those that mean fields. As in tables, a mapped member does not mean the field of its own name. Members of one list are
+/// joined.
+fn take_mapped<'m>(
+    table: &FieldTable,
     members: &mut JsonMembers<'m>,
     options: &ReadOptions,
     faults: &mut RowFaults<'_>,
-) -> Vec<(Cow<'m, str>, usize, Json<'m>)> {
-    let field = |to: &str| F::table().fields.iter().position(|field| field.column == to);
-    let is_known = |to: &str| ["id", "deleted"].contains(&to) || field(to).is_some();
-    let renamed: Vec<_> = members.extract_if(.., |(key, _)| options.renamed(key).is_some_and(is_known)).collect();
-    let mut mapped = Vec::new();
-    for (key, value) in renamed {
-        let to = options.renamed(&key).unwrap_or_default();
-        match field(to) {
-            Some(index) => mapped.push((key, index, value)),
-            None if members.iter().any(|(own, _)| own == to) => faults.push(&to, appears_twice(&key)),
-            None => members.push((Cow::Owned(to.to_owned()), value)),
+) -> Vec<MappedMember<'m>> {
+    let mut mapped: Vec<MappedMember<'m>> = Vec::new();
+    if options.columns.is_empty() && options.ignored.is_empty() {
+        return mapped;
+    }
+    for (key, names, value) in take_named(table, members, "", options) {
+        match names.first().map(String::as_str) {
+            Some(own @ ("id" | "deleted")) if members.iter().any(|(other, _)| other == own) => {
+                faults.push(&own, appears_twice(&key));
+            }
+            Some(own @ ("id" | "deleted")) => members.push((own.to_owned().into(), value)),
+            _ => {
+                let fields = field_indexes(table, names).unwrap_or_default();
+                let is_joined = fields.iter().all(|index| is_list(&table.fields[*index]));
+                match mapped.iter_mut().find(|(_, others, _)| is_joined && *others == fields) {
+                    Some((_, _, list)) => {
+                        let mut items = Vec::new();
+                        add_values(&mut items, std::mem::replace(list, Json::Null), options);
+                        add_values(&mut items, value, options);
+                        *list = Json::List(items);
+                    }
+                    None => mapped.push((key, fields, value)),
+                }
+            }
         }
     }
     mapped
+}
+
+/// Removes the members that the options name. Returns the mapped ones, with the names of their fields, which the table
+/// has.
+fn take_named<'m, 'o>(
+    table: &FieldTable,
+    members: &mut JsonMembers<'m>,
+    path: &str,
+    options: &'o ReadOptions,
+) -> Vec<(String, &'o [String], Json<'m>)> {
+    let is_known = |names: &[String]| {
+        matches!(names, [own] if own == "id" || own == "deleted") || field_indexes(table, names).is_some()
+    };
+    let mut named = Vec::new();
+    members.retain_mut(|(key, value)| {
+        let path = format!("{path}{key}");
+        if let Json::Object(inner) = value {
+            named.extend(take_named(table, inner, &format!("{path}."), options));
+            if inner.is_empty() {
+                return false;
+            }
+        }
+        match options.find_column(&comparable(&path), 1, None) {
+            Some(MappedColumn::Fields(names)) if is_known(names) => {
+                named.push((path, names, std::mem::replace(value, Json::Null)));
+                false
+            }
+            Some(MappedColumn::Ignored) => false,
+            _ => true,
+        }
+    });
+    named
+}
+
+/// Adds the values of a member to a list.
+fn add_values<'m>(items: &mut Vec<Json<'m>>, value: Json<'m>, options: &ReadOptions) {
+    let separator = options.list_separator.as_deref().unwrap_or(ITEM_SEPARATOR);
+    match value {
+        Json::List(values) => items.extend(values),
+        Json::Text(text) => {
+            let texts = text.split(separator).map(str::trim).filter(|item| !item.is_empty());
+            items.extend(texts.map(|item| Json::Text(item.to_owned().into())));
+        }
+        Json::Null => {}
+        other => items.push(other),
+    }
+}
+
+/// Returns true if the members have the values that the options demand of a row.
+fn passes_filters(members: &JsonMembers<'_>, options: &ReadOptions) -> bool {
+    options.filters.iter().all(|given| {
+        let (column, values) = &given.value;
+        let value = find_member(members, "", column).map(|value| value.to_string()).unwrap_or_default();
+        values.iter().any(|wanted| wanted.trim() == value.trim())
+    })
+}
+
+/// Returns the member that a column name means.
+fn find_member<'j, 'm>(members: &'j JsonMembers<'m>, path: &str, column: &ColumnName) -> Option<&'j Json<'m>> {
+    members.iter().find_map(|(key, value)| {
+        let path = format!("{path}{key}");
+        match value {
+            value if column.matches(&comparable(&path), 1, None) => Some(value),
+            Json::Object(inner) => find_member(inner, &format!("{path}."), column),
+            _ => None,
+        }
+    })
 }
 
 /// The message for a field that another member sets too.
@@ -138,6 +263,7 @@ fn read_members(
     nodes: &[JsonNode],
     path: &str,
     members: JsonMembers<'_>,
+    options: &ReadOptions,
     reader: &mut StatementReader<'_, '_>,
 ) {
     for (key, value) in members {
@@ -146,9 +272,12 @@ fn read_members(
             continue;
         };
         match (&node.content, value) {
-            (NodeContent::Field(index), value) => reader.read_json(*index, value, &table.fields[*index].name),
+            (NodeContent::Field(index), value) => {
+                let field = &table.fields[*index];
+                reader.read_json(*index, meant(value, &field.column, options), &options.notation(), &field.name);
+            }
             (NodeContent::Object(inner), Json::Object(members)) => {
-                read_members(table, inner, &format!("{path}{key}."), members, reader);
+                read_members(table, inner, &format!("{path}{key}."), members, options, reader);
             }
             (NodeContent::Object(inner), value) if value.is_empty() => set_null(inner, reader),
             (NodeContent::Object(_), other) => {
@@ -170,14 +299,14 @@ fn set_null(nodes: &[JsonNode], reader: &mut StatementReader<'_, '_>) {
 }
 
 /// Checks that a row with `deleted` has no other values.
-fn check_removal<'k>(deleted: &Json<'_>, keys: impl Iterator<Item = &'k Cow<'k, str>>, faults: &mut RowFaults<'_>) {
+fn check_removal<'k>(deleted: &Json<'_>, keys: impl Iterator<Item = &'k str>, faults: &mut RowFaults<'_>) {
     if *deleted != Json::Flag(true) {
         faults.push_value(&"deleted", &deleted.to_string(), "can only be true; to keep the row, leave `deleted` out");
         return;
     }
     for key in keys {
-        if !["id", "deleted", "changed_at"].contains(&key.as_ref()) {
-            faults.push(key, "is not allowed together with `deleted`; remove one of them");
+        if !["id", "deleted", "changed_at"].contains(&key) {
+            faults.push(&key, "is not allowed together with `deleted`; remove one of them");
         }
     }
 }
@@ -201,9 +330,10 @@ fn read_unknown(table: &FieldTable, nodes: &[JsonNode], path: &str, key: &str, f
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::import::read::bounds::Bounds;
+    use crate::import::read::options::sample_options;
     use crate::import::report::faults::{BadRows, UnknownNames};
     use crate::import::rows::ImportRow;
     use crate::model::{ConferenceFields, JournalFields, OrganizationFields, TagFields};
@@ -218,12 +348,20 @@ mod tests {
     }
 
     fn read_as<F: Fields>(content: &[u8], options: &ReadOptions) -> String {
+        shown(options, |rows: &mut FileRows<'_, F>| read_jsonl(content, rows))
+    }
+
+    /// Returns the rows in a short form, then the faults, and then the warnings.
+    pub fn shown<F: Fields>(
+        options: &ReadOptions,
+        read: impl FnOnce(&mut FileRows<'_, F>) -> io::Result<usize>,
+    ) -> String {
         let (mut rows, mut bad) = (Vec::<ImportRow<F>>::new(), BadRows::default());
         let (file, mut warnings) = ("f".into(), Vec::new());
         let unknown = UnknownNames::new(options.ignore_unknown);
-        let mut read =
-            FileRows { file: &file, options, rows: &mut rows, bad: &mut bad, unknown, warnings: &mut warnings };
-        read_jsonl(content, &mut read).unwrap();
+        let warned = &mut warnings;
+        read(&mut FileRows { file: &file, options, rows: &mut rows, bad: &mut bad, unknown, warnings: warned })
+            .unwrap();
         let mut shown = String::new();
         for row in &rows {
             let edit = match &row.edit {
@@ -236,7 +374,7 @@ mod tests {
                 if row.is_bad { "!" } else { "" }
             );
         }
-        shown + &bad.to_string()
+        shown + &bad.to_string() + &warnings.iter().map(|warning| format!("\n{warning}")).collect::<String>()
     }
 
     #[test]
@@ -333,7 +471,7 @@ mod tests {
             ("Nr=id", r#"{"id":1,"Nr":2}"#, "1! \nf:1: id: appears twice, also as `Nr`".to_owned()),
             ("Nr=id No=id", r#"{"Nr":1,"No":2}"#, "1! \nf:1: id: appears twice, also as `No`".to_owned()),
             ("id=name Nr=id", r#"{"id":"N","Nr":1}"#, "1 name=\"N\"\n".to_owned()),
-            ("id=name", r#"{"id":"N"}"#, "f:1: id: is missing".to_owned()),
+            ("id=name", r#"{"id":"N"}"#, "? name=\"N\"\n".to_owned()),
             ("Gone=deleted", r#"{"id":1,"Gone":true}"#, "1 removed\n".to_owned()),
             (
                 "Gone=deleted Title=name",
@@ -344,19 +482,18 @@ mod tests {
             ("name=sjr", r#"{"id":1,"name":"N"}"#, "1 name=\"N\"\n".to_owned()),
         ];
         for (renames, line, expected) in cases {
-            let renames = renames.split(' ').map(|rename| rename.parse().unwrap()).collect();
-            let shown =
-                read_as::<OrganizationFields>(line.as_bytes(), &ReadOptions { renames, ..ReadOptions::default() });
+            let renames: Vec<&str> = renames.split(' ').collect();
+            let shown = read_as::<OrganizationFields>(line.as_bytes(), &sample_options(&renames, &[]));
             assert!(
                 shown.starts_with(&expected) && shown.contains("f:1:") == expected.contains("f:1:"),
                 "{line}: {shown}"
             );
         }
-        // Only members at the top level are renamed, and they may mean a nested field.
-        let renames = vec!["oral=formats_oral".parse().unwrap()];
-        let options = ReadOptions { renames, ..ReadOptions::default() };
+        // A member may mean a nested field, and a nested member any field.
+        let options = sample_options(&["oral=formats_oral", "place.name=city"], &[]);
         let cases = [
             (r#"{"id":1,"oral":true}"#, "1 formats.oral=true\n"),
+            (r#"{"id":1,"place":{"name":"Rome"}}"#, "1 city=\"Rome\"\n"),
             (r#"{"id":1,"oral":true,"formats":{"poster":true}}"#, "1 formats.oral=true formats.poster=true\n"),
             (
                 r#"{"id":1,"oral":true,"formats":{"oral":false}}"#,

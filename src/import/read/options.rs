@@ -1,12 +1,14 @@
-//! Options for reading files.
+//! Options for reading files. They come from the command line and from a [recipe](super::recipe).
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::import::read::bounds::Bounds;
-use crate::import::read::cells::{DateOrder, DecimalSign};
-use crate::model::field::FieldTable;
-use crate::model::fold::comparable;
+use crate::import::read::column_name::ColumnName;
+use crate::import::read::notation::{DateOrder, DecimalSign, Notation};
+use crate::import::read::sample::FileSample;
+use crate::model::field::{Field, FieldTable};
+use crate::model::message::{Message, message};
 use crate::model::value::ValueKind;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
 
@@ -23,124 +25,292 @@ pub(in crate::import) fn columns_of(field: &str) -> Vec<&str> {
 pub struct ReadOptions {
     /// The limits on the input.
     pub bounds: Bounds,
+    /// The sheet of a workbook to read. By default, its name or the names of the sheets decide.
+    pub sheet: Option<String>,
+    /// The number of rows of a header, whose texts are joined by a blank. 0 means 1.
+    pub header_rows: usize,
     /// Whether to ignore unknown columns and fields, with a warning.
     pub ignore_unknown: bool,
+    /// The columns and fields to ignore.
+    pub ignored: Vec<ColumnName>,
     /// The columns and fields that have other names in the files.
-    pub renames: Vec<Rename>,
-    /// The fields that identify records in files without ids; empty if each row must have an id.
-    pub matching: Vec<String>,
+    pub columns: Vec<Given<ColumnMapping>>,
+    /// Constants for fields that the files lack, by field.
+    pub constants: Vec<Given<(String, String)>>,
+    /// The sets of fields that identify records in files without ids. A row uses the first set that it fills.
+    pub matching: Vec<Given<Vec<String>>>,
+    /// The columns and the values that a row must have to be read.
+    pub filters: Vec<Given<(ColumnName, Vec<String>)>>,
+    /// The texts that count as empty, in all fields.
+    pub empty: Vec<String>,
+    /// The texts that count as empty in a field.
+    pub empty_in: Vec<Given<(String, Vec<String>)>>,
+    /// The words of the files for the values of a field.
+    pub words: Vec<Given<(String, BTreeMap<String, String>)>>,
+    /// The separator of list items. By default it is `; `.
+    pub list_separator: Option<String>,
+    /// Whether to create unknown organizations and tags that records link to by name.
+    pub create_links: bool,
     /// The decimal sign of ambiguous numbers.
     pub decimal: Option<DecimalSign>,
     /// The order of day and month in ambiguous dates.
     pub dates: Option<DateOrder>,
     /// Whether to keep all faults, not only the first [`BadRows::MAX_KEPT`](crate::import::BadRows::MAX_KEPT).
     pub all_faults: bool,
-    /// The indexes of the `renames` that a file used. Updated while reading.
-    pub used_renames: RefCell<BTreeSet<usize>>,
+    /// The first rows of the file, which are collected instead of being read.
+    pub sample: Option<FileSample>,
+    /// The effects of the options. Updated while reading.
+    pub effects: RefCell<OptionEffects>,
+}
+
+/// An option, and its origin: `--map 'a=b'`, or the line of a recipe.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names explain the fields")]
+pub struct Given<T> {
+    pub value: T,
+    pub origin: String,
+}
+
+/// The fields that a column contains. Several fields share its cells.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names explain the fields")]
+pub struct ColumnMapping {
+    pub column: ColumnName,
+    pub fields: Vec<String>,
+}
+
+/// The effects of options on the files so far.
+#[derive(Clone, Debug, Default)]
+pub struct OptionEffects {
+    /// The indexes of the used column mappings.
+    used_columns: BTreeSet<usize>,
+    /// The number of cells that count as empty, by column and text.
+    emptied: BTreeMap<(String, String), u64>,
+    /// The number of rows without the values of the filters.
+    left_out: u64,
+}
+
+/// The error of an option that contradicts others, names an unknown field, or is not used.
+#[derive(Debug, thiserror::Error)]
+#[error("{origin}: {message}")]
+pub struct BadOption {
+    origin: String,
+    message: Message,
+}
+
+/// The meaning that the options give to a column.
+pub(in crate::import) enum MappedColumn<'o> {
+    Fields(&'o [String]),
+    Ignored,
+}
+
+/// The tables of all kinds of rows, records first.
+fn tables() -> [&'static FieldTable; 4] {
+    [ConferenceFields::table(), JournalFields::table(), OrganizationFields::table(), TagFields::table()]
+}
+
+/// Returns the fields of this name in all kinds of rows.
+fn fields_named(name: &str) -> impl Iterator<Item = &'static Field> {
+    tables().into_iter().flat_map(|table| &table.fields).filter(move |field| field.column == name)
 }
 
 impl ReadOptions {
     /// Checks that the options are consistent and name known fields.
-    pub fn check(&self) -> Result<(), BadReading> {
-        let has = |tables: &[&FieldTable], name: &str| {
-            tables.iter().any(|table| table.fields.iter().any(|field| field.column == name))
-        };
-        let records = [ConferenceFields::table(), JournalFields::table()];
-        let all = [records[0], records[1], OrganizationFields::table(), TagFields::table()];
-        let known = |to: &str| ["id", "deleted"].contains(&to) || has(&all, to);
-        if let Some(Rename { from, to }) = self.renames.iter().find(|rename| !known(&rename.to)) {
-            return Err(BadReading::UnknownField { from: from.clone(), to: to.clone() });
-        }
-        for (at, Rename { from, to }) in self.renames.iter().enumerate() {
+    pub fn check(&self) -> Result<(), BadOption> {
+        let bad = |origin: &str, message| Err(BadOption { origin: origin.to_owned(), message });
+        for (at, Given { value, origin }) in self.columns.iter().enumerate() {
+            let ColumnMapping { column, fields } = value;
+            let is_known = |name: &&String| ["id", "deleted"].contains(&name.as_str()) || is_field(name);
+            if let Some(name) = fields.iter().find(|name| !is_known(name)) {
+                return bad(origin, unknown_field(name));
+            }
             let twice =
-                self.renames[..at].iter().find(|one| comparable(&one.from) == comparable(from) && one.to != *to);
+                self.columns[..at].iter().find(|other| other.value.column == *column && other.value.fields != *fields);
             if let Some(other) = twice {
-                return Err(BadReading::TwoFields { from: from.clone(), to: to.clone(), other: other.to.clone() });
+                let fields = other.value.fields.join("`, `");
+                return bad(
+                    origin,
+                    message!("`{column}` is already mapped to `{fields}` by {}; map each name once", other.origin),
+                );
+            }
+            if let Some(fault) = check_parts(fields) {
+                return bad(origin, fault);
             }
         }
-        if let Some(name) = self.matching.iter().find(|name| !has(&records, columns_of(name)[0])) {
-            return Err(BadReading::UnknownMatch { name: name.clone() });
+        let of_fields = (self.constants.iter().map(|one| (&one.value.0, &one.origin)))
+            .chain(self.words.iter().map(|one| (&one.value.0, &one.origin)))
+            .chain(self.empty_in.iter().map(|one| (&one.value.0, &one.origin)));
+        for (name, origin) in of_fields {
+            if !is_field(name) {
+                return bad(origin, unknown_field(name));
+            }
         }
-        let mut links =
-            records.iter().flat_map(|table| &table.fields).filter(|field| matches!(field.kind, ValueKind::Links(_)));
-        if let Some(field) = links.find(|field| self.matching.contains(&field.column)) {
-            return Err(BadReading::MatchedLinks { name: field.column.clone() });
+        for Given { value: names, origin } in &self.matching {
+            for name in names {
+                let column = columns_of(name)[0];
+                let field = tables()[..2].iter().flat_map(|table| &table.fields).find(|field| field.column == column);
+                match field.map(|field| field.kind) {
+                    None => {
+                        return bad(
+                            origin,
+                            message!(
+                                "conferences and journals have no field `{name}`; `medfeed template conferences` prints the known ones"
+                            ),
+                        );
+                    }
+                    Some(ValueKind::Links(_)) => {
+                        return bad(
+                            origin,
+                            message!(
+                                "links to {name} do not identify a record; choose other fields, such as `name,year`"
+                            ),
+                        );
+                    }
+                    Some(_) => {}
+                }
+            }
         }
         Ok(())
     }
 
-    /// Returns the columns that the fields of `--match` compare.
-    pub(in crate::import) fn matched_columns(&self) -> impl Iterator<Item = &str> {
-        self.matching.iter().flat_map(|field| columns_of(field))
+    /// Returns how a file writes its numbers and dates, as far as the options say.
+    pub(in crate::import) fn notation(&self) -> Notation {
+        Notation { decimal: self.decimal, dates: self.dates, ..Notation::default() }
     }
 
-    /// Returns the field that `--map` assigns to a name in a file.
-    pub(in crate::import) fn renamed(&self, name: &str) -> Option<&str> {
-        if self.renames.is_empty() {
+    /// Returns the sets of fields that identify rows without ids. `stem` is the kind of rows.
+    pub(in crate::import) fn match_sets(&self, stem: &str) -> Vec<Vec<&str>> {
+        match stem {
+            // Their names are unique.
+            "organizations" => vec![vec!["name"]],
+            "tags" => vec![vec!["type", "name"]],
+            _ => self.matching.iter().map(|set| set.value.iter().map(String::as_str).collect()).collect(),
+        }
+    }
+
+    /// Returns the names of columns in the options.
+    pub(in crate::import) fn column_names(&self) -> impl Iterator<Item = &ColumnName> {
+        self.columns.iter().map(|given| &given.value.column).chain(&self.ignored)
+    }
+
+    /// Returns the meaning that the options give to a column: to its comparable header, which is the `number`th with
+    /// this text, from 1, and to its index. An option that names one of several columns has precedence.
+    pub(in crate::import) fn find_column(
+        &self,
+        header: &str,
+        number: usize,
+        index: Option<usize>,
+    ) -> Option<MappedColumn<'_>> {
+        let mapped = self.columns.iter().enumerate().map(|(at, given)| (&given.value.column, Some(at)));
+        let ignored = self.ignored.iter().map(|name| (name, None));
+        let (_, at) = mapped
+            .chain(ignored)
+            .filter(|(name, _)| name.matches(header, number, index))
+            .min_by_key(|(name, _)| !name.is_specific())?;
+        let Some(at) = at else { return Some(MappedColumn::Ignored) };
+        self.effects.borrow_mut().used_columns.insert(at);
+        Some(MappedColumn::Fields(&self.columns[at].value.fields))
+    }
+
+    /// Returns the text that a value of the files means for a field: after its words are replaced, and `None` if it
+    /// counts as empty.
+    pub(in crate::import) fn meaning_of<'t>(&'t self, column: &str, text: &'t str) -> Option<&'t str> {
+        let trimmed = text.trim();
+        let of_field = |given: &&Given<(String, Vec<String>)>| given.value.0 == column;
+        let mut markers =
+            self.empty.iter().chain(self.empty_in.iter().filter(of_field).flat_map(|given| &given.value.1));
+        if markers.any(|marker| marker.trim() == trimmed) && !trimmed.is_empty() {
+            let key = (column.to_owned(), trimmed.to_owned());
+            *self.effects.borrow_mut().emptied.entry(key).or_default() += 1;
             return None;
         }
-        let name = comparable(name);
-        let found = self.renames.iter().position(|rename| comparable(&rename.from) == name)?;
-        self.used_renames.borrow_mut().insert(found);
-        Some(&self.renames[found].to)
+        let words = self.words.iter().filter(|given| given.value.0 == column);
+        let replaced = words.flat_map(|given| &given.value.1).find(|(word, _)| word.trim() == trimmed);
+        Some(replaced.map_or(text, |(_, value)| value))
     }
 
-    /// Checks that each rename was used, after all files are read. An unused one probably has a typo.
-    pub fn check_renames_used(&self) -> Result<(), UnusedRename> {
-        let used = self.used_renames.borrow();
-        match self.renames.iter().enumerate().find(|(at, _)| !used.contains(at)) {
-            Some((_, Rename { from, to })) => Err(UnusedRename { from: from.clone(), to: to.clone() }),
+    /// Returns true if [`meaning_of`](ReadOptions::meaning_of) may change a text of the field.
+    pub(in crate::import) fn changes(&self, column: &str) -> bool {
+        !self.empty.is_empty()
+            || self.empty_in.iter().any(|given| given.value.0 == column)
+            || self.words.iter().any(|given| given.value.0 == column)
+    }
+
+    /// Checks that each mapping was used, after all files are read. An unused one probably has a typo.
+    pub fn check_used(&self) -> Result<(), BadOption> {
+        let effects = self.effects.borrow();
+        match self.columns.iter().enumerate().find(|(at, _)| !effects.used_columns.contains(at)) {
+            Some((_, Given { value, origin })) => {
+                let message =
+                    message!("no file has a column or field `{}`; write the name as it is in the file", value.column);
+                Err(BadOption { origin: origin.clone(), message })
+            }
             None => Ok(()),
         }
     }
+
+    /// Counts a row that the filters leave out.
+    pub(in crate::import) fn leave_out(&self) {
+        self.effects.borrow_mut().left_out += 1;
+    }
+
+    /// Returns notes about the effects of the options, each with the field that it is about.
+    pub(in crate::import) fn notes(&self) -> Vec<(Option<String>, Message)> {
+        let effects = self.effects.borrow();
+        let note = |((column, text), count): (&(String, String), &u64)| {
+            let (cells, count_as) = if *count == 1 { ("cell", "counts as") } else { ("cells", "count as") };
+            (Some(column.clone()), message!("{count} {cells} with `{text}` {count_as} empty"))
+        };
+        let left_out = (effects.left_out > 0).then(|| {
+            let (rows, are) = if effects.left_out == 1 { ("row", "is") } else { ("rows", "are") };
+            (None, message!("{} {rows} {are} left out, without the values under [where]", effects.left_out))
+        });
+        effects.emptied.iter().map(note).chain(left_out).collect()
+    }
 }
 
-/// The name of a field in the files.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rename {
-    /// The name in the files. Comparison ignores case, blanks, `_`, `-` and `.`.
-    pub from: String,
-    /// The name of the column in exports.
-    pub to: String,
+/// Returns the fault of several fields that cannot share a cell: they must be texts, or dates and a year.
+fn check_parts(fields: &[String]) -> Option<Message> {
+    if fields.len() == 1 {
+        return None;
+    }
+    let kinds: Vec<Option<ValueKind>> =
+        fields.iter().map(|name| fields_named(name).next().map(|field| field.kind)).collect();
+    let are_texts = kinds.iter().all(|kind| *kind == Some(ValueKind::Text));
+    let are_dates = matches!(
+        *kinds,
+        [Some(ValueKind::Date), Some(ValueKind::Date | ValueKind::Year)]
+            | [Some(ValueKind::Date), Some(ValueKind::Date), Some(ValueKind::Year)]
+    );
+    (!are_texts && !are_dates || fields.is_empty()).then(|| {
+        "a cell can be split into texts, or into dates and a year, such as `start_date`, `end_date`, `year`".into()
+    })
 }
 
-/// The error of options that contradict each other or name an unknown field.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
-pub enum BadReading {
-    #[error("--map '{from}={to}': there is no field `{to}`; `medfeed template conferences` prints the known ones")]
-    UnknownField { from: String, to: String },
-    #[error("--map '{from}={to}': `{from}` is already mapped to `{other}`; map each name to one field")]
-    TwoFields { from: String, to: String, other: String },
-    #[error(
-        "--match {name}: conferences and journals have no field `{name}`; `medfeed template conferences` prints the known ones"
-    )]
-    UnknownMatch { name: String },
-    #[error("--match {name}: links to {name} do not identify a record; choose other fields, such as `name,year`")]
-    MatchedLinks { name: String },
+fn is_field(name: &str) -> bool {
+    fields_named(name).next().is_some()
 }
 
-/// The error of a rename that no file uses.
-#[derive(Debug, thiserror::Error)]
-#[error("--map '{from}={to}': no file has a column or field `{from}`; write the name as it is in the file")]
-pub struct UnusedRename {
-    from: String,
-    to: String,
+fn unknown_field(name: &str) -> Message {
+    message!("there is no field `{name}`; `medfeed template conferences` prints the known ones")
 }
 
-/// The error of a text that is not a rename.
-#[derive(Debug, thiserror::Error)]
-#[error("write the name in the file, `=` and the field, such as 'Website=url'")]
-pub struct NotARename;
-
-impl std::str::FromStr for Rename {
-    type Err = NotARename;
-
-    fn from_str(text: &str) -> Result<Rename, NotARename> {
-        // A name may contain `=`, a field does not.
-        let (from, to) = text.rsplit_once('=').ok_or(NotARename)?;
-        let (from, to) = (from.trim().to_owned(), to.trim().to_owned());
-        if from.is_empty() || to.is_empty() { Err(NotARename) } else { Ok(Rename { from, to }) }
+/// Returns options with mappings such as `Website=url`, and with match sets such as `name,year`.
+#[cfg(test)]
+pub(in crate::import) fn sample_options(columns: &[&str], matching: &[&str]) -> ReadOptions {
+    let mapping = |text: &&str| {
+        let (from, to) = text.rsplit_once('=').unwrap();
+        let fields = to.split('+').map(str::to_owned).collect();
+        Given { value: ColumnMapping { column: from.into(), fields }, origin: format!("--map '{text}'") }
+    };
+    let set = |names: &&str| Given {
+        value: names.split(',').map(str::to_owned).collect(),
+        origin: format!("--match {names}"),
+    };
+    ReadOptions {
+        columns: columns.iter().map(mapping).collect(),
+        matching: matching.iter().map(set).collect(),
+        ..ReadOptions::default()
     }
 }
 
@@ -150,50 +320,80 @@ mod tests {
 
     #[test]
     fn options_are_checked() {
-        let options = |renames: &[&str], matching: &[&str]| ReadOptions {
-            renames: renames.iter().map(|rename| rename.parse().unwrap()).collect(),
-            matching: matching.iter().map(|name| (*name).to_owned()).collect(),
-            ..ReadOptions::default()
-        };
-        let cases: [(&[&str], &[&str], &str); 12] = [
+        let cases: [(&[&str], &[&str], &str); 15] = [
             (&["Website=url", "Kind=type", "No=id", "Gone=deleted"], &["name"; 8], ""),
             (&["Website=link"], &[], "there is no field `link`"),
             // A field that only the second kind of records has.
             (&["Rank=sjr"], &["issn_print"], ""),
-            (&[], &["issn", "name"], ""),
+            (&[], &["issn", "name,year"], ""),
             (&["ISSN=issn"], &["issn"], "there is no field `issn`"),
-            (&[], &["name", "organizations"], "--match organizations: links to organizations do not identify a record"),
+            (&[], &["name,organizations"], "links to organizations do not identify a record"),
             (&[], &["tags"], "--match tags: links to tags do not identify a record"),
-            (&[], &["category"], "conferences and journals have no field `category`"),
+            (&[], &["name", "category"], "conferences and journals have no field `category`"),
             (&["Web Site=url", "web-site=url"], &[], ""),
             (&["Web Site=url", "Title=name", "web-site=name"], &[], "`web-site` is already mapped to `url`"),
             (&["Title=name", "Name=name"], &[], ""),
             (&["Formats=formats.oral"], &[], "there is no field `formats.oral`"),
+            (&["Place=city+country", "When=start_date+end_date+year", "When#2=start_date+year"], &[], ""),
+            (&["ISSN=issn_print+issn_online"], &[], ""),
+            (&["Place=city+organizations"], &[], "a cell can be split into texts, or into dates and a year"),
         ];
-        for (renames, matching, expected) in cases {
-            let message = options(renames, matching).check().err().map(|error| error.to_string()).unwrap_or_default();
-            assert!(message.contains(expected) && message.is_empty() == expected.is_empty(), "{renames:?}: {message}");
+        for (columns, matching, expected) in cases {
+            let message =
+                sample_options(columns, matching).check().err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(message.contains(expected) && message.is_empty() == expected.is_empty(), "{columns:?}: {message}");
         }
-        // Each of several renames must be used.
-        let two = options(&["Website=url", "Title=name"], &[]);
-        assert_eq!((two.renamed("website"), two.renamed("Web"), two.renamed("url")), (Some("url"), None, None));
-        assert!(two.check_renames_used().unwrap_err().to_string().contains("Title=name"));
-        assert_eq!(two.renamed("TITLE"), Some("name"));
-        assert!(two.check_renames_used().is_ok());
     }
 
     #[test]
-    fn renames_are_read() {
+    fn each_mapping_must_be_used() {
+        let fields = |found: Option<MappedColumn<'_>>| match found {
+            Some(MappedColumn::Fields(fields)) => fields.join("+"),
+            Some(MappedColumn::Ignored) => "ignored".to_owned(),
+            None => String::new(),
+        };
+        let mut two = sample_options(&["Website=url", "Title#2=name"], &[]);
+        two.ignored = vec!["Title".into(), "=E".into()];
+        assert_eq!(fields(two.find_column("website", 1, Some(0))), "url");
+        assert_eq!(fields(two.find_column("title", 1, Some(0))), "ignored");
+        assert_eq!(fields(two.find_column("website", 1, Some(4))), "ignored");
+        assert_eq!(fields(two.find_column("url", 1, None)), "");
+        assert!(two.check_used().unwrap_err().to_string().contains("Title#2=name"));
+        assert_eq!(fields(two.find_column("title", 2, Some(1))), "name");
+        assert!(two.check_used().is_ok());
+    }
+
+    #[test]
+    fn texts_count_as_empty_or_as_other_words() {
+        let given = |value| Given { value, origin: String::new() };
+        let options = ReadOptions {
+            empty: vec!["N/A".to_owned()],
+            empty_in: vec![given(("issn_print".to_owned(), vec!["0".to_owned()]))],
+            words: vec![Given {
+                value: ("publishing_access".to_owned(), BTreeMap::from([("Green".to_owned(), "hybrid".to_owned())])),
+                origin: String::new(),
+            }],
+            ..ReadOptions::default()
+        };
         let cases = [
-            ("Website=url", Some(("Website", "url"))),
-            (" a=b = url ", Some(("a=b", "url"))),
-            ("Website", None),
-            ("=url", None),
-            ("Website=", None),
+            ("sjr", " N/A ", None),
+            ("sjr", "n/a", Some("n/a")),
+            ("sjr", "0", Some("0")),
+            ("issn_print", "0", None),
+            ("publishing_access", "Green", Some("hybrid")),
+            ("publishing_access", "", Some("")),
+            ("name", "Green", Some("Green")),
         ];
-        for (text, expected) in cases {
-            let read = text.parse::<Rename>().ok();
-            assert_eq!(read.as_ref().map(|rename| (&*rename.from, &*rename.to)), expected, "{text:?}");
+        for (column, text, expected) in cases {
+            assert_eq!(options.meaning_of(column, text), expected, "{column} {text:?}");
         }
+        let notes: Vec<String> = options.notes().iter().map(|(column, note)| format!("{column:?}: {note}")).collect();
+        assert_eq!(
+            notes,
+            [
+                "Some(\"issn_print\"): 1 cell with `0` counts as empty",
+                "Some(\"sjr\"): 1 cell with `N/A` counts as empty"
+            ]
+        );
     }
 }

@@ -6,15 +6,30 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flate2::bufread::MultiGzDecoder;
+use serde::Deserialize;
 
 use crate::disk::describe_at;
 use crate::import::read::bounds::TooLarge;
 use crate::import::read::utf16::as_utf8;
+use crate::model::field::FieldTable;
+use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
 
 /// The kinds of rows. Rows that others link to come first.
 #[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display, strum::EnumString, strum::VariantNames,
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Deserialize,
+    strum::Display,
+    strum::EnumString,
+    strum::VariantNames,
 )]
+#[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum RowKind {
     /// Organizations, which records link to by name.
@@ -27,12 +42,26 @@ pub enum RowKind {
     Journals,
 }
 
+impl RowKind {
+    /// Returns the fields of these rows.
+    pub fn table(self) -> &'static FieldTable {
+        match self {
+            RowKind::Organizations => OrganizationFields::table(),
+            RowKind::Tags => TagFields::table(),
+            RowKind::Conferences => ConferenceFields::table(),
+            RowKind::Journals => JournalFields::table(),
+        }
+    }
+}
+
 /// A file format. Its name is the file name extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumString, strum::VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum FileFormat {
     /// One JSON object per line.
     Jsonl,
+    /// A JSON list of objects.
+    Json,
     /// A flat table with a header; commas, semicolons, tabs or `|` separate its cells.
     Csv,
     /// An Excel workbook with one sheet per kind of row.
@@ -47,19 +76,15 @@ pub enum SourceError {
     Unreadable { path: PathBuf, error: io::Error },
     #[error(
         "{}: the file name does not say what it contains; add `--dataset conferences`, for example, or name it \
-         `conferences`, `journals`, `organizations` or `tags` with `.xlsx`, `.csv` or `.jsonl`",
+         `conferences`, `journals`, `organizations` or `tags` with `.xlsx`, `.csv`, `.jsonl` or `.json`",
         path.display()
     )]
     UnknownName { path: PathBuf },
-    #[error(
-        "{}: files of this kind cannot be imported; open it in the program that wrote it, and save it as `.xlsx`, or \
-         as CSV in UTF-8",
-        path.display()
-    )]
-    UnknownFormat { path: PathBuf },
+    #[error("{}: it is {format}, which is not read; {remedy}", path.display())]
+    ForeignFormat { path: PathBuf, format: &'static str, remedy: &'static str },
     #[error(
         "the folder {} contains nothing to import; its files must be named `conferences`, `journals`, `organizations` \
-         or `tags` with `.jsonl`, `.csv` (each also with `.gz`) or `.xlsx`, or `medfeed.xlsx`",
+         or `tags` with `.jsonl`, `.json`, `.csv` (each also with `.gz`) or `.xlsx`, or `medfeed.xlsx`",
         path.display()
     )]
     NothingInFolder { path: PathBuf },
@@ -148,8 +173,9 @@ impl Source {
         let unknown = || SourceError::UnknownName { path: path.to_owned() };
         let (stem, ending) = stem_and_ending(path).unwrap_or_default();
         let last_ending = ending.rsplit('.').next().unwrap_or_default();
-        if options.format.is_none() && ["xls", "xlsb", "ods", "numbers", "pdf", "doc", "docx"].contains(&last_ending) {
-            return Err(SourceError::UnknownFormat { path: path.to_owned() });
+        let foreign = FOREIGN_FORMATS.into_iter().find(|(_, endings, ..)| endings.contains(&last_ending));
+        if let Some((format, _, _, remedy)) = foreign.filter(|_| options.format.is_none()) {
+            return Err(SourceError::ForeignFormat { path: path.to_owned(), format, remedy });
         }
         // With `--dataset` any name is allowed, such as `list.v2.csv`. Without it, `conferences.csv.bak` must not be a
         // table.
@@ -209,7 +235,7 @@ impl Source {
         };
         let bounded = LimitedReader { from: content, max_bytes, left: max_bytes };
         let (first, mut content) = peek::<{ OLE_MAGIC.len() }, _>(bounded)?;
-        let refused = |message| Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        let refused = |message: String| Err(io::Error::new(io::ErrorKind::InvalidData, message));
         if first.starts_with(ZIP_MAGIC) {
             // A zip archive has its directory at the end.
             let mut workbook = tempfile::tempfile()?;
@@ -217,22 +243,21 @@ impl Source {
             workbook.rewind()?;
             return Ok(SourceContent::Workbook(workbook));
         }
-        if first == OLE_MAGIC {
-            return refused(
-                "it is an old workbook (.xls) or has a password; save it as .xlsx without one, or as CSV in UTF-8",
-            );
+        let (begin, text) = peek::<{ OLE_MAGIC.len() }, _>(as_utf8(&first, content)?)?;
+        let begin = begin.trim_ascii_start();
+        let mut foreign = FOREIGN_FORMATS.into_iter().filter(|(_, _, first, _)| !first.is_empty());
+        if let Some((format, _, _, remedy)) = foreign.find(|(_, _, first, _)| begin.starts_with(first)) {
+            return refused(format!("it is {format}, which is not read; {remedy}"));
         }
         if self.format == Some(FileFormat::Xlsx) {
-            return refused("it is not a workbook (.xlsx); save it as one, or set its format, such as `--format csv`");
+            let message = "it is not a workbook (.xlsx); save it as one, or set its format, such as `--format csv`";
+            return refused(message.to_owned());
         }
-        let (first, text) = peek::<{ OLE_MAGIC.len() }, _>(as_utf8(&first, content)?)?;
-        if first.trim_ascii_start().starts_with(b"<") {
-            return refused(
-                "it contains HTML or XML; open it in a spreadsheet program, and save it as .xlsx or CSV in UTF-8",
-            );
-        }
-        let looks_like_json = first.trim_ascii_start().starts_with(b"{");
-        let format = self.format.unwrap_or(if looks_like_json { FileFormat::Jsonl } else { FileFormat::Csv });
+        let format = self.format.unwrap_or(match begin.first() {
+            Some(b'{') => FileFormat::Jsonl,
+            Some(b'[') => FileFormat::Json,
+            _ => FileFormat::Csv,
+        });
         Ok(SourceContent::Text(format, Box::new(text)))
     }
 }
@@ -260,11 +285,35 @@ pub(in crate::import) fn kind_from_name(name: &str) -> Option<RowKind> {
 fn format_of(ending: &str) -> Option<FileFormat> {
     match ending {
         "jsonl" | "ndjson" => Some(FileFormat::Jsonl),
+        "json" => Some(FileFormat::Json),
         "csv" | "tsv" => Some(FileFormat::Csv),
         "xlsx" | "xlsm" => Some(FileFormat::Xlsx),
         _ => None,
     }
 }
+
+/// The formats that are not read: their names, file name extensions, first bytes (empty if other formats may have them),
+/// and what makes a file readable.
+const FOREIGN_FORMATS: [(&str, &[&str], &[u8], &str); 10] = [
+    ("an old workbook (.xls), or one with a password", &["xls"], OLE_MAGIC, SAVE_WORKBOOK),
+    ("a binary workbook", &["xlsb"], b"", SAVE_WORKBOOK),
+    ("an OpenDocument or Numbers table", &["ods", "fods", "numbers"], b"", SAVE_WORKBOOK),
+    (
+        "HTML or XML",
+        &["html", "htm", "xml", "rss", "atom"],
+        b"<",
+        "open it in a spreadsheet program, and save it as .xlsx",
+    ),
+    ("a text document", &["doc", "docx", "odt", "rtf"], b"{\\rtf", COPY_TABLE),
+    ("a PDF document", &["pdf"], b"%PDF", COPY_TABLE),
+    ("a calendar (.ics)", &["ics"], b"BEGIN:VC", "export it as CSV, with a line for each event"),
+    ("YAML", &["yaml", "yml"], b"", "convert it to JSON: `yq -o=json . IN.yaml > OUT.json`"),
+    ("Parquet", &["parquet"], b"PAR1", "convert it to CSV: `duckdb -c \"COPY 'IN.parquet' TO 'OUT.csv'\"`"),
+    ("an archive", &["zip", "tar", "tgz", "7z", "rar"], b"", "unpack it, and import its files"),
+];
+
+const SAVE_WORKBOOK: &str = "save it as .xlsx without a password, or as CSV in UTF-8";
+const COPY_TABLE: &str = "copy its table to a spreadsheet, and save that as .xlsx";
 
 /// The first bytes of a zip archive.
 const ZIP_MAGIC: &[u8] = b"PK\x03\x04";
@@ -373,7 +422,8 @@ mod tests {
             ("a/b.c/journals.csv", Some((Some(RowKind::Journals), FileFormat::Csv))),
             ("tags.csv.gz", Some((Some(RowKind::Tags), FileFormat::Csv))),
             ("organizations.jsonl.gz", Some((Some(RowKind::Organizations), FileFormat::Jsonl))),
-            ("conferences.json", None),
+            ("conferences.json", Some((Some(RowKind::Conferences), FileFormat::Json))),
+            ("tags.json.gz", Some((Some(RowKind::Tags), FileFormat::Json))),
             ("conferences.gz", None),
             ("conferences", None),
             ("conferences-2026.csv", None),
@@ -402,11 +452,11 @@ mod tests {
         fs::write(path.join("README.md"), "x").unwrap();
         fs::create_dir(path.join("tags.csv")).unwrap();
         assert!(matches!(find(), Err(SourceError::NothingInFolder { .. })));
-        for name in ["journals.csv.gz", "conferences.csv", "conferences.jsonl", "organizations.csv"] {
+        for name in ["journals.csv.gz", "conferences.csv", "conferences.jsonl", "organizations.csv", "tags.json"] {
             fs::write(path.join(name), "").unwrap();
         }
         let names: Vec<String> = find().unwrap().iter().map(|source| source.name().to_string()).collect();
-        let expected = ["organizations.csv", "conferences.csv", "conferences.jsonl", "journals.csv.gz"];
+        let expected = ["organizations.csv", "tags.json", "conferences.csv", "conferences.jsonl", "journals.csv.gz"];
         assert_eq!(names, expected.map(|name| path.join(name).display().to_string()));
     }
 
@@ -470,7 +520,13 @@ mod tests {
     fn the_content_shows_the_format_behind_its_mark() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rows.txt");
-        for (text, expected) in [("{}", Some(FileFormat::Jsonl)), ("id", Some(FileFormat::Csv)), ("<html>", None)] {
+        let cases = [
+            ("{}", Some(FileFormat::Jsonl)),
+            ("\n [", Some(FileFormat::Json)),
+            ("id", Some(FileFormat::Csv)),
+            ("<html>", None),
+        ];
+        for (text, expected) in cases {
             for stored in [text.into(), format!("\u{feff}{text}").into(), utf_16(text)] {
                 fs::write(&path, stored).unwrap();
                 let options = SourceOptions { kind: Some(RowKind::Tags), format: None };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::disk::describe_at;
 use crate::import::read::csv::read_csv;
+use crate::import::read::json_list::read_json;
 use crate::import::read::jsonl::read_jsonl;
 use crate::import::read::options::ReadOptions;
 use crate::import::read::source::{FileFormat, RowKind, Source, SourceContent};
@@ -32,7 +33,8 @@ pub fn read_sources(
     options: &ReadOptions,
     progress: &mut dyn FnMut(u64),
 ) -> Result<ImportRows, ReadError> {
-    let mut rows = ImportRows { matching: options.matching.clone(), ..ImportRows::default() };
+    let matching = options.matching.iter().map(|set| set.value.clone()).collect();
+    let mut rows = ImportRows { matching, create_links: options.create_links, ..ImportRows::default() };
     if options.all_faults {
         rows.bad.keep_all();
     }
@@ -40,6 +42,8 @@ pub fn read_sources(
         read_source(source, options, progress, &mut rows)
             .map_err(|error| ReadError { file: source.name().clone(), error })?;
     }
+    let note = |(field, message)| Finding { field, message, ..Finding::default() };
+    rows.notes.extend(options.notes().into_iter().map(note));
     Ok(rows)
 }
 
@@ -58,7 +62,7 @@ fn read_source(
         },
         SourceContent::Workbook(file) => {
             let mut workbook = Workbook::open(file, &options.bounds)?;
-            let chosen = workbook.choose(source.kind())?;
+            let chosen = workbook.choose(source.kind(), options.sheet.as_deref())?;
             if !chosen.skipped.is_empty() {
                 let message = message!(
                     "skipped {}; only sheets named `conferences`, `journals`, `organizations` or `tags` are read",
@@ -86,6 +90,7 @@ impl ReadRows for TextFile<'_> {
     fn read<F: Fields>(self, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
         match self.format {
             FileFormat::Jsonl => read_jsonl(self.content, rows),
+            FileFormat::Json => read_json(self.content, rows),
             FileFormat::Csv | FileFormat::Xlsx => read_csv(self.content, rows),
         }
     }

@@ -3,14 +3,15 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 
-use crate::import::read::cells::{Notation, normalize, normalize_word};
+use crate::import::read::cells::{Notation, normalize, normalize_issn};
+use crate::import::read::options::ISSN_COLUMNS;
 use crate::import::report::faults::RowFaults;
 use crate::model::field::Field;
 use crate::model::id::NotAnId;
 use crate::model::message::{Message, message};
 use crate::model::reference::ReferenceFields;
 use crate::model::value::json::JsonMembers;
-use crate::model::value::{FieldValue, Json, ValueKind, ValueReader};
+use crate::model::value::{FieldValue, Json, JsonType, ValueKind, ValueReader};
 use crate::model::{Curated, Fields, Id, OrganizationFields, ReferenceKind, TagFields};
 
 /// The values that a row sets.
@@ -62,6 +63,15 @@ impl<F: Fields> Statement<F> {
         fields.replace_named(F::default(), &mut self.is_set.iter().copied());
     }
 
+    /// Appends the set values. Statements are equal if and only if they append equal bytes.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        for (index, value) in self.fields.values().into_iter().enumerate().filter(|(index, _)| self.is_set[*index]) {
+            out.extend_from_slice(&index.to_be_bytes());
+            value.write_json(out, &());
+        }
+        self.links.iter().for_each(|list| out.extend_from_slice(format!("{list:?}").as_bytes()));
+    }
+
     /// Returns a reader that adds values to this statement.
     pub fn reader<'a, 'f>(&'a mut self, faults: &'a mut RowFaults<'f>) -> StatementReader<'a, 'f> {
         let table = &F::table().fields;
@@ -91,11 +101,13 @@ pub(in crate::import) struct StatementReader<'a, 'f> {
 }
 
 impl StatementReader<'_, '_> {
-    /// Reads a JSON member as the field with this index. `name` is its name in reports.
-    pub fn read_json(&mut self, index: usize, json: Json<'_>, name: &dyn Display) {
-        let words = self.table[index].kind.words();
+    /// Reads a JSON member as the field with this index. `name` is its name in reports. Texts are read like cells.
+    pub fn read_json(&mut self, index: usize, json: Json<'_>, notation: &Notation, name: &dyn Display) {
         let json = match json {
-            Json::Text(text) if !words.is_empty() => Json::Text(Cow::Owned(normalize_word(words, &text).into_owned())),
+            Json::Text(text) if self.table[index].kind.json_type() == JsonType::Text => {
+                let Some(plain) = self.normalize(index, &text, notation, name) else { return };
+                Json::Text(Cow::Owned(plain.into_owned()))
+            }
             other => other,
         };
         if json.is_empty() {
@@ -107,11 +119,32 @@ impl StatementReader<'_, '_> {
 
     /// Reads a CSV cell as the field with this index. `name` is its name in reports.
     pub fn read_csv(&mut self, index: usize, cell: &str, notation: &Notation, name: &dyn Display) {
-        match normalize(self.table[index].kind, cell, notation) {
-            Ok(plain) if plain.is_empty() => self.set_null(index),
-            Ok(plain) => self.read(index, name, |value, reader| value.read_csv(&plain, reader)),
-            Err(message) => self.faults.push_value(name, cell, message),
+        match self.normalize(index, cell, notation, name) {
+            Some(plain) if plain.is_empty() => self.set_null(index),
+            Some(plain) => self.read(index, name, |value, reader| value.read_csv(&plain, reader)),
+            None => {}
         }
+    }
+
+    /// Returns a cell in the form that the field is parsed from, or reports its fault.
+    fn normalize<'c>(
+        &mut self,
+        index: usize,
+        cell: &'c str,
+        notation: &Notation,
+        name: &dyn Display,
+    ) -> Option<Cow<'c, str>> {
+        let Field { column, kind, .. } = &self.table[index];
+        if ISSN_COLUMNS.contains(&column.as_str())
+            && let Some((issn, lacks_zero)) = normalize_issn(column, cell)
+        {
+            if lacks_zero {
+                let message = message!("has 7 digits; it is stored as `{issn}`, whose check digit fits");
+                self.faults.warn_value(name, cell, message);
+            }
+            return Some(Cow::Owned(issn));
+        }
+        normalize(*kind, cell, notation).map_err(|message| self.faults.push_value(name, cell, message)).ok()
     }
 
     /// Returns true if the field with this index stores text unchanged.
@@ -193,7 +226,7 @@ fn read_object<F: ReferenceFields>(
         let path = format_args!("{field}.{key}");
         match known.iter().position(|name| *name == key) {
             Some(0) => id = read_id(&value, &path, reader.faults),
-            Some(position) => reader.read_json(position - 1, value, &path),
+            Some(position) => reader.read_json(position - 1, value, &Notation::default(), &path),
             None => reader.faults.push_unknown("member", &format!("{field}."), &key, &known),
         }
     }
@@ -294,7 +327,18 @@ mod tests {
             ("formats.oral", "maybe", "write TRUE or FALSE"),
             ("publishing.access", "open", r#""open""#),
             ("publishing.access", "Hybrid", r#""hybrid""#),
-            ("publishing.access", "gold", "`subscription`, `hybrid`, `open`"),
+            ("publishing.access", "gold", r#""open""#),
+            ("publishing.access", "green", "`subscription`, `hybrid`, `open`"),
+            ("issn_print", "2434561x", r#""2434-561X""#),
+            ("issn_online", "3785955", r#""0378-5955""#),
+            ("issn_online", "24345610", r#""24345610""#),
+            ("abbv", "2434561x", r#""2434561x""#),
+            ("therapy_areas", "['a', \"b's\"]", "without brackets and quotes: `a; b's`"),
+            ("therapy_areas", r#"["a","b"]"#, "without brackets and quotes: `a; b`"),
+            ("therapy_areas", "['a']", "without brackets and quotes: `a`"),
+            ("therapy_areas", "[a]", r#"["[a]"]"#),
+            ("organizations", r#"["A","B"]"#, "without brackets and quotes: `A; B`"),
+            ("tags", "['T: A', 'T: B']", "without brackets and quotes: `T: A; T: B`"),
             ("therapy_areas", "a; b", r#"["a","b"]"#),
             ("therapy_areas", "a;b", r#"["a;b"]"#),
             ("therapy_areas", "'+a; b", r#"["+a","b"]"#),
@@ -319,6 +363,13 @@ mod tests {
             ("start_date", r#""2026-02-28""#, r#""2026-02-28""#),
             ("start_date", r#""2026-13-01""#, "`2026-13-01` - write a date as YYYY-MM-DD"),
             ("start_date", r#""""#, "null"),
+            ("start_date", r#""5 mars 2026""#, r#""2026-03-05""#),
+            ("start_date", r#""2026-03-15T00:00:00Z""#, r#""2026-03-15""#),
+            ("start_date", r#""3/4/2026""#, "may be day/month or month/day"),
+            ("publishing.access", r#""Hybrid (Open Choice)""#, r#""hybrid""#),
+            ("publishing.access", r#""x""#, "write one of `subscription`"),
+            ("issn_print", r#""3785955""#, r#""0378-5955""#),
+            ("issn_print", "3785955", "is a number; write a text in quotes"),
             ("start_date", "20260228", "is a number; write a date"),
             ("start_date_status", r#""check""#, r#""check""#),
             ("start_date_status", r#""Not found""#, r#""not_found""#),
@@ -349,6 +400,7 @@ mod tests {
             ("therapy_areas", "null", "[]"),
             ("therapy_areas", r#""a""#, "is a text; write a list"),
             ("therapy_areas", r#"["a",5,null]"#, "`5` - an item is a number"),
+            ("therapy_areas", r#"["a","['b']"]"#, "`['b']` - an item is a list within a text"),
             ("tags", r#"[5,"T: A: B"]"#, "Tags([Id(Id(5)), Label(\"T: A: B\")])"),
             ("tags", "[0]", "`0` - is not a valid tag"),
             ("tags", "[5.0]", "`5.0` - is not a valid tag"),
@@ -370,7 +422,8 @@ mod tests {
         ];
         for (field, text, expected) in cases {
             let json = parse(text).unwrap();
-            let read = shown_of_either(field, |reader, index| reader.read_json(index, json, &"x"));
+            let read =
+                shown_of_either(field, |reader, index| reader.read_json(index, json, &Notation::default(), &"x"));
             assert!(read.contains(expected), "{field} {text}: {read}");
         }
     }

@@ -1,15 +1,19 @@
 //! Tables: a header and rows of cells, from CSV or from a workbook.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use crate::import::read::address::address;
-use crate::import::read::cells::{Notation, normalize, parse_flag};
+use crate::import::read::cells::{normalize, parse_flag};
+use crate::import::read::column_name::column_letters;
+use crate::import::read::columns::{ColumnMeaning, Columns, identify_rows};
+use crate::import::read::mapped::{is_list, read_text, read_texts};
+use crate::import::read::notation::Notation;
 use crate::import::read::options::ReadOptions;
 use crate::import::read::statement::Statement;
-use crate::import::report::faults::{RowFaults, shortened};
-use crate::import::rows::{ADDED_TO_RECORDS, FileRows, RowEdit, RowId};
+use crate::import::read::table_cell::TableCell;
+use crate::import::report::faults::RowFaults;
+use crate::import::rows::{FileRows, RowEdit, RowId};
 use crate::model::fold::comparable;
 use crate::model::fold::is_blank;
 use crate::model::id::NotAnId;
@@ -20,52 +24,10 @@ use crate::model::{Fields, Id};
 /// The maximum number of rows above the header.
 const MAX_ROWS_ABOVE: usize = 20;
 
-/// A cell of a table.
-#[derive(Clone, Debug, Default)]
-pub(in crate::import) struct TableCell<'a> {
-    pub text: Cow<'a, str>,
-    /// Whether the cell is a date cell of a workbook.
-    pub is_date: bool,
-    /// Whether the cell is a number cell of a workbook.
-    pub is_number: bool,
-    /// The reason why the cell cannot be read. `text` is the content for the report.
-    pub fault: Option<Message>,
-    /// The number format of a cell that shows its number in other digits or signs than `text`.
-    pub format: Option<String>,
-    /// The unit that the spreadsheet displays. If the column name contains the unit, `fault` is ignored.
-    pub unit: Option<String>,
-    /// The target of the cell's hyperlink.
-    pub link: Option<Cow<'a, str>>,
-}
-
-impl<'a> TableCell<'a> {
-    pub fn text(text: impl Into<Cow<'a, str>>) -> TableCell<'a> {
-        TableCell { text: text.into(), ..TableCell::default() }
-    }
-
-    fn is_blank(&self) -> bool {
-        self.fault.is_none() && self.text.chars().all(is_blank)
-    }
-}
-
-/// The meaning of a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::import) enum ColumnMeaning {
-    Id,
-    /// Whether to remove the row.
-    Deleted,
-    /// The field with this index in its table.
-    Field(usize),
-    /// An accepted column without a meaning, or one that is already reported.
-    Ignored,
-    /// A column without a name. Its cells must be empty.
-    Unnamed,
-}
-
 /// Reads the rows of a table, including the header.
 pub(in crate::import) struct TableReader<'r, 'a, F> {
     rows: &'r mut FileRows<'a, F>,
-    header: HeaderState,
+    header: HeaderState<'a>,
     /// Whether each row must have a cell for each column, even an empty one.
     is_rectangular: bool,
     /// Whether a column cannot be read. Then missing values in rows are not reported, since that column may contain
@@ -73,24 +35,38 @@ pub(in crate::import) struct TableReader<'r, 'a, F> {
     is_incomplete: bool,
     /// The number of rows after the header that are not empty.
     row_count: usize,
+    /// The line at which the last row ends.
+    last_line: u64,
+    /// Whether the last row was a note below the table.
+    is_in_notes: bool,
+    /// The lines of the last rows, if each of them has only one value.
+    one_value_lines: Vec<u64>,
     /// The notation of all cells.
     notation: Notation,
 }
 
-enum HeaderState {
-    /// The lines and cells of the rows so far: text above the header, or a header without the column `id`.
+enum HeaderState<'a> {
+    /// The lines and cells of the rows so far: text above the header, or a header that identifies no rows.
     Searching(Vec<(u64, Vec<String>)>),
     /// The columns, or `None` if the header is unusable.
-    Found(Option<Vec<ColumnMeaning>>),
+    Found(Option<Columns<'a>>),
 }
 
 impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
     /// Creates a reader. If `is_rectangular`, a row with fewer cells than the header is bad.
     pub fn new(rows: &'r mut FileRows<'a, F>, is_rectangular: bool) -> TableReader<'r, 'a, F> {
-        let ReadOptions { decimal, dates, .. } = *rows.options;
-        let notation = Notation { decimal, dates, is_sheet: !is_rectangular, ..Notation::default() };
-        let header = HeaderState::Searching(Vec::new());
-        TableReader { rows, header, is_rectangular, is_incomplete: false, row_count: 0, notation }
+        let notation = Notation { is_sheet: !is_rectangular, ..rows.options.notation() };
+        TableReader {
+            rows,
+            header: HeaderState::Searching(Vec::new()),
+            is_rectangular,
+            is_incomplete: false,
+            row_count: 0,
+            last_line: 0,
+            is_in_notes: false,
+            one_value_lines: Vec::new(),
+            notation,
+        }
     }
 
     /// Marks the table as separated by semicolons.
@@ -99,52 +75,65 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         self
     }
 
-    /// Adds the row that starts at `line`. Returns `Break` if no more rows should be read.
-    pub fn add_row(&mut self, line: u64, cells: &[TableCell<'_>]) -> ControlFlow<()> {
-        if cells.iter().all(TableCell::is_blank) {
+    /// Adds the row that starts at `line`. `fault` says why it cannot be read. Returns `Break` if no more rows should be
+    /// read.
+    pub fn add_row(&mut self, line: u64, cells: &[TableCell<'_>], fault: Option<Message>) -> ControlFlow<()> {
+        let filled = cells.iter().filter(|cell| !cell.is_blank()).count();
+        if filled == 0 {
             return ControlFlow::Continue(());
         }
-        let bounds = &self.rows.options.bounds;
-        match &mut self.header {
-            HeaderState::Searching(above) => {
-                let options = self.rows.options;
-                let meanings = cells.iter().map(|cell| meaning::<F>(&cell.text, options));
-                let meanings: Vec<ColumnMeaning> = meanings.flatten().collect();
-                let filled = cells.iter().filter(|cell| !cell.is_blank()).count();
-                if identifies::<F>(&meanings, options) && (meanings.len() > 1 || filled == 1 || above.is_empty()) {
-                    if let (Some((first, _)), Some((last, _))) = (above.first(), above.last()) {
-                        let lines =
-                            if first == last { format!("line {first}") } else { format!("lines {first} to {last}") };
-                        let message = message!("the rows above the header ({lines}) are ignored");
-                        self.rows.warn(Some(line), message);
-                    }
-                    return self.read_header(line, cells);
-                }
-                above.push((line, cells.iter().map(|cell| cell.text.chars().take(300).collect()).collect()));
-                if above.len() > MAX_ROWS_ABOVE { self.report_missing_id() } else { ControlFlow::Continue(()) }
-            }
-            HeaderState::Found(None) => {
-                self.row_count += 1;
-                ControlFlow::Break(())
-            }
-            HeaderState::Found(Some(_)) if self.row_count == bounds.rows => {
-                let message = bounds.rows_fault("rows");
-                self.rows.add_fault(line, message);
-                self.row_count += 1;
-                ControlFlow::Break(())
-            }
-            HeaderState::Found(Some(columns)) => {
-                self.row_count += 1;
-                let (is_rectangular, notation) = (self.is_rectangular, self.notation);
-                self.rows.add(line, |faults| read_row(columns, cells, is_rectangular, &notation, faults));
-                if self.is_incomplete
-                    && let Some(row) = self.rows.rows.last_mut()
-                {
-                    row.is_bad = true;
-                }
-                ControlFlow::Continue(())
-            }
+        let options = self.rows.options;
+        if let Some(sample) = &options.sample {
+            return sample.add_row(cells.iter().map(|cell| cell.text.to_string()).collect());
         }
+        let follows_gap = line > self.last_line + 1;
+        let line_ends =
+            if self.is_rectangular { cells.iter().map(|cell| cell.text.matches('\n').count()).sum() } else { 0 };
+        self.last_line = line + u64::try_from(line_ends).unwrap_or_default();
+        let columns = match &self.header {
+            HeaderState::Searching(_) => return self.search_header(line, cells),
+            HeaderState::Found(Some(columns)) if self.row_count < options.bounds.rows => columns,
+            HeaderState::Found(found) => {
+                if found.is_some() {
+                    self.rows.add_fault(line, options.bounds.rows_fault("rows"));
+                }
+                self.row_count += 1;
+                return ControlFlow::Break(());
+            }
+        };
+        let has_one_value = filled == 1 && columns.sources.len() > 1 && !columns.has_id(cells);
+        self.is_in_notes = has_one_value && self.row_count > 0 && (follows_gap || self.is_in_notes);
+        if self.is_in_notes {
+            self.rows.warn(Some(line), "is a note below the table, so it is skipped".into());
+            return ControlFlow::Continue(());
+        }
+        if self.row_count > 0 && is_total(cells) {
+            self.rows.warn(Some(line), "is a total, so it is skipped".into());
+            return ControlFlow::Continue(());
+        }
+        self.row_count += 1;
+        let text = |at: usize| cells.get(at).map_or("", |cell| cell.text.trim_matches(is_blank));
+        if !columns.filters.iter().all(|(at, values)| values.iter().any(|value| value.trim() == text(*at))) {
+            options.leave_out();
+            return ControlFlow::Continue(());
+        }
+        if let Some(fault) = fault {
+            self.rows.add_fault(line, fault);
+            return ControlFlow::Continue(());
+        }
+        if has_one_value && columns.sources.len() > 2 && !columns.meanings.contains(&ColumnMeaning::Id) {
+            self.one_value_lines.push(line);
+        } else {
+            self.one_value_lines.clear();
+        }
+        let (is_rectangular, notation) = (self.is_rectangular, self.notation);
+        self.rows.add(line, |faults| read_row(columns, cells, is_rectangular, &notation, options, faults));
+        if self.is_incomplete
+            && let Some(row) = self.rows.rows.last_mut()
+        {
+            row.is_bad = true;
+        }
+        ControlFlow::Continue(())
     }
 
     /// Returns true if the header was found.
@@ -166,7 +155,52 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             self.row_count += above.len() - 1;
             let _ = self.report_missing_id();
         }
+        // A new record must not be made from a note.
+        if self.one_value_lines.len() < self.row_count {
+            for line in std::mem::take(&mut self.one_value_lines) {
+                let message = "has only one value at the end of the table, so it may be a note; leave an empty row above \
+                               notes, remove it, or fill in the row";
+                self.rows.add_fault(line, message);
+            }
+        }
         self.row_count
+    }
+
+    /// Adds a row, while no header was found.
+    fn search_header(&mut self, line: u64, cells: &[TableCell<'_>]) -> ControlFlow<()> {
+        let HeaderState::Searching(above) = &mut self.header else { return ControlFlow::Continue(()) };
+        let options = self.rows.options;
+        above.push((line, cells.iter().map(|cell| cell.text.chars().take(300).collect()).collect()));
+        let Some(title_rows) = above.len().checked_sub(options.header_rows.max(1)) else {
+            return ControlFlow::Continue(());
+        };
+        let names = joined_header(above[title_rows..].iter().map(|(_, names)| names.as_slice()));
+        let (sets, table) = (options.match_sets(F::STEM), F::table());
+        let meanings: Vec<ColumnMeaning> = (names.iter().enumerate())
+            .filter_map(|(at, name)| ColumnMeaning::find(table, options, name, 1, Some(at)))
+            .collect();
+        let filled = names.iter().filter(|name| !name.is_empty()).count();
+        // A column that is named by its letter is in each row.
+        let is_named = |(at, name): (usize, &String)| {
+            ColumnMeaning::find(table, options, name, 1, None).is_some() && at < names.len()
+        };
+        let is_header = identify_rows(table, &sets, meanings.iter())
+            && (meanings.len() > 1 || filled == 1 || title_rows == 0)
+            && (filled > 1 || names.iter().enumerate().any(is_named));
+        if !is_header {
+            return if above.len() > MAX_ROWS_ABOVE { self.report_missing_id() } else { ControlFlow::Continue(()) };
+        }
+        if let (Some((first, _)), Some((last, _))) = (above[..title_rows].first(), above[..title_rows].last()) {
+            let lines = if first == last { format!("line {first}") } else { format!("lines {first} to {last}") };
+            self.rows.warn(Some(line), message!("the rows above the header ({lines}) are ignored"));
+        }
+        match options.header_rows {
+            0 | 1 => self.read_header(line, cells),
+            _ => {
+                let cells: Vec<TableCell<'_>> = names.into_iter().map(TableCell::text).collect();
+                self.read_header(line, &cells)
+            }
+        }
     }
 
     /// Reads the header row.
@@ -174,7 +208,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         let options = self.rows.options;
         let (mut columns, mut is_incomplete) = (None, false);
         self.rows.add(line, |faults| {
-            columns = read_header::<F>(cells, options, faults);
+            columns = Columns::read(cells, F::table(), options, &options.match_sets(F::STEM), faults);
             is_incomplete = faults.has_fault();
             None
         });
@@ -191,7 +225,9 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             return ControlFlow::Break(());
         };
         let options = self.rows.options;
-        let known = |cells: &[String]| cells.iter().filter_map(|cell| meaning::<F>(cell, options)).count();
+        let known = |cells: &[String]| {
+            cells.iter().filter_map(|cell| ColumnMeaning::find(F::table(), options, cell, 1, None)).count()
+        };
         // In reverse, since `max_by_key` returns the last maximum.
         let best = above.iter().rev().max_by_key(|(_, cells)| known(cells));
         if let Some((line, cells)) = best {
@@ -205,152 +241,166 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
     }
 }
 
-/// Returns the meaning of a column name, after `--map`; `None` for an unknown one. Case, blanks, `_`, `-` and `.` are
-/// ignored.
-pub(in crate::import) fn meaning<F: Fields>(name: &str, options: &ReadOptions) -> Option<ColumnMeaning> {
-    let meaning = |name: &str| {
-        // No column name is that long.
-        let name = if name.len() <= 256 { comparable(name) } else { return None };
-        let is = |column: &str| comparable(column) == name;
-        let field = || F::table().fields.iter().position(|field| is(&field.column)).map(ColumnMeaning::Field);
-        match () {
-            () if is("id") => Some(ColumnMeaning::Id),
-            () if is("deleted") => Some(ColumnMeaning::Deleted),
-            () if is(ADDED_TO_RECORDS) => Some(ColumnMeaning::Ignored),
-            () => field(),
+/// Joins the rows of a header by blanks. A blank cell has the text at its left, as in merged cells, if both have a text
+/// below.
+pub(in crate::import) fn joined_header<'t>(rows: impl DoubleEndedIterator<Item = &'t [String]>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for row in rows.rev() {
+        let mut group = String::new();
+        names.resize(names.len().max(row.len()), String::new());
+        for (at, below) in names.iter_mut().enumerate() {
+            let text = row.get(at).map_or("", |text| text.trim_matches(is_blank));
+            if !text.is_empty() {
+                group = if below.is_empty() { String::new() } else { text.to_owned() };
+            }
+            let own = if text.is_empty() && !below.is_empty() { group.as_str() } else { text };
+            let parts: Vec<&str> = [own, below.as_str()].into_iter().filter(|part| !part.is_empty()).collect();
+            *below = parts.join(" ");
         }
+    }
+    names
+}
+
+/// Returns true if a row contains totals: a word for it, and otherwise only numbers.
+fn is_total(cells: &[TableCell<'_>]) -> bool {
+    const WORDS: &[&str] = &[
+        "total",
+        "totals",
+        "grandtotal",
+        "subtotal",
+        "sum",
+        "average",
+        "mean",
+        "median",
+        "summe",
+        "gesamt",
+        "insgesamt",
+        "totale",
+        "somme",
+    ];
+    let mut filled = cells.iter().filter(|cell| !cell.is_blank());
+    let is_number = |cell: &TableCell<'_>| {
+        cell.text
+            .chars()
+            .all(|sign| sign.is_ascii_digit() || is_blank(sign) || matches!(sign, '.' | ',' | '%' | '$' | '€'))
     };
-    options.renamed(name).and_then(meaning).or_else(|| meaning(name))
-}
-
-/// Returns true if the columns identify records: one is `id`, or a column of `--match`.
-fn identifies<F: Fields>(columns: &[ColumnMeaning], options: &ReadOptions) -> bool {
-    columns.iter().any(|column| match column {
-        ColumnMeaning::Id => true,
-        ColumnMeaning::Field(index) => options.matched_columns().any(|name| name == F::table().fields[*index].column),
-        _ => false,
-    })
-}
-
-/// Reads the columns of a header. Returns `None` if it is unusable.
-fn read_header<F: Fields>(
-    header: &[TableCell<'_>],
-    options: &ReadOptions,
-    faults: &mut RowFaults<'_>,
-) -> Option<Vec<ColumnMeaning>> {
-    let width = header.iter().rposition(|cell| !cell.is_blank()).map_or(0, |last| last + 1);
-    let header = &header[..width];
-    if header.len() > options.bounds.columns {
-        faults.push_row(None, options.bounds.columns_fault());
-        return None;
-    }
-    if let Some(fault) = header.iter().find_map(|cell| cell.fault.as_ref()) {
-        faults.push_row(None, fault.clone());
-        return None;
-    }
-    let known: Vec<&str> = std::iter::once("id").chain(F::table().fields.iter().map(|field| &*field.column)).collect();
-    let mut columns: Vec<ColumnMeaning> = Vec::with_capacity(header.len());
-    let mut others = HashSet::new();
-    for cell in header {
-        let name = cell.text.trim_matches(is_blank);
-        let meaning = meaning::<F>(name, options);
-        let column = if name.is_empty() { ColumnMeaning::Unnamed } else { meaning.unwrap_or(ColumnMeaning::Ignored) };
-        let is_twice = match column {
-            ColumnMeaning::Unnamed => false,
-            ColumnMeaning::Ignored => !others.insert(name) && !options.ignore_unknown,
-            known => columns.contains(&known),
-        };
-        if is_twice {
-            let shown = shortened(name);
-            faults.push(&shown, message!("column `{shown}` appears twice; give each column once"));
-        } else if meaning.is_none() && column == ColumnMeaning::Ignored {
-            faults.push_unknown("column", "", name, &known);
-        }
-        columns.push(column);
-    }
-    if identifies::<F>(&columns, options) {
-        return Some(columns);
-    }
-    if options.matching.is_empty() {
-        faults.push(
-            &"id",
-            "the column `id` is missing; the first row must name the columns, including `id`; a file without ids needs \
-             --match",
-        );
-    } else {
-        let names = options.matching.join("`, `");
-        faults.push(&"id", message!("there is no column `id`, and none of the columns of --match (`{names}`)"));
-    }
-    None
-}
-
-/// Returns true if a column contains prices.
-fn is_price(column: &str) -> bool {
-    column.ends_with("_usd")
+    let word = filled.next().map(|cell| comparable(cell.text.trim_end_matches([':', ' '])));
+    word.is_some_and(|word| WORDS.contains(&word.as_str())) && filled.all(is_number)
 }
 
 fn read_row<F: Fields>(
-    columns: &[ColumnMeaning],
+    columns: &Columns<'_>,
     cells: &[TableCell<'_>],
     is_rectangular: bool,
     notation: &Notation,
+    options: &ReadOptions,
     faults: &mut RowFaults<'_>,
 ) -> Option<(Option<Id>, RowEdit<F>)> {
+    let width = columns.meanings.len();
     let filled = cells.iter().rposition(|cell| !cell.is_blank()).map_or(0, |last| last + 1);
-    if is_rectangular && (cells.len() < columns.len() || filled > columns.len()) {
-        let (expected, actual) = (columns.len(), cells.len());
-        faults.push_row(
-            None,
-            message!(
-                "has {actual} cells, but the header has {expected}; put cells that contain commas or line ends in quotes"
+    if is_rectangular && (cells.len() < width || filled > width) {
+        let actual = cells.len();
+        let message = match filled {
+            1 => message!("has one cell, but the header has {width}; if it is a note, leave an empty line above it"),
+            _ => message!(
+                "has {actual} cells, but the header has {width}; put cells that contain commas or line ends in quotes"
             ),
-        );
+        };
+        faults.push_row(None, message);
         return None;
     }
     for (at, cell) in cells.iter().enumerate() {
-        if columns.get(at).is_none_or(|column| *column == ColumnMeaning::Unnamed) && !cell.is_blank() {
-            let message =
-                message!("has a value in column {}, which has no name; name it, or clear the cell", column_letters(at));
+        let is_unnamed = columns.meanings.get(at).is_none_or(|column| *column == ColumnMeaning::Unnamed);
+        if is_unnamed && !options.ignore_unknown && !cell.is_blank() {
+            let letters = column_letters(at);
+            let message = message!(
+                "has a value in column {letters}, which has no name; name it, clear the cell, or read it with --map \
+                 '={letters}=FIELD'"
+            );
             faults.push_row(Some(&cell.text), message);
         }
     }
+    let mut cells_of: Vec<(&ColumnMeaning, Vec<&TableCell<'_>>)> = Vec::with_capacity(columns.sources.len());
+    for (meaning, at_columns) in &columns.sources {
+        let found = at_columns.iter().filter_map(|at| cells.get(*at));
+        let filled: Vec<&TableCell<'_>> = found.filter(|cell| at_columns.len() == 1 || !cell.is_blank()).collect();
+        let is_joined = matches!(meaning, ColumnMeaning::Fields(fields) if fields.iter().all(|at| is_list(&F::table().fields[*at])));
+        if let [first, rest @ ..] = &*filled
+            && let Some(other) = rest.iter().find(|cell| !is_joined && cell.text != first.text)
+        {
+            let names: Vec<String> = at_columns.iter().map(|at| columns.name(*at)).collect();
+            let message = message!(
+                "the columns {} have one header, and differ here; ignore one of them, such as `HEADER#2`",
+                names.join(" and ")
+            );
+            faults.push_row(Some(&other.text), message);
+            return None;
+        }
+        cells_of.push((meaning, filled));
+    }
     let none = TableCell::default();
-    let cell_of = |wanted: ColumnMeaning| {
-        columns.iter().position(|column| *column == wanted).map(|at| cells.get(at).unwrap_or(&none))
+    let cell_of = |wanted: &ColumnMeaning| {
+        let (_, filled) = cells_of.iter().find(|(meaning, _)| *meaning == wanted)?;
+        Some(filled.first().copied().unwrap_or(&none))
     };
-    let is_deleted = cell_of(ColumnMeaning::Deleted).is_some_and(|cell| read_deleted(cell, faults));
+    let is_deleted = cell_of(&ColumnMeaning::Deleted).is_some_and(|cell| read_deleted(cell, faults));
     // Without a column `id`, other fields identify the record.
-    let id = cell_of(ColumnMeaning::Id).map_or(RowId::Absent, |cell| read_id(cell, faults).into());
+    let id = cell_of(&ColumnMeaning::Id).map_or(RowId::Absent, |cell| read_id(cell, faults).into());
     if is_deleted {
         return id.with(RowEdit::Remove);
     }
+    let table = F::table();
     let mut statement = Box::new(Statement::new());
     let mut reader = statement.reader(faults);
-    for (at, column) in columns.iter().enumerate() {
-        let ColumnMeaning::Field(index) = *column else { continue };
-        let (name, cell) = (&F::table().fields[index].column, cells.get(at).unwrap_or(&none));
-        let has_unit = cell.unit.as_ref().is_some_and(|unit| names_unit(name, unit));
-        if let Some(fault) = cell.fault.as_ref().filter(|_| !has_unit) {
-            reader.faults.push_value(name, &cell.text, fault.clone());
-        } else if cell.is_date && reader.holds_text(index) {
-            let message = "is a date in the spreadsheet, but the column contains text; format the cell as text, and enter it \
-                           again";
-            reader.faults.push_value(name, &cell.text, message);
-        } else if let Some(format) = cell.format.as_ref().filter(|_| reader.holds_text(index)) {
-            let message =
-                message!("is a number in the format `{format}`; format the cell as text, and enter what it shows");
-            reader.faults.push_value(name, &cell.text, message);
-        } else if let Some(link) = cell.link.as_ref().filter(|_| name == "url" && !cell.is_blank()) {
-            match address(&cell.text, link) {
-                Ok(address) => reader.read_csv(index, &address, notation, name),
-                Err(message) => reader.faults.push_value(name, &cell.text, message),
+    for (meaning, filled) in &cells_of {
+        let ColumnMeaning::Fields(fields) = meaning else { continue };
+        let field = &table.fields[fields[0]];
+        let mut texts: Vec<Cow<'_, str>> = Vec::with_capacity(filled.len());
+        for cell in filled {
+            match cell_text(cell, &field.column, reader.holds_text(fields[0])) {
+                Ok(text) => texts.push(text),
+                Err(message) => reader.faults.push_value(&field.column, &cell.text, message),
             }
-        } else {
-            let notation = Notation { is_price: is_price(name), is_number: cell.is_number, ..*notation };
-            reader.read_csv(index, &cell.text, &notation, name);
+        }
+        if texts.len() < filled.len() {
+            continue;
+        }
+        let notation = Notation { is_number: filled.first().is_some_and(|cell| cell.is_number), ..*notation };
+        match &*texts {
+            [] => fields.iter().for_each(|index| reader.set_null(*index)),
+            texts => {
+                let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
+                read_texts(table, fields, &texts, &notation, options, &mut reader);
+            }
         }
     }
+    for (index, constant) in &columns.constants {
+        read_text(table, *index, &constant.value.1, &Notation::default(), options, &mut reader);
+    }
     id.with(RowEdit::Set(statement))
+}
+
+/// Returns the text of a cell for a field, or the reason why it cannot be read. `holds_text` says that the field stores
+/// texts.
+fn cell_text<'c>(cell: &'c TableCell<'_>, column: &str, holds_text: bool) -> Result<Cow<'c, str>, Message> {
+    let has_unit = cell.unit.as_ref().is_some_and(|unit| names_unit(column, unit));
+    if let Some(fault) = cell.fault.as_ref().filter(|_| !has_unit) {
+        return Err(fault.clone());
+    }
+    if cell.is_date && holds_text {
+        return Err(
+            "is a date in the spreadsheet, but the column contains text; format the cell as text, and enter it \
+                    again"
+                .into(),
+        );
+    }
+    if let Some(format) = cell.format.as_ref().filter(|_| holds_text) {
+        return Err(message!("is a number in the format `{format}`; format the cell as text, and enter what it shows"));
+    }
+    match &cell.link {
+        Some(link) if column == "url" => address(&cell.text, link),
+        _ => Ok(Cow::Borrowed(&cell.text)),
+    }
 }
 
 /// Returns true if a word of the column name is the unit, such as `months` in `publishing_embargo_months`.
@@ -396,38 +446,43 @@ fn read_deleted(cell: &TableCell<'_>, faults: &mut RowFaults<'_>) -> bool {
     }
 }
 
-/// Returns the spreadsheet name of the column with this index: `A` for 0.
-pub(in crate::import) fn column_letters(at: usize) -> String {
-    let letter = char::from(b'A' + u8::try_from(at % 26).unwrap_or(0));
-    let before = if at < 26 { String::new() } else { column_letters(at / 26 - 1) };
-    format!("{before}{letter}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{ConferenceFields, JournalFields, OrganizationFields, TagFields};
 
     #[test]
-    fn columns_have_the_letters_of_spreadsheets() {
-        for (at, expected) in [(0, "A"), (25, "Z"), (26, "AA"), (701, "ZZ"), (702, "AAA")] {
-            assert_eq!(column_letters(at), expected);
+    fn rows_of_a_header_are_joined() {
+        let cases: [(&[&[&str]], &[&str]); 5] = [
+            (&[&["Title", "ISSN"]], &["Title", "ISSN"]),
+            (&[&["Title", "List price", ""], &["", "USD", "EUR"]], &["Title", "List price USD", "List price EUR"]),
+            (&[&["Title", "", "Price"], &["", "ISSN", "USD"]], &["Title", "ISSN", "Price USD"]),
+            (
+                &[&["Title", "ISSN", "", "Price"], &["", "print", "online"]],
+                &["Title", "ISSN print", "ISSN online", "Price"],
+            ),
+            (&[&["A", ""], &["B", "C"], &["D", "E"]], &["A B D", "A C E"]),
+        ];
+        for (rows, expected) in cases {
+            let rows: Vec<Vec<String>> =
+                rows.iter().map(|row| row.iter().map(|text| (*text).to_owned()).collect()).collect();
+            assert_eq!(joined_header(rows.iter().map(Vec::as_slice)), expected, "{rows:?}");
         }
     }
 
     #[test]
-    fn no_two_columns_look_the_same() {
-        fn check<F: Fields>() {
-            let mut names: Vec<String> = F::table().fields.iter().map(|field| comparable(&field.column)).collect();
-            names.extend(["id", "deleted", "updatedat"].map(str::to_owned));
-            let count = names.len();
-            names.sort();
-            names.dedup();
-            assert_eq!(names.len(), count);
+    fn totals_are_known_by_their_word() {
+        let cases: [(&[&str], bool); 7] = [
+            (&["Total", "", "12"], true),
+            (&["", "TOTAL:", "1,250.5", "3 %"], true),
+            (&["Summe"], true),
+            (&["Total", "0028-4793"], false),
+            (&["Total Health Journal", "12"], false),
+            (&["Total", "House"], false),
+            (&["12", "Total"], false),
+        ];
+        for (texts, expected) in cases {
+            let cells: Vec<TableCell<'_>> = texts.iter().map(|text| TableCell::text(*text)).collect();
+            assert_eq!(is_total(&cells), expected, "{texts:?}");
         }
-        check::<ConferenceFields>();
-        check::<JournalFields>();
-        check::<OrganizationFields>();
-        check::<TagFields>();
     }
 }

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::model::message::{Message, message};
+
 /// The separator of list items within a cell.
 pub const ITEM_SEPARATOR: &str = "; ";
 
@@ -10,12 +12,29 @@ pub(super) fn join_items<'a>(items: &[impl AsRef<str>]) -> Cow<'a, str> {
     guard_formula(Cow::Owned(items.join(ITEM_SEPARATOR)))
 }
 
-pub(super) fn split_items(cell: &str) -> Result<std::str::Split<'_, &'static str>, &'static str> {
+pub(super) fn split_items(cell: &str) -> Result<std::str::Split<'_, &'static str>, Message> {
+    if let Some(items) = bracketed_items(cell) {
+        return Err(message!("is a list of a program; write its items without brackets and quotes: `{items}`"));
+    }
     let items = unguard_formula(cell).split(ITEM_SEPARATOR);
     if items.clone().any(str::is_empty) {
-        return Err("an item is empty; separate items by one `; `, with none at the beginning or end");
+        return Err("an item is empty; separate items by one `; `, with none at the beginning or end".into());
     }
     Ok(items)
+}
+
+/// Returns the items of a list that a program wrote, such as `['a', 'b']` or `["a","b"]`, as a cell.
+pub(super) fn bracketed_items(text: &str) -> Option<String> {
+    const QUOTES: [char; 2] = ['\'', '"'];
+    let items = text.trim().strip_prefix('[')?.strip_suffix(']')?.trim();
+    if !items.starts_with(QUOTES) || !items.ends_with(QUOTES) {
+        return None;
+    }
+    let mut items = items.trim_matches(QUOTES).to_owned();
+    for separator in ["', '", "','", "\", \"", "\",\"", "', \"", "\", '"] {
+        items = items.replace(separator, ITEM_SEPARATOR);
+    }
+    Some(items)
 }
 
 /// Whether a spreadsheet may evaluate the text as a formula: `^'*[=+\-@\t\r]`.

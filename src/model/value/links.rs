@@ -95,7 +95,7 @@ impl<R: LinkTarget> FieldValue for Links<R> {
     fn read_csv(&mut self, cell: &str, reader: &mut dyn ValueReader) {
         match split_items(cell) {
             Ok(labels) => reader.links(R::KIND, labels.map(|label| Json::Text(label.into())).collect()),
-            Err(message) => reader.fault(cell, message.into()),
+            Err(message) => reader.fault(cell, message),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::cell::{guard_formula, join_items, split_items, unguard_formula};
+use super::cell::{bracketed_items, guard_formula, join_items, split_items, unguard_formula};
 use super::json::{Json, push_list, push_str};
 use super::kind::{FieldValue, LinkTexts, ValueKind, ValueReader};
 use crate::model::message::message;
@@ -75,6 +75,10 @@ impl FieldValue for Vec<String> {
     fn read_json(&mut self, json: Json<'_>, reader: &mut dyn ValueReader) {
         match json {
             Json::List(items) => self.extend(items.into_iter().filter_map(|item| match item {
+                Json::Text(text) if bracketed_items(&text).is_some() => {
+                    reader.fault(&text, "an item is a list within a text; write its items as texts".into());
+                    None
+                }
                 Json::Text(text) => Some(text.into_owned()),
                 other => {
                     let message = message!("an item is {}; write a text in quotes", other.json_type());
@@ -92,7 +96,7 @@ impl FieldValue for Vec<String> {
     fn read_csv(&mut self, cell: &str, reader: &mut dyn ValueReader) {
         match split_items(cell) {
             Ok(items) => self.extend(items.map(str::to_owned)),
-            Err(message) => reader.fault(cell, message.into()),
+            Err(message) => reader.fault(cell, message),
         }
     }
 

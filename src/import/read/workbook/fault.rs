@@ -5,7 +5,7 @@ use std::io;
 
 use calamine::XlsxError;
 
-use crate::import::read::tabular::column_letters;
+use crate::import::read::column_name::column_letters;
 
 pub(super) const NO_WORKBOOK: &str = "it is not an Excel workbook; save it as .xlsx, or as CSV in UTF-8";
 

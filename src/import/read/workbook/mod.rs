@@ -22,7 +22,8 @@ use calamine::{DataRef, Reader, SheetType, SheetVisible, Xlsx, XlsxCellReader};
 
 use crate::import::read::bounds::Bounds;
 use crate::import::read::source::{RowKind, kind_from_name};
-use crate::import::read::tabular::{TableCell, TableReader};
+use crate::import::read::table_cell::TableCell;
+use crate::import::read::tabular::TableReader;
 use crate::import::rows::{FileRows, ReadRows};
 use crate::model::Fields;
 use annotations::Annotations;
@@ -55,10 +56,29 @@ impl Workbook {
         Ok(Workbook { book, hidden_rows })
     }
 
-    /// Chooses the sheets to import: those named like a kind of rows. If there is none, it is the only sheet that is
-    /// not empty; its kind is `default_kind`, from the file name or `--dataset`.
-    pub fn choose(&mut self, default_kind: Option<RowKind>) -> io::Result<ChosenSheets> {
+    /// Chooses the sheets to import: the one that `--sheet` names, else those named like a kind of rows. If there is
+    /// none, it is the only sheet that is not empty. The kind of the first and the last is `default_kind`, from the file
+    /// name or `--dataset`.
+    pub fn choose(&mut self, default_kind: Option<RowKind>, sheet: Option<&str>) -> io::Result<ChosenSheets> {
         let mut chosen = ChosenSheets { sheets: Vec::new(), skipped: Vec::new() };
+        if let Some(wanted) = sheet {
+            let tables = self.book.sheets_metadata().iter().filter(|sheet| sheet.typ == SheetType::WorkSheet);
+            let names: Vec<&str> = tables.map(|sheet| sheet.name.as_str()).collect();
+            let found = names.iter().find(|name| name.trim() == wanted.trim());
+            let kind = found.and_then(|name| default_kind.or_else(|| kind_from_name(name)));
+            return match (found, kind) {
+                (Some(name), Some(kind)) => {
+                    chosen.sheets.push((kind, (*name).to_owned()));
+                    Ok(chosen)
+                }
+                (Some(_), None) => Err(unusable(format!(
+                    "the sheet `{wanted}` needs a dataset; add, for example, `--dataset conferences`"
+                ))),
+                (None, _) => {
+                    Err(unusable(format!("it has no sheet `{wanted}`; its sheets are `{}`", names.join("`, `"))))
+                }
+            };
+        }
         let mut others = Vec::new();
         for sheet in self.book.sheets_metadata() {
             let (name, quoted) = (sheet.name.clone(), format!("`{}`", sheet.name.trim()));
@@ -89,11 +109,14 @@ impl Workbook {
         }
         chosen.skipped.extend(others.into_iter().map(|(_, quoted)| quoted));
         if chosen.sheets.is_empty() {
-            return Err(unusable(format!(
-                "its sheets are {}; name those to be read `conferences`, `journals`, `organizations` or `tags`, or keep \
-                 one sheet and add, for example, `--dataset conferences`",
-                chosen.skipped.join(", ")
-            )));
+            let remedy = match default_kind {
+                Some(_) => "choose one, such as `--sheet List`",
+                None => {
+                    "name those to be read `conferences`, `journals`, `organizations` or `tags`, or choose one, such as \
+                     `--sheet List --dataset journals`"
+                }
+            };
+            return Err(unusable(format!("its sheets are {}; {remedy}", chosen.skipped.join(", "))));
         }
         Ok(chosen)
     }
@@ -148,12 +171,9 @@ impl ReadRows for SheetRows<'_> {
                 if table.has_header() && hidden_rows.contains(&row_at) {
                     hidden_lines.push(line);
                 }
-                // A title above the header may have merged cells.
-                if let Some(fault) = annotations.merged_fault(row_at).filter(|_| table.has_header()) {
-                    table.add_fault(line, fault);
-                } else if bytes > bounds.line_bytes {
+                if bytes > bounds.line_bytes {
                     table.add_fault(line, bounds.line_fault());
-                } else if table.add_row(line, &row).is_break() {
+                } else if table.add_row(line, &row, annotations.merged_fault(row_at)).is_break() {
                     break;
                 }
                 row.clear();

@@ -1,0 +1,267 @@
+//! The columns of a table: their names, and the fields that they contain.
+
+use std::collections::HashMap;
+
+use crate::import::read::column_name::{ColumnName, column_letters};
+use crate::import::read::options::{Given, MappedColumn, ReadOptions, columns_of};
+use crate::import::read::table_cell::TableCell;
+use crate::import::report::faults::{RowFaults, shortened};
+use crate::import::rows::ADDED_TO_RECORDS;
+use crate::model::field::{Field, FieldTable};
+use crate::model::fold::{comparable, is_blank};
+use crate::model::message::{Message, message};
+use crate::model::value::ValueKind;
+
+/// The meaning of a column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::import) enum ColumnMeaning {
+    Id,
+    /// Whether to remove the row.
+    Deleted,
+    /// The fields with these indexes in their table. Several share a cell.
+    Fields(Vec<usize>),
+    /// An accepted column without a meaning, or one that is already reported.
+    Ignored,
+    /// A column without a name. Its cells must be empty.
+    Unnamed,
+}
+
+impl ColumnMeaning {
+    /// Returns the meaning of a header; `None` for an unknown one. `number` counts the columns with this header so far,
+    /// from 1. Case, blanks, `_`, `-` and `.` are ignored.
+    pub fn find(
+        table: &FieldTable,
+        options: &ReadOptions,
+        header: &str,
+        number: usize,
+        index: Option<usize>,
+    ) -> Option<ColumnMeaning> {
+        // No column name is that long.
+        let header = if header.len() <= 256 { comparable(header) } else { return None };
+        let own = |name: &str| {
+            let is = |column: &str| comparable(column) == name;
+            match () {
+                () if is("id") => Some(ColumnMeaning::Id),
+                () if is("deleted") => Some(ColumnMeaning::Deleted),
+                () if is(ADDED_TO_RECORDS) => Some(ColumnMeaning::Ignored),
+                () => Some(ColumnMeaning::Fields(vec![table.fields.iter().position(|field| is(&field.column))?])),
+            }
+        };
+        match options.find_column(&header, number, index) {
+            Some(MappedColumn::Ignored) => Some(ColumnMeaning::Ignored),
+            Some(MappedColumn::Fields([name])) => own(&comparable(name)).or_else(|| own(&header)),
+            Some(MappedColumn::Fields(names)) => field_indexes(table, names).map(ColumnMeaning::Fields),
+            None => own(&header),
+        }
+    }
+}
+
+/// Returns the indexes of the fields with these names, if the table has all.
+pub(in crate::import) fn field_indexes(table: &FieldTable, names: &[String]) -> Option<Vec<usize>> {
+    names.iter().map(|name| table.fields.iter().position(|field| field.column == *name)).collect()
+}
+
+/// Returns true if the columns identify rows: one is the id, or a column of a match set.
+pub(in crate::import) fn identify_rows<'m>(
+    table: &FieldTable,
+    sets: &[Vec<&str>],
+    mut columns: impl Iterator<Item = &'m ColumnMeaning>,
+) -> bool {
+    let identifies =
+        |field: &Field| sets.iter().flatten().any(|name| columns_of(name).contains(&field.column.as_str()));
+    columns.any(|column| match column {
+        ColumnMeaning::Id => true,
+        ColumnMeaning::Fields(fields) => fields.iter().any(|at| identifies(&table.fields[*at])),
+        _ => false,
+    })
+}
+
+/// The columns of a table.
+pub(in crate::import) struct Columns<'o> {
+    /// The meaning of each column.
+    pub meanings: Vec<ColumnMeaning>,
+    /// The headers.
+    names: Vec<String>,
+    /// The meanings with a value, and the indexes of the columns that have it.
+    pub sources: Vec<(ColumnMeaning, Vec<usize>)>,
+    /// The indexes of columns, and the values that a row must have to be read.
+    pub filters: Vec<(usize, &'o [String])>,
+    /// The constants, by the index of the field.
+    pub constants: Vec<(usize, &'o Given<(String, String)>)>,
+}
+
+impl<'o> Columns<'o> {
+    /// Reads a header, and reports its faults. Returns `None` if it is unusable. `sets` are the match sets.
+    pub fn read(
+        header: &[TableCell<'_>],
+        table: &'static FieldTable,
+        options: &'o ReadOptions,
+        sets: &[Vec<&str>],
+        faults: &mut RowFaults<'_>,
+    ) -> Option<Columns<'o>> {
+        let named = header.iter().rposition(|cell| !cell.is_blank()).map_or(0, |last| last + 1);
+        let by_letter = options.column_names().filter_map(|name| name.index()).map(|index| index + 1).max();
+        let ignored = if options.ignore_unknown { header.len() } else { 0 };
+        let width = named.max(by_letter.unwrap_or(0)).max(ignored);
+        if width > options.bounds.columns {
+            faults.push_row(None, options.bounds.columns_fault());
+            return None;
+        }
+        if let Some(fault) = header.iter().find_map(|cell| cell.fault.as_ref()) {
+            faults.push_row(None, fault.clone());
+            return None;
+        }
+        let known: Vec<&str> = std::iter::once("id").chain(table.fields.iter().map(|field| &*field.column)).collect();
+        let mut columns = Columns {
+            meanings: Vec::with_capacity(width),
+            names: header.iter().map(|cell| cell.text.trim_matches(is_blank).to_owned()).collect(),
+            sources: Vec::new(),
+            filters: Vec::new(),
+            constants: Vec::new(),
+        };
+        columns.names.resize(width, String::new());
+        let mut numbers: HashMap<String, usize> = HashMap::new();
+        for (at, name) in columns.names.iter().enumerate() {
+            let number = numbers.entry(comparable(name)).or_default();
+            *number += 1;
+            let meaning = ColumnMeaning::find(table, options, name, *number, Some(at));
+            let is_filter =
+                |given: &Given<(ColumnName, _)>| given.value.0.matches(&comparable(name), *number, Some(at));
+            if meaning.is_none() && !name.is_empty() && !options.filters.iter().any(is_filter) {
+                faults.push_unknown("column", "", name, &known);
+            }
+            let unknown = if name.is_empty() && !options.ignore_unknown {
+                ColumnMeaning::Unnamed
+            } else {
+                ColumnMeaning::Ignored
+            };
+            columns.meanings.push(meaning.unwrap_or(unknown));
+        }
+        columns.find_sources(table, faults);
+        columns.find_filters(options, faults);
+        columns.find_constants(table, options, faults);
+        if identify_rows(table, sets, columns.meanings.iter()) {
+            return Some(columns);
+        }
+        faults.push(&"id", missing_id(sets));
+        None
+    }
+
+    /// Collects the columns of each meaning. Several columns may have one only if they are joined to a list, or have
+    /// equal headers.
+    fn find_sources(&mut self, table: &FieldTable, faults: &mut RowFaults<'_>) {
+        let is_joined = |meaning: &ColumnMeaning| {
+            let ColumnMeaning::Fields(fields) = meaning else { return false };
+            fields.iter().all(|at| matches!(table.fields[*at].kind, ValueKind::Texts | ValueKind::Links(_)))
+        };
+        for (at, meaning) in self.meanings.iter().enumerate() {
+            if matches!(meaning, ColumnMeaning::Ignored | ColumnMeaning::Unnamed) {
+                continue;
+            }
+            let overlaps = |other: &ColumnMeaning| match (meaning, other) {
+                (ColumnMeaning::Fields(these), ColumnMeaning::Fields(others)) => {
+                    these.iter().any(|at| others.contains(at))
+                }
+                _ => meaning == other,
+            };
+            let Some((other, columns)) = self.sources.iter_mut().find(|(other, _)| overlaps(other)) else {
+                self.sources.push((meaning.clone(), vec![at]));
+                continue;
+            };
+            let (first, name) = (&self.names[columns[0]], &self.names[at]);
+            if other == meaning && (is_joined(meaning) || comparable(first) == comparable(name)) {
+                columns.push(at);
+                continue;
+            }
+            let field = match meaning {
+                ColumnMeaning::Fields(fields) => table.fields[fields[0]].column.as_str(),
+                _ => "id",
+            };
+            faults.push(
+                &shortened(name),
+                message!(
+                    "the columns `{}` and `{}` are both read as `{field}`; map or ignore one of them",
+                    shortened(first),
+                    shortened(name)
+                ),
+            );
+        }
+    }
+
+    fn find_filters(&mut self, options: &'o ReadOptions, faults: &mut RowFaults<'_>) {
+        for Given { value: (column, values), origin } in &options.filters {
+            let mut numbers: HashMap<String, usize> = HashMap::new();
+            let found = self.names.iter().enumerate().position(|(at, name)| {
+                let number = numbers.entry(comparable(name)).or_default();
+                *number += 1;
+                column.matches(&comparable(name), *number, Some(at))
+            });
+            match found {
+                Some(at) => self.filters.push((at, values)),
+                None => faults.push(&column, message!("{origin}: the file has no column `{column}`; write its header")),
+            }
+        }
+    }
+
+    fn find_constants(&mut self, table: &FieldTable, options: &'o ReadOptions, faults: &mut RowFaults<'_>) {
+        for given in &options.constants {
+            let (field, origin) = (&given.value.0, &given.origin);
+            let Some(index) = table.fields.iter().position(|known| known.column == *field) else { continue };
+            let has = |(meaning, _): &&(ColumnMeaning, _)| matches!(meaning, ColumnMeaning::Fields(fields) if fields.contains(&index));
+            match self.sources.iter().find(has) {
+                Some((_, columns)) => {
+                    let column = shortened(&self.names[columns[0]]);
+                    faults.push(field, message!("{origin}: the column `{column}` has its values; ignore the column, or leave out the constant"));
+                }
+                None => self.constants.push((index, given)),
+            }
+        }
+    }
+
+    /// Returns true if a row has a number as its id.
+    pub fn has_id(&self, cells: &[TableCell<'_>]) -> bool {
+        let at = self.meanings.iter().position(|meaning| *meaning == ColumnMeaning::Id);
+        at.and_then(|at| cells.get(at)).is_some_and(|cell| cell.text.trim().parse::<u64>().is_ok())
+    }
+
+    /// Returns the header of a column for messages.
+    pub fn name(&self, at: usize) -> String {
+        format!("{} (`{}`)", column_letters(at), shortened(&self.names[at]))
+    }
+}
+
+/// Returns the message for a header whose columns identify no rows.
+pub(in crate::import) fn missing_id(sets: &[Vec<&str>]) -> Message {
+    if sets.is_empty() {
+        return "the column `id` is missing; the first row must name the columns, including `id`; a file without ids needs \
+                --match, or a recipe"
+            .into();
+    }
+    let names: Vec<&str> = sets.iter().flatten().copied().collect();
+    message!(
+        "there is no column `id`, and none of the columns that identify rows without ids (`{}`)",
+        names.join("`, `")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
+
+    #[test]
+    fn no_two_columns_look_the_same() {
+        fn check<F: Fields>() {
+            let mut names: Vec<String> = F::table().fields.iter().map(|field| comparable(&field.column)).collect();
+            names.extend(["id", "deleted", "updatedat"].map(str::to_owned));
+            let count = names.len();
+            names.sort();
+            names.dedup();
+            assert_eq!(names.len(), count);
+        }
+        check::<ConferenceFields>();
+        check::<JournalFields>();
+        check::<OrganizationFields>();
+        check::<TagFields>();
+    }
+}

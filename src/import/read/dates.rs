@@ -1,0 +1,437 @@
+//! Dates in cells: in digits, or with the name of the month in one of six languages. A range of dates may be in one
+//! cell.
+
+use std::borrow::Cow;
+
+use jiff::civil::Date;
+
+use crate::import::lint::is_placeholder;
+use crate::import::read::notation::DateOrder;
+use crate::model::fold::{fold, is_blank};
+use crate::model::message::{Message, message};
+use crate::model::time::{NotADate, parse_date};
+
+/// The names of the months and their abbreviations, folded: English, German, French, Spanish, Italian, Portuguese.
+/// `mar` is March, or Tuesday (mardi, martes, martedì).
+const MONTHS: [&str; 12] = [
+    "january jan januar janner janvier janv enero ene gennaio gen janeiro",
+    "february feb februar febr fevrier fevr fev febrero febbraio febb fevereiro",
+    "march marz maerz mrz mars marzo marco",
+    "april apr avril avr abril abr aprile",
+    "may mai mayo maggio mag maio",
+    "june jun juni juin junio giugno giu junho",
+    "july jul juli juillet juill juil julio luglio lug julho",
+    "august aug aout agosto ago",
+    "september sept sep septembre septiembre setiembre settembre sett setembro set",
+    "october oct oktober okt octobre octubre ottobre ott outubro out",
+    "november nov novembre noviembre novembro",
+    "december dec dezember dez decembre diciembre dic dicembre dezembro",
+];
+
+/// The weekdays, like [`MONTHS`]. `-feira` is removed before.
+const WEEKDAYS: [&str; 7] = [
+    "monday mon montag mo lundi lun lunes lunedi segunda seg",
+    "tuesday tues tue dienstag di mardi martes martedi terca ter",
+    "wednesday wed mittwoch mi mercredi mer miercoles mie mercoledi quarta qua",
+    "thursday thurs thur thu donnerstag do jeudi jeu jueves jue giovedi gio quinta qui",
+    "friday fri freitag fr vendredi ven viernes vie venerdi sexta sex",
+    "saturday sat samstag sonnabend sa samedi sam sabado sab sabato",
+    "sunday sun sonntag so dimanche dim domingo dom domenica",
+];
+
+/// Words between two dates.
+const TO: &str = "to until till through thru bis au al all' a ate";
+
+/// Words and signs without a meaning: articles, prepositions, and the ends of ordinal numbers.
+const FILLERS: &str = "the of from den der vom von le l' du el de del il dal dall' o st nd rd th er °";
+
+/// A part of a text with dates: its sign, and its number. The signs are `d` for a number of one or two digits, `y` for a
+/// year, `M` for a month, `W` for a weekday, `T` for `mar`, `>` for a word between two dates, and otherwise themselves.
+type Part = (char, i16);
+
+/// A day whose year and month may be missing, as in the first part of `12 to 15 March 2026`.
+#[derive(Clone, Copy)]
+struct Day {
+    year: Option<i16>,
+    month: Option<i16>,
+    day: i16,
+    /// From 1 for Monday.
+    weekday: Option<i16>,
+}
+
+/// Returns the date in the form `YYYY-MM-DD`; empty for an empty cell. The error says what to write instead.
+pub(super) fn normalize_date(cell: &str, order: Option<DateOrder>) -> Result<Cow<'_, str>, Message> {
+    if parse_date(cell).is_ok() {
+        return Ok(Cow::Borrowed(cell));
+    }
+    match date_range(cell, order)? {
+        None => Ok(Cow::Borrowed("")),
+        Some((first, last)) if first == last => Ok(Cow::Owned(first.to_string())),
+        Some(_) => {
+            Err("is a range of dates, but the field is one date; write its date as YYYY-MM-DD, or map the column \
+                        to both fields in a recipe"
+                .into())
+        }
+    }
+}
+
+/// Returns the first and the last day of a range of dates. A single date is both. Returns `None` for an empty cell. The
+/// error says what to write instead.
+pub(in crate::import) fn date_range(cell: &str, order: Option<DateOrder>) -> Result<Option<(Date, Date)>, Message> {
+    // Longer texts are no dates. Skip the folding.
+    const MAX_BYTES: usize = 150;
+    let cell = cell.trim_matches(is_blank);
+    if cell.is_empty() {
+        return Ok(None);
+    }
+    if is_placeholder("", cell) {
+        return Err(
+            "is not a date; leave the cell empty, and use the date's status to say why, such as `not_found`".into()
+        );
+    }
+    if cell.len() <= MAX_BYTES
+        && let Some(parts) = split(&fold(cell).replace("-feira", ""))
+        && let Some((first, last)) = read_range(&parts, order)?
+    {
+        if last < first {
+            return Err("ends before it begins; write the first day first, and both years if they differ".into());
+        }
+        return Ok(Some((first, last)));
+    }
+    if let Some((day, time)) = cell.split_once(['T', ' '])
+        && let Ok(date) = parse_date(day)
+    {
+        return if is_midnight(time) {
+            Ok(Some((date, date)))
+        } else {
+            Err(message!("has a time of day; write only the date, `{day}`"))
+        };
+    }
+    if cell.len() == 5 && cell.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err("is the number of a day in a spreadsheet; format the column as a date, or write YYYY-MM-DD".into());
+    }
+    Err(NotADate::REMEDY.into())
+}
+
+/// Splits a folded text. Returns `None` if a part of it belongs to no date.
+fn split(text: &str) -> Option<Vec<Part>> {
+    let is_letter = |sign: char| sign.is_alphabetic() || matches!(sign, '\'' | '°');
+    let (mut parts, mut rest) = (Vec::new(), text);
+    while let Some(first) = rest.chars().next() {
+        let ends = |sign: char| match first {
+            '0'..='9' => !sign.is_ascii_digit(),
+            _ => !is_letter(first) || !is_letter(sign),
+        };
+        let len = rest.char_indices().skip(1).find(|(_, sign)| ends(*sign)).map_or(rest.len(), |(at, _)| at);
+        let (piece, after) = rest.split_at(len);
+        rest = after;
+        let is_in = |words: &str| words.split(' ').any(|word| word == piece);
+        let number_in = |table: &[&str]| table.iter().zip(1..).find(|(words, _)| is_in(words)).map(|(_, at)| at);
+        parts.push(match (first, len) {
+            ('0'..='9', 1 | 2) => ('d', piece.parse().ok()?),
+            ('1'..='9', 4) => ('y', piece.parse().ok()?),
+            ('-' | '/' | '.' | ',', _) => (first, 0),
+            _ if is_blank(first) || is_in(FILLERS) => continue,
+            _ if is_in(TO) => ('>', 0),
+            _ if piece == "mar" => ('T', 3),
+            _ => match number_in(&MONTHS) {
+                Some(month) => ('M', month),
+                None => ('W', number_in(&WEEKDAYS)?),
+            },
+        });
+    }
+    Some(parts)
+}
+
+/// Returns the first and the last day. A single date is both.
+fn read_range(parts: &[Part], order: Option<DateOrder>) -> Result<Option<(Date, Date)>, Message> {
+    if let Some(day) = read_day(parts, order)?
+        && let Some(date) = day.date()?
+    {
+        return Ok(Some((date, date)));
+    }
+    for (at, (sign, _)) in parts.iter().enumerate() {
+        if matches!(sign, '>' | '-' | '/')
+            && let Some(first) = read_day(&parts[..at], order)?
+            && let Some(last) = read_day(&parts[at + 1..], order)?
+        {
+            let (first, last) = (first.completed(last).date()?, last.completed(first).date()?);
+            if let Some(range) = first.zip(last) {
+                return Ok(Some(range));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Reads a day, perhaps without month and year. Returns `None` for anything else.
+fn read_day(parts: &[Part], order: Option<DateOrder>) -> Result<Option<Day>, Message> {
+    let (weekday, parts) = match parts {
+        [('W', weekday), rest @ ..] => (Some(*weekday), rest),
+        [('T', _), rest @ ..] if rest.iter().any(|(sign, _)| matches!(sign, 'M' | 'T')) => (Some(2), rest),
+        all => (None, all),
+    };
+    let form: String = parts.iter().map(|(sign, _)| if *sign == 'T' { 'M' } else { *sign }).collect();
+    let form = if weekday.is_some() { form.trim_start_matches(['.', ',']) } else { &form };
+    let form = form.strip_suffix('.').unwrap_or(form);
+    let is_named = form.contains('M') && form.starts_with(char::is_alphabetic) && form.ends_with(char::is_alphabetic);
+    // `15-Mar-2026`, `Mar. 15, 2026`
+    let form = if is_named { form.replace(['-', '/', '.', ','], "") } else { form.to_owned() };
+    let numbers = parts.iter().filter(|(sign, _)| sign.is_alphabetic()).map(|(_, number)| *number);
+    let (year, month, day) = match (form.as_str(), &numbers.collect::<Vec<_>>()[..]) {
+        ("dMy" | "d.d.y", &[day, month, year])
+        | ("Mdy", &[month, day, year])
+        | ("yMd" | "y-d-d" | "y/d/d" | "y.d.d", &[year, month, day]) => (Some(year), Some(month), day),
+        ("d/d/y" | "d-d-y", &[first, second, year]) => {
+            let (day, month) = in_order(first, second, order)?;
+            (Some(year), Some(month), day)
+        }
+        ("dM" | "d.d", &[day, month]) | ("Md", &[month, day]) => (None, Some(month), day),
+        ("dy" | "d,y", &[day, year]) => (Some(year), None, day),
+        ("d", &[day]) => (None, None, day),
+        ("dMd" | "Mdd" | "d.d.d" | "d/d/d" | "d-d-d", _) => {
+            return Err("has a year of two digits; write a date as YYYY-MM-DD, such as 2026-03-15".into());
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(Day { year, month, day, weekday }))
+}
+
+impl Day {
+    /// Returns the day with the year and the month of another one, if its own are missing.
+    fn completed(self, by: Day) -> Day {
+        Day { year: self.year.or(by.year), month: self.month.or(by.month), ..self }
+    }
+
+    /// Returns the date; `None` if a part is missing or the calendar does not have it.
+    fn date(self) -> Result<Option<Date>, Message> {
+        let (Some(year), Some(month)) = (self.year, self.month) else { return Ok(None) };
+        let [month, day] = [month, self.day].map(|number| i8::try_from(number).unwrap_or(0));
+        let Ok(date) = Date::new(year, month, day) else { return Ok(None) };
+        match date.weekday() {
+            right if self.weekday.is_some_and(|named| named != i16::from(right.to_monday_one_offset())) => {
+                Err(message!("names another weekday, but {date} is a {right:?}; write the right date as YYYY-MM-DD"))
+            }
+            _ => Ok(Some(date)),
+        }
+    }
+}
+
+/// Returns the day and the month of two numbers.
+fn in_order(first: i16, second: i16, order: Option<DateOrder>) -> Result<(i16, i16), Message> {
+    match order {
+        Some(DateOrder::Dmy) if second <= 12 => Ok((first, second)),
+        Some(DateOrder::Mdy) if first <= 12 => Ok((second, first)),
+        Some(order) => Err(message!("is not a date in the order --dates {order}; write a date as YYYY-MM-DD")),
+        None if first > 12 || first == second => Ok((first, second)),
+        None if second > 12 => Ok((second, first)),
+        None => {
+            Err("may be day/month or month/day; write a date as YYYY-MM-DD, such as 2026-03-15, or set the order with \
+                     --dates dmy or --dates mdy"
+                .into())
+        }
+    }
+}
+
+/// Returns true if a time of day is midnight, with no time zone or UTC.
+fn is_midnight(time: &str) -> bool {
+    let clock = time.trim_end_matches("+00:00").trim_end_matches(['Z', 'z']);
+    let (whole, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
+    matches!(whole, "00:00" | "00:00:00" | "0:00" | "0:00:00") && fraction.bytes().all(|byte| byte == b'0')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(cell: &str, order: Option<DateOrder>) -> String {
+        match date_range(cell, order) {
+            Ok(None) => String::new(),
+            Ok(Some((first, last))) if first == last => first.to_string(),
+            Ok(Some((first, last))) => format!("{first} {last}"),
+            Err(message) => message.text,
+        }
+    }
+
+    #[test]
+    fn dates_are_read_in_six_languages() {
+        let cases = [
+            ("Sept 5, 2026", "2026-09-05"),
+            ("5th March 2026", "2026-03-05"),
+            ("Mar 15 2026", "2026-03-15"),
+            ("15 March, 2026", "2026-03-15"),
+            ("the 1st of March, 2026.", "2026-03-01"),
+            ("05MAR2026", "2026-03-05"),
+            ("2026-Mar-05", "2026-03-05"),
+            ("15/Mar/2026", "2026-03-15"),
+            ("Thursday, 5 March 2026", "2026-03-05"),
+            ("Thu 5 Mar 2026", "2026-03-05"),
+            ("Thu, 03/05/2026", "may be day/month"),
+            ("Do., 5. März 2026", "2026-03-05"),
+            ("Donnerstag, den 5.3.2026", "2026-03-05"),
+            ("5. Jänner 2026", "2026-01-05"),
+            ("15. 3. 2026", "2026-03-15"),
+            ("le 1er mars 2026", "2026-03-01"),
+            ("mar. 3 mars 2026", "2026-03-03"),
+            ("mardi 3 août 2027", "2027-08-03"),
+            ("1\u{ba} de março de 2026", "2026-03-01"),
+            ("quarta-feira, 4 de março de 2026", "2026-03-04"),
+            ("5 DE MARZO DEL 2026", "2026-03-05"),
+            ("el 5 de marzo de 2026", "2026-03-05"),
+            ("mié. 4 mar. 2026", "2026-03-04"),
+            ("l'8 marzo 2026", "2026-03-08"),
+            ("martedì 1° dicembre 2026", "2026-12-01"),
+            ("mar 1 dic 2026", "2026-12-01"),
+            ("Wednesday, 5 March 2026", "names another weekday, but 2026-03-05 is a Thursday"),
+            ("mar. 5 mars 2026", "names another weekday, but 2026-03-05 is a Thursday"),
+            ("15 Mar 26", "has a year of two digits"),
+            ("Mar 15 '26", "write a date as"),
+            ("31 April 2026", "write a date as"),
+            ("32 March 2026", "write a date as"),
+            ("March 2026", "write a date as"),
+            ("15 March", "write a date as"),
+            ("15 March 2026 -", "write a date as"),
+            ("- 15 March 2026", "write a date as"),
+            ("15 March 2026, 10:00", "write a date as"),
+            ("15 March 0999", "write a date as"),
+            ("15 March or April 2026", "write a date as"),
+            ("15 03 2026", "write a date as"),
+            ("15.03-2026", "write a date as"),
+            ("2026-03-15 ?", "has a time of day"),
+            ("spring 2026", "write a date as"),
+            ("3/4", "write a date as"),
+            ("12.03", "write a date as"),
+            ("", ""),
+        ];
+        for (cell, expected) in cases {
+            let read = read(cell, None);
+            assert!(read.starts_with(expected) && read.is_empty() == expected.is_empty(), "{cell:?}: {read}");
+        }
+        let long = "15 March 2026".repeat(100_000);
+        assert!(read(&long, None).starts_with("write a date as"));
+    }
+
+    #[test]
+    fn ranges_are_read() {
+        const RANGE: &str = "2026-03-12 2026-03-15";
+        let cases = [
+            ("12–15 March 2026", RANGE),
+            ("12-15 March 2026", RANGE),
+            ("12 \u{2014} 15 March, 2026", RANGE),
+            ("12th to 15th March 2026", RANGE),
+            ("from 12 until 15 March 2026", RANGE),
+            ("Thu 12 - Sun 15 March 2026", RANGE),
+            ("Thu 12 - Sat 15 March 2026", "names another weekday, but 2026-03-15 is a Sunday"),
+            ("March 12-15, 2026", RANGE),
+            ("March 12 - March 15, 2026", RANGE),
+            ("March 12-15 2026", RANGE),
+            ("Mar. 12–15, 2026", RANGE),
+            ("12.–15.03.2026", RANGE),
+            ("12. - 15. März 2026", RANGE),
+            ("vom 12. bis 15. März 2026", RANGE),
+            ("12.03.-15.03.2026", RANGE),
+            ("12.03.2026 - 15.03.2026", RANGE),
+            ("2026-03-12 - 2026-03-15", RANGE),
+            ("2026-03-12/2026-03-15", RANGE),
+            ("2026-03-12 to 2026-03-15", RANGE),
+            ("2026-03-12/15", RANGE),
+            ("12/3/2026 - 15/3/2026", "may be day/month or month/day"),
+            ("12-15/03/2026", RANGE),
+            ("du 12 au 15 mars 2026", RANGE),
+            ("del 12 al 15 de marzo de 2026", RANGE),
+            ("de 12 a 15 de março de 2026", RANGE),
+            ("dal 12 al 15 marzo 2026", RANGE),
+            ("dal 12 all'15 marzo 2026", RANGE),
+            ("mar. 3 mars – jeu. 5 mars 2026", "2026-03-03 2026-03-05"),
+            ("quinta-feira, 12 a domingo, 15 de março de 2026", RANGE),
+            ("30 Sep - 2 Oct 2026", "2026-09-30 2026-10-02"),
+            ("Mar 30 – Apr 2, 2026", "2026-03-30 2026-04-02"),
+            ("30 Dec 2025 – 2 Jan 2026", "2025-12-30 2026-01-02"),
+            ("30 Dec – 2 Jan 2026", "ends before it begins"),
+            ("15-12 March 2026", "ends before it begins"),
+            ("12–12 March 2026", "2026-03-12"),
+            ("12 March 2026", "2026-03-12"),
+            ("2026-03-12", "2026-03-12"),
+            ("30-31 April 2026", "write a date as"),
+            ("12-15 March", "write a date as"),
+            ("12-15-18 March 2026", "write a date as"),
+            ("12-15, 2026", "write a date as"),
+            ("March-April 2026", "write a date as"),
+            ("12, 15 March 2026", "write a date as"),
+            ("12.03.26-15.03.26", "has a year of two digits"),
+            ("TBD", "is not a date; leave the cell empty"),
+        ];
+        for (cell, expected) in cases {
+            assert!(read(cell, None).starts_with(expected), "{cell:?}: {}", read(cell, None));
+            let single = normalize_date(cell, None).map_or_else(|message| message.text, Cow::into_owned);
+            let expected = if expected == RANGE { "is a range of dates" } else { expected };
+            assert!(single.starts_with(expected) || single.starts_with("is a range"), "{cell:?}: {single}");
+        }
+        let ordered = |cell, order| read(cell, Some(order));
+        assert_eq!(ordered("12/03/2026 - 15/03/2026", DateOrder::Dmy), RANGE);
+        assert_eq!(ordered("03/12/2026 - 03/15/2026", DateOrder::Mdy), RANGE);
+        assert!(
+            ordered("12/03/2026 - 15/03/2026", DateOrder::Mdy).starts_with("is not a date in the order --dates mdy")
+        );
+    }
+
+    #[test]
+    fn no_word_has_two_meanings() {
+        let tables = [&MONTHS[..], &WEEKDAYS[..], &[TO, FILLERS, "mar"][..]].concat();
+        let mut words: Vec<&str> = tables.iter().flat_map(|words| words.split(' ')).collect();
+        let count = words.len();
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), count);
+        assert!(words.iter().all(|word| fold(word) == *word), "the words are folded");
+    }
+
+    #[test]
+    fn every_date_is_read_back_in_every_format() {
+        #[rustfmt::skip]
+        let patterns = [
+            "{y}-{n}-{d}", "{y}/{n}/{d}", "{y}.{n}.{d}", "{d}.{n}.{y}", "{d}. {n}. {y}", "{d} {m} {y}", "{d}. {m} {y}", "{d} {m}, {y}", "{m} {d}, {y}",
+            "{m} {d} {y}", "{d}th {m} {y}", "{d}-{m}-{y}", "{d}/{m}/{y}", "{y}-{m}-{d}", "{d} de {m} de {y}", "le {d} {m} {y}", "{w}, {d} {m} {y}", "{w}., {m} {d}, {y}",
+        ];
+        let names = |table: &[&'static str], at: i8| -> Vec<&'static str> {
+            table[usize::try_from(at - 1).unwrap()].split(' ').collect()
+        };
+        let mut date = jiff::civil::date(1000, 1, 1);
+        let mut round = 0;
+        while let Ok(next) = date.checked_add(jiff::Span::new().days(367)) {
+            round += 1;
+            let months = names(&MONTHS, date.month());
+            let weekdays = names(&WEEKDAYS, date.weekday().to_monday_one_offset());
+            for (at, pattern) in patterns.iter().enumerate() {
+                let (month, weekday) = (months[(round + at) % months.len()], weekdays[(round + at) % weekdays.len()]);
+                let text = pattern.replace("{y}", &date.year().to_string()).replace("{n}", &date.month().to_string());
+                let text = text.replace("{d}", &date.day().to_string()).replace("{m}", &month.to_uppercase());
+                let text = text.replace("{w}", weekday);
+                assert_eq!(read(&text, None), date.to_string(), "{text:?}");
+            }
+            for (order, text) in [
+                (DateOrder::Dmy, format!("{}/{}/{}", date.day(), date.month(), date.year())),
+                (DateOrder::Mdy, format!("{}-{}-{}", date.month(), date.day(), date.year())),
+            ] {
+                assert_eq!(read(&text, Some(order)), date.to_string(), "{text:?}");
+            }
+            let last = date.checked_add(jiff::Span::new().days(i64::try_from(round % 40).unwrap())).unwrap();
+            let range = if last == date { date.to_string() } else { format!("{date} {last}") };
+            for to in [" - ", "–", " to ", " bis ", "/"] {
+                assert_eq!(read(&format!("{date}{to}{last}"), None), range);
+            }
+            if date.first_of_month() == last.first_of_month() {
+                let (first, month) = (date.day(), months[round % months.len()]);
+                for text in [
+                    format!("{first}-{} {month} {}", last.day(), last.year()),
+                    format!("{month} {first}-{}, {}", last.day(), last.year()),
+                    format!("{first}.-{}.{}.{}", last.day(), last.month(), last.year()),
+                ] {
+                    assert_eq!(read(&text, None), range, "{text:?}");
+                }
+            }
+            date = next;
+        }
+        assert!(round > 8_000);
+    }
+}

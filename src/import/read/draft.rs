@@ -1,0 +1,334 @@
+//! Drafts of recipes: the columns of a file, each with its best field.
+
+use crate::import::read::column_name::column_letters;
+use crate::import::read::dates::date_range;
+use crate::import::read::mapped::is_list;
+use crate::import::read::notation::DateOrder;
+use crate::import::read::sample::FileSample;
+use crate::import::read::source::RowKind;
+use crate::import::read::tabular::joined_header;
+use crate::model::country::is_country;
+use crate::model::field::FieldTable;
+use crate::model::fold::{comparable, fold};
+use crate::model::value::ValueKind;
+use crate::model::value::json::push_str;
+
+/// The names of columns in public lists, by field. Names are in the form of [`plain`].
+#[rustfmt::skip]
+const NAMES: &[(&str, &[&str])] = &[
+    ("name", &[
+        "journal name", "journal title", "journal", "title", "full title", "source title", "publication title", "publication name",
+        "conference name", "conference title", "conference", "congress", "congress name", "event", "event name", "event title", "meeting",
+        "meeting name", "meeting title", "summary", "zeitschrift", "titel",
+    ]),
+    ("abbv", &[
+        "abbreviation", "abbreviated title", "abbr", "abbrev", "acronym", "short name", "short title", "jcr abbreviation", "med abbr",
+        "medline ta", "nlm ta", "iso abbreviation", "iso abbr", "isoabbr", "title abbreviation", "medabbr",
+    ]),
+    ("issn_print", &["issn", "print issn", "pissn", "p issn", "issn print", "journal issn print version", "issn l"]),
+    ("issn_online", &[
+        "eissn", "e issn", "online issn", "issn online", "electronic issn", "issn electronic", "journal eissn online version",
+    ]),
+    ("publisher", &["publisher name", "publishing house"]),
+    ("url", &["website", "web site", "homepage", "journal url", "link", "web", "weblink", "web page", "event url", "conference website"]),
+    ("impact_factor", &["jif", "impact factor", "journal impact factor", "if", "jcr impact factor"]),
+    ("impact_factor_year", &["jcr year", "jif year"]),
+    ("citescore", &["cite score"]),
+    ("sjr", &["sjr score", "sjr index", "scimago journal rank"]),
+    ("h_index", &["h index", "hindex"]),
+    ("publishing_access", &[
+        "oa status", "access", "access type", "publishing model", "business model", "oa model", "journal type", "open access model",
+        "open access status", "access model",
+    ]),
+    ("publishing_content_license", &["license", "licence", "journal license", "cc license", "license type"]),
+    ("publishing_apc_usd", &[
+        "apc", "apc usd", "apc amount usd", "list price usd", "article processing charge", "article processing charge usd", "price usd",
+        "apc list price usd", "usd",
+    ]),
+    ("publishing_embargo_months", &["embargo", "embargo period", "embargo months"]),
+    ("year", &["edition", "edition year", "event year"]),
+    ("start_date", &["start", "starts", "begin", "begins", "begin date", "start date", "date from", "from", "first day", "beginn"]),
+    ("end_date", &["end", "ends", "end date", "date to", "to", "until", "last day", "ende"]),
+    ("start_date+end_date", &["dates", "date", "event date", "event dates", "conference date", "conference dates", "meeting dates", "when", "datum"]),
+    ("abstract_due_date", &["abstract deadline", "abstract submission deadline", "submission deadline", "abstracts due", "deadline"]),
+    ("late_breaking_due_date", &["late breaking deadline", "late breaking abstract deadline", "late breaking"]),
+    ("country", &["host country", "nation", "land"]),
+    ("city", &["town", "host city", "stadt", "ort"]),
+    ("city+country", &["location", "place", "where", "city country"]),
+    ("venue", &["venue name", "conference venue"]),
+    ("therapy_areas", &["therapy area", "therapeutic area", "therapeutic areas", "specialty", "specialties", "speciality", "topic", "topics"]),
+    ("organizations", &["organization", "organizer", "organiser", "organizers", "society", "societies", "affiliated society", "host"]),
+    ("type", &["kind"]),
+];
+
+/// Returns a header in lower case, without accents, punctuation and years, and the year in it.
+fn plain(header: &str) -> (String, Option<u16>) {
+    let folded = fold(header);
+    let words = folded.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
+    let year_of = |word: &str| word.parse::<u16>().ok().filter(|year| word.len() == 4 && (1900..=2100).contains(year));
+    let year = words.clone().find_map(year_of);
+    let mut words: Vec<&str> = words.filter(|word| year_of(word).is_none()).collect();
+    // The number in `Society 2`.
+    words.pop_if(|last| last.len() < 3 && last.bytes().all(|byte| byte.is_ascii_digit()));
+    (words.join(" "), year)
+}
+
+/// Returns the names of the best fields for a header, if the table has them.
+pub(in crate::import) fn best_fields<'t>(table: &'t FieldTable, header: &str) -> Option<Vec<&'t str>> {
+    let has = |name: &str| table.fields.iter().any(|field| field.column == name);
+    if let Some(field) = table.fields.iter().find(|field| comparable(&field.column) == comparable(header)) {
+        return Some(vec![&field.column]);
+    }
+    let (header, _) = plain(header);
+    let names = NAMES.iter().filter(|(_, names)| names.contains(&header.as_str()));
+    names.map(|(fields, _)| fields.split('+').collect::<Vec<_>>()).find(|fields| fields.iter().all(|field| has(field)))
+}
+
+/// A column of a draft.
+struct DraftColumn {
+    /// The header, or `=D` if there is none.
+    name: String,
+    /// The names of the fields; empty if the column is ignored.
+    fields: Vec<String>,
+    /// The texts that are not blank.
+    samples: Vec<String>,
+    /// The year in the header.
+    year: Option<u16>,
+}
+
+impl FileSample {
+    /// Returns a recipe for the file, as TOML. Returns `None` if the file has no row.
+    pub fn draft_recipe(&self, kind: RowKind, file: &str, sheet: Option<&str>) -> Option<String> {
+        let table = kind.table();
+        let (columns, header_rows) = self.columns(table)?;
+        let names = |field: &str| columns.iter().any(|column| column.fields.iter().any(|name| name == field));
+        let mut text =
+            format!("# A recipe for {}. Check each line; docs/import.md explains them.\n", file.escape_debug());
+        let mut line = |text_of: String| text.push_str(&format!("{text_of}\n"));
+        line(format!("dataset = \"{kind}\""));
+        sheet.into_iter().for_each(|sheet| line(format!("sheet = {}", quoted(sheet))));
+        if header_rows > 1 {
+            line(format!("header_rows = {header_rows}"));
+        }
+        if !names("id") {
+            line(
+                match kind {
+                    RowKind::Journals if names("issn_print") || names("issn_online") => {
+                        "match = [[\"issn\"], [\"name\"]]"
+                    }
+                    RowKind::Journals => "match = [[\"name\"]]",
+                    RowKind::Conferences if names("start_date") => "match = [[\"name\", \"start_date\"]]",
+                    RowKind::Conferences => "match = [[\"name\", \"year\"]]",
+                    RowKind::Organizations | RowKind::Tags => "# Rows without ids are found by their names.",
+                }
+                .to_owned(),
+            );
+        }
+        match date_order(&columns) {
+            Some(order) if names("start_date") => line(order.to_owned()),
+            _ => {}
+        }
+        if has_decimal_comma(table, &columns) {
+            line("decimal = \"comma\"".to_owned());
+        }
+        if let Some(separator) = list_separator(table, &columns) {
+            line(format!("list_separator = \"{separator}\""));
+        }
+        let empty = empty_texts(&columns);
+        if !empty.is_empty() {
+            line(format!("empty = [{}]", empty.join(", ")));
+        }
+        let ignored: Vec<&DraftColumn> = columns.iter().filter(|column| column.fields.is_empty()).collect();
+        if !ignored.is_empty() {
+            line("ignore = [".to_owned());
+            ignored.iter().for_each(|column| line(format!("    {},", quoted(&column.name))));
+            line("]".to_owned());
+        }
+        line("\n[columns]".to_owned());
+        for DraftColumn { name, fields, .. } in columns.iter().filter(|column| !column.fields.is_empty()) {
+            let fields: Vec<String> = fields.iter().map(|field| quoted(field)).collect();
+            match &*fields {
+                [only] if only == "\"id\"" => {
+                    line("# Ignore this column if its ids are not those of the database.".to_owned());
+                    line(format!("{} = {only}", quoted(name)));
+                }
+                [only] => line(format!("{} = {only}", quoted(name))),
+                several => line(format!("{} = [{}]", quoted(name), several.join(", "))),
+            }
+        }
+        let mut constants = Vec::new();
+        if kind == RowKind::Conferences {
+            let statuses = ["start_date_status", "abstract_due_date_status", "late_breaking_due_date_status"];
+            constants
+                .extend(statuses.into_iter().filter(|name| !names(name)).map(|name| format!("{name} = \"check\"")));
+        }
+        let metric = columns.iter().find(|column| column.fields.iter().any(|field| field == "impact_factor"));
+        if let Some(year) = metric.and_then(|column| column.year).filter(|_| !names("impact_factor_year")) {
+            constants.push(format!("impact_factor_year = {year}"));
+        }
+        if !constants.is_empty() {
+            line(format!("\n[set]\n{}", constants.join("\n")));
+        }
+        Some(text)
+    }
+
+    /// Returns the columns of the file with their best fields, and the number of rows of its header.
+    fn columns(&self, table: &FieldTable) -> Option<(Vec<DraftColumn>, usize)> {
+        let objects = self.objects.borrow();
+        let rows = self.rows.borrow();
+        let (mut columns, header_rows) =
+            if objects.is_empty() { table_columns(&rows, table)? } else { (object_columns(&objects), 1) };
+        let has_year =
+            columns.iter().any(|column| best_fields(table, &column.name).is_some_and(|best| best == ["year"]));
+        let mut used: Vec<String> = Vec::new();
+        for column in &mut columns {
+            let fields = match comparable(&column.name).as_str() {
+                "id" => vec!["id"],
+                _ => best_fields(table, &column.name).unwrap_or_default(),
+            };
+            let is_number = |name: &str| {
+                let field = table.fields.iter().find(|field| field.column == name);
+                field.is_some_and(|field| field.kind == ValueKind::Number || field.kind.is_whole())
+            };
+            let has_digit = |text: &String| text.bytes().any(|byte| byte.is_ascii_digit());
+            // `APC` may contain `Yes`.
+            if fields.iter().any(|name| is_number(name)) && !column.samples.iter().any(has_digit) {
+                continue;
+            }
+            let fields = refined(fields, &column.samples, has_year);
+            let is_list = |name: &str| table.fields.iter().any(|field| field.column == name && is_list(field));
+            if fields.iter().all(|field| !used.contains(field) || is_list(field)) {
+                used.extend(fields.iter().cloned());
+                column.fields = fields;
+                column.year = plain(&column.name).1;
+            }
+        }
+        Some((columns, header_rows))
+    }
+}
+
+/// Returns the columns of a table, and the number of rows of its header. The header is the first row with two known
+/// names, else the row with most texts. It has a second row if the cell below a name is blank.
+fn table_columns(rows: &[Vec<String>], table: &FieldTable) -> Option<(Vec<DraftColumn>, usize)> {
+    let is_known = |name: &&String| best_fields(table, name).is_some();
+    let has_two = |at: &usize| rows[*at].iter().filter(is_known).count() > 1;
+    let filled = |at: &usize| rows[*at].iter().filter(|name| !name.trim().is_empty()).count();
+    let at = (0..rows.len()).find(has_two).or_else(|| (0..rows.len()).rev().max_by_key(filled))?;
+    let is_name = |text: &String| best_fields(table, text).is_some_and(|fields| fields == ["name"]);
+    let below = rows[at].iter().position(is_name).and_then(|name| Some(rows.get(at + 1)?.get(name)?.trim().is_empty()));
+    let header_rows = if below == Some(true) { 2 } else { 1 };
+    let header = joined_header(rows[at..at + header_rows].iter().map(Vec::as_slice));
+    let mut columns: Vec<DraftColumn> = Vec::new();
+    let texts_at =
+        |column: usize| rows[at + header_rows..].iter().map(move |row| row.get(column).map_or("", String::as_str));
+    for (index, name) in header.iter().enumerate() {
+        let samples: Vec<String> =
+            texts_at(index).map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned).collect();
+        let same = |other: &usize| !name.is_empty() && comparable(&header[*other]) == comparable(name);
+        let equal: Vec<usize> = (0..index).filter(same).collect();
+        let name = match equal.first() {
+            // Equal columns of one name are one.
+            Some(first) if texts_at(*first).eq(texts_at(index)) => continue,
+            Some(_) => format!("{name}#{}", equal.len() + 1),
+            None if name.is_empty() && samples.is_empty() => continue,
+            None if name.is_empty() => format!("={}", column_letters(index)),
+            None => name.clone(),
+        };
+        columns.push(DraftColumn { name, fields: Vec::new(), samples, year: None });
+    }
+    Some((columns, header_rows))
+}
+
+/// Returns the columns of JSON objects: the paths of their members.
+fn object_columns(objects: &[Vec<(String, String)>]) -> Vec<DraftColumn> {
+    let mut columns: Vec<DraftColumn> = Vec::new();
+    for (path, text) in objects.iter().flatten() {
+        match columns.iter_mut().find(|column| column.name == *path) {
+            Some(column) => column.samples.push(text.clone()),
+            None => {
+                let samples = vec![text.clone()];
+                columns.push(DraftColumn { name: path.clone(), fields: Vec::new(), samples, year: None });
+            }
+        }
+    }
+    columns
+}
+
+/// Returns the fields that the texts of a column contain: two ISSNs, a range of dates, or a city with its country.
+fn refined(fields: Vec<&str>, samples: &[String], has_year: bool) -> Vec<String> {
+    let most = |is: &dyn Fn(&str) -> bool| samples.iter().filter(|text| is(text)).count() * 2 > samples.len();
+    let any = |is: &dyn Fn(&str) -> bool| samples.iter().any(|text| is(text));
+    let is_place = |text: &str| text.rsplit_once(',').is_some_and(|(_, country)| is_country(country.trim()));
+    let is_range = |text: &str| {
+        let range = date_range(text, Some(DateOrder::Dmy)).ok().flatten();
+        range.is_some_and(|(start, end)| start != end)
+    };
+    let has_two = |text: &str| text.trim().chars().filter(|sign| sign.is_alphanumeric()).count() == 16;
+    let mut fields: Vec<&str> = match &*fields {
+        ["issn_print"] if any(&has_two) => vec!["issn_print", "issn_online"],
+        ["city"] if most(&is_place) => vec!["city", "country"],
+        ["city", "country"] if !most(&is_place) => vec!["city"],
+        ["start_date"] if any(&is_range) => vec!["start_date", "end_date"],
+        ["start_date", "end_date"] if !any(&is_range) => vec!["start_date"],
+        other => other.to_vec(),
+    };
+    if fields.first() == Some(&"start_date") && !has_year {
+        fields.push("year");
+    }
+    fields.into_iter().map(str::to_owned).collect()
+}
+
+/// Returns the line about the order of day and month, if a date needs it.
+fn date_order(columns: &[DraftColumn]) -> Option<&'static str> {
+    let is_date = |column: &&DraftColumn| column.fields.iter().any(|field| field.ends_with("_date"));
+    let samples = columns.iter().filter(is_date).flat_map(|column| &column.samples);
+    let parts = samples.filter_map(|text| {
+        let mut parts = text.split(['/', '-']).map(|part| part.trim().parse::<u16>().unwrap_or_default());
+        let (first, second, year) = (parts.next()?, parts.next()?, parts.next()?);
+        ((1..=31).contains(&first) && (1..=31).contains(&second) && year >= 1000).then_some((first, second))
+    });
+    let parts: Vec<(u16, u16)> = parts.collect();
+    let (is_dmy, is_mdy) = (parts.iter().any(|(first, _)| *first > 12), parts.iter().any(|(_, second)| *second > 12));
+    match (is_dmy, is_mdy) {
+        _ if parts.is_empty() => None,
+        (true, false) => Some("dates = \"dmy\""),
+        (false, true) => Some("dates = \"mdy\""),
+        _ => Some("# dates = \"dmy\"    # 3/4/2026 is April 3 (dmy) or March 4 (mdy)"),
+    }
+}
+
+/// Returns true if a number has a comma that cannot group thousands.
+fn has_decimal_comma(table: &FieldTable, columns: &[DraftColumn]) -> bool {
+    let is_number =
+        |name: &String| table.fields.iter().any(|field| field.column == *name && field.kind == ValueKind::Number);
+    let numbers = columns.iter().filter(|column| column.fields.iter().any(is_number));
+    numbers.flat_map(|column| &column.samples).any(|text| {
+        let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let parts = text.split_once(',').filter(|(whole, fraction)| is_digits(whole) && is_digits(fraction));
+        parts.is_some_and(|(whole, fraction)| fraction.len() != 3 || whole.starts_with('0'))
+    })
+}
+
+/// Returns the separator of list items, if it is not `; `.
+fn list_separator(table: &FieldTable, columns: &[DraftColumn]) -> Option<&'static str> {
+    let is_joined = |name: &String| table.fields.iter().any(|field| field.column == *name && is_list(field));
+    let lists = columns.iter().filter(|column| column.fields.iter().any(is_joined));
+    let samples: Vec<&String> = lists.flat_map(|column| &column.samples).collect();
+    let has = |separator: &str| samples.iter().any(|text| text.contains(separator));
+    ["|", ";"].into_iter().find(|separator| has(separator) && (*separator != ";" || !has("; ")))
+}
+
+/// Returns the quoted texts that usually mark an empty cell.
+fn empty_texts(columns: &[DraftColumn]) -> Vec<String> {
+    const TEXTS: [&str; 12] = ["N/A", "n/a", "NA", "#N/A", "-", "–", "—", "*", "**", "NULL", "null", "None"];
+    let used = columns.iter().filter(|column| !column.fields.is_empty());
+    let samples: Vec<&String> = used.flat_map(|column| &column.samples).collect();
+    TEXTS.into_iter().filter(|text| samples.iter().any(|sample| sample == text)).map(quoted).collect()
+}
+
+/// Returns a text as a TOML string (TOML 1.0, basic strings).
+fn quoted(text: &str) -> String {
+    let mut json = Vec::new();
+    push_str(&mut json, text);
+    String::from_utf8_lossy(&json).into_owned()
+}

@@ -1,0 +1,247 @@
+//! Recipes: TOML files that say how the files of a source are read (docs/import.md).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use toml::{Spanned, Value};
+
+use crate::disk::describe_at;
+use crate::import::read::notation::{DateOrder, DecimalSign};
+use crate::import::read::options::{ColumnMapping, Given, ReadOptions};
+use crate::import::read::source::RowKind;
+use crate::model::message::{Message, message};
+
+/// The maximum number of rows of a header.
+const MAX_HEADER_ROWS: usize = 10;
+
+/// The error of a recipe that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum RecipeError {
+    #[error("cannot read {}", describe_at(path, error))]
+    Unreadable { path: PathBuf, error: std::io::Error },
+    #[error("{origin}: {message}")]
+    Invalid { origin: String, message: Message },
+}
+
+/// A recipe as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Recipe {
+    dataset: Option<RowKind>,
+    sheet: Option<String>,
+    header_rows: Option<Spanned<usize>>,
+    #[serde(rename = "match", default)]
+    matching: Vec<Spanned<Vec<String>>>,
+    dates: Option<DateOrder>,
+    decimal: Option<DecimalSign>,
+    list_separator: Option<Spanned<String>>,
+    #[serde(default)]
+    create_links: bool,
+    #[serde(default)]
+    empty: Vec<String>,
+    ignore: Option<Ignored>,
+    #[serde(default)]
+    columns: Table<OneOrMore>,
+    #[serde(default)]
+    set: Table<Value>,
+    #[serde(default)]
+    values: Table<BTreeMap<String, String>>,
+    #[serde(default)]
+    empty_in: Table<Vec<String>>,
+    #[serde(rename = "where", default)]
+    filters: Table<OneOrMore>,
+}
+
+/// A table, with the positions of its keys.
+type Table<T> = BTreeMap<Spanned<String>, T>;
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "write true, or a list of column names")]
+enum Ignored {
+    All(bool),
+    Columns(Vec<String>),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "write a text, or a list of texts")]
+enum OneOrMore {
+    One(String),
+    More(Vec<String>),
+}
+
+impl From<OneOrMore> for Vec<String> {
+    fn from(texts: OneOrMore) -> Vec<String> {
+        match texts {
+            OneOrMore::One(text) => vec![text],
+            OneOrMore::More(texts) => texts,
+        }
+    }
+}
+
+/// Reads a recipe. Returns its options, and the kind of rows that it is for.
+pub fn read_recipe(path: &Path) -> Result<(ReadOptions, Option<RowKind>), RecipeError> {
+    let text = fs::read_to_string(path).map_err(|error| RecipeError::Unreadable { path: path.to_owned(), error })?;
+    parse_recipe(&path.display().to_string(), &text)
+}
+
+fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKind>), RecipeError> {
+    let origin = |span: Range<usize>| {
+        let line = 1 + text[..span.start.min(text.len())].matches('\n').count();
+        format!("{name}:{line}")
+    };
+    let invalid = |span, message| RecipeError::Invalid { origin: origin(span), message };
+    let recipe: Recipe = toml::from_str(text)
+        .map_err(|error| invalid(error.span().unwrap_or_default(), message!("{}", error.message().trim_end())))?;
+    if let Some(rows) = recipe.header_rows.as_ref().filter(|rows| !(1..=MAX_HEADER_ROWS).contains(rows.as_ref())) {
+        return Err(invalid(rows.span(), message!("a header has 1 to {MAX_HEADER_ROWS} rows")));
+    }
+    if let Some(separator) = recipe.list_separator.as_ref().filter(|separator| separator.as_ref().is_empty()) {
+        return Err(invalid(separator.span(), "a separator has at least one character".into()));
+    }
+    let mut options = ReadOptions {
+        sheet: recipe.sheet,
+        header_rows: recipe.header_rows.map_or(1, Spanned::into_inner),
+        dates: recipe.dates,
+        decimal: recipe.decimal,
+        list_separator: recipe.list_separator.map(Spanned::into_inner),
+        create_links: recipe.create_links,
+        empty: recipe.empty,
+        ..ReadOptions::default()
+    };
+    match recipe.ignore {
+        Some(Ignored::All(all)) => options.ignore_unknown = all,
+        Some(Ignored::Columns(names)) => options.ignored = names.iter().map(|name| name.as_str().into()).collect(),
+        None => {}
+    }
+    for set in recipe.matching {
+        options.matching.push(Given { origin: origin(set.span()), value: set.into_inner() });
+    }
+    for (column, fields) in recipe.columns {
+        let value = ColumnMapping { column: column.as_ref().as_str().into(), fields: fields.into() };
+        options.columns.push(Given { origin: origin(column.span()), value });
+    }
+    for (field, constant) in recipe.set {
+        let Some(text) = csv_text(&constant) else {
+            return Err(invalid(
+                field.span(),
+                "write a text, a number, a date, true, false, or a list of texts".into(),
+            ));
+        };
+        options.constants.push(Given { origin: origin(field.span()), value: (field.into_inner(), text) });
+    }
+    for (field, words) in recipe.values {
+        options.words.push(Given { origin: origin(field.span()), value: (field.into_inner(), words) });
+    }
+    for (field, texts) in recipe.empty_in {
+        options.empty_in.push(Given { origin: origin(field.span()), value: (field.into_inner(), texts) });
+    }
+    for (column, values) in recipe.filters {
+        let value = (column.as_ref().as_str().into(), values.into());
+        options.filters.push(Given { origin: origin(column.span()), value });
+    }
+    Ok((options, recipe.dataset))
+}
+
+/// Returns a constant in CSV form.
+fn csv_text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Integer(number) => Some(number.to_string()),
+        Value::Float(number) => Some(number.to_string()),
+        Value::Boolean(flag) => Some(flag.to_string()),
+        Value::Datetime(date) => Some(date.to_string()),
+        Value::Array(items) => Some(items.iter().map(csv_text).collect::<Option<Vec<_>>>()?.join("; ")),
+        Value::Table(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &str = r#"
+dataset = "journals"
+sheet = "List"
+header_rows = 2
+match = [["issn"], ["name", "publisher"]]
+dates = "dmy"
+decimal = "comma"
+list_separator = "|"
+create_links = true
+empty = ["N/A", "-"]
+ignore = ["JIF Quartile", "=H"]
+
+[columns]
+"Journal name" = "name"
+"ISSN / eISSN" = ["issn_print", "issn_online"]
+
+[set]
+impact_factor_year = 2024
+publisher = "House"
+organizations = ["A", "B"]
+
+[values.publishing_access]
+"Gold" = "open"
+
+[empty_in]
+issn_print = ["0"]
+
+[where]
+"Currency" = "USD"
+"Type" = ["Journal", "Book"]
+"#;
+
+    #[test]
+    fn a_recipe_sets_all_options() {
+        let (options, kind) = parse_recipe("r.toml", WHOLE).unwrap();
+        assert!(options.check().is_ok());
+        assert_eq!((kind, options.sheet.as_deref(), options.header_rows), (Some(RowKind::Journals), Some("List"), 2));
+        assert_eq!((options.dates, options.decimal), (Some(DateOrder::Dmy), Some(DecimalSign::Comma)));
+        assert_eq!((options.list_separator.as_deref(), options.create_links), (Some("|"), true));
+        let columns: Vec<String> = (options.columns.iter())
+            .map(|given| format!("{} {}={}", given.origin, given.value.column, given.value.fields.join("+")))
+            .collect();
+        assert_eq!(columns, ["r.toml:15 ISSN / eISSN=issn_print+issn_online", "r.toml:14 Journal name=name"]);
+        let constants: Vec<String> = (options.constants.iter())
+            .map(|given| format!("{} {}={}", given.origin, given.value.0, given.value.1))
+            .collect();
+        let expected =
+            ["r.toml:18 impact_factor_year=2024", "r.toml:20 organizations=A; B", "r.toml:19 publisher=House"];
+        assert_eq!(constants, expected);
+        assert_eq!(options.match_sets("journals"), [vec!["issn"], vec!["name", "publisher"]]);
+        assert_eq!((options.filters.len(), options.words.len(), options.empty_in.len()), (2, 1, 1));
+        assert_eq!((options.empty.len(), options.ignored.len(), options.ignore_unknown), (2, 2, false));
+        assert!(parse_recipe("r.toml", "ignore = true").unwrap().0.ignore_unknown);
+    }
+
+    #[test]
+    fn faults_name_their_line() {
+        let cases = [
+            ("dataset = 5", "r.toml:1: "),
+            ("\ndataset = \"books\"", "r.toml:2: "),
+            ("dates = \"ymd\"", "r.toml:1: unknown variant `ymd`"),
+            ("dates = dmy", "r.toml:1: "),
+            ("colums = {}", "r.toml:1: unknown field `colums`"),
+            ("header_rows = 0", "r.toml:1: a header has 1 to 10 rows"),
+            ("ignore = 5", "r.toml:1: write true, or a list of column names"),
+            ("[columns]\nA = 5", "r.toml:2: write a text, or a list of texts"),
+            ("[columns]\nA = \"x\"\nA = \"y\"", "r.toml:3: duplicate key"),
+            ("list_separator = \"\"", "r.toml:1: a separator has at least one character"),
+            ("[set]\nname = {a = 1}", "r.toml:2: write a text, a number"),
+            ("\n[set]\nnam = \"x\"", "r.toml:3: there is no field `nam`"),
+            ("[columns]\nA = [\"city\", \"sjr\"]", "r.toml:2: a cell can be split into texts"),
+            ("match = [[\"issn\"],\n[\"tags\"]]", "r.toml:2: links to tags do not identify a record"),
+            ("[values.nam]\nx = \"y\"", "r.toml:1: there is no field `nam`"),
+            ("[empty_in]\nnam = [\"y\"]", "r.toml:2: there is no field `nam`"),
+        ];
+        for (text, expected) in cases {
+            let checked = parse_recipe("r.toml", text).map_err(|error| error.to_string());
+            let message = checked.and_then(|(options, _)| options.check().map_err(|error| error.to_string())).err();
+            assert!(message.as_ref().is_some_and(|message| message.starts_with(expected)), "{text}: {message:?}");
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! The first rows of a file, from which a recipe is drafted.
+
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+
+use crate::model::value::Json;
+use crate::model::value::json::JsonMembers;
+
+/// The number of rows from which a recipe is drafted.
+const MAX_ROWS: usize = 200;
+
+/// The first rows of a file.
+#[derive(Clone, Debug, Default)]
+pub struct FileSample {
+    pub(in crate::import) rows: RefCell<Vec<Vec<String>>>,
+    pub(in crate::import) objects: RefCell<Vec<Vec<(String, String)>>>,
+}
+
+impl FileSample {
+    /// Adds a row of a table. Returns `Break` if no more rows are needed.
+    pub(in crate::import) fn add_row(&self, cells: Vec<String>) -> ControlFlow<()> {
+        let mut rows = self.rows.borrow_mut();
+        rows.push(cells);
+        if rows.len() < MAX_ROWS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+
+    /// Adds a JSON object.
+    pub(in crate::import) fn add_object(&self, members: &JsonMembers<'_>) {
+        fn flatten(members: &JsonMembers<'_>, path: &str, into: &mut Vec<(String, String)>) {
+            for (key, value) in members {
+                match value {
+                    Json::Object(inner) => flatten(inner, &format!("{path}{key}."), into),
+                    value => into.push((format!("{path}{key}"), value.to_string())),
+                }
+            }
+        }
+        let mut objects = self.objects.borrow_mut();
+        if objects.len() < MAX_ROWS {
+            let mut object = Vec::new();
+            flatten(members, "", &mut object);
+            objects.push(object);
+        }
+    }
+}

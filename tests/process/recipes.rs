@@ -1,0 +1,325 @@
+//! Files of curators as they come from elsewhere: with the recipes of `examples/recipes`, with drafted recipes, and with
+//! options.
+
+use std::fs;
+
+use super::site::Site;
+use super::spreadsheets::Then::{Refused, Stored, Warned};
+use super::spreadsheets::{Then, check};
+
+const JCR: &str = "\"Journal Data Filtered By:  Selected JCR Year: 2024\"\n\n\
+    Journal name,JCR Abbreviation,Publisher,ISSN,eISSN,Category,2024 JIF,% of Citable OA\n\
+    \"HEART A\",HEART A,HOUSE,\"0028-4793\",\"1533-4406\",CARDIAC - SCIE,\"88.5\",\"25.18\"%,\n\
+    \"HEART B\",HEART B,HOUSE,\"N/A\",\"1474-547X\",CARDIAC - SCIE,\"3.1\",\"1.45\"%,\n\n\
+    Copyright (c) 2025 Example \n\
+    By exporting the selected data; you agree to the terms \n";
+
+const SJR: &str = "Rank;Sourceid;Title;Type;Issn;Publisher;SJR;H index;Country;Publisher\n\
+    1;12;Heart A;journal;\"00284793, 15334406\";House;22,797;120;United States;House\n\
+    2;13;\"Heart B\";journal;1474547X;\"National University \"North\"\";0,319;3;Japan;\"National University \"North\"\"\n\
+    3;14;Book;book series;-;House;0,100;1;Japan;House\n";
+
+const DOAJ: &str = "Journal title,Journal URL,Journal ISSN (print version),Journal EISSN (online version),Publisher,\
+    Country of publisher,Journal license,APC,APC amount\n\
+    Heart A,https://a.example.org,0028-4793,1533-4406,House,Italy,CC BY,Yes,1500 USD\n";
+
+const PRICES: &str = "Price list 2026,,,,,\nISSN,Title,Publishing model,List price,,\n,,,USD,EUR,GBP\n\
+    0028-4793,Heart A,Hybrid (Open Choice),3000,2600,2300\n1474-547X,Heart B,Open access,on request,,\n\
+    0140-6736,Heart C,Subscription,N/A,,\n";
+
+const NLM: &str = "Journal title,NLM TA,pISSN,eISSN,Publisher,LOCATORplus ID,Free access,Journal URL\n\
+    Heart A,Heart A,0028-4793,1533-4406,House,101565857,Immediate,http://a.example.org/\n\
+    Heart A,Heart A,0028-4793,1533-4406,House,101565857,Immediate,http://a.example.org/\n";
+
+const MEETINGS: &str = "Meeting;Dates;Place;Website;Society 1;Society 2;Notes\n\
+    Heart Days;12–15 March 2026;Rome, Italy;https://a.example.org;S1;S2;x\n\
+    Lung Days;30 Sep - 2 Oct 2026;Chicago, IL, USA;;S1;;\n\
+    Liver Day;5th March 2026;TBA;;;S2;\n";
+
+/// A recipe of the examples, an invented file in the shape of its source, and the stored rows.
+const RECIPES: [(&str, &str, &str, Then<'_>); 6] = [
+    (
+        "jcr",
+        "list.csv",
+        JCR,
+        Warned(
+            &[
+                r#"{"name":"HEART A","abbv":"HEART A","publisher":"HOUSE","issn_print":"0028-4793","issn_online":"1533-4406","impact_factor":88.5,"impact_factor_year":2024}"#,
+                r#"{"name":"HEART B","issn_print":null,"issn_online":"1474-547X","impact_factor":3.1,"impact_factor_year":2024}"#,
+            ],
+            "list.csv:7, 8: is a note below the table, so it is skipped",
+        ),
+    ),
+    (
+        "sjr",
+        "list.csv",
+        SJR,
+        Warned(
+            &[
+                r#"{"name":"Heart A","issn_print":"0028-4793","issn_online":"1533-4406","sjr":22.797,"h_index":120,"publisher":"House"}"#,
+                r#"{"name":"Heart B","issn_print":"1474-547X","issn_online":null,"sjr":0.319,"h_index":3,"publisher":"National University \"North\""}"#,
+            ],
+            "the unknown columns `Rank`, `Sourceid`, `Country` are ignored",
+        ),
+    ),
+    (
+        "doaj",
+        "list.csv",
+        DOAJ,
+        Warned(
+            &[
+                r#"{"name":"Heart A","url":"https://a.example.org","issn_print":"0028-4793","issn_online":"1533-4406","publisher":"House","publishing":{"access":"open","content_license":"CC BY","apc_usd":null,"embargo_months":null}}"#,
+            ],
+            "the unknown columns `Country of publisher`, `APC`, `APC amount` are ignored",
+        ),
+    ),
+    (
+        "price-list",
+        "list.csv",
+        PRICES,
+        Warned(
+            &[
+                r#"{"name":"Heart A","issn_print":"0028-4793","publishing":{"access":"hybrid","content_license":null,"apc_usd":3000.0,"embargo_months":null}}"#,
+                r#"{"name":"Heart B","issn_print":"1474-547X","publishing":{"access":"open","content_license":null,"apc_usd":null,"embargo_months":null}}"#,
+                r#"{"name":"Heart C","issn_print":"0140-6736","publishing":{"access":"subscription","content_license":null,"apc_usd":null,"embargo_months":null}}"#,
+            ],
+            "the rows above the header (line 1) are ignored",
+        ),
+    ),
+    (
+        "nlm",
+        "list.csv",
+        NLM,
+        Warned(
+            &[
+                r#"{"name":"Heart A","abbv":"Heart A","issn_print":"0028-4793","issn_online":"1533-4406","publisher":"House","url":"http://a.example.org/"}"#,
+            ],
+            "list.csv:3: equals the row at list.csv:2, so it counts once",
+        ),
+    ),
+    (
+        "meetings",
+        "list.csv",
+        MEETINGS,
+        Stored(&[
+            r#"{"name":"Heart Days","start_date":"2026-03-12","end_date":"2026-03-15","year":2026,"city":"Rome","country":"Italy"}"#,
+            r#"{"name":"Lung Days","start_date":"2026-09-30","end_date":"2026-10-02","year":2026,"city":"Chicago, IL","country":"USA"}"#,
+            r#"{"name":"Liver Day","start_date":"2026-03-05","end_date":"2026-03-05","year":2026,"city":null,"country":null}"#,
+            r#"{"id":1,"name":"S1"}"#,
+            r#"{"id":2,"name":"S2"}"#,
+        ]),
+    ),
+];
+
+#[test]
+fn recipes_of_the_examples() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/recipes");
+    for (recipe, name, content, then) in RECIPES {
+        check(name, content.as_bytes(), &format!("--recipe {folder}/{recipe}.toml"), then);
+    }
+    let count = fs::read_dir(folder).unwrap().count();
+    assert_eq!(count, RECIPES.len(), "each recipe is tested");
+}
+
+#[test]
+fn drafted_recipes_read_their_files() {
+    let cases = [
+        ("journals", JCR, "HEART A|HEART B"),
+        ("journals", DOAJ, "Heart A"),
+        ("journals", NLM, "Heart A"),
+        ("conferences", MEETINGS, "Heart Days|Lung Days|Liver Day"),
+    ];
+    for (kind, content, expected) in cases {
+        let site = Site::new();
+        site.write("list.csv", content);
+        let draft = site.run(["template", kind, "--from", "list.csv"]);
+        assert_eq!(draft.code, Some(0), "{draft:?}");
+        site.write("list.toml", &draft.stdout);
+        let done =
+            site.run(["import", "list.csv", "--recipe", "list.toml", "--create", "--create-links", "--empty", "TBA"]);
+        assert_eq!(done.code, Some(0), "{}: {done:?}", draft.stdout);
+        site.json(["export", "out"]);
+        let rows = fs::read_to_string(site.path(&format!("out/{kind}.jsonl"))).unwrap();
+        let names: Vec<String> = (rows.lines())
+            .map(|row| serde_json::from_str::<serde_json::Value>(row).unwrap()["name"].as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(names.join("|"), expected, "{}", draft.stdout);
+    }
+}
+
+#[test]
+fn files_from_elsewhere() {
+    const STATUSES: &str = "--set start_date_status=confirmed --set abstract_due_date_status=not_found --set late_breaking_due_date_status=check";
+    let cases: [(&str, &str, &str, Then<'_>); 21] = [
+        // Constants.
+        (
+            "conferences.csv",
+            "name,start_date,city,country\nHeart Days,2026-03-12,Rome,Italy\n",
+            &format!("--match name {STATUSES} --set year=2026"),
+            Stored(&[
+                r#"{"id":1,"name":"Heart Days","start_date":"2026-03-12","start_date_status":"confirmed","abstract_due_date_status":"not_found","city":"Rome","year":2026}"#,
+            ]),
+        ),
+        (
+            "journals.csv",
+            "id,name,impact_factor_year\n1,A,2023\n",
+            "--set impact_factor_year=2024",
+            Refused(
+                "journals.csv:1: impact_factor_year: --set 'impact_factor_year=2024': the column `impact_factor_year` has \
+                 its values; ignore the column, or leave out the constant",
+            ),
+        ),
+        (
+            "journals.csv",
+            "id,name\n1,A\n",
+            "--set impact_factor_year=soon",
+            Refused(
+                "journals.csv:2: impact_factor_year: `soon` - write a whole number from 0 to 9007199254740991, without a fraction",
+            ),
+        ),
+        (
+            "journals.csv",
+            "id,name\n1,A\n",
+            "--set year_of_metric=2024",
+            Refused(
+                "error: --set 'year_of_metric=2024': there is no field `year_of_metric`; `medfeed template conferences` prints the known ones",
+            ),
+        ),
+        // Texts that count as empty.
+        (
+            "journals.csv",
+            "id,name,impact_factor,issn_print,publishing_apc_usd\n1,A,N/A,N/A,see website\n2,B,0.1,0028-4793,**\n",
+            "--empty N/A --empty ** --empty see-website --map publishing_apc_usd=publishing_apc_usd",
+            Refused("journals.csv:2: publishing_apc_usd: `see website` - write a number from 0, such as 4.2"),
+        ),
+        (
+            "journals.csv",
+            "id,name,impact_factor,issn_print\n1,A,N/A,N/A\n2,B,**,0028-4793\n",
+            "--empty N/A --empty **",
+            Stored(&[
+                r#"{"id":1,"impact_factor":null,"issn_print":null}"#,
+                r#"{"id":2,"impact_factor":null,"issn_print":"0028-4793"}"#,
+            ]),
+        ),
+        (
+            "journals.jsonl",
+            "{\"id\":1,\"name\":\"A\",\"issn_print\":\"N/A\"}\n",
+            "--empty N/A",
+            Stored(&[r#"{"id":1,"issn_print":null}"#]),
+        ),
+        // Equal rows, and rows that mean the same record.
+        (
+            "journals.csv",
+            "name,issn_print\nHeart A,0028-4793\nHeart A,0028-4793\n",
+            "--match issn",
+            Warned(
+                &[r#"{"id":1,"name":"Heart A"}"#],
+                "journals.csv:3: equals the row at journals.csv:2, so it counts once",
+            ),
+        ),
+        (
+            "journals.csv",
+            "name,issn_print\nHeart A,0028-4793\nHeart B,0028-4793\n",
+            "--match issn",
+            Refused(
+                "journals.csv:3: means the same journal as the row at journals.csv:2: they share `issn`, but are not \
+                 equal; keep one of them, or correct one",
+            ),
+        ),
+        // The first fields that a row fills identify it.
+        (
+            "journals.csv",
+            "name,issn_print\nHeart A,0028-4793\nHeart B,\n",
+            "--match issn --match name",
+            Stored(&[r#"{"id":1,"name":"Heart A"}"#, r#"{"id":2,"name":"Heart B"}"#]),
+        ),
+        // Several columns for one list, and unknown organizations.
+        (
+            "journals.csv",
+            "id,name,soc1,soc2\n1,A,S1,S2\n2,B,S2,\n",
+            "--map soc1=organizations --map soc2=organizations --create-links",
+            Stored(&[
+                r#"{"id":1,"name":"A"}"#,
+                r#"{"id":2,"name":"B"}"#,
+                r#"{"id":1,"name":"S1"}"#,
+                r#"{"id":2,"name":"S2"}"#,
+            ]),
+        ),
+        (
+            "journals.csv",
+            "id,name,organizations\n1,A,S1\n",
+            "",
+            Refused(
+                "journals.csv:2: organizations: `S1` - is not a known organization; import it too, or add --create-links",
+            ),
+        ),
+        (
+            "journals.csv",
+            "id,name,tags\n1,A,Topic: Heart\n",
+            "--create-links",
+            Stored(&[r#"{"id":1,"name":"A"}"#, r#"{"id":1,"type":"Topic","name":"Heart"}"#]),
+        ),
+        // Organizations and tags without ids.
+        (
+            "organizations.csv",
+            "name,url\nESMO,https://esmo.org\nASCO,\n",
+            "",
+            Stored(&[r#"{"id":1,"name":"ESMO","url":"https://esmo.org"}"#, r#"{"id":2,"name":"ASCO"}"#]),
+        ),
+        // Equal columns of one name are one.
+        (
+            "journals.csv",
+            "id,name,Publisher,Publisher\n1,A,House,House\n",
+            "",
+            Stored(&[r#"{"id":1,"publisher":"House"}"#]),
+        ),
+        (
+            "journals.csv",
+            "id,name,Publisher,Publisher\n1,A,House,Home\n",
+            "--map Publisher#2=publishing_content_license",
+            Stored(&[r#"{"id":1,"publisher":"House"}"#]),
+        ),
+        // A column by its letter, and columns without a name.
+        (
+            "journals.csv",
+            "id,name,,\n1,A,3000,x\n",
+            "--map =C=publishing_apc_usd --ignore-unknown",
+            Stored(&[r#"{"id":1,"name":"A"}"#]),
+        ),
+        // Rows below the table, and totals.
+        (
+            "journals.csv",
+            "id,name,h_index\n1,A,5\nTotal,,5\n",
+            "",
+            Warned(&[r#"{"id":1,"h_index":5}"#], "journals.csv:3: is a total, so it is skipped"),
+        ),
+        (
+            "journals.csv",
+            "name,h_index,sjr\nA,5,1.5\nSource: example,,\n",
+            "--match name",
+            Refused(
+                "journals.csv:3: has only one value at the end of the table, so it may be a note; leave an empty row above \
+                 notes, remove it, or fill in the row",
+            ),
+        ),
+        (
+            "journals.csv",
+            "name,h_index,sjr\nA,5,1.5\n,,\nSource: example,,\n",
+            "--match name",
+            Warned(
+                &[r#"{"id":1,"name":"A","sjr":1.5}"#],
+                "journals.csv:4: is a note below the table, so it is skipped",
+            ),
+        ),
+        // Nested members of JSON.
+        (
+            "journals.jsonl",
+            "{\"title\":{\"full\":\"A\"},\"ids\":{\"print\":\"0028-4793\"},\"society\":\"S1\"}\n",
+            "--map title.full=name --map ids.print=issn_print --map society=organizations --match issn --create-links",
+            Stored(&[r#"{"id":1,"name":"A","issn_print":"0028-4793"}"#, r#"{"id":1,"name":"S1"}"#]),
+        ),
+    ];
+    for (name, content, options, then) in cases {
+        check(name, content.as_bytes(), options, then);
+    }
+}
