@@ -225,11 +225,7 @@ fn text_tables() {
             org,
             "name,url\nESMO,https://esmo.org\n".into(),
             "",
-            Refused(
-                "organizations.csv:1: id: the column `id` is missing; the first row must name the columns, including \
-                 `id`; a file without \
-                 ids needs --match",
-            ),
+            Stored(&[ESMO]),
         ),
         (org, b"id;name\n1;Soci\xe9t\xe9\n".to_vec(), "", Refused("organizations.csv:2: name: NOT_UTF8")),
         (org, b"id;name;Stra\xdfe\n1;A;x\n".to_vec(), "", Refused("organizations.csv:1: NOT_UTF8")),
