@@ -7,7 +7,7 @@ use serde_json::Deserializer;
 use serde_json::value::RawValue;
 
 use crate::import::read::json::explain;
-use crate::import::read::jsonl::{read_jsonl, read_line};
+use crate::import::read::jsonl::{ObjectReader, read_jsonl};
 use crate::import::rows::FileRows;
 use crate::model::Fields;
 use crate::model::message::message;
@@ -38,6 +38,7 @@ pub(in crate::import) fn read_json<F: Fields>(mut content: impl Read, rows: &mut
     let mut line = 1 + line_ends(&bytes[..list.as_ptr().addr() - text.as_ptr().addr()]);
     let (mut rest, mut row_count) = (list.strip_prefix('[').unwrap_or(list), 0);
     let options = rows.options;
+    let mut objects = ObjectReader::new(options);
     loop {
         let next = rest.trim_start_matches(|sign: char| sign == ',' || sign.is_ascii_whitespace());
         line += line_ends(&rest.as_bytes()[..rest.len() - next.len()]);
@@ -49,7 +50,7 @@ pub(in crate::import) fn read_json<F: Fields>(mut content: impl Read, rows: &mut
         } else if item.len() > options.bounds.line_bytes {
             rows.add_fault(line, options.bounds.line_fault());
         } else {
-            rows.add(line, |faults| read_line(item.as_bytes(), options, faults));
+            rows.add(line, |faults| objects.read(item.as_bytes(), faults));
         }
         row_count += 1;
         line += line_ends(item.as_bytes());
