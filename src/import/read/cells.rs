@@ -69,11 +69,12 @@ fn word_meant(words: &[&'static str], cell: &str) -> Option<&'static str> {
 
 /// Returns the usual form of an ISSN whose check digit fits, and whether a spreadsheet dropped the zero at its beginning.
 pub(in crate::import) fn normalize_issn(field: &str, cell: &str) -> Option<(String, bool)> {
-    let cell = cell.trim_matches(is_blank);
-    let bare = match cell.split_at_checked("ISSN".len()) {
-        Some((name, number)) if name.eq_ignore_ascii_case("ISSN") => number.trim_start_matches(':'),
-        _ => cell,
-    };
+    // Longer texts are no ISSNs. Skip the folding.
+    if cell.len() > 60 {
+        return None;
+    }
+    let folded = fold(cell.trim_matches(is_blank));
+    let bare = folded.strip_prefix("issn").map_or(&*folded, |number| number.trim_start_matches([':', ' ']));
     let is_short = bare.len() == 7 && bare.bytes().all(|digit| digit.is_ascii_digit()) && !bare.starts_with('0');
     let issn = if is_short { valid_issn(field, &format!("0{bare}")) } else { valid_issn(field, bare) };
     issn.map(|issn| (issn, is_short))
@@ -119,7 +120,7 @@ mod tests {
             (ValueKind::Date, "2026-3-5", Ok("2026-03-05")),
             (ValueKind::Date, "15.03.2026", Ok("2026-03-15")),
             (ValueKind::Date, "5.3.2026", Ok("2026-03-05")),
-            (ValueKind::Date, "15.03.26", Err("year of two digits")),
+            (ValueKind::Date, "15.03.26", Err("no year of four digits")),
             (ValueKind::Date, "March 15, 2026", Ok("2026-03-15")),
             (ValueKind::Date, "15 Mar 2026", Ok("2026-03-15")),
             (ValueKind::Date, "15-Mar-2026", Ok("2026-03-15")),
@@ -133,7 +134,7 @@ mod tests {
             (ValueKind::Date, "15-3-2026", Ok("2026-03-15")),
             (ValueKind::Date, "5/5/2026", Ok("2026-05-05")),
             (ValueKind::Date, "03/04/2026", Err("may be day/month or month/day")),
-            (ValueKind::Date, "3/4/26", Err("year of two digits")),
+            (ValueKind::Date, "3/4/26", Err("no year of four digits")),
             (ValueKind::Date, "31/31/2026", Err("write a date as YYYY-MM-DD, such as 2026-03-15")),
             (ValueKind::Date, "46096", Err("is the number of a day")),
             (ValueKind::Date, "TBD", Err("leave the cell empty")),
@@ -349,8 +350,11 @@ mod tests {
             ("2434561X", usual("2434-561X")),
             (" 2434 561x\u{a0}", usual("2434-561X")),
             ("2434\u{2013}561X", usual("2434-561X")),
+            ("2434\u{2010}561x", usual("2434-561X")),
+            ("2434\u{2212}561x", usual("2434-561X")),
             ("ISSN 2434-561X", usual("2434-561X")),
             ("issn: 2434561x", usual("2434-561X")),
+            ("ISSN 3785955", Some(("0378-5955".to_owned(), true))),
             ("284793", None),
             ("284794", None),
             ("3785955", Some(("0378-5955".to_owned(), true))),

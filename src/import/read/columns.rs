@@ -218,6 +218,12 @@ impl<'o> Columns<'o> {
         }
     }
 
+    /// Returns true if a row has the values that the options demand.
+    pub fn pass_filters(&self, cells: &[TableCell<'_>]) -> bool {
+        let text = |at: usize| cells.get(at).map_or("", |cell| cell.text.trim_matches(is_blank));
+        self.filters.iter().all(|(at, values)| values.iter().any(|value| value.trim() == text(*at)))
+    }
+
     /// Returns true if a row has a number as its id.
     pub fn has_id(&self, cells: &[TableCell<'_>]) -> bool {
         let at = self.meanings.iter().position(|meaning| *meaning == ColumnMeaning::Id);

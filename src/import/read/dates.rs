@@ -190,7 +190,7 @@ fn read_day(parts: &[Part], order: Option<DateOrder>) -> Result<Option<Day>, Mes
         ("dy" | "d,y", &[day, year]) => (Some(year), None, day),
         ("d", &[day]) => (None, None, day),
         ("dMd" | "Mdd" | "d.d.d" | "d/d/d" | "d-d-d", _) => {
-            return Err("has a year of two digits; write a date as YYYY-MM-DD, such as 2026-03-15".into());
+            return Err("has no year of four digits; write a date as YYYY-MM-DD, such as 2026-03-15".into());
         }
         _ => return Ok(None),
     };
@@ -284,7 +284,8 @@ mod tests {
             ("mar 1 dic 2026", "2026-12-01"),
             ("Wednesday, 5 March 2026", "names another weekday, but 2026-03-05 is a Thursday"),
             ("mar. 5 mars 2026", "names another weekday, but 2026-03-05 is a Thursday"),
-            ("15 Mar 26", "has a year of two digits"),
+            ("15 Mar 26", "has no year of four digits"),
+            ("March 12-15", "has no year of four digits"),
             ("Mar 15 '26", "write a date as"),
             ("31 April 2026", "write a date as"),
             ("32 March 2026", "write a date as"),
@@ -358,7 +359,7 @@ mod tests {
             ("12-15, 2026", "write a date as"),
             ("March-April 2026", "write a date as"),
             ("12, 15 March 2026", "write a date as"),
-            ("12.03.26-15.03.26", "has a year of two digits"),
+            ("12.03.26-15.03.26", "has no year of four digits"),
             ("TBD", "is not a date; leave the cell empty"),
         ];
         for (cell, expected) in cases {

@@ -21,6 +21,17 @@ pub struct JsonFault {
     pub message: Message,
 }
 
+/// Returns the values of an object that are no objects, with their paths: their keys, joined by dots.
+pub(in crate::import) fn leaves(members: JsonMembers<'_>) -> Vec<(String, Json<'_>)> {
+    let of_member = |(key, value): (Cow<'_, str>, _)| match value {
+        Json::Object(inner) => {
+            leaves(inner).into_iter().map(|(path, value)| (format!("{key}.{path}"), value)).collect()
+        }
+        value => vec![(key.into_owned(), value)],
+    };
+    members.into_iter().flat_map(of_member).collect()
+}
+
 /// Parses one JSON value.
 pub fn parse(text: &str) -> Result<Json<'_>, JsonFault> {
     let trail = RefCell::new(Vec::new());

@@ -7,7 +7,7 @@ use serde_json::Deserializer;
 use serde_json::value::RawValue;
 
 use crate::import::read::json::explain;
-use crate::import::read::jsonl::{read_jsonl, read_line};
+use crate::import::read::jsonl::{ObjectReader, read_jsonl};
 use crate::import::rows::FileRows;
 use crate::model::Fields;
 use crate::model::message::message;
@@ -32,12 +32,11 @@ pub(in crate::import) fn read_json<F: Fields>(mut content: impl Read, rows: &mut
             return Ok(1);
         }
     };
-    let list = if document.starts_with('{') { list_within(document, rows) } else { None };
-    // An object without a list is a row.
-    let list = list.unwrap_or(document);
+    let Some(list) = list_within(document, rows) else { return Ok(1) };
     let mut line = 1 + line_ends(&bytes[..list.as_ptr().addr() - text.as_ptr().addr()]);
     let (mut rest, mut row_count) = (list.strip_prefix('[').unwrap_or(list), 0);
     let options = rows.options;
+    let mut objects = ObjectReader::new(options);
     loop {
         let next = rest.trim_start_matches(|sign: char| sign == ',' || sign.is_ascii_whitespace());
         line += line_ends(&rest.as_bytes()[..rest.len() - next.len()]);
@@ -49,7 +48,7 @@ pub(in crate::import) fn read_json<F: Fields>(mut content: impl Read, rows: &mut
         } else if item.len() > options.bounds.line_bytes {
             rows.add_fault(line, options.bounds.line_fault());
         } else {
-            rows.add(line, |faults| read_line(item.as_bytes(), options, faults));
+            rows.add(line, |faults| objects.read(item.as_bytes(), faults));
         }
         row_count += 1;
         line += line_ends(item.as_bytes());
@@ -65,21 +64,30 @@ fn are_lines(text: &str) -> bool {
     first.is_none_or(|first| first.is_ok_and(|first| first.get().starts_with('{')))
 }
 
-/// Returns the list of objects that an object contains. Warns of the members next to it. Returns `None` for a row, whose
-/// members may be lists of links.
-fn list_within<'t, F: Fields>(object: &'t str, rows: &mut FileRows<'_, F>) -> Option<&'t str> {
+/// Returns the list of objects that a document contains, or the document itself if it is a list or a row. A row may have
+/// lists of links. Warns of the members next to the list. Reports several lists, and returns `None`.
+fn list_within<'t, F: Fields>(document: &'t str, rows: &mut FileRows<'_, F>) -> Option<&'t str> {
     let is_list = |value: &str| value.strip_prefix('[').is_some_and(|items| items.trim_start().starts_with('{'));
     let is_field = |name: &str| F::table().nodes.iter().any(|node| node.key == name);
-    let members: BTreeMap<String, &RawValue> = serde_json::from_str(object).unwrap_or_default();
+    let members: BTreeMap<String, &RawValue> = serde_json::from_str(document).unwrap_or_default();
     let (lists, others): (Vec<_>, Vec<_>) =
         members.iter().partition(|(name, value)| is_list(value.get()) && !is_field(name));
-    let [(name, list)] = *lists else { return None };
-    if !others.is_empty() {
-        let names: Vec<&str> = others.iter().map(|(name, _)| name.as_str()).collect();
-        let message = message!("only the list `{name}` is read; ignored next to it: `{}`", names.join("`, `"));
-        rows.warn(None, message);
+    match *lists {
+        [] => Some(document),
+        [(name, list)] => {
+            if !others.is_empty() {
+                let names: Vec<&str> = others.iter().map(|(name, _)| name.as_str()).collect();
+                let message = message!("only the list `{name}` is read; ignored next to it: `{}`", names.join("`, `"));
+                rows.warn(None, message);
+            }
+            Some(list.get())
+        }
+        [(one, _), (other, _), ..] => {
+            let message = message!("contains the lists `{one}` and `{other}`; write each list to a file of its own");
+            rows.add_fault(1, message);
+            None
+        }
     }
-    Some(list.get())
 }
 
 fn line_ends(text: &[u8]) -> u64 {
@@ -125,7 +133,7 @@ mod tests {
             ("[{\"id\":1}]\n  x", "f:2: is not valid JSON: trailing characters (column 3)"),
             ("{\"id\":1}\nx", "f:2: is not valid JSON"),
             ("5", "f:1: `5` - is a number; write one object per line"),
-            (r#"{"a":[{"id":1}],"b":[{"id":2}]}"#, "f:1: a: unknown field `a`"),
+            (r#"{"a":[{"id":1}],"b":[{"id":2}]}"#, "f:1: contains the lists `a` and `b`; write each list to a file"),
             (r#"{"data":{"items":[{"id":1}]}}"#, "f:1: data: unknown field `data`"),
         ];
         for (text, expected) in cases {

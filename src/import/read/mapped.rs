@@ -52,12 +52,7 @@ pub(in crate::import) fn read_texts(
 }
 
 /// Adds the items of a text to a list, each once.
-pub(in crate::import) fn add_items<'t>(
-    items: &mut Vec<Json<'t>>,
-    column: &str,
-    text: &'t str,
-    options: &'t ReadOptions,
-) {
+fn add_items<'t>(items: &mut Vec<Json<'t>>, column: &str, text: &'t str, options: &'t ReadOptions) {
     let separator = options.list_separator.as_deref().unwrap_or(ITEM_SEPARATOR);
     let texts = text.split(separator).map(str::trim).filter(|item| !item.is_empty());
     for item in texts.filter_map(|item| options.meaning_of(column, item)) {
@@ -65,22 +60,6 @@ pub(in crate::import) fn add_items<'t>(
         if !items.contains(&item) {
             items.push(item);
         }
-    }
-}
-
-/// Returns a JSON value with the words and empty texts of the options.
-pub(in crate::import) fn meant<'j>(json: Json<'j>, column: &str, options: &ReadOptions) -> Json<'j> {
-    match json {
-        Json::Text(text) => match options.meaning_of(column, &text) {
-            Some(meaning) if meaning == text => Json::Text(text),
-            Some(meaning) => Json::Text(meaning.to_owned().into()),
-            None => Json::Null,
-        },
-        Json::List(items) => {
-            let meant = items.into_iter().map(|item| meant(item, column, options));
-            Json::List(meant.filter(|item| *item != Json::Null || !options.changes(column)).collect())
-        }
-        other => other,
     }
 }
 

@@ -8,7 +8,8 @@
 //! - `jsonl` and `json` read JSON lines. `json_list` reads other JSON files. `csv` (with `csv_reader`) and `workbook` pass
 //!   rows of cells to `tabular`. `columns` reads its header, and [`column_name`] is a name in an option.
 //! - `mapped` and `parts` read texts as fields. [`cells`] normalizes them, with `dates` and `numbers`. `notation` says how a
-//!   table writes them. `address` handles cells with a hyperlink. `statement` holds the values of a row.
+//!   table writes them. `address` handles cells with a hyperlink. `table_row` reads a row of cells, and
+//!   `statement` holds its values.
 //! - `utf16` decodes UTF-16.
 
 mod address;
@@ -34,6 +35,7 @@ pub mod source;
 pub mod sources;
 pub(in crate::import) mod statement;
 mod table_cell;
+mod table_row;
 mod tabular;
 mod utf16;
 mod workbook;

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 
-use crate::model::value::Json;
+use crate::import::read::json::leaves;
 use crate::model::value::json::JsonMembers;
 
 /// The number of rows from which a recipe is drafted.
@@ -25,20 +25,10 @@ impl FileSample {
     }
 
     /// Adds a JSON object.
-    pub(in crate::import) fn add_object(&self, members: &JsonMembers<'_>) {
-        fn flatten(members: &JsonMembers<'_>, path: &str, into: &mut Vec<(String, String)>) {
-            for (key, value) in members {
-                match value {
-                    Json::Object(inner) => flatten(inner, &format!("{path}{key}."), into),
-                    value => into.push((format!("{path}{key}"), value.to_string())),
-                }
-            }
-        }
+    pub(in crate::import) fn add_object(&self, members: JsonMembers<'_>) {
         let mut objects = self.objects.borrow_mut();
         if objects.len() < MAX_ROWS {
-            let mut object = Vec::new();
-            flatten(members, "", &mut object);
-            objects.push(object);
+            objects.push(leaves(members).into_iter().map(|(path, value)| (path, value.to_string())).collect());
         }
     }
 }

@@ -152,11 +152,6 @@ impl StatementReader<'_, '_> {
         matches!(self.table[index].kind, ValueKind::Text | ValueKind::Texts | ValueKind::Links(_))
     }
 
-    /// Returns true if the row has set the field with this index.
-    pub fn is_set(&self, index: usize) -> bool {
-        self.is_set[index]
-    }
-
     /// Sets a field to null or to an empty list.
     pub fn set_null(&mut self, index: usize) {
         self.is_set[index] = true;
