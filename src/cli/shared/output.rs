@@ -84,13 +84,18 @@ const MAX_ON_TERMINAL: usize = 1_000;
 
 /// Returns a line for each kind of findings, or for each finding. On a terminal, the latter are cut.
 pub(in crate::cli) fn list_findings(findings: &[Finding], all: bool, is_terminal: bool) -> Vec<String> {
-    if !all {
-        return group(findings).iter().map(FindingGroup::to_string).collect();
-    }
     let max = if is_terminal { MAX_ON_TERMINAL } else { usize::MAX };
-    let mut lines: Vec<String> = findings.iter().take(max).map(Finding::to_string).collect();
-    if let Some(more) = findings.len().checked_sub(max).filter(|more| *more > 0) {
-        lines.push(format!("and {} more; write the output to a file to see all", grouped(more)));
+    let groups = if all { Vec::new() } else { group(findings) };
+    let (listed, remedy) = match all {
+        true => (findings.len().min(max), "write the output to a file to see all"),
+        false => (groups.iter().map(|group| group.count).sum(), "--all-faults lists all"),
+    };
+    let mut lines: Vec<String> = match all {
+        true => findings[..listed].iter().map(Finding::to_string).collect(),
+        false => groups.iter().map(FindingGroup::to_string).collect(),
+    };
+    if listed < findings.len() {
+        lines.push(format!("and {} more; {remedy}", grouped(findings.len() - listed)));
     }
     lines
 }
@@ -180,6 +185,11 @@ mod tests {
             let listed = list_findings(&findings, all, is_terminal);
             assert_eq!((listed.len(), listed.last().map(String::as_str)), (lines, Some(last)));
         }
+        // There are at most 1,000 kinds.
+        let kinds: Vec<Finding> =
+            (0..1_002).map(|at| Finding { field: Some(at.to_string()), ..Finding::default() }).collect();
+        let listed = list_findings(&kinds, false, false);
+        assert_eq!((listed.len(), listed[1_000].as_str()), (1_001, "and 2 more; --all-faults lists all"));
     }
 
     #[test]

@@ -48,7 +48,6 @@ use self::spellings::Spellings;
 pub(in crate::import) use self::texts::is_placeholder;
 use self::uses::Uses;
 use crate::import::report::faults::{Finding, sort_by_file};
-use crate::model::reference::Referenced;
 use crate::model::{ConferenceFields, Curated, Fault, Id, JournalFields, License, RecordFields};
 use crate::store::{Snapshot, StoreError};
 
@@ -186,23 +185,21 @@ fn hits<F: Lintable>(location: &RowLocation, fields: &F) -> Vec<Finding> {
 
 /// Checks all rows of a database.
 pub fn lint_database(snapshot: &Snapshot) -> Result<Vec<Finding>, StoreError> {
-    fn records<F: RecordFields + Lintable>(snapshot: &Snapshot, lint: &mut Lint) -> Result<(), StoreError> {
+    fn check<F: Lintable>(lint: &mut Lint, row: &Curated<F>) {
+        lint.check(&RowLocation::of_stored::<F>(row.id()), None, None, row);
+    }
+    fn check_records<F: RecordFields + Lintable>(lint: &mut Lint, snapshot: &Snapshot) -> Result<(), StoreError> {
         snapshot.for_each_record::<F, StoreError>(|record, _, _| {
-            lint.check(&RowLocation::of_stored::<F>(record.id()), None, None, &record);
+            check(lint, &record);
             Ok(())
         })
     }
-    fn references<F: Lintable>(rows: &BTreeMap<Id, Referenced<F>>, lint: &mut Lint) {
-        for (id, found) in rows {
-            lint.check(&RowLocation::of_stored::<F>(*id), None, None, &found.row);
-        }
-    }
     let mut lint = Lint::new(true);
     let all = snapshot.references()?;
-    references(&all.organizations, &mut lint);
-    references(&all.tags, &mut lint);
-    records::<ConferenceFields>(snapshot, &mut lint)?;
-    records::<JournalFields>(snapshot, &mut lint)?;
+    all.organizations.values().for_each(|found| check(&mut lint, &found.row));
+    all.tags.values().for_each(|found| check(&mut lint, &found.row));
+    check_records::<ConferenceFields>(&mut lint, snapshot)?;
+    check_records::<JournalFields>(&mut lint, snapshot)?;
     Ok(lint.finish(&snapshot.list_licenses(), false).0)
 }
 
