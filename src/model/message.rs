@@ -14,6 +14,8 @@ pub struct Message {
     pub text: String,
     /// The messages of the same code with which it can be reported.
     pub remedy: Remedy,
+    /// The right value, if there is exactly one. `Some(None)` is null.
+    pub right: Option<Option<String>>,
 }
 
 /// The values that share a remedy.
@@ -34,7 +36,7 @@ macro_rules! message {
         $crate::model::message::Message {
             code: $code,
             text: format!($code $($parts)*),
-            remedy: $crate::model::message::Remedy::OfField,
+            ..$crate::model::message::Message::default()
         }
     };
 }
@@ -45,11 +47,16 @@ impl Message {
     pub fn with(self, remedy: Remedy) -> Message {
         Message { remedy, ..self }
     }
+
+    /// Sets the right value.
+    pub fn corrected_by(self, right: Option<String>) -> Message {
+        Message { right: Some(right), ..self }
+    }
 }
 
 impl From<&'static str> for Message {
     fn from(text: &'static str) -> Message {
-        Message { code: text, text: text.to_owned(), remedy: Remedy::OfField }
+        Message { code: text, text: text.to_owned(), ..Message::default() }
     }
 }
 

@@ -95,6 +95,39 @@ fn files_are_linted_without_a_database() {
 }
 
 #[test]
+fn an_import_corrects_what_it_is_asked_to() {
+    let site = oncology();
+    let rows =
+        "id,name,issn_print,issn_online\n1,Heart &amp; Lung ,00284793,\n2,SociÃ©tÃ©,0140–6736,0000-0000\n3,TBD,,\n";
+    let file = site.write("journals.csv", rows);
+    let file = file.to_str().unwrap();
+    let dry = site.run(["import", file, "--fix", "--dry-run"]);
+    let shown = [
+        "journals.csv:2: name: `Heart &amp; Lung ` - is corrected to `Heart & Lung`",
+        "journals.csv:3: name: `SociÃ©tÃ©` - is corrected to `Société`",
+        "journals.csv:3: issn_online: `0000-0000` - is left empty",
+        "3 corrections",
+        "Dry run: nothing was changed, with 1 warning.",
+    ];
+    for expected in shown {
+        assert!(dry.stdout.contains(expected), "{expected}: {dry:?}");
+    }
+    let told = site.json(["import", file, "--fix"]);
+    assert_eq!(rules(&told["warnings"]), ["placeholder"], "{told}");
+    let fixes = told["fixes"].as_array().unwrap();
+    assert_eq!(fixes.len(), 3, "{told}");
+    assert_eq!(fixes[1]["file"], file);
+    let fix = json!([fixes[1]["line"], fixes[1]["field"], fixes[1]["value"], fixes[1]["to"]]);
+    assert_eq!(fix, json!([3, "name", "SociÃ©tÃ©", "Société"]));
+    assert_eq!((fixes[2].get("to"), &fixes[2]["field"]), (Some(&Value::Null), &json!("issn_online")));
+    let linted = site.run(["lint", "--json"]).json();
+    assert_eq!(rules(&linted["findings"]), ["placeholder"], "{linted}");
+    // Nothing is corrected unasked.
+    let told = site.json(["import", file]);
+    assert_eq!((&told["datasets"]["journals"]["changed"], told.get("fixes")), (&json!(2), None), "{told}");
+}
+
+#[test]
 fn a_dry_run_shows_the_change() {
     let site = oncology();
     let rows = [

@@ -1,6 +1,7 @@
-//! Round trips of real lists, where there are some: `MEDFEED_REAL_DATA` names a folder that holds
-//! `journal_abbreviations.csv`, `conferences.jsonl` and `iso3166.csv`.
+//! Round trips and lint of real lists, where there are some: `MEDFEED_REAL_DATA` names a folder that holds
+//! `journal_abbreviations.csv`, `journals_pmc.csv`, `conferences.jsonl` and `iso3166.csv`.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -147,4 +148,75 @@ fn real_lists_go_round() {
         assert_eq!(found.len(), 500, "{word}");
     }
     server.stop();
+}
+
+/// Lint of a list of journals with ISSNs, and of the same journals in a list that lacks some of them. The list names the
+/// catalogue number of each journal, which says what is one journal.
+#[test]
+fn lint_tells_real_journals_apart() {
+    let Some(folder) = std::env::var_os("MEDFEED_REAL_DATA").map(PathBuf::from) else {
+        println!("MEDFEED_REAL_DATA names no folder with real lists: nothing was tested");
+        return;
+    };
+    let mut table = csv::Reader::from_path(folder.join("journals_pmc.csv")).unwrap();
+    let rows: Vec<csv::StringRecord> = table.records().map(Result::unwrap).collect();
+    let (mut catalogue, mut lines) = (Vec::new(), String::new());
+    let mut add = |row: &csv::StringRecord, has_print: bool, has_online: bool| {
+        catalogue.push(row[5].to_owned());
+        let [print, online] =
+            [(has_print, &row[2]), (has_online, &row[3])].map(|(has, issn)| if has { issn } else { "" });
+        let journal = json!({ "id": catalogue.len(), "name": &row[0], "issn_print": print, "issn_online": online });
+        lines.push_str(&format!("{journal}\n"));
+    };
+    rows.iter().for_each(|row| add(row, true, true));
+    // The second list has the print ISSN, the online ISSN, or none.
+    let again = rows.iter().step_by(50);
+    let count = again.len();
+    again.enumerate().for_each(|(at, row)| add(row, at % 3 == 1, at % 3 == 2));
+    let site = Site::new();
+    site.write("journals.jsonl", lines);
+    let summary = site.json(["import", "journals.jsonl", "--create"]);
+    let findings = summary["warnings"].as_array().unwrap();
+    let (mut right, mut wrong, mut found) = (0, Vec::new(), BTreeSet::new());
+    for finding in findings {
+        let message = finding["message"].as_str().unwrap();
+        let Some(twin) = message.split_once(" of journal ").and_then(|(_, rest)| rest.split(' ').next()) else {
+            continue;
+        };
+        let [line, twin] = [finding["line"].as_u64().unwrap() as usize, twin.parse().unwrap()];
+        let is_one = catalogue[line - 1] == catalogue[twin - 1];
+        if is_one {
+            found.insert(line);
+        }
+        // No two journals should have one ISSN.
+        if is_one || finding["rule"] == "issn_twice" {
+            right += 1;
+        } else {
+            wrong.push(finding.to_string());
+        }
+    }
+    println!("{right} right, {} of {count} found, wrong: {wrong:#?}", found.len());
+    assert!(right * 10 >= (right + wrong.len()) * 9, "{right} right, wrong: {wrong:#?}");
+    assert!(found.len() * 10 >= count * 9, "{} of {count} found", found.len());
+    // No other rule finds anything: the list has HTML escapes and blanks only.
+    let others = findings.iter().filter(|finding| {
+        !["same_name", "issn_twice", "html_escape", "blanks"].contains(&finding["rule"].as_str().unwrap())
+    });
+    assert_eq!(others.count(), 0, "{findings:#?}");
+}
+
+/// Lint of a list of conferences. No day and no place in it is wrong.
+#[test]
+fn lint_leaves_real_days_and_places_alone() {
+    let Some(folder) = std::env::var_os("MEDFEED_REAL_DATA").map(PathBuf::from) else {
+        println!("MEDFEED_REAL_DATA names no folder with real lists: nothing was tested");
+        return;
+    };
+    let site = Site::new();
+    site.write("conferences.jsonl", conferences(&folder, &["France".to_owned()]));
+    let summary = site.json(["import", "conferences.jsonl", "--create"]);
+    for rule in ["crowded_day", "country_in_city", "wrong_encoding", "html_escape"] {
+        let found = summary["warnings"].as_array().unwrap().iter().filter(|finding| finding["rule"] == rule);
+        assert_eq!(found.count(), 0, "{rule}");
+    }
 }

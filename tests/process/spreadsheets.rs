@@ -26,7 +26,9 @@ pub fn check(name: &str, content: &[u8], options: &str, then: Then<'_>) {
     let told = format!("{name} {options}: {:.300?} {then:?}: {done:?}", String::from_utf8_lossy(content));
     match then {
         Stored(rows) => {
-            assert!(!done.stderr.contains("warning"), "{told}");
+            // Most of these tables have no year.
+            let is_warning = |line: &&str| line.contains("warning") && !line.contains(": year: is missing, though");
+            assert_eq!(done.stderr.lines().find(is_warning), None, "{told}");
             check_stored(&site, &done, rows, &told);
         }
         Warned(rows, warning) => {

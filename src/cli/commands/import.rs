@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::io::{IsTerminal, stderr};
+use std::io::{IsTerminal, stderr, stdout};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::cli::shared::change::{Changes, ChangesJson};
 use crate::cli::shared::common::{AccessChange, Common, require_folder};
-use crate::cli::shared::output::{can_ask, confirm, counted, note};
+use crate::cli::shared::output::{can_ask, confirm, counted, list_findings, note};
 use crate::cli::shared::read_args::{ReadArgs, read_rows};
 use crate::import::{
     self, AssignedId, Finding, FindingGroup, ImportRows, MergeOptions, Merged, Refusal, Source, group,
@@ -37,6 +37,9 @@ pub(in crate::cli) struct ImportArgs {
     /// the dataset, whichever is more
     #[arg(long, value_name = "N")]
     allow_removals: Option<u64>,
+    /// Correct values that have exactly one right value, such as `Heart &amp; Lung`, and list the corrections
+    #[arg(long)]
+    fix: bool,
     /// Only show what would change
     #[arg(long)]
     dry_run: bool,
@@ -60,6 +63,9 @@ struct Imported {
     /// Effects of the options.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<Finding>,
+    /// The corrected values; only with `--fix`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    fixes: Vec<Finding>,
     /// Rows without ids that match no record, and links that created a row, with their new ids.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     assigned: Vec<AssignedId>,
@@ -82,8 +88,8 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
     common.require_db(args.create, args.dry_run)?;
     let progress = ImportProgress::new(common);
     let (sources, reading) = args.read.sources_and_options()?;
-    let options =
-        MergeOptions { replace: args.replace, allow_removals: args.allow_removals, ..MergeOptions::default() };
+    let ImportArgs { replace, allow_removals, fix, .. } = *args;
+    let options = MergeOptions { replace, allow_removals, fix, lints_all: false };
     progress.begin(&sources);
     let rows = read_rows(&sources, &reading, &mut |bytes| progress.bar.inc(bytes))?;
     let mut accepted: Option<Vec<Finding>> = None;
@@ -134,7 +140,13 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
     if !common.json {
         merged.notes.iter().for_each(|found| note(&format!("note: {found}")));
     }
-    let text = describe_assigned(&merged.assigned) + &describe(&outcome, changes.as_ref(), merged.warnings.len());
+    let mut text = list_findings(&merged.fixes, args.read.all_faults, stdout().is_terminal()).join("\n");
+    if !text.is_empty() {
+        let count = counted(u64::try_from(merged.fixes.len()).unwrap_or(u64::MAX), "correction");
+        text.push_str(&format!("\n{count}\n"));
+    }
+    text.push_str(&describe_assigned(&merged.assigned));
+    text.push_str(&describe(&outcome, changes.as_ref(), merged.warnings.len()));
     let imported = Imported {
         committed: !args.dry_run,
         datasets: Dataset::ALL.into_iter().map(|dataset| (dataset, outcome.datasets[dataset])).collect(),
@@ -144,6 +156,7 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
         warning_count: merged.warnings.len(),
         warnings: merged.warnings,
         notes: merged.notes,
+        fixes: merged.fixes,
         assigned: merged.assigned,
         changes: changes.map(Changes::into_json),
     };
@@ -230,7 +243,7 @@ pub(in crate::cli) fn refuse(common: &Common, refusal: Refusal, all_faults: bool
         Refusal::BadRows(bad) => {
             let count = counted(u64::try_from(bad.total()).unwrap_or(u64::MAX), "fault");
             if all_faults {
-                note(&bad.to_string());
+                list_findings(bad.kept(), true, stderr().is_terminal()).iter().for_each(|line| note(line));
             } else {
                 bad.groups().iter().for_each(|group| note(&group.to_string()));
             }
@@ -244,11 +257,7 @@ pub(in crate::cli) fn refuse(common: &Common, refusal: Refusal, all_faults: bool
 
 /// Prints warnings: one line for each kind, or all.
 fn print_warnings(common: &Common, warnings: &[Finding], all: bool) {
-    if all {
-        warnings.iter().for_each(|warning| common.output().warning(warning));
-    } else {
-        group(warnings).iter().for_each(|group| common.output().warning(group));
-    }
+    list_findings(warnings, all, stderr().is_terminal()).iter().for_each(|line| common.output().warning(line));
 }
 
 /// Refuses an import with warnings, for `--strict`.

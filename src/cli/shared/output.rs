@@ -7,6 +7,8 @@ use std::process::ExitCode;
 use anyhow::bail;
 use serde::Serialize;
 
+use crate::import::report::groups::grouped;
+use crate::import::{Finding, FindingGroup, group};
 use crate::model::printable::{Printable, printable_json};
 
 /// The form of a command's result: text or JSON.
@@ -75,6 +77,22 @@ pub(in crate::cli) fn note(text: &str) {
 /// Prints a warning that is no part of the result.
 pub(in crate::cli) fn warn(message: &str) {
     note(&format!("warning: {}", Printable(message)));
+}
+
+/// The maximum number of findings that `--all-faults` lists on a terminal.
+const MAX_ON_TERMINAL: usize = 1_000;
+
+/// Returns a line for each kind of findings, or for each finding. On a terminal, the latter are cut.
+pub(in crate::cli) fn list_findings(findings: &[Finding], all: bool, is_terminal: bool) -> Vec<String> {
+    if !all {
+        return group(findings).iter().map(FindingGroup::to_string).collect();
+    }
+    let max = if is_terminal { MAX_ON_TERMINAL } else { usize::MAX };
+    let mut lines: Vec<String> = findings.iter().take(max).map(Finding::to_string).collect();
+    if let Some(more) = findings.len().checked_sub(max).filter(|more| *more > 0) {
+        lines.push(format!("and {} more; write the output to a file to see all", grouped(more)));
+    }
+    lines
 }
 
 /// Makes every line of a text safe to print on a terminal. Values that must not break a line are made [`Printable`] by
@@ -146,6 +164,21 @@ mod tests {
         let cases = [("a\n  b\n", "a\n  b\n"), ("a\r\x1b[2J\nb\u{9b}", "a\\r\\u{1b}[2J\nb\\u{9b}"), ("", "")];
         for (text, expected) in cases {
             assert_eq!(harmless(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn findings_are_cut_on_a_terminal_only() {
+        let finding = |line| Finding { file: Some("a".into()), line: Some(line), ..Finding::default() };
+        for (count, all, is_terminal, lines, last) in [
+            (1_000, true, true, 1_000, "a:1000: "),
+            (1_001, true, true, 1_001, "and 1 more; write the output to a file to see all"),
+            (2_500, true, false, 2_500, "a:2500: "),
+            (2_500, false, true, 1, "a:1, 2, 3 and 2,497 more: "),
+        ] {
+            let findings: Vec<Finding> = (1..=count).map(finding).collect();
+            let listed = list_findings(&findings, all, is_terminal);
+            assert_eq!((listed.len(), listed.last().map(String::as_str)), (lines, Some(last)));
         }
     }
 

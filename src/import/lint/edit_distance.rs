@@ -4,7 +4,7 @@
 pub(super) const MAX_BYTES: usize = 200;
 
 /// A text with its letter counts. They are computed once, since a text is compared with many others.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct CountedText {
     pub text: String,
     /// The number of characters.

@@ -1,11 +1,15 @@
 //! The values that lint checks in each kind of row.
 
-use super::duplicates::{MatchKey, RowNames, comparable};
-use super::issn::normalized;
+use std::borrow::Cow;
+
+use jiff::civil::Date;
+
+use super::identity::{Identity, MatchKey, comparable};
+use super::issn::{normalized, valid_issn};
 use super::rule::RowRule;
 use super::spellings::Vocabulary;
 use super::texts::is_placeholder;
-use super::{dates, numbers};
+use super::{conferences, journals};
 use crate::model::message::{Message, message};
 use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
@@ -14,8 +18,15 @@ use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, 
 pub(in crate::import) trait Lintable: Fields {
     const RULES: &[RowRule<Self>];
 
-    /// The names for comparison with other rows.
-    fn names(&self) -> RowNames<'_>;
+    /// What tells the row from others that have a match key of it.
+    fn identity(&self) -> Identity {
+        Identity::new(self.name(), None)
+    }
+
+    /// The first day of a conference.
+    fn start(&self) -> Option<Date> {
+        None
+    }
 
     /// The keys that should be unique among rows of this kind.
     fn match_keys(&self) -> Vec<MatchKey<'_>>;
@@ -28,23 +39,32 @@ pub(in crate::import) trait Lintable: Fields {
 }
 
 /// Returns the match key of a name, unless the name is a placeholder.
-fn name_key<'a>(rule: &'static str, name: &str, more: &str, message: fn(&str) -> Message) -> Option<MatchKey<'a>> {
-    let key = comparable(name);
-    (!key.is_empty() && !is_placeholder("name", name)).then(|| MatchKey {
+fn name_key<'a>(
+    rule: &'static str,
+    name: Cow<'a, str>,
+    more: &str,
+    message: fn(&str) -> Message,
+) -> Option<MatchKey<'a>> {
+    let key = comparable(&name);
+    (!key.is_empty() && !is_placeholder("name", &name)).then(|| MatchKey {
         rule,
         field: "name",
+        value: name,
         key: format!("{key} {more}"),
-        needs_similar_names: false,
-        value: None,
+        also: None,
         message,
     })
 }
 
 impl Lintable for ConferenceFields {
-    const RULES: &[RowRule<Self>] = dates::RULES;
+    const RULES: &[RowRule<Self>] = conferences::RULES;
 
-    fn names(&self) -> RowNames<'_> {
-        RowNames { name: self.name().into(), abbv: self.abbv.as_deref() }
+    fn identity(&self) -> Identity {
+        Identity::new(self.name(), self.abbv.as_deref())
+    }
+
+    fn start(&self) -> Option<Date> {
+        self.start_date
     }
 
     fn match_keys(&self) -> Vec<MatchKey<'_>> {
@@ -53,7 +73,7 @@ impl Lintable for ConferenceFields {
         let start = if self.year.is_none() { self.start_date.map(|date| date.to_string()) } else { None };
         let name = name_key(
             "same_name_and_year",
-            self.name(),
+            self.name().into(),
             &format!("{year} {}", start.unwrap_or_default()),
             |other| {
                 message!(
@@ -67,9 +87,9 @@ impl Lintable for ConferenceFields {
             match_keys.push(MatchKey {
                 rule: "same_meeting",
                 field: "name",
+                value: self.name().into(),
                 key: format!("{start} {city}"),
-                needs_similar_names: true,
-                value: None,
+                also: Some(Identity::has_similar_name),
                 message: |other| {
                     message!(
                         "begins on the same day in the same city as {other}, with nearly the same name or abbreviation; \
@@ -83,36 +103,50 @@ impl Lintable for ConferenceFields {
 }
 
 impl Lintable for JournalFields {
-    const RULES: &[RowRule<Self>] = numbers::RULES;
+    const RULES: &[RowRule<Self>] = journals::RULES;
 
-    fn names(&self) -> RowNames<'_> {
-        RowNames { name: self.name().into(), abbv: None }
+    fn identity(&self) -> Identity {
+        let issns = self.issns().filter_map(|(field, issn)| valid_issn(field, issn));
+        Identity::of_issns(issns.collect())
     }
 
     fn match_keys(&self) -> Vec<MatchKey<'_>> {
-        let issns = [("issn_print", &self.issn_print), ("issn_online", &self.issn_online)];
-        let issns = issns.into_iter().filter_map(|(field, issn)| {
-            Some(MatchKey {
+        let mut match_keys: Vec<MatchKey<'_>> = Vec::with_capacity(3);
+        for (field, issn) in self.issns().filter(|(field, issn)| !is_placeholder(field, issn)) {
+            // A journal may have one ISSN for both editions.
+            let Some(key) = normalized(issn).filter(|key| match_keys.iter().all(|other| other.key != *key)) else {
+                continue;
+            };
+            match_keys.push(MatchKey {
                 rule: "issn_twice",
                 field,
-                key: normalized(issn.as_deref()?)?,
-                needs_similar_names: false,
-                value: issn.as_deref(),
+                value: issn.into(),
+                key,
+                also: None,
                 message: |other| {
-                    message!("is also an ISSN of {other}; give each journal and edition its own, or remove one of the journals")
+                    message!("is also an ISSN of {other}; give each journal its own, or remove one of the journals")
                 },
-            })
+            });
+        }
+        let name = name_key("same_name", self.name().into(), "", |other| {
+            message!("is also the name of {other}; write the ISSNs of both, or keep one id if they are one journal")
         });
-        let name = name_key("same_name", self.name(), "", |other| {
-            message!("is also the name of {other}; remove one of them, or rename one")
-        });
-        issns.chain(name).collect()
+        match_keys.extend(name.map(|name| MatchKey { also: Some(Identity::may_be_one_journal), ..name }));
+        match_keys
+    }
+}
+
+impl JournalFields {
+    /// Returns the fields with an ISSN, and their texts.
+    fn issns(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let fields = [("issn_print", &self.issn_print), ("issn_online", &self.issn_online)];
+        fields.into_iter().filter_map(|(field, issn)| Some((field, issn.as_deref()?)))
     }
 }
 
 /// Labels are unique when compared exactly. Their keys ignore case, diacritics, blanks and punctuation.
 fn label_keys(fields: &impl ReferenceFields) -> Vec<MatchKey<'_>> {
-    let name = name_key("same_name", &fields.label(), "", |other| {
+    let name = name_key("same_name", fields.label().into(), "", |other| {
         message!(
             "differs only in case, diacritics, blanks or punctuation from the name of {other}; link one of them, and \
              remove the other"
@@ -124,10 +158,6 @@ fn label_keys(fields: &impl ReferenceFields) -> Vec<MatchKey<'_>> {
 impl Lintable for OrganizationFields {
     const RULES: &[RowRule<Self>] = &[];
 
-    fn names(&self) -> RowNames<'_> {
-        RowNames { name: self.label().into(), abbv: None }
-    }
-
     fn match_keys(&self) -> Vec<MatchKey<'_>> {
         label_keys(self)
     }
@@ -135,10 +165,6 @@ impl Lintable for OrganizationFields {
 
 impl Lintable for TagFields {
     const RULES: &[RowRule<Self>] = &[];
-
-    fn names(&self) -> RowNames<'_> {
-        RowNames { name: self.label().into(), abbv: None }
-    }
 
     fn match_keys(&self) -> Vec<MatchKey<'_>> {
         label_keys(self)

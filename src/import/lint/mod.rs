@@ -3,90 +3,98 @@
 //! Each file has a table of rules:
 //! - [`texts`]: placeholders and damaged text. [`addresses`], [`issn`]: texts with a fixed form.
 //! - [`mojibake`]: UTF-8 that was decoded in a single-byte encoding.
-//! - [`dates`]: conferences. [`numbers`]: journals.
-//! - [`duplicates`]: rows that probably describe the same thing.
+//! - [`conferences`] and [`journals`]: values that contradict each other, or that no row has.
+//! - [`duplicates`]: rows that probably describe the same thing, by their [`identity`].
 //! - [`spellings`]: words that licenses compare exactly, with the vocabularies [`areas`] and [`countries`].
+//! - [`uses`]: the rows that share a word or day.
 //! - [`edit_distance`]: the distance of two texts, with a time limit.
 //!
-//! [`rule`] defines rules, and [`lintable`] the values that they check. An import reports the rows that it changes.
-//! `medfeed lint` reports all rows.
+//! [`rule`] defines rules, and [`lintable`] the values that they check. An import reports what `medfeed lint` finds
+//! after it, about the values that it brings. A rule may know the right value, which `import --fix` writes.
 
 mod addresses;
 mod areas;
+mod conferences;
 mod countries;
-mod dates;
 mod duplicates;
 mod edit_distance;
+mod identity;
 mod issn;
+mod journals;
 mod lintable;
 mod mojibake;
-mod numbers;
 #[cfg(test)]
 mod real_names;
 pub mod rule;
 mod spellings;
 mod texts;
+mod uses;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::civil::Date;
+
 use self::areas::AREAS;
+use self::conferences::crowded_days;
 use self::countries::COUNTRIES;
-use self::duplicates::{Duplicates, KnownKeys};
+use self::duplicates::Duplicates;
 pub(in crate::import) use self::issn::valid_issn;
 pub(in crate::import) use self::lintable::Lintable;
 pub use self::rule::RowLocation;
 use self::rule::TextRule;
+pub(in crate::import) use self::spellings::Respelling;
 use self::spellings::Spellings;
 pub(in crate::import) use self::texts::is_placeholder;
+use self::uses::Uses;
 use crate::import::report::faults::{Finding, sort_by_file};
 use crate::model::reference::Referenced;
-use crate::model::{ConferenceFields, Curated, Dataset, Fault, Fields, Id, JournalFields, License, RecordFields};
+use crate::model::{ConferenceFields, Curated, Fault, Id, JournalFields, License, RecordFields};
 use crate::store::{Snapshot, StoreError};
 
 const TEXT_RULES: [&[TextRule]; 3] = [texts::RULES, addresses::RULES, issn::RULES];
 
-/// The rows that lint reports.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Extent {
-    /// Rows that the import changes.
-    #[default]
-    New,
-    /// All rows, including stored ones.
-    All,
-}
-
-/// Checks rows one by one, and finally compares them.
+/// Checks rows one by one, and finally compares them. An import reports what lint finds afterwards, about the values that
+/// it brings.
 #[derive(Debug)]
 pub struct Lint {
-    extent: Extent,
+    /// Whether values that the database has already are reported too.
+    checks_all: bool,
     findings: Vec<Finding>,
     duplicates: Duplicates,
     spellings: [Spellings; 2],
+    /// The first days of conferences.
+    days: BTreeMap<Date, Uses>,
+    /// The kinds of rows of which the import changes some.
+    changed: BTreeSet<&'static str>,
 }
 
 impl Lint {
-    /// Creates a check without rows.
-    pub fn new(extent: Extent) -> Lint {
+    /// Creates a check without rows. With `checks_all`, it reports values that the database has already, too.
+    pub fn new(checks_all: bool) -> Lint {
         let spellings = [Spellings::new(&AREAS), Spellings::new(&COUNTRIES)];
-        Lint { extent, findings: Vec::new(), duplicates: Duplicates::default(), spellings }
+        let (findings, duplicates) = (Vec::new(), Duplicates::default());
+        Lint { checks_all, findings, duplicates, spellings, days: BTreeMap::new(), changed: BTreeSet::new() }
     }
 
-    /// Checks an imported row. `before` is the stored version. For a full object in another row, `within` is the field
-    /// that contains it.
+    /// Checks an imported row. `before` is the version whose values are not reported again. For a full object in another
+    /// row, `within` is the field that contains it.
     pub(in crate::import) fn check<F: Lintable>(
         &mut self,
         location: &RowLocation,
         within: Option<&str>,
-        before: Option<&Curated<F>>,
+        before: Option<&F>,
         after: &Curated<F>,
     ) {
-        let stored = before;
-        let before = before.filter(|_| self.extent == Extent::New);
-        let is_unchanged = before == Some(after);
-        let mut hits = if is_unchanged { Vec::new() } else { hits(location, after.fields()) };
+        let fields = after.fields();
+        let before = before.filter(|_| !self.checks_all);
+        let mut hits = Vec::new();
+        if before != Some(fields) {
+            self.changed.insert(F::STEM);
+            hits = self::hits(location, fields);
+        }
         if let Some(before) = before.filter(|_| !hits.is_empty()) {
-            let known = self::hits(location, before.fields());
+            let known = self::hits(location, before);
             hits.retain(|hit| !known.contains(hit));
         }
         if let Some(within) = within {
@@ -95,86 +103,66 @@ impl Lint {
             }
         }
         self.findings.append(&mut hits);
-        let known = match before {
-            None => KnownKeys::Nothing,
-            Some(_) if is_unchanged => KnownKeys::All,
-            Some(before) => KnownKeys::Keys(before.fields().names(), before.fields().match_keys()),
-        };
-        self.compare(location, known, after, false);
+        self.findings.extend(self.duplicates.compare(location, after, before, true));
         for spellings in &mut self.spellings {
-            let vocabulary = spellings.vocabulary;
-            let words = after.fields().words_of(vocabulary);
-            let known = before.map(|row| row.fields().words_of(vocabulary)).unwrap_or_default();
-            let stored = stored.map(|row| row.fields().words_of(vocabulary)).unwrap_or_default();
-            spellings.add_row(location, after.id(), &words, &known, &stored);
+            let known = before.map(|row| row.words_of(spellings.vocabulary)).unwrap_or_default();
+            spellings.add_row(location, after.id(), &fields.words_of(spellings.vocabulary), &known);
         }
-    }
-
-    /// Records that the import removes the row.
-    pub(in crate::import) fn remove<F: Lintable>(&mut self, row: &Curated<F>) {
-        for spellings in &mut self.spellings {
-            let words = row.fields().words_of(spellings.vocabulary);
-            spellings.add_row(&RowLocation::of_stored::<F>(row.id()), row.id(), &[], &[], &words);
+        if let Some(day) = fields.start() {
+            let is_brought = before.and_then(F::start) != Some(day);
+            self.days.entry(day).or_default().add(location, after.id(), is_brought);
         }
     }
 
     /// Compares a stored row that is not in the import with the imported rows, after all of them were checked.
     pub(in crate::import) fn compare_stored<F: Lintable>(&mut self, row: &Curated<F>) {
-        self.compare(&RowLocation::of_stored::<F>(row.id()), KnownKeys::All, row, true);
+        let location = RowLocation::of_stored::<F>(row.id());
+        self.findings.extend(self.duplicates.compare(&location, row, None, false));
     }
 
-    fn compare<F: Lintable>(
-        &mut self,
-        location: &RowLocation,
-        known: KnownKeys<'_>,
-        after: &Curated<F>,
-        is_untouched: bool,
-    ) {
-        let Lint { findings, duplicates, .. } = self;
-        let fields = after.fields();
-        let row = (F::STEM, after.id().get());
-        findings.extend(duplicates.compare(location, row, fields.names(), fields.match_keys(), &known, is_untouched));
-    }
-
-    /// Compares the imported rows with the stored records.
-    pub(in crate::import) fn compare_with_stored(
+    /// Compares the imported rows of a dataset with the stored records.
+    pub(in crate::import) fn compare_with_stored<F: RecordFields + Lintable>(
         &mut self,
         state: &Snapshot,
-        is_imported: &dyn Fn(Dataset, Id) -> bool,
+        is_imported: &dyn Fn(Id) -> bool,
     ) -> Result<(), StoreError> {
-        let has_words = self.spellings.iter().any(Spellings::has_new);
-        if has_words || self.duplicates.kinds_with_new.contains(ConferenceFields::STEM) {
-            state.for_each_record::<ConferenceFields, StoreError>(|record, _, _| {
-                for spellings in self.spellings.iter_mut().filter(|_| has_words) {
-                    let words = record.fields().words_of(spellings.vocabulary);
-                    spellings.add_stored(record.id(), &words, self.extent == Extent::All);
-                }
-                if !is_imported(Dataset::Conferences, record.id()) {
-                    self.compare_stored(&record);
-                }
-                Ok(())
-            })?;
+        if !self.changed.contains(F::STEM) {
+            return Ok(());
         }
-        if self.duplicates.kinds_with_new.contains(JournalFields::STEM) {
-            state.for_each_record::<JournalFields, StoreError>(|record, _, _| {
-                if !is_imported(Dataset::Journals, record.id()) {
-                    self.compare_stored(&record);
+        state.for_each_record::<F, StoreError>(|record, _, _| {
+            let is_kept = !is_imported(record.id());
+            for spellings in &mut self.spellings {
+                spellings.add_stored(&record.fields().words_of(spellings.vocabulary), is_kept);
+            }
+            if is_kept {
+                self.compare_stored(&record);
+                if let Some(day) = record.fields().start() {
+                    self.days.entry(day).or_default().add_stored(true);
                 }
-                Ok(())
-            })?;
-        }
-        Ok(())
+            }
+            Ok(())
+        })
     }
 
-    /// Checks words across all rows. Returns all findings.
-    pub(in crate::import) fn finish(mut self, licenses: &[&Arc<License>]) -> Vec<Finding> {
-        for spellings in &mut self.spellings {
-            self.findings.extend(spellings.check(licenses, self.extent == Extent::All));
+    /// Checks words and days across all rows. Returns all findings. With `fix`, words that have one right spelling are
+    /// returned apart from them.
+    pub(in crate::import) fn finish(self, licenses: &[&Arc<License>], fix: bool) -> (Vec<Finding>, Vec<Respelling>) {
+        let mut respellings = Vec::new();
+        let Lint { mut findings, spellings, days, .. } = self;
+        for words in spellings {
+            findings.extend(words.check(licenses, fix.then_some(&mut respellings)));
         }
-        let mut findings = self.findings;
+        findings.extend(crowded_days(&days));
         sort_by_file(&mut findings, |finding| &finding.file, |finding| (finding.line, finding.kind, finding.id));
-        findings
+        (findings, respellings)
     }
+}
+
+/// Returns the right value of a text, if there is exactly one. `None` is null.
+pub(in crate::import) fn fix_text(field: &str, text: &str) -> Option<Option<String>> {
+    // A right value may break another rule. Rules do not undo each other.
+    let right = TEXT_RULES.into_iter().flatten().find_map(|rule| (rule.find)(field, text)?.right)?;
+    Some(right.and_then(|right| fix_text(field, &right).unwrap_or(Some(right))))
 }
 
 /// Returns the findings about a single row.
@@ -209,13 +197,13 @@ pub fn lint_database(snapshot: &Snapshot) -> Result<Vec<Finding>, StoreError> {
             lint.check(&RowLocation::of_stored::<F>(*id), None, None, &found.row);
         }
     }
-    let mut lint = Lint::new(Extent::All);
+    let mut lint = Lint::new(true);
     let all = snapshot.references()?;
     references(&all.organizations, &mut lint);
     references(&all.tags, &mut lint);
     records::<ConferenceFields>(snapshot, &mut lint)?;
     records::<JournalFields>(snapshot, &mut lint)?;
-    Ok(lint.finish(&snapshot.list_licenses()))
+    Ok(lint.finish(&snapshot.list_licenses(), false).0)
 }
 
 #[cfg(test)]
@@ -227,7 +215,7 @@ mod tests {
         use crate::import::report::faults::FilePosition;
         let file = |file: &str, line| RowLocation::File(FilePosition { file: file.into(), line });
         let stored = |kind, id| RowLocation::Database(kind, Id::try_from(id).unwrap());
-        let mut lint = Lint::new(Extent::All);
+        let mut lint = Lint::new(true);
         let locations = [
             file("b.csv", 10),
             file("a.csv", 7),
@@ -238,7 +226,7 @@ mod tests {
             stored("conferences", 2),
         ];
         lint.findings = locations.iter().map(|location| location.finding("blanks", "city", None, "x")).collect();
-        let shown: Vec<String> = lint.finish(&[]).iter().map(ToString::to_string).collect();
+        let shown: Vec<String> = lint.finish(&[], false).0.iter().map(ToString::to_string).collect();
         let expected = [
             "b.csv:9: city: x",
             "b.csv:10: city: x",
@@ -255,8 +243,8 @@ mod tests {
     fn every_rule_is_documented_once() {
         let manual = include_str!("../../../docs/import.md");
         let texts = TEXT_RULES.into_iter().flatten().map(|rule| rule.name);
-        let rows = dates::RULES.iter().map(|rule| rule.name).chain(numbers::RULES.iter().map(|rule| rule.name));
-        let compared = ["same_name_and_year", "same_name", "same_meeting", "issn_twice"];
+        let rows = conferences::RULES.iter().map(|rule| rule.name).chain(journals::RULES.iter().map(|rule| rule.name));
+        let compared = ["same_name_and_year", "same_name", "same_meeting", "issn_twice", conferences::CROWDED_DAY];
         let words = [AREAS.rules, COUNTRIES.rules].concat();
         for rule in texts.chain(rows).chain(compared).chain(words) {
             assert_eq!(manual.matches(&format!("`{rule}`")).count(), 1, "{rule}");

@@ -1,4 +1,7 @@
 //! Words that licenses and filters compare exactly. With two spellings of a word, they miss some of its records.
+//!
+//! Lint prefers the spelling used by a license, then the one in the database, then the more frequent one. Of equal ones,
+//! it prefers the one that it knows, then lower case.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -7,9 +10,10 @@ use std::sync::Arc;
 use super::edit_distance::{CountedText, MAX_BYTES};
 use super::rule::RowLocation;
 use super::texts::{is_placeholder, tidy};
+use super::uses::Uses;
 use crate::import::report::faults::Finding;
 use crate::model::message::{Message, Remedy, message};
-use crate::model::{ConferenceFields, Id, License, Scope};
+use crate::model::{Id, License, Scope};
 
 /// A kind of words.
 #[derive(Debug)]
@@ -32,62 +36,43 @@ pub(in crate::import) struct Vocabulary {
     pub of_scope: fn(&Scope) -> Option<&BTreeSet<String>>,
 }
 
-impl Vocabulary {
-    /// Returns true if the word is always right.
-    fn knows(&self, word: &str) -> bool {
-        self.known.iter().any(|words| words.contains(&word))
-    }
-}
-
 /// The maximum number of different words among which misspellings are sought. The time grows with its square.
 const MAX_WORDS: usize = 5_000;
-
-/// The occurrences of a word.
-#[derive(Debug, Default)]
-struct WordUses {
-    /// The number of imported rows that add it.
-    new: usize,
-    /// The number of stored rows that have it before the import.
-    stored: usize,
-    /// The number of them that keep it.
-    kept: usize,
-    /// The first imported row that adds it, otherwise the first stored row that keeps it.
-    first: Option<RowLocation>,
-    /// The stored rows that lose it in the import, or that count as new.
-    lost_by: BTreeSet<u64>,
-}
-
-impl WordUses {
-    /// The number of rows that have it after the import.
-    fn total(&self) -> usize {
-        self.new + self.kept
-    }
-}
 
 /// The words of a vocabulary seen so far.
 #[derive(Debug)]
 pub(super) struct Spellings {
     pub vocabulary: &'static Vocabulary,
-    seen: BTreeMap<String, WordUses>,
+    seen: BTreeMap<String, Uses>,
 }
 
-/// A possible correction for a word.
-#[derive(Clone, Copy)]
+/// A word with one right spelling.
+#[derive(Debug)]
+pub(in crate::import) struct Respelling {
+    pub field: &'static str,
+    pub word: String,
+    pub right: String,
+    /// The rows to which the import brings the word.
+    pub rows: Vec<Id>,
+}
+
+/// A possible spelling of a word. The greatest of several is preferred.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate<'a> {
+    is_licensed: bool,
+    /// Whether the database has it.
+    is_stored: bool,
+    /// The number of rows that have it.
+    total: usize,
+    is_known: bool,
+    /// In code point order, lower case follows upper case.
     word: &'a str,
-    /// The evidence that the word is correct: a license names it, it was stored before, the number of its rows, it is
-    /// known.
-    rank: (bool, bool, usize, bool),
 }
-
-/// A license names it, the number of its rows, it was stored before, it is known.
-type FrequencyRank = (bool, usize, bool, bool);
 
 impl Candidate<'_> {
-    /// The rank for words that only look similar. The rarer one is probably wrong, even if it is the stored one.
-    fn by_frequency(&self) -> FrequencyRank {
-        let (licensed, stored, total, known) = self.rank;
-        (licensed, total, stored, known)
+    /// Returns true if no row or license has the word.
+    fn is_unseen(&self) -> bool {
+        self.total == 0 && !self.is_licensed
     }
 }
 
@@ -96,114 +81,73 @@ impl Spellings {
         Spellings { vocabulary, seen: BTreeMap::new() }
     }
 
-    /// Adds the words of an imported row. `stored` are the words of its stored version. `known` are those of them that
-    /// are not reported again.
-    pub fn add_row(&mut self, location: &RowLocation, id: Id, words: &[&str], known: &[&str], stored: &[&str]) {
-        let words: BTreeSet<&str> = words.iter().copied().collect();
-        for word in words.iter().filter(|word| !known.contains(word)) {
-            let uses = self.uses(word);
-            uses.new += 1;
-            if uses.new == 1 {
-                uses.first = Some(location.clone());
-            }
-        }
-        for word in stored.iter().filter(|word| !(words.contains(*word) && known.contains(word))) {
-            self.uses(word).lost_by.insert(id.get());
+    /// Adds the words of a row of the import. `known` are those that are not reported.
+    pub fn add_row(&mut self, location: &RowLocation, id: Id, words: &[&str], known: &[&str]) {
+        for word in words {
+            self.uses(word).add(location, id, !known.contains(word));
         }
     }
 
-    fn uses(&mut self, word: &str) -> &mut WordUses {
+    /// Adds the words of a record of the database. `is_kept` says that the import neither sets nor removes it.
+    pub fn add_stored(&mut self, words: &[&str], is_kept: bool) {
+        words.iter().for_each(|word| self.uses(word).add_stored(is_kept));
+    }
+
+    fn uses(&mut self, word: &str) -> &mut Uses {
         self.seen.entry(word.to_owned()).or_default()
     }
 
-    /// Returns true if the import adds a word to a row.
-    pub fn has_new(&self) -> bool {
-        self.seen.values().any(|uses| uses.new > 0)
-    }
-
-    /// Adds the words of a record in the database before the import, after all imported rows. With `all`, imported rows
-    /// count only as new.
-    pub fn add_stored(&mut self, id: Id, words: &[&str], all: bool) {
-        let words: BTreeSet<&str> = words.iter().copied().collect();
-        for word in words {
-            let uses = self.uses(word);
-            let is_kept = !uses.lost_by.contains(&id.get());
-            uses.kept += usize::from(is_kept);
-            uses.stored += usize::from(is_kept || !all);
-            if is_kept && uses.first.is_none() {
-                uses.first = Some(RowLocation::of_stored::<ConferenceFields>(id));
+    /// Checks the words that the import brings. Each finding has the location of the first row with the word. Words with
+    /// one right spelling are added to `respellings` instead, if it is given.
+    pub fn check(&self, licenses: &[&Arc<License>], mut respellings: Option<&mut Vec<Respelling>>) -> Vec<Finding> {
+        if self.seen.values().all(|uses| uses.brought.is_empty()) {
+            return Vec::new();
+        }
+        let (mut findings, field) = (Vec::new(), self.vocabulary.field);
+        let checker = WordChecker::new(self, licenses);
+        for (word, uses) in self.seen.iter().filter(|(word, _)| !is_placeholder(field, word)) {
+            let Some(first) = &uses.first else { continue };
+            let Some((rule, message)) = checker.find_fault(word, uses) else { continue };
+            match (&mut respellings, &message.right) {
+                (Some(respellings), Some(Some(right))) => {
+                    let (word, right, rows) = (word.clone(), right.clone(), uses.brought.clone());
+                    respellings.push(Respelling { field, word, right, rows });
+                }
+                _ => findings.push(first.finding(rule, field, Some(word), message)),
             }
         }
-    }
-
-    /// Checks all words if `all` is set. Otherwise it checks the words of the import, and stored words that they prove
-    /// wrong. Each finding has the location of a row with the word.
-    pub fn check(&mut self, licenses: &[&Arc<License>], all: bool) -> Vec<Finding> {
-        let had = self.seen.iter().filter(|(_, uses)| uses.stored > 0);
-        let had: HashSet<String> = had.map(|(word, _)| (self.vocabulary.comparable)(word)).collect();
-        // A word that the import removes from all rows corrects no other word, unless it is known to be right.
-        self.seen.retain(|word, uses| uses.total() > 0 || uses.stored > 0 && self.vocabulary.knows(word));
-        let checker = WordChecker::new(self, licenses, all, had);
-        let field = self.vocabulary.field;
-        let words = self.seen.iter().filter(|(word, uses)| uses.total() > 0 && !is_placeholder(field, word));
-        let found = words.filter_map(|(word, uses)| {
-            let (rule, message) = checker.find_fault(word, uses)?;
-            Some(uses.first.as_ref()?.finding(rule, field, Some(word), message))
-        });
-        let mut found: Vec<Finding> = found.collect();
         let count = self.seen.len();
-        if count > MAX_WORDS && self.has_new() {
+        if count > MAX_WORDS {
             let message = message!(
                 "{count} different values are too many to look for misspellings; check that the column is the right one"
             );
-            found.push(Finding { rule: Some("not_compared"), ..Finding::about(Some(field), None, message) });
+            findings.push(Finding { rule: Some("not_compared"), ..Finding::about(Some(field), None, message) });
         }
-        found
+        findings
     }
 }
 
 /// The data for checking words.
 struct WordChecker<'a> {
     vocabulary: &'static Vocabulary,
-    seen: &'a BTreeMap<String, WordUses>,
     /// The names of the licenses that name each word.
     licensed: BTreeMap<&'a str, Vec<&'a str>>,
     /// The names of the licenses that restrict this kind of words.
     restricted: Vec<&'a str>,
-    /// Whether stored words are checked too.
-    all: bool,
     /// The comparable forms of the words of the database before the import.
-    had: HashSet<String>,
-    /// The best of the seen and licensed words of each comparable form.
-    best: HashMap<String, Candidate<'a>>,
-    /// The known words of the vocabulary, by comparable form.
-    known: HashMap<String, &'static str>,
-    /// The comparable forms of seen, licensed and known words.
-    forms: Vec<ComparableForm<'a>>,
+    stored: HashSet<String>,
+    /// The best word of each comparable form, and whether it is a form of a known word.
+    best: HashMap<String, (Candidate<'a>, bool)>,
+    /// The comparable forms with their letters, unless there are too many.
+    forms: Vec<(CountedText, Candidate<'a>, bool)>,
     /// Whether most words are known. If not, unknown countries are not reported.
     mostly_known: bool,
 }
 
-/// A comparable form and its best word.
-struct ComparableForm<'a> {
-    letters: CountedText,
-    candidate: Candidate<'a>,
-    /// Whether it is a form of a known word.
-    is_known: bool,
-    /// Whether no row or license has it.
-    is_unseen: bool,
-}
-
 impl<'a> WordChecker<'a> {
-    fn new(
-        spellings: &'a Spellings,
-        licenses: &'a [&Arc<License>],
-        all: bool,
-        had: HashSet<String>,
-    ) -> WordChecker<'a> {
+    fn new(spellings: &'a Spellings, licenses: &'a [&Arc<License>]) -> WordChecker<'a> {
         let Spellings { vocabulary, seen } = spellings;
-        let known: HashMap<String, &str> =
-            vocabulary.known.iter().copied().flatten().map(|word| ((vocabulary.comparable)(word), *word)).collect();
+        let comparable = vocabulary.comparable;
         let mut licensed: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         let mut restricted = Vec::new();
         for license in licenses {
@@ -213,65 +157,51 @@ impl<'a> WordChecker<'a> {
                 licensed.entry(word).or_default().push(&license.name);
             }
         }
-        let mut checker = WordChecker {
-            vocabulary,
-            seen,
-            restricted,
-            all,
-            had,
-            best: HashMap::new(),
-            forms: Vec::new(),
-            mostly_known: false,
-            known,
-            licensed,
-        };
+        let known = || vocabulary.known.iter().copied().flatten().copied();
+        let unseen = known().map(|word| {
+            let candidate = Candidate { is_licensed: false, is_stored: false, total: 0, is_known: true, word };
+            (comparable(word), (candidate, true))
+        });
+        let mut best: HashMap<String, (Candidate<'_>, bool)> = unseen.collect();
         let mut known_count = 0;
-        for word in seen.keys().map(String::as_str).chain(checker.licensed.keys().copied().collect::<Vec<_>>()) {
-            let key = (vocabulary.comparable)(word);
-            known_count += usize::from(seen.contains_key(word) && checker.known.contains_key(&key));
-            let candidate = checker.candidate(word);
-            let best = checker.best.entry(key).or_insert(candidate);
-            // On a tie, the later word in code point order wins: lower case comes after upper case.
-            if candidate.rank >= best.rank {
-                *best = candidate;
+        let mut stored = HashSet::new();
+        for word in seen.keys().map(String::as_str).chain(licensed.keys().copied()) {
+            let form = comparable(word);
+            let uses = seen.get(word);
+            let is_stored = uses.is_some_and(|uses| uses.is_stored);
+            if is_stored {
+                stored.insert(form.clone());
+            }
+            let (is_licensed, is_known) = (licensed.contains_key(word), known().any(|known| known == word));
+            let total = uses.map_or(0, |uses| uses.total);
+            known_count += usize::from(uses.is_some() && best.get(&form).is_some_and(|(_, is_known)| *is_known));
+            // A word that the import removes from all rows corrects no other word, unless it is known to be right.
+            let may_be_right = total > 0 || is_licensed || is_known;
+            if may_be_right && !word.contains(['[', ']', '{', '}']) {
+                let candidate = Candidate { is_licensed, is_stored, total, is_known, word };
+                let (best, _) = best.entry(form).or_insert((candidate, false));
+                *best = candidate.max(*best);
             }
         }
-        checker.mostly_known = known_count * 2 > seen.len();
-        let seen = checker.best.iter().map(|(key, candidate)| (key, *candidate, false));
-        let unseen = checker.known.iter().filter(|(key, _)| !checker.best.contains_key(*key));
-        let unseen = unseen.map(|(key, word)| (key, Candidate { word, rank: (false, false, 0, true) }, true));
-        let forms = seen.chain(unseen).map(|(key, candidate, is_unseen)| ComparableForm {
-            letters: CountedText::of(key.clone()),
-            candidate,
-            is_known: checker.known.contains_key(key),
-            is_unseen,
-        });
-        if spellings.seen.len() <= MAX_WORDS {
-            checker.forms = forms.collect();
+        let mut forms = Vec::new();
+        if seen.len() <= MAX_WORDS {
+            let counted = |(form, (candidate, is_known)): (&String, &(Candidate<'a>, bool))| {
+                (CountedText::of(form.clone()), *candidate, *is_known)
+            };
+            forms.extend(best.iter().map(counted));
         }
-        checker
-    }
-
-    fn candidate(&self, word: &'a str) -> Candidate<'a> {
-        let is_known = self.vocabulary.knows(word);
-        let is_stored = |uses: &WordUses| uses.kept > 0 || uses.stored > 0 && is_known;
-        let (stored, total) = self.seen.get(word).map_or((false, 0), |uses| (is_stored(uses), uses.total()));
-        let rank = (self.licensed.contains_key(word), stored && !self.all, total, is_known);
-        Candidate { word, rank }
+        let mostly_known = known_count * 2 > seen.len();
+        WordChecker { vocabulary, licensed, restricted, stored, best, forms, mostly_known }
     }
 
     /// Returns the rule that a word breaks, and the message.
-    fn find_fault(&self, word: &'a str, uses: &WordUses) -> Option<(&'static str, Message)> {
+    fn find_fault(&self, word: &'a str, uses: &Uses) -> Option<(&'static str, Message)> {
         let Vocabulary { kind, remedy, rules: [spelling, list, unknown], comparable, .. } = self.vocabulary;
-        let is_new = uses.new > 0 && uses.stored == 0;
-        let concerns_import = |other: &str| {
-            self.all || is_new || self.seen.get(other).is_some_and(|uses| uses.new > 0 && uses.stored == 0)
-        };
-        let key = comparable(word);
-        let best = self.best.get(&key).copied();
-        let own = self.candidate(word);
-        let is_known = self.known.contains_key(&key) || own.rank.0;
-        if let Some(parts) = self.parts(word, uses).filter(|_| !is_known && concerns_import(word)) {
+        let form = comparable(word);
+        let best = self.best.get(&form);
+        let is_licensed = self.licensed.contains_key(word);
+        let is_known = is_licensed || best.is_some_and(|(_, is_known)| *is_known);
+        if let Some(parts) = self.parts(word, uses).filter(|_| !is_known) {
             let message = message!(
                 "lists several in one text: {}{}{}; in CSV write `{}`, in JSON one text each",
                 parts.iter().map(|part| format!("`{part}`")).collect::<Vec<_>>().join(", "),
@@ -281,27 +211,26 @@ impl<'a> WordChecker<'a> {
             );
             return Some((list, message.with(Remedy::OfValue)));
         }
-        if let Some(best) = best.filter(|best| best.word != word) {
-            return concerns_import(best.word)
-                .then(|| (*spelling, self.message("is another spelling of", best.word, uses)));
+        if let Some((best, _)) = best.filter(|(best, _)| best.word != word) {
+            let message = self.message("is another spelling of", best.word, uses);
+            return Some((spelling, message.corrected_by(Some(best.word.to_owned()))));
         }
         let tidied = tidy(tidy(word).trim_matches([';', ',', '|', '/', '"']));
-        if tidied != word && !own.rank.0 && concerns_import(word) {
+        if tidied != word && !is_licensed {
             let message = message!("has unneeded blanks or punctuation{}; write `{tidied}`", rows(uses));
-            return Some((spelling, message.with(Remedy::OfValue)));
+            return Some((spelling, message.with(Remedy::OfValue).corrected_by(Some(tidied))));
         }
         if is_known {
             return None;
         }
-        if let Some(meant) = self.nearest(&key, own)
-            && concerns_import(meant)
-        {
-            return Some((spelling, self.message("looks like a misspelling of", meant, uses)));
+        if let Some((meant, is_sure)) = self.nearest(&form, best.map(|(best, _)| *best)) {
+            let message = self.message("looks like a misspelling of", meant, uses);
+            return Some((spelling, Message { right: is_sure.then(|| Some(meant.to_owned())), ..message }));
         }
         // An empty database allows no comparison. Countries are compared with the known ones.
         let is_unexpected = match self.vocabulary.separators {
-            [] => self.mostly_known && concerns_import(word),
-            _ => is_new && !self.had.is_empty() && !self.had.contains(&key),
+            [] => self.mostly_known,
+            _ => !self.stored.is_empty() && !self.stored.contains(&form),
         };
         if !is_unexpected {
             return None;
@@ -310,18 +239,15 @@ impl<'a> WordChecker<'a> {
             Some(names) => format!("; no license names it, so licenses with other ones ({names}) do not match it"),
             None => String::new(),
         };
-        let message = message!("is not a known {kind}{}{blind}; {remedy}", rows(uses));
-        Some((unknown, message))
+        Some((unknown, message!("is not a known {kind}{}{blind}; {remedy}", rows(uses))))
     }
 
     /// Returns the message for a word with a correction.
-    fn message(&self, is: &str, meant: &str, uses: &WordUses) -> Message {
-        let consequence = self.consequence(&[meant.to_owned()]);
-        let consequence = if consequence.is_empty() {
-            "; licenses and filters treat them as different".to_owned()
-        } else {
-            consequence
-        };
+    fn message(&self, is: &str, meant: &str, uses: &Uses) -> Message {
+        let mut consequence = self.consequence(&[meant.to_owned()]);
+        if consequence.is_empty() {
+            consequence.push_str("; licenses and filters treat them as different");
+        }
         message!("{is} `{meant}`{}{consequence}; write `{meant}`", rows(uses)).with(Remedy::OfValue)
     }
 
@@ -346,73 +272,73 @@ impl<'a> WordChecker<'a> {
     }
 
     /// Splits a list of words, and corrects their spelling. Returns `None` if the text is a single word.
-    fn parts(&self, word: &str, uses: &WordUses) -> Option<Vec<String>> {
+    fn parts(&self, word: &str, uses: &Uses) -> Option<Vec<String>> {
         // These are always separators.
         const UNAMBIGUOUS: &[&str] = &[";", "|", "\n", "\t"];
         if word.len() > MAX_BYTES {
             return None;
         }
         for separator in self.vocabulary.separators.iter().filter(|separator| word.contains(**separator)) {
-            let parts: Vec<&str> = word.split(separator).map(str::trim).filter(|part| !part.is_empty()).collect();
-            if parts.is_empty() {
-                continue;
-            }
+            let parts = word.split(separator).map(|part| part.trim_matches(|sign| " []'\"".contains(sign)));
+            let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
             let mut meant = Vec::with_capacity(parts.len());
             let mut known = 0;
             for part in &parts {
-                let key = (self.vocabulary.comparable)(part);
-                let best = self.best.get(&key).filter(|best| best.word != word);
-                let by_itself = self.known.get(&key);
+                let best = self.best.get(&(self.vocabulary.comparable)(part)).map(|(best, _)| best);
+                let best = best.filter(|best| best.word != word);
                 // A text that occurs more often than its parts is a single word.
-                let is_rare = best.is_none_or(|best| best.rank.0 || best.rank.2 >= uses.total());
-                known += usize::from((best.is_some() || by_itself.is_some()) && is_rare);
-                let spelled = best.map(|best| best.word).or(by_itself.copied()).unwrap_or(part);
-                meant.push(spelled.to_owned());
+                let is_frequent =
+                    |best: &&Candidate<'_>| best.is_licensed || best.is_unseen() || best.total >= uses.total;
+                known += usize::from(best.is_some_and(|best| is_frequent(&best)));
+                meant.push(best.map_or(*part, |best| best.word).to_owned());
             }
-            if known == parts.len() && parts.len() > 1 || known > 0 && UNAMBIGUOUS.contains(separator) {
+            if known > 0 && (known == parts.len() && parts.len() > 1 || UNAMBIGUOUS.contains(separator)) {
                 return Some(meant);
             }
         }
         None
     }
 
-    /// Returns the most probable correction of a word.
-    fn nearest(&self, key: &str, own: Candidate<'_>) -> Option<&str> {
-        let letters = CountedText::of(key.to_owned());
+    /// Returns the most probable correction of a word, and whether it is the only one. `own` is the word's own candidate.
+    fn nearest(&self, form: &str, own: Option<Candidate<'_>>) -> Option<(&str, bool)> {
+        let letters = CountedText::of(form.to_owned());
         let max = match letters.length {
             0..5 | MAX_BYTES.. => return None,
             5..9 => 1,
             _ => 2,
         };
-        let mut nearest: Option<(Reverse<usize>, FrequencyRank, &str)> = None;
-        for ComparableForm { letters: other, candidate, is_known, is_unseen } in &self.forms {
-            if other.text == key
-                || !(*is_known || candidate.by_frequency() > own.by_frequency())
-                // A frequent word is not a typo of a word that no row has.
-                || *is_unseen && own.rank.2 >= 10
-            {
-                continue;
-            }
-            let Some(distance) = letters.distance(other, max) else { continue };
-            let found = (Reverse(distance), candidate.by_frequency(), candidate.word);
-            if nearest.is_none_or(|nearest| found > nearest) {
-                nearest = Some(found);
-            }
-        }
-        nearest.map(|(_, _, word)| word)
+        let own_total = own.map_or(0, |own| own.total);
+        let may_be_meant = |candidate: &Candidate<'_>, is_known: bool| {
+            // A frequent word is not a typo of a word that no row has.
+            (is_known || own.is_none_or(|own| *candidate > own)) && !(candidate.is_unseen() && own_total >= 10)
+        };
+        let near = self
+            .forms
+            .iter()
+            .filter(|(other, candidate, is_known)| other.text != form && may_be_meant(candidate, *is_known));
+        let near = near.filter_map(|(other, candidate, is_known)| {
+            Some((Reverse(letters.distance(other, max)?), *candidate, *is_known))
+        });
+        let near: Vec<_> = near.collect();
+        let (distance, best, is_known) = near.iter().max()?;
+        let is_only = near.iter().filter(|(other, ..)| other == distance).count() == 1;
+        Some((best.word, is_only && (*is_known || best.is_licensed)))
     }
 }
 
 /// Formats the number of rows with the word.
-fn rows(uses: &WordUses) -> String {
-    let count = if uses.new > 0 { uses.new } else { uses.kept };
-    if count == 1 { " (1 row)".to_owned() } else { format!(" ({count} rows, the first is here)") }
+fn rows(uses: &Uses) -> String {
+    match uses.brought.len() {
+        1 => " (1 row)".to_owned(),
+        count => format!(" ({count} rows, the first is here)"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::import::lint::areas::AREAS;
+    use crate::model::ConferenceFields;
 
     #[test]
     fn too_many_words_are_not_searched() {
@@ -422,9 +348,9 @@ mod tests {
                 let location = RowLocation::of_stored::<ConferenceFields>(Id::MIN);
                 // Words of four letters are no misspellings.
                 let word = if at == 0 { "Cardiolgoy".to_owned() } else { format!("{at:04}") };
-                spellings.add_row(&location, Id::MIN, &[&word], &[], &[]);
+                spellings.add_row(&location, Id::MIN, &[&word], &[]);
             }
-            let found = spellings.check(&[], true);
+            let found = spellings.check(&[], None);
             let rules: Vec<&str> = found.iter().filter_map(|found| found.rule).collect();
             assert_eq!(rules, expected, "{count}: {found:?}");
         }

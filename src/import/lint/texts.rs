@@ -43,9 +43,10 @@ fn wrong_encoding(field: &str, text: &str) -> Option<Message> {
         );
     }
     if let Some(meant) = mojibake::repair(text) {
-        return Some(message!("was read in the wrong encoding; write `{meant}`, and save the file as UTF-8"));
+        let message = message!("was read in the wrong encoding; write `{meant}`, and save the file as UTF-8");
+        return Some(message.corrected_by(Some(meant)));
     }
-    if text.chars().any(|letter| ('\u{80}'..='\u{9f}').contains(&letter)) {
+    if text.chars().any(mojibake::is_control) {
         return Some("contains control characters of another encoding; correct it, and save the file as UTF-8".into());
     }
     let letters: Vec<char> = text.chars().collect();
@@ -57,13 +58,23 @@ fn wrong_encoding(field: &str, text: &str) -> Option<Message> {
 }
 
 fn html_escape(_field: &str, text: &str) -> Option<Message> {
+    let (escape, meant) = first_escape(text)?;
+    let mut decoded = text.to_owned();
+    while let Some((escape, meant)) = first_escape(&decoded) {
+        decoded = decoded.replacen(escape, &meant, 1);
+    }
+    let message = message!("contains `{escape}`, which is HTML; write `{meant}` instead");
+    Some(message.corrected_by(Some(decoded)))
+}
+
+/// Returns an HTML escape in the text, and its meaning.
+fn first_escape(text: &str) -> Option<(&str, String)> {
     const ESCAPES: &[(&str, &str)] = &[
         ("&amp;", "&"),
         ("&lt;", "<"),
         ("&gt;", ">"),
         ("&quot;", "\""),
         ("&apos;", "'"),
-        ("&#39;", "'"),
         ("&nbsp;", " "),
         ("&#160;", " "),
         ("<br>", " "),
@@ -73,10 +84,8 @@ fn html_escape(_field: &str, text: &str) -> Option<Message> {
     if !text.contains(['&', '<']) {
         return None;
     }
-    let named =
-        ESCAPES.iter().find(|(escape, _)| text.contains(escape)).map(|(escape, meant)| (*escape, (*meant).to_owned()));
-    let (escape, meant) = named.or_else(|| numeric_escape(text))?;
-    Some(message!("contains `{escape}`, which is HTML; write `{meant}` instead"))
+    let named = ESCAPES.iter().find(|(escape, _)| text.contains(escape));
+    named.map(|(escape, meant)| (*escape, (*meant).to_owned())).or_else(|| numeric_escape(text))
 }
 
 /// Returns the first numeric character reference, such as `&#xE7;`, and its character.
@@ -93,7 +102,13 @@ fn numeric_escape(text: &str) -> Option<(&str, String)> {
     })
 }
 
-/// Returns true for placeholder words, spreadsheet errors and texts without letters or digits.
+/// Returns true for numbers that stand for an unknown ISSN, such as 0000-0000.
+fn is_filler(field: &str, text: &str) -> bool {
+    let digits = || text.chars().filter(|sign| sign.is_ascii_digit()).collect::<String>();
+    field.starts_with("issn_") && ["0000000", "9999999"].iter().any(|filler| digits().starts_with(filler))
+}
+
+/// Returns true for placeholder words, filler ISSNs, spreadsheet errors and texts without letters or digits.
 pub(in crate::import) fn is_placeholder(field: &str, text: &str) -> bool {
     const WORDS: &[&str] = &[
         "tbd",
@@ -135,7 +150,7 @@ pub(in crate::import) fn is_placeholder(field: &str, text: &str) -> bool {
     let bare = folded.trim_matches(|sign: char| "()[]<>*\"'".contains(sign));
     let is_error = ERRORS.contains(&folded.as_str());
     let is_word = field != "abbv" && WORDS.contains(&bare);
-    is_word || is_error || !text.chars().any(char::is_alphanumeric)
+    is_word || is_error || is_filler(field, text) || !text.chars().any(char::is_alphanumeric)
 }
 
 fn placeholder(field: &str, text: &str) -> Option<Message> {
@@ -144,7 +159,8 @@ fn placeholder(field: &str, text: &str) -> Option<Message> {
     }
     Some(match field {
         "name" => "is not a name; give the real one, or leave the row out until it is known".into(),
-        _ => "is a placeholder; leave the cell empty (in JSON: null) until the value is known".into(),
+        _ => Message::from("is a placeholder; leave the cell empty (in JSON: null) until the value is known")
+            .corrected_by(None),
     })
 }
 
@@ -158,7 +174,9 @@ fn blanks(field: &str, text: &str) -> Option<Message> {
     if is_plain || matches!(field, "therapy_areas" | "country") || is_placeholder(field, text) {
         return None;
     }
-    Some(message!("has blanks at an end, double blanks or invisible characters; write `{}`", tidy(text)))
+    let tidied = tidy(text);
+    let message = message!("has blanks at an end, double blanks or invisible characters; write `{tidied}`");
+    Some(message.corrected_by(Some(tidied)))
 }
 
 fn formula(field: &str, text: &str) -> Option<Message> {
@@ -302,12 +320,14 @@ mod tests {
             ("a&nbsp;b", Some("contains `&nbsp;`, which is HTML; write ` ` instead")),
             ("a<br />b", Some("contains `<br />`, which is HTML; write ` ` instead")),
             // The first sound one of several.
+            ("A<B &#999999999999; &amp;", Some("contains `&amp;`, which is HTML; write `&` instead")),
             ("&#; &#231;&#227;", Some("contains `&#231;`, which is HTML; write `ç` instead")),
             ("&#0; &#10;", None),
             ("Men's \"A\" < B & C", None),
         ];
         for (text, expected) in cases {
-            assert_eq!(html_escape("name", text).as_deref(), expected, "{text}");
+            let message = html_escape("name", text);
+            assert_eq!(message.as_deref(), expected, "{text}");
         }
     }
 

@@ -2,7 +2,6 @@
 
 use super::tests::{STATUSES, TestDatabase, apply, run, sample_database};
 use super::*;
-use crate::import::lint::Extent;
 use crate::model::Scope;
 
 fn scope(area: &str) -> Scope {
@@ -91,7 +90,7 @@ fn likely_mistakes_are_told() {
             "conferences.csv:3: name: `A` - is also the name of conference 200 at conferences.csv:2, of the same year",
         ),
         (
-            "200,Congress 101,,Oncology,France,2026-05-02,Paris",
+            "200,Congress 101,2025,Oncology,France,2026-05-02,Paris",
             "begins on the same day in the same city as conference 101 in the database",
         ),
         ("200,Another 101,2026,Oncology,France,2026-05-02,Paris", ""),
@@ -118,7 +117,8 @@ fn likely_mistakes_are_told() {
     }
     let journals = [
         ("40,lancet,0028-4793", ""),
-        ("40,the Lancet.,0028-4793", "name: `the Lancet.` - is also the name of journal 30 in the database"),
+        ("40,the Lancet.,0028-4793", ""),
+        ("40,the Lancet.,", "name: `the Lancet.` - is also the name of journal 30 in the database"),
         ("40,J,01406736", "issn_print: `0140-6736` - is also an ISSN of journal 30 in the database"),
         (
             "40,J,01406737",
@@ -150,8 +150,7 @@ fn without_folder(message: &str) -> String {
 }
 
 #[test]
-fn the_rarer_word_of_a_database_is_reported() {
-    // The import contains the right spelling, which shows the mistake in the database.
+fn the_word_of_the_database_is_preferred_while_a_record_has_it() {
     let database = sample_database();
     let row =
         |id: u64, area: &str| format!("{{\"id\":{id},\"name\":\"C{id}\",\"therapy_areas\":[\"{area}\"],{STATUSES}}}\n");
@@ -160,13 +159,12 @@ fn the_rarer_word_of_a_database_is_reported() {
     assert_eq!(merged.warnings, []);
     apply(&database, merged.batch);
     let rows = row(51, "Balneology") + &row(52, "Balneology");
-    for extent in [Extent::New, Extent::All] {
-        let options = MergeOptions { extent, ..MergeOptions::default() };
+    for lints_all in [false, true] {
+        let options = MergeOptions { lints_all, ..MergeOptions::default() };
         let merged = run(&database, &format!("# conferences.jsonl\n{rows}"), options).unwrap();
         let warnings: Vec<String> = merged.warnings.iter().map(ToString::to_string).collect();
-        let expected =
-            "conferences 50: therapy_areas: `Balneologgy` - looks like a misspelling of `Balneology` (1 row)";
-        assert!(warnings.iter().any(|warnings| warnings.starts_with(expected)), "{warnings:?}");
+        let expected = "`Balneology` - looks like a misspelling of `Balneologgy` (2 rows, the first is here)";
+        assert!(warnings.len() == 1 && warnings[0].contains(expected), "{warnings:?}");
     }
     // The import removes the only record that has it: with the others, or by itself.
     let removed = "{\"id\":50,\"deleted\":true}\n".to_owned();
@@ -192,7 +190,7 @@ fn a_word_that_the_import_removes_corrects_no_other_word() {
         (rows("Balneology", 50..=54), rows("Balneology", 50..=52) + &rows("Phoniatrics", 53..=54), vec!["Phoniatrics"]),
         // Some rows keep the stored word.
         (rows("haematology", 50..=54), rows("Hematology", 50..=52), vec!["Hematology"]),
-        (rows("Balneologgy", 50..=52), rows("Balneology", 51..=53), vec!["Balneology", "Balneologgy"]),
+        (rows("Balneologgy", 50..=52), rows("Balneology", 51..=53), vec!["Balneology"]),
         // The removed word is known to be right.
         (rows("Hematology", 50..=54), rows("haematology", 50..=54), vec!["haematology"]),
         (rows("Hematology", 50..=61), rows("Hematolgy", 50..=61), vec!["Hematolgy"]),
@@ -349,10 +347,11 @@ fn a_misspelling_is_reported_at_its_first_row_with_their_number() {
     let expected = "conferences.csv:2: therapy_areas: `Oncolgy` - looks like a misspelling of `Oncology` (3 rows, the \
                     first is here); licenses that name the right one (acme)";
     assert!(warnings.len() == 1 && warnings[0].starts_with(expected), "{warnings:?}");
-    // A word that the database has is no news, in any row.
+    // A row that had the word is no news. Others are, although the database has the word.
     let rows = "200,A2,Oncolgy\n204,E,Oncolgy\n202,C2,Oncolgy";
     let warnings = warnings_after(&database, "id,name,therapy_areas", &[rows]);
-    assert_eq!(warnings, [""; 0]);
+    let expected = "conferences.csv:3: therapy_areas: `Oncolgy` - looks like a misspelling of `Oncology` (1 row)";
+    assert!(warnings.len() == 1 && warnings[0].starts_with(expected), "{warnings:?}");
     // A row that had another word of the field.
     let warnings = warnings_after(&database, "id,name,therapy_areas", &["201,B,Oncology; Hematolgy"]);
     let expected = "conferences.csv:2: therapy_areas: `Hematolgy` - looks like a misspelling of `Hematology` (1 row)";
@@ -450,5 +449,174 @@ fn records_of_two_datasets_with_one_id_are_two_records() {
         let warnings: Vec<String> = merged.warnings.iter().map(ToString::to_string).collect();
         assert_eq!(warnings.len(), usize::from(!expected.is_empty()), "{files}: {warnings:?}");
         assert!(warnings.iter().all(|warning| warning.contains(expected)), "{files}: {warnings:?}");
+    }
+}
+
+/// Returns the findings of the last of several imports, and those of lint after it. Each file has a line
+/// `# conferences.csv` or similar.
+fn findings(files: &[&str], options: MergeOptions) -> (Vec<Finding>, Vec<Finding>) {
+    let database = sample_database();
+    let mut found = Vec::new();
+    for file in files {
+        let merged = run(&database, file, options).unwrap();
+        found = merged.warnings;
+        apply(&database, merged.batch);
+    }
+    let stored = crate::import::lint::lint_database(&database.state()).unwrap();
+    (found, stored)
+}
+
+#[test]
+fn an_import_reports_what_lint_finds_afterwards() {
+    let status = "start_date_status,abstract_due_date_status,late_breaking_due_date_status";
+    let first = format!(
+        "# conferences.csv\nid,name,country,{status}\n1,Meeting number 1 of hearts,UK,check,check,check\n\
+         2,Meeting number 2 of hearts,UK,check,check,check\n3,Meeting number 3 of hearts,UK,check,check,check\n\
+         4,Meeting number 4 of hearts,UK,check,check,check\n5,Meeting number 5 of hearts,UK,check,check,check\n\
+         6,Sixth event of lungs,United Kingdom,check,check,check\n7,Seventh event,Japan,check,check,check\n"
+    );
+    for (second, line) in [("7,United Kingdom", 2), ("1,UK\n7,United Kingdom\n2,UK", 3), ("1,United Kingdom", 2)] {
+        let second = format!("# conferences.csv\nid,country\n{second}\n");
+        let (found, stored) = findings(&[&first, &second], MergeOptions::default());
+        let minority = |found: &[Finding]| -> Vec<(Option<&'static str>, Option<String>, String)> {
+            let own = found.iter().filter(|finding| finding.field.as_deref() == Some("country"));
+            own.map(|finding| (finding.rule, finding.value.clone(), finding.message.replace(" (1 row)", ""))).collect()
+        };
+        let afterwards = minority(&stored);
+        assert_eq!(afterwards.len(), 1, "{stored:?}");
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].line, Some(line), "{found:?}");
+        let (rule, value, message) = afterwards[0].clone();
+        assert_eq!((found[0].rule, found[0].value.clone()), (rule, value));
+        assert_eq!(message.replace(" (2 rows, the first is here)", ""), found[0].message.replace(" (1 row)", ""));
+    }
+    // Nothing is brought.
+    let (found, _) = findings(&[&first, "# conferences.csv\nid,city\n6,London\n"], MergeOptions::default());
+    assert_eq!(found, []);
+}
+
+#[test]
+fn no_spelling_with_brackets_is_recommended() {
+    let areas = ["[Cardiology]", "[Balneology]", "[Balneology]", "Balneology.", "Oncology;[Hydrology]"];
+    let rows: String = (1..)
+        .zip(areas)
+        .map(|(id, area)| {
+            let area = serde_json::to_string(area).unwrap();
+            format!("{{\"id\":{id},\"name\":\"C{id}\",\"therapy_areas\":[{area}],{STATUSES}}}\n")
+        })
+        .collect();
+    let (found, _) = findings(&[&format!("# conferences.jsonl\n{rows}")], MergeOptions::default());
+    let messages: Vec<String> =
+        found.iter().map(|found| format!("{} {}", found.line.unwrap(), found.message)).collect();
+    let expected = [
+        "1 is another spelling of `Cardiology`",
+        "2 is another spelling of `Balneology.` (2 rows",
+        "5 lists several in one text: `Oncology`, `Hydrology`",
+    ];
+    assert_eq!(messages.len(), expected.len(), "{messages:?}");
+    assert!(messages.iter().zip(expected).all(|(message, expected)| message.starts_with(expected)), "{messages:?}");
+}
+
+#[test]
+fn journals_with_different_issns_may_share_a_name() {
+    let cases = [
+        ("1,A,0028-4793,\n2,A,0140-6736,", ""),
+        ("1,A,0028-4793,\n2,A,,0140-6736", ""),
+        ("1,A,0028-4793,\n2,A,,", "3 same_name"),
+        ("1,A,,\n2,A,,", "3 same_name"),
+        // An invalid one tells nothing.
+        ("1,A,0028-4793,\n2,A,0140-6737,", "3 issn_check_digit 3 same_name"),
+        ("1,A,0028-4793,\n2,B,,0028-4793", "3 issn_twice"),
+        ("1,A,0028-4793,\n2,A,0140-6736,0028-4793", "3 issn_twice"),
+        // Print and online edition of one journal.
+        ("1,A,0028-4793,0028-4793", ""),
+        ("1,A,0028-4793,0028-4793\n2,B,0028-4793,", "3 issn_twice"),
+        ("1,A,0000-0000,\n2,B,9999-9994,\n3,C,0000-0000,", "2 placeholder 3 placeholder 4 placeholder"),
+        ("1,A,0028-4793,\n2,A,0140-6736,\n3,A,,", "4 same_name"),
+    ];
+    for (rows, expected) in cases {
+        let file = format!("# journals.csv\nid,name,issn_print,issn_online\n{rows}\n");
+        let (found, stored) = findings(&[&file], MergeOptions::default());
+        let told: Vec<String> =
+            found.iter().map(|found| format!("{} {}", found.line.unwrap(), found.rule.unwrap())).collect();
+        assert_eq!(told.join(" "), expected, "{rows}");
+        assert_eq!(stored.len(), found.len(), "{rows}: {stored:?}");
+        assert!(found.iter().all(|found| found.rule != Some("same_name") || !found.message.contains("remove")));
+    }
+}
+
+#[test]
+fn values_with_one_right_value_are_corrected() {
+    let head = "start_date_status,abstract_due_date_status,late_breaking_due_date_status";
+    let conference = |columns: &str, rows: &str| {
+        let rows: String = rows.lines().map(|row| format!("{row},check,check,check\n")).collect();
+        format!("# conferences.csv\nid,{columns},{head}\n{rows}")
+    };
+    let journals = |columns: &str, rows: &str| format!("# journals.csv\nid,{columns}\n{rows}\n");
+    let areas = (10..15).map(|id| format!("{id},C{id},Cardiology\n")).collect::<String>();
+    let cases = [
+        (journals("name", "40,Heart &amp; Lung"), "2 name `Heart &amp; Lung` -> `Heart & Lung`", ""),
+        (journals("name", "40,Heart &amp;amp; Lung "), "2 name `Heart &amp;amp; Lung ` -> `Heart & Lung`", ""),
+        (journals("name", "40,SociÃ©tÃ© "), "2 name `SociÃ©tÃ© ` -> `Société`", ""),
+        (journals("name,url", "40,A,N/A"), "2 url `N/A` -> null", ""),
+        (journals("name", "40,TBD"), "", "2 placeholder"),
+        // A valid ISSN is stored in its form unasked.
+        (journals("name,issn_print", "40,A,0028–4793"), "", ""),
+        (journals("name,issn_print", "40,A,0028–4794"), "", "2 issn_form 2 issn_check_digit"),
+        (journals("name,issn_print", "40,A,0000-0000"), "2 issn_print `0000-0000` -> null", ""),
+        (conference("name,city", "40,A,TBD"), "2 city `TBD` -> null", ""),
+        (conference("name,country", "40,A,Schweiz"), "", ""),
+        (conference("name,country", "40,A,Germany\n41,B, germany"), "3 country ` germany` -> `Germany`", ""),
+        (conference("name,country", "40,A,Germny"), "2 country `Germny` -> `Germany`", ""),
+        (conference("name,country", "40,A,Atlantis\n41,B,France\n42,C,Spain"), "", "2 country_unknown"),
+        (
+            conference("name,therapy_areas", &(areas.clone() + "40,A,cardiology; Oncolgy; N/A")),
+            "7 therapy_areas `N/A` -> null 7 therapy_areas `Oncolgy` -> `Oncology` 7 therapy_areas `cardiology` -> `Cardiology`",
+            "",
+        ),
+        (conference("name,therapy_areas", "40,A,\"Oncology, Cardiology\""), "", "2 area_list"),
+        // Of two words that medfeed does not know, neither is right for sure.
+        (conference("name,therapy_areas", "40,A,Balneology\n41,B,Balneology\n42,C,Balneologgy"), "", "4 area_spelling"),
+    ];
+    for (file, expected, left) in cases {
+        let merged = run(&sample_database(), &file, MergeOptions { fix: true, ..MergeOptions::default() }).unwrap();
+        let shown = |fix: &Finding| {
+            let to = fix.to.clone().unwrap().map_or("null".to_owned(), |to| format!("`{to}`"));
+            format!("{} {} `{}` -> {to}", fix.line.unwrap(), fix.field.as_ref().unwrap(), fix.value.as_ref().unwrap())
+        };
+        let fixes: Vec<String> = merged.fixes.iter().map(shown).collect();
+        assert_eq!(fixes.join(" "), expected, "{file}");
+        let warnings = merged.warnings.iter().map(|found| format!("{} {}", found.line.unwrap(), found.rule.unwrap()));
+        assert_eq!(warnings.collect::<Vec<_>>().join(" "), left, "{file}: {:?}", merged.warnings);
+        // What is stored is what was corrected, and lint finds the rest in it.
+        let database = sample_database();
+        apply(&database, merged.batch);
+        let stored = crate::import::lint::lint_database(&database.state()).unwrap();
+        assert_eq!(stored.len(), merged.warnings.len(), "{file}: {stored:?}");
+        // Nothing is corrected unasked.
+        let merged = run(&sample_database(), &file, MergeOptions::default()).unwrap();
+        assert_eq!(merged.fixes, [], "{file}");
+    }
+}
+
+#[test]
+fn only_values_of_the_row_are_corrected() {
+    let status = "check,check,check";
+    let head = "id,name,city,country,start_date_status,abstract_due_date_status,late_breaking_due_date_status";
+    let stored = format!("# conferences.csv\n{head}\n1,A &amp; B, Paris,Germny,{status}\n2,C,Bonn,Germany,{status}\n");
+    let cases = [
+        ("id,venue\n1,Hall ", vec!["venue"]),
+        ("id,country\n1,Germny", vec!["country"]),
+        ("id,name,city\n1,A &amp; B, Paris", vec!["name", "city"]),
+    ];
+    for (rows, expected) in cases {
+        let database = sample_database();
+        let merged = run(&database, &stored, MergeOptions::default()).unwrap();
+        apply(&database, merged.batch);
+        let options = MergeOptions { fix: true, ..MergeOptions::default() };
+        let merged = run(&database, &format!("# conferences.csv\n{rows}\n"), options).unwrap();
+        let fields: Vec<&str> = merged.fixes.iter().filter_map(|fix| fix.field.as_deref()).collect();
+        assert_eq!(fields, expected, "{rows}");
+        assert_eq!(merged.warnings, [], "{rows}");
     }
 }

@@ -5,6 +5,7 @@
 //! row.
 
 mod equal_rows;
+mod fixes;
 mod identify;
 #[cfg(test)]
 mod lint_tests;
@@ -15,6 +16,7 @@ mod removals;
 mod tests;
 
 use self::equal_rows::drop_equal_rows;
+use self::fixes::{fix_texts, fix_words};
 pub use self::identify::AssignedId;
 use self::identify::identify;
 use self::records::{MergeContext, MergedRecords, merge_records};
@@ -24,7 +26,7 @@ pub use self::removals::{MergeOptions, TooManyRemovals};
 use super::lint::Lint;
 use super::rows::{ImportRow, ImportRows, RowEdit};
 use crate::import::read::statement::LinkList;
-use crate::import::report::faults::{BadRows, Finding};
+use crate::import::report::faults::{BadRows, Finding, sort_by_file};
 use crate::model::message::message;
 use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Dataset, JournalFields, OrganizationFields, TagFields};
@@ -42,6 +44,8 @@ pub struct Merged {
     pub notes: Vec<Finding>,
     /// The ids assigned to rows without a matching record, and to links that created a row.
     pub assigned: Vec<AssignedId>,
+    /// The corrected values.
+    pub fixes: Vec<Finding>,
 }
 
 /// The reason why an import is refused.
@@ -60,14 +64,19 @@ pub enum Refusal {
 
 /// Merges rows with a state of the database. If a row is bad, returns all faults, including those of reading.
 pub fn merge(rows: ImportRows, state: &Snapshot, options: &MergeOptions) -> Result<Merged, Refusal> {
-    let ImportRows { mut bad, mut warnings, notes, matching, create_links, .. } = rows;
+    let ImportRows { mut bad, mut warnings, notes, matching, create_links, mut conferences, mut journals, .. } = rows;
+    let mut fixes = Vec::new();
+    if options.fix {
+        fixes.extend(fix_texts(&mut conferences));
+        fixes.extend(fix_texts(&mut journals));
+    }
     let organizations = drop_equal_rows(rows.organizations, &mut warnings);
     let tags = drop_equal_rows(rows.tags, &mut warnings);
-    let mut conferences = drop_equal_rows(rows.conferences, &mut warnings);
-    let mut journals = drop_equal_rows(rows.journals, &mut warnings);
+    let mut conferences = drop_equal_rows(conferences, &mut warnings);
+    let mut journals = drop_equal_rows(journals, &mut warnings);
     let mut assigned = identify(&mut conferences, &matching, state, &mut bad)?;
     assigned.extend(identify(&mut journals, &matching, state, &mut bad)?);
-    let mut lint = Lint::new(options.extent);
+    let mut lint = Lint::new(options.lints_all);
     let stored = state.references()?;
 
     let (mut organization_links, mut tag_links) = (Vec::new(), Vec::new());
@@ -81,7 +90,7 @@ pub fn merge(rows: ImportRows, state: &Snapshot, options: &MergeOptions) -> Resu
 
     let mut context =
         MergeContext { organizations: &organizations, tags: &tags, options, bad: &mut bad, lint: &mut lint };
-    let conferences = merge_records(conferences, state, &mut context)?;
+    let mut conferences = merge_records(conferences, state, &mut context)?;
     let journals = merge_records(journals, state, &mut context)?;
 
     check_still_linked(&organizations, &conferences, &journals, state, &mut bad)?;
@@ -101,18 +110,19 @@ pub fn merge(rows: ImportRows, state: &Snapshot, options: &MergeOptions) -> Resu
     }
     organizations.compare_untouched(&mut lint);
     tags.compare_untouched(&mut lint);
-    lint.compare_with_stored(state, &|dataset, id| match dataset {
-        Dataset::Conferences => conferences.contains(id),
-        Dataset::Journals => journals.contains(id),
-    })?;
-    warnings.extend(lint.finish(&state.list_licenses()));
+    lint.compare_with_stored::<ConferenceFields>(state, &|id| conferences.contains(id))?;
+    lint.compare_with_stored::<JournalFields>(state, &|id| journals.contains(id))?;
+    let (findings, respellings) = lint.finish(&state.list_licenses(), options.fix);
+    warnings.extend(findings);
+    fixes.extend(fix_words(&mut conferences, respellings));
+    sort_by_file(&mut fixes, |fix| &fix.file, |fix| fix.line);
     let batch = Batch {
         organizations: organizations.into_rows(),
         tags: tags.into_rows(),
         conferences: conferences.rows,
         journals: journals.rows,
     };
-    Ok(Merged { batch, warnings, notes, assigned })
+    Ok(Merged { batch, warnings, notes, assigned, fixes })
 }
 
 /// Collects the links of records.

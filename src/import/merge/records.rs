@@ -69,14 +69,17 @@ pub(super) fn merge_records<F: RecordFields + Lintable>(
         }
         match row.edit {
             RowEdit::Remove => {
-                if let Some(stored) = state.find_stored::<F>(id)? {
-                    context.lint.remove(&stored);
+                if state.find_stored::<F>(id)?.is_some() {
                     merged.insert(id, None);
                 }
             }
             RowEdit::Set(statement) => {
-                let stored = state.find_stored::<F>(id)?;
-                let mut fields = stored.as_ref().map(|stored| stored.fields().clone()).unwrap_or_default();
+                let mut stored = state.find_stored::<F>(id)?.map(Curated::into_fields);
+                let mut fields = stored.clone().unwrap_or_default();
+                if let Some(stored) = stored.as_mut().filter(|_| context.options.fix) {
+                    // All values of the row are checked and corrected.
+                    statement.clear_in(stored);
+                }
                 let mut faults = RowFaults::new(&row.position, context.bad);
                 for list in statement.apply_to(&mut fields) {
                     let (kind, ids) = match list {
@@ -91,12 +94,8 @@ pub(super) fn merge_records<F: RecordFields + Lintable>(
                 if !row.is_bad && !faults.has_fault() {
                     match Curated::new(id, fields) {
                         Ok(record) => {
-                            context.lint.check(
-                                &RowLocation::File(row.position.clone()),
-                                None,
-                                stored.as_ref(),
-                                &record,
-                            );
+                            let location = RowLocation::File(row.position.clone());
+                            context.lint.check(&location, None, stored.as_ref(), &record);
                             merged.insert(id, Some(record));
                         }
                         Err(broken) => faults.push_faults(None, broken),
@@ -108,9 +107,6 @@ pub(super) fn merge_records<F: RecordFields + Lintable>(
     }
     if replaces {
         for id in stored_ids.iter().filter(|id| !positions.contains_key(id)) {
-            if let Some(stored) = state.find_stored::<F>(*id)? {
-                context.lint.remove(&stored);
-            }
             merged.insert(*id, None);
         }
     }

@@ -78,7 +78,7 @@ pub(super) fn resolve<'a, F: ReferenceFields + Lintable>(
     }
     for (id, ImportedReference { position, field, outcome }) in resolved.in_order() {
         if let ImportOutcome::Valid(row) = outcome {
-            let before = stored.get(&id).map(|referenced| &referenced.row);
+            let before = stored.get(&id).map(|referenced| referenced.row.fields());
             let within = (*field == F::STEM).then_some(*field);
             lint.check(&RowLocation::File(position.clone()), within, before, row);
         }

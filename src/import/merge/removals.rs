@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use crate::import::lint::Extent;
 use crate::model::Dataset;
 
 /// The options for merging.
@@ -12,8 +11,10 @@ pub struct MergeOptions {
     pub replace: bool,
     /// The maximum number of removed records per dataset, if that is more than the default allows.
     pub allow_removals: Option<u64>,
-    /// The rows that lint reports.
-    pub extent: Extent,
+    /// Whether lint reports all values of the rows, not only changed ones.
+    pub lints_all: bool,
+    /// Whether values that have exactly one right value are corrected.
+    pub fix: bool,
 }
 
 /// The datasets that would lose more than ten records and more than a tenth of their records.

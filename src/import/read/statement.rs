@@ -52,6 +52,17 @@ impl<F: Fields> Statement<F> {
         if self.is_set[index] { self.fields.values()[index].to_csv(&()) } else { Cow::Borrowed("") }
     }
 
+    /// Returns the fields that the row sets, with their values.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = (&'static Field, &mut dyn FieldValue)> {
+        let values = F::table().fields.iter().zip(self.fields.values_mut());
+        values.zip(&self.is_set).filter_map(|(value, is_set)| is_set.then_some(value))
+    }
+
+    /// Empties the fields that the row sets.
+    pub fn clear_in(&self, fields: &mut F) {
+        fields.replace_named(F::default(), &mut self.is_set.iter().copied());
+    }
+
     /// Appends the set values. Statements are equal if and only if they append equal bytes.
     pub fn write(&self, out: &mut Vec<u8>) {
         for (index, value) in self.fields.values().into_iter().enumerate().filter(|(index, _)| self.is_set[*index]) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::model::message::{Remedy, message};
 use crate::model::printable::Printable;
 use crate::model::{Id, Message};
 
@@ -36,6 +37,9 @@ pub struct Finding {
     pub value: Option<String>,
     /// The problem, and how to correct it.
     pub message: Message,
+    /// For a correction: the right value. `Some(None)` is null.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<Option<String>>,
     /// The name of the rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<&'static str>,
@@ -57,6 +61,16 @@ impl Finding {
     ) -> Finding {
         let (file, line) = (Some(position.file.to_string()), Some(position.line));
         Finding { file, line, ..Finding::about(field, value, message) }
+    }
+
+    /// Creates a finding about a corrected value. Long texts are shortened.
+    pub(in crate::import) fn fixed(position: &FilePosition, field: &str, value: &str, to: Option<String>) -> Finding {
+        let message = match &to {
+            // Each value has its own correction.
+            Some(to) => message!("is corrected to `{to}`").with(Remedy::OfValue),
+            None => "is left empty".into(),
+        };
+        Finding { to: Some(to), ..Finding::new(position, Some(field), Some(value), message) }
     }
 
     /// Creates a finding without a location. Long texts are shortened.

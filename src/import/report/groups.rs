@@ -17,7 +17,7 @@ const MAX_SHOWN: usize = 3;
 const MAX_SHOWN_NAMES: usize = 12;
 
 /// Faults or warnings of the same kind, in one file or in one kind of row in the database.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FindingGroup {
     /// The name of the source, as in the command.
     pub file: Option<String>,
@@ -30,9 +30,9 @@ pub struct FindingGroup {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ids: Vec<Id>,
     /// The field or column, or the first unknown names.
-    pub fields: Vec<String>,
+    pub fields: Sample,
     /// The first wrong values.
-    pub values: Vec<String>,
+    pub values: Sample,
     /// The message of the first fault.
     pub message: Message,
     /// The number of faults.
@@ -45,10 +45,35 @@ pub struct FindingGroup {
     /// Whether the messages have different parts.
     #[serde(skip)]
     messages_differ: bool,
+}
+
+/// The first of several different texts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Sample {
+    first: Vec<String>,
     #[serde(skip)]
-    has_more_fields: bool,
-    #[serde(skip)]
-    has_more_values: bool,
+    has_more: bool,
+}
+
+impl Sample {
+    fn add(&mut self, text: &Option<String>, max: usize) {
+        let Some(text) = text.as_ref().filter(|text| !self.first.contains(text)) else { return };
+        if self.first.len() < max {
+            self.first.push(text.clone());
+        } else {
+            self.has_more = true;
+        }
+    }
+
+    /// Lists the texts between quotes, and appends `end`.
+    fn show(&self, quote: &str, end: &str) -> String {
+        if self.first.is_empty() {
+            return String::new();
+        }
+        let more = if self.has_more { " and more" } else { "" };
+        joined(self.first.iter().map(|text| format!("{quote}{}{quote}", Printable(text))), more) + end
+    }
 }
 
 /// The groups of a run. Only the first [`FindingGroups::MAX`] are kept.
@@ -114,21 +139,8 @@ pub fn group(findings: &[Finding]) -> Vec<FindingGroup> {
 
 impl FindingGroup {
     fn new(found: &Finding) -> FindingGroup {
-        let mut group = FindingGroup {
-            file: found.file.clone(),
-            lines: Vec::new(),
-            kind: found.kind,
-            ids: Vec::new(),
-            fields: Vec::new(),
-            values: Vec::new(),
-            message: found.message.clone(),
-            count: 0,
-            rows: 0,
-            last: (None, None),
-            messages_differ: false,
-            has_more_fields: false,
-            has_more_values: false,
-        };
+        let (file, message) = (found.file.clone(), found.message.clone());
+        let mut group = FindingGroup { file, kind: found.kind, message, ..FindingGroup::default() };
         group.add(found);
         group
     }
@@ -145,24 +157,8 @@ impl FindingGroup {
             }
         }
         self.messages_differ |= found.message != self.message;
-        if let Some(field) = &found.field
-            && !self.fields.contains(field)
-        {
-            if self.fields.len() < MAX_SHOWN_NAMES {
-                self.fields.push(field.clone());
-            } else {
-                self.has_more_fields = true;
-            }
-        }
-        if let Some(value) = &found.value
-            && !self.values.contains(value)
-        {
-            if self.values.len() < MAX_SHOWN {
-                self.values.push(value.clone());
-            } else {
-                self.has_more_values = true;
-            }
-        }
+        self.fields.add(&found.field, MAX_SHOWN_NAMES);
+        self.values.add(&found.value, MAX_SHOWN);
     }
 }
 
@@ -190,16 +186,10 @@ impl fmt::Display for FindingGroup {
         if let Some(kind) = self.kind {
             write!(f, "{kind} {}: ", joined(self.ids.iter().map(Id::to_string), &more))?;
         }
-        if !self.fields.is_empty() {
-            let more = if self.has_more_fields { " and more" } else { "" };
-            write!(f, "{}: ", joined(self.fields.iter().map(|field| Printable(field).to_string()), more))?;
-        }
-        if !self.values.is_empty() {
-            let more = if self.has_more_values { " and more" } else { "" };
-            write!(f, "{} - ", joined(self.values.iter().map(|value| format!("`{}`", Printable(value))), more))?;
-        }
+        f.write_str(&self.fields.show("", ": "))?;
+        f.write_str(&self.values.show("`", " - "))?;
         match &self.message.remedy {
-            Remedy::OfAllFields(text) if self.fields.len() > 1 => write!(f, "{}", Printable(text)),
+            Remedy::OfAllFields(text) if self.fields.first.len() > 1 => write!(f, "{}", Printable(text)),
             _ => {
                 let others = if self.messages_differ { " (the others likewise)" } else { "" };
                 write!(f, "{}{others}", Printable(&self.message.text))

@@ -104,6 +104,9 @@ pub trait FieldValue: Send + Sync {
         &[]
     }
 
+    /// Replaces texts. `replacement` returns `None` for a text that stays, and `Some(None)` for one that goes.
+    fn replace_texts(&mut self, _replacement: &mut dyn FnMut(&str) -> Option<Option<String>>) {}
+
     /// Returns the ids of linked rows.
     fn ids(&self) -> &[Id] {
         &[]

@@ -17,6 +17,12 @@ impl FieldValue for Option<String> {
         self.as_slice()
     }
 
+    fn replace_texts(&mut self, replacement: &mut dyn FnMut(&str) -> Option<Option<String>>) {
+        if let Some(replaced) = self.as_deref().and_then(replacement) {
+            *self = replaced;
+        }
+    }
+
     fn write_json(&self, out: &mut Vec<u8>, _links: &dyn LinkTexts) {
         match self {
             Some(text) => push_str(out, text),
@@ -52,6 +58,10 @@ impl FieldValue for Vec<String> {
 
     fn texts(&self) -> &[String] {
         self
+    }
+
+    fn replace_texts(&mut self, replacement: &mut dyn FnMut(&str) -> Option<Option<String>>) {
+        *self = std::mem::take(self).into_iter().filter_map(|text| replacement(&text).unwrap_or(Some(text))).collect();
     }
 
     fn write_json(&self, out: &mut Vec<u8>, _links: &dyn LinkTexts) {

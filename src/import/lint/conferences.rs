@@ -1,8 +1,13 @@
-//! Dates and years of conferences that contradict each other.
+//! Dates, years and places of conferences.
+
+use std::collections::BTreeMap;
 
 use jiff::civil::Date;
 
 use super::rule::RowRule;
+use super::uses::Uses;
+use crate::import::report::faults::Finding;
+use crate::model::country::{COUNTRIES, same_country};
 use crate::model::message::message;
 use crate::model::{ConferenceFields, Fault};
 
@@ -12,7 +17,12 @@ pub(super) const RULES: &[RowRule<ConferenceFields>] = &[
     RowRule { name: "unlikely_date", find: unlikely_date },
     RowRule { name: "long_meeting", find: long_meeting },
     RowRule { name: "deadline_after_start", find: deadline_after_start },
+    RowRule { name: "year_missing", find: year_missing },
+    RowRule { name: "country_in_city", find: country_in_city },
 ];
+
+/// The rule about days on which many conferences start.
+pub(super) const CROWDED_DAY: &str = "crowded_day";
 
 /// Returns the date fields and their values.
 fn dates(conference: &ConferenceFields) -> [(&'static str, Option<Date>); 4] {
@@ -82,15 +92,53 @@ fn deadline_after_start(conference: &ConferenceFields) -> Option<Fault> {
     Some(Fault::of_value(field, due, message!("{where_} the start_date {start}; check month and year of both")))
 }
 
+fn year_missing(conference: &ConferenceFields) -> Option<Fault> {
+    let start = conference.start_date.filter(|_| conference.year.is_none())?;
+    let message = message!(
+        "is missing, though the start_date is {start}; write the year of the edition, such as {}",
+        start.year()
+    );
+    Some(Fault::of("year", message))
+}
+
+fn country_in_city(conference: &ConferenceFields) -> Option<Fault> {
+    let text = conference.city.as_deref().filter(|_| conference.country.is_none())?;
+    let (city, last) = text.rsplit_once([',', '('])?;
+    let (city, last) = (city.trim(), last.trim_end_matches(')'));
+    let country = COUNTRIES.into_iter().flatten().find(|country| same_country(country, last))?;
+    // Georgia is also a state: Atlanta, Georgia.
+    let is_clear = !city.is_empty() && *country != "Georgia";
+    let message = message!("ends with a country; write `{city}` as the city, and `{country}` as the country");
+    is_clear.then(|| Fault::of_value("city", text, message))
+}
+
+/// Finds days that probably stand for an unknown date, such as 1 January.
+pub(super) fn crowded_days(days: &BTreeMap<Date, Uses>) -> impl Iterator<Item = Finding> {
+    // On the busiest real days, 1 in 100 of a year's conferences start.
+    const LEAST: usize = 20;
+    const ONE_IN: usize = 25;
+    let total: usize = days.values().map(|uses| uses.total).sum();
+    days.iter().filter_map(move |(day, uses)| {
+        let count = uses.total;
+        let first = uses.first.as_ref().filter(|_| count >= LEAST && count * ONE_IN > total)?;
+        let message = message!(
+            "{count} of {total} conferences start on this day; leave the cells empty where it stands for an unknown day"
+        );
+        Some(first.finding(CROWDED_DAY, "start_date", Some(&day.to_string()), message))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::import::lint::RowLocation;
+    use crate::model::Id;
 
     fn conference(name: &str, year: u16, dates: [&str; 4]) -> ConferenceFields {
         let [start_date, end_date, abstract_due_date, late_breaking_due_date] = dates.map(|date| date.parse().ok());
         ConferenceFields {
             name: Some(name.to_owned()),
-            year: Some(year),
+            year: Some(year).filter(|year| *year > 0),
             start_date,
             end_date,
             abstract_due_date,
@@ -144,6 +192,8 @@ mod tests {
             ("ASCO 2025", 2026, ["2026-05-29", "", "", ""], "year_in_name"),
             ("ASCO 2025", 2026, ["2025-12-29", "", "", ""], ""),
             ("ASCO 2025/2026", 2026, ["", "", "", ""], ""),
+            ("ASCO", 0, ["2026-05-29", "", "", ""], "year_missing"),
+            ("ASCO", 0, ["", "", "2026-01-27", ""], ""),
             ("Congress on Agenda 2050", 2026, ["", "", "", ""], ""),
             ("Room 2001", 2026, ["", "", "", ""], ""),
             ("ASCO", 2026, ["0206-05-29", "", "", ""], "year_far_from_dates unlikely_date"),
@@ -182,6 +232,44 @@ mod tests {
             let found: Vec<&str> =
                 RULES.iter().filter(|rule| (rule.find)(&conference).is_some()).map(|rule| rule.name).collect();
             assert_eq!(found.join(" "), expected, "{name} {year} {dates:?}");
+        }
+    }
+
+    #[test]
+    fn a_country_in_the_city_is_found() {
+        let cases = [
+            ("Rome, Italy", "", "write `Rome` as the city, and `Italy` as the country"),
+            ("Rome (Italia)", "", "write `Rome` as the city, and `Italy` as the country"),
+            ("Washington, DC, USA", "", "write `Washington, DC` as the city, and `United States` as the country"),
+            ("Rome, Italy", "Italy", ""),
+            ("Rome", "", ""),
+            ("Singapore", "", ""),
+            (", Italy", "", ""),
+            ("Palma, Mallorca", "", ""),
+            ("Atlanta, Georgia", "", ""),
+        ];
+        for (city, country, expected) in cases {
+            let [city, country] = [city, country].map(|text| Some(text.to_owned()).filter(|text| !text.is_empty()));
+            let fault = country_in_city(&ConferenceFields { city, country, ..ConferenceFields::default() });
+            let message = fault.map(|fault| fault.message).unwrap_or_default();
+            assert_eq!(message.is_empty(), expected.is_empty(), "{message}");
+            assert!(message.ends_with(expected), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_day_is_crowded_by_its_share() {
+        let location = RowLocation::of_stored::<ConferenceFields>(Id::MIN);
+        for (on_one_day, others, is_found) in
+            [(19, 0, false), (20, 0, true), (20, 479, true), (20, 480, false), (400, 9_599, true), (400, 9_600, false)]
+        {
+            let mut days: BTreeMap<Date, Uses> = BTreeMap::new();
+            let first = Date::constant(2026, 1, 1);
+            for at in 0..on_one_day + others {
+                let day = if at < on_one_day { first } else { first + jiff::Span::new().days(at) };
+                days.entry(day).or_default().add(&location, Id::MIN, true);
+            }
+            assert_eq!(crowded_days(&days).count(), usize::from(is_found), "{on_one_day} {others}");
         }
     }
 }
