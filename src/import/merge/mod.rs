@@ -20,16 +20,16 @@ use self::fixes::{fix_texts, fix_words};
 pub use self::identify::AssignedId;
 use self::identify::identify;
 use self::records::{MergeContext, MergedRecords, merge_records};
-use self::references::{Resolved, resolve};
+use self::references::{FoundLink, Resolved, resolve};
 use self::removals::Removals;
 pub use self::removals::{MergeOptions, TooManyRemovals};
 use super::lint::Lint;
 use super::rows::{ImportRow, ImportRows, RowEdit};
-use crate::import::read::statement::{LinkList, RecordLink};
-use crate::import::report::faults::{BadRows, FilePosition, Finding, sort_by_file};
+use crate::import::read::statement::LinkList;
+use crate::import::report::faults::{BadRows, Finding, sort_by_file};
 use crate::model::message::message;
 use crate::model::reference::ReferenceFields;
-use crate::model::{ConferenceFields, Curated, Dataset, JournalFields, OrganizationFields, TagFields};
+use crate::model::{ConferenceFields, Dataset, JournalFields, OrganizationFields, TagFields};
 use crate::store::write::batch::Batch;
 use crate::store::{Snapshot, StoreError};
 
@@ -79,18 +79,12 @@ pub fn merge(rows: ImportRows, state: &Snapshot, options: &MergeOptions) -> Resu
     let mut lint = Lint::new(options.lints_all);
     let stored = state.references()?;
 
-    let mut organization_objects = Vec::new();
-    let mut tag_objects = Vec::new();
-    collect_objects(&conferences, &mut organization_objects, &mut tag_objects);
-    collect_objects(&journals, &mut organization_objects, &mut tag_objects);
-    let (mut organization_labels, mut tag_labels) = (Vec::new(), Vec::new());
-    if create_links {
-        collect_labels(&conferences, &mut organization_labels, &mut tag_labels);
-        collect_labels(&journals, &mut organization_labels, &mut tag_labels);
-    }
+    let (mut organization_links, mut tag_links) = (Vec::new(), Vec::new());
+    collect_links(&conferences, &mut organization_links, &mut tag_links);
+    collect_links(&journals, &mut organization_links, &mut tag_links);
     let mut organizations =
-        resolve(organizations, &organization_objects, &organization_labels, &stored.organizations, &mut bad, &mut lint);
-    let mut tags = resolve(tags, &tag_objects, &tag_labels, &stored.tags, &mut bad, &mut lint);
+        resolve(organizations, &organization_links, create_links, &stored.organizations, &mut bad, &mut lint);
+    let mut tags = resolve(tags, &tag_links, create_links, &stored.tags, &mut bad, &mut lint);
     assigned.append(&mut organizations.assigned);
     assigned.append(&mut tags.assigned);
 
@@ -131,45 +125,18 @@ pub fn merge(rows: ImportRows, state: &Snapshot, options: &MergeOptions) -> Resu
     Ok(Merged { batch, warnings, notes, assigned, fixes })
 }
 
-/// Collects the full objects in the links of records. They create or update organizations and tags.
-fn collect_objects<'a, F>(
+/// Collects the links of records.
+fn collect_links<'a, F>(
     rows: &'a [ImportRow<F>],
-    organizations: &mut Vec<references::LinkedObject<'a, OrganizationFields>>,
-    tags: &mut Vec<references::LinkedObject<'a, TagFields>>,
+    organizations: &mut Vec<FoundLink<'a, OrganizationFields>>,
+    tags: &mut Vec<FoundLink<'a, TagFields>>,
 ) {
-    fn objects<F>(links: &[RecordLink<F>]) -> impl Iterator<Item = &Curated<F>> {
-        links.iter().filter_map(|link| if let RecordLink::Object(object) = link { Some(object) } else { None })
-    }
     for row in rows {
         let RowEdit::Set(statement) = &row.edit else { continue };
         for list in &statement.links {
             match list {
-                LinkList::Organizations(links) => {
-                    organizations.extend(objects(links).map(|object| (&row.position, object)))
-                }
-                LinkList::Tags(links) => tags.extend(objects(links).map(|object| (&row.position, object))),
-            }
-        }
-    }
-}
-
-/// Collects the names in the links of records, each with the position of the record.
-fn collect_labels<'a, F>(
-    rows: &'a [ImportRow<F>],
-    organizations: &mut Vec<(&'a FilePosition, &'a str)>,
-    tags: &mut Vec<(&'a FilePosition, &'a str)>,
-) {
-    fn labels<F>(links: &[RecordLink<F>]) -> impl Iterator<Item = &str> {
-        links.iter().filter_map(|link| if let RecordLink::Label(label) = link { Some(label.as_str()) } else { None })
-    }
-    for row in rows.iter().filter(|row| !row.is_bad) {
-        let RowEdit::Set(statement) = &row.edit else { continue };
-        for list in &statement.links {
-            match list {
-                LinkList::Organizations(links) => {
-                    organizations.extend(labels(links).map(|label| (&row.position, label)))
-                }
-                LinkList::Tags(links) => tags.extend(labels(links).map(|label| (&row.position, label))),
+                LinkList::Organizations(links) => organizations.extend(links.iter().map(|link| (&row.position, link))),
+                LinkList::Tags(links) => tags.extend(links.iter().map(|link| (&row.position, link))),
             }
         }
     }

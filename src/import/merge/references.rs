@@ -12,8 +12,8 @@ use crate::model::nearest::nearest;
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{Curated, Id, ReferenceKind};
 
-/// A full object in the links of a record, and the position of the record.
-pub(super) type LinkedObject<'a, F> = (&'a FilePosition, &'a Curated<F>);
+/// A link of a record, and the position of the record.
+pub(super) type FoundLink<'a, F> = (&'a FilePosition, &'a RecordLink<F>);
 
 /// All organizations or all tags after the import.
 pub(super) struct Resolved<'a, F> {
@@ -45,17 +45,21 @@ enum ImportOutcome<F> {
     },
 }
 
-/// Merges rows and full objects with the stored rows, and checks that labels are unique. Links to unknown `labels` create
-/// their rows.
+/// Merges rows and the full objects of links with the stored rows, and checks that labels are unique. If `creates`, links
+/// to unknown labels create their rows.
 pub(super) fn resolve<'a, F: ReferenceFields + Lintable>(
     rows: Vec<ImportRow<F>>,
-    objects: &[LinkedObject<'_, F>],
-    labels: &[(&FilePosition, &str)],
+    links: &[FoundLink<'_, F>],
+    creates: bool,
     stored: &'a BTreeMap<Id, Referenced<F>>,
     bad: &mut BadRows,
     lint: &mut Lint,
 ) -> Resolved<'a, F> {
-    let ids = rows.iter().filter_map(|row| row.id).chain(objects.iter().map(|(_, object)| object.id()));
+    let objects = links.iter().filter_map(|(position, link)| match link {
+        RecordLink::Object(object) => Some((*position, object)),
+        _ => None,
+    });
+    let ids = rows.iter().filter_map(|row| row.id).chain(objects.clone().map(|(_, object)| object.id()));
     let largest = ids.chain(stored.keys().copied()).max().map_or(0, Id::get);
     let (order, ids_by_label) = (Vec::with_capacity(rows.len()), HashMap::new());
     let mut resolved =
@@ -63,9 +67,15 @@ pub(super) fn resolve<'a, F: ReferenceFields + Lintable>(
     let (with_id, without): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.id.is_some());
     with_id.into_iter().for_each(|row| resolved.add_row(row, bad));
     resolved.identify(without, bad);
-    objects.iter().for_each(|(position, object)| resolved.add_object(position, object, bad));
+    objects.for_each(|(position, object)| resolved.add_object(position, object, bad));
     resolved.ids_by_label = resolved.find_labels(bad);
-    labels.iter().for_each(|(position, label)| resolved.create(position, label, bad));
+    for (position, link) in links {
+        if let RecordLink::Label(label) = link
+            && creates
+        {
+            resolved.create(position, label, bad);
+        }
+    }
     for (id, ImportedReference { position, field, outcome }) in resolved.in_order() {
         if let ImportOutcome::Valid(row) = outcome {
             let before = stored.get(&id).map(|referenced| referenced.row.fields());

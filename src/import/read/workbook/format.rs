@@ -124,16 +124,18 @@ impl DateParts {
     }
 }
 
+type Comparison = fn(&f64, &f64) -> bool;
+
 /// A condition on the numbers of a section, such as `>=100`.
 #[derive(Clone, Copy, Debug)]
 struct Condition {
-    holds: fn(&f64, &f64) -> bool,
+    holds: Comparison,
     value: f64,
 }
 
 impl Condition {
     fn read(text: &str) -> Option<Condition> {
-        let operators: [(&str, fn(&f64, &f64) -> bool); 6] =
+        let operators: [(&str, Comparison); 6] =
             [("<=", f64::le), (">=", f64::ge), ("<>", f64::ne), ("<", f64::lt), (">", f64::gt), ("=", f64::eq)];
         let (holds, value) = operators.iter().find_map(|(sign, holds)| Some((*holds, text.strip_prefix(sign)?)))?;
         Some(Condition { holds, value: value.trim().parse().ok()? })
