@@ -66,10 +66,16 @@ pub(super) struct ImportRow<F> {
     /// `None` if other fields identify the record.
     pub id: Option<Id>,
     pub edit: RowEdit<F>,
+    /// Whether the row looks like a heading or a note. It can only mean a stored record.
+    pub may_be_note: bool,
     /// Whether a fault of the row is reported. Its valid values still count when other rows are checked, so one mistake
     /// is not reported many times.
     pub is_bad: bool,
 }
+
+/// The message for a row that would make a new record of what may be a note.
+pub(super) const MAY_BE_NOTE: &str = "matches no record, and has so few values that it may be a heading or a note; remove it, \
+                                      leave it out by [where] in a recipe, or fill it in";
 
 /// The change that a row makes.
 #[derive(Clone, Debug)]
@@ -106,7 +112,7 @@ impl<F> FileRows<'_, F> {
         let mut faults = RowFaults::new(&position, self.bad).of_file(&mut self.unknown, self.warnings);
         if let Some((id, edit)) = read(&mut faults) {
             let is_bad = faults.has_fault();
-            self.rows.push(ImportRow { position, id, edit, is_bad });
+            self.rows.push(ImportRow { position, id, edit, may_be_note: false, is_bad });
         }
     }
 

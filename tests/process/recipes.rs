@@ -149,13 +149,14 @@ fn drafted_recipes_read_their_files() {
 
 #[test]
 fn files_from_elsewhere() {
-    const STATUSES: &str = "--set start_date_status=confirmed --set abstract_due_date_status=not_found --set late_breaking_due_date_status=check";
-    let cases: [(&str, &str, &str, Then<'_>); 21] = [
+    const CONSTANTS: &str = "--match name --set year=2026 --set start_date_status=confirmed \
+                             --set abstract_due_date_status=not_found --set late_breaking_due_date_status=check";
+    let cases: Vec<(&str, &str, &str, Then<'_>)> = vec![
         // Constants.
         (
             "conferences.csv",
             "name,start_date,city,country\nHeart Days,2026-03-12,Rome,Italy\n",
-            &format!("--match name {STATUSES} --set year=2026"),
+            CONSTANTS,
             Stored(&[
                 r#"{"id":1,"name":"Heart Days","start_date":"2026-03-12","start_date_status":"confirmed","abstract_due_date_status":"not_found","city":"Rome","year":2026}"#,
             ]),
@@ -182,7 +183,7 @@ fn files_from_elsewhere() {
             "id,name\n1,A\n",
             "--set year_of_metric=2024",
             Refused(
-                "error: --set 'year_of_metric=2024': there is no field `year_of_metric`; `medfeed template conferences` prints the known ones",
+                "error: --set 'year_of_metric=2024': there is no field `year_of_metric`; `medfeed template KIND` prints those of a kind of rows",
             ),
         ),
         // Texts that count as empty.
@@ -298,8 +299,8 @@ fn files_from_elsewhere() {
             "name,h_index,sjr\nA,5,1.5\nSource: example,,\n",
             "--match name",
             Refused(
-                "journals.csv:3: has only one value at the end of the table, so it may be a note; leave an empty row above \
-                 notes, remove it, or fill in the row",
+                "journals.csv:3: matches no record, and has so few values that it may be a heading or a note; remove it, leave it \
+                 out by [where] in a recipe, or fill it in",
             ),
         ),
         (
@@ -311,7 +312,62 @@ fn files_from_elsewhere() {
                 "journals.csv:4: is a note below the table, so it is skipped",
             ),
         ),
-        // Nested members of JSON.
+        (
+            "journals.csv",
+            "name,h_index,sjr\nA,5,1.5\nname,h_index,sjr\nB,6,1.5\nMittelwert (n=2),5.5,1.5\n",
+            "--match name",
+            Warned(
+                &[r#"{"id":1,"name":"A"}"#, r#"{"id":2,"name":"B"}"#],
+                "journals.csv:3: repeats the header, so it is skipped",
+            ),
+        ),
+        (
+            "journals.csv",
+            "name,publisher,sjr,h_index,url,abbv\nA,B,1.5,5,x,y\n\nSource: example,retrieved 2026,,,,\n",
+            "--match name",
+            Refused(
+                "journals.csv:4: matches no record, and has so few values that it may be a heading or a note; remove it, leave it \
+                 out by [where] in a recipe, or fill it in",
+            ),
+        ),
+        // Prices in dollars.
+        (
+            "journals.csv",
+            "id,name,publishing_apc_usd\n1,A,\"$3,000.00\"\n2,B,USD 2500\n3,C,1500 US$\n",
+            "--decimal point",
+            Stored(&[
+                r#"{"id":1,"publishing":{"access":null,"content_license":null,"apc_usd":3000.0,"embargo_months":null}}"#,
+                r#"{"id":2,"publishing":{"access":null,"content_license":null,"apc_usd":2500.0,"embargo_months":null}}"#,
+                r#"{"id":3,"publishing":{"access":null,"content_license":null,"apc_usd":1500.0,"embargo_months":null}}"#,
+            ]),
+        ),
+        // Organizations are created by name, one each.
+        (
+            "journals.csv",
+            "id,name,organizations\n1,A,S1;S2\n",
+            "--create-links",
+            Refused(
+                "journals.csv:2: organizations: `S1;S2` - is not a known organization, and does not look like the name of one; \
+                 separate several by `; `, or set list_separator in a recipe",
+            ),
+        ),
+        // A row with the same gaps means its record again.
+        (
+            "journals.csv",
+            "name,publisher,abbv\nA,,x\n",
+            "--match name,publisher",
+            Stored(&[r#"{"id":1,"name":"A","publisher":null}"#]),
+        ),
+        // Nested members of JSON, also in a list of objects.
+        (
+            "journals.json",
+            r#"[{"title":"A","issn":["0028-4793","1533-4406"],"societies":[{"name":"S1"},{"name":"S2"}],"if":"3.5"}]"#,
+            "--map title=name --map societies.name=organizations --map if=impact_factor --ignore-unknown --match name --create-links",
+            Warned(
+                &[r#"{"id":1,"name":"A","impact_factor":3.5}"#, r#"{"id":1,"name":"S1"}"#, r#"{"id":2,"name":"S2"}"#],
+                "the unknown field `issn` is ignored",
+            ),
+        ),
         (
             "journals.jsonl",
             "{\"title\":{\"full\":\"A\"},\"ids\":{\"print\":\"0028-4793\"},\"society\":\"S1\"}\n",

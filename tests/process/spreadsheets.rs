@@ -361,7 +361,9 @@ fn text_tables() {
             "organizations.jsonl",
             "{\"id\":1,\"name\":\"N\",\"Website\":\"https://a.example\",\"url\":\"https://b.example\"}\n".into(),
             "--map Website=url",
-            Refused("organizations.jsonl:1: url: appears twice, also as `Website`; remove one of them"),
+            Refused(
+                "organizations.jsonl:1: url: the columns `Website` and `url` are both read as `url`; map or ignore one of them",
+            ),
         ),
         (
             "conferences.csv",

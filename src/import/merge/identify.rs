@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::import::lint::valid_issn;
 use crate::import::read::options::{ISSN_COLUMNS, columns_of};
 use crate::import::report::faults::{BadRows, FilePosition, shortened};
-use crate::import::rows::{ImportRow, RowEdit};
+use crate::import::rows::{ImportRow, MAY_BE_NOTE, RowEdit};
 use crate::model::field::Field;
 use crate::model::fold::fold;
 use crate::model::message::message;
@@ -95,15 +95,22 @@ impl RecordIndex {
         shortest.iter().map(|at| &self.records[*at]).filter(|(_, other)| other == values).map(|(id, _)| *id).collect()
     }
 
-    /// Returns a record that agrees with a row in some fields, where the others are empty in the row or in the record.
-    fn find_partial(&self, values: &[String]) -> Option<&(Id, Vec<String>)> {
+    /// Returns the records that agree with a row in some fields, where the others are empty in the row or in the record.
+    fn find_partial<'r>(&'r self, values: &'r [String]) -> impl Iterator<Item = &'r (Id, Vec<String>)> {
         let kinds = if is_complete(values) { &[false][..] } else { &[false, true] };
         let differ = |one: &String, other: &String| one != other && !one.is_empty() && !other.is_empty();
         let fields = values.iter().enumerate();
         let lists =
-            fields.flat_map(|(field, value)| kinds.iter().map(move |kind| self.with_value(*kind, field, value)));
-        let mut sharing = lists.flatten().map(|at| &self.records[*at]);
-        sharing.find(|(_, other)| !values.iter().zip(other).any(|(one, other)| differ(one, other)))
+            fields.flat_map(move |(field, value)| kinds.iter().map(move |kind| self.with_value(*kind, field, value)));
+        let sharing = lists.flatten().map(|at| &self.records[*at]);
+        sharing.filter(move |(_, other)| !values.iter().zip(other).any(|(one, other)| differ(one, other)))
+    }
+
+    /// Returns the record with the same values and the same gaps as a row, if no other record agrees with the row.
+    fn find_only(&self, values: &[String]) -> Option<Id> {
+        let found: Vec<&(Id, Vec<String>)> = self.find_partial(values).collect();
+        let (id, _) = found.first()?;
+        found.iter().all(|(other, of_other)| other == id && of_other == values).then_some(*id)
     }
 }
 
@@ -160,8 +167,11 @@ pub(super) fn identify<F: RecordFields>(
             continue;
         };
         let (choices, all_names) = (choices_of(set), set.names(&|_| true));
-        let equal: BTreeSet<Id> = choices.iter().flat_map(|values| set.index.find_equal(values)).collect();
-        let partial = choices.iter().find_map(|values| Some((values, set.index.find_partial(values)?)));
+        let mut equal: BTreeSet<Id> = choices.iter().flat_map(|values| set.index.find_equal(values)).collect();
+        if let [values] = &*choices {
+            equal.extend(set.index.find_only(values));
+        }
+        let partial = choices.iter().find_map(|values| Some((values, set.index.find_partial(values).next()?)));
         let message = match (equal.first().copied(), equal.last().copied(), partial) {
             (Some(one), Some(other), _) if one != other => message!(
                 "is missing, and {all_names} match both {one} and {other} of {}; give the id, or --match more fields",
@@ -213,6 +223,10 @@ pub(super) fn identify<F: RecordFields>(
             (None, _, None) => match Id::try_from(largest + 1) {
                 // The fault of a bad row is already reported.
                 _ if row.is_bad => continue,
+                _ if row.may_be_note => {
+                    bad.push(&row.position, None, None, MAY_BE_NOTE);
+                    continue;
+                }
                 Ok(id) => {
                     largest = id.get();
                     row.id = Some(id);

@@ -6,7 +6,7 @@ use super::identify::AssignedId;
 use crate::import::lint::{Lint, Lintable, RowLocation};
 use crate::import::read::statement::RecordLink;
 use crate::import::report::faults::{BadRows, FilePosition, RowFaults};
-use crate::import::rows::{ImportRow, RowEdit};
+use crate::import::rows::{ImportRow, MAY_BE_NOTE, RowEdit};
 use crate::model::message::{Message, Remedy, message};
 use crate::model::nearest::nearest;
 use crate::model::reference::{ReferenceFields, Referenced};
@@ -86,6 +86,11 @@ pub(super) fn resolve<'a, F: ReferenceFields + Lintable>(
     resolved
 }
 
+/// Returns true if a label has letters, and no sign that usually separates several.
+fn is_one_name(label: &str) -> bool {
+    !label.contains([';', '|', '\n']) && label.chars().any(char::is_alphabetic)
+}
+
 impl<F: ReferenceFields + Lintable> Resolved<'_, F> {
     /// Compares stored rows that are not in the import with the imported rows.
     pub fn compare_untouched(&self, lint: &mut Lint) {
@@ -132,6 +137,10 @@ impl<F: ReferenceFields> Resolved<'_, F> {
                 bad.push(&row.position, None, Some(&label), message);
                 continue;
             }
+            if row.may_be_note && !ids.contains_key(&label) {
+                bad.push(&row.position, None, None, MAY_BE_NOTE);
+                continue;
+            }
             row.id = ids.get(&label).copied().or_else(|| self.next_id(&row.position, None, bad));
             ids.extend(row.id.map(|id| (label, id)));
             self.add_row(row, bad);
@@ -140,7 +149,7 @@ impl<F: ReferenceFields> Resolved<'_, F> {
 
     /// Creates the row of an unknown label that a record links to.
     fn create(&mut self, position: &FilePosition, label: &str, bad: &mut BadRows) {
-        if self.ids_by_label.contains_key(label) {
+        if self.ids_by_label.contains_key(label) || !is_one_name(label) {
             return;
         }
         // A label that means no row is reported at its link.
@@ -171,7 +180,7 @@ impl<F: ReferenceFields> Resolved<'_, F> {
     }
 
     fn add_row(&mut self, row: ImportRow<F>, bad: &mut BadRows) {
-        let ImportRow { position, id, edit, is_bad } = row;
+        let ImportRow { position, id, edit, is_bad, .. } = row;
         let Some(id) = id else { return };
         if let Some(first) = self.imported.get(&id) {
             let message = message!("appears twice; the first row with this id is at {}", first.position);
@@ -288,6 +297,12 @@ impl<F: ReferenceFields> Resolved<'_, F> {
         let kind = F::KIND;
         if kind == ReferenceKind::Tag && !label.contains(": ") {
             return "is not a known tag; write it as `Type: Name`".into();
+        }
+        if !is_one_name(label) {
+            return message!(
+                "is not a known {kind}, and does not look like the name of one; separate several by `; `, or set list_separator \
+                 in a recipe"
+            );
         }
         if !faults.may_search(self.ids_by_label.len()) {
             return message!("is not a known {kind}; import it too, or add --create-links");

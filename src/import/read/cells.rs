@@ -50,7 +50,7 @@ const SYNONYMS: [(&str, &str); 3] = [
 
 /// Returns the word that the cell means: the same one except for case, blanks, `-` and `_`, or a synonym. A remark in
 /// brackets may follow. Returns `None` for another text.
-fn word_meant(words: &[&'static str], cell: &str) -> Option<&'static str> {
+pub(in crate::import) fn word_meant(words: &[&'static str], cell: &str) -> Option<&'static str> {
     // No word with its remark is longer, and remarks in remarks have an end.
     if cell.len() > 200 {
         return None;

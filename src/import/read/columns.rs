@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::import::read::column_name::{ColumnName, column_letters};
-use crate::import::read::options::{Given, MappedColumn, ReadOptions, columns_of};
+use crate::import::read::options::{Given, MappedColumn, ReadOptions, columns_of, is_same};
 use crate::import::read::table_cell::TableCell;
 use crate::import::report::faults::{RowFaults, shortened};
 use crate::import::rows::ADDED_TO_RECORDS;
@@ -51,6 +51,7 @@ impl ColumnMeaning {
             Some(MappedColumn::Ignored) => Some(ColumnMeaning::Ignored),
             Some(MappedColumn::Fields([name])) => own(&comparable(name)).or_else(|| own(&header)),
             Some(MappedColumn::Fields(names)) => field_indexes(table, names).map(ColumnMeaning::Fields),
+            None if options.only_mapped => None,
             None => own(&header),
         }
     }
@@ -137,6 +138,7 @@ impl<'o> Columns<'o> {
             };
             columns.meanings.push(meaning.unwrap_or(unknown));
         }
+        options.note_columns();
         columns.find_sources(table, faults);
         columns.find_filters(options, faults);
         columns.find_constants(table, options, faults);
@@ -221,7 +223,19 @@ impl<'o> Columns<'o> {
     /// Returns true if a row has the values that the options demand.
     pub fn pass_filters(&self, cells: &[TableCell<'_>]) -> bool {
         let text = |at: usize| cells.get(at).map_or("", |cell| cell.text.trim_matches(is_blank));
-        self.filters.iter().all(|(at, values)| values.iter().any(|value| value.trim() == text(*at)))
+        self.filters.iter().all(|(at, values)| values.iter().any(|value| is_same(value, text(*at))))
+    }
+
+    /// Returns true if a row repeats the header.
+    pub fn are_names(&self, cells: &[TableCell<'_>]) -> bool {
+        let is_name =
+            |(at, name): (usize, &String)| cells.get(at).is_some_and(|cell| cell.text.trim_matches(is_blank) == name);
+        self.names.iter().enumerate().all(is_name)
+    }
+
+    /// Returns the number of columns with a header.
+    pub fn named(&self) -> usize {
+        self.names.iter().filter(|name| !name.is_empty()).count()
     }
 
     /// Returns true if a row has a number as its id.

@@ -162,7 +162,7 @@ mod tests {
             FileRows { file: &file, options, rows: &mut rows, bad: &mut bad, unknown, warnings: &mut warnings };
         read_csv(content, &mut read).unwrap();
         let mut shown = String::new();
-        for ImportRow { position, id, edit, is_bad } in &rows {
+        for ImportRow { position, id, edit, is_bad, .. } in &rows {
             let edit = match edit {
                 RowEdit::Set(statement) => statement.to_string(),
                 RowEdit::Remove => "removed".to_owned(),

@@ -19,17 +19,18 @@ const NAMES: &[(&str, &[&str])] = &[
     ("name", &[
         "journal name", "journal title", "journal", "title", "full title", "source title", "publication title", "publication name",
         "conference name", "conference title", "conference", "congress", "congress name", "event", "event name", "event title", "meeting",
-        "meeting name", "meeting title", "summary", "zeitschrift", "titel",
+        "meeting name", "meeting title", "summary", "zeitschrift", "titel", "full journal title", "original title", "original tittel", "titulo",
+        "tytul", "revista", "kongress", "veranstaltung", "congreso",
     ]),
     ("abbv", &[
         "abbreviation", "abbreviated title", "abbr", "abbrev", "acronym", "short name", "short title", "jcr abbreviation", "med abbr",
         "medline ta", "nlm ta", "iso abbreviation", "iso abbr", "isoabbr", "title abbreviation", "medabbr",
     ]),
-    ("issn_print", &["issn", "print issn", "pissn", "p issn", "issn print", "journal issn print version", "issn l"]),
+    ("issn_print", &["issn", "print issn", "pissn", "p issn", "issn print", "journal issn print version", "issn gedruckt"]),
     ("issn_online", &[
-        "eissn", "e issn", "online issn", "issn online", "electronic issn", "issn electronic", "journal eissn online version",
+        "eissn", "e issn", "online issn", "issn online", "electronic issn", "issn electronic", "issn elektronisch", "journal eissn online version",
     ]),
-    ("publisher", &["publisher name", "publishing house"]),
+    ("publisher", &["publisher name", "publishing house", "verlag", "editorial"]),
     ("url", &["website", "web site", "homepage", "journal url", "link", "web", "weblink", "web page", "event url", "conference website"]),
     ("impact_factor", &["jif", "impact factor", "journal impact factor", "if", "jcr impact factor"]),
     ("impact_factor_year", &["jcr year", "jif year"]),
@@ -38,25 +39,25 @@ const NAMES: &[(&str, &[&str])] = &[
     ("h_index", &["h index", "hindex"]),
     ("publishing_access", &[
         "oa status", "access", "access type", "publishing model", "business model", "oa model", "journal type", "open access model",
-        "open access status", "access model",
+        "open access status", "access model", "model",
     ]),
     ("publishing_content_license", &["license", "licence", "journal license", "cc license", "license type"]),
     ("publishing_apc_usd", &[
         "apc", "apc usd", "apc amount usd", "list price usd", "article processing charge", "article processing charge usd", "price usd",
-        "apc list price usd", "usd",
+        "apc list price usd", "apc us", "usd",
     ]),
     ("publishing_embargo_months", &["embargo", "embargo period", "embargo months"]),
     ("year", &["edition", "edition year", "event year"]),
     ("start_date", &["start", "starts", "begin", "begins", "begin date", "start date", "date from", "from", "first day", "beginn"]),
     ("end_date", &["end", "ends", "end date", "date to", "to", "until", "last day", "ende"]),
     ("start_date+end_date", &["dates", "date", "event date", "event dates", "conference date", "conference dates", "meeting dates", "when", "datum"]),
-    ("abstract_due_date", &["abstract deadline", "abstract submission deadline", "submission deadline", "abstracts due", "deadline"]),
-    ("late_breaking_due_date", &["late breaking deadline", "late breaking abstract deadline", "late breaking"]),
+    ("abstract_due_date", &["abstract deadline", "abstract submission deadline", "submission deadline", "abstracts due", "abstract due", "deadline"]),
+    ("late_breaking_due_date", &["late breaking deadline", "late breaking abstract deadline", "late breaking", "lba deadline"]),
     ("country", &["host country", "nation", "land"]),
     ("city", &["town", "host city", "stadt", "ort"]),
     ("city+country", &["location", "place", "where", "city country"]),
     ("venue", &["venue name", "conference venue"]),
-    ("therapy_areas", &["therapy area", "therapeutic area", "therapeutic areas", "specialty", "specialties", "speciality", "topic", "topics"]),
+    ("therapy_areas", &["therapy area", "therapeutic area", "therapeutic areas", "specialty", "specialties", "speciality", "topic", "topics", "subject", "subjects"]),
     ("organizations", &["organization", "organizer", "organiser", "organizers", "society", "societies", "affiliated society", "host"]),
     ("type", &["kind"]),
 ];
@@ -80,6 +81,10 @@ pub(in crate::import) fn best_fields<'t>(table: &'t FieldTable, header: &str) ->
         return Some(vec![&field.column]);
     }
     let (header, _) = plain(header);
+    // A metric with its year, such as `SJR 2024`.
+    if let Some(field) = table.fields.iter().find(|field| field.column.replace('_', " ") == header) {
+        return Some(vec![&field.column]);
+    }
     let names = NAMES.iter().filter(|(_, names)| names.contains(&header.as_str()));
     names.map(|(fields, _)| fields.split('+').collect::<Vec<_>>()).find(|fields| fields.iter().all(|field| has(field)))
 }
@@ -103,27 +108,23 @@ impl FileSample {
         let (columns, header_rows) = self.columns(table)?;
         let names = |field: &str| columns.iter().any(|column| column.fields.iter().any(|name| name == field));
         let mut text =
-            format!("# A recipe for {}. Check each line; docs/import.md explains them.\n", file.escape_debug());
+            format!("# A recipe for {}. Check each line; docs/recipes.md explains them.\n", file.escape_debug());
         let mut line = |text_of: String| text.push_str(&format!("{text_of}\n"));
         line(format!("dataset = \"{kind}\""));
         sheet.into_iter().for_each(|sheet| line(format!("sheet = {}", quoted(sheet))));
         if header_rows > 1 {
             line(format!("header_rows = {header_rows}"));
         }
-        if !names("id") {
-            line(
-                match kind {
-                    RowKind::Journals if names("issn_print") || names("issn_online") => {
-                        "match = [[\"issn\"], [\"name\"]]"
-                    }
-                    RowKind::Journals => "match = [[\"name\"]]",
-                    RowKind::Conferences if names("start_date") => "match = [[\"name\", \"start_date\"]]",
-                    RowKind::Conferences => "match = [[\"name\", \"year\"]]",
-                    RowKind::Organizations | RowKind::Tags => "# Rows without ids are found by their names.",
-                }
-                .to_owned(),
-            );
-        }
+        line(
+            match kind {
+                RowKind::Journals if names("issn_print") || names("issn_online") => "match = [[\"issn\"], [\"name\"]]",
+                RowKind::Journals => "match = [[\"name\"]]",
+                RowKind::Conferences if names("start_date") => "match = [[\"name\", \"start_date\"]]",
+                RowKind::Conferences => "match = [[\"name\", \"year\"]]",
+                RowKind::Organizations | RowKind::Tags => "# Rows without ids are found by their names.",
+            }
+            .to_owned(),
+        );
         match date_order(&columns) {
             Some(order) if names("start_date") => line(order.to_owned()),
             _ => {}
@@ -141,17 +142,20 @@ impl FileSample {
         let ignored: Vec<&DraftColumn> = columns.iter().filter(|column| column.fields.is_empty()).collect();
         if !ignored.is_empty() {
             line("ignore = [".to_owned());
-            ignored.iter().for_each(|column| line(format!("    {},", quoted(&column.name))));
+            for DraftColumn { name, .. } in ignored {
+                let remark =
+                    if comparable(name) == "id" { "    # map it to `id` if these are the database's ids" } else { "" };
+                line(format!("    {},{remark}", quoted(name)));
+            }
             line("]".to_owned());
+        }
+        if names("organizations") {
+            line("create_links = true".to_owned());
         }
         line("\n[columns]".to_owned());
         for DraftColumn { name, fields, .. } in columns.iter().filter(|column| !column.fields.is_empty()) {
             let fields: Vec<String> = fields.iter().map(|field| quoted(field)).collect();
             match &*fields {
-                [only] if only == "\"id\"" => {
-                    line("# Ignore this column if its ids are not those of the database.".to_owned());
-                    line(format!("{} = {only}", quoted(name)));
-                }
                 [only] => line(format!("{} = {only}", quoted(name))),
                 several => line(format!("{} = [{}]", quoted(name), several.join(", "))),
             }
@@ -182,10 +186,7 @@ impl FileSample {
             columns.iter().any(|column| best_fields(table, &column.name).is_some_and(|best| best == ["year"]));
         let mut used: Vec<String> = Vec::new();
         for column in &mut columns {
-            let fields = match comparable(&column.name).as_str() {
-                "id" => vec!["id"],
-                _ => best_fields(table, &column.name).unwrap_or_default(),
-            };
+            let fields = best_fields(table, &column.name).unwrap_or_default();
             let is_number = |name: &str| {
                 let field = table.fields.iter().find(|field| field.column == name);
                 field.is_some_and(|field| field.kind == ValueKind::Number || field.kind.is_whole())

@@ -21,15 +21,33 @@ pub struct JsonFault {
     pub message: Message,
 }
 
-/// Returns the values of an object that are no objects, with their paths: their keys, joined by dots.
+/// Returns the values of an object that are no objects, with their paths: their keys, joined by dots. The values in a list
+/// of objects are lists.
 pub(in crate::import) fn leaves(members: JsonMembers<'_>) -> Vec<(String, Json<'_>)> {
-    let of_member = |(key, value): (Cow<'_, str>, _)| match value {
-        Json::Object(inner) => {
-            leaves(inner).into_iter().map(|(path, value)| (format!("{key}.{path}"), value)).collect()
+    let mut found: Vec<(String, Json<'_>)> = Vec::new();
+    for (key, value) in members {
+        match value {
+            Json::Object(inner) => {
+                found.extend(leaves(inner).into_iter().map(|(path, value)| (format!("{key}.{path}"), value)));
+            }
+            Json::List(items) if !items.is_empty() && items.iter().all(|item| matches!(item, Json::Object(_))) => {
+                let mut lists: Vec<(String, Vec<Json<'_>>)> = Vec::new();
+                for item in items {
+                    let Json::Object(inner) = item else { continue };
+                    for (path, value) in leaves(inner) {
+                        let path = format!("{key}.{path}");
+                        match lists.iter_mut().find(|(known, _)| *known == path) {
+                            Some((_, values)) => values.push(value),
+                            None => lists.push((path, vec![value])),
+                        }
+                    }
+                }
+                found.extend(lists.into_iter().map(|(path, values)| (path, Json::List(values))));
+            }
+            value => found.push((key.into_owned(), value)),
         }
-        value => vec![(key.into_owned(), value)],
-    };
-    members.into_iter().flat_map(of_member).collect()
+    }
+    found
 }
 
 /// Parses one JSON value.

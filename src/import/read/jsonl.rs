@@ -135,7 +135,7 @@ fn cell<'j>(value: Json<'j>, options: &ReadOptions) -> TableCell<'j> {
         Json::Null => TableCell::default(),
         Json::Text(text) => TableCell::text(text),
         Json::List(items) => {
-            let texts: Vec<String> = items.iter().map(ToString::to_string).collect();
+            let texts: Vec<String> = items.iter().filter(|item| !item.is_empty()).map(ToString::to_string).collect();
             let is_flat = items.iter().all(|item| !matches!(item, Json::List(_) | Json::Object(_)));
             let fault = "is a list of lists or objects; ignore it, or map a list of texts".into();
             let text = texts.join(options.list_separator.as_deref().unwrap_or(ITEM_SEPARATOR));

@@ -61,6 +61,9 @@ pub(super) fn normalize_number<'c>(cell: &'c str, notation: &Notation) -> Result
     if !cell.is_empty() && is_placeholder("", cell) {
         return Err("is not a number; leave the cell empty".into());
     }
+    let mut dollars = ["US$", "USD", "$"].into_iter().filter(|_| notation.is_price);
+    let price = |sign| cell.strip_prefix(sign).or_else(|| cell.strip_suffix(sign)).map(str::trim);
+    let cell = dollars.find_map(price).unwrap_or(cell);
     if cell.ends_with('%') {
         return Err("is a percentage; write only the number, without `%`".into());
     }

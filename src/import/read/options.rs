@@ -4,10 +4,12 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::import::read::bounds::Bounds;
+use crate::import::read::cells::word_meant;
 use crate::import::read::column_name::ColumnName;
 use crate::import::read::notation::{DateOrder, DecimalSign, Notation};
 use crate::import::read::sample::FileSample;
 use crate::model::field::{Field, FieldTable};
+use crate::model::fold::fold;
 use crate::model::message::{Message, message};
 use crate::model::value::ValueKind;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
@@ -31,6 +33,8 @@ pub struct ReadOptions {
     pub header_rows: usize,
     /// Whether to ignore unknown columns and fields, with a warning.
     pub ignore_unknown: bool,
+    /// Whether to read only the mapped columns, not those that have the name of a field.
+    pub only_mapped: bool,
     /// The columns and fields to ignore.
     pub ignored: Vec<ColumnName>,
     /// The columns and fields that have other names in the files.
@@ -88,6 +92,8 @@ pub struct OptionEffects {
     emptied: BTreeMap<(String, String), u64>,
     /// The number of rows without the values of the filters.
     left_out: u64,
+    /// Whether a file has columns or members.
+    has_columns: bool,
 }
 
 /// The error of an option that contradicts others, names an unknown field, or is not used.
@@ -145,6 +151,18 @@ impl ReadOptions {
                 return bad(origin, unknown_field(name));
             }
         }
+        let values = (self.constants.iter().map(|given| (&given.value.0, &given.value.1, &given.origin))).chain(
+            self.words.iter().flat_map(|given| given.value.1.values().map(|to| (&given.value.0, to, &given.origin))),
+        );
+        for (name, value, origin) in values {
+            let words = fields_named(name).next().map_or(&[][..], |field| field.kind.words());
+            if !words.is_empty() && word_meant(words, value).is_none() {
+                return bad(
+                    origin,
+                    message!("`{value}` is not a value of {name}; write one of `{}`", words.join("`, `")),
+                );
+            }
+        }
         for Given { value: names, origin } in &self.matching {
             for name in names {
                 let column = columns_of(name)[0];
@@ -182,7 +200,7 @@ impl ReadOptions {
     pub(in crate::import) fn map_texts(&self) -> bool {
         let no_columns = self.columns.is_empty() && self.ignored.is_empty() && self.filters.is_empty();
         let no_texts = self.empty.is_empty() && self.empty_in.is_empty() && self.words.is_empty();
-        !(no_columns && no_texts && self.constants.is_empty())
+        self.only_mapped || !(no_columns && no_texts && self.constants.is_empty())
     }
 
     /// Returns the sets of fields that identify rows without ids. `stem` is the kind of rows.
@@ -232,8 +250,15 @@ impl ReadOptions {
             return None;
         }
         let words = self.words.iter().filter(|given| given.value.0 == column);
-        let replaced = words.flat_map(|given| &given.value.1).find(|(word, _)| word.trim() == trimmed);
+        let replaced = words.flat_map(|given| &given.value.1).find(|(word, _)| is_same(word, trimmed));
         Some(replaced.map_or(text, |(_, value)| value))
+    }
+
+    /// Returns true if the options replace a word of a field.
+    pub(in crate::import) fn has_word(&self, column: &str, word: &str) -> bool {
+        let mut words =
+            self.words.iter().filter(|given| given.value.0 == column).flat_map(|given| given.value.1.keys());
+        words.any(|known| is_same(known, word))
     }
 
     /// Returns true if [`meaning_of`](ReadOptions::meaning_of) may change a text of the field.
@@ -246,6 +271,10 @@ impl ReadOptions {
     /// Checks that each mapping was used, after all files are read. An unused one probably has a typo.
     pub fn check_used(&self) -> Result<(), BadOption> {
         let effects = self.effects.borrow();
+        // A file without rows has a warning of its own.
+        if !effects.has_columns {
+            return Ok(());
+        }
         match self.columns.iter().enumerate().find(|(at, _)| !effects.used_columns.contains(at)) {
             Some((_, Given { value, origin })) => {
                 let message =
@@ -254,6 +283,11 @@ impl ReadOptions {
             }
             None => Ok(()),
         }
+    }
+
+    /// Notes that a file has columns.
+    pub(in crate::import) fn note_columns(&self) {
+        self.effects.borrow_mut().has_columns = true;
     }
 
     /// Counts a row that the filters leave out.
@@ -294,12 +328,17 @@ fn check_parts(fields: &[String]) -> Option<Message> {
     })
 }
 
+/// Returns true if two texts are equal apart from case, accents and blanks around them.
+pub(in crate::import) fn is_same(one: &str, other: &str) -> bool {
+    one == other || fold(one.trim()) == fold(other.trim())
+}
+
 fn is_field(name: &str) -> bool {
     fields_named(name).next().is_some()
 }
 
 fn unknown_field(name: &str) -> Message {
-    message!("there is no field `{name}`; `medfeed template conferences` prints the known ones")
+    message!("there is no field `{name}`; `medfeed template KIND` prints those of a kind of rows")
 }
 
 /// Returns options with mappings such as `Website=url`, and with match sets such as `name,year`.
@@ -360,6 +399,7 @@ mod tests {
             None => String::new(),
         };
         let mut two = sample_options(&["Website=url", "Title#2=name"], &[]);
+        two.note_columns();
         two.ignored = vec!["Title".into(), "=E".into()];
         assert_eq!(fields(two.find_column("website", 1, Some(0))), "url");
         assert_eq!(fields(two.find_column("title", 1, Some(0))), "ignored");
@@ -385,6 +425,7 @@ mod tests {
         let cases = [
             ("sjr", " N/A ", None),
             ("sjr", "n/a", Some("n/a")),
+            ("publishing_access", " GREEN", Some("hybrid")),
             ("sjr", "0", Some("0")),
             ("issn_print", "0", None),
             ("publishing_access", "Green", Some("hybrid")),

@@ -8,8 +8,11 @@ use crate::model::field::Field;
 use crate::model::message::{Message, message};
 use crate::model::value::ValueKind;
 
-/// The signs that separate the texts in a cell.
-const SEPARATORS: [char; 4] = [',', ';', '/', '\n'];
+/// The signs that separate the texts in a cell. The first that a cell contains is the one. `N/A` may be one of them.
+const SEPARATORS: [&str; 5] = [";", "\n", ",", " / ", "/"];
+
+/// The signs before the country in a place.
+const BEFORE_COUNTRY: [&str; 6] = [",", ";", "/", " - ", " – ", "("];
 
 /// Splits the text of a cell into the CSV texts of several fields.
 pub(in crate::import) fn split_parts(
@@ -40,29 +43,46 @@ pub(in crate::import) fn split_parts(
     {
         return split_place(text, options);
     }
-    let parts: Vec<&str> = text.split(SEPARATORS).map(str::trim).filter(|part| !part.is_empty()).collect();
+    let separator = SEPARATORS.into_iter().find(|separator| text.contains(separator)).unwrap_or(SEPARATORS[0]);
+    let is_blank_or_separator = |sign: char| sign.is_whitespace() || matches!(sign, ',' | ';');
+    let mut parts: Vec<&str> = text.split(separator).map(|part| part.trim_matches(is_blank_or_separator)).collect();
+    // An empty part keeps its position, unless there are too many.
+    if parts.len() > fields.len() {
+        parts.retain(|part| !part.is_empty());
+    }
     if parts.len() > fields.len() {
         return Err(message!("has {} parts for {} fields; correct the cell", parts.len(), fields.len()));
     }
-    let missing = fields.len() - parts.len();
-    Ok(parts.into_iter().chain(std::iter::repeat_n("", missing)).map(str::to_owned).collect())
+    parts.resize(fields.len(), "");
+    Ok(parts.into_iter().map(str::to_owned).collect())
 }
 
-/// Splits a place at its last comma. Without a comma, it is a country, or a city.
+/// Splits a place before its country. Without one, it is a city.
 fn split_place(text: &str, options: &ReadOptions) -> Result<Vec<String>, Message> {
-    let (city, country) = match text.rsplit_once(',') {
-        Some((city, country)) => (city.trim(), country.trim()),
+    let pieces = BEFORE_COUNTRY.into_iter().filter_map(|sign| text.rsplit_once(sign));
+    let mut pieces = pieces.map(|(city, country)| (city.trim(), country.trim().trim_end_matches(')')));
+    let known =
+        pieces.clone().find(|(_, country)| is_country(options.meaning_of("country", country).unwrap_or_default()));
+    let (city, country) = match known.or_else(|| pieces.next().filter(|_| text.contains(','))) {
+        Some(place) => place,
         None if is_country(text) => ("", text),
         None => (text, ""),
     };
     let meant = options.meaning_of("country", country).unwrap_or_default();
-    if !meant.is_empty() && !is_country(meant) {
-        return Err(message!(
-            "ends with `{country}`, which is not a country; write one at the end, or its country under \
-             [values.country] of a recipe"
-        ));
+    let problem = match meant {
+        "" => None,
+        // `Atlanta, Georgia` is in the United States.
+        "Georgia" if !options.has_word("country", country) && !city.is_empty() => Some("the country and a state"),
+        _ if is_country(meant) => None,
+        _ => Some("no country"),
+    };
+    match problem {
+        None => Ok(vec![city.to_owned(), country.to_owned()]),
+        Some(problem) => Err(message!(
+            "ends with `{country}`, which is {problem}; write one at the end, or its country under [values.country] of a \
+             recipe"
+        )),
     }
-    Ok(vec![city.to_owned(), country.to_owned()])
 }
 
 #[cfg(test)]
@@ -77,8 +97,15 @@ mod tests {
             ("city+country", "Chicago, IL, USA", "Chicago, IL|USA"),
             ("city+country", "Singapore", "|Singapore"),
             ("city+country", "Vienna", "Vienna|"),
-            ("city+country", "Chicago, IL", "ends with `IL`, which is not a country"),
+            ("city+country", "Chicago, IL", "ends with `IL`, which is no country"),
             ("city+country", "", "|"),
+            ("city+country", "Buenos Aires (Argentina)", "Buenos Aires|Argentina"),
+            ("city+country", "Berlin / Germany", "Berlin|Germany"),
+            ("city+country", "Berlin - Germany", "Berlin|Germany"),
+            ("city+country", "Tbilisi, Georgia", "ends with `Georgia`, which is the country and a state"),
+            ("issn_print+issn_online", "/1533-4406", "|1533-4406"),
+            ("issn_print+issn_online", "N/A / 1533-4406", "N/A|1533-4406"),
+            ("issn_print+issn_online", "0028-4793,\n1533-4406", "0028-4793|1533-4406"),
             ("issn_print+issn_online", "0028-4793, 1533-4406", "0028-4793|1533-4406"),
             ("issn_print+issn_online", "0028-4793 / 1533-4406\n", "0028-4793|1533-4406"),
             ("issn_print+issn_online", "0028-4793;", "0028-4793|"),

@@ -17,6 +17,8 @@ use crate::model::message::{Message, message};
 /// The maximum number of rows of a header.
 const MAX_HEADER_ROWS: usize = 10;
 
+const NO_VALUE: &str = "write a text, a number, a date, true, false, or a list of texts";
+
 /// The error of a recipe that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "the messages say it")]
@@ -49,7 +51,7 @@ struct Recipe {
     #[serde(default)]
     set: Table<Value>,
     #[serde(default)]
-    values: Table<BTreeMap<String, String>>,
+    values: Table<BTreeMap<String, Value>>,
     #[serde(default)]
     empty_in: Table<Vec<String>>,
     #[serde(rename = "where", default)]
@@ -113,7 +115,7 @@ fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKind>)
         ..ReadOptions::default()
     };
     match recipe.ignore {
-        Some(Ignored::All(all)) => options.ignore_unknown = all,
+        Some(Ignored::All(all)) => (options.ignore_unknown, options.only_mapped) = (all, all),
         Some(Ignored::Columns(names)) => options.ignored = names.iter().map(|name| name.as_str().into()).collect(),
         None => {}
     }
@@ -134,6 +136,10 @@ fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKind>)
         options.constants.push(Given { origin: origin(field.span()), value: (field.into_inner(), text) });
     }
     for (field, words) in recipe.values {
+        let words = words.into_iter().map(|(word, value)| Some((word, csv_text(&value)?)));
+        let Some(words) = words.collect::<Option<BTreeMap<String, String>>>() else {
+            return Err(invalid(field.span(), NO_VALUE.into()));
+        };
         options.words.push(Given { origin: origin(field.span()), value: (field.into_inner(), words) });
     }
     for (field, texts) in recipe.empty_in {
@@ -235,6 +241,12 @@ issn_print = ["0"]
             ("\n[set]\nnam = \"x\"", "r.toml:3: there is no field `nam`"),
             ("[columns]\nA = [\"city\", \"sjr\"]", "r.toml:2: a cell can be split into texts"),
             ("match = [[\"issn\"],\n[\"tags\"]]", "r.toml:2: links to tags do not identify a record"),
+            (
+                "[values.publishing_access]\nx = \"opn\"",
+                "r.toml:1: `opn` is not a value of publishing_access; write one of",
+            ),
+            ("[set]\nstart_date_status = \"sure\"", "r.toml:2: `sure` is not a value of start_date_status"),
+            ("[values.publishing_access]\nx = {}", "r.toml:1: write a text, a number"),
             ("[values.nam]\nx = \"y\"", "r.toml:1: there is no field `nam`"),
             ("[empty_in]\nnam = [\"y\"]", "r.toml:2: there is no field `nam`"),
         ];

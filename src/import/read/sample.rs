@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::ops::ControlFlow;
 
 use crate::import::read::json::leaves;
+use crate::model::value::Json;
 use crate::model::value::json::JsonMembers;
 
 /// The number of rows from which a recipe is drafted.
@@ -28,7 +29,8 @@ impl FileSample {
     pub(in crate::import) fn add_object(&self, members: JsonMembers<'_>) {
         let mut objects = self.objects.borrow_mut();
         if objects.len() < MAX_ROWS {
-            objects.push(leaves(members).into_iter().map(|(path, value)| (path, value.to_string())).collect());
+            let text = |value: Json<'_>| if value == Json::Null { String::new() } else { value.to_string() };
+            objects.push(leaves(members).into_iter().map(|(path, value)| (path, text(value))).collect());
         }
     }
 }

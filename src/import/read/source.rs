@@ -88,7 +88,7 @@ pub enum SourceError {
         path.display()
     )]
     NothingInFolder { path: PathBuf },
-    #[error("--dataset applies to a file, and {} is a folder; give the file", path.display())]
+    #[error("a dataset (--dataset, or that of a recipe) applies to a file, and {} is a folder; give the file", path.display())]
     FolderOfOneKind { path: PathBuf },
     #[error(
         "`-` (standard input) needs --dataset, such as `- --dataset conferences`, unless it is a workbook (--format xlsx)"

@@ -26,12 +26,12 @@ pub(in crate::import) struct TableReader<'r, 'a, F> {
     is_incomplete: bool,
     /// The number of rows after the header that are not empty.
     row_count: usize,
+    /// The number of rows with those that the options leave out.
+    seen_count: usize,
     /// The line at which the last row ends.
     last_line: u64,
-    /// Whether the last row was a note below the table.
-    is_in_notes: bool,
-    /// The lines of the last rows, if each of them has only one value.
-    one_value_lines: Vec<u64>,
+    /// Whether the last row is below an empty row, and has few cells.
+    is_below: bool,
     /// The notation of all cells.
     notation: Notation,
 }
@@ -53,9 +53,9 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             is_rectangular,
             is_incomplete: false,
             row_count: 0,
+            seen_count: 0,
             last_line: 0,
-            is_in_notes: false,
-            one_value_lines: Vec::new(),
+            is_below: false,
             notation,
         }
     }
@@ -83,7 +83,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         self.last_line = line + u64::try_from(line_ends).unwrap_or_default();
         let columns = match &self.header {
             HeaderState::Searching(_) => return self.search_header(line, cells),
-            HeaderState::Found(Some(columns)) if self.row_count < options.bounds.rows => columns,
+            HeaderState::Found(Some(columns)) if self.seen_count < options.bounds.rows => columns,
             HeaderState::Found(found) => {
                 if found.is_some() {
                     self.rows.add_fault(line, options.bounds.rows_fault("rows"));
@@ -92,36 +92,38 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
                 return ControlFlow::Break(());
             }
         };
-        let has_one_value = filled == 1 && columns.sources.len() > 1 && !columns.has_id(cells);
-        self.is_in_notes = has_one_value && self.row_count > 0 && (follows_gap || self.is_in_notes);
-        if self.is_in_notes {
-            self.rows.warn(Some(line), "is a note below the table, so it is skipped".into());
+        let (named, has_id) = (columns.named(), columns.has_id(cells));
+        let has_one_value = filled == 1 && named > 1 && !has_id;
+        // Below an empty row, notes may have two cells.
+        let is_below = self.row_count > 0 && (follows_gap || self.is_below);
+        self.is_below = is_below && filled * 3 <= named.max(3) && !has_id;
+        let skipped = match () {
+            () if self.row_count == 0 => None,
+            () if self.is_below && has_one_value => Some("is a note below the table, so it is skipped"),
+            () if is_total(cells) => Some("is a total, so it is skipped"),
+            () if columns.are_names(cells) => Some("repeats the header, so it is skipped"),
+            () => None,
+        };
+        if let Some(message) = skipped {
+            self.rows.warn(Some(line), message.into());
             return ControlFlow::Continue(());
         }
-        if self.row_count > 0 && is_total(cells) {
-            self.rows.warn(Some(line), "is a total, so it is skipped".into());
-            return ControlFlow::Continue(());
-        }
-        self.row_count += 1;
+        self.seen_count += 1;
         if !columns.pass_filters(cells) {
             options.leave_out();
             return ControlFlow::Continue(());
         }
+        self.row_count += 1;
         if let Some(fault) = fault {
             self.rows.add_fault(line, fault);
             return ControlFlow::Continue(());
         }
-        if has_one_value && columns.sources.len() > 2 && !columns.meanings.contains(&ColumnMeaning::Id) {
-            self.one_value_lines.push(line);
-        } else {
-            self.one_value_lines.clear();
-        }
         let (is_rectangular, notation) = (self.is_rectangular, self.notation);
         self.rows.add(line, |faults| read_row(columns, cells, is_rectangular, &notation, options, faults));
-        if self.is_incomplete
-            && let Some(row) = self.rows.rows.last_mut()
-        {
-            row.is_bad = true;
+        let may_be_note = (filled == 1 && named > 2 || self.is_below) && !has_id;
+        if let Some(row) = self.rows.rows.last_mut().filter(|row| row.position.line == line) {
+            row.is_bad |= self.is_incomplete;
+            row.may_be_note = may_be_note;
         }
         ControlFlow::Continue(())
     }
@@ -144,14 +146,6 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         {
             self.row_count += above.len() - 1;
             let _ = self.report_missing_id();
-        }
-        // A new record must not be made from a note.
-        if self.one_value_lines.len() < self.row_count {
-            for line in std::mem::take(&mut self.one_value_lines) {
-                let message = "has only one value at the end of the table, so it may be a note; leave an empty row above \
-                               notes, remove it, or fill in the row";
-                self.rows.add_fault(line, message);
-            }
         }
         self.row_count
     }
@@ -253,20 +247,10 @@ pub(in crate::import) fn joined_header<'t>(rows: impl DoubleEndedIterator<Item =
 
 /// Returns true if a row contains totals: a word for it, and otherwise only numbers.
 fn is_total(cells: &[TableCell<'_>]) -> bool {
+    #[rustfmt::skip]
     const WORDS: &[&str] = &[
-        "total",
-        "totals",
-        "grandtotal",
-        "subtotal",
-        "sum",
-        "average",
-        "mean",
-        "median",
-        "summe",
-        "gesamt",
-        "insgesamt",
-        "totale",
-        "somme",
+        "total", "totals", "grandtotal", "subtotal", "sum", "average", "mean", "median", "summe", "gesamt", "insgesamt", "mittelwert",
+        "durchschnitt", "somme", "moyenne", "totale", "media", "promedio", "suma",
     ];
     let mut filled = cells.iter().filter(|cell| !cell.is_blank());
     let is_number = |cell: &TableCell<'_>| {
@@ -274,7 +258,8 @@ fn is_total(cells: &[TableCell<'_>]) -> bool {
             .chars()
             .all(|sign| sign.is_ascii_digit() || is_blank(sign) || matches!(sign, '.' | ',' | '%' | '$' | '€'))
     };
-    let word = filled.next().map(|cell| comparable(cell.text.trim_end_matches([':', ' '])));
+    // `Total (n=1):` is one, too.
+    let word = filled.next().map(|cell| comparable(cell.text.split(['(', ':']).next().unwrap_or_default()));
     word.is_some_and(|word| WORDS.contains(&word.as_str())) && filled.all(is_number)
 }
 
