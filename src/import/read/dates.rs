@@ -186,11 +186,21 @@ fn read_day(parts: &[Part], order: Option<DateOrder>) -> Result<Option<Day>, Mes
             let (day, month) = in_order(first, second, order)?;
             (Some(year), Some(month), day)
         }
+        // The option says that the source has such dates. They are of this century.
+        ("dMd", &[day, month, year]) if order.is_some() => (Some(2000 + year), Some(month), day),
+        ("d.d.d" | "d/d/d" | "d-d-d", &[first, second, year]) if order.is_some() => {
+            let (day, month) = in_order(first, second, order)?;
+            (Some(2000 + year), Some(month), day)
+        }
         ("dM" | "d.d", &[day, month]) | ("Md", &[month, day]) => (None, Some(month), day),
         ("dy" | "d,y", &[day, year]) => (Some(year), None, day),
         ("d", &[day]) => (None, None, day),
         ("dMd" | "Mdd" | "d.d.d" | "d/d/d" | "d-d-d", _) => {
-            return Err("has no year of four digits; write a date as YYYY-MM-DD, such as 2026-03-15".into());
+            return Err(
+                "has no year of four digits; write a date as YYYY-MM-DD, such as 2026-03-15, or set --dates, so that \
+                        26 means 2026"
+                    .into(),
+            );
         }
         _ => return Ok(None),
     };
@@ -310,6 +320,24 @@ mod tests {
         }
         let long = "15 March 2026".repeat(100_000);
         assert!(read(&long, None).starts_with("write a date as"));
+    }
+
+    #[test]
+    fn years_of_two_digits_need_an_order() {
+        let cases = [
+            ("21.01.27", DateOrder::Dmy, Ok("2027-01-21")),
+            ("3/4/26", DateOrder::Mdy, Ok("2026-03-04")),
+            ("15-Mar-26", DateOrder::Dmy, Ok("2026-03-15")),
+            ("15.13.26", DateOrder::Dmy, Err("is not a date in the order")),
+            ("26-03-15", DateOrder::Dmy, Ok("2015-03-26")),
+        ];
+        for (cell, order, expected) in cases {
+            let read = normalize_date(cell, Some(order));
+            match expected {
+                Ok(date) => assert_eq!(read.as_deref(), Ok(date), "{cell}"),
+                Err(message) => assert!(read.unwrap_err().contains(message), "{cell}"),
+            }
+        }
     }
 
     #[test]

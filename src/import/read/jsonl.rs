@@ -105,7 +105,10 @@ impl<'o> ObjectReader<'o> {
         faults: &mut RowFaults<'_>,
     ) -> Option<(Option<Id>, RowEdit<F>)> {
         let options = self.options;
-        let (paths, values): (Vec<String>, Vec<Json<'_>>) = members.into_iter().unzip();
+        // An option that ignores an object ignores its members.
+        let is_read =
+            |(path, _): &(String, Json<'_>)| !path.match_indices('.').any(|(at, _)| options.ignores(&path[..at]));
+        let (paths, values): (Vec<String>, Vec<Json<'_>>) = members.into_iter().filter(is_read).unzip();
         let cells: Vec<TableCell<'_>> = values.into_iter().map(|value| cell(value, options)).collect();
         let (paths, columns) = match self.last.take() {
             Some((last, columns)) if last == paths => (last, columns),

@@ -9,7 +9,7 @@ use crate::import::read::column_name::ColumnName;
 use crate::import::read::notation::{DateOrder, DecimalSign, Notation};
 use crate::import::read::sample::FileSample;
 use crate::model::field::{Field, FieldTable};
-use crate::model::fold::fold;
+use crate::model::fold::{comparable, fold};
 use crate::model::message::{Message, message};
 use crate::model::value::ValueKind;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
@@ -156,7 +156,7 @@ impl ReadOptions {
         );
         for (name, value, origin) in values {
             let words = fields_named(name).next().map_or(&[][..], |field| field.kind.words());
-            if !words.is_empty() && word_meant(words, value).is_none() {
+            if !words.is_empty() && !value.is_empty() && word_meant(words, value).is_none() {
                 return bad(
                     origin,
                     message!("`{value}` is not a value of {name}; write one of `{}`", words.join("`, `")),
@@ -235,6 +235,12 @@ impl ReadOptions {
         let Some(at) = at else { return Some(MappedColumn::Ignored) };
         self.effects.borrow_mut().used_columns.insert(at);
         Some(MappedColumn::Fields(&self.columns[at].value.fields))
+    }
+
+    /// Returns true if the options ignore the members of the object with this path.
+    pub(in crate::import) fn ignores(&self, path: &str) -> bool {
+        let path = comparable(path);
+        self.ignored.iter().any(|name| name.matches(&path, 1, None))
     }
 
     /// Returns the text that a value of the files means for a field: after its words are replaced, and `None` if it

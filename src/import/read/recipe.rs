@@ -192,6 +192,7 @@ organizations = ["A", "B"]
 
 [values.publishing_access]
 "Gold" = "open"
+"Unclear" = ""
 
 [empty_in]
 issn_print = ["0"]
