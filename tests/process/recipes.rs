@@ -351,6 +351,22 @@ fn files_from_elsewhere() {
                  separate several by `; `, or set list_separator in a recipe",
             ),
         ),
+        (
+            "journals.csv",
+            "id,name,soc1,soc2\n1,A,\"['S1', 'S2']\",S3\n",
+            "--map soc1=organizations --map soc2=organizations --create-links",
+            Refused(
+                "journals.csv:2: organizations: `['S1', 'S2']` - is a list of a program; write its items without brackets and \
+                 quotes: `S1; S2`",
+            ),
+        ),
+        // A header may end with columns without a name, and rows before them.
+        (
+            "journals.csv",
+            "id,name,,\n1,A\n2,B,,\n",
+            "--ignore-unknown",
+            Stored(&[r#"{"id":1,"name":"A"}"#, r#"{"id":2,"name":"B"}"#]),
+        ),
         // A row with the same gaps means its record again.
         (
             "journals.csv",

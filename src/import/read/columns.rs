@@ -81,6 +81,8 @@ pub(in crate::import) fn identify_rows<'m>(
 pub(in crate::import) struct Columns<'o> {
     /// The meaning of each column.
     pub meanings: Vec<ColumnMeaning>,
+    /// The number of columns up to the last one with a header.
+    pub named_width: usize,
     /// The headers.
     names: Vec<String>,
     /// The meanings with a value, and the indexes of the columns that have it.
@@ -115,6 +117,7 @@ impl<'o> Columns<'o> {
         let known: Vec<&str> = std::iter::once("id").chain(table.fields.iter().map(|field| &*field.column)).collect();
         let mut columns = Columns {
             meanings: Vec::with_capacity(width),
+            named_width: named,
             names: header.iter().map(|cell| cell.text.trim_matches(is_blank).to_owned()).collect(),
             sources: Vec::new(),
             filters: Vec::new(),

@@ -147,6 +147,11 @@ impl StatementReader<'_, '_> {
         normalize(*kind, cell, notation).map_err(|message| self.faults.push_value(name, cell, message)).ok()
     }
 
+    /// Returns the field with this index.
+    pub fn field(&self, index: usize) -> &'static Field {
+        &self.table[index]
+    }
+
     /// Returns true if the field with this index stores text unchanged.
     pub fn holds_text(&self, index: usize) -> bool {
         matches!(self.table[index].kind, ValueKind::Text | ValueKind::Texts | ValueKind::Links(_))

@@ -27,14 +27,14 @@ pub(in crate::import) fn read_row<F: Fields>(
     options: &ReadOptions,
     faults: &mut RowFaults<'_>,
 ) -> Option<(Option<Id>, RowEdit<F>)> {
-    let width = columns.meanings.len();
+    let (width, named) = (columns.meanings.len(), columns.named_width);
     let filled = cells.iter().rposition(|cell| !cell.is_blank()).map_or(0, |last| last + 1);
-    if is_rectangular && (cells.len() < width || filled > width) {
+    if is_rectangular && (cells.len() < named || filled > width) {
         let actual = cells.len();
         let message = match filled {
-            1 => message!("has one cell, but the header has {width}; if it is a note, leave an empty line above it"),
+            1 => message!("has one cell, but the header has {named}; if it is a note, leave an empty line above it"),
             _ => message!(
-                "has {actual} cells, but the header has {width}; put cells that contain commas or line ends in quotes"
+                "has {actual} cells, but the header has {named}; put cells that contain commas or line ends in quotes"
             ),
         };
         faults.push_row(None, message);
@@ -101,12 +101,12 @@ pub(in crate::import) fn read_row<F: Fields>(
             [] => fields.iter().for_each(|index| reader.set_null(*index)),
             texts => {
                 let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
-                read_texts(table, fields, &texts, &notation, options, &mut reader);
+                read_texts(fields, &texts, &notation, options, &mut reader);
             }
         }
     }
     for (index, constant) in &columns.constants {
-        read_text(table, *index, &constant.value.1, &Notation::default(), options, &mut reader);
+        read_text(*index, &constant.value.1, &Notation::default(), options, &mut reader);
     }
     id.with(RowEdit::Set(statement))
 }

@@ -32,6 +32,8 @@ pub(in crate::import) struct TableReader<'r, 'a, F> {
     last_line: u64,
     /// Whether the last row is below an empty row, and has few cells.
     is_below: bool,
+    /// Whether a row has several values.
+    has_full_row: bool,
     /// The notation of all cells.
     notation: Notation,
 }
@@ -56,6 +58,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             seen_count: 0,
             last_line: 0,
             is_below: false,
+            has_full_row: false,
             notation,
         }
     }
@@ -120,7 +123,8 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         }
         let (is_rectangular, notation) = (self.is_rectangular, self.notation);
         self.rows.add(line, |faults| read_row(columns, cells, is_rectangular, &notation, options, faults));
-        let may_be_note = (filled == 1 && named > 2 || self.is_below) && !has_id;
+        let may_be_note = (filled == 1 && named > 2 && self.has_full_row || self.is_below) && !has_id;
+        self.has_full_row |= filled > 1;
         if let Some(row) = self.rows.rows.last_mut().filter(|row| row.position.line == line) {
             row.is_bad |= self.is_incomplete;
             row.may_be_note = may_be_note;

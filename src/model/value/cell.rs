@@ -13,14 +13,19 @@ pub(super) fn join_items<'a>(items: &[impl AsRef<str>]) -> Cow<'a, str> {
 }
 
 pub(super) fn split_items(cell: &str) -> Result<std::str::Split<'_, &'static str>, Message> {
-    if let Some(items) = bracketed_items(cell) {
-        return Err(message!("is a list of a program; write its items without brackets and quotes: `{items}`"));
-    }
-    let items = unguard_formula(cell).split(ITEM_SEPARATOR);
+    let items = split_at(cell, ITEM_SEPARATOR)?;
     if items.clone().any(str::is_empty) {
         return Err("an item is empty; separate items by one `; `, with none at the beginning or end".into());
     }
     Ok(items)
+}
+
+/// Splits a list at another separator than that of exports. Fails for a list that a program wrote.
+pub fn split_at<'c, 's>(cell: &'c str, separator: &'s str) -> Result<std::str::Split<'c, &'s str>, Message> {
+    match bracketed_items(cell) {
+        Some(items) => Err(message!("is a list of a program; write its items without brackets and quotes: `{items}`")),
+        None => Ok(unguard_formula(cell).split(separator)),
+    }
 }
 
 /// Returns the items of a list that a program wrote, such as `['a', 'b']` or `["a","b"]`, as a cell.
