@@ -183,7 +183,8 @@ fn lint_tells_real_journals_apart() {
         let Some(twin) = message.split_once(" of journal ").and_then(|(_, rest)| rest.split(' ').next()) else {
             continue;
         };
-        let [line, twin] = [finding["line"].as_u64().unwrap() as usize, twin.parse().unwrap()];
+        let line = usize::try_from(finding["line"].as_u64().unwrap()).unwrap();
+        let twin: usize = twin.parse().unwrap();
         let is_one = catalogue[line - 1] == catalogue[twin - 1];
         if is_one {
             found.insert(line);

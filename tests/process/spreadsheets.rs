@@ -582,7 +582,12 @@ fn dates_and_numbers_of_text_tables() {
             "-",
             Refused("is not a date; leave the cell empty, and use the date's status to say why, such as `not_found`"),
         ),
-        ("15.03.26", Refused("has no year of four digits; write a date as YYYY-MM-DD, such as 2026-03-15")),
+        (
+            "15.03.26",
+            Refused(
+                "has no year of four digits; write a date as YYYY-MM-DD, such as 2026-03-15, or set --dates, so that 26 means 2026",
+            ),
+        ),
         (
             "12-15 March 2026",
             Refused(
