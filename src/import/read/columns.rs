@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::import::read::column_name::{ColumnName, column_letters};
+use crate::import::read::mapped::is_list;
 use crate::import::read::options::{Given, MappedColumn, ReadOptions, columns_of, is_same};
 use crate::import::read::table_cell::TableCell;
 use crate::import::report::faults::{RowFaults, shortened};
@@ -10,7 +11,6 @@ use crate::import::rows::ADDED_TO_RECORDS;
 use crate::model::field::{Field, FieldTable};
 use crate::model::fold::{comparable, is_blank};
 use crate::model::message::{Message, message};
-use crate::model::value::ValueKind;
 
 /// The meaning of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl ColumnMeaning {
             match () {
                 () if is("id") => Some(ColumnMeaning::Id),
                 () if is("deleted") => Some(ColumnMeaning::Deleted),
-                () if is(ADDED_TO_RECORDS) => Some(ColumnMeaning::Ignored),
+                () if ADDED_TO_RECORDS.into_iter().any(is) => Some(ColumnMeaning::Ignored),
                 () => Some(ColumnMeaning::Fields(vec![table.fields.iter().position(|field| is(&field.column))?])),
             }
         };
@@ -94,9 +94,11 @@ pub(in crate::import) struct Columns<'o> {
 }
 
 impl<'o> Columns<'o> {
-    /// Reads a header, and reports its faults. Returns `None` if it is unusable. `sets` are the match sets.
+    /// Reads a header, and reports its faults. Returns `None` if it is unusable. `what` is the kind of its names, and `sets`
+    /// are the match sets.
     pub fn read(
         header: &[TableCell<'_>],
+        what: &str,
         table: &'static FieldTable,
         options: &'o ReadOptions,
         sets: &[Vec<&str>],
@@ -132,7 +134,7 @@ impl<'o> Columns<'o> {
             let is_filter =
                 |given: &Given<(ColumnName, _)>| given.value.0.matches(&comparable(name), *number, Some(at));
             if meaning.is_none() && !name.is_empty() && !options.filters.iter().any(is_filter) {
-                faults.push_unknown("column", "", name, &known);
+                faults.push_unknown(what, "", name, &known);
             }
             let unknown = if name.is_empty() && !options.ignore_unknown {
                 ColumnMeaning::Unnamed
@@ -148,7 +150,7 @@ impl<'o> Columns<'o> {
         if identify_rows(table, sets, columns.meanings.iter()) {
             return Some(columns);
         }
-        faults.push(&"id", missing_id(sets));
+        faults.push(&"id", missing_id(what, sets));
         None
     }
 
@@ -157,7 +159,7 @@ impl<'o> Columns<'o> {
     fn find_sources(&mut self, table: &FieldTable, faults: &mut RowFaults<'_>) {
         let is_joined = |meaning: &ColumnMeaning| {
             let ColumnMeaning::Fields(fields) = meaning else { return false };
-            fields.iter().all(|at| matches!(table.fields[*at].kind, ValueKind::Texts | ValueKind::Links(_)))
+            fields.iter().all(|at| is_list(&table.fields[*at]))
         };
         for (at, meaning) in self.meanings.iter().enumerate() {
             if matches!(meaning, ColumnMeaning::Ignored | ColumnMeaning::Unnamed) {
@@ -254,7 +256,10 @@ impl<'o> Columns<'o> {
 }
 
 /// Returns the message for a header whose columns identify no rows.
-pub(in crate::import) fn missing_id(sets: &[Vec<&str>]) -> Message {
+pub(in crate::import) fn missing_id(what: &str, sets: &[Vec<&str>]) -> Message {
+    if what == "field" {
+        return "is missing; give each row an id, or use --match to find records by other fields".into();
+    }
     if sets.is_empty() {
         return "the column `id` is missing; the first row must name the columns, including `id`; a file without ids needs \
                 --match, or a recipe"

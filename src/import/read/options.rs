@@ -196,13 +196,6 @@ impl ReadOptions {
         Notation { decimal: self.decimal, dates: self.dates, ..Notation::default() }
     }
 
-    /// Returns true if the options change columns or texts. Then JSON objects are read like rows of a table.
-    pub(in crate::import) fn map_texts(&self) -> bool {
-        let no_columns = self.columns.is_empty() && self.ignored.is_empty() && self.filters.is_empty();
-        let no_texts = self.empty.is_empty() && self.empty_in.is_empty() && self.words.is_empty();
-        self.only_mapped || !(no_columns && no_texts && self.constants.is_empty())
-    }
-
     /// Returns the sets of fields that identify rows without ids. `stem` is the kind of rows.
     pub(in crate::import) fn match_sets(&self, stem: &str) -> Vec<Vec<&str>> {
         match stem {
