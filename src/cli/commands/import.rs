@@ -6,7 +6,7 @@ use std::io::{IsTerminal, stderr, stdout};
 use std::process::ExitCode;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
 
 use crate::cli::shared::change::{Changes, ChangesJson};
@@ -90,8 +90,8 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
     let (sources, reading) = args.read.sources_and_options()?;
     let ImportArgs { replace, allow_removals, fix, .. } = *args;
     let options = MergeOptions { replace, allow_removals, fix, lints_all: false };
-    progress.begin(&sources);
-    let rows = read_rows(&sources, &reading, &mut |bytes| progress.bar.inc(bytes))?;
+    progress.step("reading the files");
+    let rows = read_rows(&sources, &reading)?;
     let mut accepted: Option<Vec<Finding>> = None;
     let (merged, outcome, changes) = loop {
         progress.step("checking the rows");
@@ -339,7 +339,7 @@ fn describe(outcome: &BatchOutcome, changes: Option<&Changes>, warnings: usize) 
     text + &warned
 }
 
-/// A progress bar, on terminals only.
+/// Shows the step of the import, on terminals only.
 struct ImportProgress {
     bar: ProgressBar,
 }
@@ -350,22 +350,11 @@ impl ImportProgress {
         ImportProgress { bar: if shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() } }
     }
 
-    fn begin(&self, sources: &[Source]) {
-        let total: Option<u64> = sources.iter().map(Source::size_bytes).sum();
-        if let Some(total) = total {
-            self.bar.set_length(total);
-            if let Ok(style) = ProgressStyle::with_template("reading {wide_bar} {bytes}/{total_bytes} {eta}") {
-                self.bar.set_style(style);
-            }
-        }
-    }
-
     fn step(&self, message: &'static str) {
         // The bar may have ended for a question.
         if self.bar.is_finished() {
             self.bar.reset();
         }
-        self.bar.set_style(ProgressStyle::default_spinner());
         self.bar.set_message(message);
         self.bar.enable_steady_tick(std::time::Duration::from_millis(100));
     }

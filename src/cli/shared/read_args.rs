@@ -142,13 +142,9 @@ where
     PossibleValuesParser::new(T::VARIANTS).try_map(|word| word.parse::<T>())
 }
 
-/// Reads all rows of the files. `progress` gets the number of bytes of each read. Merging reports errors in the rows.
-pub(in crate::cli) fn read_rows(
-    sources: &[Source],
-    options: &ReadOptions,
-    progress: &mut dyn FnMut(u64),
-) -> anyhow::Result<ImportRows> {
-    let rows = import::read_sources(sources, options, progress)?;
+/// Reads all rows of the files. Merging reports errors in the rows.
+pub(in crate::cli) fn read_rows(sources: &[Source], options: &ReadOptions) -> anyhow::Result<ImportRows> {
+    let rows = import::read_sources(sources, options)?;
     options.check_used()?;
     Ok(rows)
 }
