@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::import::read::column_name::{ColumnName, column_letters};
 use crate::import::read::mapped::is_list;
-use crate::import::read::options::{Given, MappedColumn, ReadOptions, columns_of, is_same};
+use crate::import::read::options::{Given, ReadOptions, columns_of, is_same};
 use crate::import::read::table_cell::TableCell;
 use crate::import::report::faults::{RowFaults, shortened};
 use crate::import::rows::ADDED_TO_RECORDS;
@@ -48,9 +48,9 @@ impl ColumnMeaning {
             }
         };
         match options.find_column(&header, number, index) {
-            Some(MappedColumn::Ignored) => Some(ColumnMeaning::Ignored),
-            Some(MappedColumn::Fields([name])) => own(&comparable(name)).or_else(|| own(&header)),
-            Some(MappedColumn::Fields(names)) => field_indexes(table, names).map(ColumnMeaning::Fields),
+            Some([]) => Some(ColumnMeaning::Ignored),
+            Some([name]) => own(&comparable(name)).or_else(|| own(&header)),
+            Some(names) => field_indexes(table, names).map(ColumnMeaning::Fields),
             None if options.only_mapped => None,
             None => own(&header),
         }
@@ -105,7 +105,8 @@ impl<'o> Columns<'o> {
         faults: &mut RowFaults<'_>,
     ) -> Option<Columns<'o>> {
         let named = header.iter().rposition(|cell| !cell.is_blank()).map_or(0, |last| last + 1);
-        let by_letter = options.column_names().filter_map(|name| name.index()).map(|index| index + 1).max();
+        let by_letter =
+            options.columns.iter().filter_map(|given| given.value.column.index()).map(|index| index + 1).max();
         let ignored = if options.ignore_unknown { header.len() } else { 0 };
         let width = named.max(by_letter.unwrap_or(0)).max(ignored);
         if width > options.bounds.columns {

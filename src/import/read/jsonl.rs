@@ -96,7 +96,7 @@ impl<'o> ObjectReader<'o> {
         // The objects of links are read as a whole, unless an option names a member of them.
         let is_whole = |path: &str| {
             fields.iter().any(|field| field.name == path && is_list(field))
-                && !options.column_names().any(|name| is_within(name.text(), path))
+                && !options.columns.iter().any(|given| is_within(given.value.column.text(), path))
         };
         for (path, value) in leaves("", members, &is_whole) {
             // An option that ignores an object ignores its members.

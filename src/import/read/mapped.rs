@@ -40,7 +40,8 @@ pub(in crate::import) fn read_texts(
         };
     }
     let has_items = cells.iter().any(|cell| cell.items.is_some());
-    let is_plain = texts.len() == 1 && options.list_separator.is_none() && !options.changes(&field.column);
+    let is_plain =
+        texts.len() == 1 && options.list_separator.is_none() && options.words_of(&field.column).next().is_none();
     if !is_list(field) || is_plain && !has_items {
         return read_text(*index, text, notation, options, reader);
     }
