@@ -178,10 +178,7 @@ impl FileSample {
 
     /// Returns the columns of the file with their best fields, and the number of rows of its header.
     fn columns(&self, table: &FieldTable) -> Option<(Vec<DraftColumn>, usize)> {
-        let objects = self.objects.borrow();
-        let rows = self.rows.borrow();
-        let (mut columns, header_rows) =
-            if objects.is_empty() { table_columns(&rows, table)? } else { (object_columns(&objects), 1) };
+        let (mut columns, header_rows) = table_columns(&self.rows.borrow(), table)?;
         let has_year =
             columns.iter().any(|column| best_fields(table, &column.name).is_some_and(|best| best == ["year"]));
         let mut used: Vec<String> = Vec::new();
@@ -238,21 +235,6 @@ fn table_columns(rows: &[Vec<String>], table: &FieldTable) -> Option<(Vec<DraftC
         columns.push(DraftColumn { name, fields: Vec::new(), samples, year: None });
     }
     Some((columns, header_rows))
-}
-
-/// Returns the columns of JSON objects: the paths of their members.
-fn object_columns(objects: &[Vec<(String, String)>]) -> Vec<DraftColumn> {
-    let mut columns: Vec<DraftColumn> = Vec::new();
-    for (path, text) in objects.iter().flatten() {
-        match columns.iter_mut().find(|column| column.name == *path) {
-            Some(column) => column.samples.push(text.clone()),
-            None => {
-                let samples = vec![text.clone()];
-                columns.push(DraftColumn { name: path.clone(), fields: Vec::new(), samples, year: None });
-            }
-        }
-    }
-    columns
 }
 
 /// Returns the fields that the texts of a column contain: two ISSNs, a range of dates, or a city with its country.
