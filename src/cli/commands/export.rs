@@ -285,7 +285,7 @@ fn write_references<'r, F: ReferenceFields>(
             ExportFileFormat::Csv | ExportFileFormat::Xlsx => {
                 let none = crate::model::References::default();
                 out.write_all(flat::BYTE_ORDER_MARK)?;
-                flat::write_row(out, flat::reference_columns::<F>())?;
+                flat::write_row(out, flat::reference_columns(F::table()))?;
                 for row in rows {
                     flat::write_row(out, flat::cells(&row.row, &none))?;
                 }
