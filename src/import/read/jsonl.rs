@@ -1,5 +1,6 @@
 //! JSON Lines: one object per line.
 
+use std::fmt::Write;
 use std::io::{self, BufRead, BufReader, Read};
 
 use crate::import::read::columns::Columns;
@@ -161,8 +162,12 @@ fn cell<'j>(value: Json<'j>, options: &ReadOptions) -> TableCell<'j> {
         Json::Text(text) => TableCell::text(text),
         Json::List(mut items) => {
             items.retain(|item| !item.is_empty());
-            let texts: Vec<String> = items.iter().map(ToString::to_string).collect();
-            let text = texts.join(options.list_separator.as_deref().unwrap_or(ITEM_SEPARATOR));
+            let separator = options.list_separator.as_deref().unwrap_or(ITEM_SEPARATOR);
+            let mut text = String::new();
+            for (at, item) in items.iter().enumerate() {
+                // Writing to a string cannot fail.
+                let _ = write!(text, "{}{item}", if at > 0 { separator } else { "" });
+            }
             TableCell { items: Some(items), ..TableCell::text(text) }
         }
         other => TableCell { is_number, ..TableCell::text(other.to_string()) },
