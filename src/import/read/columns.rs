@@ -94,12 +94,14 @@ pub(in crate::import) struct Columns<'o> {
 }
 
 impl<'o> Columns<'o> {
-    /// Reads a header, and reports its faults. Returns `None` if it is unusable. `sets` are the match sets.
+    /// Reads a header, and reports its faults. Returns `None` if it is unusable. `sets` are the match sets. `is_object` says that
+    /// it has the members of one object.
     pub fn read(
         header: &[TableCell<'_>],
         table: &'static FieldTable,
         options: &'o ReadOptions,
         sets: &[Vec<&str>],
+        is_object: bool,
         faults: &mut RowFaults<'_>,
     ) -> Option<Columns<'o>> {
         let named = header.iter().rposition(|cell| !cell.is_blank()).map_or(0, |last| last + 1);
@@ -144,7 +146,7 @@ impl<'o> Columns<'o> {
         options.note_columns();
         columns.find_sources(table, faults);
         columns.find_filters(options, faults);
-        columns.find_constants(table, options, faults);
+        columns.find_constants(table, options, is_object, faults);
         if identify_rows(table, sets, columns.meanings.iter()) {
             return Some(columns);
         }
@@ -208,12 +210,20 @@ impl<'o> Columns<'o> {
         }
     }
 
-    fn find_constants(&mut self, table: &FieldTable, options: &'o ReadOptions, faults: &mut RowFaults<'_>) {
+    /// Collects the constants of fields without a column. Objects may have different members.
+    fn find_constants(
+        &mut self,
+        table: &FieldTable,
+        options: &'o ReadOptions,
+        is_object: bool,
+        faults: &mut RowFaults<'_>,
+    ) {
         for given in &options.constants {
             let (field, origin) = (&given.value.0, &given.origin);
             let Some(index) = table.fields.iter().position(|known| known.column == *field) else { continue };
             let has = |(meaning, _): &&(ColumnMeaning, _)| matches!(meaning, ColumnMeaning::Fields(fields) if fields.contains(&index));
             match self.sources.iter().find(has) {
+                Some(_) if is_object => {}
                 Some((_, columns)) => {
                     let column = shortened(&self.names[columns[0]]);
                     faults.push(field, message!("{origin}: the column `{column}` has its values; ignore the column, or leave out the constant"));

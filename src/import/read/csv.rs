@@ -2,11 +2,10 @@
 
 use std::io::{self, Cursor, Read};
 
-use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-
 use crate::import::read::columns::ColumnMeaning;
 use crate::import::read::csv_reader::CsvReader;
 use crate::import::read::draft::best_fields;
+use crate::import::read::encoding::guess_encoding;
 use crate::import::read::table_cell::TableCell;
 use crate::import::read::tabular::TableReader;
 use crate::import::rows::FileRows;
@@ -31,17 +30,6 @@ fn not_utf8(encoding: Option<&str>) -> Message {
     }
 }
 
-/// Returns the probable encoding of a text, from its first bytes; `None` for UTF-8.
-fn guess_encoding(beginning: &[u8]) -> Option<&'static str> {
-    // The last character may be incomplete.
-    if std::str::from_utf8(beginning).map_or_else(|error| error.error_len().is_none(), |_| true) {
-        return None;
-    }
-    let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
-    detector.feed(beginning, true);
-    Some(detector.guess(None, Utf8Detection::Deny).name())
-}
-
 /// Reads all rows after the header, and returns their number.
 pub(in crate::import) fn read_csv<F: Fields>(mut content: impl Read, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
     let mut beginning = Vec::new();
@@ -52,7 +40,9 @@ pub(in crate::import) fn read_csv<F: Fields>(mut content: impl Read, rows: &mut 
         return Ok(1);
     }
     let form = CsvLayout::of::<F>(&beginning, rows);
-    let encoding = guess_encoding(&beginning);
+    // The last character may be incomplete.
+    let is_utf8 = std::str::from_utf8(&beginning).map_or_else(|error| error.error_len().is_none(), |_| true);
+    let encoding = (!is_utf8).then(|| guess_encoding(&beginning).name());
     let text = Cursor::new(beginning.split_off(form.begins_at)).chain(content);
     let mut reader = CsvReader::new(text, rows.options.bounds, form.separator, form.first_line);
     let mut table = TableReader::new(rows, true);

@@ -53,7 +53,7 @@ fn read_source(
     progress: &mut dyn FnMut(u64),
     rows: &mut ImportRows,
 ) -> io::Result<()> {
-    match source.open(options.bounds.file_bytes, progress)? {
+    match source.open(options, progress)? {
         SourceContent::Text(format, content) => match source.kind() {
             Some(kind) => read_kind(kind, source.name(), options, rows, TextFile { format, content }),
             None => {
