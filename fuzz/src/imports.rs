@@ -78,7 +78,7 @@ impl Importer {
 
 fn read(path: &Path, options: &ReadOptions, edit: &Edit<'_>) -> Result<Merged, String> {
     let sources = Source::find(&[path.to_owned()], SourceOptions::default()).map_err(|error| error.to_string())?;
-    let rows = import::read_sources(&sources, options, &mut |_| ()).map_err(|error| error.to_string())?;
+    let rows = import::read_sources(&sources, options).map_err(|error| error.to_string())?;
     let removals = MergeOptions { allow_removals: Some(u64::MAX), ..MergeOptions::default() };
     import::merge(rows, &edit.base().expect("a state"), &removals).map_err(|refusal| {
         if let import::Refusal::BadRows(bad) = &refusal {

@@ -354,7 +354,7 @@ fn text_tables() {
             "--ignore-unknown",
             Warned(
                 &[r#"{"id":1}"#, r#"{"id":2,"name":"A"}"#],
-                "the unknown fields `organizations.records`, `x` are ignored",
+                "the unknown fields `x`, `organizations.records` are ignored",
             ),
         ),
         (

@@ -6,7 +6,7 @@ use std::io::{IsTerminal, stderr, stdout};
 use std::process::ExitCode;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
 
 use crate::cli::shared::change::{Changes, ChangesJson};
@@ -14,7 +14,7 @@ use crate::cli::shared::common::{AccessChange, Common, require_folder};
 use crate::cli::shared::output::{can_ask, confirm, counted, list_findings, note};
 use crate::cli::shared::read_args::{ReadArgs, read_rows};
 use crate::import::{
-    self, AssignedId, Finding, FindingGroup, ImportRows, MergeOptions, Merged, Refusal, Source, group,
+    self, AssignedId, BadRows, Finding, FindingGroup, ImportRows, MergeOptions, Merged, Refusal, Source, group,
 };
 use crate::model::printable::Printable;
 use crate::model::{Dataset, Head};
@@ -90,8 +90,8 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
     let (sources, reading) = args.read.sources_and_options()?;
     let ImportArgs { replace, allow_removals, fix, .. } = *args;
     let options = MergeOptions { replace, allow_removals, fix, lints_all: false };
-    progress.begin(&sources);
-    let rows = read_rows(&sources, &reading, &mut |bytes| progress.bar.inc(bytes))?;
+    progress.step("reading the files");
+    let rows = read_rows(&sources, &reading)?;
     let mut accepted: Option<Vec<Finding>> = None;
     let (merged, outcome, changes) = loop {
         progress.step("checking the rows");
@@ -222,36 +222,37 @@ pub(in crate::cli) fn merge_unlocked(
 }
 
 pub(in crate::cli) fn refuse(common: &Common, refusal: Refusal, all_faults: bool) -> anyhow::Result<ExitCode> {
-    let refused = match &refusal {
-        Refusal::BadRows(bad) => Refused {
-            committed: false,
-            error: None,
-            errors: bad.kept(),
-            groups: bad.groups(),
-            error_count: bad.total(),
-        },
-        Refusal::TooManyRemovals(removals) => {
-            Refused { committed: false, error: Some(removals.to_string()), errors: &[], groups: &[], error_count: 0 }
-        }
+    let (bad, error) = match refusal {
+        Refusal::BadRows(bad) => (bad, None),
+        Refusal::TooManyRemovals(removals) => (BadRows::default(), Some(removals.to_string())),
         Refusal::Store(_) => return Err(refusal.into()),
     };
     if common.json {
-        common.output().result(&refused, "")?;
-        return Ok(ExitCode::FAILURE);
+        return refuse_in_json(common, error, bad.kept(), bad.groups(), bad.total());
     }
-    match &refusal {
-        Refusal::BadRows(bad) => {
-            let count = counted(u64::try_from(bad.total()).unwrap_or(u64::MAX), "fault");
-            if all_faults {
-                list_findings(bad.kept(), true, stderr().is_terminal()).iter().for_each(|line| note(line));
-            } else {
-                bad.groups().iter().for_each(|group| note(&group.to_string()));
-            }
-            let hint = if all_faults || bad.groups().len() == bad.total() { "" } else { " --all-faults lists each." };
-            note(&format!("error: {count}; nothing was changed. Correct them and run the import again.{hint}"));
-        }
-        other => note(&format!("error: {other}; nothing was changed")),
+    if all_faults {
+        list_findings(bad.kept(), true, stderr().is_terminal()).iter().for_each(|line| note(line));
+    } else {
+        bad.groups().iter().for_each(|group| note(&group.to_string()));
     }
+    if let Some(error) = error {
+        note(&format!("error: {error}; nothing was changed"));
+    } else {
+        let count = counted(u64::try_from(bad.total()).unwrap_or(u64::MAX), "fault");
+        let hint = if all_faults || bad.groups().len() == bad.total() { "" } else { " --all-faults lists each." };
+        note(&format!("error: {count}; nothing was changed. Correct them and run the import again.{hint}"));
+    }
+    Ok(ExitCode::FAILURE)
+}
+
+fn refuse_in_json(
+    common: &Common,
+    error: Option<String>,
+    errors: &[Finding],
+    groups: &[FindingGroup],
+    error_count: usize,
+) -> anyhow::Result<ExitCode> {
+    common.output().result(&Refused { committed: false, error, errors, groups, error_count }, "")?;
     Ok(ExitCode::FAILURE)
 }
 
@@ -264,11 +265,7 @@ fn print_warnings(common: &Common, warnings: &[Finding], all: bool) {
 fn refuse_warnings(common: &Common, warnings: &[Finding], all: bool) -> anyhow::Result<ExitCode> {
     if common.json {
         let error = "--strict: the import has warnings; nothing was changed".to_owned();
-        let groups = &group(warnings);
-        let refused =
-            Refused { committed: false, error: Some(error), errors: warnings, groups, error_count: warnings.len() };
-        common.output().result(&refused, "")?;
-        return Ok(ExitCode::FAILURE);
+        return refuse_in_json(common, Some(error), warnings, &group(warnings), warnings.len());
     }
     print_warnings(common, warnings, all);
     let count = counted(u64::try_from(warnings.len()).unwrap_or(u64::MAX), "warning");
@@ -339,7 +336,7 @@ fn describe(outcome: &BatchOutcome, changes: Option<&Changes>, warnings: usize) 
     text + &warned
 }
 
-/// A progress bar, on terminals only.
+/// Shows the step of the import, on terminals only.
 struct ImportProgress {
     bar: ProgressBar,
 }
@@ -350,22 +347,11 @@ impl ImportProgress {
         ImportProgress { bar: if shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() } }
     }
 
-    fn begin(&self, sources: &[Source]) {
-        let total: Option<u64> = sources.iter().map(Source::size_bytes).sum();
-        if let Some(total) = total {
-            self.bar.set_length(total);
-            if let Ok(style) = ProgressStyle::with_template("reading {wide_bar} {bytes}/{total_bytes} {eta}") {
-                self.bar.set_style(style);
-            }
-        }
-    }
-
     fn step(&self, message: &'static str) {
         // The bar may have ended for a question.
         if self.bar.is_finished() {
             self.bar.reset();
         }
-        self.bar.set_style(ProgressStyle::default_spinner());
         self.bar.set_message(message);
         self.bar.enable_steady_tick(std::time::Duration::from_millis(100));
     }

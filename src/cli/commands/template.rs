@@ -64,7 +64,7 @@ fn draft_recipe(common: &Common, args: &TemplateArgs, kind: RowKind) -> anyhow::
     let sources = Source::find(&paths, SourceOptions { kind: Some(kind), format: None })?;
     let options =
         ReadOptions { sample: Some(FileSample::default()), sheet: args.sheet.clone(), ..ReadOptions::default() };
-    import::read_sources(&sources, &options, &mut |_| {})?;
+    import::read_sources(&sources, &options)?;
     let name = paths.iter().filter_map(|path| path.file_name()).map(|name| name.to_string_lossy()).collect::<String>();
     let recipe = options.sample.and_then(|sample| sample.draft_recipe(kind, &name, args.sheet.as_deref()));
     let Some(recipe) = recipe else {

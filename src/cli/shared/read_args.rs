@@ -9,7 +9,7 @@ use strum::{ParseError, VariantNames};
 
 use crate::import::{
     self, ColumnMapping, DateOrder, DecimalSign, FileFormat, Given, ImportRows, ReadOptions, RowKind, Source,
-    SourceOptions, read_recipe,
+    SourceOptions, Word, read_recipe,
 };
 
 /// The files to read, and how.
@@ -120,7 +120,11 @@ impl ReadArgs {
             };
             options.matching = self.matching.iter().map(set).collect();
         }
-        options.empty.extend(self.empty.iter().cloned());
+        let empty = self.empty.iter().map(|text| Given {
+            value: Word { field: None, text: text.clone(), value: String::new() },
+            origin: format!("--empty '{text}'"),
+        });
+        options.words.splice(0..0, empty);
         options.sheet = self.sheet.clone().or(options.sheet);
         options.dates = self.dates.or(options.dates);
         options.decimal = self.decimal.or(options.decimal);
@@ -142,13 +146,9 @@ where
     PossibleValuesParser::new(T::VARIANTS).try_map(|word| word.parse::<T>())
 }
 
-/// Reads all rows of the files. `progress` gets the number of bytes of each read. Merging reports errors in the rows.
-pub(in crate::cli) fn read_rows(
-    sources: &[Source],
-    options: &ReadOptions,
-    progress: &mut dyn FnMut(u64),
-) -> anyhow::Result<ImportRows> {
-    let rows = import::read_sources(sources, options, progress)?;
+/// Reads all rows of the files. Merging reports errors in the rows.
+pub(in crate::cli) fn read_rows(sources: &[Source], options: &ReadOptions) -> anyhow::Result<ImportRows> {
+    let rows = import::read_sources(sources, options)?;
     options.check_used()?;
     Ok(rows)
 }

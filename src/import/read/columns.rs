@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 
 use crate::import::read::column_name::{ColumnName, column_letters};
-use crate::import::read::options::{Given, MappedColumn, ReadOptions, columns_of, is_same};
+use crate::import::read::mapped::is_list;
+use crate::import::read::options::{Given, ReadOptions, columns_of, is_same};
 use crate::import::read::table_cell::TableCell;
 use crate::import::report::faults::{RowFaults, shortened};
 use crate::import::rows::ADDED_TO_RECORDS;
 use crate::model::field::{Field, FieldTable};
 use crate::model::fold::{comparable, is_blank};
 use crate::model::message::{Message, message};
-use crate::model::value::ValueKind;
 
 /// The meaning of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,14 +43,14 @@ impl ColumnMeaning {
             match () {
                 () if is("id") => Some(ColumnMeaning::Id),
                 () if is("deleted") => Some(ColumnMeaning::Deleted),
-                () if is(ADDED_TO_RECORDS) => Some(ColumnMeaning::Ignored),
+                () if ADDED_TO_RECORDS.into_iter().any(is) => Some(ColumnMeaning::Ignored),
                 () => Some(ColumnMeaning::Fields(vec![table.fields.iter().position(|field| is(&field.column))?])),
             }
         };
         match options.find_column(&header, number, index) {
-            Some(MappedColumn::Ignored) => Some(ColumnMeaning::Ignored),
-            Some(MappedColumn::Fields([name])) => own(&comparable(name)).or_else(|| own(&header)),
-            Some(MappedColumn::Fields(names)) => field_indexes(table, names).map(ColumnMeaning::Fields),
+            Some([]) => Some(ColumnMeaning::Ignored),
+            Some([name]) => own(&comparable(name)).or_else(|| own(&header)),
+            Some(names) => field_indexes(table, names).map(ColumnMeaning::Fields),
             None if options.only_mapped => None,
             None => own(&header),
         }
@@ -105,7 +105,8 @@ impl<'o> Columns<'o> {
         faults: &mut RowFaults<'_>,
     ) -> Option<Columns<'o>> {
         let named = header.iter().rposition(|cell| !cell.is_blank()).map_or(0, |last| last + 1);
-        let by_letter = options.column_names().filter_map(|name| name.index()).map(|index| index + 1).max();
+        let by_letter =
+            options.columns.iter().filter_map(|given| given.value.column.index()).map(|index| index + 1).max();
         let ignored = if options.ignore_unknown { header.len() } else { 0 };
         let width = named.max(by_letter.unwrap_or(0)).max(ignored);
         if width > options.bounds.columns {
@@ -134,7 +135,7 @@ impl<'o> Columns<'o> {
             let is_filter =
                 |given: &Given<(ColumnName, _)>| given.value.0.matches(&comparable(name), *number, Some(at));
             if meaning.is_none() && !name.is_empty() && !options.filters.iter().any(is_filter) {
-                faults.push_unknown("column", "", name, &known);
+                faults.push_unknown(if is_object { "field" } else { "column" }, "", name, &known);
             }
             let unknown = if name.is_empty() && !options.ignore_unknown {
                 ColumnMeaning::Unnamed
@@ -150,7 +151,7 @@ impl<'o> Columns<'o> {
         if identify_rows(table, sets, columns.meanings.iter()) {
             return Some(columns);
         }
-        faults.push(&"id", missing_id(sets));
+        faults.push(&"id", missing_id(is_object, sets));
         None
     }
 
@@ -159,7 +160,7 @@ impl<'o> Columns<'o> {
     fn find_sources(&mut self, table: &FieldTable, faults: &mut RowFaults<'_>) {
         let is_joined = |meaning: &ColumnMeaning| {
             let ColumnMeaning::Fields(fields) = meaning else { return false };
-            fields.iter().all(|at| matches!(table.fields[*at].kind, ValueKind::Texts | ValueKind::Links(_)))
+            fields.iter().all(|at| is_list(&table.fields[*at]))
         };
         for (at, meaning) in self.meanings.iter().enumerate() {
             if matches!(meaning, ColumnMeaning::Ignored | ColumnMeaning::Unnamed) {
@@ -264,7 +265,10 @@ impl<'o> Columns<'o> {
 }
 
 /// Returns the message for a header whose columns identify no rows.
-pub(in crate::import) fn missing_id(sets: &[Vec<&str>]) -> Message {
+pub(in crate::import) fn missing_id(is_object: bool, sets: &[Vec<&str>]) -> Message {
+    if is_object {
+        return "is missing; give each row an id, or use --match to find records by other fields".into();
+    }
     if sets.is_empty() {
         return "the column `id` is missing; the first row must name the columns, including `id`; a file without ids needs \
                 --match, or a recipe"

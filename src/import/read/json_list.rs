@@ -134,7 +134,7 @@ mod tests {
             ("{\"id\":1}\nx", "f:2: is not valid JSON"),
             ("5", "f:1: `5` - is a number; write one object per line"),
             (r#"{"a":[{"id":1}],"b":[{"id":2}]}"#, "f:1: contains the lists `a` and `b`; write each list to a file"),
-            (r#"{"data":{"items":[{"id":1}]}}"#, "f:1: data: unknown field `data`"),
+            (r#"{"data":{"items":[{"id":1}]}}"#, "f:1: data.items.id: unknown field `data.items.id`"),
         ];
         for (text, expected) in cases {
             let read = read::<OrganizationFields>(text, Bounds::default());

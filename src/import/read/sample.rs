@@ -34,7 +34,8 @@ impl FileSample {
         let mut objects = self.objects.borrow_mut();
         if objects.len() < MAX_ROWS {
             let text = |value: Json<'_>| if value == Json::Null { String::new() } else { value.to_string() };
-            objects.push(leaves(members).into_iter().map(|(path, value)| (path, text(value))).collect());
+            objects
+                .push(leaves("", members, &|_| false).into_iter().map(|(path, value)| (path, text(value))).collect());
         }
     }
 }
