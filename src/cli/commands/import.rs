@@ -20,7 +20,6 @@ use crate::model::printable::Printable;
 use crate::model::{Dataset, Head};
 use crate::store::file::fill::NoDatabase;
 use crate::store::write::batch::{BatchOutcome, LicenseEffect, RowCounts};
-use crate::store::{Edit, StoreError};
 
 /// Arguments of `medfeed import`.
 #[derive(Debug, Args)]
@@ -86,53 +85,55 @@ struct Refused<'a> {
 
 pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<ExitCode> {
     common.require_db(args.create, args.dry_run)?;
-    let progress = ImportProgress::new(common);
+    let is_shown = !common.json && stderr().is_terminal();
+    let bar = if is_shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
     let (sources, reading) = args.read.sources_and_options()?;
     let ImportArgs { replace, allow_removals, fix, .. } = *args;
     let options = MergeOptions { replace, allow_removals, fix, lints_all: false };
-    progress.step("reading the files");
+    show_step(&bar, "reading the files");
     let rows = read_rows(&sources, &reading)?;
     let mut accepted: Option<Vec<Finding>> = None;
     let (merged, outcome, changes) = loop {
-        progress.step("checking the rows");
+        show_step(&bar, "checking the rows");
         let (head, merged) = merge_unlocked(common, rows.clone(), &options)?;
         let mut merged = match merged {
             Ok(merged) => merged,
             Err(refusal) => {
-                progress.end();
+                bar.finish_and_clear();
                 return refuse(common, refusal, args.read.all_faults);
             }
         };
         if args.strict && !merged.warnings.is_empty() {
-            progress.end();
+            bar.finish_and_clear();
             return refuse_warnings(common, &merged.warnings, args.read.all_faults);
         }
         if args.asks(common) && accepted.as_ref() != Some(&merged.warnings) {
-            progress.end();
+            bar.finish_and_clear();
             ask(common, args, &merged.warnings)?;
             accepted = Some(merged.warnings.clone());
         }
-        progress.step("waiting for the writer's lock");
+        show_step(&bar, "waiting for the writer's lock");
         let writer =
             if args.create || args.dry_run { common.open_or_create_writer()? } else { common.open_writer()? };
         let mut edit = writer.begin()?;
         if edit.base_head() != head {
             // Another command has committed, or has replaced the file.
-            progress.step("checking the rows again");
+            show_step(&bar, "checking the rows again");
             merged = match import::merge(rows.clone(), &edit.base()?, &options) {
                 Ok(again) if args.is_accepted(&again, accepted.as_deref()) => again,
                 // The lock is released before the import is refused, or asks again.
                 _ => continue,
             };
         }
-        progress.step("writing");
-        let (outcome, changes) = apply(args, &mut edit, &merged)?;
+        show_step(&bar, "writing");
+        let outcome = edit.apply(&merged.batch)?;
+        let changes = args.dry_run.then(|| Changes::of(&edit.base()?, &edit, &merged.batch)).transpose()?;
         if !args.dry_run {
             common.commit(edit, args.describe(&sources))?;
         }
         break (merged, outcome, changes);
     };
-    progress.end();
+    bar.finish_and_clear();
 
     if accepted.is_none() {
         print_warnings(common, &merged.warnings, args.read.all_faults);
@@ -178,20 +179,9 @@ impl ImportArgs {
 
     /// The description for the history.
     fn describe(&self, sources: &[Source]) -> String {
-        let names: Vec<&str> = sources.iter().map(|source| source.name().as_ref()).collect();
+        let names: Vec<&str> = sources.iter().map(|source| &*source.name).collect();
         format!("import {}{}", names.join(" "), if self.replace { " --replace" } else { "" })
     }
-}
-
-/// Applies the merged rows. A dry run also returns the changes.
-fn apply(
-    args: &ImportArgs,
-    edit: &mut Edit<'_>,
-    merged: &Merged,
-) -> Result<(BatchOutcome, Option<Changes>), StoreError> {
-    let outcome = edit.apply(&merged.batch)?;
-    let changes = args.dry_run.then(|| Changes::of(&edit.base()?, edit, &merged.batch)).transpose()?;
-    Ok((outcome, changes))
 }
 
 /// Shows the warnings, and asks whether to commit.
@@ -336,29 +326,14 @@ fn describe(outcome: &BatchOutcome, changes: Option<&Changes>, warnings: usize) 
     text + &warned
 }
 
-/// Shows the step of the import, on terminals only.
-struct ImportProgress {
-    bar: ProgressBar,
-}
-
-impl ImportProgress {
-    fn new(common: &Common) -> ImportProgress {
-        let shown = !common.json && stderr().is_terminal();
-        ImportProgress { bar: if shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() } }
+/// Shows the step of the import.
+fn show_step(bar: &ProgressBar, message: &'static str) {
+    // The bar may have ended for a question.
+    if bar.is_finished() {
+        bar.reset();
     }
-
-    fn step(&self, message: &'static str) {
-        // The bar may have ended for a question.
-        if self.bar.is_finished() {
-            self.bar.reset();
-        }
-        self.bar.set_message(message);
-        self.bar.enable_steady_tick(std::time::Duration::from_millis(100));
-    }
-
-    fn end(&self) {
-        self.bar.finish_and_clear();
-    }
+    bar.set_message(message);
+    bar.enable_steady_tick(std::time::Duration::from_millis(100));
 }
 
 #[cfg(test)]

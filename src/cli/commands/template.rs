@@ -74,12 +74,7 @@ fn draft_recipe(common: &Common, args: &TemplateArgs, kind: RowKind) -> anyhow::
 }
 
 fn print_header(common: &Common, kind: RowKind) -> anyhow::Result<ExitCode> {
-    let columns = match kind {
-        RowKind::Conferences => flat::reference_columns::<ConferenceFields>(),
-        RowKind::Journals => flat::reference_columns::<JournalFields>(),
-        RowKind::Organizations => flat::reference_columns::<OrganizationFields>(),
-        RowKind::Tags => flat::reference_columns::<TagFields>(),
-    };
+    let columns = flat::reference_columns(kind.table());
     let header = columns.join(",");
     common.output().result(&json!({ "kind": kind.to_string(), "columns": columns }), header)
 }

@@ -160,7 +160,7 @@ impl<'o> Columns<'o> {
     fn find_sources(&mut self, table: &FieldTable, faults: &mut RowFaults<'_>) {
         let is_joined = |meaning: &ColumnMeaning| {
             let ColumnMeaning::Fields(fields) = meaning else { return false };
-            fields.iter().all(|at| is_list(&table.fields[*at]))
+            fields.iter().all(|at| is_list(table.fields[*at].kind))
         };
         for (at, meaning) in self.meanings.iter().enumerate() {
             if matches!(meaning, ColumnMeaning::Ignored | ColumnMeaning::Unnamed) {

@@ -95,7 +95,7 @@ impl<'o> ObjectReader<'o> {
         let (fields, options) = (&F::table().fields, self.options);
         // The objects of links are read as a whole, unless an option names a member of them.
         let is_whole = |path: &str| {
-            fields.iter().any(|field| field.name == path && is_list(field))
+            fields.iter().any(|field| field.name == path && is_list(field.kind))
                 && !options.columns.iter().any(|given| is_within(given.value.column.text(), path))
         };
         for (path, value) in leaves("", members, &is_whole) {

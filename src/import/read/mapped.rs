@@ -11,9 +11,9 @@ use crate::model::field::Field;
 use crate::model::value::cell::{ITEM_SEPARATOR, split_at};
 use crate::model::value::{Json, ValueKind};
 
-/// Returns true if several columns with this field are joined.
-pub(in crate::import) fn is_list(field: &Field) -> bool {
-    matches!(field.kind, ValueKind::Texts | ValueKind::Links(_))
+/// Returns true if several columns with a field of this kind are joined.
+pub(in crate::import) fn is_list(kind: ValueKind) -> bool {
+    matches!(kind, ValueKind::Texts | ValueKind::Links(_))
 }
 
 /// Reads the cells of a row for `fields`: several fields share the first text, and a list joins all cells.
@@ -42,7 +42,7 @@ pub(in crate::import) fn read_texts(
     let has_items = cells.iter().any(|cell| cell.items.is_some());
     let is_plain =
         texts.len() == 1 && options.list_separator.is_none() && options.words_of(&field.column).next().is_none();
-    if !is_list(field) || is_plain && !has_items {
+    if !is_list(field.kind) || is_plain && !has_items {
         return read_text(*index, text, notation, options, reader);
     }
     let separator = options.list_separator.as_deref().unwrap_or(ITEM_SEPARATOR);

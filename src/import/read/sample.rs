@@ -16,7 +16,6 @@ const MAX_ROWS: usize = 200;
 #[derive(Clone, Debug, Default)]
 pub struct FileSample {
     pub(in crate::import) rows: RefCell<Vec<Vec<String>>>,
-    pub(in crate::import) objects: RefCell<Vec<Vec<(String, String)>>>,
     /// The probable encoding, if it is not UTF-8.
     pub(in crate::import) encoding: OnceCell<&'static Encoding>,
 }
@@ -29,13 +28,23 @@ impl FileSample {
         if rows.len() < MAX_ROWS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 
-    /// Adds a JSON object.
+    /// Adds a JSON object as a row. The first row has the paths of the members of all objects.
     pub(in crate::import) fn add_object(&self, members: JsonMembers<'_>) {
-        let mut objects = self.objects.borrow_mut();
-        if objects.len() < MAX_ROWS {
-            let text = |value: Json<'_>| if value == Json::Null { String::new() } else { value.to_string() };
-            objects
-                .push(leaves("", members, &|_| false).into_iter().map(|(path, value)| (path, text(value))).collect());
+        let mut rows = self.rows.borrow_mut();
+        if rows.len() > MAX_ROWS {
+            return;
         }
+        let mut header = if rows.is_empty() { Vec::new() } else { rows.remove(0) };
+        let mut row = vec![String::new(); header.len()];
+        for (path, value) in leaves("", members, &|_| false) {
+            let at = header.iter().position(|known| *known == path).unwrap_or(header.len());
+            if at == header.len() {
+                header.push(path);
+                row.push(String::new());
+            }
+            row[at] = if value == Json::Null { String::new() } else { value.to_string() };
+        }
+        rows.insert(0, header);
+        rows.push(row);
     }
 }

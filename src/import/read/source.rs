@@ -100,11 +100,13 @@ pub enum SourceError {
 /// One input of rows.
 #[derive(Clone, Debug)]
 pub struct Source {
-    name: Arc<str>,
-    kind: Option<RowKind>,
+    /// The name in reports.
+    pub name: Arc<str>,
+    /// The kind of the rows. Sheets of a workbook may have other kinds.
+    pub kind: Option<RowKind>,
     format: Option<FileFormat>,
     /// `None` for standard input.
-    path: Option<PathBuf>,
+    pub path: Option<PathBuf>,
 }
 
 /// The options `--dataset` and `--format`.
@@ -192,21 +194,6 @@ impl Source {
 
     fn new(path: &Path, kind: Option<RowKind>, format: Option<FileFormat>) -> Source {
         Source { name: path.to_string_lossy().into(), kind, format, path: Some(path.to_owned()) }
-    }
-
-    /// Returns true if this is the file at the path.
-    pub fn is_at(&self, path: &Path) -> bool {
-        self.path.as_deref() == Some(path)
-    }
-
-    /// Returns the name of the source in reports.
-    pub fn name(&self) -> &Arc<str> {
-        &self.name
-    }
-
-    /// Returns the kind of the rows. Sheets of a workbook may have other kinds.
-    pub fn kind(&self) -> Option<RowKind> {
-        self.kind
     }
 
     /// Opens the decompressed content. Reading beyond the limit of decompressed bytes fails with [`TooLarge`].
@@ -429,7 +416,7 @@ mod tests {
         for name in ["journals.csv.gz", "conferences.csv", "conferences.jsonl", "organizations.csv", "tags.json"] {
             fs::write(path.join(name), "").unwrap();
         }
-        let names: Vec<String> = find().unwrap().iter().map(|source| source.name().to_string()).collect();
+        let names: Vec<String> = find().unwrap().iter().map(|source| source.name.to_string()).collect();
         let expected = ["organizations.csv", "tags.json", "conferences.csv", "conferences.jsonl", "journals.csv.gz"];
         assert_eq!(names, expected.map(|name| path.join(name).display().to_string()));
     }

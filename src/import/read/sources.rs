@@ -35,7 +35,7 @@ pub fn read_sources(sources: &[Source], options: &ReadOptions) -> Result<ImportR
         rows.bad.keep_all();
     }
     for source in sources {
-        read_source(source, options, &mut rows).map_err(|error| ReadError { file: source.name().clone(), error })?;
+        read_source(source, options, &mut rows).map_err(|error| ReadError { file: source.name.clone(), error })?;
     }
     let note = |(field, message)| Finding { field, message, ..Finding::default() };
     rows.notes.extend(options.notes().into_iter().map(note));
@@ -44,25 +44,25 @@ pub fn read_sources(sources: &[Source], options: &ReadOptions) -> Result<ImportR
 
 fn read_source(source: &Source, options: &ReadOptions, rows: &mut ImportRows) -> io::Result<()> {
     match source.open(options)? {
-        SourceContent::Text(format, content) => match source.kind() {
-            Some(kind) => read_kind(kind, source.name(), options, rows, TextFile { format, content }),
+        SourceContent::Text(format, content) => match source.kind {
+            Some(kind) => read_kind(kind, &source.name, options, rows, TextFile { format, content }),
             None => {
                 Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a workbook; name its dataset with --dataset"))
             }
         },
         SourceContent::Workbook(file) => {
             let mut workbook = Workbook::open(file, &options.bounds)?;
-            let chosen = workbook.choose(source.kind(), options.sheet.as_deref())?;
+            let chosen = workbook.choose(source.kind, options.sheet.as_deref())?;
             if !chosen.skipped.is_empty() {
                 let message = message!(
                     "skipped {}; only sheets named `conferences`, `journals`, `organizations` or `tags` are read",
                     chosen.skipped.join(", ")
                 );
-                let file = Some(source.name().to_string());
+                let file = Some(source.name.to_string());
                 rows.warnings.push(Finding { file, message, rule: Some("sheet_passed_over"), ..Finding::default() });
             }
             for (kind, sheet) in chosen.sheets {
-                let name = format!("{}[{}]", source.name(), sheet.trim()).into();
+                let name = format!("{}[{}]", source.name, sheet.trim()).into();
                 read_kind(kind, &name, options, rows, workbook.sheet(&sheet)?)?;
             }
             Ok(())

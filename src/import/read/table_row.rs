@@ -56,7 +56,7 @@ pub(in crate::import) fn read_row<F: Fields>(
     for (meaning, at_columns) in &columns.sources {
         let found = at_columns.iter().filter_map(|at| cells.get(*at));
         let filled: Vec<&TableCell<'_>> = found.filter(|cell| at_columns.len() == 1 || !cell.is_blank()).collect();
-        let is_joined = matches!(meaning, ColumnMeaning::Fields(fields) if fields.iter().all(|at| is_list(&F::table().fields[*at])));
+        let is_joined = matches!(meaning, ColumnMeaning::Fields(fields) if fields.iter().all(|at| is_list(F::table().fields[*at].kind)));
         if let [first, rest @ ..] = &*filled
             && let Some(other) = rest.iter().find(|cell| !is_joined && cell.text != first.text)
         {
@@ -112,9 +112,9 @@ pub(in crate::import) fn read_row<F: Fields>(
 
 /// Returns the text of a cell for a field, or the reason why it cannot be read.
 fn cell_text<'c>(cell: &'c TableCell<'_>, field: &Field) -> Result<Cow<'c, str>, Message> {
-    let (column, holds_text) = (field.column.as_str(), is_list(field) || field.kind == ValueKind::Text);
+    let (column, holds_text) = (field.column.as_str(), is_list(field.kind) || field.kind == ValueKind::Text);
     let is_nested = |item: &Json<'_>| matches!(item, Json::List(_) | Json::Object(_));
-    if !is_list(field) && cell.items.iter().flatten().any(is_nested) {
+    if !is_list(field.kind) && cell.items.iter().flatten().any(is_nested) {
         return Err("is a list of lists or objects; ignore it, or map a list of texts".into());
     }
     let has_unit = cell.unit.as_ref().is_some_and(|unit| names_unit(column, unit));

@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use jiff::civil::Date;
 
-use super::json::{Json, JsonType, push_display};
+use super::json::{JsonType, push_display};
 use super::kind::{FieldValue, LinkTexts, ValueKind, ValueReader};
 use crate::model::id::Id;
 use crate::model::time::{NotADate, parse_date};
@@ -53,10 +53,6 @@ impl<S: Scalar> FieldValue for Option<S> {
 
     fn to_csv<'a>(&'a self, _links: &'a dyn LinkTexts) -> Cow<'a, str> {
         self.as_ref().map_or(Cow::Borrowed(""), |value| Cow::Owned(value.to_csv()))
-    }
-
-    fn read_json(&mut self, json: Json<'_>, reader: &mut dyn ValueReader) {
-        self.read_csv(&json.to_string(), reader);
     }
 
     fn read_csv(&mut self, cell: &str, reader: &mut dyn ValueReader) {
