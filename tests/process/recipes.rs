@@ -148,6 +148,20 @@ fn drafted_recipes_read_their_files() {
 }
 
 #[test]
+fn a_draft_names_the_encoding() {
+    let site = Site::new();
+    site.write("liste.csv", &b"Titel;Verlag\nL\xe4\xe4ketiede;S\xfcd\n"[..]);
+    let draft = site.run(["template", "journals", "--from", "liste.csv"]);
+    assert!(draft.stdout.contains("encoding = \"windows-1252\""), "{draft:?}");
+    site.write("liste.toml", &draft.stdout);
+    let done = site.run(["import", "liste.csv", "--recipe", "liste.toml", "--create"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    site.json(["export", "out"]);
+    let row = fs::read_to_string(site.path("out/journals.jsonl")).unwrap();
+    assert!(row.contains("\"name\":\"Lääketiede\"") && row.contains("\"publisher\":\"Süd\""), "{row}");
+}
+
+#[test]
 fn files_from_elsewhere() {
     const CONSTANTS: &str = "--match name --set year=2026 --set start_date_status=confirmed \
                              --set abstract_due_date_status=not_found --set late_breaking_due_date_status=check";
@@ -329,6 +343,13 @@ fn files_from_elsewhere() {
                 "journals.csv:4: matches no record, and has so few values that it may be a heading or a note; remove it, leave it \
                  out by [where] in a recipe, or fill it in",
             ),
+        ),
+        // Objects may have different members.
+        (
+            "journals.jsonl",
+            "{\"id\":1,\"name\":\"A\"}\n{\"id\":2,\"name\":\"B\",\"impact_factor_year\":2023}\n",
+            "--set impact_factor_year=2024",
+            Stored(&[r#"{"id":1,"impact_factor_year":2024}"#, r#"{"id":2,"impact_factor_year":2023}"#]),
         ),
         // Prices in dollars.
         (

@@ -94,14 +94,14 @@ pub(in crate::import) struct Columns<'o> {
 }
 
 impl<'o> Columns<'o> {
-    /// Reads a header, and reports its faults. Returns `None` if it is unusable. `what` is the kind of its names, and `sets`
-    /// are the match sets.
+    /// Reads a header, and reports its faults. Returns `None` if it is unusable. `sets` are the match sets. `is_object` says that
+    /// it has the members of one object.
     pub fn read(
         header: &[TableCell<'_>],
-        what: &str,
         table: &'static FieldTable,
         options: &'o ReadOptions,
         sets: &[Vec<&str>],
+        is_object: bool,
         faults: &mut RowFaults<'_>,
     ) -> Option<Columns<'o>> {
         let named = header.iter().rposition(|cell| !cell.is_blank()).map_or(0, |last| last + 1);
@@ -135,7 +135,7 @@ impl<'o> Columns<'o> {
             let is_filter =
                 |given: &Given<(ColumnName, _)>| given.value.0.matches(&comparable(name), *number, Some(at));
             if meaning.is_none() && !name.is_empty() && !options.filters.iter().any(is_filter) {
-                faults.push_unknown(what, "", name, &known);
+                faults.push_unknown(if is_object { "field" } else { "column" }, "", name, &known);
             }
             let unknown = if name.is_empty() && !options.ignore_unknown {
                 ColumnMeaning::Unnamed
@@ -147,11 +147,11 @@ impl<'o> Columns<'o> {
         options.note_columns();
         columns.find_sources(table, faults);
         columns.find_filters(options, faults);
-        columns.find_constants(table, options, faults);
+        columns.find_constants(table, options, is_object, faults);
         if identify_rows(table, sets, columns.meanings.iter()) {
             return Some(columns);
         }
-        faults.push(&"id", missing_id(what, sets));
+        faults.push(&"id", missing_id(is_object, sets));
         None
     }
 
@@ -211,12 +211,20 @@ impl<'o> Columns<'o> {
         }
     }
 
-    fn find_constants(&mut self, table: &FieldTable, options: &'o ReadOptions, faults: &mut RowFaults<'_>) {
+    /// Collects the constants of fields without a column. Objects may have different members.
+    fn find_constants(
+        &mut self,
+        table: &FieldTable,
+        options: &'o ReadOptions,
+        is_object: bool,
+        faults: &mut RowFaults<'_>,
+    ) {
         for given in &options.constants {
             let (field, origin) = (&given.value.0, &given.origin);
             let Some(index) = table.fields.iter().position(|known| known.column == *field) else { continue };
             let has = |(meaning, _): &&(ColumnMeaning, _)| matches!(meaning, ColumnMeaning::Fields(fields) if fields.contains(&index));
             match self.sources.iter().find(has) {
+                Some(_) if is_object => {}
                 Some((_, columns)) => {
                     let column = shortened(&self.names[columns[0]]);
                     faults.push(field, message!("{origin}: the column `{column}` has its values; ignore the column, or leave out the constant"));
@@ -257,8 +265,8 @@ impl<'o> Columns<'o> {
 }
 
 /// Returns the message for a header whose columns identify no rows.
-pub(in crate::import) fn missing_id(what: &str, sets: &[Vec<&str>]) -> Message {
-    if what == "field" {
+pub(in crate::import) fn missing_id(is_object: bool, sets: &[Vec<&str>]) -> Message {
+    if is_object {
         return "is missing; give each row an id, or use --match to find records by other fields".into();
     }
     if sets.is_empty() {

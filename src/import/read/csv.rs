@@ -2,11 +2,10 @@
 
 use std::io::{self, Cursor, Read};
 
-use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-
 use crate::import::read::columns::ColumnMeaning;
 use crate::import::read::csv_reader::CsvReader;
 use crate::import::read::draft::best_fields;
+use crate::import::read::encoding::guess_encoding;
 use crate::import::read::table_cell::TableCell;
 use crate::import::read::tabular::TableReader;
 use crate::import::rows::FileRows;
@@ -23,17 +22,6 @@ const BEGINNING_LINES: usize = 24;
 const REMEDY: &str = "save the file again: in Excel as `CSV UTF-8`, in LibreOffice with the character set \
      `Unicode (UTF-8)`, or as .xlsx";
 
-/// Returns the probable encoding of a text, from its first bytes; `None` for UTF-8.
-fn guess_encoding(beginning: &[u8]) -> Option<&'static str> {
-    // The last character may be incomplete.
-    if std::str::from_utf8(beginning).map_or_else(|error| error.error_len().is_none(), |_| true) {
-        return None;
-    }
-    let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
-    detector.feed(beginning, true);
-    Some(detector.guess(None, Utf8Detection::Deny).name())
-}
-
 /// Reads all rows after the header, and returns their number.
 pub(in crate::import) fn read_csv<F: Fields>(mut content: impl Read, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
     let mut beginning = Vec::new();
@@ -44,7 +32,9 @@ pub(in crate::import) fn read_csv<F: Fields>(mut content: impl Read, rows: &mut 
         return Ok(1);
     }
     let (separator, begins_at) = find_layout(&beginning, rows);
-    let encoding = guess_encoding(&beginning);
+    // The last character may be incomplete.
+    let is_utf8 = std::str::from_utf8(&beginning).map_or_else(|error| error.error_len().is_none(), |_| true);
+    let encoding = (!is_utf8).then(|| guess_encoding(&beginning).name());
     let text = Cursor::new(beginning.split_off(begins_at)).chain(content);
     let mut reader = CsvReader::new(text, rows.options.bounds, separator, if begins_at == 0 { 1 } else { 2 });
     let mut table = TableReader::new(rows, true);

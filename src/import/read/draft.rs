@@ -111,6 +111,10 @@ impl FileSample {
             format!("# A recipe for {}. Check each line; docs/recipes.md explains them.\n", file.escape_debug());
         let mut line = |text_of: String| text.push_str(&format!("{text_of}\n"));
         line(format!("dataset = \"{kind}\""));
+        if let Some(encoding) = self.encoding.get() {
+            let encoding = encoding.name();
+            line(format!("encoding = \"{encoding}\"    # a guess: check the accented letters"));
+        }
         sheet.into_iter().for_each(|sheet| line(format!("sheet = {}", quoted(sheet))));
         if header_rows > 1 {
             line(format!("header_rows = {header_rows}"));

@@ -130,8 +130,7 @@ impl<'o> ObjectReader<'o> {
             Some((last, columns)) if last == paths => (last, columns),
             _ => {
                 let header: Vec<TableCell<'_>> = paths.iter().map(|path| TableCell::text(path.as_str())).collect();
-                let columns =
-                    Columns::read(&header, "field", F::table(), options, &options.match_sets(F::STEM), faults)?;
+                let columns = Columns::read(&header, F::table(), options, &options.match_sets(F::STEM), true, faults)?;
                 (paths, columns)
             }
         };

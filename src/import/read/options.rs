@@ -3,6 +3,8 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
+use encoding_rs::Encoding;
+
 use crate::import::read::bounds::Bounds;
 use crate::import::read::cells::word_meant;
 use crate::import::read::column_name::ColumnName;
@@ -27,6 +29,8 @@ pub(in crate::import) fn columns_of(field: &str) -> Vec<&str> {
 pub struct ReadOptions {
     /// The limits on the input.
     pub bounds: Bounds,
+    /// The encoding of texts that are neither UTF-8 nor UTF-16.
+    pub encoding: Option<&'static Encoding>,
     /// The sheet of a workbook to read. By default, its name or the names of the sheets decide.
     pub sheet: Option<String>,
     /// The number of rows of a header, whose texts are joined by a blank. 0 means 1.

@@ -5,6 +5,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use encoding_rs::Encoding;
 use serde::Deserialize;
 use toml::{Spanned, Value};
 
@@ -34,6 +35,7 @@ pub enum RecipeError {
 #[serde(deny_unknown_fields)]
 struct Recipe {
     dataset: Option<RowKind>,
+    encoding: Option<Spanned<String>>,
     sheet: Option<String>,
     header_rows: Option<Spanned<usize>>,
     #[serde(rename = "match", default)]
@@ -104,7 +106,15 @@ fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKind>)
     if let Some(separator) = recipe.list_separator.as_ref().filter(|separator| separator.as_ref().is_empty()) {
         return Err(invalid(separator.span(), "a separator has at least one character".into()));
     }
+    let encoding =
+        match &recipe.encoding {
+            None => None,
+            Some(label) => Some(Encoding::for_label(label.as_ref().as_bytes()).ok_or_else(|| {
+                invalid(label.span(), "is no known encoding; write one such as \"windows-1252\"".into())
+            })?),
+        };
     let mut options = ReadOptions {
+        encoding,
         sheet: recipe.sheet,
         header_rows: recipe.header_rows.map_or(1, Spanned::into_inner),
         dates: recipe.dates,
@@ -246,6 +256,7 @@ issn_print = ["0"]
             ("dates = \"ymd\"", "r.toml:1: unknown variant `ymd`"),
             ("dates = dmy", "r.toml:1: "),
             ("colums = {}", "r.toml:1: unknown field `colums`"),
+            ("encoding = \"ansi-1252\"", "r.toml:1: is no known encoding"),
             ("header_rows = 0", "r.toml:1: a header has 1 to 10 rows"),
             ("ignore = 5", "r.toml:1: write true, or a list of column names"),
             ("[columns]\nA = 5", "r.toml:2: write a text, or a list of texts"),

@@ -1,7 +1,9 @@
 //! The first rows of a file, from which a recipe is drafted.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::ops::ControlFlow;
+
+use encoding_rs::Encoding;
 
 use crate::import::read::json::leaves;
 use crate::model::value::Json;
@@ -14,6 +16,8 @@ const MAX_ROWS: usize = 200;
 #[derive(Clone, Debug, Default)]
 pub struct FileSample {
     pub(in crate::import) rows: RefCell<Vec<Vec<String>>>,
+    /// The probable encoding, if it is not UTF-8.
+    pub(in crate::import) encoding: OnceCell<&'static Encoding>,
 }
 
 impl FileSample {

@@ -10,7 +10,8 @@ use serde::Deserialize;
 
 use crate::disk::describe_at;
 use crate::import::read::bounds::TooLarge;
-use crate::import::read::utf16::as_utf8;
+use crate::import::read::encoding::as_utf8;
+use crate::import::read::options::ReadOptions;
 use crate::model::field::FieldTable;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
 
@@ -195,11 +196,12 @@ impl Source {
         Source { name: path.to_string_lossy().into(), kind, format, path: Some(path.to_owned()) }
     }
 
-    /// Opens the decompressed content. Reading beyond `max_bytes` decompressed bytes fails with [`TooLarge`].
+    /// Opens the decompressed content. Reading beyond the limit of decompressed bytes fails with [`TooLarge`].
     ///
     /// The first bytes identify gzip files and workbooks, not the name: browsers, `curl` and people change names. Text
     /// is converted to UTF-8 without a byte-order mark.
-    pub(in crate::import) fn open(&self, max_bytes: u64) -> io::Result<SourceContent> {
+    pub(in crate::import) fn open(&self, options: &ReadOptions) -> io::Result<SourceContent> {
+        let max_bytes = options.bounds.file_bytes;
         let from: Box<dyn Read> = match &self.path {
             Some(path) => Box::new(File::open(path)?),
             None => Box::new(io::stdin().lock()),
@@ -220,7 +222,7 @@ impl Source {
             workbook.rewind()?;
             return Ok(SourceContent::Workbook(workbook));
         }
-        let (begin, text) = peek::<{ OLE_MAGIC.len() }, _>(as_utf8(&first, content)?)?;
+        let (begin, text) = peek::<{ OLE_MAGIC.len() }, _>(as_utf8(&first, content, options)?)?;
         let begin = begin.trim_ascii_start();
         let mut foreign = FOREIGN_FORMATS.into_iter().filter(|(_, _, first, _)| !first.is_empty());
         if let Some((format, _, _, remedy)) = foreign.find(|(_, _, first, _)| begin.starts_with(first)) {
@@ -358,6 +360,7 @@ mod tests {
     use flate2::write::GzEncoder;
 
     use super::*;
+    use crate::import::read::bounds::Bounds;
 
     fn gzip(text: &str) -> Vec<u8> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
@@ -437,7 +440,8 @@ mod tests {
 
     fn read(source: &Source, max_bytes: u64) -> io::Result<Vec<u8>> {
         let mut read = Vec::new();
-        match source.open(max_bytes)? {
+        let bounds = Bounds { file_bytes: max_bytes, ..Bounds::default() };
+        match source.open(&ReadOptions { bounds, ..ReadOptions::default() })? {
             SourceContent::Text(_, mut content) => content.read_to_end(&mut read).map(|_| read),
             SourceContent::Workbook(_) => panic!("it is a text"),
         }
@@ -483,7 +487,7 @@ mod tests {
             for stored in [text.into(), format!("\u{feff}{text}").into(), utf_16(text)] {
                 fs::write(&path, stored).unwrap();
                 let options = SourceOptions { kind: Some(RowKind::Tags), format: None };
-                let found = match Source::from_file(&path, options).unwrap().open(u64::MAX) {
+                let found = match Source::from_file(&path, options).unwrap().open(&ReadOptions::default()) {
                     Ok(SourceContent::Text(format, _)) => Some(format),
                     _ => None,
                 };

@@ -43,7 +43,7 @@ pub fn read_sources(sources: &[Source], options: &ReadOptions) -> Result<ImportR
 }
 
 fn read_source(source: &Source, options: &ReadOptions, rows: &mut ImportRows) -> io::Result<()> {
-    match source.open(options.bounds.file_bytes)? {
+    match source.open(options)? {
         SourceContent::Text(format, content) => match source.kind {
             Some(kind) => read_kind(kind, &source.name, options, rows, TextFile { format, content }),
             None => {

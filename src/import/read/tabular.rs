@@ -196,7 +196,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         let options = self.rows.options;
         let (mut columns, mut is_incomplete) = (None, false);
         self.rows.add(line, |faults| {
-            columns = Columns::read(cells, "column", F::table(), options, &options.match_sets(F::STEM), faults);
+            columns = Columns::read(cells, F::table(), options, &options.match_sets(F::STEM), false, faults);
             is_incomplete = faults.has_fault();
             None
         });
