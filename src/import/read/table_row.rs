@@ -101,7 +101,7 @@ pub(in crate::import) fn read_row<F: Fields>(
         let notation = Notation { is_number: filled.first().is_some_and(|cell| cell.is_number), ..*notation };
         match &*texts {
             [] => fields.iter().for_each(|index| reader.set_null(*index)),
-            texts => read_texts(fields, texts, &filled, &notation, options, &mut reader),
+            texts => read_texts(fields, texts, filled, &notation, options, &mut reader),
         }
     }
     for (index, constant) in &columns.constants {
