@@ -207,12 +207,15 @@ fn files_from_elsewhere() {
         ),
         (
             "journals.csv",
-            "id,name,impact_factor_year\n1,A,2023\n",
-            "--set impact_factor_year=2024",
-            Refused(
-                "journals.csv:1: impact_factor_year: --set 'impact_factor_year=2024': the column `impact_factor_year` has \
-                 its values; ignore the column, or leave out the constant",
-            ),
+            "id,name,impact_factor_year,organizations\n1,A,2023,\n2,B,,S1\n3,C,N/A,\n",
+            "--set impact_factor_year=2024 --set organizations=S2 --empty N/A --create-links",
+            Stored(&[
+                r#"{"id":1,"impact_factor_year":2023,"organizations":[{"id":1,"name":"S2","abbv":null,"type":null,"url":null}]}"#,
+                r#"{"id":2,"impact_factor_year":2024,"organizations":[{"id":2,"name":"S1","abbv":null,"type":null,"url":null}]}"#,
+                r#"{"id":3,"impact_factor_year":2024,"organizations":[{"id":1,"name":"S2","abbv":null,"type":null,"url":null}]}"#,
+                r#"{"id":1,"name":"S2"}"#,
+                r#"{"id":2,"name":"S1"}"#,
+            ]),
         ),
         (
             "journals.csv",

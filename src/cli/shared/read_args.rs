@@ -37,7 +37,7 @@ pub(in crate::cli) struct ReadArgs {
     /// name, and `=D` the column D
     #[arg(long = "map", value_name = "NAME=FIELD", value_parser = assignment)]
     columns: Vec<(String, String)>,
-    /// A value for a field that the files lack, such as impact_factor_year=2024; repeatable
+    /// A value for a field of rows that have none, such as impact_factor_year=2024; repeatable
     #[arg(long = "set", value_name = "FIELD=VALUE", value_parser = assignment)]
     constants: Vec<(String, String)>,
     /// Read cells with exactly this text as empty, such as N/A; repeatable

@@ -90,13 +90,13 @@ pub(in crate::import) struct Columns<'o> {
     pub sources: Vec<(ColumnMeaning, Vec<usize>)>,
     /// The indexes of columns, and the values that a row must have to be read.
     pub filters: Vec<(usize, &'o [String])>,
-    /// The constants, by the index of the field.
-    pub constants: Vec<(usize, &'o Given<(String, String)>)>,
+    /// The constants for fields without a value in a row, by the index of the field.
+    pub constants: Vec<(usize, &'o str)>,
 }
 
 impl<'o> Columns<'o> {
-    /// Reads a header, and reports its faults. Returns `None` if it is unusable. `sets` are the match sets. `is_object` says that
-    /// it has the members of one object.
+    /// Reads a header, and reports its faults. Returns `None` if it is unusable. `sets` are the match sets. `is_object` says
+    /// that it has the members of a JSON object.
     pub fn read(
         header: &[TableCell<'_>],
         table: &'static FieldTable,
@@ -148,7 +148,7 @@ impl<'o> Columns<'o> {
         options.note_columns();
         columns.find_sources(table, faults);
         columns.find_filters(options, faults);
-        columns.find_constants(table, options, is_object, faults);
+        columns.find_constants(table, options);
         if identify_rows(table, sets, columns.meanings.iter()) {
             return Some(columns);
         }
@@ -212,26 +212,10 @@ impl<'o> Columns<'o> {
         }
     }
 
-    /// Collects the constants of fields without a column. Objects may have different members.
-    fn find_constants(
-        &mut self,
-        table: &FieldTable,
-        options: &'o ReadOptions,
-        is_object: bool,
-        faults: &mut RowFaults<'_>,
-    ) {
+    fn find_constants(&mut self, table: &FieldTable, options: &'o ReadOptions) {
         for given in &options.constants {
-            let (field, origin) = (&given.value.0, &given.origin);
-            let Some(index) = table.fields.iter().position(|known| known.column == *field) else { continue };
-            let has = |(meaning, _): &&(ColumnMeaning, _)| matches!(meaning, ColumnMeaning::Fields(fields) if fields.contains(&index));
-            match self.sources.iter().find(has) {
-                Some(_) if is_object => {}
-                Some((_, columns)) => {
-                    let column = shortened(&self.names[columns[0]]);
-                    faults.push(field, message!("{origin}: the column `{column}` has its values; ignore the column, or leave out the constant"));
-                }
-                None => self.constants.push((index, given)),
-            }
+            let index = table.fields.iter().position(|field| field.column == given.value.0);
+            self.constants.extend(index.map(|index| (index, given.value.1.as_str())));
         }
     }
 

@@ -77,12 +77,10 @@ fn plain(header: &str) -> (String, Option<u16>) {
 /// Returns the names of the best fields for a header, if the table has them.
 pub(in crate::import) fn best_fields<'t>(table: &'t FieldTable, header: &str) -> Option<Vec<&'t str>> {
     let has = |name: &str| table.fields.iter().any(|field| field.column == name);
-    if let Some(field) = table.fields.iter().find(|field| comparable(&field.column) == comparable(header)) {
-        return Some(vec![&field.column]);
-    }
     let (header, _) = plain(header);
-    // A metric with its year, such as `SJR 2024`.
-    if let Some(field) = table.fields.iter().find(|field| field.column.replace('_', " ") == header) {
+    // Also a metric with its year, such as `SJR 2024`.
+    let squeezed = header.replace(' ', "");
+    if let Some(field) = table.fields.iter().find(|field| field.column.replace('_', "") == squeezed) {
         return Some(vec![&field.column]);
     }
     let names = NAMES.iter().filter(|(_, names)| names.contains(&header.as_str()));
@@ -99,6 +97,8 @@ struct DraftColumn {
     kind: Option<ValueKind>,
     /// The texts that are not blank.
     samples: Vec<String>,
+    /// Whether no row of the sample is blank.
+    is_full: bool,
 }
 
 impl FileSample {
@@ -167,8 +167,10 @@ impl FileSample {
         let mut constants = Vec::new();
         if kind == RowKind::Conferences {
             let statuses = ["start_date_status", "abstract_due_date_status", "late_breaking_due_date_status"];
+            // They are required in each row.
+            let is_full = |name: &str| columns.iter().any(|column| column.fields == [name] && column.is_full);
             constants
-                .extend(statuses.into_iter().filter(|name| !names(name)).map(|name| format!("{name} = \"check\"")));
+                .extend(statuses.into_iter().filter(|name| !is_full(name)).map(|name| format!("{name} = \"check\"")));
         }
         let metric = columns.iter().find(|column| column.fields.contains(&"impact_factor"));
         if let Some(year) = metric.and_then(|column| plain(&column.name).1).filter(|_| !names("impact_factor_year")) {
@@ -235,7 +237,13 @@ fn table_columns(rows: &[Vec<String>], table: &FieldTable) -> Option<(Vec<DraftC
             None if name.is_empty() => format!("={}", column_letters(index)),
             None => name.clone(),
         };
-        columns.push(DraftColumn { name, fields: Vec::new(), kind: None, samples });
+        columns.push(DraftColumn {
+            name,
+            fields: Vec::new(),
+            kind: None,
+            is_full: samples.len() == texts_at(index).len(),
+            samples,
+        });
     }
     Some((columns, header_rows))
 }

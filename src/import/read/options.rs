@@ -41,7 +41,7 @@ pub struct ReadOptions {
     pub only_mapped: bool,
     /// The columns and fields that have other names in the files, or are ignored.
     pub columns: Vec<Given<ColumnMapping>>,
-    /// Constants for fields that the files lack, by field.
+    /// Constants for fields without a value in a row, by field.
     pub constants: Vec<Given<(String, String)>>,
     /// The sets of fields that identify records in files without ids. A row uses the first set that it fills.
     pub matching: Vec<Given<Vec<String>>>,

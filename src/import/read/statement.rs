@@ -140,6 +140,18 @@ impl StatementReader<'_, '_> {
         normalize(*kind, cell, notation).map_err(|message| self.faults.push_value(name, cell, message)).ok()
     }
 
+    /// Returns true if the row has no value for the field with this index.
+    pub fn is_empty(&self, index: usize) -> bool {
+        // Links are resolved later.
+        match self.table[index].kind {
+            ValueKind::Links(kind) => !self.links.iter().any(|list| match list {
+                LinkList::Organizations(links) => kind == ReferenceKind::Organization && !links.is_empty(),
+                LinkList::Tags(links) => kind == ReferenceKind::Tag && !links.is_empty(),
+            }),
+            _ => self.values[index].to_csv(&()).is_empty(),
+        }
+    }
+
     /// Returns the field with this index.
     pub fn field(&self, index: usize) -> &'static Field {
         &self.table[index]

@@ -105,7 +105,9 @@ pub(in crate::import) fn read_row<F: Fields>(
         }
     }
     for (index, constant) in &columns.constants {
-        read_text(*index, &constant.value.1, &Notation::default(), options, &mut reader);
+        if reader.is_empty(*index) {
+            read_text(*index, constant, &Notation::default(), options, &mut reader);
+        }
     }
     (id != Some(None)).then(|| (id.flatten(), RowEdit::Set(statement)))
 }
