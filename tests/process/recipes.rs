@@ -178,6 +178,29 @@ fn only_mapped_columns_are_read_and_a_second_run_changes_nothing() {
 }
 
 #[test]
+fn cells_that_count_as_empty_are_counted_once() {
+    let site = Site::new();
+    site.write(
+        "list.csv",
+        "name,Place,issn_print,tags\nA,\"Rome, N/A\",x,\nB,N/A,y,\nC,\"Rome, Italy\",N/A,N/A\nD,Online (N/A),z,\n",
+    );
+    site.write(
+        "list.toml",
+        "dataset = \"conferences\"\nmatch = [[\"name\"]]\nempty = [\"N/A\"]\nignore = [\"issn_print\"]\n[columns]\n\
+         \"Place\" = [\"city\", \"country\"]\n[set]\nyear = 2026\nstart_date_status = \"check\"\n\
+         abstract_due_date_status = \"check\"\nlate_breaking_due_date_status = \"check\"\n",
+    );
+    let done = site.run(["import", "list.csv", "--recipe", "list.toml", "--create"]);
+    let notes: Vec<&str> = done.stderr.lines().filter(|line| line.starts_with("note: ")).collect();
+    let expected = [
+        "note: city: 1 cell with `N/A` counts as empty",
+        "note: country: 1 cell with `N/A` counts as empty",
+        "note: tags: 1 cell with `N/A` counts as empty",
+    ];
+    assert_eq!(notes, expected, "{done:?}");
+}
+
+#[test]
 fn a_draft_names_the_encoding() {
     let site = Site::new();
     site.write("liste.csv", &b"Titel;Verlag\nL\xe4\xe4ketiede;S\xfcd\n"[..]);

@@ -150,7 +150,7 @@ impl<'o> ObjectReader<'o> {
 
 /// Returns true if a path is that of a member of the object at `of`.
 fn is_within(path: &str, of: &str) -> bool {
-    path.strip_prefix(of).is_some_and(|rest| rest.starts_with('.'))
+    path.as_bytes().get(of.len()) == Some(&b'.') && path.starts_with(of)
 }
 
 /// Returns a JSON value as a cell. Its text for a list has the items, joined by their separator.

@@ -28,7 +28,7 @@ pub(in crate::import) fn read_texts(
     let (Some(index), Some(text)) = (fields.first(), texts.first()) else { return };
     let field = reader.field(*index);
     if fields.len() > 1 {
-        let text = options.meaning_of(&field.column, text).unwrap_or_default();
+        let text = options.read_meaning(&field.column, text).unwrap_or_default();
         let parts: Vec<&Field> = fields.iter().map(|index| reader.field(*index)).collect();
         return match split_parts(&parts, text, notation.dates, options) {
             Ok(texts) => {
@@ -55,7 +55,7 @@ pub(in crate::import) fn read_texts(
         }
     }
     let meant = |item| match item {
-        Json::Text(text) => Some(Json::Text(options.meaning_of(&field.column, &text)?.to_owned().into())),
+        Json::Text(text) => Some(Json::Text(options.read_meaning(&field.column, &text)?.to_owned().into())),
         other => Some(other),
     };
     let items = items.into_iter().filter_map(meant).filter(|item| !item.is_empty()).collect();
@@ -71,7 +71,7 @@ pub(in crate::import) fn read_text(
     reader: &mut StatementReader<'_, '_>,
 ) {
     let field = reader.field(index);
-    match options.meaning_of(&field.column, text) {
+    match options.read_meaning(&field.column, text) {
         Some(text) => {
             let notation = Notation { is_price: field.column.ends_with("_usd"), ..*notation };
             reader.read_csv(index, text, &notation, &field.column);

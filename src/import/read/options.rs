@@ -229,22 +229,25 @@ impl ReadOptions {
 
     /// Returns true if the options ignore the members of the object with this path.
     pub(in crate::import) fn ignores(&self, path: &str) -> bool {
-        let path = comparable(path);
-        self.columns.iter().any(|given| given.value.fields.is_empty() && given.value.column.matches(&path, 1, None))
+        let mut ignored = self.columns.iter().map(|given| &given.value).filter(|given| given.fields.is_empty());
+        ignored.any(|given| given.column.matches(&comparable(path), 1, None))
     }
 
     /// Returns the text that a value of the files means for a field: after its words are replaced, and `None` if it
     /// counts as empty.
     pub(in crate::import) fn meaning_of<'t>(&'t self, column: &str, text: &'t str) -> Option<&'t str> {
-        match self.words_of(column).find(|word| word.is(text)) {
-            None => Some(text),
-            Some(word) if !word.value.is_empty() => Some(&word.value),
-            Some(_) => {
-                let key = (column.to_owned(), text.trim().to_owned());
-                *self.effects.borrow_mut().emptied.entry(key).or_default() += 1;
-                None
-            }
+        let word = self.words_of(column).find(|word| word.is(text));
+        word.map_or(Some(text), |word| (!word.value.is_empty()).then_some(&word.value))
+    }
+
+    /// Returns the [`meaning_of`](ReadOptions::meaning_of) a value that is read, and counts it if it is empty.
+    pub(in crate::import) fn read_meaning<'t>(&'t self, column: &str, text: &'t str) -> Option<&'t str> {
+        let meaning = self.meaning_of(column, text);
+        if meaning.is_none() {
+            let key = (column.to_owned(), text.trim().to_owned());
+            *self.effects.borrow_mut().emptied.entry(key).or_default() += 1;
         }
+        meaning
     }
 
     /// Returns the words that may stand for a value of a field.
@@ -424,7 +427,7 @@ mod tests {
             ("name", "Green", Some("Green")),
         ];
         for (column, text, expected) in cases {
-            assert_eq!(options.meaning_of(column, text), expected, "{column} {text:?}");
+            assert_eq!(options.read_meaning(column, text), expected, "{column} {text:?}");
         }
         let notes: Vec<String> = options.notes().iter().map(|(column, note)| format!("{column:?}: {note}")).collect();
         assert_eq!(
