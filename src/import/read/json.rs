@@ -27,15 +27,15 @@ pub(in crate::import) fn leaves<'j>(
     path: &str,
     members: JsonMembers<'j>,
     is_whole: &dyn Fn(&str) -> bool,
-) -> Vec<(String, Json<'j>)> {
-    let mut found: Vec<(String, Json<'j>)> = Vec::with_capacity(members.len());
+) -> JsonMembers<'j> {
+    let mut found: JsonMembers<'j> = Vec::with_capacity(members.len());
     for (key, value) in members {
-        let path = if path.is_empty() { key.into_owned() } else { format!("{path}.{key}") };
+        let path = if path.is_empty() { key } else { format!("{path}.{key}").into() };
         let are_objects = |items: &[Json<'_>]| items.iter().all(|item| matches!(item, Json::Object(_)));
         match value {
             Json::Object(inner) => found.extend(leaves(&path, inner, is_whole)),
             Json::List(items) if !items.is_empty() && are_objects(&items) && !is_whole(&path) => {
-                let mut lists: Vec<(String, Vec<Json<'_>>)> = Vec::new();
+                let mut lists: Vec<(Cow<'_, str>, Vec<Json<'_>>)> = Vec::new();
                 for item in items {
                     let Json::Object(inner) = item else { continue };
                     for (path, value) in leaves(&path, inner, is_whole) {

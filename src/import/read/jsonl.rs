@@ -1,5 +1,6 @@
 //! JSON Lines: one object per line.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -91,7 +92,7 @@ impl<'o> ObjectReader<'o> {
             sample.add_object(members);
             return None;
         }
-        let mut paths = Vec::with_capacity(members.len());
+        let mut paths: Vec<Cow<'_, str>> = Vec::with_capacity(members.len());
         let mut cells = Vec::with_capacity(members.len());
         let (fields, options) = (&F::table().fields, self.options);
         // The objects of links are read as a whole, unless an option names a member of them.
@@ -112,16 +113,16 @@ impl<'o> ObjectReader<'o> {
             } else {
                 // Null for an object.
                 cells.resize(cells.len() + within.len(), TableCell::default());
-                paths.extend(within.into_iter().cloned());
+                paths.extend(within.into_iter().map(|name| Cow::Borrowed(name.as_str())));
             }
         }
-        self.read_cells(paths, &cells, faults)
+        self.read_cells(&paths, &cells, faults)
     }
 
     /// Reads the members of an object like the cells of a row. Its columns are the paths of the members.
     fn read_cells<F: Fields>(
         &mut self,
-        paths: Vec<String>,
+        paths: &[Cow<'_, str>],
         cells: &[TableCell<'_>],
         faults: &mut RowFaults<'_>,
     ) -> Option<(Option<Id>, RowEdit<F>)> {
@@ -129,9 +130,9 @@ impl<'o> ObjectReader<'o> {
         let (paths, columns) = match self.last.take() {
             Some((last, columns)) if last == paths => (last, columns),
             _ => {
-                let header: Vec<TableCell<'_>> = paths.iter().map(|path| TableCell::text(path.as_str())).collect();
+                let header: Vec<TableCell<'_>> = paths.iter().map(|path| TableCell::text(&**path)).collect();
                 let columns = Columns::read(&header, F::table(), options, &options.match_sets(F::STEM), true, faults)?;
-                (paths, columns)
+                (paths.iter().map(|path| path.to_string()).collect(), columns)
             }
         };
         let is_usable = !faults.has_fault();

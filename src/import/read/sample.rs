@@ -39,7 +39,7 @@ impl FileSample {
         for (path, value) in leaves("", members, &|_| false) {
             let at = header.iter().position(|known| *known == path).unwrap_or(header.len());
             if at == header.len() {
-                header.push(path);
+                header.push(path.into_owned());
                 row.push(String::new());
             }
             row[at] = if value == Json::Null { String::new() } else { value.to_string() };

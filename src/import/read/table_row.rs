@@ -52,13 +52,11 @@ pub(in crate::import) fn read_row<F: Fields>(
             faults.push_row(Some(&cell.text), message);
         }
     }
-    let mut cells_of: Vec<(&ColumnMeaning, Vec<&TableCell<'_>>)> = Vec::with_capacity(columns.sources.len());
-    for (meaning, at_columns) in &columns.sources {
-        let found = at_columns.iter().filter_map(|at| cells.get(*at));
-        let filled: Vec<&TableCell<'_>> = found.filter(|cell| at_columns.len() == 1 || !cell.is_blank()).collect();
+    for (meaning, at_columns) in columns.sources.iter().filter(|(_, at_columns)| at_columns.len() > 1) {
         let is_joined = matches!(meaning, ColumnMeaning::Fields(fields) if fields.iter().all(|at| is_list(F::table().fields[*at].kind)));
-        if let [first, rest @ ..] = &*filled
-            && let Some(other) = rest.iter().find(|cell| !is_joined && cell.text != first.text)
+        let mut filled = filled_cells(cells, at_columns);
+        if let Some(first) = filled.next()
+            && let Some(other) = filled.find(|cell| !is_joined && cell.text != first.text)
         {
             let names: Vec<String> = at_columns.iter().map(|at| columns.name(*at)).collect();
             let message = message!(
@@ -68,28 +66,30 @@ pub(in crate::import) fn read_row<F: Fields>(
             faults.push_row(Some(&other.text), message);
             return None;
         }
-        cells_of.push((meaning, filled));
     }
     let none = TableCell::default();
-    let cell_of = |wanted: &ColumnMeaning| {
-        let (_, filled) = cells_of.iter().find(|(meaning, _)| *meaning == wanted)?;
-        Some(filled.first().copied().unwrap_or(&none))
+    let cell_of = |wanted: ColumnMeaning| {
+        let (_, at_columns) = columns.sources.iter().find(|(meaning, _)| *meaning == wanted)?;
+        Some(filled_cells(cells, at_columns).next().unwrap_or(&none))
     };
-    let is_deleted = cell_of(&ColumnMeaning::Deleted).is_some_and(|cell| read_deleted(cell, faults));
+    let is_deleted = cell_of(ColumnMeaning::Deleted).is_some_and(|cell| read_deleted(cell, faults));
     // Without a column `id`, other fields identify the record. A row with an invalid id is read too, to report its other
     // faults.
-    let id = cell_of(&ColumnMeaning::Id).map(|cell| read_id(cell, faults));
+    let id = cell_of(ColumnMeaning::Id).map(|cell| read_id(cell, faults));
     if is_deleted {
         return (id != Some(None)).then(|| (id.flatten(), RowEdit::Remove));
     }
     let table = F::table();
     let mut statement = Box::new(Statement::new());
     let mut reader = statement.reader(faults);
-    for (meaning, filled) in &cells_of {
+    let (mut filled, mut texts): (Vec<&TableCell<'_>>, Vec<Cow<'_, str>>) = (Vec::new(), Vec::new());
+    for (meaning, at_columns) in &columns.sources {
         let ColumnMeaning::Fields(fields) = meaning else { continue };
         let field = &table.fields[fields[0]];
-        let mut texts: Vec<Cow<'_, str>> = Vec::with_capacity(filled.len());
-        for cell in filled {
+        filled.clear();
+        texts.clear();
+        filled.extend(filled_cells(cells, at_columns));
+        for cell in &filled {
             match cell_text(cell, field) {
                 Ok(text) => texts.push(text),
                 Err(message) => reader.faults.push_value(&field.column, &cell.text, message),
@@ -101,7 +101,7 @@ pub(in crate::import) fn read_row<F: Fields>(
         let notation = Notation { is_number: filled.first().is_some_and(|cell| cell.is_number), ..*notation };
         match &*texts {
             [] => fields.iter().for_each(|index| reader.set_null(*index)),
-            texts => read_texts(fields, texts, filled, &notation, options, &mut reader),
+            texts => read_texts(fields, texts, &filled, &notation, options, &mut reader),
         }
     }
     for (index, constant) in &columns.constants {
@@ -110,6 +110,12 @@ pub(in crate::import) fn read_row<F: Fields>(
         }
     }
     (id != Some(None)).then(|| (id.flatten(), RowEdit::Set(statement)))
+}
+
+/// Returns the cells of columns: of one column its cell, and of several those that are not blank.
+fn filled_cells<'c, 'a>(cells: &'c [TableCell<'a>], columns: &'c [usize]) -> impl Iterator<Item = &'c TableCell<'a>> {
+    let is_kept = |cell: &&TableCell<'_>| columns.len() == 1 || !cell.is_blank();
+    columns.iter().filter_map(|at| cells.get(*at)).filter(is_kept)
 }
 
 /// Returns the text of a cell for a field, or the reason why it cannot be read.
