@@ -13,44 +13,25 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use medfeed::api::{Service, Settings, SnapshotSource};
-use medfeed::model::ConferenceFields;
 use medfeed::serve::Watcher;
-use medfeed::store::StoreError;
 
 use support::feed::{self, PAGE, Position};
 use support::machine::{Table, median, print_machine};
 use support::request::{request, respond};
-use support::synthetic::{self, COUNTRY, RARE_TEXT, YEAR};
+use support::synthetic;
 use support::world::{self, Share, Size, World};
 
 /// Times that each is measured.
 const ROUNDS: usize = 25;
-/// Rows of a list page, and one that tells whether another follows.
-const LIST_ROWS: usize = 101;
-
-/// Why the walk of all records ends.
-enum Stop {
-    Enough,
-    Failed(StoreError),
-}
-
-impl From<StoreError> for Stop {
-    fn from(error: StoreError) -> Stop {
-        Stop::Failed(error)
-    }
-}
-
 struct Served {
     world: World,
     watcher: Arc<Watcher>,
 }
 
 impl Served {
-    /// A watched database whose records' JSON may take so many bytes in memory.
-    fn open(world: World, record_cache_bytes: u64) -> Served {
+    /// A watched database.
+    fn open(world: World) -> Served {
         let watcher = Watcher::open(world.path(), Duration::ZERO).expect("the database opens");
-        watcher.newest().record_cache().set_capacity(record_cache_bytes);
-        watcher.published().warm(&|| true).expect("the records are read");
         Served { world, watcher: Arc::new(watcher) }
     }
 
@@ -86,22 +67,6 @@ impl Served {
         black_box(self.ask(&service, target, gzip));
         began.elapsed().as_secs_f64() * 1e6
     }
-
-    /// How long it takes to look for a list's rows in the records themselves, in microseconds.
-    fn walk(&self, matches: impl Fn(&ConferenceFields) -> bool) -> f64 {
-        let snapshot = self.watcher.published();
-        let began = Instant::now();
-        let mut found = 0;
-        let walked = snapshot.for_each_record::<ConferenceFields, Stop>(|record, _, _| {
-            found += usize::from(matches(record.fields()));
-            if found == LIST_ROWS { Err(Stop::Enough) } else { Ok(()) }
-        });
-        if let Err(Stop::Failed(error)) = walked {
-            panic!("the records cannot be read: {error}");
-        }
-        black_box(found);
-        began.elapsed().as_secs_f64() * 1e6
-    }
 }
 
 fn main() {
@@ -118,40 +83,13 @@ fn main() {
             &format!("{:.1}", median(times.iter().map(|(with, without)| without / with))),
         ]);
     };
-    let one = Served::open(World::build(Size::USUAL, &[Share::All]), u64::MAX);
-    let bare = Served::open(World::build(Size::USUAL, &[Share::All]), 0);
-
-    let pages = [one.feed_page(0), bare.feed_page(0)];
-    add(
-        "records' JSON: a feed page of 500",
-        Box::new(|| one.first(None, &pages[0], false)),
-        Box::new(|| bare.first(None, &pages[1], false)),
-    );
-    let list = "/v1/conferences";
-    add(
-        "records' JSON: a list of 100",
-        Box::new(|| one.first(None, list, false)),
-        Box::new(|| bare.first(None, list, false)),
-    );
-    let narrow = format!("/v1/conferences?year={YEAR}&country={COUNTRY}");
-    add(
-        "columns: a list by year and country",
-        Box::new(|| one.first(None, &narrow, false)),
-        Box::new(|| one.walk(|fields| fields.year == Some(YEAR) && fields.country.as_deref() == Some(COUNTRY))),
-    );
-    let rare = format!("/v1/conferences?q={RARE_TEXT}");
-    add(
-        "columns: a list by a rare text",
-        Box::new(|| one.first(None, &rare, false)),
-        Box::new(|| {
-            one.walk(|fields| fields.name.as_deref().is_some_and(|name| name.to_lowercase().contains(RARE_TEXT)))
-        }),
-    );
+    let one = Served::open(World::build(Size::USUAL, &[Share::All]));
+    let page = one.feed_page(0);
     let overlapping = one.feed_page(10);
     add(
         "compressed segments: a feed page in gzip that overlaps an earlier one",
-        Box::new(|| one.first(Some(&overlapping), &pages[0], true)),
-        Box::new(|| one.first(None, &pages[0], true)),
+        Box::new(|| one.first(Some(&overlapping), &page, true)),
+        Box::new(|| one.first(None, &page, true)),
     );
     let writer = one.world.writer();
     let mut revision = 1_000;

@@ -111,8 +111,6 @@ impl Served {
     fn build(size: Size, licenses: &[Share]) -> Served {
         let world = World::build(size, licenses);
         let watcher = Arc::new(Watcher::open(world.path(), Duration::ZERO).expect("the database opens"));
-        // A server reads these before most requests.
-        watcher.published().warm(&|| true).expect("the records are read");
         let service = Arc::new(new_service(&watcher));
         Served { service, watcher, world }
     }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
-use medfeed::api::{Request, Service, Settings, SnapshotSource};
+use medfeed::api::{Request, Service, Settings};
 use medfeed::import::{self, MergeOptions, ReadOptions, SourceOptions};
 use medfeed::model::{Dataset, Scope};
 use medfeed::serve::Watcher;
@@ -144,7 +144,6 @@ fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let key = build(folder.path());
     let watcher = Arc::new(Watcher::open(&folder.path().join("bench.redb"), Duration::ZERO).expect("it opens"));
-    watcher.published().warm(&|| true).expect("the records are read");
     let service = Service::new(Settings::of("http://127.0.0.1"), watcher);
     println!("{samples} samples of each side; a license that sees 1 in {VISIBLE_ONE_IN} of {CONFERENCES}\n");
     println!("| probe | AUC | median, hidden matches | median, no match |\n| --- | ---: | ---: | ---: |");

@@ -107,7 +107,7 @@ fn compare_changes(rounds: usize) {
     for licenses in change_licenses().skip(1) {
         let world = World::build(Size::USUAL, &vec![Share::All; licenses]);
         let among = world.writer();
-        let mut follower = open_with_columns(&world);
+        let mut follower = open_with_records(&world);
         let mut times = Vec::new();
         for _ in 0..rounds {
             let batch = || synthetic::records([revisions.0.get() * 37 % CONFERENCES], [], revisions.0.get());
@@ -238,16 +238,16 @@ fn followers(criterion: &mut Criterion) {
             bencher.iter(|| Follower::open(world().path()).expect("the database opens"));
         });
         group.bench_function(format!("open with columns, licenses: {licenses}"), |bencher| {
-            bencher.iter(|| open_with_columns(world()));
+            bencher.iter(|| open_with_records(world()));
         });
         group.bench_function(format!("nothing new, licenses: {licenses}"), |bencher| {
-            let mut follower = open_with_columns(world());
+            let mut follower = open_with_records(world());
             bencher.iter(|| follower.refresh().expect("the database can be read").commit());
         });
         for count in [1, SOME] {
             group.bench_function(format!("after a change of {count}, licenses: {licenses}"), |bencher| {
                 let writer: Writer = world().writer();
-                let mut follower = open_with_columns(world());
+                let mut follower = open_with_records(world());
                 bencher.iter_batched(
                     || commit(&writer, revisions.next(count)),
                     |()| follower.refresh().expect("the database can be read").commit(),
@@ -258,9 +258,9 @@ fn followers(criterion: &mut Criterion) {
     }
 }
 
-/// A follower in the state of a server at work: with what filters run over.
-fn open_with_columns(world: &World) -> Follower {
+/// A follower in the state of a server at work: with the records in memory.
+fn open_with_records(world: &World) -> Follower {
     let follower = Follower::open(world.path()).expect("the database opens");
-    follower.newest().warm(&|| true).expect("the records are read");
+    follower.newest().load().expect("the records are read");
     follower
 }

@@ -2,15 +2,14 @@
 //!
 //! Queries can read records only through a [`View`]. So code that ignores the license does not compile.
 
-use std::num::NonZeroU64;
+use std::cell::LazyCell;
 use std::sync::Arc;
 
-use crate::model::{
-    Curated, Dataset, FeedId, Filter, Id, License, RecordFields, ReferenceKind, References, Timestamp, Witness,
-};
+use crate::model::{Dataset, FeedId, Filter, Id, License, ReferenceKind, References, Timestamp, Witness};
 use crate::store::format::feed::FeedEntry;
-use crate::store::read::columns::Columns;
-use crate::store::read::record_cache::{self, LogRef, RecordJson};
+use crate::store::read::entries::LicenseEntries;
+use crate::store::read::feed_index::FeedIndex;
+use crate::store::read::records::{Records, StoredRecord};
 use crate::store::{CommitPoint, Snapshot, StoreError};
 
 /// The license does not contain the dataset.
@@ -50,23 +49,9 @@ impl<'s> View<'s> {
         Snapshot::feed_of(self.license, self.dataset)
     }
 
-    /// Whether the columns for filters and reference lists are in memory. If not, the first request builds them.
-    pub fn has_columns(&self) -> bool {
-        self.snapshot.has_columns(self.license, self.dataset)
-    }
-
-    /// Whether memory answers the request for a record, with few bytes or none.
-    pub fn has_record(&self, id: Id) -> bool {
-        const FEW_BYTES: usize = 64 << 10;
-        if !self.snapshot.has_index(self.license, self.dataset) {
-            return false;
-        }
-        match self.find(id) {
-            Ok(Some(row)) => record_cache::find(self.snapshot.record_cache(), self.dataset, row.log_ref())
-                .is_some_and(|json| json.bytes().len() <= FEW_BYTES),
-            Ok(None) => true,
-            Err(_) => false,
-        }
+    /// Whether the records are in memory, so that finding one reads no table.
+    pub fn is_loaded(&self) -> bool {
+        self.snapshot.is_loaded(self.license, self.dataset)
     }
 
     /// The witness of the license in the dataset.
@@ -93,73 +78,61 @@ impl<'s> View<'s> {
     }
 
     /// Finds a visible record.
-    pub fn find(&self, id: Id) -> Result<Option<LiveRow>, StoreError> {
-        let found = self.snapshot.find_live(self.license, self.dataset, id)?;
-        Ok(found.as_ref().and_then(LiveRow::of))
+    pub fn find(&self, id: Id) -> Result<Option<&'s StoredRecord>, StoreError> {
+        self.snapshot.find_shown(self.license, self.dataset, id)
     }
 
-    /// The visible records with larger ids, in the order of ids.
-    pub fn list_after(&self, id: u64) -> Result<impl Iterator<Item = LiveRow> + use<>, StoreError> {
-        let entries = self.snapshot.entries(self.license, self.dataset, u64::MAX)?;
-        Ok(entries.live_after(id).filter_map(|entry| LiveRow::of(&entry)))
-    }
-
-    /// Returns a test: whether a visible record changed, or entered the license, after `seq`.
-    pub fn is_after(&self, seq: u64) -> Result<impl Fn(&LiveRow) -> bool + use<>, StoreError> {
-        let entries = self.snapshot.entries(self.license, self.dataset, seq)?;
-        Ok(move |row: &LiveRow| entries.is_after(row.id, row.log_seq.get(), seq))
-    }
-
-    /// The entries of the feed after `seq`, oldest first.
-    pub fn feed_after(&self, seq: u64) -> Result<impl Iterator<Item = FeedEntry> + use<>, StoreError> {
-        // A poll without news reads nothing.
-        let entries = if seq >= self.witness()?.seq {
-            None
-        } else {
-            Some(self.snapshot.entries(self.license, self.dataset, seq)?)
+    /// Up to `limit` visible records with ids larger than `after` that match a filter, in the order of ids.
+    pub fn list(&self, after: u64, filter: &Filter, limit: usize) -> Result<Vec<&'s StoredRecord>, StoreError> {
+        let (index, records) = (self.index()?, self.records()?);
+        let first = index.shown().partition_point(|slot| records.id(*slot).get() <= after);
+        let since = filter.updated_since.map(|time| self.seq_before(time)).transpose()?;
+        let since = since.map(|since| self.entries(since).map(|entries| (since, entries))).transpose()?;
+        // Most new records have changed.
+        let entered = LazyCell::new(|| since.as_ref().map(|(since, entries)| entries.entered_after(*since)));
+        let has_entered = |id| entered.as_ref().is_some_and(|entered| entered.contains(&id));
+        let is_new = |record: &StoredRecord| {
+            since.as_ref().is_none_or(|(since, _)| record.seq() > *since) || has_entered(record.id())
         };
-        Ok(entries.into_iter().flat_map(move |entries| entries.after(seq)))
+        let found = records.find(&index.shown()[first..], filter).map(|slot| records.get(slot));
+        found.filter(|record| record.as_ref().map_or(true, |record| is_new(record))).take(limit).collect()
     }
 
-    /// The JSON of visible records, in the order of `rows`.
-    pub fn record_json(&self, rows: impl IntoIterator<Item = LiveRow>) -> Result<Vec<RecordJson>, StoreError> {
-        let refs: Vec<LogRef> = rows.into_iter().map(|row| row.log_ref()).collect();
-        self.snapshot.record_json(self.dataset, &refs)
+    /// Up to `limit` entries of the feed after `seq`, oldest first.
+    pub fn feed_after(&self, seq: u64, limit: usize) -> Result<Vec<FeedRow<'s>>, StoreError> {
+        // A poll without news reads nothing.
+        if seq >= self.witness()?.seq {
+            return Ok(Vec::new());
+        }
+        let records = self.records()?;
+        let entries = self.entries(seq)?;
+        let rows = entries.after(seq).take(limit).map(|FeedEntry { seq, id, log_seq }| {
+            let record = log_seq.map(|log_seq| records.find_at(*id, log_seq.get())).transpose()?;
+            Ok(FeedRow { seq: *seq, id: *id, record: record.map(|(_, record)| record) })
+        });
+        rows.collect()
     }
 
-    /// The fields and `updated_at` of a visible record, for the CSV export.
-    pub fn record<F: RecordFields>(&self, row: &LiveRow) -> Result<(Curated<F>, Timestamp), StoreError> {
-        self.snapshot
-            .find_record(row.id)?
-            .ok_or_else(|| StoreError::damaged("records", format!("no record {} in {}", row.id, self.dataset)))
+    fn entries(&self, seq: u64) -> Result<LicenseEntries, StoreError> {
+        self.snapshot.entries(self.license, self.dataset, seq)
     }
 
-    /// Up to `limit` visible records with larger ids that match `filter` and `test`, in the order of ids. Ignores the
-    /// filter's `updated_since`.
-    pub fn list_matching(
-        &self,
-        after: u64,
-        filter: &Filter,
-        mut test: impl FnMut(&LiveRow) -> bool,
-        limit: usize,
-    ) -> Result<Vec<LiveRow>, StoreError> {
-        let columns = self.columns()?;
-        let rows = columns.find(after, filter).filter_map(|(id, log_seq)| LiveRow::new(id, log_seq));
-        Ok(rows.filter(|row| test(row)).take(limit).collect())
+    fn index(&self) -> Result<Arc<FeedIndex>, StoreError> {
+        self.snapshot.shared_feed(self.license, self.dataset)
     }
 
-    fn columns(&self) -> Result<Arc<Columns>, StoreError> {
-        self.snapshot.columns_of(self.license, self.dataset)
+    fn records(&self) -> Result<&'s Records, StoreError> {
+        self.snapshot.loaded(self.dataset)
     }
 
     /// The number of visible records for each text in a field with a list of texts.
-    pub fn count_texts(&self, field: &str) -> Result<Vec<(String, u64)>, StoreError> {
-        Ok(self.columns()?.count_texts(field).into_iter().map(|(text, count)| (text.to_owned(), count)).collect())
+    pub fn count_texts(&self, field: &str) -> Result<Vec<(&'s str, u64)>, StoreError> {
+        Ok(self.records()?.count_texts(self.index()?.shown(), field))
     }
 
     /// The number of visible records that link to each organization or tag.
     pub fn count_links(&self, kind: ReferenceKind) -> Result<Vec<(Id, u64)>, StoreError> {
-        Ok(self.columns()?.count_links(kind))
+        Ok(self.records()?.count_links(self.index()?.shown(), kind))
     }
 
     /// All organizations and tags.
@@ -178,25 +151,13 @@ impl<'s> View<'s> {
     }
 }
 
-/// The position of a visible record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LiveRow {
-    /// The record.
+/// An entry of the feed.
+#[derive(Clone, Copy, Debug)]
+pub struct FeedRow<'s> {
+    /// The position in the feed.
+    pub seq: u64,
+    /// The record's id.
     pub id: Id,
-    log_seq: NonZeroU64,
-}
-
-impl LiveRow {
-    fn new(id: Id, log_seq: u64) -> Option<LiveRow> {
-        Some(LiveRow { id, log_seq: NonZeroU64::new(log_seq)? })
-    }
-
-    /// Converts an entry; `None` for a tombstone.
-    pub fn of(entry: &FeedEntry) -> Option<LiveRow> {
-        entry.log_seq.map(|log_seq| LiveRow { id: entry.id, log_seq })
-    }
-
-    fn log_ref(&self) -> LogRef {
-        LogRef { seq: self.log_seq.get(), id: self.id }
-    }
+    /// The record; `None` for a tombstone.
+    pub record: Option<&'s StoredRecord>,
 }

@@ -43,7 +43,7 @@ pub fn view(snapshot: &Snapshot, license: usize) -> View<'_> {
 
 /// The seqs of all entries of a feed.
 pub fn seqs(view: &View<'_>) -> Vec<u64> {
-    view.feed_after(0).expect("the feed can be read").map(|entry| entry.seq).collect()
+    view.feed_after(0, usize::MAX).expect("the feed can be read").iter().map(|entry| entry.seq).collect()
 }
 
 /// How many entries of a feed stand before a position.

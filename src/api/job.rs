@@ -20,8 +20,6 @@ use crate::query::segments::SegmentCache;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PermitKind {
     Read,
-    /// To build the columns for filters.
-    Build,
     /// To poll the file or the origin for newer commits.
     CatchUp,
     Export,
@@ -85,18 +83,13 @@ impl Job {
 
     /// The permit that it needs; `None` if it reads only a little memory.
     pub(super) fn permit(&self) -> Result<Option<PermitKind>, Problem> {
-        let needs_columns = match &self.handler {
+        let is_fast = match &self.handler {
             Handler::Export(_) => return Ok(Some(PermitKind::Export)),
-            Handler::Changes(query) => return Ok((!query.is_poll(&self.caller)?).then_some(PermitKind::Read)),
-            Handler::List(parameters) => records::is_filtered(parameters),
-            Handler::Record(id) => {
-                let view = self.caller.view(self.dataset)?;
-                return Ok((!id.is_none_or(|id| view.has_record(id))).then_some(PermitKind::Read));
-            }
-            Handler::TherapyAreas | Handler::Tags(_) | Handler::Organizations => true,
+            Handler::Changes(query) => query.is_poll(&self.caller)?,
+            Handler::Record(_) => self.caller.view(self.dataset)?.is_loaded(),
+            Handler::List(_) | Handler::TherapyAreas | Handler::Tags(_) | Handler::Organizations => false,
         };
-        let builds = needs_columns && !self.caller.view(self.dataset)?.has_columns();
-        Ok(Some(if builds { PermitKind::Build } else { PermitKind::Read }))
+        Ok((!is_fast).then_some(PermitKind::Read))
     }
 
     /// Whether its sync token, if any, is valid in the caller's snapshot. It may block.

@@ -12,11 +12,6 @@ use crate::query::list;
 use crate::query::segments::SegmentCache;
 use crate::token::{Cursor, Sealer};
 
-/// Whether a list has filters, so that it needs columns.
-pub(super) fn is_filtered(parameters: &ListParameters) -> bool {
-    parameters.updated_since.is_some() || parameters.q.is_some() || !parameters.filters.is_empty()
-}
-
 pub(super) fn list(
     caller: &Caller,
     dataset: Dataset,
@@ -41,7 +36,7 @@ pub(super) fn list(
         }
     };
     let rows = list::list(&view, &filter, after, usize::from(limit))?;
-    let mut page = list::page(&view, &rows)?;
+    let mut page = list::page(&rows);
     page.end_list(rows.next_after.map(|last_id| sealer.seal_cursor(&position(last_id.get()))).as_deref());
     let cursor =
         rows.next_after.map_or_else(Vec::new, |last_id| [&last_id.get().to_be_bytes(), filters.as_slice()].concat());
@@ -64,19 +59,17 @@ fn filter(dataset: Dataset, mut parameters: ListParameters) -> Filter {
 
 pub(super) fn single(caller: &Caller, dataset: Dataset, id: Option<Id>) -> Result<Representation, Problem> {
     let view = caller.view(dataset)?;
-    let row = match id {
+    let record = match id {
         Some(id) => view.find(id)?,
         None => None,
     };
-    let row = row.ok_or_else(|| {
+    let record = record.ok_or_else(|| {
         Problem::new(
             Code::RecordNotFound,
             format!("There is no record with this id in the dataset `{dataset}` of your license."),
         )
     })?;
-    let records = view.record_json([row])?;
-    let json = records.first().ok_or_else(|| Problem::internal("a record without JSON"))?;
-    let body = [b"{\"data\":", json.bytes(), b"}"].concat();
-    let etag = ETag::of("record", [json.hash().as_slice()]);
+    let body = [b"{\"data\":", record.json(), b"}"].concat();
+    let etag = ETag::of("record", [record.hash().as_slice()]);
     Ok(Representation::json(body).revalidatable(etag))
 }

@@ -3,14 +3,13 @@
 use bytes::Bytes;
 
 use crate::model::value::LinkTexts;
-use crate::model::{ConferenceFields, Curated, Dataset, ExportFormat, JournalFields, RecordFields, Timestamp, flat};
+use crate::model::{
+    ConferenceFields, Curated, Dataset, ExportFormat, Filter, JournalFields, RecordFields, Timestamp, flat,
+};
 use crate::query::segments::{ContentHasher, GzipMember, SegmentCache, SegmentFormat, in_memory, segment_ranges};
 use crate::store::StoreError;
-use crate::store::read::record_cache::RecordJson;
-use crate::view::{LiveRow, View};
-
-/// The number of records in memory at once. It has no effect on the file.
-const BATCH_RECORDS: usize = 4096;
+use crate::store::read::records::StoredRecord;
+use crate::view::View;
 
 /// The approximate compressed size of a record.
 const EXPECTED_RECORD_BYTES: usize = 128;
@@ -29,8 +28,8 @@ pub struct ExportFile {
 /// Builds the file. Equal content gives equal bytes: the gzip header has no timestamp. Cached segments are reused.
 pub fn export(view: &View<'_>, format: ExportFormat, cache: &SegmentCache) -> Result<ExportFile, StoreError> {
     match (format, view.dataset()) {
-        (ExportFormat::Jsonl, _) => write(view, cache, SegmentFormat::Lines, &[], |_, json, out| {
-            out.extend_from_slice(json.bytes());
+        (ExportFormat::Jsonl, _) => write(view, cache, SegmentFormat::Lines, &[], |record, out| {
+            out.extend_from_slice(record.json());
             out.push(b'\n');
             Ok(())
         }),
@@ -43,8 +42,8 @@ fn write_csv<F: RecordFields>(view: &View<'_>, cache: &SegmentCache) -> Result<E
     let mut head = Vec::new();
     push_header::<F>(&mut head)?;
     let references = view.references()?;
-    write(view, cache, SegmentFormat::Csv, &head, |row, _, out| {
-        let (record, updated_at) = view.record::<F>(row)?;
+    write(view, cache, SegmentFormat::Csv, &head, |record, out| {
+        let (record, updated_at) = record.decode::<F>()?;
         push_record(out, &record, updated_at, &**references)
     })
 }
@@ -71,30 +70,19 @@ fn write(
     cache: &SegmentCache,
     form: SegmentFormat,
     head: &[u8],
-    mut write_row: impl FnMut(&LiveRow, &RecordJson, &mut Vec<u8>) -> Result<(), StoreError>,
+    mut write_row: impl FnMut(&StoredRecord, &mut Vec<u8>) -> Result<(), StoreError>,
 ) -> Result<ExportFile, StoreError> {
-    let rows: Vec<LiveRow> = view.list_after(0)?.collect();
+    let records = view.list(0, &Filter::default(), usize::MAX)?;
     let mut hash = ContentHasher::default();
-    let mut member = GzipMember::new(cache, view.feed()?, form, rows.len() * EXPECTED_RECORD_BYTES, Some(&mut hash));
+    let mut member = GzipMember::new(cache, view.feed()?, form, records.len() * EXPECTED_RECORD_BYTES, Some(&mut hash));
     member.push_stored(head);
-    let mut first = 0;
-    while first < rows.len() {
-        let batch = &rows[first..rows.len().min(first + BATCH_RECORDS)];
-        let records = view.record_json(batch.iter().copied())?;
-        let mut ranges = segment_ranges(records.iter().map(RecordJson::hash));
-        if first + batch.len() < rows.len() {
-            // The next batch may continue the last segment.
-            ranges.pop();
-        }
-        first += ranges.last().map_or(batch.len(), |range| range.end);
-        for range in ranges {
-            let (rows, records) = (&batch[range.clone()], &records[range]);
-            member.push_segment(records.iter().map(RecordJson::hash), true, || {
-                let mut plain = Vec::new();
-                rows.iter().zip(records).try_for_each(|(row, json)| write_row(row, json, &mut plain))?;
-                Ok(plain)
-            })?;
-        }
+    for range in segment_ranges(records.iter().map(|record| record.hash())) {
+        let records = &records[range];
+        member.push_segment(records.iter().map(|record| record.hash()), true, || {
+            let mut plain = Vec::new();
+            records.iter().try_for_each(|record| write_row(record, &mut plain))?;
+            Ok(plain)
+        })?;
     }
-    Ok(ExportFile { gzip: member.finish(), plain_sha256: hash.finish(), records: rows.len() })
+    Ok(ExportFile { gzip: member.finish(), plain_sha256: hash.finish(), records: records.len() })
 }

@@ -4,22 +4,18 @@ use super::page::JsonPage;
 use crate::model::json::{push_display, push_str};
 use crate::model::{Id, Timestamp, Witness};
 use crate::store::format::codec::hash;
-use crate::store::format::feed::FeedEntry;
 use crate::store::{CommitPoint, StoreError};
 use crate::token::SyncToken;
-use crate::view::{LiveRow, View};
-
-/// The initial capacity for entries: the size of a full page. Most polls return none.
-const EXPECTED_ENTRIES: usize = 500;
+use crate::view::{FeedRow, View};
 
 /// The approximate maximum size of a tombstone, in bytes.
 const TOMBSTONE_BYTES: usize = 80;
 
 /// The entries of a feed page.
 #[derive(Debug)]
-pub struct FeedRows {
+pub struct FeedRows<'s> {
     /// Records and tombstones, oldest change first.
-    pub entries: Vec<FeedEntry>,
+    pub entries: Vec<FeedRow<'s>>,
     /// The seq of the first entry that follows; `None` at the end of the feed.
     pub next_seq: Option<u64>,
 }
@@ -47,31 +43,22 @@ impl FeedStart {
 }
 
 /// Returns up to `limit` entries after a seq, oldest change first.
-pub fn feed(view: &View<'_>, after: u64, limit: usize) -> Result<FeedRows, StoreError> {
-    let mut entries = Vec::with_capacity(limit.min(EXPECTED_ENTRIES));
-    let mut next_seq = None;
-    for entry in view.feed_after(after)? {
-        if entries.len() == limit {
-            next_seq = Some(entry.seq);
-            break;
-        }
-        entries.push(entry);
-    }
+pub fn feed<'s>(view: &View<'s>, after: u64, limit: usize) -> Result<FeedRows<'s>, StoreError> {
+    let mut entries = view.feed_after(after, limit + 1)?;
+    let next_seq = entries.get(limit).map(|entry| entry.seq);
+    entries.truncate(limit);
     Ok(FeedRows { entries, next_seq })
 }
 
 /// Returns the JSON of a feed page.
-pub fn page(view: &View<'_>, rows: &FeedRows) -> Result<JsonPage, StoreError> {
-    let records = view.record_json(rows.entries.iter().filter_map(LiveRow::of))?;
-    let tombstones = rows.entries.len() - records.len();
-    let bytes = records.iter().map(|json| json.bytes().len()).sum::<usize>() + tombstones * TOMBSTONE_BYTES;
-    let mut page = JsonPage::new(rows.entries.len(), bytes);
-    let mut records = records.iter();
+pub fn page(view: &View<'_>, rows: &FeedRows<'_>) -> Result<JsonPage, StoreError> {
+    let bytes = rows.entries.iter().map(|entry| entry.record.map_or(TOMBSTONE_BYTES, |record| record.json().len()));
+    let mut page = JsonPage::new(rows.entries.len(), bytes.sum());
     // Tombstones of one commit are adjacent, so each commit is looked up once.
     let mut commit: Option<CommitPoint> = None;
     for entry in &rows.entries {
-        if entry.is_live() {
-            records.next().into_iter().for_each(|json| page.push(*json.hash(), json.bytes()));
+        if let Some(record) = entry.record {
+            page.push(*record.hash(), record.json());
             continue;
         }
         let of = match commit {
@@ -86,7 +73,7 @@ pub fn page(view: &View<'_>, rows: &FeedRows) -> Result<JsonPage, StoreError> {
 }
 
 /// Returns the sync token for the page after `rows`.
-pub fn token_after(view: &View<'_>, rows: &FeedRows) -> Result<SyncToken, StoreError> {
+pub fn token_after(view: &View<'_>, rows: &FeedRows<'_>) -> Result<SyncToken, StoreError> {
     let witness = view.witness()?;
     let last = rows.entries.last().map(|entry| entry.seq);
     Ok(token(view, last.filter(|_| rows.next_seq.is_some()).unwrap_or(witness.seq), witness))

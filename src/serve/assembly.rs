@@ -16,7 +16,7 @@ use crate::model::time::now;
 use crate::serve::connection::address::TrustedProxies;
 use crate::serve::connection::server::{Limits, Server};
 use crate::serve::connection::tls::Tls;
-use crate::serve::following::background::BackgroundTasks;
+use crate::serve::following::background::BackgroundTask;
 use crate::serve::following::upstream::{ReplicaSource, Upstream};
 use crate::serve::following::watcher::Watcher;
 use crate::serve::operators::admin::lag::{self, LagHistory};
@@ -122,7 +122,7 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
         let sampled = Arc::clone(&monitored);
         if let Some(usage) = monitored.usage.clone() {
             let work = move |stopped: &_| lag::run(&sampled.lags, &sampled.watcher, &usage, stopped);
-            _sampling = BackgroundTasks::spawn("lag", work)?;
+            _sampling = BackgroundTask::spawn("lag", work)?;
         }
         tokio::spawn(admin::run(monitored, admin));
     }

@@ -40,8 +40,7 @@ fn build() -> (Site, String) {
 /// Fills the cache twice over with answers of a kind, each in the forms that are asked for, and compares.
 fn fill(kind: &str, target: impl Fn(u64) -> String, encodings: &[&str]) {
     let (site, key) = build();
-    // Answers get a sixteenth.
-    let room = (16.0 * ROOM * MIB).to_string();
+    let room = (ROOM * MIB).to_string();
     let addresses = ["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
     let mut command = site.command(addresses.into_iter().chain(["--cache-bytes", &room]));
     // On a busy machine glibc spreads over many heaps, which keep what was freed: it is not the cache that holds that.

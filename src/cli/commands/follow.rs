@@ -18,7 +18,7 @@ use crate::model::time::parse_time;
 use crate::replicate::follower::audit::audit;
 use crate::replicate::follower::status::FollowLimits;
 use crate::replicate::follower::{EndRule, LogReader, Replica, ReplicaStatus, StateLoader};
-use crate::serve::following::background::BackgroundTasks;
+use crate::serve::following::background::BackgroundTask;
 use crate::serve::following::replica::ReplicaThread;
 use crate::serve::following::upstream::Upstream;
 use crate::serve::following::watcher::Watcher;
@@ -52,7 +52,7 @@ pub(in crate::cli) struct FollowedReplica {
 
 impl FollowedReplica {
     /// Starts to follow the bucket.
-    pub fn start(self, watcher: &Arc<Watcher>) -> std::io::Result<(Arc<dyn Upstream>, BackgroundTasks)> {
+    pub fn start(self, watcher: &Arc<Watcher>) -> std::io::Result<(Arc<dyn Upstream>, BackgroundTask)> {
         let (following, tasks) = ReplicaThread::start(self.replica, self.url, self.poll, Arc::clone(watcher))?;
         Ok((following, tasks))
     }

@@ -14,8 +14,9 @@ use ipnet::IpNet;
 use tokio::net::TcpListener;
 use tracing_subscriber::EnvFilter;
 
+use crate::api::Settings;
+use crate::api::answers::DEFAULT_MAX_BYTES;
 use crate::api::cors::{Cors, Origin};
-use crate::api::{Settings, SnapshotSource};
 use crate::cli::commands::follow::FollowArgs;
 use crate::cli::shared::arguments::{
     parse_duration, parse_filter, parse_listen, parse_public_url, parse_text, parse_url,
@@ -96,9 +97,8 @@ pub(in crate::cli) struct ServeArgs {
     /// How long open requests may take after SIGTERM or Ctrl-C
     #[arg(long, env = "MEDFEED_DRAIN_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
     drain_timeout: Duration,
-    /// The most memory for caches, in bytes: a sixteenth for finished answers, exports included, a quarter for the JSON
-    /// of records, the rest for feeds and what filters read. Anything beyond is read again on demand
-    #[arg(long, env = "MEDFEED_CACHE_BYTES", value_name = "N", default_value = "1073741824")]
+    /// The most memory for finished answers, exports included, in bytes. Others are made again on demand
+    #[arg(long, env = "MEDFEED_CACHE_BYTES", value_name = "N", default_value_t = DEFAULT_MAX_BYTES)]
     cache_bytes: u64,
     #[command(flatten)]
     log: LogArgs,
@@ -169,7 +169,6 @@ impl LogArgs {
 pub(in crate::cli) fn run(common: &Common, args: ServeArgs, limits: Limits) -> anyhow::Result<ExitCode> {
     let log = args.log.start("info")?;
     let limits = Limits { drain: args.drain_timeout, ..within_open_files(limits) };
-    let (answer_bytes, record_bytes) = (args.cache_bytes / 16, args.cache_bytes / 4);
     let tls = match (args.tls_cert, args.tls_key) {
         (Some(certificate), Some(key)) => Some(Arc::new(Tls::load(certificate, key)?)),
         _ => None,
@@ -211,8 +210,6 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs, limits: Limits) -> a
         false => watcher.with_fence(common.db.clone(), args.max_staleness),
     };
     let watcher = Arc::new(watcher);
-    watcher.newest().record_cache().set_capacity(record_bytes);
-    watcher.newest().feed_cache().set_capacity(args.cache_bytes - answer_bytes - record_bytes);
     let usage = Arc::new(Usage::open(&common.db));
     run_to_end(async {
         // A socket passed by systemd stays open for the next server.
@@ -224,7 +221,7 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs, limits: Limits) -> a
         let scheme = if tls.is_some() { "https" } else { "http" };
         let url = format!("{scheme}://{}", listener.local_addr()?);
         let mut settings = Settings::of(args.public_url.as_deref().unwrap_or(&url));
-        settings.answer_cache_bytes = answer_bytes;
+        settings.answer_cache_bytes = args.cache_bytes;
         settings.cors = Cors::new(args.cors_origin);
         if let Some(docs_url) = args.docs_url {
             settings.docs_url = docs_url;

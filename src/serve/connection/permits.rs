@@ -13,8 +13,6 @@ use crate::api::job::PermitKind;
 
 /// Concurrent polls of the file: one serves all waiting requests, and one more those that came after it began.
 const CATCH_UPS: usize = 2;
-/// Concurrent builds of columns. Each keeps a processor busy.
-const BUILDS: usize = 2;
 /// Requests with unknown keys that may wait until new keys are loaded. Further ones are answered at once.
 const KEY_POLLS: usize = 64;
 /// The same for addresses over the limit for unusable keys. They have permits of their own, so they cannot use up those
@@ -27,7 +25,6 @@ const EXPORT_TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct Permits {
     reads: Arc<Semaphore>,
-    builds: Arc<Semaphore>,
     catch_ups: Arc<Semaphore>,
     exports: Arc<Semaphore>,
     exports_per_key: usize,
@@ -41,12 +38,11 @@ pub struct Permits {
 impl Permits {
     /// Permits for `exports` concurrent exports, `exports_per_key` of them for one key.
     pub fn new(exports: usize, exports_per_key: usize) -> Permits {
-        // Most reads hit the page cache, so processors are the limit.
+        // Reads use memory alone, so processors are the limit.
         let reads = available_parallelism().map_or(MIN_READS, |count| (2 * count.get()).max(MIN_READS));
         let semaphore = |permits| Arc::new(Semaphore::new(permits));
         Permits {
             reads: semaphore(reads),
-            builds: semaphore(BUILDS),
             catch_ups: semaphore(CATCH_UPS),
             exports: semaphore(exports),
             exports_per_key,
@@ -61,7 +57,6 @@ impl Permits {
     pub async fn acquire(&self, kind: PermitKind, key_id: &str) -> Result<Vec<OwnedSemaphorePermit>, Problem> {
         let needed = match kind {
             PermitKind::Read => vec![Arc::clone(&self.reads)],
-            PermitKind::Build => vec![Arc::clone(&self.builds)],
             PermitKind::CatchUp => vec![Arc::clone(&self.catch_ups)],
             PermitKind::Export => vec![self.exports_of_key(key_id), Arc::clone(&self.exports)],
         };
@@ -121,7 +116,7 @@ mod tests {
         for key in ["a", "b", "c"] {
             assert!(!are_free(&permits, PermitKind::Export, key).await, "{key}: all are taken");
         }
-        for kind in [PermitKind::Read, PermitKind::Build, PermitKind::CatchUp] {
+        for kind in [PermitKind::Read, PermitKind::CatchUp] {
             assert!(are_free(&permits, kind, "a").await, "{kind:?} has permits of its own");
         }
         drop(second);
@@ -157,20 +152,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn work_of_each_kind_has_as_many_permits() {
+    async fn few_requests_catch_up_at_once() {
         let permits = Permits::new(8, 2);
-        for (kind, count) in [(PermitKind::Build, BUILDS), (PermitKind::CatchUp, CATCH_UPS)] {
-            let mut held = Vec::new();
-            for _ in 0..count {
-                held.push(permits.acquire(kind, "a").await.unwrap());
-            }
-            assert!(!are_free(&permits, kind, "b").await, "{kind:?}");
-            held.pop();
-            assert!(are_free(&permits, kind, "b").await, "{kind:?}");
-            let hour = Duration::from_secs(3600);
+        let kind = PermitKind::CatchUp;
+        let mut held = Vec::new();
+        for _ in 0..CATCH_UPS {
             held.push(permits.acquire(kind, "a").await.unwrap());
-            assert!(timeout(hour, permits.acquire(kind, "b")).await.is_err(), "{kind:?} has no time limit");
         }
+        assert!(!are_free(&permits, kind, "b").await);
+        held.pop();
+        assert!(are_free(&permits, kind, "b").await);
+        let hour = Duration::from_secs(3600);
+        held.push(permits.acquire(kind, "a").await.unwrap());
+        assert!(timeout(hour, permits.acquire(kind, "b")).await.is_err(), "it has no time limit");
     }
 
     #[tokio::test(start_paused = true)]

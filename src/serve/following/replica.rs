@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::api::SnapshotSource;
 use crate::model::Head;
 use crate::replicate::follower::{Replica, ReplicaStatus};
-use crate::serve::following::background::BackgroundTasks;
+use crate::serve::following::background::BackgroundTask;
 use crate::serve::following::upstream::{ReplicaStats, Upstream};
 use crate::serve::following::watcher::Watcher;
 
@@ -42,12 +42,12 @@ impl ReplicaThread {
         url: String,
         poll: Duration,
         watcher: Arc<Watcher>,
-    ) -> io::Result<(Arc<ReplicaThread>, BackgroundTasks)> {
+    ) -> io::Result<(Arc<ReplicaThread>, BackgroundTask)> {
         let status = Arc::clone(replica.status());
         let thread = Arc::new(ReplicaThread { url, status, polls: Mutex::default(), changed: Condvar::new() });
         let shared = Arc::clone(&thread);
         shared.show(&watcher);
-        let tasks = BackgroundTasks::spawn("replica", move |stopped| {
+        let tasks = BackgroundTask::spawn("replica", move |stopped| {
             let keep_going = || stopped.try_recv() != Err(TryRecvError::Disconnected);
             while shared.wait_until_due(poll, stopped) {
                 let began = Instant::now();

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use arc_swap::ArcSwap;
 
 use crate::api::SnapshotSource;
 use crate::api::source::{SnapshotCallback, Unservable};
-use crate::serve::following::background::BackgroundTasks;
+use crate::serve::following::background::BackgroundTask;
 use crate::serve::following::fence::FenceWatch;
 use crate::store::{CommitEntry, Follower, Snapshot, StoreError};
 
@@ -92,6 +92,7 @@ impl Watcher {
     pub fn open(path: &Path, change_delay: Duration) -> Result<Watcher, StoreError> {
         let follower = Follower::open(path)?;
         let snapshot = Arc::clone(follower.newest());
+        load(&snapshot);
         Ok(Watcher {
             path: path.to_owned(),
             file: Mutex::new(WatchedFile { follower, held_back: None, reopen_at: None, has_changed: false }),
@@ -127,34 +128,14 @@ impl Watcher {
         self.fence.as_ref().is_some_and(FenceWatch::is_fenced)
     }
 
-    /// Starts one thread that polls the file, and one that fills the caches. Both stop when the returned handle is
-    /// dropped.
-    pub fn start(self: &Arc<Self>) -> std::io::Result<BackgroundTasks> {
+    /// Starts the thread that polls the file. It stops when the returned handle is dropped.
+    pub fn start(self: &Arc<Self>) -> std::io::Result<BackgroundTask> {
         let watcher = Arc::clone(self);
-        let mut tasks = BackgroundTasks::spawn("follow", move |stopped| {
+        BackgroundTask::spawn("follow", move |stopped| {
             while stopped.recv_timeout(POLL_EVERY) == Err(RecvTimeoutError::Timeout) {
                 watcher.poll(Instant::now());
             }
-        })?;
-        let watcher = Arc::clone(self);
-        tasks.join(BackgroundTasks::spawn("warm", move |stopped| {
-            watcher.warm(&|| stopped.try_recv() != Err(TryRecvError::Disconnected));
-        })?);
-        Ok(tasks)
-    }
-
-    /// Reads the newest snapshot into the caches until they are full.
-    fn warm(&self, keep_going: &dyn Fn() -> bool) {
-        loop {
-            let snapshot = self.newest.load_full();
-            if let Err(error) = snapshot.warm(keep_going) {
-                tracing::error!(%error, "the records could not be read");
-            }
-            // A newer snapshot does not use all entries of an older one.
-            if !keep_going() || Arc::ptr_eq(&snapshot, &*self.newest.load()) {
-                return;
-            }
-        }
+        })
     }
 
     fn poll(&self, now: Instant) {
@@ -194,6 +175,7 @@ impl Watcher {
         match self.read_newest(file) {
             Ok(newest) => {
                 if !Arc::ptr_eq(&newest, &*self.newest.load()) {
+                    load(&newest);
                     let first_at = file.held_back.map_or(now, |held| held.first_at);
                     file.held_back = Some(HeldBack { first_at, last_at: now });
                     self.newest.store(newest);
@@ -223,10 +205,7 @@ impl Watcher {
     fn read_newest(&self, file: &mut WatchedFile) -> Result<Arc<Snapshot>, StoreError> {
         if file.reopen_at.is_some() {
             // After a failure the handle may be unusable.
-            let follower = Follower::open(&self.path)?;
-            follower.newest().record_cache().set_capacity(self.newest.load().record_cache().capacity());
-            follower.newest().feed_cache().set_capacity(self.newest.load().feed_cache().capacity());
-            file.follower = follower;
+            file.follower = Follower::open(&self.path)?;
             file.reopen_at = None;
         }
         file.follower.refresh().cloned()
@@ -281,6 +260,13 @@ impl Watcher {
         file.has_changed = true;
         // Afterwards: who reads that a commit was taken over may rely on it.
         log_commits(&before, &state);
+    }
+}
+
+/// Reads the records of a snapshot into memory, before requests need them. Those that need unreadable ones report it.
+fn load(snapshot: &Snapshot) {
+    if let Err(error) = snapshot.load() {
+        tracing::error!(%error, "the records could not be read");
     }
 }
 

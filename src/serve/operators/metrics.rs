@@ -111,12 +111,6 @@ const SAMPLED: &[Sampled<ScrapeSource>] = &[
     ("answer_cache_entries", MetricKind::Gauge, "Cached responses", |scrape| {
         i64::try_from(scrape.service.cached().0).unwrap_or(i64::MAX)
     }),
-    ("feed_cache", MetricKind::Bytes, "Size of the cached feeds and filter columns", |scrape| {
-        count(scrape.watcher.published().feed_cache().weight())
-    }),
-    ("record_cache", MetricKind::Bytes, "Size of the cached records", |scrape| {
-        count(scrape.watcher.published().record_cache().weight())
-    }),
     ("log_lines_lost", MetricKind::Counter, "Log lines that could not be written or queued", |scrape| {
         count(scrape.lost_lines.count())
     }),

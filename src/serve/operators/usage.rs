@@ -20,7 +20,7 @@ use crate::api::SnapshotSource;
 use crate::api::observe::{Answered, FeedUse};
 use crate::model::time::now;
 use crate::model::{Dataset, KeyRecord, Timestamp, Witness};
-use crate::serve::following::background::BackgroundTasks;
+use crate::serve::following::background::BackgroundTask;
 use crate::serve::following::watcher::Watcher;
 use crate::store::file::draft::Draft;
 use crate::store::file::links::{folder_of, resolve};
@@ -70,7 +70,7 @@ impl FeedSeen {
     /// The time of the first entry after the state that a key has.
     fn find_behind_since(&self, dataset: Dataset, key: &KeyRecord, newest: &Snapshot) -> Option<Timestamp> {
         let view = View::open(newest, newest.find_license(key.license)?, dataset).ok()?;
-        let entry = view.feed_after(self.witness.seq).ok()?.next()?;
+        let entry = view.feed_after(self.witness.seq, 1).ok()?.into_iter().next()?;
         Some(view.commit_of(entry.seq).ok()?.time)
     }
 }
@@ -268,9 +268,9 @@ impl Usage {
     }
 
     /// Starts the thread that writes the file every few seconds, and once more when the returned handle is dropped.
-    pub fn start(self: &Arc<Self>, watcher: &Arc<Watcher>) -> io::Result<BackgroundTasks> {
+    pub fn start(self: &Arc<Self>, watcher: &Arc<Watcher>) -> io::Result<BackgroundTask> {
         let (usage, watcher) = (Arc::clone(self), Arc::clone(watcher));
-        BackgroundTasks::spawn("usage", move |stopped| {
+        BackgroundTask::spawn("usage", move |stopped| {
             loop {
                 let stopping = stopped.recv_timeout(WRITE_EVERY) != Err(RecvTimeoutError::Timeout);
                 usage.note_entries(&watcher.newest());

@@ -1,7 +1,7 @@
 //! One committed state of the database, with its tables open. All responses are built from it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable};
 
@@ -13,17 +13,14 @@ use crate::store::StoreError;
 use crate::store::format::codec::{
     RecordRow, StoredCommit, TableCounts, expect_count, unseal, unseal_commit, unseal_under,
 };
-use crate::store::format::feed::{FeedEntry, FeedHead};
+use crate::store::format::feed::FeedHead;
 use crate::store::format::rows::{find_record, for_each_record, load_references};
 use crate::store::format::secret;
 use crate::store::format::tables;
 use crate::store::panics;
-use crate::store::read::cache::new_cache;
-use crate::store::read::columns::Columns;
 use crate::store::read::entries::LicenseEntries;
-use crate::store::read::feed_cache::{self, CachedFeed, FeedCache};
 use crate::store::read::feed_index::FeedIndex;
-use crate::store::read::record_cache::{self, LogRef, LogTable, RecordCache, RecordJson};
+use crate::store::read::records::{LogTable, Records, StoredRecord};
 
 /// A commit in the history: its last seq (0 before the first commit), its time and its random lineage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,10 +68,12 @@ pub struct Snapshot {
     pub(in crate::store) feeds: HashMap<FeedId, FeedHead>,
     counts: TableCounts,
     references: OnceLock<Arc<References>>,
-    feed_cache: Arc<FeedCache>,
-    /// Held while a feed is read into memory, so that concurrent requests read it once.
-    building: Mutex<()>,
-    record_cache: Arc<RecordCache>,
+    /// Loaded on first use.
+    loaded_records: PerDataset<OnceLock<Arc<Records>>>,
+    /// The feeds in use, of this state or an earlier one. They refer to `loaded_records`.
+    feed_indexes: Mutex<HashMap<FeedId, Arc<FeedIndex>>>,
+    /// Held while records or a feed are read into memory, so that concurrent requests read them once.
+    loading: Mutex<()>,
     pub(super) commits: ReadOnlyTable<u64, &'static [u8]>,
     pub(in crate::store) records: ReadOnlyTable<(u8, u64), u64>,
     organizations: ReadOnlyTable<u64, &'static [u8]>,
@@ -96,12 +95,8 @@ impl Snapshot {
         Ok(last_commit(&transaction.open_table(tables::COMMITS)?)?.map_or(CommitPoint::EMPTY, |(point, _)| point))
     }
 
+    /// Opens the state that a transaction sees.
     pub(in crate::store) fn open(transaction: &ReadTransaction) -> Result<Snapshot, StoreError> {
-        Snapshot::open_with(transaction, None)
-    }
-
-    /// Opens the state that a transaction sees. Takes over the caches of an earlier snapshot.
-    fn open_with(transaction: &ReadTransaction, earlier: Option<&Snapshot>) -> Result<Snapshot, StoreError> {
         let commits = transaction.open_table(tables::COMMITS)?;
         let (commit, datasets, references_seq, counts) = match last_commit(&commits)? {
             None => (CommitPoint::EMPTY, PerDataset::default(), 0, TableCounts::default()),
@@ -133,13 +128,6 @@ impl Snapshot {
         }
         expect_count("feeds", feeds.len(), counts.feeds)?;
         let secret = secret::read(&transaction.open_table(tables::META)?)?;
-        let (record_cache, feed_cache) = match earlier {
-            Some(earlier) => (Arc::clone(&earlier.record_cache), Arc::clone(&earlier.feed_cache)),
-            None => (
-                Arc::new(new_cache(record_cache::DEFAULT_MAX_BYTES)),
-                Arc::new(new_cache(feed_cache::DEFAULT_MAX_BYTES)),
-            ),
-        };
         Ok(Snapshot {
             commit,
             datasets,
@@ -150,9 +138,9 @@ impl Snapshot {
             feeds,
             counts,
             references: OnceLock::new(),
-            feed_cache,
-            building: Mutex::new(()),
-            record_cache,
+            loaded_records: PerDataset::default(),
+            feed_indexes: Mutex::default(),
+            loading: Mutex::new(()),
             commits,
             records: transaction.open_table(tables::RECORDS)?,
             organizations: transaction.open_table(tables::ORGANIZATIONS)?,
@@ -164,21 +152,31 @@ impl Snapshot {
         })
     }
 
-    /// Opens a newer state. Keeps the caches if its history contains the earlier state. Cached feeds are updated on
-    /// use.
+    /// Opens a newer state. If its history contains the earlier state, records in memory are only updated, and feeds are
+    /// when they are used.
     pub(in crate::store) fn open_after(
         earlier: &Snapshot,
         transaction: &ReadTransaction,
     ) -> Result<Snapshot, StoreError> {
-        let newer = Snapshot::open_with(transaction, Some(earlier))?;
+        let newer = Snapshot::open(transaction)?;
+        // After a rollback, the same seqs have other rows.
         if !newer.holds(earlier.commit.seq, &earlier.commit.lineage)? {
-            // After a rollback, the same seqs have other rows.
-            let record_cache = Arc::new(new_cache(earlier.record_cache.capacity()));
-            let feed_cache = Arc::new(new_cache(earlier.feed_cache.capacity()));
-            return Ok(Snapshot { record_cache, feed_cache, ..newer }.with_witnesses());
+            return Ok(newer.with_witnesses());
         }
-        // A license that changes gets new feeds. Its former ones would stay until others need their room.
-        newer.feed_cache.retain(|feed, _| newer.feeds.contains_key(feed));
+        let mut feed_indexes = earlier.feed_indexes().clone();
+        // A license that changes gets new feeds.
+        feed_indexes.retain(|feed, _| newer.feeds.contains_key(feed));
+        for dataset in Dataset::ALL {
+            match earlier.loaded_records[dataset].get() {
+                Some(records) if !records.is_sparse() => {
+                    let count = newer.datasets[dataset].records;
+                    let records = records.advance(earlier.commit.seq, &newer.records, &newer.log, count)?;
+                    let _ = newer.loaded_records[dataset].set(records);
+                }
+                _ => feed_indexes.retain(|_, index| index.head().dataset != dataset),
+            }
+        }
+        *newer.feed_indexes() = feed_indexes;
         if let Some(references) = earlier.references.get()
             && newer.references_seq == earlier.references_seq
         {
@@ -262,15 +260,46 @@ impl Snapshot {
         Ok(self.references.get_or_init(|| loaded))
     }
 
-    /// Whether the entries of a license's feed are in memory.
-    pub(crate) fn has_index(&self, license: &License, dataset: Dataset) -> bool {
-        let cached = license.feed(dataset).map(|feed| self.cached_feed(feed));
-        matches!(cached, Some(Ok(Some(_))))
+    /// Whether the records and the feed of a license are in memory.
+    pub(crate) fn is_loaded(&self, license: &License, dataset: Dataset) -> bool {
+        license.feed(dataset).is_some_and(|feed| matches!(self.loaded_feed(feed), Ok(Some(_))))
     }
 
-    pub(crate) fn has_columns(&self, license: &License, dataset: Dataset) -> bool {
-        let cached = license.feed(dataset).map(|feed| self.cached_feed(feed));
-        matches!(cached, Some(Ok(Some(cached))) if cached.current_columns().is_some())
+    /// Reads the records of all datasets that licenses show into memory.
+    pub fn load(&self) -> Result<(), StoreError> {
+        for dataset in Dataset::ALL {
+            if self.licenses.values().any(|licensed| licensed.license.feed(dataset).is_some()) {
+                panics::guard(|| self.loaded(dataset))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn feed_indexes(&self) -> MutexGuard<'_, HashMap<FeedId, Arc<FeedIndex>>> {
+        self.feed_indexes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[cfg(test)]
+    pub(in crate::store) fn loaded_feeds(&self) -> usize {
+        self.feed_indexes().len()
+    }
+
+    fn lock_loading(&self) -> MutexGuard<'_, ()> {
+        self.loading.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The records of a dataset. Read into memory on first use.
+    pub(crate) fn loaded(&self, dataset: Dataset) -> Result<&Records, StoreError> {
+        let loaded = &self.loaded_records[dataset];
+        if let Some(records) = loaded.get() {
+            return Ok(records);
+        }
+        let _loading = self.lock_loading();
+        if let Some(records) = loaded.get() {
+            return Ok(records);
+        }
+        let records = Records::load(dataset, &self.records, &self.log)?;
+        Ok(loaded.get_or_init(|| Arc::new(records)))
     }
 
     fn feed_head(&self, feed: FeedId) -> Result<FeedHead, StoreError> {
@@ -278,63 +307,28 @@ impl Snapshot {
         self.feeds.get(&feed).copied().ok_or_else(|| StoreError::damaged("feeds", detail()))
     }
 
-    /// The cache entry of a feed, if it has exactly this state.
-    fn cached_feed(&self, feed: FeedId) -> Result<Option<CachedFeed>, StoreError> {
+    /// The index of a feed, if it is in memory and has this state.
+    fn loaded_feed(&self, feed: FeedId) -> Result<Option<Arc<FeedIndex>>, StoreError> {
         let head = self.feed_head(feed)?;
-        Ok(self.feed_cache.get(&feed).filter(|cached| *cached.index.head() == head))
+        Ok(self.feed_indexes().get(&feed).filter(|index| *index.head() == head).cloned())
     }
 
-    /// The index of a feed, read or updated if necessary.
-    fn feed_index(&self, feed: FeedId) -> Result<Arc<FeedIndex>, StoreError> {
-        if let Some(cached) = self.cached_feed(feed)? {
-            return Ok(cached.index);
+    /// The index of a shared feed or a baseline, read or updated if necessary.
+    fn feed_index(&self, feed: FeedId, is_baseline: bool) -> Result<Arc<FeedIndex>, StoreError> {
+        if let Some(index) = self.loaded_feed(feed)? {
+            return Ok(index);
         }
-        let _building = self.building.lock().unwrap_or_else(PoisonError::into_inner);
-        self.load_feed(feed).map(|cached| cached.index)
-    }
-
-    /// The columns of a feed, built or updated if necessary.
-    fn feed_columns(&self, feed: FeedId) -> Result<Arc<Columns>, StoreError> {
-        if let Some(columns) = self.cached_feed(feed)?.and_then(|cached| cached.current_columns()) {
-            return Ok(columns);
-        }
-        let _building = self.building.lock().unwrap_or_else(PoisonError::into_inner);
-        let cached = self.load_feed(feed)?;
-        if let Some(columns) = cached.current_columns() {
-            return Ok(columns);
-        }
-        let columns = Arc::new(match &cached.columns {
-            Some(earlier) => earlier.advance(&self.log, &cached.index)?,
-            None => Columns::build(&self.log, &cached.index)?,
+        let head = self.feed_head(feed)?;
+        let records = if is_baseline { None } else { Some(self.loaded(head.dataset)?) };
+        let _loading = self.lock_loading();
+        let earlier = self.feed_indexes().get(&feed).cloned();
+        let index = Arc::new(match earlier {
+            Some(index) if *index.head() == head => return Ok(index),
+            Some(earlier) => earlier.advance(head, &self.feed_entries, records)?,
+            None => FeedIndex::build(head, &self.feed_entries, records)?,
         });
-        self.cache_feed(feed, CachedFeed { index: cached.index, columns: Some(Arc::clone(&columns)) });
-        Ok(columns)
-    }
-
-    /// The cache entry of a feed, updated to this state.
-    fn load_feed(&self, feed: FeedId) -> Result<CachedFeed, StoreError> {
-        let head = self.feed_head(feed)?;
-        let earlier = match self.feed_cache.get(&feed) {
-            Some(cached) if *cached.index.head() == head => return Ok(cached),
-            // A newer state of the feed cannot be used.
-            other => other.filter(|cached| cached.index.head().newest_seq < head.newest_seq),
-        };
-        let cached = match earlier {
-            None => CachedFeed { index: Arc::new(FeedIndex::build(head, &self.feed_entries)?), columns: None },
-            Some(CachedFeed { index, columns }) => {
-                CachedFeed { index: Arc::new(index.advance(head, &self.feed_entries)?), columns }
-            }
-        };
-        self.cache_feed(feed, cached.clone());
-        Ok(cached)
-    }
-
-    /// Caches a feed, unless a newer state of it is cached.
-    fn cache_feed(&self, feed: FeedId, cached: CachedFeed) {
-        let newest_seq = cached.index.head().newest_seq;
-        if self.feed_cache.get(&feed).is_none_or(|other| other.index.head().newest_seq <= newest_seq) {
-            self.feed_cache.insert(feed, cached);
-        }
+        self.feed_indexes().insert(feed, Arc::clone(&index));
+        Ok(index)
     }
 
     /// Finds a record and its `updated_at` without checking a license.
@@ -378,78 +372,29 @@ impl Snapshot {
 
     /// A license's entries in a dataset. Includes the baseline only if entries after `seq` may be in it.
     pub(crate) fn entries(&self, license: &License, dataset: Dataset, seq: u64) -> Result<LicenseEntries, StoreError> {
-        let shared = self.feed_index(Snapshot::feed_of(license, dataset)?)?;
+        let shared = self.feed_index(Snapshot::feed_of(license, dataset)?, false)?;
         let (joined_at, baseline) = license.subscriptions[dataset]
             .map_or((0, None), |subscription| (subscription.joined_at, Some(subscription.baseline)));
-        let baseline = baseline.filter(|_| seq < joined_at).map(|baseline| self.feed_index(baseline)).transpose()?;
+        let baseline =
+            baseline.filter(|_| seq < joined_at).map(|baseline| self.feed_index(baseline, true)).transpose()?;
         Ok(LicenseEntries { shared, joined_at, baseline })
     }
 
-    /// The entry of a record, if the license shows the record.
-    pub(crate) fn find_live(
+    /// The feed that shows a license the records of a dataset.
+    pub(crate) fn shared_feed(&self, license: &License, dataset: Dataset) -> Result<Arc<FeedIndex>, StoreError> {
+        self.feed_index(Snapshot::feed_of(license, dataset)?, false)
+    }
+
+    /// Finds a record, if the license shows it.
+    pub(crate) fn find_shown(
         &self,
         license: &License,
         dataset: Dataset,
         id: Id,
-    ) -> Result<Option<FeedEntry>, StoreError> {
-        let feed = Snapshot::feed_of(license, dataset)?;
-        if let Some(cached) = self.cached_feed(feed)? {
-            return Ok(cached.index.find(id).filter(|entry| entry.is_live()).copied());
-        }
-        if let Some(found) = self.feed_records.get((feed.0, id.get()))? {
-            let (seq, log_seq) = found.value();
-            let entry = FeedEntry::of_row("feed_records", seq, id.get(), log_seq)?;
-            if entry.is_live() {
-                return Ok(Some(entry));
-            }
-        }
-        // The table may have lost a row. The index is compared with the feed's head, so it decides.
-        Ok(self.feed_index(feed)?.find(id).filter(|entry| entry.is_live()).copied())
-    }
-
-    pub(crate) fn columns_of(&self, license: &License, dataset: Dataset) -> Result<Arc<Columns>, StoreError> {
-        self.feed_columns(Snapshot::feed_of(license, dataset)?)
-    }
-
-    /// The JSON of rows of `log`.
-    pub(crate) fn record_json(&self, dataset: Dataset, refs: &[LogRef]) -> Result<Vec<RecordJson>, StoreError> {
-        if let Some(beyond) = refs.iter().find(|log_ref| log_ref.seq > self.commit.seq) {
-            let detail = format!("{dataset} {} has seq {}, beyond the last commit", beyond.id, beyond.seq);
-            return Err(StoreError::damaged("feed_records", detail));
-        }
-        record_cache::read(&self.record_cache, &self.log, dataset, refs)
-    }
-
-    /// The cached JSON of records.
-    pub fn record_cache(&self) -> &Arc<RecordCache> {
-        &self.record_cache
-    }
-
-    /// The cached feeds.
-    pub fn feed_cache(&self) -> &Arc<FeedCache> {
-        &self.feed_cache
-    }
-
-    /// Fills the caches in advance, newest records first, while there is room and `should_continue` returns true.
-    pub fn warm(&self, should_continue: &dyn Fn() -> bool) -> Result<(), StoreError> {
-        let mut feeds: Vec<FeedId> = self.licenses.values().flat_map(|licensed| licensed.license.feeds()).collect();
-        feeds.sort_unstable();
-        feeds.dedup();
-        for feed in feeds {
-            // Leave a quarter free for requests.
-            if !should_continue() || self.feed_cache.weight() > self.feed_cache.capacity() / 4 * 3 {
-                break;
-            }
-            match self.feed_columns(feed) {
-                // Requests that need the damaged feed report it.
-                Ok(_) | Err(StoreError::Damaged { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        for dataset in Dataset::ALL {
-            record_cache::warm(&self.record_cache, &self.log, dataset, self.commit.seq, should_continue)?;
-        }
-        Ok(())
+    ) -> Result<Option<&StoredRecord>, StoreError> {
+        let (index, records) = (self.shared_feed(license, dataset)?, self.loaded(dataset)?);
+        let found = index.shown().binary_search_by_key(&id, |slot| records.id(*slot));
+        found.ok().map(|position| records.get(index.shown()[position])).transpose()
     }
 
     /// The commit that contains a seq.

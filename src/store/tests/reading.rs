@@ -1,4 +1,4 @@
-//! Commits of several times, and filters at the edges of chunks.
+//! Commits of several times, and filters of records that come, change and go.
 
 use std::collections::BTreeMap;
 
@@ -52,24 +52,27 @@ fn compare(follower: &Follower, model: &Model) {
     ];
     let snapshot = follower.newest();
     let license = snapshot.find_license_named("all").unwrap();
-    let columns = snapshot.columns_of(license, Dataset::Conferences).unwrap();
+    let index = snapshot.shared_feed(license, Dataset::Conferences).unwrap();
+    let records = snapshot.loaded(Dataset::Conferences).unwrap();
+    let find = |after: u64, filter: &Filter| -> Vec<u64> {
+        let first = index.shown().partition_point(|slot| records.id(*slot).get() <= after);
+        records.find(&index.shown()[first..], filter).map(|slot| records.id(slot).get()).collect()
+    };
     let last = model.keys().next_back().copied().unwrap_or_default();
     for (step, (filter, test)) in [1, 7, 5, 7, 11, 101].into_iter().zip(cases) {
         for after in (0..=last + 1).step_by(step) {
-            // The smallest `after` compares all rows, the others only the first three.
-            let most = if after == 0 { usize::MAX } else { 3 };
-            let found: Vec<u64> = columns.find(after, &filter).map(|(id, _)| id.get()).take(most).collect();
             let rows = model.range(after + 1..).filter(|(_, row)| test(row)).map(|(id, _)| *id);
-            assert_eq!(found, rows.take(most).collect::<Vec<_>>(), "{filter:?} after {after}");
+            assert_eq!(find(after, &filter), rows.collect::<Vec<_>>(), "{filter:?} after {after}");
         }
     }
-    for (found, seq) in columns.find(0, &Filter::default()) {
-        assert_eq!(snapshot.changed_at_seq::<crate::model::ConferenceFields>(found).unwrap(), Some(seq));
+    for slot in index.shown() {
+        let record = records.get(*slot).unwrap();
+        assert_eq!(snapshot.changed_at_seq::<ConferenceFields>(record.id()).unwrap(), Some(record.seq()));
     }
 }
 
 #[test]
-fn filters_find_the_same_whatever_chunk_a_row_is_in() {
+fn filters_find_the_same_in_records_that_were_updated_and_in_new_ones() {
     let sample = Sample::new();
     let mut model = Model::new();
     sample.edit(|edit| edit.set_license("all", conferences(), None).unwrap());
@@ -77,13 +80,13 @@ fn filters_find_the_same_whatever_chunk_a_row_is_in() {
     compare(&follower, &model);
     type Step<'s> = (&'static str, &'s dyn Fn(&mut Model));
     let steps: [Step<'_>; 8] = [
-        ("one chunk, exactly full", &|model| write(&sample, model, (1..=256).map(|at| at * 4), 0)),
-        ("changes at both ends of a chunk", &|model| write(&sample, model, [4, 1024].into_iter(), 1)),
+        ("every fourth id", &|model| write(&sample, model, (1..=256).map(|at| at * 4), 0)),
+        ("changes of the first and the last", &|model| write(&sample, model, [4, 1024].into_iter(), 1)),
         ("a row before the first and after the last", &|model| write(&sample, model, [1, 1025].into_iter(), 0)),
-        ("a chunk that is at its maximum", &|model| write(&sample, model, (1..=254).map(|at| at * 4 + 1), 0)),
-        ("and beyond it", &|model| write(&sample, model, [2, 1030].into_iter(), 0)),
+        ("new rows between others", &|model| write(&sample, model, (1..=254).map(|at| at * 4 + 1), 0)),
+        ("and two more", &|model| write(&sample, model, [2, 1030].into_iter(), 0)),
         ("rows in every place", &|model| write(&sample, model, (1..=1040).filter(|at| at % 4 != 0), 2)),
-        ("a chunk that is emptied", &|model| {
+        ("rows that are removed", &|model| {
             sample.edit(|edit| edit.apply(&removal(1..=300)).unwrap());
             model.retain(|id, _| *id > 300);
         }),
@@ -96,7 +99,7 @@ fn filters_find_the_same_whatever_chunk_a_row_is_in() {
         step(&mut model);
         follower.refresh().unwrap();
         println!("{what}: {} rows", model.len());
-        // The columns are advanced from the state before, and built anew.
+        // The records are updated from the state before, and read anew.
         compare(&follower, &model);
         compare(&Follower::open(&sample.path()).unwrap(), &model);
     }
@@ -232,8 +235,8 @@ fn the_feeds_of_a_former_license_leave_memory() {
         follower.refresh().unwrap();
         let snapshot = follower.newest();
         let license = snapshot.find_license_named("one").unwrap();
-        snapshot.columns_of(license, Dataset::Conferences).unwrap();
-        assert_eq!(snapshot.feed_cache().len(), 1, "{country}");
+        snapshot.shared_feed(license, Dataset::Conferences).unwrap();
+        assert_eq!(snapshot.loaded_feeds(), 1, "{country}");
     }
 }
 

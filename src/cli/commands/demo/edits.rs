@@ -20,7 +20,7 @@ use crate::explorer::demo::DemoEdit;
 use crate::import::{self, MergeOptions, ReadOptions, Source, SourceOptions};
 use crate::model::{Conference, ConferenceFields, Dataset, DateStatus, Id, ReferenceKind};
 use crate::serve::Watcher;
-use crate::serve::following::background::BackgroundTasks;
+use crate::serve::following::background::BackgroundTask;
 use crate::store::{Snapshot, Writer};
 
 /// The time between two edits, long enough to read the last one.
@@ -77,8 +77,8 @@ impl Curator {
     }
 
     /// Edits every few seconds, and announces each edit, until the returned handle is dropped.
-    pub fn start(mut self, demo: Arc<Demo>, watcher: Arc<Watcher>) -> std::io::Result<BackgroundTasks> {
-        BackgroundTasks::spawn("curator", move |stopped| {
+    pub fn start(mut self, demo: Arc<Demo>, watcher: Arc<Watcher>) -> std::io::Result<BackgroundTask> {
+        BackgroundTask::spawn("curator", move |stopped| {
             let mut number = 0;
             while stopped.recv_timeout(EDIT_EVERY) == Err(RecvTimeoutError::Timeout) {
                 match self.edit() {

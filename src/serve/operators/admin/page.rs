@@ -213,7 +213,7 @@ pub fn render(monitored: &MonitoredServer) -> Result<String, PageError> {
         committed: When::of(published.commit().time, now),
         datasets: Dataset::ALL.map(|dataset| dataset_row(&published, dataset, now)).into(),
         routes: monitored.metrics.routes().iter().map(|(route, traffic)| route_row(route, traffic, up_s)).collect(),
-        figures: figures(monitored, &published),
+        figures: figures(monitored),
         more_licenses: all_licenses.len().saturating_sub(MAX_ROWS),
         licenses: licenses.collect(),
         keys,
@@ -256,26 +256,23 @@ fn route_row(route: &str, traffic: &RouteTraffic, up_s: u64) -> RouteRow {
     }
 }
 
-fn figures(monitored: &MonitoredServer, published: &Snapshot) -> Vec<Figure> {
+fn figures(monitored: &MonitoredServer) -> Vec<Figure> {
     let number = |(name, count)| Figure { name, value: grouped(count), filled: None };
-    let cache = |name, bytes, capacity| Figure {
-        name,
-        value: format!("{} of {}", mebibytes(bytes), mebibytes(capacity)),
-        filled: Some(percent(bytes, capacity)),
-    };
     let open = monitored.metrics.connections();
     let slots = u64::try_from(monitored.limits.connections).unwrap_or(u64::MAX);
     let (answers, answer_bytes) = monitored.service.cached();
-    let (records, feeds) = (published.record_cache(), published.feed_cache());
+    let max_bytes = monitored.service.settings().answer_cache_bytes;
     let open = Figure {
         name: "Open connections",
         value: format!("{} of {}", grouped(open), grouped(slots)),
         filled: Some(percent(open, slots)),
     };
     let in_memory = [
-        cache("Finished answers in memory", answer_bytes, monitored.service.settings().answer_cache_bytes),
-        cache("Records' JSON in memory", records.weight(), records.capacity()),
-        cache("Feeds and filters in memory", feeds.weight(), feeds.capacity()),
+        Figure {
+            name: "Finished answers in memory",
+            value: format!("{} of {}", mebibytes(answer_bytes), mebibytes(max_bytes)),
+            filled: Some(percent(answer_bytes, max_bytes)),
+        },
         number(("Answers in memory", u64::try_from(answers).unwrap_or(u64::MAX))),
     ];
     [open].into_iter().chain(monitored.metrics.counts().map(number)).chain(in_memory).collect()

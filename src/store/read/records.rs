@@ -1,0 +1,311 @@
+//! All records of a dataset in one state, in memory. All licenses share them, and all answers are made from them.
+//!
+//! A record has a *slot*, which it keeps as long as it exists. A feed lists the slots of the records that it shows
+//! ([`FeedIndex`](super::feed_index::FeedIndex)). Filters, `q` and reference lists walk such a list. So the time of an
+//! answer does not depend on records outside the license.
+//!
+//! The records are read once, and each is compared with its hash. Each commit then changes a copy: unchanged records are
+//! shared, and columns are copied.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use memchr::memmem::Finder;
+use redb::{ReadOnlyTable, ReadableTable};
+
+use crate::model::filter::{FieldCondition, Filter};
+use crate::model::fold::fold;
+use crate::model::value::{JsonType, ValueKind};
+use crate::model::{ConferenceFields, Curated, Dataset, Id, JournalFields, RecordFields, ReferenceKind, Timestamp};
+use crate::store::StoreError;
+use crate::store::format::codec::{RecordRow, ShortHash};
+use crate::store::format::rows::read_id;
+use crate::store::format::tables::LogValue;
+use crate::store::read::columns::{FieldNames, Interned, PackedColumn};
+
+/// The number of records that a filter tests at once.
+const BATCH: usize = 256;
+/// Ends each searched text. `q` never contains it, so no match spans two texts.
+const TEXT_END: char = '\0';
+
+pub(in crate::store) type LogTable = ReadOnlyTable<(u8, u64), LogValue<'static>>;
+
+/// The place of a record in [`Records`].
+pub type Slot = u32;
+
+/// The pairs of neighboring bytes in a text, as bits of a hash. A text contains another one only if it has all pairs of
+/// it. This leaves few texts to search: without it, `q` takes 2.5 times as long to find a rare text.
+type Pairs = [u64; 4];
+
+fn pairs_of(text: &str) -> Pairs {
+    let mut pairs = Pairs::default();
+    for pair in text.as_bytes().windows(2) {
+        let bit = pair[0].wrapping_mul(37).wrapping_add(pair[1]);
+        pairs[usize::from(bit / 64)] |= 1 << (bit % 64);
+    }
+    pairs
+}
+
+/// A record as it is stored and sent.
+#[derive(Debug)]
+pub struct StoredRecord {
+    id: Id,
+    /// The seq of its last change.
+    seq: u64,
+    hash: ShortHash,
+    json: Box<[u8]>,
+    /// The folded texts that `q` searches, each followed by [`TEXT_END`].
+    text: Box<str>,
+}
+
+impl StoredRecord {
+    /// The record's id.
+    pub fn id(&self) -> Id {
+        self.id
+    }
+
+    /// The seq of its last change.
+    pub fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    /// The JSON object, as it is sent.
+    pub fn json(&self) -> &[u8] {
+        &self.json
+    }
+
+    /// The hash of the JSON.
+    pub fn hash(&self) -> &ShortHash {
+        &self.hash
+    }
+
+    /// Decodes the fields and `updated_at`. Fails if it is of another dataset.
+    pub fn decode<F: RecordFields>(&self) -> Result<(Curated<F>, Timestamp), StoreError> {
+        let row = RecordRow::open(self.seq, (self.id.get(), self.hash, &self.json))?;
+        Ok((row.record, row.updated_at))
+    }
+}
+
+/// The records of a dataset in one state.
+#[derive(Debug)]
+pub struct Records {
+    dataset: Dataset,
+    /// By slot. A slot is not used again after its record was removed.
+    ids: Vec<Id>,
+    /// By slot; `None` for a record that was removed, or whose row is damaged.
+    rows: Vec<Option<Arc<StoredRecord>>>,
+    slots: HashMap<Id, Slot>,
+    /// In the order of `columns`.
+    names: Vec<FieldNames>,
+    columns: Vec<PackedColumn>,
+    /// By slot: those of the texts that `q` searches.
+    pairs: Vec<Pairs>,
+}
+
+impl Records {
+    /// Reads all records of a dataset. Leaves out those whose rows are damaged.
+    pub(in crate::store) fn load(
+        dataset: Dataset,
+        records: &impl ReadableTable<(u8, u64), u64>,
+        log: &LogTable,
+    ) -> Result<Records, StoreError> {
+        let names = FieldNames::of(dataset);
+        let (ids, rows, columns, pairs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let empty = Records { dataset, ids, rows, slots: HashMap::new(), names, columns, pairs };
+        let mut changes = Vec::new();
+        for row in records.range((dataset.code(), 0)..=(dataset.code(), u64::MAX))? {
+            let (key, seq) = row?;
+            changes.push((read_id("records", key.value().1)?, Some(seq.value())));
+        }
+        empty.with(changes, log)
+    }
+
+    /// The records after later commits: `since` is the last seq of these records, and `records` has all ids.
+    pub(in crate::store) fn advance(
+        self: &Arc<Self>,
+        since: u64,
+        records: &impl ReadableTable<(u8, u64), u64>,
+        log: &LogTable,
+        count: u64,
+    ) -> Result<Arc<Records>, StoreError> {
+        let code = self.dataset.code();
+        let mut changes = Vec::new();
+        for row in log.range((code, since.saturating_add(1))..=(code, u64::MAX))? {
+            let (key, value) = row?;
+            changes.push((read_id("log", value.value().0)?, Some(key.value().1)));
+        }
+        let new = changes.iter().filter(|(id, _)| !self.slots.contains_key(id)).count();
+        if u64::try_from(self.slots.len() + new).ok() != Some(count) {
+            // Removed records have no rows in `log`.
+            for id in self.slots.keys() {
+                if records.get((code, id.get()))?.is_none() {
+                    changes.push((*id, None));
+                }
+            }
+        }
+        if changes.is_empty() { Ok(Arc::clone(self)) } else { self.with(changes, log).map(Arc::new) }
+    }
+
+    /// Returns the records with changes: the id of each, and the seq of its row; `None` if it was removed.
+    fn with(&self, changes: Vec<(Id, Option<u64>)>, log: &LogTable) -> Result<Records, StoreError> {
+        let columns = self.names.iter().map(|names| PackedColumn::of(names.field.kind)).collect();
+        let (ids, rows, pairs) = (self.ids.clone(), self.rows.clone(), self.pairs.clone());
+        let (slots, names) = (self.slots.clone(), self.names.clone());
+        let mut next = Records { dataset: self.dataset, ids, rows, slots, names, columns, pairs };
+        let mut changed = BTreeMap::new();
+        for (id, seq) in changes {
+            let slot = self.slots.get(&id).map_or(next.ids.len(), |slot| *slot as usize);
+            if slot == next.ids.len() {
+                next.ids.push(id);
+                next.rows.push(None);
+                next.pairs.push(Pairs::default());
+            }
+            changed.insert(slot, (id, seq));
+        }
+        let mut done = 0;
+        for (slot, (id, seq)) in changed {
+            next.copy_columns(self, done..slot.min(self.ids.len()));
+            let read = seq.map_or(Ok(None), |seq| match self.dataset {
+                Dataset::Conferences => next.push::<ConferenceFields>(log, id, seq).map(Some),
+                Dataset::Journals => next.push::<JournalFields>(log, id, seq).map(Some),
+            });
+            let row = match read {
+                Ok(row) => row,
+                // Requests that need it report it.
+                Err(StoreError::Damaged { .. }) => None,
+                Err(error) => return Err(error),
+            };
+            match &row {
+                Some(_) => drop(next.slots.insert(id, Slot::try_from(slot).unwrap_or(Slot::MAX))),
+                None => {
+                    next.slots.remove(&id);
+                    next.columns.iter_mut().zip(&mut next.names).for_each(|(column, names)| column.push(None, names));
+                }
+            }
+            next.pairs[slot] = row.as_ref().map_or_else(Pairs::default, |row| pairs_of(&row.text));
+            next.rows[slot] = row.map(Arc::new);
+            done = slot + 1;
+        }
+        next.copy_columns(self, done..self.ids.len());
+        Ok(next)
+    }
+
+    fn copy_columns(&mut self, from: &Records, slots: std::ops::Range<usize>) {
+        if !slots.is_empty() {
+            self.columns.iter_mut().zip(&from.columns).for_each(|(column, from)| column.copy(from, slots.clone()));
+        }
+    }
+
+    /// Reads the row of a record, and appends its values to the columns.
+    fn push<F: RecordFields>(&mut self, log: &LogTable, id: Id, seq: u64) -> Result<StoredRecord, StoreError> {
+        let missing = || StoreError::damaged("log", format!("there is no {} {id} at seq {seq}", F::DATASET));
+        let found = log.get((F::DATASET.code(), seq))?.ok_or_else(missing)?;
+        let (_, hash, json) = found.value();
+        let RecordRow { record, .. } = RecordRow::<F>::open(seq, found.value())?;
+        if record.id() != id {
+            return Err(missing());
+        }
+        let values = record.fields().values();
+        for (column, names) in self.columns.iter_mut().zip(&mut self.names) {
+            column.push(Some(values[names.index]), names);
+        }
+        let mut text = String::new();
+        let searched = F::table().fields.iter().zip(&values).filter(|(field, _)| field.uses.searched.is_some());
+        for found in searched.flat_map(|(_, value)| value.texts()) {
+            text.push_str(&fold(found));
+            text.push(TEXT_END);
+        }
+        Ok(StoredRecord { id, seq, hash, json: json.into(), text: text.into() })
+    }
+
+    /// Whether most slots are empty, so that reading all records anew saves memory.
+    pub(in crate::store) fn is_sparse(&self) -> bool {
+        self.ids.len() > 2 * self.slots.len() + BATCH
+    }
+
+    /// The slot of a record.
+    fn slot(&self, id: Id) -> Option<Slot> {
+        self.slots.get(&id).copied()
+    }
+
+    /// The id of the record that has or had a slot.
+    pub(crate) fn id(&self, slot: Slot) -> Id {
+        self.ids[slot as usize]
+    }
+
+    /// The record in a slot.
+    pub(crate) fn get(&self, slot: Slot) -> Result<&StoredRecord, StoreError> {
+        let missing = || StoreError::damaged("log", format!("there is no {} {}", self.dataset, self.id(slot)));
+        self.rows[slot as usize].as_deref().ok_or_else(missing)
+    }
+
+    /// Finds a record whose last change is at a seq.
+    pub(crate) fn find_at(&self, id: Id, seq: u64) -> Result<(Slot, &StoredRecord), StoreError> {
+        let found = self.slot(id).map(|slot| self.get(slot).map(|record| (slot, record))).transpose()?;
+        found
+            .filter(|(_, record)| record.seq == seq)
+            .ok_or_else(|| StoreError::damaged("log", format!("{} {id} has no sound row at seq {seq}", self.dataset)))
+    }
+
+    /// Finds the records of a list of slots that match a filter, in its order. Ignores the filter's `updated_since`.
+    pub(crate) fn find<'r>(&'r self, shown: &'r [Slot], filter: &Filter) -> impl Iterator<Item = Slot> + 'r {
+        let text = filter.text.as_deref().map(fold);
+        let columns = || self.names.iter().enumerate();
+        let conditions = filter.conditions.iter().filter_map(|FieldCondition { filter, value }| {
+            let (column, names) = columns().find(|(_, names)| names.index == filter.field)?;
+            Some((names.field.kind.json_type() == JsonType::List, filter.compare, column, names.number(value)))
+        });
+        let mut conditions: Vec<_> = conditions.collect();
+        // Fast comparisons first.
+        conditions.sort();
+        // A value without a rank matches no record. A text of diacritics alone folds to an empty text, and matches none.
+        let none = conditions.iter().any(|(.., number)| *number == 0) || text.as_deref().is_some_and(str::is_empty);
+        let searched = text.map(|text| (pairs_of(&text), Finder::new(text.as_bytes()).into_owned()));
+        let shown = if none { &[] } else { shown };
+        shown.chunks(BATCH).flat_map(move |batch| {
+            let mut slots = batch.to_vec();
+            for (_, compare, column, number) in &conditions {
+                self.columns[*column].retain(&mut slots, *compare, *number);
+            }
+            if let Some((pairs, finder)) = &searched {
+                slots
+                    .retain(|slot| self.pairs[*slot as usize].iter().zip(pairs).all(|(all, some)| all & some == *some));
+                slots.retain(|slot| {
+                    let record = self.rows[*slot as usize].as_deref();
+                    record.is_some_and(|record| finder.find(record.text.as_bytes()).is_some())
+                });
+            }
+            slots
+        })
+    }
+
+    /// The number of records of a list of slots for each text in a field with a list of texts.
+    pub(crate) fn count_texts(&self, shown: &[Slot], field: &str) -> Vec<(&str, u64)> {
+        let counts = self.count(shown, |names| names.field.name == field, |names| &names.texts);
+        counts.map(|(name, count)| (name.as_ref(), count)).collect()
+    }
+
+    /// The number of records of a list of slots that link to each organization or tag.
+    pub(crate) fn count_links(&self, shown: &[Slot], kind: ReferenceKind) -> Vec<(Id, u64)> {
+        let counts = self.count(shown, |names| names.field.kind == ValueKind::Links(kind), |names| &names.ids);
+        counts.map(|(id, count)| (*id, count)).collect()
+    }
+
+    /// Counts names that occur in a list of slots. The time does not depend on other names.
+    fn count<'n, T: 'n + std::hash::Hash + Eq + Clone>(
+        &'n self,
+        shown: &[Slot],
+        is_counted: impl Fn(&FieldNames) -> bool,
+        of: impl Fn(&'n FieldNames) -> &'n Interned<T>,
+    ) -> impl Iterator<Item = (&'n T, u64)> {
+        let mut counts: HashMap<u32, u64> = HashMap::new();
+        let counted = self.names.iter().zip(&self.columns).find(|(names, _)| is_counted(names));
+        if let Some((_, PackedColumn::Lists(lists))) = counted {
+            for code in shown.iter().flat_map(|slot| lists.get(*slot)) {
+                *counts.entry(*code).or_default() += 1;
+            }
+        }
+        let values = counted.map(|(names, _)| of(names));
+        counts.into_iter().filter_map(move |(code, count)| Some((values?.get(code)?, count)))
+    }
+}
