@@ -81,14 +81,17 @@ impl Job {
         Ok(Job { caller, pattern, dataset, handler, wants_gzip, polls, received_at: request.at })
     }
 
-    /// The permit that it needs; `None` if it reads only a little memory.
+    /// The permit that it needs; `None` if it reads only memory. Such a job takes well under a millisecond, and a thread
+    /// for it would cost as much as the job.
     pub(super) fn permit(&self) -> Result<Option<PermitKind>, Problem> {
-        let is_fast = match &self.handler {
+        let reads_tables = match &self.handler {
             Handler::Export(_) => return Ok(Some(PermitKind::Export)),
-            Handler::Changes(query) => query.is_poll(&self.caller)?,
-            Handler::Record(_) => self.caller.view(self.dataset)?.is_loaded(),
-            Handler::List(_) | Handler::TherapyAreas | Handler::Tags(_) | Handler::Organizations => false,
+            Handler::Changes(query) => return Ok((!query.is_poll(&self.caller)?).then_some(PermitKind::Read)),
+            Handler::List(parameters) => parameters.updated_since.is_some(),
+            Handler::Record(_) | Handler::TherapyAreas => false,
+            Handler::Tags(_) | Handler::Organizations => !self.caller.snapshot.has_references(),
         };
+        let is_fast = !reads_tables && self.caller.view(self.dataset)?.is_loaded();
         Ok((!is_fast).then_some(PermitKind::Read))
     }
 

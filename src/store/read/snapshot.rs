@@ -249,6 +249,11 @@ impl Snapshot {
         keys
     }
 
+    /// Whether the organizations and tags are in memory.
+    pub(crate) fn has_references(&self) -> bool {
+        self.references.get().is_some()
+    }
+
     /// All organizations and tags. Loaded on first use.
     pub fn references(&self) -> Result<&Arc<References>, StoreError> {
         if let Some(references) = self.references.get() {
