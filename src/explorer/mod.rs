@@ -46,6 +46,7 @@ const SCRIPTS: &[(&str, &str)] = scripts![
     "model/csv.js",
     "model/deadlines.js",
     "model/facets.js",
+    "model/files.js",
     "model/fold.js",
     "model/follower.js",
     "model/json.js",

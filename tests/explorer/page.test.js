@@ -100,6 +100,9 @@ test('cells of the lists', () => {
 	for (const [day, fields, period, expected] of [
 		['2027-01-02', {}, undefined, '1 Feb 2027 estimated Abstracts, in 30 days'], ['2027-02-01', {}, undefined, '1 Feb 2027 estimated Abstracts, today'], ['2027-02-02', {}, undefined, '1 Mar 2027 confirmed Late-breaking, in 27 days'],
 		['2027-03-02', {}, undefined, 'closed 1 Mar 2027 confirmed Late-breaking, yesterday'], ['2027-01-02', {}, {kind: 'late_breaking', from: '2027-01-02', to: '~'}, '1 Mar 2027 confirmed Late-breaking, in 58 days'],
+		['2027-01-02', {}, {from: '2027-01-02', to: '~', confidences: ['confirmed']}, '1 Mar 2027 confirmed Late-breaking, in 58 days'],
+		['2027-04-02', {}, {from: '2027-04-02', to: '~', confidences: ['estimated']}, 'closed 1 Feb 2027 estimated Abstracts, 60 days ago'],
+		['2027-01-02', {late_breaking_due_date: null, late_breaking_due_date_status: 'not_found'}, {from: '2027-01-02', to: '~', confidences: ['not_found']}, 'No date not found Late-breaking'],
 		['2027-02-02', {late_breaking_due_date: null}, undefined, 'closed 1 Feb 2027 estimated Abstracts, yesterday'], ['2027-02-02', {abstract_due_date: null, late_breaking_due_date: null}, undefined, ''],
 	]) assert.equal(due(day, fields, period), expected, day);
 	const name = columns.columnsOf('conferences', {day: '2027-01-01', log: {byId: new Map([[5, {kind: 'added'}]])}})[0].cell;

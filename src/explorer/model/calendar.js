@@ -3,8 +3,8 @@ import {STATUS, addDays, deadlinesOf} from './deadlines.js';
 
 const TITLES = {meeting: '', abstract: 'Abstracts due: ', late_breaking: 'Late-breaking abstracts due: '};
 
-/** The events of a record: its deadlines, and its meeting: [{record, kind, date, confidence}]. */
-export const eventsOf = record => [...deadlinesOf(record),
+/** The events of a record: its deadlines, all or those of some confidences, and its meeting: [{record, kind, date, confidence}]. */
+export const eventsOf = (record, {confidences} = {}) => [...deadlinesOf(record, {confidences}),
 	...record.start_date ? [{kind: 'meeting', date: record.start_date, confidence: record.start_date_status}] : []].map(event => ({record, ...event}));
 
 /** A text as a property value. */

@@ -1,6 +1,6 @@
 // The columns of lists.
 import {html} from '../preact.js';
-import {KINDS, byMonth, deadlinesOf} from '../model/deadlines.js';
+import {KINDS, byMonth, shownDeadline} from '../model/deadlines.js';
 import {fraction} from '../model/json.js';
 import {Badge, Status, Table, date, inDays, link} from '../parts.js';
 
@@ -20,15 +20,15 @@ export function weeks(range) {
 	return ends.length ? `${ends.join(' to ')} ${ends.at(-1) === 1 ? 'week' : 'weeks'}` : null;
 }
 
-/** The next deadline of the period, or the last one that has passed. */
+/** The deadline of a record that fits the list's question. */
 function due(record, day, period) {
-	const [next] = deadlinesOf(record, period ?? {from: day}), one = next ?? deadlinesOf(record, {to: day}).at(-1);
-	return one && html`<span class=${next ? '' : 'soft'}>${next ? '' : 'closed '}${date(one.date)}</span> <${Status} of=${one.confidence} />
-		<div class="soft">${one.kind === 'abstract' ? 'Abstracts' : 'Late-breaking'}, ${inDays(day, one.date)}</div>`;
+	const one = shownDeadline(record, day, period), isAhead = one?.date >= day;
+	return one && html`<span class=${isAhead ? '' : 'soft'}>${one.date ? `${isAhead ? '' : 'closed '}${date(one.date)}` : 'No date'}</span> <${Status} of=${one.confidence} />
+		<div class="soft">${one.kind === 'abstract' ? 'Abstracts' : 'Late-breaking'}${one.date && `, ${inDays(day, one.date)}`}</div>`;
 }
 
-/** The columns of a dataset. A record in the log of changes is marked. */
-export function columnsOf(dataset, {day, period, log}) {
+/** The columns of a dataset. The column of deadlines shows one of `period`. A record in the log of changes is marked. */
+export function columnsOf(dataset, {day, period = {from: day}, log}) {
 	const name = record => html`${nameOf(dataset, record)}${log?.byId.has(record.id) && html` <${Badge} kind=${log.byId.get(record.id).kind} />`}
 		${record.therapy_areas && html`<div class="soft">${record.therapy_areas.join(', ')}</div>`}`;
 	return dataset === 'conferences' ? [

@@ -1,9 +1,10 @@
 // The list of a dataset: one question, answered from the page's copy.
 import {html, useEffect, useMemo, useRef, useState} from '../preact.js';
-import {calendar, eventsOf} from '../model/calendar.js';
+import {calendar} from '../model/calendar.js';
 import {csv} from '../model/csv.js';
 import {KINDS, todayOf} from '../model/deadlines.js';
 import {FACETS} from '../model/facets.js';
+import {calendarOf, rowsOf} from '../model/files.js';
 import {usesCopy} from '../model/follower.js';
 import {firstQuestion, format, hasKey, isNarrowed, parse, toggle, withoutKeys} from '../model/question.js';
 import {periodOf, select} from '../model/select.js';
@@ -122,8 +123,8 @@ function Files({question, found, day}) {
 	const {dataset} = question;
 	const file = (title, end, type, text) => html`<button class="quiet" onClick=${() => save(`${dataset}-${day}.${end}`, new Blob([text()], {type}))}>${title}<span class="hidden"> file of this view</span></button>`;
 	return html`<div class="row">
-		${dataset === 'conferences' && file('Calendar', 'ics', 'text/calendar', () => calendar(found.deadlines ?? found.records.flatMap(eventsOf), {host: location.host}))}
-		${file('CSV', 'csv', 'text/csv', () => csv(question.mode === 'deadlines' ? found.deadlines : found.records))}
+		${dataset === 'conferences' && file('Calendar', 'ics', 'text/calendar', () => calendar(calendarOf(question, found), {host: location.host}))}
+		${file('CSV', 'csv', 'text/csv', () => csv(rowsOf(question, found, day)))}
 		<${Copy} text=${new URL(format(question), location.href).href}>Copy link<//></div>`;
 }
 

@@ -74,6 +74,35 @@ export const cases = [
 		is(answer(model, {}).deadlines, null);
 		is(counts(answer(model, {mode: 'deadlines', facets: {area: ['Oncology']}}), 'confidence'), 'estimated 2, confirmed 1');
 	}],
+	['the deadline of a row is the one that fits the period and the confidences', (model, is) => {
+		// By the conferences above: [question, names with the deadline that the list shows].
+		for (const [given, expected] of [
+			[{within: 60}, ['Lung late_breaking 2027-01-05 copied', 'World abstract 2027-01-20 estimated', 'ESMO abstract 2027-02-15 confirmed']],
+			[{within: 365, facets: {confidence: ['estimated']}}, ['World abstract 2027-01-20 estimated', 'ESMO late_breaking 2027-06-01 estimated']],
+			[{within: 365, facets: {confidence: ['confirmed']}}, ['ESMO abstract 2027-02-15 confirmed']],
+			[{kind: 'late_breaking', facets: {confidence: ['estimated', 'copied']}}, ['Lung late_breaking 2027-01-05 copied', 'ESMO late_breaking 2027-06-01 estimated']],
+			// Without a period, one that has passed fits too, and one without a date. The list is in the order of what it shows.
+			[{facets: {confidence: ['estimated']}, sort: 'deadline'}, ['World abstract 2027-01-20 estimated', 'ESMO late_breaking 2027-06-01 estimated']],
+			[{facets: {confidence: ['estimated']}, sort: 'deadline', descending: true}, ['ESMO late_breaking 2027-06-01 estimated', 'World abstract 2027-01-20 estimated']],
+			[{facets: {confidence: ['confirmed']}, sort: 'deadline'}, ['ESMO abstract 2027-02-15 confirmed', 'Lung abstract 2026-12-31 confirmed']],
+			[{facets: {confidence: ['not_found'], country: ['USA', 'Japan']}}, ['World late_breaking null not_found', '日本癌学会 abstract null not_found']],
+		]) {
+			const question = {...model.question.firstQuestion('conferences'), sort: 'deadline', ...given}, found = answer(model, question), what = JSON.stringify(given);
+			const inWords = ({record, kind, date, confidence}) => `${record.name.split(' ')[0]} ${kind} ${date} ${confidence}`;
+			const period = model.select.periodOf(question, TODAY);
+			is(found.records.map(record => inWords(model.deadlines.shownDeadline(record, TODAY, period))), expected, what);
+			// The files have the same: the CSV file each row's, the calendar all that fit.
+			is(model.files.rowsOf(question, found, TODAY).map(inWords), expected, `CSV: ${what}`);
+			const events = model.files.calendarOf(question, found).filter(({kind}) => kind !== 'meeting').map(inWords);
+			is(events.filter(one => expected.includes(one)).length, expected.filter(one => !one.includes(' null ')).length, `calendar: ${what}`);
+			const {confidence} = given.facets ?? {};
+			is(events.every(one => !confidence || confidence.includes(one.split(' ').at(-1))), true, `confidences of the calendar: ${what}`);
+		}
+		const question = {...model.question.firstQuestion('conferences'), mode: 'deadlines'}, found = answer(model, question);
+		is([model.files.rowsOf(question, found, TODAY).length, model.files.calendarOf(question, found).length], [4, 4], 'deadlines by month');
+		const all = model.question.firstQuestion('conferences');
+		is(model.files.rowsOf(all, answer(model, all), TODAY).map(({id}) => id).sort(), CONFERENCES.map(({id}) => id), 'all records');
+	}],
 	['columns sort, and empty values are last', (model, is) => {
 		for (const [sort, descending, names] of [
 			['name', true, '日本癌学会 World Sjögren Lung ESMO'], ['deadline', false, 'Lung World ESMO Sjögren 日本癌学会'], ['deadline', true, 'ESMO World Lung Sjögren 日本癌学会'],
