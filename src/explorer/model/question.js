@@ -1,5 +1,5 @@
 // The question of a view, and its address. An address never holds a key.
-import {FACETS} from './facets.js';
+import {FACETS, NONE} from './facets.js';
 import {KINDS} from './deadlines.js';
 import {COLUMNS, FIRST_COLUMN} from './order.js';
 
@@ -22,7 +22,8 @@ export function parse(hash) {
 	const question = firstQuestion(dataset), one = (name, known) => Object.hasOwn(known, given.get(name) ?? '') ? given.get(name) : null;
 	question.words = withoutKeys(given.get('q') ?? '');
 	for (const {name} of FACETS[dataset]) {
-		const values = [...new Set(given.getAll(name))].filter(Boolean);
+		// A name without a value, `region=`, asks for records without any.
+		const values = [...new Set(given.getAll(name))];
 		if (values.length) question.facets[name] = values;
 	}
 	question.sort = one('sort', COLUMNS[dataset]) ?? question.sort;
@@ -41,7 +42,7 @@ export function format(question) {
 	const put = (name, value) => value && given.append(name, value);
 	put('view', mode === 'list' ? '' : mode);
 	put('q', withoutKeys(words ?? ''));
-	for (const {name} of FACETS[dataset]) for (const value of facets?.[name] ?? []) put(name, hasKey(value) ? withoutKeys(value) : value);
+	for (const {name} of FACETS[dataset]) for (const value of facets?.[name] ?? []) value === NONE ? given.append(name, NONE) : put(name, hasKey(value) ? withoutKeys(value) : value);
 	put('deadline', kind);
 	put('within', within);
 	put('sort', sort === FIRST_COLUMN[dataset] ? '' : sort);

@@ -1,7 +1,7 @@
 // An index of a copy: the words and facet values of each record as small numbers, so that each question is one pass.
 import {deadlinesOf} from './deadlines.js';
 import {wordsOf} from './fold.js';
-import {FACETS, namesOf, regionOf} from './facets.js';
+import {FACETS, NONE, namesOf, regionOf} from './facets.js';
 import {COLUMNS, Order} from './order.js';
 
 /** The texts in which words are found, and the links in whose names. */
@@ -76,7 +76,8 @@ export class Index {
 			this.words.push(this.wordsOf(record));
 			const values = [];
 			this.facets.forEach((facet, at) => {
-				for (const value of facet.valuesOf(record)) values.push(this.numberOf(facet, at, value));
+				const own = facet.valuesOf(record);
+				for (const value of own.length ? own : [NONE]) values.push(this.numberOf(facet, at, value));
 			});
 			this.values.push(values);
 			for (const order of this.orders.values()) order.change(slot);

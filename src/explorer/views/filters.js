@@ -1,5 +1,6 @@
 // The facets beside a list.
 import {html, useState} from '../preact.js';
+import {NONE} from '../model/facets.js';
 import {toggle} from '../model/question.js';
 
 const SHOWN = 8;
@@ -8,8 +9,8 @@ const OPEN = new Set(['area', 'region', 'year', 'confidence', 'access', 'fee', '
 function Facet({facet: {name, label, values}, onChoose}) {
 	const [all, setAll] = useState(false);
 	const [open, setOpen] = useState(OPEN.has(name) || values.some(({chosen}) => chosen));
-	// Chosen values stay in sight.
-	const shown = all ? values : values.filter(({chosen}, at) => at < SHOWN || chosen);
+	// Chosen values stay in sight, and the count of what is not known.
+	const shown = all ? values : values.filter(({value, chosen}, at) => at < SHOWN || chosen || value === NONE);
 	const hidden = values.length - shown.length;
 	return html`<details open=${open} onToggle=${event => setOpen(event.target.open)}><summary>${label}</summary>${open && html`
 		<ul aria-label=${label}>${shown.map(({value, text, count, chosen}) => html`<li key=${value}><label class="check">

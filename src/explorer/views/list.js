@@ -3,7 +3,7 @@ import {html, useEffect, useMemo, useRef, useState} from '../preact.js';
 import {calendar} from '../model/calendar.js';
 import {csv} from '../model/csv.js';
 import {KINDS, todayOf} from '../model/deadlines.js';
-import {FACETS} from '../model/facets.js';
+import {FACETS, NONE, wordOf} from '../model/facets.js';
 import {calendarOf, rowsOf} from '../model/files.js';
 import {usesCopy} from '../model/follower.js';
 import {firstQuestion, format, hasKey, isNarrowed, parse, toggle, withoutKeys} from '../model/question.js';
@@ -111,7 +111,7 @@ function Ask({question, onChange}) {
 
 /** The chosen filters, each with a button that removes it. */
 function Chosen({question, onChange}) {
-	const chips = FACETS[question.dataset].flatMap(({name, text}) => (question.facets[name] ?? []).map(value => [text?.[value] ?? value, toggle(question, name, value)]));
+	const chips = FACETS[question.dataset].flatMap(facet => (question.facets[facet.name] ?? []).map(value => [`${value === NONE ? `${facet.label}: ` : ''}${wordOf(facet, value)}`, toggle(question, facet.name, value)]));
 	if (question.words.trim()) chips.unshift([`“${question.words.trim()}”`, {...question, words: ''}]);
 	return chips.length > 0 && html`<ul class="chips" aria-label="Chosen filters">${chips.map(([text, next]) => html`<li><button class="chip" onClick=${() => onChange(next)}>
 			<span class="hidden">Remove </span>${text} <span aria-hidden="true">×</span></button></li>`)}

@@ -8,7 +8,11 @@ export const cases = [
 			['#/conferences?view=deadlines&within=90&sort=name&order=desc', {mode: 'deadlines', within: 90, sort: 'name', descending: true}],
 			['#/conferences?country=C%C3%B4te+%26+Co%3D%2B', {facets: {country: ['Côte & Co=+']}}],
 			// Unknown values are left out.
-			['#conferences/?within=-1&sort=constructor&view=x&order=up&deadline=toString&nothing=1&area=', {}, '#/conferences'],
+			['#conferences/?within=-1&sort=constructor&view=x&order=up&deadline=toString&nothing=1', {}, '#/conferences'],
+			// Records without a value.
+			['#/conferences?area=&region=Asia&region=', {facets: {area: [''], region: ['Asia', '']}}],
+			['#/conferences?area&country=', {facets: {area: [''], country: ['']}}, '#/conferences?area=&country='],
+			['#/journals?fee=', {dataset: 'journals', sort: 'name', facets: {fee: ['']}}],
 			['#/journals?within=60&view=deadlines&deadline=abstract&region=Europe', {dataset: 'journals', sort: 'name'}, '#/journals'],
 		]) {
 			const question = {...firstQuestion('conferences'), ...given};
