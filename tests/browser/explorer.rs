@@ -166,6 +166,11 @@ fn a_planner_finds_deadlines_and_takes_them_home() {
     let calendar = file(".ics");
     assert!(calendar.starts_with("BEGIN:VCALENDAR\r\n") && calendar.ends_with("END:VCALENDAR\r\n"), "{calendar}");
     assert_eq!(calendar.matches("BEGIN:VEVENT\r\n").count(), 2, "{calendar}");
+    let name = calendar.replace("\r\n ", "");
+    let name = name.lines().find_map(|line| line.strip_prefix("X-WR-CALNAME:")).unwrap();
+    assert_eq!(name, r"Conferences: Oncology\, Europe\, Abstracts\, due in the next 60 days");
+    let is_named = |file: &String| file.starts_with("conferences-oncology-europe-abstracts-due-in-the-next-60-days-");
+    assert!(site.files().iter().any(is_named), "{:?}", site.files());
     assert!(calendar.contains("projected from earlier") && calendar.contains(r"City\, 1"), "{calendar}");
     browser.click("//button[starts-with(., 'CSV')]");
     let csv = file(".csv");
@@ -192,6 +197,79 @@ fn a_planner_finds_deadlines_and_takes_them_home() {
     expect_total(&browser, "0 of 5 conferences");
     browser.click("//button[.='Deadlines by month']");
     assert!(!browser.js("return location.href", &[]).as_str().unwrap().contains("mfk_"));
+    browser.expect_quiet_console(&[]);
+}
+
+#[test]
+fn answers_count_what_is_not_announced_and_leave_out_the_past() {
+    let Some(browser) = Browser::start("answers_count_what_is_not_announced_and_leave_out_the_past") else { return };
+    let site = Site::new();
+    let day = |days: i64| now().plus_s(days * 86_400).date();
+    let conference = |id: u64, fields: Value| {
+        let mut record = json!({"id": id, "name": format!("Meeting {id}"), "therapy_areas": ["Oncology"], "start_date_status": "check",
+            "abstract_due_date_status": "estimated", "late_breaking_due_date_status": "not_found"});
+        record.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        format!("{record}\n")
+    };
+    let late = day(80);
+    let records = [
+        conference(
+            1,
+            json!({"country": "Spain", "abstract_due_date": day(50), "late_breaking_due_date": late, "late_breaking_due_date_status": "confirmed"}),
+        ),
+        conference(2, json!({"abstract_due_date": day(20)})),
+        conference(
+            3,
+            json!({"country": "Germany", "abstract_due_date": day(-400), "start_date": day(-300), "end_date": day(-298)}),
+        ),
+    ];
+    site.import("conferences.jsonl", records.concat());
+    let key = site.open_key();
+    let server = site.serve();
+    browser.download_to(site.folder());
+    browser.go(&format!("http://{}/", server.address));
+    paste_key(&browser, &key);
+    expect_total(&browser, "3 conferences");
+
+    // The files have what is ahead, and their buttons say how much.
+    browser.wait_for("//button[starts-with(., 'Calendar (3 dates)')]");
+    browser.wait_for("//button[starts-with(., 'CSV (2 rows)')]");
+    browser.click("//label[span='With past dates']/input");
+    browser.wait_for("//button[starts-with(., 'Calendar (5 dates)')]");
+    browser.wait_for("//button[starts-with(., 'CSV (3 rows)')]");
+    browser.click("//label[span='With past dates']/input");
+
+    // A period and a confidence: the row has the deadline that fits both.
+    browser.click("//button[.='90 days']");
+    browser.wait_for("//tbody/tr[contains(., 'Meeting 1') and contains(., 'Abstracts, in 50 days')]");
+    browser.click("//details[summary='Confidence of deadlines']//label[span='confirmed']/input");
+    expect_total(&browser, "1 of 3 conferences");
+    browser.wait_for(
+        "//tbody/tr[contains(., 'Meeting 1') and contains(., 'Late-breaking, in 80 days') and .//span[.='confirmed']]",
+    );
+    browser.click("//button[starts-with(., 'CSV (1 row)')]");
+    let csv = wait_until("the file is there", PATIENCE, || {
+        let name = site.files().into_iter().find(|name| name.ends_with(".csv"))?;
+        fs::read_to_string(site.path(&name)).ok().filter(|text| !text.is_empty())
+    });
+    assert!(csv.contains(&format!("\r\nlate_breaking,{late},confirmed,1,Meeting 1,")), "{csv}");
+
+    // A meeting without a country is in the count of each period, and can be chosen.
+    browser.click("//button[.='Clear all']");
+    browser.click("//button[.='30 days']");
+    browser.click("//details[summary='Region']//label[span='Not announced' and span='1']/input");
+    expect_total(&browser, "1 of 3 conferences");
+    browser.wait_for("//tbody//a[.='Meeting 2']");
+    browser.wait_for_js("the address has it", "return /[?&]region=(&|$)/.test(location.hash)");
+    // Each filter is a chip, also a period without a button.
+    browser.view("#/conferences?region=&deadline=abstract&within=120");
+    let chips = "return [...document.querySelectorAll('.chip')].map(chip => chip.textContent.replace(/[×\\s]+/g, ' ').trim()).join()";
+    browser.wait_for_js(
+        "the chips",
+        &format!("{chips} === 'Remove Region: not announced,Remove Abstracts,Remove due in the next 120 days'"),
+    );
+    browser.click("//button[contains(@class, 'chip') and contains(., '120 days')]");
+    browser.wait_for_js("the period has gone", "return location.hash === '#/conferences?region=&deadline=abstract'");
     browser.expect_quiet_console(&[]);
 }
 

@@ -3,9 +3,18 @@ import {STATUS, addDays, deadlinesOf} from './deadlines.js';
 
 const TITLES = {meeting: '', abstract: 'Abstracts due: ', late_breaking: 'Late-breaking abstracts due: '};
 
-/** The events of a record: its deadlines, all or those of some confidences, and its meeting: [{record, kind, date, confidence}]. */
-export const eventsOf = (record, {confidences} = {}) => [...deadlinesOf(record, {confidences}),
-	...record.start_date ? [{kind: 'meeting', date: record.start_date, confidence: record.start_date_status}] : []].map(event => ({record, ...event}));
+/** The last day of a record's meeting. */
+export const lastDayOf = ({start_date, end_date}) => end_date > start_date ? end_date : start_date;
+
+/**
+ * The events of a record that end on a day or later: its deadlines, all or those of some confidences, and its meeting:
+ * [{record, kind, date, confidence}].
+ */
+export function eventsOf(record, {from = '', confidences} = {}) {
+	const events = deadlinesOf(record, {from, confidences});
+	if (record.start_date && lastDayOf(record) >= from) events.push({record, kind: 'meeting', date: record.start_date, confidence: record.start_date_status});
+	return events;
+}
 
 /** A text as a property value. */
 const escape = text => String(text).replace(/[\\;,]/g, mark => '\\' + mark).replace(/\r\n|\r|\n/g, '\\n').replace(/[\x00-\x1f\x7f]/g, '');
@@ -32,7 +41,7 @@ const compact = day => day.replace(/-/g, '');
 function event({record, kind, date, confidence}, stamp, host) {
 	const name = [record.name, record.abbv && `(${record.abbv})`, record.year].filter(Boolean).join(' ');
 	const place = [record.venue, record.city, record.country].filter(Boolean).join(', ');
-	const end = kind === 'meeting' && record.end_date >= date ? record.end_date : date;
+	const end = kind === 'meeting' ? lastDayOf(record) : date;
 	const isWeb = /^https?:\/\/\S+$/i.test(record.url ?? '');
 	const [word, meaning] = STATUS[confidence] ?? [confidence, ''], isSure = confidence === 'confirmed';
 	return ['BEGIN:VEVENT', `UID:conference-${record.id}-${kind}@${host}`, `DTSTAMP:${stamp}`, `DTSTART;VALUE=DATE:${compact(date)}`,

@@ -5,7 +5,7 @@ import {fold} from './fold.js';
 const STATUSES = Object.fromEntries(Object.entries(STATUS).map(([status, [word]]) => [status, word]));
 /** The presentation formats, in words. */
 export const FORMATS = {oral: 'Oral presentations', poster: 'Posters', e_poster: 'Electronic posters', published_abstract: 'Published abstracts', encore: 'Encores'};
-const FEES = {0: 'No fee', '0-1000': 'To 1,000 US dollars', '1000-2500': 'To 2,500 US dollars', '2500-5000': 'To 5,000 US dollars', '5000-': 'Above 5,000 US dollars'};
+const FEES = {0: 'No fee', '0-1000': 'Above 0 to 1,000 US dollars', '1000-2500': 'Above 1,000 to 2,500 US dollars', '2500-5000': 'Above 2,500 to 5,000 US dollars', '5000-': 'Above 5,000 US dollars'};
 
 const countries = new Map(), spellings = new Map();
 const lettersOf = country => fold(country).replace(/^the /, '').replace(/&/g, 'and').replace(/[^\p{L}\p{N}]/gu, '');
@@ -79,6 +79,9 @@ const noneLast = (one, other) => (one.value === NONE) - (other.value === NONE);
 
 /** A value of a facet in words. */
 export const wordOf = ({text, none = 'Not announced'}, value) => value === NONE ? none : text?.[value] ?? value;
+
+/** A value in words that say the facet too, where several facets have the same words. */
+export const fullWordOf = (facet, value) => value === NONE && !facet.none || facet.text === STATUSES ? `${facet.label}: ${wordOf(facet, value).toLowerCase()}` : wordOf(facet, value);
 
 /** The values of a facet that have records or are chosen, `NONE` last: [{value, text, count, chosen}]. `counts` are by a value's number. */
 export const listValues = (facet, counts, chosen = []) => [...new Set([...facet.numbers.keys(), ...chosen])]

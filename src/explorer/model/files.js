@@ -1,15 +1,33 @@
-// The files of a view: what is in them.
+// The files of a view: what is in them, and their names.
 import {eventsOf} from './calendar.js';
 import {shownDeadline} from './deadlines.js';
+import {wordsOf} from './fold.js';
+import {titleOf} from './question.js';
 import {periodOf} from './select.js';
 
-/** The events of a view's calendar: the deadlines that fit its question, or all dates of its records. */
-export const calendarOf = (question, {records, deadlines}) => deadlines ?? records.flatMap(record => eventsOf(record, {confidences: question.facets.confidence}));
+/** The longest name of a view in the name of a file, in characters. */
+const MAX_NAME = 80;
 
-/** The rows of a view's CSV file: deadlines, or records. If the question asks for deadlines, a record has the one that the list shows. */
-export function rowsOf(question, {records, deadlines}, day) {
-	if (question.mode === 'deadlines') return deadlines;
-	if (!deadlines && !question.facets.confidence) return records;
-	const period = periodOf(question, day);
-	return records.map(record => shownDeadline(record, day, period));
+/** Whether something of a record is still ahead on a day: one of its dates, or its year if the meeting has no date. */
+const isAhead = (record, day) => eventsOf(record, {from: day}).length > 0 || !record.start_date && !(record.year && record.year < +day.slice(0, 4));
+
+/**
+ * The files of a view on a day. `past`: with the dates and records that have passed. A question for deadlines asks for none of them.
+ * - `events()`: the calendar's events: the deadlines that fit the question, or all dates of its records.
+ * - `rows()`: the rows of the CSV file: deadlines, or records. If the question asks for deadlines, a record has the one that the list
+ *   shows.
+ * - `counts`: {events, rows}.
+ * - `hasPast`: whether there is a choice.
+ */
+export function filesOf(question, {records, deadlines}, day, past = false) {
+	const {mode, dataset, facets: {confidence: confidences}} = question, options = {from: past ? '' : day, confidences}, hasPast = dataset === 'conferences' && !deadlines;
+	const kept = hasPast && !past ? records.filter(record => isAhead(record, day)) : records, period = periodOf(question, day);
+	const rows = mode === 'deadlines' ? deadlines : kept;
+	let events = deadlines?.length ?? 0;
+	if (hasPast) for (const record of records) events += eventsOf(record, options).length;
+	return {hasPast, counts: {events, rows: rows.length}, events: () => deadlines ?? records.flatMap(record => eventsOf(record, options)),
+		rows: () => rows === kept && (deadlines || confidences) ? kept.map(record => shownDeadline(record, day, period)) : rows};
 }
+
+/** The name of a file of a view: the view and the day. */
+export const fileName = (question, day, end) => `${[...wordsOf(titleOf(question)).join('-')].slice(0, MAX_NAME).join('').replace(/-$/, '')}-${day}.${end}`;

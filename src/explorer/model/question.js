@@ -1,5 +1,5 @@
 // The question of a view, and its address. An address never holds a key.
-import {FACETS, NONE} from './facets.js';
+import {FACETS, NONE, fullWordOf} from './facets.js';
 import {KINDS} from './deadlines.js';
 import {COLUMNS, FIRST_COLUMN} from './order.js';
 
@@ -56,6 +56,22 @@ export function toggle(question, facet, value) {
 	const facets = {...question.facets, [facet]: after};
 	if (!after.length) delete facets[facet];
 	return {...question, facets};
+}
+
+/** The filters of a question in words, each with the question without it: [{text, without}]. No text holds a key. */
+export function filtersOf(question) {
+	const {dataset, words, facets, kind, within} = question, filters = [], put = (text, without) => filters.push({text, without: {...question, ...without}});
+	if (words.trim()) put(withoutKeys(words) ? `“${withoutKeys(words)}”` : 'API key', {words: ''});
+	for (const facet of FACETS[dataset]) for (const value of facets[facet.name] ?? []) put(fullWordOf(facet, value), toggle(question, facet.name, value));
+	if (kind) put(KINDS[kind], {kind: ''});
+	if (within) put(`due in the next ${within === 1 ? 'day' : `${within} days`}`, {within: null});
+	return filters;
+}
+
+/** The name of a view, such as `Conferences: Oncology, Europe, due in the next 60 days`. */
+export function titleOf(question) {
+	const name = question.mode === 'deadlines' ? 'Conference deadlines' : {conferences: 'Conferences', journals: 'Journals'}[question.dataset];
+	return [name, filtersOf(question).map(({text}) => text).join(', ')].filter(Boolean).join(': ');
 }
 
 /** Whether a question asks for less than all records. */

@@ -3,10 +3,9 @@ import {html, useEffect, useMemo, useRef, useState} from '../preact.js';
 import {calendar} from '../model/calendar.js';
 import {csv} from '../model/csv.js';
 import {KINDS, todayOf} from '../model/deadlines.js';
-import {FACETS, NONE, wordOf} from '../model/facets.js';
-import {calendarOf, rowsOf} from '../model/files.js';
+import {fileName, filesOf} from '../model/files.js';
 import {usesCopy} from '../model/follower.js';
-import {firstQuestion, format, hasKey, isNarrowed, parse, toggle, withoutKeys} from '../model/question.js';
+import {filtersOf, firstQuestion, format, hasKey, isNarrowed, parse, titleOf, withoutKeys} from '../model/question.js';
 import {periodOf, select} from '../model/select.js';
 import {Copy, DATASETS, Table, Title, count, date, link, save} from '../parts.js';
 import {useCopy} from '../session.js';
@@ -111,9 +110,8 @@ function Ask({question, onChange}) {
 
 /** The chosen filters, each with a button that removes it. */
 function Chosen({question, onChange}) {
-	const chips = FACETS[question.dataset].flatMap(facet => (question.facets[facet.name] ?? []).map(value => [`${value === NONE ? `${facet.label}: ` : ''}${wordOf(facet, value)}`, toggle(question, facet.name, value)]));
-	if (question.words.trim()) chips.unshift([`“${question.words.trim()}”`, {...question, words: ''}]);
-	return chips.length > 0 && html`<ul class="chips" aria-label="Chosen filters">${chips.map(([text, next]) => html`<li><button class="chip" onClick=${() => onChange(next)}>
+	const filters = filtersOf(question);
+	return filters.length > 0 && html`<ul class="chips" aria-label="Chosen filters">${filters.map(({text, without}) => html`<li><button class="chip" onClick=${() => onChange(without)}>
 			<span class="hidden">Remove </span>${text} <span aria-hidden="true">×</span></button></li>`)}
 		<li><button class="plain" onClick=${() => onChange(firstQuestion(question.dataset))}>Clear all</button></li></ul>`;
 }
@@ -121,10 +119,13 @@ function Chosen({question, onChange}) {
 /** The files of this view, and its address. */
 function Files({question, found, day}) {
 	const {dataset} = question;
-	const file = (title, end, type, text) => html`<button class="quiet" onClick=${() => save(`${dataset}-${day}.${end}`, new Blob([text()], {type}))}>${title}<span class="hidden"> file of this view</span></button>`;
+	const [past, setPast] = useState(false);
+	const {hasPast, counts, events, rows} = useMemo(() => filesOf(question, found, day, past), [question, found, day, past]);
+	const file = (title, size, end, type, text) => html`<button class="quiet" onClick=${() => save(fileName(question, day, end), new Blob([text()], {type}))}>${title} (${size})<span class="hidden"> file of this view</span></button>`;
 	return html`<div class="row">
-		${dataset === 'conferences' && file('Calendar', 'ics', 'text/calendar', () => calendar(calendarOf(question, found), {host: location.host}))}
-		${file('CSV', 'csv', 'text/csv', () => csv(rowsOf(question, found, day)))}
+		${hasPast && html`<label class="check"><input type="checkbox" checked=${past} onChange=${event => setPast(event.target.checked)} /><span>With past dates</span></label>`}
+		${dataset === 'conferences' && file('Calendar', count(counts.events, 'date'), 'ics', 'text/calendar', () => calendar(events(), {host: location.host, name: titleOf(question)}))}
+		${file('CSV', count(counts.rows, 'row'), 'csv', 'text/csv', () => csv(rows()))}
 		<${Copy} text=${new URL(format(question), location.href).href}>Copy link<//></div>`;
 }
 

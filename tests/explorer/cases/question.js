@@ -72,4 +72,11 @@ export const cases = [
 		}
 		is(format({...firstQuestion('conferences'), facets: {country: ['mfk_x', 'Spain']}}), '#/conferences?country=Spain', 'a key as a filter');
 	}],
+	['each filter of an address has words, and goes alone', ({question: {filtersOf, format, parse}}, is) => {
+		const address = '#/conferences?view=deadlines&q=lung&area=Oncology&region=Europe&region=&deadline=late_breaking&within=120&sort=name', filters = filtersOf(parse(address));
+		is(filters.map(({text}) => text), ['“lung”', 'Oncology', 'Europe', 'Region: not announced', 'Late-breaking abstracts', 'due in the next 120 days']);
+		const parts = ['q=lung&', 'area=Oncology&', 'region=Europe&', 'region=&', 'deadline=late_breaking&', 'within=120&'];
+		is(filters.map(({without}) => format(without)), parts.map(part => address.replace(part, '')));
+		is(filtersOf(parse('#/conferences?view=deadlines&sort=name&order=desc')), [], 'an order is no filter');
+	}],
 ];

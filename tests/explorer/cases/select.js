@@ -122,16 +122,18 @@ export const cases = [
 			const period = model.select.periodOf(question, TODAY);
 			is(found.records.map(record => inWords(model.deadlines.shownDeadline(record, TODAY, period))), expected, what);
 			// The files have the same: the CSV file each row's, the calendar all that fit.
-			is(model.files.rowsOf(question, found, TODAY).map(inWords), expected, `CSV: ${what}`);
-			const events = model.files.calendarOf(question, found).filter(({kind}) => kind !== 'meeting').map(inWords);
+			const files = model.files.filesOf(question, found, TODAY, true);
+			is(files.rows().map(inWords), expected, `CSV: ${what}`);
+			const events = files.events().filter(({kind}) => kind !== 'meeting').map(inWords);
 			is(events.filter(one => expected.includes(one)).length, expected.filter(one => !one.includes(' null ')).length, `calendar: ${what}`);
 			const {confidence} = given.facets ?? {};
 			is(events.every(one => !confidence || confidence.includes(one.split(' ').at(-1))), true, `confidences of the calendar: ${what}`);
 		}
 		const question = {...model.question.firstQuestion('conferences'), mode: 'deadlines'}, found = answer(model, question);
-		is([model.files.rowsOf(question, found, TODAY).length, model.files.calendarOf(question, found).length], [4, 4], 'deadlines by month');
+		const files = model.files.filesOf(question, found, TODAY);
+		is([files.rows().length, files.events().length, files.counts, files.hasPast], [4, 4, {events: 4, rows: 4}, false], 'deadlines by month');
 		const all = model.question.firstQuestion('conferences');
-		is(model.files.rowsOf(all, answer(model, all), TODAY).map(({id}) => id).sort(), CONFERENCES.map(({id}) => id), 'all records');
+		is(model.files.filesOf(all, answer(model, all), TODAY, true).rows().map(({id}) => id).sort(), CONFERENCES.map(({id}) => id), 'all records');
 	}],
 	['columns sort, and empty values are last', (model, is) => {
 		for (const [sort, descending, names] of [
