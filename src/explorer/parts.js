@@ -2,6 +2,7 @@
 import {html, useEffect, useState} from './preact.js';
 import {curl, query} from './api.js';
 import {STATUS, daysBetween} from './model/deadlines.js';
+import {isUnlicensed} from './model/follower.js';
 import {useSession} from './session.js';
 
 export const link = (path, params) => `#/${path}${query(params) && '?' + query(params)}`;
@@ -81,9 +82,12 @@ export function Problem({of, children}) {
 	</section>`;
 }
 
-/** An answer: its problem or its data by children(data), and its curl line. */
-export function Answer({of, options, children}) {
+export const Unlicensed = ({dataset}) => html`<p class="empty">This license has no ${dataset}.</p>`;
+
+/** An answer about a dataset: its problem or its data by children(data), and its curl line. */
+export function Answer({of, dataset, options, children}) {
 	if (!of) return html`<p class="soft" role="status">Asking …</p>`;
+	if (isUnlicensed(of)) return html`<${Unlicensed} dataset=${dataset} />`;
 	return html`<div aria-busy=${of.stale}>
 		${of.problem ? html`<${Problem} of=${of} />` : children(of.data, of)}
 		<${Curl} of=${of} options=${options} /></div>`;

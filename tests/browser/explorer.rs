@@ -376,7 +376,7 @@ fn a_dataset_leaves_its_views_with_the_license_and_returns() {
         &[],
     );
     site.license("all", "--dataset conferences");
-    browser.wait_for("//main[.//h1='Journal 5' and .//section[contains(., 'dataset_not_licensed')]]");
+    browser.wait_for("//main[.//h1='Journal 5' and .//p[.='This license has no journals.']]");
     site.import("journals.jsonl", r#"{"id": 5, "name": "Journal of the Fifth"}"#);
     site.license("all", "--dataset conferences --dataset journals");
     browser.wait_for("//h1[.='Journal of the Fifth']");
@@ -429,15 +429,16 @@ fn exports_and_the_feed_are_for_developers() {
     });
     browser.wait_for("//section[@class='problem' and contains(., 'resync_required')]");
     browser.view("#/developers/journals");
-    browser.wait_for("//section[@class='problem' and contains(., 'dataset_not_licensed')]");
-    browser.view("#/journals");
-    browser.wait_for("//section[@class='problem' and contains(., 'dataset_not_licensed')]");
-    // A key in a filter box gets into no address, neither the page's nor that of a request.
-    browser.fill("//input[@name='q']", &format!("{key} heart\u{e007}"));
-    browser.wait_for_js("the filter is applied", "return location.hash === '#/journals?q=heart'");
-    browser.wait_for_js("the box as it is applied", "return document.getElementById('q').value === 'heart'");
-    let names = browser.js("return performance.getEntriesByType('resource').map(({name}) => name)", &[]);
-    assert!(!names.to_string().contains("mfk_"), "{names}");
+    // A dataset that the license does not have is one sentence: no failure, and no request to try.
+    for view in
+        ["#/developers/journals", "#/reference/journals", "#/journals", "#/journals?access=open", "#/journals/5"]
+    {
+        browser.view("#/nowhere");
+        browser.wait_for("//h1[.='No such view']");
+        browser.view(view);
+        browser.wait_for("//p[.='This license has no journals.']");
+        assert_eq!(browser.js("return document.querySelectorAll('.problem, .curl, form').length", &[]), 0, "{view}");
+    }
 
     browser.view("#/developers/conferences");
     browser.wait_for("//section[contains(., 'Export, CSV')]//p[contains(., '129 records')]");
@@ -473,6 +474,33 @@ fn past_its_limit_the_page_asks_the_api() {
         browser.click("//button[.='Clear']");
         browser.wait_for("//h2[contains(., '100 records, more follow')]");
     }
+    // A link keeps what the API cannot filter by, and the page says so.
+    browser
+        .view("#/conferences?region=Europe&deadline=abstract&within=60&country=Japan&country=Spain&q=Conference+50001");
+    browser.wait_for("//h2[.='1 record']");
+    browser.wait_for("//p[contains(., 'The server cannot filter by these.')]");
+    let lost = "return [...document.querySelectorAll('.chip')].map(chip => chip.textContent.replace(/[×\\s]+/g, ' ').trim()).join()";
+    let all = "Remove Europe,Remove Japan,Remove Spain,Remove Abstracts,Remove due in the next 60 days";
+    assert_eq!(browser.js(lost, &[]), all);
+    browser.fill("//input[@name='q']", "Conference 50000\u{e007}");
+    browser.wait_for("//tbody//a[.='Conference 50000']");
+    assert_eq!(browser.js(lost, &[]), all, "the other filters stay");
+    browser.click("//a[contains(@class, 'chip') and contains(., 'Spain')]");
+    browser.wait_for_js("a filter of one value", "return document.getElementById('country').value === 'Japan'");
+    browser.click("//a[contains(@class, 'chip') and contains(., '60 days')]");
+    browser.wait_for_js("the period has gone", &format!("{lost} === 'Remove Europe,Remove Abstracts'"));
+    browser.click("//button[.='Clear']");
+    browser.wait_for("//h2[contains(., '100 records, more follow')]");
+    assert_eq!(browser.js(lost, &[]), "");
+    // A key in a filter box gets into no address, neither the page's nor that of a request.
+    browser.fill("//input[@name='q']", &format!("{key} 50001\u{e007}"));
+    browser.wait_for_js("the filter is applied", "return location.hash === '#/conferences?q=50001'");
+    browser.wait_for_js("the box as it is applied", "return document.getElementById('q').value === '50001'");
+    let names = browser.js("return performance.getEntriesByType('resource').map(({name}) => name)", &[]);
+    assert!(!names.to_string().contains("mfk_"), "{names}");
+    browser.click("//button[.='Clear']");
+    browser.wait_for("//h2[contains(., '100 records, more follow')]");
+
     // Spelling matters to the API. The page knows the right one.
     browser.fill("//input[@name='country']", "japan\u{e007}");
     browser.click("//p[contains(., 'Did you mean')]/a[.='Japan']");

@@ -125,6 +125,9 @@ const number = value => value?.toLocaleString('en');
  */
 export const usesCopy = ({name, status}) => name !== 'too-many' && (name !== 'refused' || status === 401);
 
+/** Whether a state or an answer says that the license does not have a dataset. */
+export const isUnlicensed = ({problem}) => /\/dataset_not_licensed$/.test(problem?.type);
+
 /** A state in words. */
 export const describe = ({name, records, total, status, problem, isLoaded, count}) => ({
 	loading: total ? `Loading ${number(records)} of ${number(total)} records …` : 'Loading …',

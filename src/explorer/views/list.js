@@ -4,10 +4,10 @@ import {calendar} from '../model/calendar.js';
 import {csv} from '../model/csv.js';
 import {KINDS, todayOf} from '../model/deadlines.js';
 import {fileName, filesOf} from '../model/files.js';
-import {usesCopy} from '../model/follower.js';
-import {filtersOf, firstQuestion, format, hasKey, isNarrowed, parse, titleOf, withoutKeys} from '../model/question.js';
+import {isUnlicensed, usesCopy} from '../model/follower.js';
+import {filtersOf, firstQuestion, format, hasKey, isNarrowed, parse, requestOf, titleOf, unknownOf} from '../model/question.js';
 import {periodOf, select} from '../model/select.js';
-import {Copy, DATASETS, Table, Title, count, date, link, save} from '../parts.js';
+import {Copy, DATASETS, Table, Title, Unlicensed, count, date, link, save} from '../parts.js';
 import {useCopy} from '../session.js';
 import {Asked} from './asked.js';
 import {Standing} from './changes.js';
@@ -22,6 +22,7 @@ const TYPED_MS = 300;
 /** The view of a dataset's records: from the copy, or from the API if the page keeps no copy. */
 export function List({dataset, at}) {
 	const kept = useCopy(dataset);
+	if (isUnlicensed(kept.state)) return html`<${Title}>${DATASETS[dataset][0]}<//><${Unlicensed} dataset=${dataset} />`;
 	if (!usesCopy(kept.state)) return html`<${Asked} dataset=${dataset} params=${at.params} state=${kept.state} />`;
 	return html`<${Title}>${DATASETS[dataset][0]}<//><${Standing} kept=${kept}>${kept.log.size > 0 && html`<a href=${link(`changes/${dataset}`)}>${count(kept.log.size, 'change')} since you opened this</a>`}<//>
 		${kept.isReady && html`<${Answered} dataset=${dataset} at=${at} kept=${kept} />`}`;
@@ -53,7 +54,7 @@ function Answered({dataset, at, kept: {copy, index, log, version}}) {
 	const [question, change] = useQuestion(dataset, at);
 	const [shown, setShown] = useState(SHOWN);
 	const results = useRef();
-	const day = todayOf();
+	const day = todayOf(), unknown = unknownOf(location.hash);
 	const found = useMemo(() => select(index, question, day), [index, version, question, day]);
 	useEffect(() => setShown(SHOWN), [question]);
 	const sorted = {by: question.sort, descending: question.descending,
@@ -71,6 +72,7 @@ function Answered({dataset, at, kept: {copy, index, log, version}}) {
 				<h2 class="results" ref=${results} tabindex="-1"><span role="status">${isNarrowed(question) && question.mode === 'list' ? `${total.toLocaleString('en')} of ${count(copy.size, noun)}` : count(total, noun)}</span></h2>
 				<${Files} question=${question} found=${found} day=${day} /></div>
 			<${Chosen} question=${question} onChange=${drop} />
+			${unknown.length > 0 && html`<p class="soft" role="status">The address also asks for ${unknown.join(', ')}. This page does not know that, and shows the records without it.</p>`}
 			${question.mode === 'deadlines' ? html`<${Deadlines} of=${found.deadlines.slice(0, shown)} day=${day} />`
 				: found.total > 0 && html`<${Table} label=${DATASETS[dataset][0]} rows=${found.records.slice(0, shown)} sorted=${sorted}
 					columns=${columnsOf(dataset, {day, log, period: periodOf(question, day)})} />`}
@@ -84,7 +86,7 @@ function Answered({dataset, at, kept: {copy, index, log, version}}) {
 /** What to do about an empty list: the next deadline after the period, or fewer filters. */
 function Nothing({index, question, day, onChange}) {
 	const later = {...question, within: null}, next = question.within && select(index, later, day).deadlines?.[0];
-	if (!index.size) return html`<p class="empty">This license has no ${question.dataset}.</p>`;
+	if (!index.size) return html`<${Unlicensed} dataset=${question.dataset} />`;
 	if (!next) return html`<p class="empty">Nothing fits all of this. Remove a filter or a word.</p>`;
 	return html`<p class="empty">Nothing is due in this period. The next deadline is on ${date(next.date)}. <button class="plain" onClick=${() => onChange(later)}>Show all that are ahead</button></p>`;
 }
@@ -127,11 +129,4 @@ function Files({question, found, day}) {
 		${dataset === 'conferences' && file('Calendar', count(counts.events, 'date'), 'ics', 'text/calendar', () => calendar(events(), {host: location.host, name: titleOf(question)}))}
 		${file('CSV', count(counts.rows, 'row'), 'csv', 'text/csv', () => csv(rows()))}
 		<${Copy} text=${new URL(format(question), location.href).href}>Copy link<//></div>`;
-}
-
-/** The nearest request of the API: its filters take one value each. */
-export function requestOf({words, facets}) {
-	const one = name => facets[name]?.length === 1 ? facets[name][0] : '';
-	const text = withoutKeys(words);
-	return {q: text.length > 1 ? [...text].slice(0, 100).join('') : '', year: one('year'), country: one('country'), therapy_area: one('area')};
 }

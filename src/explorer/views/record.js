@@ -64,5 +64,5 @@ export function Record({dataset, id}) {
 	return html`<p class="back"><a href=${link(dataset)}>All ${dataset}</a></p>
 		<${Title}>${record?.name ?? `${DATASETS[dataset][0].slice(0, -1)} ${id}`}<//>
 		${kept ? html`${whole(dataset, kept)}<${Curl} of=${{url: target(path), method: 'GET'}} />`
-			: html`<${Answer} of=${answer}>${({data}) => whole(dataset, data)}<//>`}`;
+			: html`<${Answer} of=${answer} dataset=${dataset}>${({data}) => whole(dataset, data)}<//>`}`;
 }
