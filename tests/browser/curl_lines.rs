@@ -127,6 +127,9 @@ fn a_link_puts_no_command_into_the_line() {
     browser.view("#/conferences");
     browser.fill("//input[@id='words']", "brain mfk_0123456789abcdef");
     browser.wait_for("//p[contains(., 'looks like an API key')]");
+    // Nor is the second half of a key that a line break has cut in two.
+    browser.fill("//input[@id='words']", "brain mfk_0123456789abcdef GHIJKLMN0123opqrst");
+    browser.wait_for_js("the chip", "return document.querySelector('.chip')?.textContent.includes('“brain”')");
     let target = "conferences?q=brain";
     assert_eq!(shell.target(&line_of(&browser, target), "mfk_mine", &root), target);
     browser.wait_for_js("the address has the word", "return location.href.includes('q=brain')");

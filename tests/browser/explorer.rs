@@ -387,6 +387,32 @@ fn a_dataset_leaves_its_views_with_the_license_and_returns() {
 }
 
 #[test]
+fn the_status_follows_the_network() {
+    let Some(browser) = Browser::start("the_status_follows_the_network") else { return };
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(9, 1));
+    let key = site.open_key();
+    let server = site.serve();
+    browser.go(&format!("http://{}/", server.address));
+    paste_key(&browser, &key);
+    expect_total(&browser, "9 conferences");
+    browser.wait_for("//p[@class='standing' and contains(., 'Current')]");
+    // No pause ends by itself, and the request that waits for news is answered only after the test.
+    browser.js("const wait = setTimeout; window.setTimeout = (run, ms) => wait(run, ms >= 400 ? 1e9 : ms)", &[]);
+    let set_offline = |offline: bool| {
+        let conditions = json!({"offline": offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1});
+        browser.devtools("Network.emulateNetworkConditions", conditions);
+    };
+    browser.devtools("Network.enable", json!({}));
+    set_offline(true);
+    browser.wait_for("//p[@class='standing' and contains(., 'This computer has no network. You see the last known')]");
+    site.import("conferences.jsonl", r#"{"id": 3, "deleted": true}"#);
+    set_offline(false);
+    browser.wait_for("//p[@class='standing' and contains(., 'Current')]");
+    expect_total(&browser, "8 conferences");
+}
+
+#[test]
 fn exports_and_the_feed_are_for_developers() {
     let Some(browser) = Browser::start("exports_and_the_feed_are_for_developers") else { return };
     let site = Site::new();

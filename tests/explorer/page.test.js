@@ -9,6 +9,8 @@ import {pathToFileURL} from 'node:url';
 
 const PAGE = pathToFileURL(process.env.EXPLORER_PAGE + '/');
 globalThis.location = {href: 'http://127.0.0.1:8080/o%27neill/#/conferences', hash: '', host: '127.0.0.1:8080'};
+const page = new EventTarget();
+globalThis.addEventListener = page.addEventListener.bind(page);
 globalThis.document = {hidden: false, title: '', addEventListener() {}, removeEventListener() {}, querySelector: () => ({content: globalThis.demoPath ?? ''})};
 
 const load = name => import(new URL(name, PAGE));
@@ -300,6 +302,41 @@ test('a copy follows the feed, and is compared only with an export of its own mo
 	copies.stop();
 	await new Promise(resolve => setTimeout(resolve));
 	assert.equal(isStopped, true, 'no request stays open');
+});
+
+test('a copy asks at once when the network goes and when it returns', async context => {
+	const {Copies} = await load('copies.js');
+	const asked = [];
+	let isLost = false, changed = () => {};
+	globalThis.fetch = (url, {signal}) => {
+		if (url.includes('/exports/')) return Promise.resolve(new Response('', {headers: {'X-Sync-Token': 't0', 'X-Record-Count': '0'}}));
+		asked.push(new URL(url).searchParams.get('wait'));
+		changed();
+		if (isLost) return Promise.reject(new TypeError('network'));
+		if (asked.at(-1) === null) return Promise.resolve(new Response(JSON.stringify({data: [], has_more: false, next_sync_token: 't0'})));
+		return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+	};
+	const copies = new Copies('k'), kept = copies.of('conferences');
+	context.after(() => copies.stop());
+	const reached = what => new Promise(resolve => {
+		changed = () => what() && resolve();
+		copies.subscribe(() => changed());
+		changed();
+	});
+	await reached(() => asked.length === 1);
+	assert.deepEqual([asked, kept.state.name], [['45'], 'current']);
+	isLost = true;
+	page.dispatchEvent(new Event('offline'));
+	await reached(() => kept.state.name === 'offline');
+	assert.deepEqual(asked.slice(0, 2), ['45', null]);
+	isLost = false;
+	page.dispatchEvent(new Event('online'));
+	await reached(() => kept.state.name === 'current');
+	const count = asked.length;
+	copies.stop();
+	page.dispatchEvent(new Event('online'));
+	await new Promise(resolve => setTimeout(resolve));
+	assert.equal(asked.length, count, 'a copy that was stopped');
 });
 
 test('a request ends after 75 seconds without an answer, and not before', async context => {

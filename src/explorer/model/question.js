@@ -19,8 +19,11 @@ export const firstQuestion = dataset => ({dataset, words: '', facets: {}, kind: 
 /** Whether a text holds what looks like a key. */
 export const hasKey = text => /mfk_/i.test(text ?? '');
 
+// A line break may have cut a key in two. The second half does not begin like a key.
+const HALF_KEY = /\b(?=[A-Za-z]*\d)(?=[a-z0-9]*[A-Z])(?=[A-Z0-9]*[a-z])[A-Za-z0-9]{12,}\b/g;
+
 /** A text without keys: it becomes part of an address. */
-export const withoutKeys = words => words.replace(/\S*mfk_\S*/gi, '').trim();
+export const withoutKeys = words => hasKey(words) ? words.replace(/\S*mfk_\S*/gi, '').replace(HALF_KEY, '').trim() : words.trim();
 
 /** The question of an address fragment such as `#/conferences?region=Europe&within=60`; null for another view. */
 export function parse(hash) {

@@ -67,7 +67,7 @@ export const cases = [
 		for (const part of [{sort: 'name'}, {descending: true}, {mode: 'deadlines'}]) is(isNarrowed({...first, ...part}), false, JSON.stringify(part));
 	}],
 	['a key in any case leaves the words', ({question: {firstQuestion, format}}, is) => {
-		for (const [words, expected] of [['mfk_a b', '#/conferences?q=b'], ['MFK_A', '#/conferences'], ['a "Bearer mfk_x" c', '#/conferences?q=a+%22Bearer++c'], ['xmfk_y', '#/conferences'], ['mfk', '#/conferences?q=mfk']]) {
+		for (const [words, expected] of [['mfk_a b', '#/conferences?q=b'], ['MFK_A', '#/conferences'], ['a "Bearer mfk_x" c', '#/conferences?q=a+%22Bearer++c'], ['a mfk_dAauJTndd4ktqrW8 xVsqk9CML16YA01vAdR15U ESMO2027 Gastroenterology', '#/conferences?q=a+++ESMO2027+Gastroenterology'], ['xVsqk9CML16YA01vAdR15U', '#/conferences?q=xVsqk9CML16YA01vAdR15U'], ['xmfk_y', '#/conferences'], ['mfk', '#/conferences?q=mfk']]) {
 			is(format({...firstQuestion('conferences'), words}), expected, words);
 		}
 		is(format({...firstQuestion('conferences'), facets: {country: ['mfk_x', 'Spain']}}), '#/conferences?country=Spain', 'a key as a filter');
