@@ -61,6 +61,12 @@ fn a_key_shows_what_its_license_sees() {
         browser.fill("//input[@id='words']", words);
         expect_total(&browser, expected);
     }
+    // A slip of the keyboard.
+    browser.fill("//input[@id='words']", "Cofnerence 126");
+    expect_total(&browser, "0 of 130 conferences");
+    browser.click("//p[contains(., 'Did you mean')]/button[.='Conference 126']");
+    expect_total(&browser, "1 of 130 conferences");
+    assert_eq!(browser.js("return document.getElementById('words').value", &[]), "Conference 126");
     browser.click("//button[.='Clear all']");
     expect_total(&browser, "130 conferences");
     let facet = |name: &str, value: &str| {

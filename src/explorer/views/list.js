@@ -7,6 +7,7 @@ import {fileName, filesOf} from '../model/files.js';
 import {isUnlicensed, usesCopy} from '../model/follower.js';
 import {filtersOf, firstQuestion, format, hasKey, isNarrowed, parse, requestOf, titleOf, unknownOf} from '../model/question.js';
 import {periodOf, select} from '../model/select.js';
+import {meantBy} from '../model/suggest.js';
 import {Copy, DATASETS, Table, Title, Unlicensed, count, date, link, save} from '../parts.js';
 import {useCopy} from '../session.js';
 import {Asked} from './asked.js';
@@ -83,11 +84,12 @@ function Answered({dataset, at, kept: {copy, index, log, version}}) {
 		<${ForDevelopers} dataset=${dataset} params=${requestOf(question)} />`;
 }
 
-/** What to do about an empty list: the next deadline after the period, or fewer filters. */
+/** What to do about an empty list: the next deadline after the period, a word as records spell it, or fewer filters. */
 function Nothing({index, question, day, onChange}) {
 	const later = {...question, within: null}, next = question.within && select(index, later, day).deadlines?.[0];
+	const meant = useMemo(() => hasKey(question.words) ? null : meantBy(index, question.words).find(words => select(index, {...question, words}, day).total), [index, question, day]);
 	if (!index.size) return html`<${Unlicensed} dataset=${question.dataset} />`;
-	if (!next) return html`<p class="empty">Nothing fits all of this. Remove a filter or a word.</p>`;
+	if (!next) return html`<p class="empty">${meant ? html`Did you mean <button class="plain" onClick=${() => onChange({...question, words: meant})}>${meant}</button>?` : 'Nothing fits all of this. Remove a filter or a word.'}</p>`;
 	return html`<p class="empty">Nothing is due in this period. The next deadline is on ${date(next.date)}. <button class="plain" onClick=${() => onChange(later)}>Show all that are ahead</button></p>`;
 }
 

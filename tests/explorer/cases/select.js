@@ -260,6 +260,8 @@ export const cases = [
 		const links = {organizations: [{id: 1, name: 'Society', abbv: null}, {id: 2, name: 'Alliance', abbv: 'ALLY'}], tags: [{id: 1, type: 'Audience', name: 'Nurses'}]};
 		const meeting = conference('Congress', {abbv: 'CGR', country: 'Spain', city: 'Madrid', venue: 'Fairground', therapy_areas: ['Oncology', 'Urology'], ...links});
 		for (const words of ['congress', 'cgr', '2027', 'spain', 'europe', 'madrid', 'fairground', 'oncology', 'urology', 'society', 'alliance', 'ally', 'nurses']) is(found('conferences', meeting, words), 1, words);
+		for (const words of ['muenchen', 'munchen', 'münchen', 'koelner', 'kolner', 'kölner']) is(found('conferences', {...meeting, city: 'München', venue: 'Kölner Hof'}, words), 1, words);
+		is(found('conferences', {...meeting, city: 'Munchen'}, 'muenchen'), 0, 'a text without the letter');
 		const journal = {id: 1, name: 'Annals', abbv: 'ANN', publisher: 'Press', issn_print: '1234-5678', issn_online: '8765-4321', publishing: {access: 'hybrid'}, timelines: {}, ...links};
 		for (const words of ['annals', 'ann', 'press', '1234', '8765', 'hybrid', 'society', 'ally', 'nurses']) is(found('journals', {...journal, name: words === 'ann' ? 'Name' : journal.name}, words), 1, words);
 		for (const words of ['null', 'undefined', 'object']) is([found('conferences', {...meeting, abbv: null}, words), found('journals', {...journal, abbv: null}, words)], [0, 0], words);
