@@ -6,7 +6,7 @@ import {COLUMNS, FIRST_COLUMN} from './order.js';
 export {select} from './select.js';
 
 /** The parameters of the API that filter as a facet does, by one value each. */
-const ASKED = {area: 'therapy_area', country: 'country', year: 'year'};
+const ASKED = {year: 'year', country: 'country', area: 'therapy_area'};
 /** The names that a filter has in addresses: its own, and the API's. */
 const namesIn = name => [...new Set([name, ASKED[name] ?? name])];
 const valuesIn = hash => new URLSearchParams(hash.split(/\?(.*)/s)[1] ?? '');
