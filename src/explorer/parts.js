@@ -41,8 +41,11 @@ export const Badge = ({kind}) => html`<span class="badge ${kind}">${kind}</span>
 /** A view's heading, and the window's title. It gets the focus when the view changes. */
 export function Title({children}) {
 	useEffect(() => { document.title = `${children} · medfeed`; }, [children]);
-	return html`<h1 tabindex="-1">${children}</h1>`;
+	return html`<h1 tabindex="-1"><bdi>${children}</bdi></h1>`;
 }
+
+/** Texts of records with commas between them, each in its own direction of writing; null if there are none. */
+export const texts = list => list.some(Boolean) ? list.filter(Boolean).map((text, at) => html`${at > 0 && ', '}<bdi>${text}</bdi>`) : null;
 
 /** A button that copies a text. */
 export function Copy({text, label, children = 'Copy'}) {
@@ -111,9 +114,9 @@ const wordsOf = (field, text) => /status$/.test(field) && STATUS[text]?.[0] || t
 
 /** The fields of a record that changed, old beside new. */
 export const Fields = ({of}) => of.length > 0 && html`<dl class="changes">${of.map(({field, from, to}) => html`<div>
-	<dt>${field.replace(/[._]/g, ' ')}</dt><dd>${from && html`<del><span class="hidden">was </span>${wordsOf(field, from)}</del>`}
+	<dt>${field.replace(/[._]/g, ' ')}</dt><dd>${from && html`<del><span class="hidden">was </span><bdi>${wordsOf(field, from)}</bdi></del>`}
 	<span class="soft"> ${!to ? 'removed' : !from ? 'added ' : html`<span aria-hidden="true">→ </span>`}</span>
-	${to && html`<ins><span class="hidden">is now </span>${wordsOf(field, to)}</ins>`}</dd></div>`)}</dl>`;
+	${to && html`<ins><span class="hidden">is now </span><bdi>${wordsOf(field, to)}</bdi></ins>`}</dd></div>`)}</dl>`;
 
 /** Gives the reader a file that the page made or loaded. */
 export function save(name, blob) {

@@ -1,5 +1,5 @@
 // Calendar files (RFC 5545).
-import {STATUS, addDays, deadlinesOf} from './deadlines.js';
+import {LAST_DAY, STATUS, addDays, deadlinesOf} from './deadlines.js';
 
 const TITLES = {meeting: '', abstract: 'Abstracts due: ', late_breaking: 'Late-breaking abstracts due: '};
 
@@ -45,7 +45,8 @@ function event({record, kind, date, confidence}, stamp, host) {
 	const isWeb = /^https?:\/\/\S+$/i.test(record.url ?? '');
 	const [word, meaning] = STATUS[confidence] ?? [confidence, ''], isSure = confidence === 'confirmed';
 	return ['BEGIN:VEVENT', `UID:conference-${record.id}-${kind}@${host}`, `DTSTAMP:${stamp}`, `DTSTART;VALUE=DATE:${compact(date)}`,
-		`DTEND;VALUE=DATE:${compact(addDays(end, 1))}`, `SUMMARY:${escape(`${TITLES[kind]}${name}${isSure ? '' : ` (${word})`}`)}`,
+		// Without an end an event lasts for one day. The day after the last one has no date.
+		date < LAST_DAY && `DTEND;VALUE=DATE:${compact(addDays(end, 1))}`, `SUMMARY:${escape(`${TITLES[kind]}${name}${isSure ? '' : ` (${word})`}`)}`,
 		`DESCRIPTION:${escape([`Date ${word}: ${meaning}.`, record.therapy_areas?.join('; '), isWeb && record.url].filter(Boolean).join('\n'))}`,
 		place && `LOCATION:${escape(place)}`, isWeb && `URL:${record.url.replace(/[\x00-\x20\x7f]/g, '')}`,
 		`STATUS:${isSure ? 'CONFIRMED' : 'TENTATIVE'}`, 'TRANSP:TRANSPARENT', 'END:VEVENT'].filter(Boolean);

@@ -19,8 +19,11 @@ export function todayOf(now = new Date()) {
 	return `${now.getFullYear()}-${two(now.getMonth() + 1)}-${two(now.getDate())}`;
 }
 
-/** A day so many days later. */
-export const addDays = (day, days) => new Date(Date.parse(day) + days * 86400000).toISOString().slice(0, 10);
+/** The last day that a date can be. */
+export const LAST_DAY = '9999-12-31';
+
+/** A day so many days later, but no later than the last day. */
+export const addDays = (day, days) => new Date(Math.min(Date.parse(day) + days * 86400000, Date.parse(LAST_DAY))).toISOString().slice(0, 10);
 
 /** The days from one day to another. */
 export const daysBetween = (from, to) => Math.round((Date.parse(to) - Date.parse(from)) / 86400000);

@@ -51,7 +51,7 @@ export function parse(hash) {
 export function unknownOf(hash) {
 	const question = parse(hash), given = valuesIn(hash);
 	if (!question) return [];
-	const isConferences = question.dataset === 'conferences', known = ['q', 'sort', 'order', ...isConferences ? ['view'] : [], ...FACETS[question.dataset].flatMap(({name}) => namesIn(name))];
+	const isConferences = question.dataset === 'conferences', known = ['q', 'sort', 'order', 'limit', 'cursor', ...isConferences ? ['view'] : [], ...FACETS[question.dataset].flatMap(({name}) => namesIn(name))];
 	if (isConferences && question.kind) known.push('deadline');
 	if (isConferences && question.within) known.push('within');
 	return [...new Set(given.keys())].filter(name => given.get(name) && !known.includes(name) && !hasKey(name));

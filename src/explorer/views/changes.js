@@ -12,7 +12,7 @@ export const Standing = ({kept: {state}, children}) => html`<p class="standing">
 
 /** A change: what kind, of which record, and its fields, old beside new. */
 export const Change = ({dataset, of: {id, kind, before, after, fields, at}, badge = kind}) => html`<li class="entry"><p><${Badge} kind=${badge} />
-		${after ? html`<a href=${link(`${dataset}/${id}`)}>${after.name} ${after.year}</a>` : `${before.name} ${before.year ?? ''}`} ${at && html`<time>${clock(at)}</time>`}</p>
+		${after ? html`<a href=${link(`${dataset}/${id}`)}><bdi>${after.name}</bdi> ${after.year}</a>` : html`<bdi>${before.name}</bdi> ${before.year ?? ''}`} ${at && html`<time>${clock(at)}</time>`}</p>
 	${kind === 'changed' ? html`<${Fields} of=${fields} />` : html`<p class="soft">${after ? 'It came into the license.' : html`It was removed or left the license: <code>${`{"id":${id},"deleted":true}`}</code>`}</p>`}</li>`;
 
 /** The changed records, newest first. */

@@ -58,6 +58,16 @@ function Answered({dataset, at, kept: {copy, index, log, version}}) {
 	const day = todayOf(), unknown = unknownOf(location.hash);
 	const found = useMemo(() => select(index, question, day), [index, version, question, day]);
 	useEffect(() => setShown(SHOWN), [question]);
+	const rows = useRef(), more = useRef(0);
+	// The button for more goes with the last rows. The focus moves on to the first of them.
+	useEffect(() => {
+		if (more.current && total <= shown) rows.current.querySelectorAll('tbody tr')[more.current]?.querySelector('a').focus();
+		more.current = 0;
+	}, [shown]);
+	const showMore = () => {
+		more.current = shown;
+		setShown(shown + 2 * SHOWN);
+	};
 	const sorted = {by: question.sort, descending: question.descending,
 		onSort: by => change({...question, sort: by, descending: by === question.sort && !question.descending})};
 	// A removed chip takes its focus with it.
@@ -68,8 +78,8 @@ function Answered({dataset, at, kept: {copy, index, log, version}}) {
 	const total = question.mode === 'deadlines' ? found.deadlines.length : found.total;
 	const noun = question.mode === 'deadlines' ? 'deadline' : DATASETS[dataset][1];
 	return html`<${Ask} question=${question} onChange=${change} />
-		<div class="columns"><${Filters} question=${question} facets=${found.facets} onChange=${change} />
-			<div class="found"><div class="heading">
+		<div class="columns"><${Filters} question=${question} facets=${found.facets} size=${count(total, noun)} onChange=${change} onLeave=${() => results.current.focus()} />
+			<div class="found" ref=${rows}><div class="heading">
 				<h2 class="results" ref=${results} tabindex="-1"><span role="status">${isNarrowed(question) && question.mode === 'list' ? `${total.toLocaleString('en')} of ${count(copy.size, noun)}` : count(total, noun)}</span></h2>
 				<${Files} question=${question} found=${found} day=${day} /></div>
 			<${Chosen} question=${question} onChange=${drop} />
@@ -78,8 +88,8 @@ function Answered({dataset, at, kept: {copy, index, log, version}}) {
 				: found.total > 0 && html`<${Table} label=${DATASETS[dataset][0]} rows=${found.records.slice(0, shown)} sorted=${sorted}
 					columns=${columnsOf(dataset, {day, log, period: periodOf(question, day)})} />`}
 			${total === 0 && html`<${Nothing} index=${index} question=${question} day=${day} onChange=${drop} />`}
-			${total > shown && html`<p class="row"><button onClick=${() => setShown(shown + 2 * SHOWN)}>Show more</button>
-				<span class="soft">${shown.toLocaleString('en')} of ${total.toLocaleString('en')} are shown.</span></p>`}
+			${total > shown && html`<p class="row"><button onClick=${showMore}>Show more</button>
+				<span class="soft" role="status">${shown.toLocaleString('en')} of ${total.toLocaleString('en')} are shown.</span></p>`}
 		</div></div>
 		<${ForDevelopers} dataset=${dataset} params=${requestOf(question)} />`;
 }
@@ -116,7 +126,7 @@ function Ask({question, onChange}) {
 function Chosen({question, onChange}) {
 	const filters = filtersOf(question);
 	return filters.length > 0 && html`<ul class="chips" aria-label="Chosen filters">${filters.map(({text, without}) => html`<li><button class="chip" onClick=${() => onChange(without)}>
-			<span class="hidden">Remove </span>${text} <span aria-hidden="true">×</span></button></li>`)}
+			<span class="hidden">Remove </span><bdi>${text}</bdi> <span aria-hidden="true">×</span></button></li>`)}
 		<li><button class="plain" onClick=${() => onChange(firstQuestion(question.dataset))}>Clear all</button></li></ul>`;
 }
 

@@ -63,6 +63,8 @@ export const cases = [
 			[{}, '20270101'], [{end_date: null}, '20270101'], [{end_date: '2026-12-31'}, '20270101'], [{end_date: '2027-01-01'}, '20270102'], [{end_date: '2026-12-30'}, '20270101'],
 			[{start_date: '2028-02-28', end_date: '2028-02-28'}, '20280229'], [{start_date: '2027-03-13', end_date: '2027-03-14'}, '20270315'],
 		]) is(end(fields), expected, JSON.stringify(fields));
+		is(end({start_date: '9999-12-29', end_date: '9999-12-30'}), '99991231');
+		is(lines({start_date: '9999-12-31', end_date: '9999-12-31'}).filter(line => line.startsWith('DT')).slice(1), ['DTSTART;VALUE=DATE:99991231'], 'no day comes after the last one');
 		// A deadline lasts for a day, however long the meeting is.
 		is(end({end_date: '2027-01-09', abstract_due_date: '2026-10-01', abstract_due_date_status: 'copied'}), '20261002');
 		const late = {late_breaking_due_date: '2026-11-01', late_breaking_due_date_status: 'check'};

@@ -85,7 +85,7 @@ export const cases = [
 		is(parse('#/conferences?undefined=x').facets, {});
 		for (const [address, names] of [
 			['#/conferences?q=a&area=A&therapy_area=B&region=&view=deadlines&deadline=abstract&within=9&sort=name&order=desc', []], ['#/journals?q=a&fee=0&sort=name', []], ['#/conferences/5?x=1', []],
-			['#/conferences?start_date_from=2027-01-01&limit=5&start_date_to=', ['start_date_from', 'limit']], ['#/conferences?within=soon&deadline=late', ['within', 'deadline']],
+			['#/conferences?start_date_from=2027-01-01&updated_since=2026-01-01&limit=5&start_date_to=', ['start_date_from', 'updated_since']], ['#/conferences?within=soon&deadline=late', ['within', 'deadline']],
 			['#/journals?within=30&region=Europe&year=2027', ['within', 'region', 'year']], ['#/conferences?mfk_x=1', []],
 		]) is(unknownOf(address), names, address);
 	}],
