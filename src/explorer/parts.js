@@ -27,7 +27,8 @@ export const count = (number, one, many = one + 's') => `${number.toLocaleString
 export function inDays(today, day) {
 	const days = daysBetween(today, day);
 	if (Math.abs(days) < 2) return ['yesterday', 'today', 'tomorrow'][days + 1];
-	return days > 0 ? `in ${days} days` : `${-days} days ago`;
+	const size = count(Math.abs(days), 'day');
+	return days > 0 ? `in ${size}` : `${size} ago`;
 }
 
 export const Status = ({of}) => of && html`<span class="status ${of}" title=${STATUS[of]?.[1]}>${STATUS[of]?.[0] ?? of}</span>`;

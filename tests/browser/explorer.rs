@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::chromium::{Browser, PATIENCE};
 use super::paste_key;
+use crate::process::client::Client;
 use crate::process::site::{STATUSES, Site, conferences_of_version, wait_until};
 
 /// The records of the site.
@@ -413,6 +414,8 @@ fn the_status_follows_the_network() {
     set_offline(true);
     browser.wait_for("//p[@class='standing' and contains(., 'This computer has no network. You see the last known')]");
     site.import("conferences.jsonl", r#"{"id": 3, "deleted": true}"#);
+    let mut client = Client::new(server.address, Some(&key));
+    wait_until("the server has it", PATIENCE, || (client.get("/v1/conferences/3").status == 404).then_some(()));
     set_offline(false);
     browser.wait_for("//p[@class='standing' and contains(., 'Current')]");
     expect_total(&browser, "8 conferences");
@@ -462,9 +465,14 @@ fn exports_and_the_feed_are_for_developers() {
     browser.wait_for("//section[@class='problem' and contains(., 'resync_required')]");
     browser.view("#/developers/journals");
     // A dataset that the license does not have is one sentence: no failure, and no request to try.
-    for view in
-        ["#/developers/journals", "#/reference/journals", "#/journals", "#/journals?access=open", "#/journals/5"]
-    {
+    for view in [
+        "#/developers/journals",
+        "#/reference/journals",
+        "#/journals",
+        "#/journals?access=open",
+        "#/journals/5",
+        "#/changes/journals",
+    ] {
         browser.view("#/nowhere");
         browser.wait_for("//h1[.='No such view']");
         browser.view(view);

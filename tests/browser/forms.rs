@@ -53,6 +53,7 @@ fn every_view_fits_every_reader() {
                 if let Some(axe) = &axe {
                     browser.check_accessibility(axe, &format!("{place}, with its filters"));
                 }
+                browser.click("//section[@aria-label='Filters']/button[starts-with(., 'Show ')]");
             }
         }
         let page = browser.js("return getComputedStyle(document.body).backgroundColor", &[]);

@@ -85,7 +85,7 @@ test('days in words', () => {
 	]) assert.equal(parts.date(from, to), expected, `${from} ${to}`);
 	for (const [today, day, expected] of [
 		['2027-01-01', '2027-01-01', 'today'], ['2026-12-31', '2027-01-01', 'tomorrow'], ['2027-01-01', '2026-12-31', 'yesterday'], ['2027-01-01', '2027-01-03', 'in 2 days'], ['2027-01-03', '2027-01-01', '2 days ago'],
-		['2026-12-01', '2026-12-31', 'in 30 days'], ['2027-03-13', '2027-03-14', 'tomorrow'], ['2027-03-14', '2027-03-16', 'in 2 days'], ['2027-11-07', '2027-11-08', 'tomorrow'], ['2027-10-30', '2027-11-29', 'in 30 days'],
+		['2026-12-01', '2026-12-31', 'in 30 days'], ['2027-03-13', '2027-03-14', 'tomorrow'], ['2027-03-14', '2027-03-16', 'in 2 days'], ['2027-11-07', '2027-11-08', 'tomorrow'], ['2027-10-30', '2027-11-29', 'in 30 days'], ['2027-01-01', '9999-12-31', 'in 2,912,077 days'],
 	]) assert.equal(parts.inDays(today, day), expected, `${today} ${day}`);
 	for (const [number, noun, many, expected] of [[0, 'record', undefined, '0 records'], [1, 'record', undefined, '1 record'], [2, 'record', undefined, '2 records'], [1234567, 'entry', 'entries', '1,234,567 entries'], [1, 'entry', 'entries', '1 entry']]) {
 		assert.equal(parts.count(number, noun, many), expected);

@@ -81,7 +81,7 @@ export function Asked({dataset, params, state}) {
 	const known = dataset === 'conferences' ? {country: Object.values(REGIONS).flatMap(list => list.split('|').map(names => names.split(',')[0])).sort(), therapy_area: areas} : {};
 	return html`<${Title}>${DATASETS[dataset][0]}<//>
 		${state.name === 'too-many' && html`<p class="soft">${describe(state)}</p>`}
-		<${Lost} of=${lost} />
+		${state.name === 'too-many' && html`<${Lost} of=${lost} />`}
 		<${Boxes} dataset=${dataset} params=${asked} known=${known} />
 		<${Answer} of=${answer} dataset=${dataset}>${({data, has_more, next_cursor}) => {
 			const {cursor} = asked;

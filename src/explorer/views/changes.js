@@ -1,7 +1,7 @@
 // The state of the copy, and what changed in it since the reader opened the page.
 import {html} from '../preact.js';
-import {describe} from '../model/follower.js';
-import {Badge, Fields, Title, clock, count, link} from '../parts.js';
+import {describe, isUnlicensed} from '../model/follower.js';
+import {Badge, Fields, Title, Unlicensed, clock, count, link} from '../parts.js';
 import {useCopy} from '../session.js';
 
 const SHOWN = 200;
@@ -18,6 +18,7 @@ export const Change = ({dataset, of: {id, kind, before, after, fields, at}, badg
 /** The changed records, newest first. */
 export function Changes({dataset}) {
 	const kept = useCopy(dataset), changes = kept.log.list();
+	if (isUnlicensed(kept.state)) return html`<${Title}>Changes since you opened this<//><${Unlicensed} dataset=${dataset} />`;
 	return html`<p class="back"><a href=${link(dataset)}>All ${dataset}</a></p><${Title}>Changes since you opened this<//><${Standing} kept=${kept} />
 		${changes.length ? html`<ul>${changes.slice(0, SHOWN).map(change => html`<${Change} key=${change.id} dataset=${dataset} of=${change} />`)}</ul>`
 			: html`<p class="empty">Nothing has changed yet. Changes appear here by themselves.</p>`}
