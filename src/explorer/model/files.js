@@ -9,7 +9,7 @@ import {periodOf} from './select.js';
 const MAX_NAME = 80;
 
 /** Whether something of a record is still ahead on a day: one of its dates, or its year if the meeting has no date. */
-const isAhead = (record, day) => eventsOf(record, {from: day}).length > 0 || !record.start_date && !(record.year && record.year < +day.slice(0, 4));
+const isAhead = (record, day) => !record.start_date && !(record.year && record.year < +day.slice(0, 4)) || eventsOf(record, {from: day}).length > 0;
 
 /**
  * The files of a view on a day. `past`: with the dates and records that have passed. A question for deadlines asks for none of them.
@@ -21,10 +21,13 @@ const isAhead = (record, day) => eventsOf(record, {from: day}).length > 0 || !re
  */
 export function filesOf(question, {records, deadlines}, day, past = false) {
 	const {mode, dataset, facets: {confidence: confidences}} = question, options = {from: past ? '' : day, confidences}, hasPast = dataset === 'conferences' && !deadlines;
-	const kept = hasPast && !past ? records.filter(record => isAhead(record, day)) : records, period = periodOf(question, day);
-	const rows = mode === 'deadlines' ? deadlines : kept;
+	const period = periodOf(question, day), kept = hasPast ? [] : records, rows = mode === 'deadlines' ? deadlines : kept;
 	let events = deadlines?.length ?? 0;
-	if (hasPast) for (const record of records) events += eventsOf(record, options).length;
+	if (hasPast) for (const record of records) {
+		const {length} = eventsOf(record, options);
+		events += length;
+		if (past || length || isAhead(record, day)) kept.push(record);
+	}
 	return {hasPast, counts: {events, rows: rows.length}, events: () => deadlines ?? records.flatMap(record => eventsOf(record, options)),
 		rows: () => rows === kept && (deadlines || confidences) ? kept.map(record => shownDeadline(record, day, period)) : rows};
 }
