@@ -123,6 +123,10 @@ fn a_link_puts_no_command_into_the_line() {
         assert!(!address.contains("mfk_"), "{address}");
     }
 
+    // A filter whose value was nothing but a key is no filter. An empty value would mean records without a country.
+    let chips = browser.text("//ul[@aria-label='Chosen filters']");
+    assert!(chips.contains("“heart”") && !chips.contains("announced"), "{chips}");
+
     // A key in the search box.
     browser.view("#/conferences");
     browser.fill("//input[@id='words']", "brain mfk_0123456789abcdef");

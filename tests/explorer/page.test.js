@@ -305,6 +305,8 @@ test('a copy follows the feed, and is compared only with an export of its own mo
 });
 
 test('a copy asks at once when the network goes and when it returns', async context => {
+	// No pause and no limit ends by itself.
+	context.mock.timers.enable({apis: ['setTimeout']});
 	const {Copies} = await load('copies.js');
 	const asked = [];
 	let isLost = false, changed = () => {};
@@ -335,7 +337,7 @@ test('a copy asks at once when the network goes and when it returns', async cont
 	const count = asked.length;
 	copies.stop();
 	page.dispatchEvent(new Event('online'));
-	await new Promise(resolve => setTimeout(resolve));
+	await new Promise(resolve => setImmediate(resolve));
 	assert.equal(asked.length, count, 'a copy that was stopped');
 });
 
