@@ -527,6 +527,7 @@ fn past_its_limit_the_page_asks_the_api() {
     assert_eq!(browser.js(lost, &[]), all, "the other filters stay");
     browser.click("//a[contains(@class, 'chip') and contains(., 'Spain')]");
     browser.wait_for_js("a filter of one value", "return document.getElementById('country').value === 'Japan'");
+    assert_eq!(browser.js("return document.activeElement.tagName", &[]), "H1", "the focus is not lost");
     browser.click("//a[contains(@class, 'chip') and contains(., '60 days')]");
     browser.wait_for_js("the period has gone", &format!("{lost} === 'Remove Europe,Remove Abstracts'"));
     browser.click("//button[.='Clear']");

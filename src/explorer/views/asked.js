@@ -60,9 +60,12 @@ const Meant = ({dataset, params, known}) => Object.keys(known).map(name => {
 	return meant && html`<p class="empty">Did you mean <a href=${addressWith(addressOf(dataset), {[name]: meant})}>${meant}</a>?</p>`;
 });
 
-/** The filters of the address that the API does not have, each with a button that removes it. */
-const Lost = ({of}) => of.length > 0 && html`<p class="empty">The server cannot filter by these. The list shows more than they ask for:</p>
-	<ul class="chips" aria-label="Filters that are left out">${of.map(filter => html`<li><a class="button chip" href=${addressWithout(location.hash, filter)}><span class="hidden">Remove </span><bdi>${filter.text}</bdi> <span aria-hidden="true">×</span></a></li>`)}</ul>`;
+// A removed filter takes its focus with it.
+const focusTitle = () => document.querySelector('h1').focus();
+
+/** The filters of the address that the API does not have, each with a link that removes it. */
+const Lost = ({of}) => of.length > 0 && html`<p>The server cannot filter by these. The list shows more than they ask for:</p>
+	<ul class="chips" aria-label="Filters that are left out">${of.map(filter => html`<li><a class="button chip" href=${addressWithout(location.hash, filter)} onClick=${focusTitle}><span class="hidden">Remove </span><bdi>${filter.text}</bdi> <span aria-hidden="true">×</span></a></li>`)}</ul>`;
 
 /** The list as the API gives it, page by page. */
 export function Asked({dataset, params, state}) {
