@@ -99,6 +99,22 @@ fn a_key_shows_what_its_license_sees() {
     );
     assert_eq!(address, "#/conferences/5");
 
+    // So does a view whose address is set just before the list would write its own.
+    browser.view("#/conferences");
+    expect_total(&browser, "130 conferences");
+    browser.js(
+        "const wait = setTimeout; window.setTimeout = (run, ms) => ms === 300 ? void (window.write = run) : wait(run, ms); \
+         const words = document.getElementById('words'); words.value = 'oncol'; \
+         words.dispatchEvent(new Event('input', {bubbles: true})); window.setTimeout = wait; \
+         location.hash = '#/conferences?year=2026'; window.write()",
+        &[],
+    );
+    browser.wait_for_js(
+        "the other view",
+        "return document.querySelector('.chip')?.textContent.includes('2026') && location.hash === '#/conferences?year=2026'",
+    );
+    browser.view("#/conferences/5");
+
     // A record, and what leads on from it.
     browser.wait_for("//h1[.='Conference 5']");
     browser.wait_for("//main[contains(., 'under review by the service operator')]");

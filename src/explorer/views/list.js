@@ -43,8 +43,9 @@ function useQuestion(dataset, at) {
 	const change = (next, typed) => {
 		setQuestion(next);
 		clearTimeout(waiting.timer);
-		// Typing makes no steps in the history.
-		if (typed) waiting.timer = setTimeout(() => history.replaceState(null, '', format(next)), TYPED_MS);
+		// Typing makes no steps in the history. By then the reader may be on the way to another view, which keeps its address.
+		const from = location.hash;
+		if (typed) waiting.timer = setTimeout(() => location.hash === from && history.replaceState(null, '', format(next)), TYPED_MS);
 		else history.pushState(null, '', format(next));
 	};
 	useEffect(() => () => clearTimeout(waiting.timer), []);
