@@ -79,7 +79,7 @@ fn build(folder: &Path) -> String {
     let file = folder.join("conferences.jsonl");
     std::fs::write(&file, conferences()).expect("the file can be written");
     let sources = import::Source::find(&[file], SourceOptions::default()).expect("the file is found");
-    let rows = import::read_sources(&sources, &ReadOptions::default(), &mut |_| {}).expect("the file can be read");
+    let rows = import::read_sources(&sources, &ReadOptions::default()).expect("the file can be read");
     let writer = Writer::open_or_create(&folder.join("bench.redb"), Duration::ZERO).expect("a new database");
     let mut edit = writer.begin().expect("the write transaction begins");
     let merged =

@@ -55,9 +55,10 @@ impl Database {
 
 fn apply(writer: &Writer, path: &Path) {
     let sources = Source::find(&[path.to_owned()], SourceOptions::default()).expect("sources");
-    let rows = import::read_sources(&sources, &ReadOptions::default(), &mut |_| ()).expect("the files are read");
+    let rows = import::read_sources(&sources, &ReadOptions::default()).expect("the files are read");
     let mut edit = writer.begin_at(time()).expect("a transaction");
-    let merged = import::merge(rows, &edit.base().expect("a state"), &MergeOptions::default()).unwrap_or_else(|refusal| panic!("{refusal}"));
+    let merged = import::merge(rows, &edit.base().expect("a state"), &MergeOptions::default())
+        .unwrap_or_else(|refusal| panic!("{refusal}"));
     edit.apply(&merged.batch).expect("the batch is applied");
     edit.commit().expect("the commit");
 }

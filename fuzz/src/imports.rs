@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use medfeed::import::{
-    self, BadRows, Bounds, DateOrder, DecimalSign, MergeOptions, Merged, ReadOptions, Source, SourceOptions,
+    self, BadRows, Bounds, DateOrder, DecimalSign, Given, MergeOptions, Merged, ReadOptions, Source, SourceOptions,
 };
 use medfeed::store::check::check;
 use medfeed::store::{Edit, Writer};
@@ -78,7 +78,7 @@ impl Importer {
 
 fn read(path: &Path, options: &ReadOptions, edit: &Edit<'_>) -> Result<Merged, String> {
     let sources = Source::find(&[path.to_owned()], SourceOptions::default()).map_err(|error| error.to_string())?;
-    let rows = import::read_sources(&sources, options, &mut |_| ()).map_err(|error| error.to_string())?;
+    let rows = import::read_sources(&sources, options).map_err(|error| error.to_string())?;
     let removals = MergeOptions { allow_removals: Some(u64::MAX), ..MergeOptions::default() };
     import::merge(rows, &edit.base().expect("a state"), &removals).map_err(|refusal| {
         if let import::Refusal::BadRows(bad) = &refusal {
@@ -92,10 +92,11 @@ fn read(path: &Path, options: &ReadOptions, edit: &Edit<'_>) -> Result<Merged, S
 /// The options that the bits of a byte select. A zero selects the defaults.
 pub fn read_options(bits: u8) -> ReadOptions {
     let small = Bounds { line_bytes: 400, columns: 12, rows: 12, file_bytes: 3000 };
+    let named = Given { value: vec!["name".to_owned(), "year".to_owned()], origin: "--match name,year".to_owned() };
     ReadOptions {
         bounds: if bits & 1 == 0 { Bounds::default() } else { small },
         ignore_unknown: bits & 2 != 0,
-        matching: if bits & 4 == 0 { Vec::new() } else { vec!["name".to_owned(), "year".to_owned()] },
+        matching: if bits & 4 == 0 { Vec::new() } else { vec![named] },
         decimal: [None, Some(DecimalSign::Point), Some(DecimalSign::Comma), None][usize::from(bits >> 3) % 4],
         dates: [None, Some(DateOrder::Dmy), Some(DateOrder::Mdy), None][usize::from(bits >> 5) % 4],
         all_faults: bits & 128 != 0,

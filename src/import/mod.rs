@@ -22,7 +22,7 @@ pub use merge::{AssignedId, MergeOptions, Merged, Refusal, TooManyRemovals, merg
 pub use read::bounds::Bounds;
 pub use read::cells::{DateOrder, DecimalSign};
 pub use read::column_name::ColumnName;
-pub use read::options::{ColumnMapping, Given, ReadOptions};
+pub use read::options::{ColumnMapping, Given, ReadOptions, Word};
 pub use read::recipe::read_recipe;
 pub use read::sample::FileSample;
 pub use read::source::{FileFormat, RowKind, Source, SourceError, SourceOptions};

@@ -32,33 +32,6 @@ impl ImportRows {
     }
 }
 
-/// The id that a row gives.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum RowId {
-    /// None, so other fields identify the record.
-    Absent,
-    /// An invalid one; the fault is reported.
-    Invalid,
-    Valid(Id),
-}
-
-impl RowId {
-    /// The row with this id; `None` if the id is invalid.
-    pub fn with<F>(self, edit: RowEdit<F>) -> Option<(Option<Id>, RowEdit<F>)> {
-        match self {
-            RowId::Absent => Some((None, edit)),
-            RowId::Invalid => None,
-            RowId::Valid(id) => Some((Some(id), edit)),
-        }
-    }
-}
-
-impl From<Option<Id>> for RowId {
-    fn from(valid: Option<Id>) -> RowId {
-        valid.map_or(RowId::Invalid, RowId::Valid)
-    }
-}
-
 /// A row of a file.
 #[derive(Clone, Debug)]
 pub(super) struct ImportRow<F> {
@@ -85,8 +58,9 @@ pub(super) enum RowEdit<F> {
     Remove,
 }
 
-/// The member that the service adds to records. It is ignored, so that exports can be imported.
-pub(super) const ADDED_TO_RECORDS: &str = "updated_at";
+/// The members that the service adds to records and to removed ones. They are ignored, so that exports and changes can be
+/// imported.
+pub(super) const ADDED_TO_RECORDS: [&str; 2] = ["updated_at", "changed_at"];
 
 /// The output of the reader of one file.
 pub(super) struct FileRows<'a, F> {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use super::curated::{Curated, Fields};
+use super::field::FieldTable;
 use super::time::Timestamp;
 use super::value::LinkTexts;
 pub use super::value::cell::looks_like_formula;
@@ -27,14 +28,14 @@ pub fn write_row(out: &mut (impl Write + ?Sized), cells: impl IntoIterator<Item 
 
 /// Returns the header of a record's CSV file: `id`, the fields, `updated_at`.
 pub fn record_columns<F: Fields>() -> Vec<String> {
-    let mut columns = reference_columns::<F>();
+    let mut columns = reference_columns(F::table());
     columns.push("updated_at".to_owned());
     columns
 }
 
 /// Returns the header of the CSV file of organizations or tags: `id`, the fields.
-pub fn reference_columns<F: Fields>() -> Vec<String> {
-    std::iter::once("id".to_owned()).chain(F::table().fields.iter().map(|field| field.column.clone())).collect()
+pub fn reference_columns(table: &FieldTable) -> Vec<String> {
+    std::iter::once("id".to_owned()).chain(table.fields.iter().map(|field| field.column.clone())).collect()
 }
 
 /// Returns the cells of a row, in the order of its columns, without `updated_at`.

@@ -180,7 +180,7 @@ impl World {
 
     fn import_paths(&self, paths: &[PathBuf]) {
         let sources = Source::find(paths, SourceOptions::default()).unwrap();
-        let rows = import::read_sources(&sources, &ReadOptions::default(), &mut |_| {}).unwrap();
+        let rows = import::read_sources(&sources, &ReadOptions::default()).unwrap();
         let options = MergeOptions { allow_removals: Some(1_000_000), ..MergeOptions::default() };
         self.edit(|edit| {
             let merged =

@@ -28,7 +28,7 @@ fn named_both(id: u64) -> String {
 fn commit_another(site: &Site, writer: Writer) {
     let file = site.write("between/conferences.jsonl", named_both(901));
     let sources = medfeed::import::Source::find(&[file], medfeed::import::SourceOptions::default()).unwrap();
-    let rows = medfeed::import::read_sources(&sources, &medfeed::import::ReadOptions::default(), &mut |_| {}).unwrap();
+    let rows = medfeed::import::read_sources(&sources, &medfeed::import::ReadOptions::default()).unwrap();
     let mut edit = writer.begin().unwrap();
     let merged =
         medfeed::import::merge(rows, &edit.base().unwrap(), &medfeed::import::MergeOptions::default()).unwrap();

@@ -148,6 +148,73 @@ fn drafted_recipes_read_their_files() {
 }
 
 #[test]
+fn only_mapped_columns_are_read_and_a_second_run_changes_nothing() {
+    let site = Site::new();
+    site.write("journals.csv", "id,name\n1,NEJM\n2,Lancet\n");
+    site.json(["import", "journals.csv", "--create"]);
+    // The ids of another list are not those of the database, and `URL` is not mapped.
+    let list =
+        "ID,Title,Publisher,URL,Kind\n1,BMJ,,https://a.example.org,Journal\n2,JAMA,AMA,,JOURNAL\n3,Book,AMA,,book\n";
+    let recipe = "dataset = \"journals\"\nignore = true\nmatch = [[\"name\", \"publisher\"]]\n[columns]\n\"Title\" = \"name\"\n\
+                  \"Publisher\" = \"publisher\"\n[where]\n\"Kind\" = \"journal\"\n";
+    site.write("list.csv", list);
+    site.write("list.toml", recipe);
+    let counts = |summary: &serde_json::Value| {
+        let counts = &summary["datasets"]["journals"];
+        ["added", "changed", "removed", "unchanged"].map(|name| counts[name].as_u64().unwrap())
+    };
+    // The first row has a gap, which its record has too.
+    for expected in [[2, 0, 0, 0], [0, 0, 0, 2]] {
+        let summary = site.json(["import", "list.csv", "--recipe", "list.toml"]);
+        assert_eq!(counts(&summary), expected, "{summary}");
+    }
+    site.json(["export", "out"]);
+    let rows = fs::read_to_string(site.path("out/journals.jsonl")).unwrap();
+    let names: Vec<String> = (rows.lines())
+        .map(|row| serde_json::from_str::<serde_json::Value>(row).unwrap())
+        .map(|row| format!("{}={}:{}", row["id"], row["name"].as_str().unwrap(), row["url"]))
+        .collect();
+    assert_eq!(names, ["1=NEJM:null", "2=Lancet:null", "3=BMJ:null", "4=JAMA:null"]);
+}
+
+#[test]
+fn cells_that_count_as_empty_are_counted_once() {
+    let site = Site::new();
+    site.write(
+        "list.csv",
+        "name,Place,issn_print,tags\nA,\"Rome, N/A\",x,\nB,N/A,y,\nC,\"Rome, Italy\",N/A,N/A\nD,Online (N/A),z,\n",
+    );
+    site.write(
+        "list.toml",
+        "dataset = \"conferences\"\nmatch = [[\"name\"]]\nempty = [\"N/A\"]\nignore = [\"issn_print\"]\n[columns]\n\
+         \"Place\" = [\"city\", \"country\"]\n[set]\nyear = 2026\nstart_date_status = \"check\"\n\
+         abstract_due_date_status = \"check\"\nlate_breaking_due_date_status = \"check\"\n",
+    );
+    let done = site.run(["import", "list.csv", "--recipe", "list.toml", "--create"]);
+    let notes: Vec<&str> = done.stderr.lines().filter(|line| line.starts_with("note: ")).collect();
+    let expected = [
+        "note: city: 1 cell with `N/A` counts as empty",
+        "note: country: 1 cell with `N/A` counts as empty",
+        "note: tags: 1 cell with `N/A` counts as empty",
+    ];
+    assert_eq!(notes, expected, "{done:?}");
+}
+
+#[test]
+fn a_draft_names_the_encoding() {
+    let site = Site::new();
+    site.write("liste.csv", &b"Titel;Verlag\nL\xe4\xe4ketiede;S\xfcd\n"[..]);
+    let draft = site.run(["template", "journals", "--from", "liste.csv"]);
+    assert!(draft.stdout.contains("encoding = \"windows-1252\""), "{draft:?}");
+    site.write("liste.toml", &draft.stdout);
+    let done = site.run(["import", "liste.csv", "--recipe", "liste.toml", "--create"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    site.json(["export", "out"]);
+    let row = fs::read_to_string(site.path("out/journals.jsonl")).unwrap();
+    assert!(row.contains("\"name\":\"Lääketiede\"") && row.contains("\"publisher\":\"Süd\""), "{row}");
+}
+
+#[test]
 fn files_from_elsewhere() {
     const CONSTANTS: &str = "--match name --set year=2026 --set start_date_status=confirmed \
                              --set abstract_due_date_status=not_found --set late_breaking_due_date_status=check";
@@ -163,12 +230,15 @@ fn files_from_elsewhere() {
         ),
         (
             "journals.csv",
-            "id,name,impact_factor_year\n1,A,2023\n",
-            "--set impact_factor_year=2024",
-            Refused(
-                "journals.csv:1: impact_factor_year: --set 'impact_factor_year=2024': the column `impact_factor_year` has \
-                 its values; ignore the column, or leave out the constant",
-            ),
+            "id,name,impact_factor_year,organizations\n1,A,2023,\n2,B,,S1\n3,C,N/A,\n",
+            "--set impact_factor_year=2024 --set organizations=S2 --empty N/A --create-links",
+            Stored(&[
+                r#"{"id":1,"impact_factor_year":2023,"organizations":[{"id":1,"name":"S2","abbv":null,"type":null,"url":null}]}"#,
+                r#"{"id":2,"impact_factor_year":2024,"organizations":[{"id":2,"name":"S1","abbv":null,"type":null,"url":null}]}"#,
+                r#"{"id":3,"impact_factor_year":2024,"organizations":[{"id":1,"name":"S2","abbv":null,"type":null,"url":null}]}"#,
+                r#"{"id":1,"name":"S2"}"#,
+                r#"{"id":2,"name":"S1"}"#,
+            ]),
         ),
         (
             "journals.csv",
@@ -278,14 +348,18 @@ fn files_from_elsewhere() {
             "journals.csv",
             "id,name,Publisher,Publisher\n1,A,House,Home\n",
             "--map Publisher#2=publishing_content_license",
-            Stored(&[r#"{"id":1,"publisher":"House"}"#]),
+            Stored(&[
+                r#"{"id":1,"publisher":"House","publishing":{"access":null,"content_license":"Home","apc_usd":null,"embargo_months":null}}"#,
+            ]),
         ),
         // A column by its letter, and columns without a name.
         (
             "journals.csv",
             "id,name,,\n1,A,3000,x\n",
             "--map =C=publishing_apc_usd --ignore-unknown",
-            Stored(&[r#"{"id":1,"name":"A"}"#]),
+            Stored(&[
+                r#"{"id":1,"name":"A","publishing":{"access":null,"content_license":null,"apc_usd":3000.0,"embargo_months":null}}"#,
+            ]),
         ),
         // Rows below the table, and totals.
         (
@@ -293,6 +367,13 @@ fn files_from_elsewhere() {
             "id,name,h_index\n1,A,5\nTotal,,5\n",
             "",
             Warned(&[r#"{"id":1,"h_index":5}"#], "journals.csv:3: is a total, so it is skipped"),
+        ),
+        // A record may have such a name.
+        (
+            "organizations.csv",
+            "name,id\nESMO,1\nTotal,2\n",
+            "",
+            Stored(&[r#"{"id":1,"name":"ESMO"}"#, r#"{"id":2,"name":"Total"}"#]),
         ),
         (
             "journals.csv",
@@ -330,6 +411,13 @@ fn files_from_elsewhere() {
                  out by [where] in a recipe, or fill it in",
             ),
         ),
+        // Objects may have different members.
+        (
+            "journals.jsonl",
+            "{\"id\":1,\"name\":\"A\"}\n{\"id\":2,\"name\":\"B\",\"impact_factor_year\":2023}\n",
+            "--set impact_factor_year=2024",
+            Stored(&[r#"{"id":1,"impact_factor_year":2024}"#, r#"{"id":2,"impact_factor_year":2023}"#]),
+        ),
         // Prices in dollars.
         (
             "journals.csv",
@@ -366,13 +454,6 @@ fn files_from_elsewhere() {
             "id,name,,\n1,A\n2,B,,\n",
             "--ignore-unknown",
             Stored(&[r#"{"id":1,"name":"A"}"#, r#"{"id":2,"name":"B"}"#]),
-        ),
-        // A row with the same gaps means its record again.
-        (
-            "journals.csv",
-            "name,publisher,abbv\nA,,x\n",
-            "--match name,publisher",
-            Stored(&[r#"{"id":1,"name":"A","publisher":null}"#]),
         ),
         // Nested members of JSON, also in a list of objects.
         (

@@ -98,7 +98,7 @@ fn text_tables() {
             [utf_16("id\tname\r\n1\tES"), vec![0x34, 0xd8], utf_16("MO\r\n")[2..].to_vec()].concat(),
             "",
             Refused(
-                "error: cannot read organizations.csv: line 2 contains damaged characters (UTF-16); correct it, and \
+                "error: cannot read organizations.csv: line 2 contains damaged characters (UTF-16LE); correct it, and \
                  save the file as UTF-8",
             ),
         ),
@@ -354,7 +354,7 @@ fn text_tables() {
             "--ignore-unknown",
             Warned(
                 &[r#"{"id":1}"#, r#"{"id":2,"name":"A"}"#],
-                "the unknown fields `organizations.records`, `x` are ignored",
+                "the unknown fields `x`, `organizations.records` are ignored",
             ),
         ),
         (

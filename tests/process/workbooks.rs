@@ -317,7 +317,7 @@ fn bounds_hold_for_workbooks() {
         let site = Site::new();
         let sources = Source::find(&[site.write("book.xlsx", content)], SourceOptions::default()).unwrap();
         let options = ReadOptions { bounds, ..ReadOptions::default() };
-        let told: String = match read_sources(&sources, &options, &mut |_| {}) {
+        let told: String = match read_sources(&sources, &options) {
             Ok(rows) => rows.bad().kept().iter().map(|fault| &*fault.message).collect(),
             Err(error) => error.to_string(),
         };

@@ -240,7 +240,7 @@ fn files_are_read_or_refused(name: &str, head: &str, pieces: &'static [&'static 
         std::fs::write(&path, damaged(format!("{head}{}", pieces.concat()).into_bytes(), &damages)).unwrap();
         let sources = Source::find(std::slice::from_ref(&path), SourceOptions::default()).unwrap();
         let mut edit = writer.begin().unwrap();
-        let merged = import::read_sources(&sources, &ReadOptions::default(), &mut |_| {})
+        let merged = import::read_sources(&sources, &ReadOptions::default())
             .map_err(|refusal| refusal.to_string())
             .and_then(|rows| {
                 import::merge(rows, &edit.base().unwrap(), &MergeOptions::default())

@@ -71,7 +71,7 @@ fn mutate(content: &mut Vec<u8>, random: &mut Random) {
 /// Reads the workbook. Returns whether it could be read.
 fn reads(path: &Path) -> bool {
     let sources = Source::find(&[PathBuf::from(path)], SourceOptions::default()).unwrap();
-    read_sources(&sources, &ReadOptions::default(), &mut |_| ()).is_ok()
+    read_sources(&sources, &ReadOptions::default()).is_ok()
 }
 
 #[test]

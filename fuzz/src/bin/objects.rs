@@ -13,8 +13,8 @@ use libfuzzer_sys::fuzz_target;
 use medfeed::bucket::{Bucket, SealKey};
 use medfeed::model::{CommitInfo, DatabaseId, Head, RowDigest, Timestamp};
 use medfeed::replicate::entry::{self, EntryHeader};
-use medfeed::replicate::layout;
 use medfeed::replicate::heartbeat::Heartbeat;
+use medfeed::replicate::layout;
 use medfeed::replicate::state::{Manifest, PartRef, decode_part, encode_part};
 use medfeed::store::format::changes::{ChangeDecoder, ChangeEncoder, EncodedChange};
 use medfeed_fuzz::seeds;
@@ -136,9 +136,7 @@ fn inflated_length(object: &[u8]) -> u64 {
 }
 
 fn is_readable(bytes: &[u8]) -> bool {
-    entry::decode(bytes).is_ok()
-        || Manifest::decode(bytes).is_ok()
-        || Heartbeat::decode(bytes).is_ok()
+    entry::decode(bytes).is_ok() || Manifest::decode(bytes).is_ok() || Heartbeat::decode(bytes).is_ok()
 }
 
 /// A bit flipped, a byte less, a byte more: each is refused.

@@ -176,10 +176,10 @@ fn refuse_other_files(target: &ExportTarget) -> anyhow::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         found => found.map_err(at(&target.folder))?,
     };
-    if let Some(other) = found.iter().find(|source| !written.iter().any(|path| source.is_at(path))) {
+    if let Some(other) = found.iter().find(|source| !written.iter().any(|path| source.path.as_ref() == Some(path))) {
         bail!(
             "{} exists already; with it, the folder would import every row twice. Remove it, or choose another folder",
-            other.name()
+            other.name
         );
     }
     Ok(())
@@ -285,7 +285,7 @@ fn write_references<'r, F: ReferenceFields>(
             ExportFileFormat::Csv | ExportFileFormat::Xlsx => {
                 let none = crate::model::References::default();
                 out.write_all(flat::BYTE_ORDER_MARK)?;
-                flat::write_row(out, flat::reference_columns::<F>())?;
+                flat::write_row(out, flat::reference_columns(F::table()))?;
                 for row in rows {
                     flat::write_row(out, flat::cells(&row.row, &none))?;
                 }

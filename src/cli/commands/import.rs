@@ -6,7 +6,7 @@ use std::io::{IsTerminal, stderr, stdout};
 use std::process::ExitCode;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
 
 use crate::cli::shared::change::{Changes, ChangesJson};
@@ -14,13 +14,12 @@ use crate::cli::shared::common::{AccessChange, Common, require_folder};
 use crate::cli::shared::output::{can_ask, confirm, counted, list_findings, note};
 use crate::cli::shared::read_args::{ReadArgs, read_rows};
 use crate::import::{
-    self, AssignedId, Finding, FindingGroup, ImportRows, MergeOptions, Merged, Refusal, Source, group,
+    self, AssignedId, BadRows, Finding, FindingGroup, ImportRows, MergeOptions, Merged, Refusal, Source, group,
 };
 use crate::model::printable::Printable;
 use crate::model::{Dataset, Head};
 use crate::store::file::fill::NoDatabase;
 use crate::store::write::batch::{BatchOutcome, LicenseEffect, RowCounts};
-use crate::store::{Edit, StoreError};
 
 /// Arguments of `medfeed import`.
 #[derive(Debug, Args)]
@@ -86,53 +85,55 @@ struct Refused<'a> {
 
 pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<ExitCode> {
     common.require_db(args.create, args.dry_run)?;
-    let progress = ImportProgress::new(common);
+    let is_shown = !common.json && stderr().is_terminal();
+    let bar = if is_shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
     let (sources, reading) = args.read.sources_and_options()?;
     let ImportArgs { replace, allow_removals, fix, .. } = *args;
     let options = MergeOptions { replace, allow_removals, fix, lints_all: false };
-    progress.begin(&sources);
-    let rows = read_rows(&sources, &reading, &mut |bytes| progress.bar.inc(bytes))?;
+    show_step(&bar, "reading the files");
+    let rows = read_rows(&sources, &reading)?;
     let mut accepted: Option<Vec<Finding>> = None;
     let (merged, outcome, changes) = loop {
-        progress.step("checking the rows");
+        show_step(&bar, "checking the rows");
         let (head, merged) = merge_unlocked(common, rows.clone(), &options)?;
         let mut merged = match merged {
             Ok(merged) => merged,
             Err(refusal) => {
-                progress.end();
+                bar.finish_and_clear();
                 return refuse(common, refusal, args.read.all_faults);
             }
         };
         if args.strict && !merged.warnings.is_empty() {
-            progress.end();
+            bar.finish_and_clear();
             return refuse_warnings(common, &merged.warnings, args.read.all_faults);
         }
         if args.asks(common) && accepted.as_ref() != Some(&merged.warnings) {
-            progress.end();
+            bar.finish_and_clear();
             ask(common, args, &merged.warnings)?;
             accepted = Some(merged.warnings.clone());
         }
-        progress.step("waiting for the writer's lock");
+        show_step(&bar, "waiting for the writer's lock");
         let writer =
             if args.create || args.dry_run { common.open_or_create_writer()? } else { common.open_writer()? };
         let mut edit = writer.begin()?;
         if edit.base_head() != head {
             // Another command has committed, or has replaced the file.
-            progress.step("checking the rows again");
+            show_step(&bar, "checking the rows again");
             merged = match import::merge(rows.clone(), &edit.base()?, &options) {
                 Ok(again) if args.is_accepted(&again, accepted.as_deref()) => again,
                 // The lock is released before the import is refused, or asks again.
                 _ => continue,
             };
         }
-        progress.step("writing");
-        let (outcome, changes) = apply(args, &mut edit, &merged)?;
+        show_step(&bar, "writing");
+        let outcome = edit.apply(&merged.batch)?;
+        let changes = args.dry_run.then(|| Changes::of(&edit.base()?, &edit, &merged.batch)).transpose()?;
         if !args.dry_run {
             common.commit(edit, args.describe(&sources))?;
         }
         break (merged, outcome, changes);
     };
-    progress.end();
+    bar.finish_and_clear();
 
     if accepted.is_none() {
         print_warnings(common, &merged.warnings, args.read.all_faults);
@@ -178,20 +179,9 @@ impl ImportArgs {
 
     /// The description for the history.
     fn describe(&self, sources: &[Source]) -> String {
-        let names: Vec<&str> = sources.iter().map(|source| source.name().as_ref()).collect();
+        let names: Vec<&str> = sources.iter().map(|source| &*source.name).collect();
         format!("import {}{}", names.join(" "), if self.replace { " --replace" } else { "" })
     }
-}
-
-/// Applies the merged rows. A dry run also returns the changes.
-fn apply(
-    args: &ImportArgs,
-    edit: &mut Edit<'_>,
-    merged: &Merged,
-) -> Result<(BatchOutcome, Option<Changes>), StoreError> {
-    let outcome = edit.apply(&merged.batch)?;
-    let changes = args.dry_run.then(|| Changes::of(&edit.base()?, edit, &merged.batch)).transpose()?;
-    Ok((outcome, changes))
 }
 
 /// Shows the warnings, and asks whether to commit.
@@ -222,36 +212,37 @@ pub(in crate::cli) fn merge_unlocked(
 }
 
 pub(in crate::cli) fn refuse(common: &Common, refusal: Refusal, all_faults: bool) -> anyhow::Result<ExitCode> {
-    let refused = match &refusal {
-        Refusal::BadRows(bad) => Refused {
-            committed: false,
-            error: None,
-            errors: bad.kept(),
-            groups: bad.groups(),
-            error_count: bad.total(),
-        },
-        Refusal::TooManyRemovals(removals) => {
-            Refused { committed: false, error: Some(removals.to_string()), errors: &[], groups: &[], error_count: 0 }
-        }
+    let (bad, error) = match refusal {
+        Refusal::BadRows(bad) => (bad, None),
+        Refusal::TooManyRemovals(removals) => (BadRows::default(), Some(removals.to_string())),
         Refusal::Store(_) => return Err(refusal.into()),
     };
     if common.json {
-        common.output().result(&refused, "")?;
-        return Ok(ExitCode::FAILURE);
+        return refuse_in_json(common, error, bad.kept(), bad.groups(), bad.total());
     }
-    match &refusal {
-        Refusal::BadRows(bad) => {
-            let count = counted(u64::try_from(bad.total()).unwrap_or(u64::MAX), "fault");
-            if all_faults {
-                list_findings(bad.kept(), true, stderr().is_terminal()).iter().for_each(|line| note(line));
-            } else {
-                bad.groups().iter().for_each(|group| note(&group.to_string()));
-            }
-            let hint = if all_faults || bad.groups().len() == bad.total() { "" } else { " --all-faults lists each." };
-            note(&format!("error: {count}; nothing was changed. Correct them and run the import again.{hint}"));
-        }
-        other => note(&format!("error: {other}; nothing was changed")),
+    if all_faults {
+        list_findings(bad.kept(), true, stderr().is_terminal()).iter().for_each(|line| note(line));
+    } else {
+        bad.groups().iter().for_each(|group| note(&group.to_string()));
     }
+    if let Some(error) = error {
+        note(&format!("error: {error}; nothing was changed"));
+    } else {
+        let count = counted(u64::try_from(bad.total()).unwrap_or(u64::MAX), "fault");
+        let hint = if all_faults || bad.groups().len() == bad.total() { "" } else { " --all-faults lists each." };
+        note(&format!("error: {count}; nothing was changed. Correct them and run the import again.{hint}"));
+    }
+    Ok(ExitCode::FAILURE)
+}
+
+fn refuse_in_json(
+    common: &Common,
+    error: Option<String>,
+    errors: &[Finding],
+    groups: &[FindingGroup],
+    error_count: usize,
+) -> anyhow::Result<ExitCode> {
+    common.output().result(&Refused { committed: false, error, errors, groups, error_count }, "")?;
     Ok(ExitCode::FAILURE)
 }
 
@@ -264,11 +255,7 @@ fn print_warnings(common: &Common, warnings: &[Finding], all: bool) {
 fn refuse_warnings(common: &Common, warnings: &[Finding], all: bool) -> anyhow::Result<ExitCode> {
     if common.json {
         let error = "--strict: the import has warnings; nothing was changed".to_owned();
-        let groups = &group(warnings);
-        let refused =
-            Refused { committed: false, error: Some(error), errors: warnings, groups, error_count: warnings.len() };
-        common.output().result(&refused, "")?;
-        return Ok(ExitCode::FAILURE);
+        return refuse_in_json(common, Some(error), warnings, &group(warnings), warnings.len());
     }
     print_warnings(common, warnings, all);
     let count = counted(u64::try_from(warnings.len()).unwrap_or(u64::MAX), "warning");
@@ -339,40 +326,14 @@ fn describe(outcome: &BatchOutcome, changes: Option<&Changes>, warnings: usize) 
     text + &warned
 }
 
-/// A progress bar, on terminals only.
-struct ImportProgress {
-    bar: ProgressBar,
-}
-
-impl ImportProgress {
-    fn new(common: &Common) -> ImportProgress {
-        let shown = !common.json && stderr().is_terminal();
-        ImportProgress { bar: if shown { ProgressBar::new_spinner() } else { ProgressBar::hidden() } }
+/// Shows the step of the import.
+fn show_step(bar: &ProgressBar, message: &'static str) {
+    // The bar may have ended for a question.
+    if bar.is_finished() {
+        bar.reset();
     }
-
-    fn begin(&self, sources: &[Source]) {
-        let total: Option<u64> = sources.iter().map(Source::size_bytes).sum();
-        if let Some(total) = total {
-            self.bar.set_length(total);
-            if let Ok(style) = ProgressStyle::with_template("reading {wide_bar} {bytes}/{total_bytes} {eta}") {
-                self.bar.set_style(style);
-            }
-        }
-    }
-
-    fn step(&self, message: &'static str) {
-        // The bar may have ended for a question.
-        if self.bar.is_finished() {
-            self.bar.reset();
-        }
-        self.bar.set_style(ProgressStyle::default_spinner());
-        self.bar.set_message(message);
-        self.bar.enable_steady_tick(std::time::Duration::from_millis(100));
-    }
-
-    fn end(&self) {
-        self.bar.finish_and_clear();
-    }
+    bar.set_message(message);
+    bar.enable_steady_tick(std::time::Duration::from_millis(100));
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub(in crate::cli) fn run(common: &Common, args: &LintArgs) -> anyhow::Result<Ex
         lint_database(common.open_follower()?.newest())?
     } else {
         let (sources, options) = args.read.sources_and_options()?;
-        let rows = read_rows(&sources, &options, &mut |_| {})?;
+        let rows = read_rows(&sources, &options)?;
         // The files are merged with the database as in an import, but nothing is written. Removals do not matter here.
         let options = MergeOptions { lints_all: true, allow_removals: Some(u64::MAX), ..MergeOptions::default() };
         match merge_unlocked(common, rows, &options)?.1 {

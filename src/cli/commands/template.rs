@@ -64,7 +64,7 @@ fn draft_recipe(common: &Common, args: &TemplateArgs, kind: RowKind) -> anyhow::
     let sources = Source::find(&paths, SourceOptions { kind: Some(kind), format: None })?;
     let options =
         ReadOptions { sample: Some(FileSample::default()), sheet: args.sheet.clone(), ..ReadOptions::default() };
-    import::read_sources(&sources, &options, &mut |_| {})?;
+    import::read_sources(&sources, &options)?;
     let name = paths.iter().filter_map(|path| path.file_name()).map(|name| name.to_string_lossy()).collect::<String>();
     let recipe = options.sample.and_then(|sample| sample.draft_recipe(kind, &name, args.sheet.as_deref()));
     let Some(recipe) = recipe else {
@@ -74,12 +74,7 @@ fn draft_recipe(common: &Common, args: &TemplateArgs, kind: RowKind) -> anyhow::
 }
 
 fn print_header(common: &Common, kind: RowKind) -> anyhow::Result<ExitCode> {
-    let columns = match kind {
-        RowKind::Conferences => flat::reference_columns::<ConferenceFields>(),
-        RowKind::Journals => flat::reference_columns::<JournalFields>(),
-        RowKind::Organizations => flat::reference_columns::<OrganizationFields>(),
-        RowKind::Tags => flat::reference_columns::<TagFields>(),
-    };
+    let columns = flat::reference_columns(kind.table());
     let header = columns.join(",");
     common.output().result(&json!({ "kind": kind.to_string(), "columns": columns }), header)
 }

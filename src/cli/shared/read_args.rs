@@ -9,7 +9,7 @@ use strum::{ParseError, VariantNames};
 
 use crate::import::{
     self, ColumnMapping, DateOrder, DecimalSign, FileFormat, Given, ImportRows, ReadOptions, RowKind, Source,
-    SourceOptions, read_recipe,
+    SourceOptions, Word, read_recipe,
 };
 
 /// The files to read, and how.
@@ -35,11 +35,11 @@ pub(in crate::cli) struct ReadArgs {
     sheet: Option<String>,
     /// Read the column or field NAME as FIELD, such as 'Website=url'; repeatable. `NAME#2` is the second column of this
     /// name, and `=D` the column D
-    #[arg(long = "map", value_name = "NAME=FIELD")]
-    columns: Vec<Assignment>,
-    /// A value for a field that the files lack, such as impact_factor_year=2024; repeatable
-    #[arg(long = "set", value_name = "FIELD=VALUE")]
-    constants: Vec<Assignment>,
+    #[arg(long = "map", value_name = "NAME=FIELD", value_parser = assignment)]
+    columns: Vec<(String, String)>,
+    /// A value for a field of rows that have none, such as impact_factor_year=2024; repeatable
+    #[arg(long = "set", value_name = "FIELD=VALUE", value_parser = assignment)]
+    constants: Vec<(String, String)>,
     /// Read cells with exactly this text as empty, such as N/A; repeatable
     #[arg(long, value_name = "TEXT")]
     empty: Vec<String>,
@@ -64,32 +64,14 @@ pub(in crate::cli) struct ReadArgs {
     pub all_faults: bool,
 }
 
-/// A name and its value, separated by `=`.
-#[derive(Clone, Debug)]
-struct Assignment {
-    name: String,
-    value: String,
-    /// The text, for messages.
-    text: String,
-}
-
-/// The error of a text that is not an assignment.
-#[derive(Debug, thiserror::Error)]
-#[error("write a name, `=` and a value, such as 'Website=url'")]
-struct NotAnAssignment;
-
-impl FromStr for Assignment {
-    type Err = NotAnAssignment;
-
-    fn from_str(text: &str) -> Result<Assignment, NotAnAssignment> {
-        // The name of a column may contain `=`, and `=D` begins with it.
-        let (name, value) = text.rsplit_once('=').ok_or(NotAnAssignment)?;
-        let (name, value) = (name.trim().to_owned(), value.trim().to_owned());
-        if name.is_empty() || value.is_empty() {
-            return Err(NotAnAssignment);
-        }
-        Ok(Assignment { name, value, text: text.to_owned() })
+/// Parses a name and its value, separated by `=`.
+fn assignment(text: &str) -> Result<(String, String), &'static str> {
+    // The name of a column may contain `=`, and `=D` begins with it.
+    let (name, value) = text.rsplit_once('=').unwrap_or_default();
+    if name.trim().is_empty() || value.trim().is_empty() {
+        return Err("write a name, `=` and a value, such as 'Website=url'");
     }
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
 impl ReadArgs {
@@ -103,15 +85,15 @@ impl ReadArgs {
             Some(path) => read_recipe(path)?,
             None => (ReadOptions::default(), None),
         };
-        for Assignment { name, value, text } in &self.columns {
-            let value = ColumnMapping { column: name.as_str().into(), fields: vec![value.clone()] };
+        for (name, field) in &self.columns {
+            let value = ColumnMapping { column: name.as_str().into(), fields: vec![field.clone()] };
             options.columns.retain(|given| given.value.column != value.column);
-            options.columns.push(Given { value, origin: format!("--map '{text}'") });
+            options.columns.push(Given { value, origin: format!("--map '{name}={field}'") });
         }
-        for Assignment { name, value, text } in &self.constants {
-            options.constants.retain(|given| given.value.0 != *name);
-            let value = (name.clone(), value.clone());
-            options.constants.push(Given { value, origin: format!("--set '{text}'") });
+        for (field, value) in &self.constants {
+            options.constants.retain(|given| given.value.0 != *field);
+            let origin = format!("--set '{field}={value}'");
+            options.constants.push(Given { value: (field.clone(), value.clone()), origin });
         }
         if !self.matching.is_empty() {
             let set = |names: &String| Given {
@@ -120,7 +102,11 @@ impl ReadArgs {
             };
             options.matching = self.matching.iter().map(set).collect();
         }
-        options.empty.extend(self.empty.iter().cloned());
+        let empty = self.empty.iter().map(|text| Given {
+            value: Word { field: None, text: text.clone(), value: String::new() },
+            origin: format!("--empty '{text}'"),
+        });
+        options.words.splice(0..0, empty);
         options.sheet = self.sheet.clone().or(options.sheet);
         options.dates = self.dates.or(options.dates);
         options.decimal = self.decimal.or(options.decimal);
@@ -142,13 +128,9 @@ where
     PossibleValuesParser::new(T::VARIANTS).try_map(|word| word.parse::<T>())
 }
 
-/// Reads all rows of the files. `progress` gets the number of bytes of each read. Merging reports errors in the rows.
-pub(in crate::cli) fn read_rows(
-    sources: &[Source],
-    options: &ReadOptions,
-    progress: &mut dyn FnMut(u64),
-) -> anyhow::Result<ImportRows> {
-    let rows = import::read_sources(sources, options, progress)?;
+/// Reads all rows of the files. Merging reports errors in the rows.
+pub(in crate::cli) fn read_rows(sources: &[Source], options: &ReadOptions) -> anyhow::Result<ImportRows> {
+    let rows = import::read_sources(sources, options)?;
     options.check_used()?;
     Ok(rows)
 }
@@ -168,8 +150,8 @@ mod tests {
             ("Website=", None),
         ];
         for (text, expected) in cases {
-            let read = text.parse::<Assignment>().ok();
-            assert_eq!(read.as_ref().map(|one| (&*one.name, &*one.value)), expected, "{text:?}");
+            let read = assignment(text).ok();
+            assert_eq!(read.as_ref().map(|(name, value)| (&**name, &**value)), expected, "{text:?}");
         }
     }
 }

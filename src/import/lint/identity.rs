@@ -1,4 +1,4 @@
-//! What tells rows from each other.
+//! The values by which rows are told apart.
 
 use std::borrow::Cow;
 
@@ -22,7 +22,7 @@ pub(in crate::import) struct MatchKey<'a> {
     pub message: fn(&str) -> Message,
 }
 
-/// What tells a row from others of its kind, apart from match keys.
+/// The names and numbers that identify a row, apart from its match keys.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::import) struct Identity {
     name: CountedText,

@@ -18,7 +18,7 @@ use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, 
 pub(in crate::import) trait Lintable: Fields {
     const RULES: &[RowRule<Self>];
 
-    /// What tells the row from others that have a match key of it.
+    /// Returns the identity of the row, for rows that share a match key.
     fn identity(&self) -> Identity {
         Identity::new(self.name(), None)
     }

@@ -163,7 +163,10 @@ pub(super) fn identify<F: RecordFields>(
             let names: Vec<String> = sets.iter().map(|set| set.names(&|_| true)).collect();
             let message =
                 message!("is missing, and so are the fields of --match ({}); fill them in", names.join(" or "));
-            bad.push(&row.position, Some("id"), None, message);
+            // The fault of a bad row is already reported.
+            if !row.is_bad {
+                bad.push(&row.position, Some("id"), None, message);
+            }
             continue;
         };
         let (choices, all_names) = (choices_of(set), set.names(&|_| true));

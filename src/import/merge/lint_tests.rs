@@ -575,7 +575,7 @@ fn values_with_one_right_value_are_corrected() {
             "",
         ),
         (conference("name,therapy_areas", "40,A,\"Oncology, Cardiology\""), "", "2 area_list"),
-        // Of two words that medfeed does not know, neither is right for sure.
+        // medfeed knows neither of the two words, so none is corrected.
         (conference("name,therapy_areas", "40,A,Balneology\n41,B,Balneology\n42,C,Balneologgy"), "", "4 area_spelling"),
     ];
     for (file, expected, left) in cases {
@@ -588,7 +588,7 @@ fn values_with_one_right_value_are_corrected() {
         assert_eq!(fixes.join(" "), expected, "{file}");
         let warnings = merged.warnings.iter().map(|found| format!("{} {}", found.line.unwrap(), found.rule.unwrap()));
         assert_eq!(warnings.collect::<Vec<_>>().join(" "), left, "{file}: {:?}", merged.warnings);
-        // What is stored is what was corrected, and lint finds the rest in it.
+        // The corrected values are stored. Lint finds the other mistakes in them.
         let database = sample_database();
         apply(&database, merged.batch);
         let stored = crate::import::lint::lint_database(&database.state()).unwrap();

@@ -55,9 +55,7 @@ pub(super) fn run(database: &TestDatabase, files: &str, options: MergeOptions) -
         fs::write(&path, content.lines().map(|line| format!("{}\n", line.trim_start())).collect::<String>()).unwrap();
         paths.push(path);
     }
-    let rows =
-        read_sources(&Source::find(&paths, SourceOptions::default()).unwrap(), &ReadOptions::default(), &mut |_| {})
-            .unwrap();
+    let rows = read_sources(&Source::find(&paths, SourceOptions::default()).unwrap(), &ReadOptions::default()).unwrap();
     merge(rows, &database.state(), &options).map_err(|refusal| match refusal {
         // Removes the name of the temporary folder.
         Refusal::BadRows(bad) => {
@@ -236,7 +234,7 @@ fn runs_are_judged_on_the_state_after_them() {
         ("# journals.csv\nid,name\n20,a\\u0000\u{1}\n", "20:[1]"),
         // One mistake is reported once.
         ("# conferences.csv\nid,start_date,start_date_status\n10,2026-05,confirmed\n", "conferences.csv:2: start_date: `2026-05` - write a date as YYYY-MM-DD, such as 2026-03-15"),
-        ("# organizations.jsonl\n{\"id\":4,\"name\":\"N\",\"url\":5}\n# journals.jsonl\n{\"id\":20,\"organizations\":[\"N\",4]}\n", "organizations.jsonl:1: url: `5` - is a number; write a text in quotes"),
+        ("# organizations.jsonl\n{\"id\":4,\"name\":\"N\",\"url\":[[5]]}\n# journals.jsonl\n{\"id\":20,\"organizations\":[\"N\",4]}\n", "organizations.jsonl:1: url: `[5]` - is a list of lists or objects; ignore it, or map a list of texts"),
         // Warnings.
         ("# conferences.csv\nid,country\n10,USA\n11,U.S.A.\n", "country: `U.S.A.` - is another spelling of `United States` (1 row)"),
         ("# conferences.csv\nid,country\n10,france\n11,France\n", "is another spelling of"),
@@ -335,12 +333,8 @@ fn what_the_service_gives_out_changes_nothing() {
     for (stem, (ending, content)) in conferences.into_iter().chain(journals) {
         let path = folder.path().join(format!("{stem}.{ending}"));
         fs::write(&path, &content).unwrap();
-        let rows = read_sources(
-            &Source::find(&[path], SourceOptions::default()).unwrap(),
-            &ReadOptions::default(),
-            &mut |_| {},
-        )
-        .unwrap();
+        let rows =
+            read_sources(&Source::find(&[path], SourceOptions::default()).unwrap(), &ReadOptions::default()).unwrap();
         let Merged { batch, warnings, .. } =
             merge(rows, &database.state(), &MergeOptions { replace: true, ..MergeOptions::default() }).unwrap();
         assert!(warnings.is_empty(), "{warnings:?}");
@@ -445,8 +439,7 @@ fn rows_without_ids_find_their_records() {
         fs::write(&path, rows).unwrap();
         let reading = sample_options(&[], &[matching]);
         let sources = Source::find(&[path], SourceOptions::default()).unwrap();
-        match merge(read_sources(&sources, &reading, &mut |_| {}).unwrap(), &database.state(), &MergeOptions::default())
-        {
+        match merge(read_sources(&sources, &reading).unwrap(), &database.state(), &MergeOptions::default()) {
             Ok(merged) => {
                 let ids: Vec<u64> =
                     merged.batch.conferences.keys().chain(merged.batch.journals.keys()).map(|id| id.get()).collect();
@@ -635,8 +628,7 @@ fn a_row_that_agrees_in_part_overwrites_nothing() {
         fs::write(&path, &rows).unwrap();
         let reading = sample_options(&[], &[matching]);
         let sources = Source::find(&[path], SourceOptions::default()).unwrap();
-        match merge(read_sources(&sources, &reading, &mut |_| {}).unwrap(), &database.state(), &MergeOptions::default())
-        {
+        match merge(read_sources(&sources, &reading).unwrap(), &database.state(), &MergeOptions::default()) {
             Ok(merged) => assert!(expected.is_empty() && merged.assigned.len() == 1, "{rows}"),
             Err(refusal) => {
                 let told = refusal.to_string();

@@ -47,6 +47,11 @@ impl ColumnName {
             || self.index.is_some() && self.index == index
     }
 
+    /// Returns the name as it is written.
+    pub(in crate::import) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Returns the index of a column that is named by its letter.
     pub(in crate::import) fn index(&self) -> Option<usize> {
         self.index

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 
 use crate::import::read::column_name::{ColumnName, column_letters};
-use crate::import::read::options::{Given, MappedColumn, ReadOptions, columns_of, is_same};
+use crate::import::read::mapped::is_list;
+use crate::import::read::options::{Given, ReadOptions, columns_of, is_same};
 use crate::import::read::table_cell::TableCell;
 use crate::import::report::faults::{RowFaults, shortened};
 use crate::import::rows::ADDED_TO_RECORDS;
 use crate::model::field::{Field, FieldTable};
 use crate::model::fold::{comparable, is_blank};
 use crate::model::message::{Message, message};
-use crate::model::value::ValueKind;
 
 /// The meaning of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,18 +39,19 @@ impl ColumnMeaning {
         // No column name is that long.
         let header = if header.len() <= 256 { comparable(header) } else { return None };
         let own = |name: &str| {
-            let is = |column: &str| comparable(column) == name;
+            // Columns are lower case, so that only `_` has to be left out.
+            let is = |column: &str| column.bytes().filter(|byte| *byte != b'_').eq(name.bytes());
             match () {
                 () if is("id") => Some(ColumnMeaning::Id),
                 () if is("deleted") => Some(ColumnMeaning::Deleted),
-                () if is(ADDED_TO_RECORDS) => Some(ColumnMeaning::Ignored),
+                () if ADDED_TO_RECORDS.into_iter().any(is) => Some(ColumnMeaning::Ignored),
                 () => Some(ColumnMeaning::Fields(vec![table.fields.iter().position(|field| is(&field.column))?])),
             }
         };
         match options.find_column(&header, number, index) {
-            Some(MappedColumn::Ignored) => Some(ColumnMeaning::Ignored),
-            Some(MappedColumn::Fields([name])) => own(&comparable(name)).or_else(|| own(&header)),
-            Some(MappedColumn::Fields(names)) => field_indexes(table, names).map(ColumnMeaning::Fields),
+            Some([]) => Some(ColumnMeaning::Ignored),
+            Some([name]) => own(&comparable(name)).or_else(|| own(&header)),
+            Some(names) => field_indexes(table, names).map(ColumnMeaning::Fields),
             None if options.only_mapped => None,
             None => own(&header),
         }
@@ -89,21 +90,24 @@ pub(in crate::import) struct Columns<'o> {
     pub sources: Vec<(ColumnMeaning, Vec<usize>)>,
     /// The indexes of columns, and the values that a row must have to be read.
     pub filters: Vec<(usize, &'o [String])>,
-    /// The constants, by the index of the field.
-    pub constants: Vec<(usize, &'o Given<(String, String)>)>,
+    /// The constants for fields without a value in a row, by the index of the field.
+    pub constants: Vec<(usize, &'o str)>,
 }
 
 impl<'o> Columns<'o> {
-    /// Reads a header, and reports its faults. Returns `None` if it is unusable. `sets` are the match sets.
+    /// Reads a header, and reports its faults. Returns `None` if it is unusable. `sets` are the match sets. `is_object` says
+    /// that it has the members of a JSON object.
     pub fn read(
         header: &[TableCell<'_>],
         table: &'static FieldTable,
         options: &'o ReadOptions,
         sets: &[Vec<&str>],
+        is_object: bool,
         faults: &mut RowFaults<'_>,
     ) -> Option<Columns<'o>> {
         let named = header.iter().rposition(|cell| !cell.is_blank()).map_or(0, |last| last + 1);
-        let by_letter = options.column_names().filter_map(|name| name.index()).map(|index| index + 1).max();
+        let by_letter =
+            options.columns.iter().filter_map(|given| given.value.column.index()).map(|index| index + 1).max();
         let ignored = if options.ignore_unknown { header.len() } else { 0 };
         let width = named.max(by_letter.unwrap_or(0)).max(ignored);
         if width > options.bounds.columns {
@@ -132,7 +136,7 @@ impl<'o> Columns<'o> {
             let is_filter =
                 |given: &Given<(ColumnName, _)>| given.value.0.matches(&comparable(name), *number, Some(at));
             if meaning.is_none() && !name.is_empty() && !options.filters.iter().any(is_filter) {
-                faults.push_unknown("column", "", name, &known);
+                faults.push_unknown(if is_object { "field" } else { "column" }, "", name, &known);
             }
             let unknown = if name.is_empty() && !options.ignore_unknown {
                 ColumnMeaning::Unnamed
@@ -144,11 +148,11 @@ impl<'o> Columns<'o> {
         options.note_columns();
         columns.find_sources(table, faults);
         columns.find_filters(options, faults);
-        columns.find_constants(table, options, faults);
+        columns.find_constants(table, options);
         if identify_rows(table, sets, columns.meanings.iter()) {
             return Some(columns);
         }
-        faults.push(&"id", missing_id(sets));
+        faults.push(&"id", missing_id(is_object, sets));
         None
     }
 
@@ -157,7 +161,7 @@ impl<'o> Columns<'o> {
     fn find_sources(&mut self, table: &FieldTable, faults: &mut RowFaults<'_>) {
         let is_joined = |meaning: &ColumnMeaning| {
             let ColumnMeaning::Fields(fields) = meaning else { return false };
-            fields.iter().all(|at| matches!(table.fields[*at].kind, ValueKind::Texts | ValueKind::Links(_)))
+            fields.iter().all(|at| is_list(table.fields[*at].kind))
         };
         for (at, meaning) in self.meanings.iter().enumerate() {
             if matches!(meaning, ColumnMeaning::Ignored | ColumnMeaning::Unnamed) {
@@ -208,18 +212,10 @@ impl<'o> Columns<'o> {
         }
     }
 
-    fn find_constants(&mut self, table: &FieldTable, options: &'o ReadOptions, faults: &mut RowFaults<'_>) {
+    fn find_constants(&mut self, table: &FieldTable, options: &'o ReadOptions) {
         for given in &options.constants {
-            let (field, origin) = (&given.value.0, &given.origin);
-            let Some(index) = table.fields.iter().position(|known| known.column == *field) else { continue };
-            let has = |(meaning, _): &&(ColumnMeaning, _)| matches!(meaning, ColumnMeaning::Fields(fields) if fields.contains(&index));
-            match self.sources.iter().find(has) {
-                Some((_, columns)) => {
-                    let column = shortened(&self.names[columns[0]]);
-                    faults.push(field, message!("{origin}: the column `{column}` has its values; ignore the column, or leave out the constant"));
-                }
-                None => self.constants.push((index, given)),
-            }
+            let index = table.fields.iter().position(|field| field.column == given.value.0);
+            self.constants.extend(index.map(|index| (index, given.value.1.as_str())));
         }
     }
 
@@ -254,7 +250,10 @@ impl<'o> Columns<'o> {
 }
 
 /// Returns the message for a header whose columns identify no rows.
-pub(in crate::import) fn missing_id(sets: &[Vec<&str>]) -> Message {
+pub(in crate::import) fn missing_id(is_object: bool, sets: &[Vec<&str>]) -> Message {
+    if is_object {
+        return "is missing; give each row an id, or use --match to find records by other fields".into();
+    }
     if sets.is_empty() {
         return "the column `id` is missing; the first row must name the columns, including `id`; a file without ids needs \
                 --match, or a recipe"
@@ -276,6 +275,7 @@ mod tests {
     fn no_two_columns_look_the_same() {
         fn check<F: Fields>() {
             let mut names: Vec<String> = F::table().fields.iter().map(|field| comparable(&field.column)).collect();
+            assert!(F::table().fields.iter().zip(&names).all(|(field, name)| field.column.replace('_', "") == *name));
             names.extend(["id", "deleted", "updatedat"].map(str::to_owned));
             let count = names.len();
             names.sort();

@@ -2,16 +2,15 @@
 
 use std::io::{self, Cursor, Read};
 
-use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-
 use crate::import::read::columns::ColumnMeaning;
 use crate::import::read::csv_reader::CsvReader;
 use crate::import::read::draft::best_fields;
+use crate::import::read::encoding::guess_encoding;
 use crate::import::read::table_cell::TableCell;
 use crate::import::read::tabular::TableReader;
 use crate::import::rows::FileRows;
 use crate::model::Fields;
-use crate::model::message::{Message, message};
+use crate::model::message::message;
 
 /// The number of bytes used to detect the separator.
 const BEGINNING_BYTES: u64 = 1 << 16;
@@ -23,25 +22,6 @@ const BEGINNING_LINES: usize = 24;
 const REMEDY: &str = "save the file again: in Excel as `CSV UTF-8`, in LibreOffice with the character set \
      `Unicode (UTF-8)`, or as .xlsx";
 
-/// The message for a cell that is neither UTF-8 nor UTF-16. `encoding` is the probable encoding of the file.
-fn not_utf8(encoding: Option<&str>) -> Message {
-    match encoding {
-        Some(encoding) => message!("is not UTF-8, but probably {encoding}; {REMEDY}"),
-        None => message!("is not UTF-8; {REMEDY}"),
-    }
-}
-
-/// Returns the probable encoding of a text, from its first bytes; `None` for UTF-8.
-fn guess_encoding(beginning: &[u8]) -> Option<&'static str> {
-    // The last character may be incomplete.
-    if std::str::from_utf8(beginning).map_or_else(|error| error.error_len().is_none(), |_| true) {
-        return None;
-    }
-    let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
-    detector.feed(beginning, true);
-    Some(detector.guess(None, Utf8Detection::Deny).name())
-}
-
 /// Reads all rows after the header, and returns their number.
 pub(in crate::import) fn read_csv<F: Fields>(mut content: impl Read, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
     let mut beginning = Vec::new();
@@ -51,12 +31,14 @@ pub(in crate::import) fn read_csv<F: Fields>(mut content: impl Read, rows: &mut 
         rows.add_fault(1, "begins with NUL bytes, so it is not CSV in UTF-8; save the file as `CSV UTF-8` or .xlsx");
         return Ok(1);
     }
-    let form = CsvLayout::of::<F>(&beginning, rows);
-    let encoding = guess_encoding(&beginning);
-    let text = Cursor::new(beginning.split_off(form.begins_at)).chain(content);
-    let mut reader = CsvReader::new(text, rows.options.bounds, form.separator, form.first_line);
+    let (separator, begins_at) = find_layout(&beginning, rows);
+    // The last character may be incomplete.
+    let is_utf8 = std::str::from_utf8(&beginning).map_or_else(|error| error.error_len().is_none(), |_| true);
+    let encoding = (!is_utf8).then(|| guess_encoding(&beginning).name());
+    let text = Cursor::new(beginning.split_off(begins_at)).chain(content);
+    let mut reader = CsvReader::new(text, rows.options.bounds, separator, if begins_at == 0 { 1 } else { 2 });
     let mut table = TableReader::new(rows, true);
-    if form.separator == b';' {
+    if separator == b';' {
         table = table.with_semicolons();
     }
     let mut stray_quotes = Vec::new();
@@ -81,59 +63,51 @@ pub(in crate::import) fn read_csv<F: Fields>(mut content: impl Read, rows: &mut 
     Ok(row_count)
 }
 
+/// Returns a cell. `encoding` is the probable encoding of a file that is neither UTF-8 nor UTF-16.
 fn cell<'r>(bytes: &'r [u8], encoding: Option<&str>) -> TableCell<'r> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => TableCell::text(text),
-        Err(_) => TableCell { fault: Some(not_utf8(encoding)), ..TableCell::text(String::from_utf8_lossy(bytes)) },
-    }
+    let fault = match (std::str::from_utf8(bytes), encoding) {
+        (Ok(text), _) => return TableCell::text(text),
+        (Err(_), Some(encoding)) => message!("is not UTF-8, but probably {encoding}; {REMEDY}"),
+        (Err(_), None) => message!("is not UTF-8; {REMEDY}"),
+    };
+    TableCell { fault: Some(fault), ..TableCell::text(String::from_utf8_lossy(bytes)) }
 }
 
-/// The separator and the start of a table.
-struct CsvLayout {
-    separator: u8,
-    /// The byte offset of the table.
-    begins_at: usize,
-    /// The first line of the table, from 1.
-    first_line: u64,
-}
-
-impl CsvLayout {
-    /// Detects the layout from the line `sep=;` of Excel, or from the line with the most known columns.
-    fn of<F: Fields>(beginning: &[u8], rows: &FileRows<'_, F>) -> CsvLayout {
-        let mut lines = beginning.split(|byte| *byte == b'\n');
-        let first = lines.next().unwrap_or_default();
-        let hint = first.strip_suffix(b"\r").unwrap_or(first);
-        let hint = hint.strip_prefix(b"\"").and_then(|line| line.strip_suffix(b"\"")).unwrap_or(hint);
-        if let [b's' | b'S', b'e' | b'E', b'p' | b'P', b'=', separator] = *hint {
-            let begins_at = beginning.len().min(first.len() + 1);
-            return CsvLayout { separator, begins_at, first_line: 2 };
-        }
-        let is_known = |cell: &&str| {
-            let name = cell.trim().trim_matches('"');
-            match rows.options.sample {
-                Some(_) => best_fields(F::table(), name).is_some(),
-                None => ColumnMeaning::find(F::table(), rows.options, name, 1, None).is_some(),
-            }
-        };
-        const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
-        let mut best = (0, b',');
-        for line in beginning.split(|byte| matches!(byte, b'\n' | b'\r')).take(2 * BEGINNING_LINES) {
-            let line = String::from_utf8_lossy(&line[..line.len().min(1 << 14)]);
-            for separator in SEPARATORS {
-                let known = line.split(char::from(separator)).filter(is_known).count();
-                if known > best.0 {
-                    best = (known, separator);
-                }
-            }
-        }
-        if best.0 == 0 {
-            // No column is known, perhaps because the header is in another language: use the most frequent separator of
-            // the first line.
-            let count = |separator: u8| first.iter().filter(|byte| **byte == separator).count();
-            best.1 = SEPARATORS.into_iter().rev().max_by_key(|separator| count(*separator)).unwrap_or(b',');
-        }
-        CsvLayout { separator: best.1, begins_at: 0, first_line: 1 }
+/// Returns the separator of a table, and the index of its first byte. They are detected from the line `sep=;` of Excel, or
+/// from the line with the most known columns.
+fn find_layout<F: Fields>(beginning: &[u8], rows: &FileRows<'_, F>) -> (u8, usize) {
+    let mut lines = beginning.split(|byte| *byte == b'\n');
+    let first = lines.next().unwrap_or_default();
+    let hint = first.strip_suffix(b"\r").unwrap_or(first);
+    let hint = hint.strip_prefix(b"\"").and_then(|line| line.strip_suffix(b"\"")).unwrap_or(hint);
+    if let [b's' | b'S', b'e' | b'E', b'p' | b'P', b'=', separator] = *hint {
+        return (separator, beginning.len().min(first.len() + 1));
     }
+    let is_known = |cell: &&str| {
+        let name = cell.trim().trim_matches('"');
+        match rows.options.sample {
+            Some(_) => best_fields(F::table(), name).is_some(),
+            None => ColumnMeaning::find(F::table(), rows.options, name, 1, None).is_some(),
+        }
+    };
+    const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
+    let mut best = (0, b',');
+    for line in beginning.split(|byte| matches!(byte, b'\n' | b'\r')).take(2 * BEGINNING_LINES) {
+        let line = String::from_utf8_lossy(&line[..line.len().min(1 << 14)]);
+        for separator in SEPARATORS {
+            let known = line.split(char::from(separator)).filter(is_known).count();
+            if known > best.0 {
+                best = (known, separator);
+            }
+        }
+    }
+    if best.0 == 0 {
+        // No column is known, perhaps because the header is in another language: use the most frequent separator of
+        // the first line.
+        let count = |separator: u8| first.iter().filter(|byte| **byte == separator).count();
+        best.1 = SEPARATORS.into_iter().rev().max_by_key(|separator| count(*separator)).unwrap_or(b',');
+    }
+    (best.1, 0)
 }
 
 #[cfg(test)]

@@ -77,12 +77,10 @@ fn plain(header: &str) -> (String, Option<u16>) {
 /// Returns the names of the best fields for a header, if the table has them.
 pub(in crate::import) fn best_fields<'t>(table: &'t FieldTable, header: &str) -> Option<Vec<&'t str>> {
     let has = |name: &str| table.fields.iter().any(|field| field.column == name);
-    if let Some(field) = table.fields.iter().find(|field| comparable(&field.column) == comparable(header)) {
-        return Some(vec![&field.column]);
-    }
     let (header, _) = plain(header);
-    // A metric with its year, such as `SJR 2024`.
-    if let Some(field) = table.fields.iter().find(|field| field.column.replace('_', " ") == header) {
+    // Also a metric with its year, such as `SJR 2024`.
+    let squeezed = header.replace(' ', "");
+    if let Some(field) = table.fields.iter().find(|field| field.column.replace('_', "") == squeezed) {
         return Some(vec![&field.column]);
     }
     let names = NAMES.iter().filter(|(_, names)| names.contains(&header.as_str()));
@@ -94,11 +92,13 @@ struct DraftColumn {
     /// The header, or `=D` if there is none.
     name: String,
     /// The names of the fields; empty if the column is ignored.
-    fields: Vec<String>,
+    fields: Vec<&'static str>,
+    /// The kind of the first field.
+    kind: Option<ValueKind>,
     /// The texts that are not blank.
     samples: Vec<String>,
-    /// The year in the header.
-    year: Option<u16>,
+    /// Whether no row of the sample is blank.
+    is_full: bool,
 }
 
 impl FileSample {
@@ -106,11 +106,15 @@ impl FileSample {
     pub fn draft_recipe(&self, kind: RowKind, file: &str, sheet: Option<&str>) -> Option<String> {
         let table = kind.table();
         let (columns, header_rows) = self.columns(table)?;
-        let names = |field: &str| columns.iter().any(|column| column.fields.iter().any(|name| name == field));
+        let names = |field: &str| columns.iter().any(|column| column.fields.contains(&field));
         let mut text =
             format!("# A recipe for {}. Check each line; docs/recipes.md explains them.\n", file.escape_debug());
         let mut line = |text_of: String| text.push_str(&format!("{text_of}\n"));
         line(format!("dataset = \"{kind}\""));
+        if let Some(encoding) = self.encoding.get() {
+            let encoding = encoding.name();
+            line(format!("encoding = \"{encoding}\"    # a guess: check the accented letters"));
+        }
         sheet.into_iter().for_each(|sheet| line(format!("sheet = {}", quoted(sheet))));
         if header_rows > 1 {
             line(format!("header_rows = {header_rows}"));
@@ -129,10 +133,10 @@ impl FileSample {
             Some(order) if names("start_date") => line(order.to_owned()),
             _ => {}
         }
-        if has_decimal_comma(table, &columns) {
+        if has_decimal_comma(&columns) {
             line("decimal = \"comma\"".to_owned());
         }
-        if let Some(separator) = list_separator(table, &columns) {
+        if let Some(separator) = list_separator(&columns) {
             line(format!("list_separator = \"{separator}\""));
         }
         let empty = empty_texts(&columns);
@@ -163,11 +167,13 @@ impl FileSample {
         let mut constants = Vec::new();
         if kind == RowKind::Conferences {
             let statuses = ["start_date_status", "abstract_due_date_status", "late_breaking_due_date_status"];
+            // They are required in each row.
+            let is_full = |name: &str| columns.iter().any(|column| column.fields == [name] && column.is_full);
             constants
-                .extend(statuses.into_iter().filter(|name| !names(name)).map(|name| format!("{name} = \"check\"")));
+                .extend(statuses.into_iter().filter(|name| !is_full(name)).map(|name| format!("{name} = \"check\"")));
         }
-        let metric = columns.iter().find(|column| column.fields.iter().any(|field| field == "impact_factor"));
-        if let Some(year) = metric.and_then(|column| column.year).filter(|_| !names("impact_factor_year")) {
+        let metric = columns.iter().find(|column| column.fields.contains(&"impact_factor"));
+        if let Some(year) = metric.and_then(|column| plain(&column.name).1).filter(|_| !names("impact_factor_year")) {
             constants.push(format!("impact_factor_year = {year}"));
         }
         if !constants.is_empty() {
@@ -177,31 +183,27 @@ impl FileSample {
     }
 
     /// Returns the columns of the file with their best fields, and the number of rows of its header.
-    fn columns(&self, table: &FieldTable) -> Option<(Vec<DraftColumn>, usize)> {
-        let objects = self.objects.borrow();
-        let rows = self.rows.borrow();
-        let (mut columns, header_rows) =
-            if objects.is_empty() { table_columns(&rows, table)? } else { (object_columns(&objects), 1) };
+    fn columns(&self, table: &'static FieldTable) -> Option<(Vec<DraftColumn>, usize)> {
+        let (mut columns, header_rows) = table_columns(&self.rows.borrow(), table)?;
         let has_year =
             columns.iter().any(|column| best_fields(table, &column.name).is_some_and(|best| best == ["year"]));
-        let mut used: Vec<String> = Vec::new();
+        let mut used: Vec<&str> = Vec::new();
         for column in &mut columns {
             let fields = best_fields(table, &column.name).unwrap_or_default();
-            let is_number = |name: &str| {
-                let field = table.fields.iter().find(|field| field.column == name);
-                field.is_some_and(|field| field.kind == ValueKind::Number || field.kind.is_whole())
-            };
+            let kind_of =
+                |name: &&str| table.fields.iter().find(|field| field.column == **name).map(|field| field.kind);
+            let is_number =
+                |name: &&str| kind_of(name).is_some_and(|kind| kind == ValueKind::Number || kind.is_whole());
             let has_digit = |text: &String| text.bytes().any(|byte| byte.is_ascii_digit());
             // `APC` may contain `Yes`.
-            if fields.iter().any(|name| is_number(name)) && !column.samples.iter().any(has_digit) {
+            if fields.iter().any(is_number) && !column.samples.iter().any(has_digit) {
                 continue;
             }
             let fields = refined(fields, &column.samples, has_year);
-            let is_list = |name: &str| table.fields.iter().any(|field| field.column == name && is_list(field));
-            if fields.iter().all(|field| !used.contains(field) || is_list(field)) {
-                used.extend(fields.iter().cloned());
-                column.fields = fields;
-                column.year = plain(&column.name).1;
+            let kind = fields.first().and_then(kind_of);
+            if kind.is_some_and(is_list) || !fields.iter().any(|field| used.contains(field)) {
+                used.extend(&fields);
+                (column.fields, column.kind) = (fields, kind);
             }
         }
         Some((columns, header_rows))
@@ -235,28 +237,19 @@ fn table_columns(rows: &[Vec<String>], table: &FieldTable) -> Option<(Vec<DraftC
             None if name.is_empty() => format!("={}", column_letters(index)),
             None => name.clone(),
         };
-        columns.push(DraftColumn { name, fields: Vec::new(), samples, year: None });
+        columns.push(DraftColumn {
+            name,
+            fields: Vec::new(),
+            kind: None,
+            is_full: samples.len() == texts_at(index).len(),
+            samples,
+        });
     }
     Some((columns, header_rows))
 }
 
-/// Returns the columns of JSON objects: the paths of their members.
-fn object_columns(objects: &[Vec<(String, String)>]) -> Vec<DraftColumn> {
-    let mut columns: Vec<DraftColumn> = Vec::new();
-    for (path, text) in objects.iter().flatten() {
-        match columns.iter_mut().find(|column| column.name == *path) {
-            Some(column) => column.samples.push(text.clone()),
-            None => {
-                let samples = vec![text.clone()];
-                columns.push(DraftColumn { name: path.clone(), fields: Vec::new(), samples, year: None });
-            }
-        }
-    }
-    columns
-}
-
 /// Returns the fields that the texts of a column contain: two ISSNs, a range of dates, or a city with its country.
-fn refined(fields: Vec<&str>, samples: &[String], has_year: bool) -> Vec<String> {
+fn refined(fields: Vec<&'static str>, samples: &[String], has_year: bool) -> Vec<&'static str> {
     let most = |is: &dyn Fn(&str) -> bool| samples.iter().filter(|text| is(text)).count() * 2 > samples.len();
     let any = |is: &dyn Fn(&str) -> bool| samples.iter().any(|text| is(text));
     let is_place = |text: &str| text.rsplit_once(',').is_some_and(|(_, country)| is_country(country.trim()));
@@ -265,24 +258,24 @@ fn refined(fields: Vec<&str>, samples: &[String], has_year: bool) -> Vec<String>
         range.is_some_and(|(start, end)| start != end)
     };
     let has_two = |text: &str| text.trim().chars().filter(|sign| sign.is_alphanumeric()).count() == 16;
-    let mut fields: Vec<&str> = match &*fields {
+    let mut fields = match &*fields {
         ["issn_print"] if any(&has_two) => vec!["issn_print", "issn_online"],
         ["city"] if most(&is_place) => vec!["city", "country"],
         ["city", "country"] if !most(&is_place) => vec!["city"],
         ["start_date"] if any(&is_range) => vec!["start_date", "end_date"],
         ["start_date", "end_date"] if !any(&is_range) => vec!["start_date"],
-        other => other.to_vec(),
+        _ => fields,
     };
     if fields.first() == Some(&"start_date") && !has_year {
         fields.push("year");
     }
-    fields.into_iter().map(str::to_owned).collect()
+    fields
 }
 
 /// Returns the line about the order of day and month, if a date needs it.
 fn date_order(columns: &[DraftColumn]) -> Option<&'static str> {
-    let is_date = |column: &&DraftColumn| column.fields.iter().any(|field| field.ends_with("_date"));
-    let samples = columns.iter().filter(is_date).flat_map(|column| &column.samples);
+    let dates = columns.iter().filter(|column| column.kind == Some(ValueKind::Date));
+    let samples = dates.flat_map(|column| &column.samples);
     let parts = samples.filter_map(|text| {
         let mut parts = text.split(['/', '-']).map(|part| part.trim().parse::<u16>().unwrap_or_default());
         let (first, second, year) = (parts.next()?, parts.next()?, parts.next()?);
@@ -299,10 +292,8 @@ fn date_order(columns: &[DraftColumn]) -> Option<&'static str> {
 }
 
 /// Returns true if a number has a comma that cannot group thousands.
-fn has_decimal_comma(table: &FieldTable, columns: &[DraftColumn]) -> bool {
-    let is_number =
-        |name: &String| table.fields.iter().any(|field| field.column == *name && field.kind == ValueKind::Number);
-    let numbers = columns.iter().filter(|column| column.fields.iter().any(is_number));
+fn has_decimal_comma(columns: &[DraftColumn]) -> bool {
+    let numbers = columns.iter().filter(|column| column.kind == Some(ValueKind::Number));
     numbers.flat_map(|column| &column.samples).any(|text| {
         let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let parts = text.split_once(',').filter(|(whole, fraction)| is_digits(whole) && is_digits(fraction));
@@ -311,9 +302,8 @@ fn has_decimal_comma(table: &FieldTable, columns: &[DraftColumn]) -> bool {
 }
 
 /// Returns the separator of list items, if it is not `; `.
-fn list_separator(table: &FieldTable, columns: &[DraftColumn]) -> Option<&'static str> {
-    let is_joined = |name: &String| table.fields.iter().any(|field| field.column == *name && is_list(field));
-    let lists = columns.iter().filter(|column| column.fields.iter().any(is_joined));
+fn list_separator(columns: &[DraftColumn]) -> Option<&'static str> {
+    let lists = columns.iter().filter(|column| column.kind.is_some_and(is_list));
     let samples: Vec<&String> = lists.flat_map(|column| &column.samples).collect();
     let has = |separator: &str| samples.iter().any(|text| text.contains(separator));
     ["|", ";"].into_iter().find(|separator| has(separator) && (*separator != ";" || !has("; ")))

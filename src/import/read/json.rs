@@ -21,21 +21,24 @@ pub struct JsonFault {
     pub message: Message,
 }
 
-/// Returns the values of an object that are no objects, with their paths: their keys, joined by dots. The values in a list
-/// of objects are lists.
-pub(in crate::import) fn leaves(members: JsonMembers<'_>) -> Vec<(String, Json<'_>)> {
-    let mut found: Vec<(String, Json<'_>)> = Vec::new();
+/// Returns the values of the object at `path` that are no objects, with their paths: their keys, joined by dots. The values
+/// in a list of objects are lists, unless `is_whole` returns true for its path.
+pub(in crate::import) fn leaves<'j>(
+    path: &str,
+    members: JsonMembers<'j>,
+    is_whole: &dyn Fn(&str) -> bool,
+) -> Vec<(String, Json<'j>)> {
+    let mut found: Vec<(String, Json<'j>)> = Vec::with_capacity(members.len());
     for (key, value) in members {
+        let path = if path.is_empty() { key.into_owned() } else { format!("{path}.{key}") };
+        let are_objects = |items: &[Json<'_>]| items.iter().all(|item| matches!(item, Json::Object(_)));
         match value {
-            Json::Object(inner) => {
-                found.extend(leaves(inner).into_iter().map(|(path, value)| (format!("{key}.{path}"), value)));
-            }
-            Json::List(items) if !items.is_empty() && items.iter().all(|item| matches!(item, Json::Object(_))) => {
+            Json::Object(inner) => found.extend(leaves(&path, inner, is_whole)),
+            Json::List(items) if !items.is_empty() && are_objects(&items) && !is_whole(&path) => {
                 let mut lists: Vec<(String, Vec<Json<'_>>)> = Vec::new();
                 for item in items {
                     let Json::Object(inner) = item else { continue };
-                    for (path, value) in leaves(inner) {
-                        let path = format!("{key}.{path}");
+                    for (path, value) in leaves(&path, inner, is_whole) {
                         match lists.iter_mut().find(|(known, _)| *known == path) {
                             Some((_, values)) => values.push(value),
                             None => lists.push((path, vec![value])),
@@ -44,7 +47,7 @@ pub(in crate::import) fn leaves(members: JsonMembers<'_>) -> Vec<(String, Json<'
                 }
                 found.extend(lists.into_iter().map(|(path, values)| (path, Json::List(values))));
             }
-            value => found.push((key.into_owned(), value)),
+            value => found.push((path, value)),
         }
     }
     found

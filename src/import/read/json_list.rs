@@ -33,16 +33,17 @@ pub(in crate::import) fn read_json<F: Fields>(mut content: impl Read, rows: &mut
         }
     };
     let Some(list) = list_within(document, rows) else { return Ok(1) };
-    let mut line = 1 + line_ends(&bytes[..list.as_ptr().addr() - text.as_ptr().addr()]);
-    let (mut rest, mut row_count) = (list.strip_prefix('[').unwrap_or(list), 0);
+    // A document that is no list is one row.
+    let items: Vec<&str> = serde_json::from_str::<Vec<&RawValue>>(list)
+        .map_or_else(|_| vec![list], |items| items.into_iter().map(RawValue::get).collect());
+    let (mut line, mut line_of) = (1, 0);
     let options = rows.options;
     let mut objects = ObjectReader::new(options);
-    loop {
-        let next = rest.trim_start_matches(|sign: char| sign == ',' || sign.is_ascii_whitespace());
-        line += line_ends(&rest.as_bytes()[..rest.len() - next.len()]);
-        let Some(Ok(item)) = Deserializer::from_str(next).into_iter::<&RawValue>().next() else { break };
-        let item = item.get();
-        if row_count == options.bounds.rows {
+    for (at, item) in items.iter().enumerate() {
+        let begins_at = item.as_ptr().addr() - text.as_ptr().addr();
+        line += line_ends(&bytes[line_of..begins_at]);
+        line_of = begins_at;
+        if at == options.bounds.rows {
             rows.add_fault(line, options.bounds.rows_fault("objects"));
             break;
         } else if item.len() > options.bounds.line_bytes {
@@ -50,12 +51,9 @@ pub(in crate::import) fn read_json<F: Fields>(mut content: impl Read, rows: &mut
         } else {
             rows.add(line, |faults| objects.read(item.as_bytes(), faults));
         }
-        row_count += 1;
-        line += line_ends(item.as_bytes());
-        rest = &next[item.len()..];
     }
     rows.warn_of_ignored(None, "field");
-    Ok(row_count)
+    Ok(items.len().min(options.bounds.rows))
 }
 
 /// Returns true if the text contains JSON lines, or nothing.
@@ -134,7 +132,7 @@ mod tests {
             ("{\"id\":1}\nx", "f:2: is not valid JSON"),
             ("5", "f:1: `5` - is a number; write one object per line"),
             (r#"{"a":[{"id":1}],"b":[{"id":2}]}"#, "f:1: contains the lists `a` and `b`; write each list to a file"),
-            (r#"{"data":{"items":[{"id":1}]}}"#, "f:1: data: unknown field `data`"),
+            (r#"{"data":{"items":[{"id":1}]}}"#, "f:1: data.items.id: unknown field `data.items.id`"),
         ];
         for (text, expected) in cases {
             let read = read::<OrganizationFields>(text, Bounds::default());

@@ -1,21 +1,20 @@
 //! JSON Lines: one object per line.
 
+use std::fmt::Write;
 use std::io::{self, BufRead, BufReader, Read};
 
 use crate::import::read::columns::Columns;
 use crate::import::read::json::{leaves, parse};
+use crate::import::read::mapped::is_list;
 use crate::import::read::notation::Notation;
 use crate::import::read::options::ReadOptions;
-use crate::import::read::statement::{Statement, StatementReader, read_id};
 use crate::import::read::table_cell::TableCell;
 use crate::import::read::table_row::read_row;
 use crate::import::report::faults::RowFaults;
-use crate::import::rows::{ADDED_TO_RECORDS, FileRows, RowEdit, RowId};
-use crate::model::field::{FieldTable, JsonNode, NodeContent};
-use crate::model::message::{Remedy, message};
-use crate::model::value::Json;
+use crate::import::rows::{FileRows, RowEdit};
+use crate::model::message::message;
 use crate::model::value::cell::ITEM_SEPARATOR;
-use crate::model::value::json::{JsonMembers, JsonType};
+use crate::model::value::{Json, JsonType};
 use crate::model::{Fields, Id};
 
 /// Reads all lines, and returns the number of lines that are not blank. Memory use is bounded by the length limit.
@@ -48,10 +47,10 @@ pub(in crate::import) fn read_jsonl<F: Fields>(content: impl Read, rows: &mut Fi
     Ok(filled_lines)
 }
 
-/// Reads JSON objects as rows.
+/// Reads JSON objects like rows of a table.
 pub(super) struct ObjectReader<'o> {
     options: &'o ReadOptions,
-    /// The paths of the last object that was read like a row of a table, and their columns.
+    /// The paths of the last object, and their columns.
     last: Option<(Vec<String>, Columns<'o>)>,
 }
 
@@ -92,35 +91,53 @@ impl<'o> ObjectReader<'o> {
             sample.add_object(members);
             return None;
         }
-        if self.options.map_texts() {
-            return self.read_cells(leaves(members), faults);
+        let mut paths = Vec::with_capacity(members.len());
+        let mut cells = Vec::with_capacity(members.len());
+        let (fields, options) = (&F::table().fields, self.options);
+        // The objects of links are read as a whole, unless an option names a member of them.
+        let is_whole = |path: &str| {
+            fields.iter().any(|field| field.name == path && is_list(field.kind))
+                && !options.columns.iter().any(|given| is_within(given.value.column.text(), path))
+        };
+        for (path, value) in leaves("", members, &is_whole) {
+            // An option that ignores an object ignores its members.
+            if path.match_indices('.').any(|(at, _)| options.ignores(&path[..at])) {
+                continue;
+            }
+            let names = fields.iter().map(|field| &field.name);
+            let within: Vec<&String> = names.filter(|name| value.is_empty() && is_within(name, &path)).collect();
+            if within.is_empty() {
+                paths.push(path);
+                cells.push(cell(value, options));
+            } else {
+                // Null for an object.
+                cells.resize(cells.len() + within.len(), TableCell::default());
+                paths.extend(within.into_iter().cloned());
+            }
         }
-        read_object(members, self.options, faults)
+        self.read_cells(paths, &cells, faults)
     }
 
-    /// Reads the members of a foreign object like the cells of a row. Its columns are the paths of the members.
+    /// Reads the members of an object like the cells of a row. Its columns are the paths of the members.
     fn read_cells<F: Fields>(
         &mut self,
-        members: Vec<(String, Json<'_>)>,
+        paths: Vec<String>,
+        cells: &[TableCell<'_>],
         faults: &mut RowFaults<'_>,
     ) -> Option<(Option<Id>, RowEdit<F>)> {
         let options = self.options;
-        // An option that ignores an object ignores its members.
-        let is_read =
-            |(path, _): &(String, Json<'_>)| !path.match_indices('.').any(|(at, _)| options.ignores(&path[..at]));
-        let (paths, values): (Vec<String>, Vec<Json<'_>>) = members.into_iter().filter(is_read).unzip();
-        let cells: Vec<TableCell<'_>> = values.into_iter().map(|value| cell(value, options)).collect();
         let (paths, columns) = match self.last.take() {
             Some((last, columns)) if last == paths => (last, columns),
             _ => {
                 let header: Vec<TableCell<'_>> = paths.iter().map(|path| TableCell::text(path.as_str())).collect();
-                let columns = Columns::read(&header, F::table(), options, &options.match_sets(F::STEM), faults)?;
+                let columns = Columns::read(&header, F::table(), options, &options.match_sets(F::STEM), true, faults)?;
                 (paths, columns)
             }
         };
         let is_usable = !faults.has_fault();
-        let row = if columns.pass_filters(&cells) {
-            read_row(&columns, &cells, false, &options.notation(), options, faults)
+        let notation = Notation { is_json: true, ..options.notation() };
+        let row = if columns.pass_filters(cells) {
+            read_row(&columns, cells, false, &notation, options, faults)
         } else {
             options.leave_out();
             None
@@ -131,123 +148,29 @@ impl<'o> ObjectReader<'o> {
     }
 }
 
-/// Returns a JSON value as a cell. The texts of a list are joined by its separator.
+/// Returns true if a path is that of a member of the object at `of`.
+fn is_within(path: &str, of: &str) -> bool {
+    path.as_bytes().get(of.len()) == Some(&b'.') && path.starts_with(of)
+}
+
+/// Returns a JSON value as a cell. Its text for a list has the items, joined by their separator.
 fn cell<'j>(value: Json<'j>, options: &ReadOptions) -> TableCell<'j> {
     let is_number = value.json_type() == JsonType::Number;
     match value {
         Json::Null => TableCell::default(),
         Json::Text(text) => TableCell::text(text),
-        Json::List(items) => {
-            let texts: Vec<String> = items.iter().filter(|item| !item.is_empty()).map(ToString::to_string).collect();
-            let is_flat = items.iter().all(|item| !matches!(item, Json::List(_) | Json::Object(_)));
-            let fault = "is a list of lists or objects; ignore it, or map a list of texts".into();
-            let text = texts.join(options.list_separator.as_deref().unwrap_or(ITEM_SEPARATOR));
-            TableCell { fault: (!is_flat).then_some(fault), ..TableCell::text(text) }
+        Json::List(mut items) => {
+            items.retain(|item| !item.is_empty());
+            let separator = options.list_separator.as_deref().unwrap_or(ITEM_SEPARATOR);
+            let mut text = String::new();
+            for (at, item) in items.iter().enumerate() {
+                // Writing to a string cannot fail.
+                let _ = write!(text, "{}{item}", if at > 0 { separator } else { "" });
+            }
+            TableCell { items: Some(items), ..TableCell::text(text) }
         }
         other => TableCell { is_number, ..TableCell::text(other.to_string()) },
     }
-}
-
-/// Reads an object in the shape of the exports.
-fn read_object<F: Fields>(
-    mut members: JsonMembers<'_>,
-    options: &ReadOptions,
-    faults: &mut RowFaults<'_>,
-) -> Option<(Option<Id>, RowEdit<F>)> {
-    let id = match members.iter().find(|(key, _)| key == "id") {
-        Some((_, value)) => RowId::from(read_id(value, &"id", faults)),
-        None if !options.match_sets(F::STEM).is_empty() => RowId::Absent,
-        None => {
-            faults.push(&"id", "is missing; give each row an id, or use --match to find records by other fields");
-            RowId::Invalid
-        }
-    };
-    // Read a row without a valid id too, to report all of its faults.
-    let edit = match members.iter().find(|(key, _)| key == "deleted") {
-        Some((_, deleted)) => {
-            check_removal(deleted, members.iter().map(|(key, _)| &**key), faults);
-            RowEdit::Remove
-        }
-        None => {
-            members.retain(|(key, _)| key != "id" && key != ADDED_TO_RECORDS);
-            let mut statement = Box::new(Statement::new());
-            let mut reader = statement.reader(faults);
-            read_members(F::table(), &F::table().nodes, "", members, &options.notation(), &mut reader);
-            RowEdit::Set(statement)
-        }
-    };
-    id.with(edit)
-}
-
-/// Reads the members of the object at `path`, which is empty or ends with a dot. `nodes` are the allowed keys.
-fn read_members(
-    table: &FieldTable,
-    nodes: &[JsonNode],
-    path: &str,
-    members: JsonMembers<'_>,
-    notation: &Notation,
-    reader: &mut StatementReader<'_, '_>,
-) {
-    for (key, value) in members {
-        let Some(node) = nodes.iter().find(|node| node.key == key) else {
-            read_unknown(table, nodes, path, &key, reader.faults);
-            continue;
-        };
-        match (&node.content, value) {
-            (NodeContent::Field(index), value) => {
-                reader.read_json(*index, value, notation, &table.fields[*index].name);
-            }
-            (NodeContent::Object(inner), Json::Object(members)) => {
-                read_members(table, inner, &format!("{path}{key}."), members, notation, reader);
-            }
-            (NodeContent::Object(inner), value) if value.is_empty() => set_null(inner, reader),
-            (NodeContent::Object(_), other) => {
-                let message = message!("is {}; write an object, or null", other.json_type());
-                reader.faults.push_value(&format_args!("{path}{key}"), &other.to_string(), message);
-            }
-        }
-    }
-}
-
-/// Sets all fields of an object to null.
-fn set_null(nodes: &[JsonNode], reader: &mut StatementReader<'_, '_>) {
-    for node in nodes {
-        match &node.content {
-            NodeContent::Field(index) => reader.set_null(*index),
-            NodeContent::Object(inner) => set_null(inner, reader),
-        }
-    }
-}
-
-/// Checks that a row with `deleted` has no other values.
-fn check_removal<'k>(deleted: &Json<'_>, keys: impl Iterator<Item = &'k str>, faults: &mut RowFaults<'_>) {
-    if *deleted != Json::Flag(true) {
-        faults.push_value(&"deleted", &deleted.to_string(), "can only be true; to keep the row, leave `deleted` out");
-        return;
-    }
-    for key in keys {
-        if !["id", "deleted", "changed_at"].contains(&key) {
-            faults.push(&key, "is not allowed together with `deleted`; remove one of them");
-        }
-    }
-}
-
-/// Handles an unknown member: ignores it, or reports it.
-fn read_unknown(table: &FieldTable, nodes: &[JsonNode], path: &str, key: &str, faults: &mut RowFaults<'_>) {
-    // Often the key is the name of a CSV column, for a member of a nested object.
-    if path.is_empty()
-        && let Some(field) = table.fields.iter().find(|field| field.column == key || field.name == key)
-        && !faults.ignores_unknown()
-    {
-        let keys = field.name.split('.');
-        let (opened, closed) = (keys.clone().collect::<Vec<_>>().join("\": {\""), "}".repeat(keys.count()));
-        let message =
-            message!("unknown field `{key}`; in JSON it is a member of an object: write `{{\"{opened}\": ...{closed}`");
-        return faults.push(&key, message.with(Remedy::OfValue));
-    }
-    let own = path.is_empty().then_some("id");
-    let known: Vec<&str> = own.into_iter().chain(nodes.iter().map(|node| node.key)).collect();
-    faults.push_unknown("field", path, key, &known);
 }
 
 #[cfg(test)]
@@ -314,9 +237,99 @@ pub(super) mod tests {
                  formats.encore=null\n",
             ),
             (r#"{"id":5,"city":null,"year":2026}"#, "5 year=2026 city=null\n"),
+            (r#"{"id":"5","year":"2026","formats_oral":"yes"}"#, "5 year=2026 formats.oral=true\n"),
+            (r#"{"id":5.0,"year":2026.0,"formats":{"oral":1}}"#, "5 year=2026 formats.oral=true\n"),
+            (r#"{"id":5,"deleted":false,"name":"A"}"#, "5 name=\"A\"\n"),
+            (
+                r#"{"id":5,"name":"'=A","therapy_areas":["'=B","C; D",""]}"#,
+                "5 name=\"'=A\" therapy_areas=[\"'=B\",\"C; D\"]\n",
+            ),
         ];
         for (line, expected) in cases {
             assert_eq!(read::<ConferenceFields>(line.as_bytes()), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn json_values_are_read() {
+        let cases = [
+            ("city", "null", "null"),
+            ("city", r#""""#, "null"),
+            ("city", r#""'=1""#, r#""'=1""#),
+            ("city", "5", r#"city="5""#),
+            ("start_date", r#""2026-02-28""#, r#""2026-02-28""#),
+            ("start_date", r#""2026-13-01""#, "`2026-13-01` - write a date as YYYY-MM-DD"),
+            ("start_date", r#""""#, "null"),
+            ("start_date", r#""5 mars 2026""#, r#""2026-03-05""#),
+            ("start_date", r#""2026-03-15T00:00:00Z""#, r#""2026-03-15""#),
+            ("start_date", r#""3/4/2026""#, "may be day/month or month/day"),
+            ("publishing.access", r#""Hybrid (Open Choice)""#, r#""hybrid""#),
+            ("publishing.access", r#""x""#, "write one of `subscription`"),
+            ("issn_print", r#""3785955""#, r#""0378-5955""#),
+            ("issn_print", "3785955", r#""0378-5955""#),
+            ("start_date", "20260228", "write a date as"),
+            ("start_date_status", r#""check""#, r#""check""#),
+            ("start_date_status", r#""Not found""#, r#""not_found""#),
+            ("year", "2026", "2026"),
+            ("year", "2026.0", "2026"),
+            ("year", "2026.5", "`2026.5` - write a year"),
+            ("year", r#""2026""#, "year=2026"),
+            ("year", "1899", "write a year"),
+            ("h_index", "9007199254740991", "9007199254740991"),
+            ("h_index", "9007199254740992", "write a whole number"),
+            ("h_index", "-1", "`-1` - write a whole number"),
+            ("h_index", "1e2", "100"),
+            ("h_index", "9007199254740992.0", "`9007199254740992` - write a whole number"),
+            ("h_index", "-1.0", "`-1.0` - write a whole number"),
+            ("publishing.embargo_months", "12.0", "12"),
+            ("impact_factor_year", "2024.0", "2024"),
+            ("sjr", "4", "4.0"),
+            ("sjr", "4.25", "4.25"),
+            ("sjr", "1e3", "1000.0"),
+            ("sjr", "-0.0", "0.0"),
+            ("sjr", "-4", "`-4` - write a number from 0"),
+            ("sjr", r#""4""#, "sjr=4.0"),
+            ("formats.oral", "true", "true"),
+            ("formats.oral", r#""TRUE""#, "true"),
+            ("formats.oral", "1", "true"),
+            ("formats.oral", "5", "`5` - write TRUE or FALSE"),
+            ("therapy_areas", r#"["a","a"]"#, r#"["a","a"]"#),
+            ("therapy_areas", "[]", r#"[]"#),
+            ("therapy_areas", "null", "[]"),
+            ("therapy_areas", r#""a; b""#, r#"["a","b"]"#),
+            ("therapy_areas", r#"["a",5,null]"#, "`5` - an item is a number"),
+            ("therapy_areas", r#"["a","['b']"]"#, "`['b']` - an item is a list within a text"),
+            ("tags", r#"[5,"T: A: B"]"#, "Tags([Id(Id(5)), Label(\"T: A: B\")])"),
+            ("tags", "[0]", "`0` - is not a valid tag"),
+            ("tags", "[5.0]", "`5.0` - is not a valid tag"),
+            ("tags", r#"[""]"#, "Tags([])"),
+            ("tags", "[null]", "Tags([])"),
+            ("tags", r#"[{"id":5,"type":"T","name":"N","category":null}]"#, "Object(Curated"),
+            ("tags", r#"[{"id":5,"type":"T","name":"N","category":""}]"#, "category: None"),
+            ("tags", r#"[{"id":5,"type":"T","name":"N"}]"#, "tags.category: is missing"),
+            ("tags", r#"[{"id":5,"type":"T: U","name":"N","category":null}]"#, "tags.type: `T: U` - must not contain"),
+            ("tags", r#"[{"id":5,"type":null,"name":"N","category":null}]"#, "tags.type: is required"),
+            (
+                "tags",
+                r#"[{"id":5,"type":"T","nam":"N","category":1}]"#,
+                "tags.nam: unknown member `nam`; did you mean `name`?",
+            ),
+            ("tags", r#"[{"id":"5","type":"T","name":"N","category":null}]"#, "tags.id: `5` - an id is a whole number"),
+            (
+                "organizations",
+                r#"[{"id":5,"name":"; ","abbv":null,"type":"T","url":null}]"#,
+                "organizations.name: `; `",
+            ),
+            ("organizations", r#"{"id":5}"#, "unknown field `organizations.id`"),
+        ];
+        for (field, text, expected) in cases {
+            let line = format!(r#"{{"id":1,"{field}":{text}}}"#);
+            let is_of_conferences = ConferenceFields::table().fields.iter().any(|known| known.name == field);
+            let read = match is_of_conferences {
+                true => read::<ConferenceFields>(line.as_bytes()),
+                false => read::<JournalFields>(line.as_bytes()),
+            };
+            assert!(read.contains(expected), "{field} {text}: {read}");
         }
     }
 
@@ -332,16 +345,11 @@ pub(super) mod tests {
         let (all, null) = (shown.matches("timelines.").count(), shown.matches("_weeks=null").count());
         assert!(all >= 4 && null == all, "{shown}");
         let line = br#"{"id":5,"timelines":{"accept_to_print":{"max_week":4}}}"#;
-        assert!(
-            read::<JournalFields>(line).ends_with(
-                "f:1: timelines.accept_to_print.max_week: unknown field `max_week`; did you mean `max_weeks`?"
-            )
-        );
+        let expected = "f:1: timelines.accept_to_print.max_week: unknown field `timelines.accept_to_print.max_week`; did you mean \
+                        `timelines_accept_to_print_max_weeks`?";
+        assert!(read::<JournalFields>(line).contains(expected));
         let line = br#"{"id":5,"timelines":{"accept_to_print":4}}"#;
-        assert!(
-            read::<JournalFields>(line)
-                .ends_with("timelines.accept_to_print: `4` - is a number; write an object, or null")
-        );
+        assert!(read::<JournalFields>(line).contains("unknown field `timelines.accept_to_print`"));
     }
 
     #[test]
@@ -351,18 +359,18 @@ pub(super) mod tests {
             (r#"{"id":0}"#, "f:1: id: `0` - an id is a whole number from 1 to 9007199254740991"),
             (r#"{"id":-1}"#, "id: `-1`"),
             (r#"{"id":9007199254740992}"#, "id: `9007199254740992`"),
-            (r#"{"id":"5"}"#, "id: `5`"),
-            (r#"{"id":5.0}"#, "id: `5.0`"),
-            (r#"{"id":5e0}"#, "id: `5.0`"),
-            (r#"{"id":null}"#, "id: `null`"),
+            (r#"{"id":5.5}"#, "id: `5.5`"),
+            (r#"{"id":null}"#, "id: is missing"),
             (r#"{"id":5,"start_dat":1}"#, "f:1: start_dat: unknown field `start_dat`; did you mean `start_date`?"),
-            (r#"{"id":5,"formats_oral":true}"#, r#"write `{"formats": {"oral": ...}}`"#),
-            (r#"{"id":5,"formats":{"orla":true}}"#, "formats.orla: unknown field `orla`; did you mean `oral`?"),
-            (r#"{"id":5,"formats":{"id":5}}"#, "formats.id: unknown field `id`"),
-            (r#"{"id":5,"formats":[true]}"#, "formats: `[true]` - is a list; write an object, or null"),
-            (r#"{"id":5,"changed_at":"x"}"#, "changed_at: unknown field"),
-            (r#"{"id":5,"deleted":false}"#, "deleted: `false` - can only be true"),
-            (r#"{"id":5,"deleted":true,"name":"A"}"#, "name: is not allowed together with `deleted`"),
+            (
+                r#"{"id":5,"formats":{"orla":true}}"#,
+                "formats.orla: unknown field `formats.orla`; did you mean `formats_oral`?",
+            ),
+            (r#"{"id":5,"formats":{"id":5}}"#, "formats.id: unknown field `formats.id`"),
+            (r#"{"id":5,"formats":[true]}"#, "formats: unknown field `formats`"),
+            (r#"{"id":5,"formats":{"oral":true},"formats_oral":false}"#, "have one header, and differ here"),
+            (r#"{"id":5,"deleted":"gone"}"#, "deleted: `gone` - write TRUE to remove the row"),
+            (r#"{"id":5,"name":["A",["B"]]}"#, "name: `A; [\"B\"]` - is a list of lists or objects"),
             (r#"{"id":5,"name":"A","name":"B"}"#, "name: appears twice"),
             (r#"{"id":5,"formats":{"oral":true,"oral":true}}"#, "formats.oral: appears twice"),
             (r#"{"id":5,"year":NaN}"#, "year: is not valid JSON: JSON has no NaN"),
@@ -444,7 +452,7 @@ pub(super) mod tests {
 
     #[test]
     fn every_fault_of_a_row_is_reported() {
-        let shown = read::<ConferenceFields>(br#"{"year":1,"nam":"A","city":5}"#);
+        let shown = read::<ConferenceFields>(br#"{"id":0,"year":1,"nam":"A","city":[["Rome"]]}"#);
         assert_eq!(shown.lines().count(), 4, "{shown}");
     }
 
@@ -471,13 +479,12 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn every_unknown_name_is_cut_and_few_are_looked_up() {
+    fn unknown_names_are_cut_and_bounded() {
         let long = "n".repeat(100_000);
         let shown = read::<ConferenceFields>(format!("{{\"id\":1,\"{long}\":1}}").as_bytes());
         assert!(shown.contains("unknown field `nnn") && shown.len() < 1_500, "{shown}");
         let keys: String = (0..100_000).map(|at| format!(",\"nam{at}\":1")).collect();
         let shown = read::<ConferenceFields>(format!("{{\"id\":1{keys}}}").as_bytes());
-        let looked_up = shown.matches("did you mean `name`").count();
-        assert!((1..100_000).contains(&looked_up) && shown.contains("and 99000 more"), "{looked_up} looked up");
+        assert!(shown.ends_with("has more than 1000 columns; remove those that are not fields"), "{shown}");
     }
 }

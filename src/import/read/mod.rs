@@ -10,7 +10,7 @@
 //! - `mapped` and `parts` read texts as fields. [`cells`] normalizes them, with `dates` and `numbers`. `notation` says how a
 //!   table writes them. `address` handles cells with a hyperlink. `table_row` reads a row of cells, and
 //!   `statement` holds its values.
-//! - `utf16` decodes UTF-16.
+//! - `encoding` decodes texts that are not UTF-8.
 
 mod address;
 pub mod bounds;
@@ -21,6 +21,7 @@ mod csv;
 mod csv_reader;
 pub(in crate::import) mod dates;
 mod draft;
+mod encoding;
 mod json;
 mod json_list;
 mod jsonl;
@@ -37,5 +38,4 @@ pub(in crate::import) mod statement;
 mod table_cell;
 mod table_row;
 mod tabular;
-mod utf16;
 mod workbook;

@@ -14,6 +14,8 @@ pub(in crate::import) struct Notation {
     pub is_sheet: bool,
     /// Whether the cell is a number cell of a workbook.
     pub is_number: bool,
+    /// Whether the cell is from JSON, whose texts have no guard against formulas.
+    pub is_json: bool,
     /// The decimal sign, if set by an option.
     pub decimal: Option<DecimalSign>,
     /// The order of day and month, if set by an option.

@@ -3,6 +3,8 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
+use encoding_rs::Encoding;
+
 use crate::import::read::bounds::Bounds;
 use crate::import::read::cells::word_meant;
 use crate::import::read::column_name::ColumnName;
@@ -27,6 +29,8 @@ pub(in crate::import) fn columns_of(field: &str) -> Vec<&str> {
 pub struct ReadOptions {
     /// The limits on the input.
     pub bounds: Bounds,
+    /// The encoding of texts that are neither UTF-8 nor UTF-16.
+    pub encoding: Option<&'static Encoding>,
     /// The sheet of a workbook to read. By default, its name or the names of the sheets decide.
     pub sheet: Option<String>,
     /// The number of rows of a header, whose texts are joined by a blank. 0 means 1.
@@ -35,22 +39,16 @@ pub struct ReadOptions {
     pub ignore_unknown: bool,
     /// Whether to read only the mapped columns, not those that have the name of a field.
     pub only_mapped: bool,
-    /// The columns and fields to ignore.
-    pub ignored: Vec<ColumnName>,
-    /// The columns and fields that have other names in the files.
+    /// The columns and fields that have other names in the files, or are ignored.
     pub columns: Vec<Given<ColumnMapping>>,
-    /// Constants for fields that the files lack, by field.
+    /// Constants for fields without a value in a row, by field.
     pub constants: Vec<Given<(String, String)>>,
     /// The sets of fields that identify records in files without ids. A row uses the first set that it fills.
     pub matching: Vec<Given<Vec<String>>>,
     /// The columns and the values that a row must have to be read.
     pub filters: Vec<Given<(ColumnName, Vec<String>)>>,
-    /// The texts that count as empty, in all fields.
-    pub empty: Vec<String>,
-    /// The texts that count as empty in a field.
-    pub empty_in: Vec<Given<(String, Vec<String>)>>,
-    /// The words of the files for the values of a field.
-    pub words: Vec<Given<(String, BTreeMap<String, String>)>>,
+    /// The words of the files for values. The first one that fits counts.
+    pub words: Vec<Given<Word>>,
     /// The separator of list items. By default it is `; `.
     pub list_separator: Option<String>,
     /// Whether to create unknown organizations and tags that records link to by name.
@@ -75,12 +73,30 @@ pub struct Given<T> {
     pub origin: String,
 }
 
-/// The fields that a column contains. Several fields share its cells.
+/// The fields that a column contains. Several fields share its cells. An ignored column has none.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names explain the fields")]
 pub struct ColumnMapping {
     pub column: ColumnName,
     pub fields: Vec<String>,
+}
+
+/// A word of the files, and its meaning.
+#[derive(Clone, Debug)]
+pub struct Word {
+    /// The field; `None` for all.
+    pub field: Option<String>,
+    /// The text in the files.
+    pub text: String,
+    /// The value; if empty, the text counts as empty.
+    pub value: String,
+}
+
+impl Word {
+    /// Returns true if a text is this word. A text that counts as empty is compared exactly.
+    pub(in crate::import) fn is(&self, text: &str) -> bool {
+        if self.value.is_empty() { self.text.trim() == text.trim() } else { is_same(&self.text, text) }
+    }
 }
 
 /// The effects of options on the files so far.
@@ -102,12 +118,6 @@ pub struct OptionEffects {
 pub struct BadOption {
     origin: String,
     message: Message,
-}
-
-/// The meaning that the options give to a column.
-pub(in crate::import) enum MappedColumn<'o> {
-    Fields(&'o [String]),
-    Ignored,
 }
 
 /// The tables of all kinds of rows, records first.
@@ -143,19 +153,14 @@ impl ReadOptions {
                 return bad(origin, fault);
             }
         }
-        let of_fields = (self.constants.iter().map(|one| (&one.value.0, &one.origin)))
-            .chain(self.words.iter().map(|one| (&one.value.0, &one.origin)))
-            .chain(self.empty_in.iter().map(|one| (&one.value.0, &one.origin)));
-        for (name, origin) in of_fields {
-            if !is_field(name) {
-                return bad(origin, unknown_field(name));
-            }
-        }
-        let values = (self.constants.iter().map(|given| (&given.value.0, &given.value.1, &given.origin))).chain(
-            self.words.iter().flat_map(|given| given.value.1.values().map(|to| (&given.value.0, to, &given.origin))),
-        );
-        for (name, value, origin) in values {
-            let words = fields_named(name).next().map_or(&[][..], |field| field.kind.words());
+        let constants = self.constants.iter().map(|given| (&given.value.0, &given.value.1, &given.origin));
+        let words = self
+            .words
+            .iter()
+            .filter_map(|Given { value: Word { field, value, .. }, origin }| Some((field.as_ref()?, value, origin)));
+        for (name, value, origin) in constants.chain(words) {
+            let Some(field) = fields_named(name).next() else { return bad(origin, unknown_field(name)) };
+            let words = field.kind.words();
             if !words.is_empty() && !value.is_empty() && word_meant(words, value).is_none() {
                 return bad(
                     origin,
@@ -196,13 +201,6 @@ impl ReadOptions {
         Notation { decimal: self.decimal, dates: self.dates, ..Notation::default() }
     }
 
-    /// Returns true if the options change columns or texts. Then JSON objects are read like rows of a table.
-    pub(in crate::import) fn map_texts(&self) -> bool {
-        let no_columns = self.columns.is_empty() && self.ignored.is_empty() && self.filters.is_empty();
-        let no_texts = self.empty.is_empty() && self.empty_in.is_empty() && self.words.is_empty();
-        self.only_mapped || !(no_columns && no_texts && self.constants.is_empty())
-    }
-
     /// Returns the sets of fields that identify rows without ids. `stem` is the kind of rows.
     pub(in crate::import) fn match_sets(&self, stem: &str) -> Vec<Vec<&str>> {
         match stem {
@@ -213,65 +211,51 @@ impl ReadOptions {
         }
     }
 
-    /// Returns the names of columns in the options.
-    pub(in crate::import) fn column_names(&self) -> impl Iterator<Item = &ColumnName> {
-        self.columns.iter().map(|given| &given.value.column).chain(&self.ignored)
-    }
-
-    /// Returns the meaning that the options give to a column: to its comparable header, which is the `number`th with
-    /// this text, from 1, and to its index. An option that names one of several columns has precedence.
+    /// Returns the fields that the options give to a column: to its comparable header, which is the `number`th with this
+    /// text, from 1, and to its index. An option that names one of several columns has precedence.
     pub(in crate::import) fn find_column(
         &self,
         header: &str,
         number: usize,
         index: Option<usize>,
-    ) -> Option<MappedColumn<'_>> {
-        let mapped = self.columns.iter().enumerate().map(|(at, given)| (&given.value.column, Some(at)));
-        let ignored = self.ignored.iter().map(|name| (name, None));
-        let (_, at) = mapped
-            .chain(ignored)
-            .filter(|(name, _)| name.matches(header, number, index))
-            .min_by_key(|(name, _)| !name.is_specific())?;
-        let Some(at) = at else { return Some(MappedColumn::Ignored) };
+    ) -> Option<&[String]> {
+        let columns = self.columns.iter().map(|given| &given.value).enumerate();
+        let (at, found) = columns
+            .filter(|(_, given)| given.column.matches(header, number, index))
+            .min_by_key(|(_, given)| !given.column.is_specific())?;
         self.effects.borrow_mut().used_columns.insert(at);
-        Some(MappedColumn::Fields(&self.columns[at].value.fields))
+        Some(&found.fields)
     }
 
     /// Returns true if the options ignore the members of the object with this path.
     pub(in crate::import) fn ignores(&self, path: &str) -> bool {
-        let path = comparable(path);
-        self.ignored.iter().any(|name| name.matches(&path, 1, None))
+        let mut ignored = self.columns.iter().map(|given| &given.value).filter(|given| given.fields.is_empty());
+        ignored.any(|given| given.column.matches(&comparable(path), 1, None))
     }
 
     /// Returns the text that a value of the files means for a field: after its words are replaced, and `None` if it
     /// counts as empty.
     pub(in crate::import) fn meaning_of<'t>(&'t self, column: &str, text: &'t str) -> Option<&'t str> {
-        let trimmed = text.trim();
-        let of_field = |given: &&Given<(String, Vec<String>)>| given.value.0 == column;
-        let mut markers =
-            self.empty.iter().chain(self.empty_in.iter().filter(of_field).flat_map(|given| &given.value.1));
-        if markers.any(|marker| marker.trim() == trimmed) && !trimmed.is_empty() {
-            let key = (column.to_owned(), trimmed.to_owned());
+        let word = self.words_of(column).find(|word| word.is(text));
+        word.map_or(Some(text), |word| (!word.value.is_empty()).then_some(&word.value))
+    }
+
+    /// Returns the [`meaning_of`](ReadOptions::meaning_of) a value that is read, and counts it if it is empty.
+    pub(in crate::import) fn read_meaning<'t>(&'t self, column: &str, text: &'t str) -> Option<&'t str> {
+        let meaning = self.meaning_of(column, text);
+        if meaning.is_none() {
+            let key = (column.to_owned(), text.trim().to_owned());
             *self.effects.borrow_mut().emptied.entry(key).or_default() += 1;
-            return None;
         }
-        let words = self.words.iter().filter(|given| given.value.0 == column);
-        let replaced = words.flat_map(|given| &given.value.1).find(|(word, _)| is_same(word, trimmed));
-        Some(replaced.map_or(text, |(_, value)| value))
+        meaning
     }
 
-    /// Returns true if the options replace a word of a field.
-    pub(in crate::import) fn has_word(&self, column: &str, word: &str) -> bool {
-        let mut words =
-            self.words.iter().filter(|given| given.value.0 == column).flat_map(|given| given.value.1.keys());
-        words.any(|known| is_same(known, word))
-    }
-
-    /// Returns true if [`meaning_of`](ReadOptions::meaning_of) may change a text of the field.
-    pub(in crate::import) fn changes(&self, column: &str) -> bool {
-        !self.empty.is_empty()
-            || self.empty_in.iter().any(|given| given.value.0 == column)
-            || self.words.iter().any(|given| given.value.0 == column)
+    /// Returns the words that may stand for a value of a field.
+    pub(in crate::import) fn words_of<'o>(&'o self, column: &str) -> impl Iterator<Item = &'o Word> {
+        self.words
+            .iter()
+            .map(|given| &given.value)
+            .filter(move |word| word.field.as_ref().is_none_or(|field| field == column))
     }
 
     /// Checks that each mapping was used, after all files are read. An unused one probably has a typo.
@@ -281,7 +265,12 @@ impl ReadOptions {
         if !effects.has_columns {
             return Ok(());
         }
-        match self.columns.iter().enumerate().find(|(at, _)| !effects.used_columns.contains(at)) {
+        match self
+            .columns
+            .iter()
+            .enumerate()
+            .find(|(at, given)| !given.value.fields.is_empty() && !effects.used_columns.contains(at))
+        {
             Some((_, Given { value, origin })) => {
                 let message =
                     message!("no file has a column or field `{}`; write the name as it is in the file", value.column);
@@ -318,7 +307,7 @@ impl ReadOptions {
 
 /// Returns the fault of several fields that cannot share a cell: they must be texts, or dates and a year.
 fn check_parts(fields: &[String]) -> Option<Message> {
-    if fields.len() == 1 {
+    if fields.len() < 2 {
         return None;
     }
     let kinds: Vec<Option<ValueKind>> =
@@ -329,7 +318,7 @@ fn check_parts(fields: &[String]) -> Option<Message> {
         [Some(ValueKind::Date), Some(ValueKind::Date | ValueKind::Year)]
             | [Some(ValueKind::Date), Some(ValueKind::Date), Some(ValueKind::Year)]
     );
-    (!are_texts && !are_dates || fields.is_empty()).then(|| {
+    (!are_texts && !are_dates).then(|| {
         "a cell can be split into texts, or into dates and a year, such as `start_date`, `end_date`, `year`".into()
     })
 }
@@ -352,7 +341,7 @@ fn unknown_field(name: &str) -> Message {
 pub(in crate::import) fn sample_options(columns: &[&str], matching: &[&str]) -> ReadOptions {
     let mapping = |text: &&str| {
         let (from, to) = text.rsplit_once('=').unwrap();
-        let fields = to.split('+').map(str::to_owned).collect();
+        let fields = to.split('+').filter(|field| !field.is_empty()).map(str::to_owned).collect();
         Given { value: ColumnMapping { column: from.into(), fields }, origin: format!("--map '{text}'") }
     };
     let set = |names: &&str| Given {
@@ -399,14 +388,13 @@ mod tests {
 
     #[test]
     fn each_mapping_must_be_used() {
-        let fields = |found: Option<MappedColumn<'_>>| match found {
-            Some(MappedColumn::Fields(fields)) => fields.join("+"),
-            Some(MappedColumn::Ignored) => "ignored".to_owned(),
+        let fields = |found: Option<&[String]>| match found {
+            Some([]) => "ignored".to_owned(),
+            Some(fields) => fields.join("+"),
             None => String::new(),
         };
-        let mut two = sample_options(&["Website=url", "Title#2=name"], &[]);
+        let two = sample_options(&["Website=url", "Title#2=name", "Title=", "=E=", "=F="], &[]);
         two.note_columns();
-        two.ignored = vec!["Title".into(), "=E".into()];
         assert_eq!(fields(two.find_column("website", 1, Some(0))), "url");
         assert_eq!(fields(two.find_column("title", 1, Some(0))), "ignored");
         assert_eq!(fields(two.find_column("website", 1, Some(4))), "ignored");
@@ -418,16 +406,16 @@ mod tests {
 
     #[test]
     fn texts_count_as_empty_or_as_other_words() {
-        let given = |value| Given { value, origin: String::new() };
-        let options = ReadOptions {
-            empty: vec!["N/A".to_owned()],
-            empty_in: vec![given(("issn_print".to_owned(), vec!["0".to_owned()]))],
-            words: vec![Given {
-                value: ("publishing_access".to_owned(), BTreeMap::from([("Green".to_owned(), "hybrid".to_owned())])),
-                origin: String::new(),
-            }],
-            ..ReadOptions::default()
+        let word = |field: Option<&str>, text: &str, value: &str| Given {
+            value: Word { field: field.map(str::to_owned), text: text.to_owned(), value: value.to_owned() },
+            origin: String::new(),
         };
+        let words = vec![
+            word(None, "N/A", ""),
+            word(Some("issn_print"), "0", ""),
+            word(Some("publishing_access"), "Green", "hybrid"),
+        ];
+        let options = ReadOptions { words, ..ReadOptions::default() };
         let cases = [
             ("sjr", " N/A ", None),
             ("sjr", "n/a", Some("n/a")),
@@ -439,7 +427,7 @@ mod tests {
             ("name", "Green", Some("Green")),
         ];
         for (column, text, expected) in cases {
-            assert_eq!(options.meaning_of(column, text), expected, "{column} {text:?}");
+            assert_eq!(options.read_meaning(column, text), expected, "{column} {text:?}");
         }
         let notes: Vec<String> = options.notes().iter().map(|(column, note)| format!("{column:?}: {note}")).collect();
         assert_eq!(

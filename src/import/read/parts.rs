@@ -72,7 +72,9 @@ fn split_place(text: &str, options: &ReadOptions) -> Result<Vec<String>, Message
     let problem = match meant {
         "" => None,
         // `Atlanta, Georgia` is in the United States.
-        "Georgia" if !options.has_word("country", country) && !city.is_empty() => Some("the country and a state"),
+        "Georgia" if !city.is_empty() && !options.words_of("country").any(|word| word.is(country)) => {
+            Some("the country and a state")
+        }
         _ if is_country(meant) => None,
         _ => Some("no country"),
     };

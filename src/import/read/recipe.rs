@@ -5,12 +5,13 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use encoding_rs::Encoding;
 use serde::Deserialize;
 use toml::{Spanned, Value};
 
 use crate::disk::describe_at;
 use crate::import::read::notation::{DateOrder, DecimalSign};
-use crate::import::read::options::{ColumnMapping, Given, ReadOptions};
+use crate::import::read::options::{ColumnMapping, Given, ReadOptions, Word};
 use crate::import::read::source::RowKind;
 use crate::model::message::{Message, message};
 
@@ -34,6 +35,7 @@ pub enum RecipeError {
 #[serde(deny_unknown_fields)]
 struct Recipe {
     dataset: Option<RowKind>,
+    encoding: Option<Spanned<String>>,
     sheet: Option<String>,
     header_rows: Option<Spanned<usize>>,
     #[serde(rename = "match", default)]
@@ -104,19 +106,27 @@ fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKind>)
     if let Some(separator) = recipe.list_separator.as_ref().filter(|separator| separator.as_ref().is_empty()) {
         return Err(invalid(separator.span(), "a separator has at least one character".into()));
     }
+    let encoding =
+        match &recipe.encoding {
+            None => None,
+            Some(label) => Some(Encoding::for_label(label.as_ref().as_bytes()).ok_or_else(|| {
+                invalid(label.span(), "is no known encoding; write one such as \"windows-1252\"".into())
+            })?),
+        };
     let mut options = ReadOptions {
+        encoding,
         sheet: recipe.sheet,
         header_rows: recipe.header_rows.map_or(1, Spanned::into_inner),
         dates: recipe.dates,
         decimal: recipe.decimal,
         list_separator: recipe.list_separator.map(Spanned::into_inner),
         create_links: recipe.create_links,
-        empty: recipe.empty,
         ..ReadOptions::default()
     };
+    let mut ignored = Vec::new();
     match recipe.ignore {
         Some(Ignored::All(all)) => (options.ignore_unknown, options.only_mapped) = (all, all),
-        Some(Ignored::Columns(names)) => options.ignored = names.iter().map(|name| name.as_str().into()).collect(),
+        Some(Ignored::Columns(names)) => ignored = names,
         None => {}
     }
     for set in recipe.matching {
@@ -126,24 +136,32 @@ fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKind>)
         let value = ColumnMapping { column: column.as_ref().as_str().into(), fields: fields.into() };
         options.columns.push(Given { origin: origin(column.span()), value });
     }
+    for column in ignored {
+        let value = ColumnMapping { column: column.as_str().into(), fields: Vec::new() };
+        options.columns.push(Given { origin: name.to_owned(), value });
+    }
     for (field, constant) in recipe.set {
         let Some(text) = csv_text(&constant) else {
-            return Err(invalid(
-                field.span(),
-                "write a text, a number, a date, true, false, or a list of texts".into(),
-            ));
+            return Err(invalid(field.span(), NO_VALUE.into()));
         };
         options.constants.push(Given { origin: origin(field.span()), value: (field.into_inner(), text) });
     }
-    for (field, words) in recipe.values {
-        let words = words.into_iter().map(|(word, value)| Some((word, csv_text(&value)?)));
-        let Some(words) = words.collect::<Option<BTreeMap<String, String>>>() else {
-            return Err(invalid(field.span(), NO_VALUE.into()));
-        };
-        options.words.push(Given { origin: origin(field.span()), value: (field.into_inner(), words) });
+    for text in recipe.empty {
+        let value = Word { field: None, text, value: String::new() };
+        options.words.push(Given { origin: name.to_owned(), value });
     }
     for (field, texts) in recipe.empty_in {
-        options.empty_in.push(Given { origin: origin(field.span()), value: (field.into_inner(), texts) });
+        for text in texts {
+            let value = Word { field: Some(field.as_ref().clone()), text, value: String::new() };
+            options.words.push(Given { origin: origin(field.span()), value });
+        }
+    }
+    for (field, words) in recipe.values {
+        for (text, value) in words {
+            let Some(value) = csv_text(&value) else { return Err(invalid(field.span(), NO_VALUE.into())) };
+            let value = Word { field: Some(field.as_ref().clone()), text, value };
+            options.words.push(Given { origin: origin(field.span()), value });
+        }
     }
     for (column, values) in recipe.filters {
         let value = (column.as_ref().as_str().into(), values.into());
@@ -212,7 +230,13 @@ issn_print = ["0"]
         let columns: Vec<String> = (options.columns.iter())
             .map(|given| format!("{} {}={}", given.origin, given.value.column, given.value.fields.join("+")))
             .collect();
-        assert_eq!(columns, ["r.toml:15 ISSN / eISSN=issn_print+issn_online", "r.toml:14 Journal name=name"]);
+        let expected = [
+            "r.toml:15 ISSN / eISSN=issn_print+issn_online",
+            "r.toml:14 Journal name=name",
+            "r.toml JIF Quartile=",
+            "r.toml =H=",
+        ];
+        assert_eq!(columns, expected);
         let constants: Vec<String> = (options.constants.iter())
             .map(|given| format!("{} {}={}", given.origin, given.value.0, given.value.1))
             .collect();
@@ -220,8 +244,7 @@ issn_print = ["0"]
             ["r.toml:18 impact_factor_year=2024", "r.toml:20 organizations=A; B", "r.toml:19 publisher=House"];
         assert_eq!(constants, expected);
         assert_eq!(options.match_sets("journals"), [vec!["issn"], vec!["name", "publisher"]]);
-        assert_eq!((options.filters.len(), options.words.len(), options.empty_in.len()), (2, 1, 1));
-        assert_eq!((options.empty.len(), options.ignored.len(), options.ignore_unknown), (2, 2, false));
+        assert_eq!((options.filters.len(), options.words.len(), options.ignore_unknown), (2, 5, false));
         assert!(parse_recipe("r.toml", "ignore = true").unwrap().0.ignore_unknown);
     }
 
@@ -233,6 +256,7 @@ issn_print = ["0"]
             ("dates = \"ymd\"", "r.toml:1: unknown variant `ymd`"),
             ("dates = dmy", "r.toml:1: "),
             ("colums = {}", "r.toml:1: unknown field `colums`"),
+            ("encoding = \"ansi-1252\"", "r.toml:1: is no known encoding"),
             ("header_rows = 0", "r.toml:1: a header has 1 to 10 rows"),
             ("ignore = 5", "r.toml:1: write true, or a list of column names"),
             ("[columns]\nA = 5", "r.toml:2: write a text, or a list of texts"),

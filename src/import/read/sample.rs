@@ -1,7 +1,9 @@
 //! The first rows of a file, from which a recipe is drafted.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::ops::ControlFlow;
+
+use encoding_rs::Encoding;
 
 use crate::import::read::json::leaves;
 use crate::model::value::Json;
@@ -14,7 +16,8 @@ const MAX_ROWS: usize = 200;
 #[derive(Clone, Debug, Default)]
 pub struct FileSample {
     pub(in crate::import) rows: RefCell<Vec<Vec<String>>>,
-    pub(in crate::import) objects: RefCell<Vec<Vec<(String, String)>>>,
+    /// The probable encoding, if it is not UTF-8.
+    pub(in crate::import) encoding: OnceCell<&'static Encoding>,
 }
 
 impl FileSample {
@@ -25,12 +28,23 @@ impl FileSample {
         if rows.len() < MAX_ROWS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 
-    /// Adds a JSON object.
+    /// Adds a JSON object as a row. The first row has the paths of the members of all objects.
     pub(in crate::import) fn add_object(&self, members: JsonMembers<'_>) {
-        let mut objects = self.objects.borrow_mut();
-        if objects.len() < MAX_ROWS {
-            let text = |value: Json<'_>| if value == Json::Null { String::new() } else { value.to_string() };
-            objects.push(leaves(members).into_iter().map(|(path, value)| (path, text(value))).collect());
+        let mut rows = self.rows.borrow_mut();
+        if rows.len() > MAX_ROWS {
+            return;
         }
+        let mut header = if rows.is_empty() { Vec::new() } else { rows.remove(0) };
+        let mut row = vec![String::new(); header.len()];
+        for (path, value) in leaves("", members, &|_| false) {
+            let at = header.iter().position(|known| *known == path).unwrap_or(header.len());
+            if at == header.len() {
+                header.push(path);
+                row.push(String::new());
+            }
+            row[at] = if value == Json::Null { String::new() } else { value.to_string() };
+        }
+        rows.insert(0, header);
+        rows.push(row);
     }
 }

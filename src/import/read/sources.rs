@@ -26,53 +26,43 @@ pub struct ReadError {
     pub error: io::Error,
 }
 
-/// Reads all sources. `progress` is called with the number of bytes of each read (see [`Source::size_bytes`]). Bad rows
-/// are not an error here: [`merge`](crate::import::merge::merge) reports them together with its own.
-pub fn read_sources(
-    sources: &[Source],
-    options: &ReadOptions,
-    progress: &mut dyn FnMut(u64),
-) -> Result<ImportRows, ReadError> {
+/// Reads all sources. Bad rows are not an error here: [`merge`](crate::import::merge::merge) reports them together with its
+/// own.
+pub fn read_sources(sources: &[Source], options: &ReadOptions) -> Result<ImportRows, ReadError> {
     let matching = options.matching.iter().map(|set| set.value.clone()).collect();
     let mut rows = ImportRows { matching, create_links: options.create_links, ..ImportRows::default() };
     if options.all_faults {
         rows.bad.keep_all();
     }
     for source in sources {
-        read_source(source, options, progress, &mut rows)
-            .map_err(|error| ReadError { file: source.name().clone(), error })?;
+        read_source(source, options, &mut rows).map_err(|error| ReadError { file: source.name.clone(), error })?;
     }
     let note = |(field, message)| Finding { field, message, ..Finding::default() };
     rows.notes.extend(options.notes().into_iter().map(note));
     Ok(rows)
 }
 
-fn read_source(
-    source: &Source,
-    options: &ReadOptions,
-    progress: &mut dyn FnMut(u64),
-    rows: &mut ImportRows,
-) -> io::Result<()> {
-    match source.open(options.bounds.file_bytes, progress)? {
-        SourceContent::Text(format, content) => match source.kind() {
-            Some(kind) => read_kind(kind, source.name(), options, rows, TextFile { format, content }),
+fn read_source(source: &Source, options: &ReadOptions, rows: &mut ImportRows) -> io::Result<()> {
+    match source.open(options)? {
+        SourceContent::Text(format, content) => match source.kind {
+            Some(kind) => read_kind(kind, &source.name, options, rows, TextFile { format, content }),
             None => {
                 Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a workbook; name its dataset with --dataset"))
             }
         },
         SourceContent::Workbook(file) => {
             let mut workbook = Workbook::open(file, &options.bounds)?;
-            let chosen = workbook.choose(source.kind(), options.sheet.as_deref())?;
+            let chosen = workbook.choose(source.kind, options.sheet.as_deref())?;
             if !chosen.skipped.is_empty() {
                 let message = message!(
                     "skipped {}; only sheets named `conferences`, `journals`, `organizations` or `tags` are read",
                     chosen.skipped.join(", ")
                 );
-                let file = Some(source.name().to_string());
+                let file = Some(source.name.to_string());
                 rows.warnings.push(Finding { file, message, rule: Some("sheet_passed_over"), ..Finding::default() });
             }
             for (kind, sheet) in chosen.sheets {
-                let name = format!("{}[{}]", source.name(), sheet.trim()).into();
+                let name = format!("{}[{}]", source.name, sheet.trim()).into();
                 read_kind(kind, &name, options, rows, workbook.sheet(&sheet)?)?;
             }
             Ok(())
@@ -81,12 +71,12 @@ fn read_source(
 }
 
 /// A text file.
-struct TextFile<'p> {
+struct TextFile {
     format: FileFormat,
-    content: Box<dyn io::Read + 'p>,
+    content: Box<dyn io::Read>,
 }
 
-impl ReadRows for TextFile<'_> {
+impl ReadRows for TextFile {
     fn read<F: Fields>(self, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
         match self.format {
             FileFormat::Jsonl => read_jsonl(self.content, rows),

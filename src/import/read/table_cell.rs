@@ -1,17 +1,18 @@
-//! A cell of a table, from CSV or from a workbook.
+//! A cell of a table, from CSV, JSON or a workbook.
 
 use std::borrow::Cow;
 
 use crate::model::fold::is_blank;
 use crate::model::message::Message;
+use crate::model::value::Json;
 
-/// A cell of a table.
+/// A cell of a table, or a value of a JSON object.
 #[derive(Clone, Debug, Default)]
 pub(in crate::import) struct TableCell<'a> {
     pub text: Cow<'a, str>,
     /// Whether the cell is a date cell of a workbook.
     pub is_date: bool,
-    /// Whether the cell is a number cell of a workbook.
+    /// Whether the cell is a number cell of a workbook, or a number in JSON.
     pub is_number: bool,
     /// The reason why the cell cannot be read. `text` is the content for the report.
     pub fault: Option<Message>,
@@ -19,6 +20,8 @@ pub(in crate::import) struct TableCell<'a> {
     pub format: Option<String>,
     /// The unit that the spreadsheet displays. If the column name contains the unit, `fault` is ignored.
     pub unit: Option<String>,
+    /// The items of a list in JSON.
+    pub items: Option<Vec<Json<'a>>>,
     /// The target of the cell's hyperlink.
     pub link: Option<Cow<'a, str>>,
 }

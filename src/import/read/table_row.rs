@@ -12,10 +12,11 @@ use crate::import::read::options::ReadOptions;
 use crate::import::read::statement::Statement;
 use crate::import::read::table_cell::TableCell;
 use crate::import::report::faults::RowFaults;
-use crate::import::rows::{RowEdit, RowId};
+use crate::import::rows::RowEdit;
+use crate::model::field::Field;
 use crate::model::id::NotAnId;
 use crate::model::message::{Message, message};
-use crate::model::value::ValueKind;
+use crate::model::value::{Json, ValueKind};
 use crate::model::{Fields, Id};
 
 /// Reads the cells of a row. If `is_rectangular`, there must be a cell for each column.
@@ -55,7 +56,7 @@ pub(in crate::import) fn read_row<F: Fields>(
     for (meaning, at_columns) in &columns.sources {
         let found = at_columns.iter().filter_map(|at| cells.get(*at));
         let filled: Vec<&TableCell<'_>> = found.filter(|cell| at_columns.len() == 1 || !cell.is_blank()).collect();
-        let is_joined = matches!(meaning, ColumnMeaning::Fields(fields) if fields.iter().all(|at| is_list(&F::table().fields[*at])));
+        let is_joined = matches!(meaning, ColumnMeaning::Fields(fields) if fields.iter().all(|at| is_list(F::table().fields[*at].kind)));
         if let [first, rest @ ..] = &*filled
             && let Some(other) = rest.iter().find(|cell| !is_joined && cell.text != first.text)
         {
@@ -75,10 +76,11 @@ pub(in crate::import) fn read_row<F: Fields>(
         Some(filled.first().copied().unwrap_or(&none))
     };
     let is_deleted = cell_of(&ColumnMeaning::Deleted).is_some_and(|cell| read_deleted(cell, faults));
-    // Without a column `id`, other fields identify the record.
-    let id = cell_of(&ColumnMeaning::Id).map_or(RowId::Absent, |cell| read_id(cell, faults).into());
+    // Without a column `id`, other fields identify the record. A row with an invalid id is read too, to report its other
+    // faults.
+    let id = cell_of(&ColumnMeaning::Id).map(|cell| read_id(cell, faults));
     if is_deleted {
-        return id.with(RowEdit::Remove);
+        return (id != Some(None)).then(|| (id.flatten(), RowEdit::Remove));
     }
     let table = F::table();
     let mut statement = Box::new(Statement::new());
@@ -88,7 +90,7 @@ pub(in crate::import) fn read_row<F: Fields>(
         let field = &table.fields[fields[0]];
         let mut texts: Vec<Cow<'_, str>> = Vec::with_capacity(filled.len());
         for cell in filled {
-            match cell_text(cell, &field.column, reader.holds_text(fields[0])) {
+            match cell_text(cell, field) {
                 Ok(text) => texts.push(text),
                 Err(message) => reader.faults.push_value(&field.column, &cell.text, message),
             }
@@ -99,21 +101,24 @@ pub(in crate::import) fn read_row<F: Fields>(
         let notation = Notation { is_number: filled.first().is_some_and(|cell| cell.is_number), ..*notation };
         match &*texts {
             [] => fields.iter().for_each(|index| reader.set_null(*index)),
-            texts => {
-                let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
-                read_texts(fields, &texts, &notation, options, &mut reader);
-            }
+            texts => read_texts(fields, texts, filled, &notation, options, &mut reader),
         }
     }
     for (index, constant) in &columns.constants {
-        read_text(*index, &constant.value.1, &Notation::default(), options, &mut reader);
+        if reader.is_empty(*index) {
+            read_text(*index, constant, &Notation::default(), options, &mut reader);
+        }
     }
-    id.with(RowEdit::Set(statement))
+    (id != Some(None)).then(|| (id.flatten(), RowEdit::Set(statement)))
 }
 
-/// Returns the text of a cell for a field, or the reason why it cannot be read. `holds_text` says that the field stores
-/// texts.
-fn cell_text<'c>(cell: &'c TableCell<'_>, column: &str, holds_text: bool) -> Result<Cow<'c, str>, Message> {
+/// Returns the text of a cell for a field, or the reason why it cannot be read.
+fn cell_text<'c>(cell: &'c TableCell<'_>, field: &Field) -> Result<Cow<'c, str>, Message> {
+    let (column, holds_text) = (field.column.as_str(), is_list(field.kind) || field.kind == ValueKind::Text);
+    let is_nested = |item: &Json<'_>| matches!(item, Json::List(_) | Json::Object(_));
+    if !is_list(field.kind) && cell.items.iter().flatten().any(is_nested) {
+        return Err("is a list of lists or objects; ignore it, or map a list of texts".into());
+    }
     let has_unit = cell.unit.as_ref().is_some_and(|unit| names_unit(column, unit));
     if let Some(fault) = cell.fault.as_ref().filter(|_| !has_unit) {
         return Err(fault.clone());

@@ -103,7 +103,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         let skipped = match () {
             () if self.row_count == 0 => None,
             () if self.is_below && has_one_value => Some("is a note below the table, so it is skipped"),
-            () if is_total(cells) => Some("is a total, so it is skipped"),
+            () if named > 1 && !has_id && is_total(cells) => Some("is a total, so it is skipped"),
             () if columns.are_names(cells) => Some("repeats the header, so it is skipped"),
             () => None,
         };
@@ -196,7 +196,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         let options = self.rows.options;
         let (mut columns, mut is_incomplete) = (None, false);
         self.rows.add(line, |faults| {
-            columns = Columns::read(cells, F::table(), options, &options.match_sets(F::STEM), faults);
+            columns = Columns::read(cells, F::table(), options, &options.match_sets(F::STEM), false, faults);
             is_incomplete = faults.has_fault();
             None
         });
@@ -254,7 +254,7 @@ fn is_total(cells: &[TableCell<'_>]) -> bool {
     #[rustfmt::skip]
     const WORDS: &[&str] = &[
         "total", "totals", "grandtotal", "subtotal", "sum", "average", "mean", "median", "summe", "gesamt", "insgesamt", "mittelwert",
-        "durchschnitt", "somme", "moyenne", "totale", "media", "promedio", "suma",
+        "durchschnitt", "somme", "moyenne", "totale", "promedio", "suma",
     ];
     let mut filled = cells.iter().filter(|cell| !cell.is_blank());
     let is_number = |cell: &TableCell<'_>| {

@@ -201,11 +201,6 @@ impl<'a> RowFaults<'a> {
         self.push(&path, message);
     }
 
-    /// Returns true if unknown names are ignored.
-    pub fn ignores_unknown(&self) -> bool {
-        self.of_file.as_ref().is_some_and(|(names, _)| names.are_ignored)
-    }
-
     /// Reports broken rules of a row, or of an object in the field `parent`.
     pub fn push_faults(&mut self, parent: Option<&dyn fmt::Display>, faults: Vec<Fault>) {
         for fault in faults {

@@ -83,27 +83,16 @@ pub(in crate::import) struct FindingGroups {
     indexes: HashMap<GroupKey, usize>,
 }
 
-/// The properties that the findings of a group share.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct GroupKey {
-    file: Option<String>,
-    kind: Option<&'static str>,
-    rule: Option<&'static str>,
-    code: &'static str,
-    /// `None` if all fields share the remedy.
-    field: Option<String>,
-    /// The value and the message, if each value has its own remedy.
-    value: Option<(Option<String>, String)>,
-}
-
-impl GroupKey {
-    fn of(found: &Finding) -> GroupKey {
-        let Finding { message, file, kind, rule, .. } = found;
-        let field = if matches!(message.remedy, Remedy::OfAllFields(_)) { None } else { found.field.clone() };
-        let value = (message.remedy == Remedy::OfValue).then(|| (found.value.clone(), message.text.clone()));
-        GroupKey { file: file.clone(), kind: *kind, rule: *rule, code: message.code, field, value }
-    }
-}
+/// The properties that the findings of a group share: the file, the kind, the rule, the code, the field unless all fields
+/// share the remedy, and the value and the message if each value has its own remedy.
+type GroupKey = (
+    Option<String>,
+    Option<&'static str>,
+    Option<&'static str>,
+    &'static str,
+    Option<String>,
+    Option<(Option<String>, String)>,
+);
 
 impl FindingGroups {
     pub const MAX: usize = 1_000;
@@ -114,7 +103,10 @@ impl FindingGroups {
 
     /// Adds a fault to its group.
     pub fn add(&mut self, found: &Finding) {
-        let key = GroupKey::of(found);
+        let Finding { message, file, kind, rule, .. } = found;
+        let field = if matches!(message.remedy, Remedy::OfAllFields(_)) { None } else { found.field.clone() };
+        let value = (message.remedy == Remedy::OfValue).then(|| (found.value.clone(), message.text.clone()));
+        let key: GroupKey = (file.clone(), *kind, *rule, message.code, field, value);
         if let Some(at) = self.indexes.get(&key) {
             self.groups[*at].add(found);
         } else if self.groups.len() < FindingGroups::MAX {

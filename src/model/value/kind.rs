@@ -136,7 +136,9 @@ pub trait FieldValue: Send + Sync {
     fn to_csv<'a>(&'a self, links: &'a dyn LinkTexts) -> Cow<'a, str>;
 
     /// Sets the value from JSON that is neither null nor an empty text, or reports its faults.
-    fn read_json(&mut self, json: Json<'_>, reader: &mut dyn ValueReader);
+    fn read_json(&mut self, json: Json<'_>, reader: &mut dyn ValueReader) {
+        self.read_csv(&json.to_string(), reader);
+    }
 
     /// Sets the value from a nonempty CSV cell, or reports its fault.
     fn read_csv(&mut self, cell: &str, reader: &mut dyn ValueReader);

@@ -5,10 +5,9 @@ use std::fmt::Display;
 
 use jiff::civil::Date;
 
-use super::json::{Json, JsonType, push_display};
+use super::json::{JsonType, push_display};
 use super::kind::{FieldValue, LinkTexts, ValueKind, ValueReader};
 use crate::model::id::Id;
-use crate::model::message::message;
 use crate::model::time::{NotADate, parse_date};
 
 /// A single number, date or word. `Display` writes its text.
@@ -18,8 +17,6 @@ pub trait Scalar: Display + Send + Sync + Sized {
 
     /// Advice on what to write.
     const EXPECTED: &'static str;
-    /// Advice on what to write in JSON instead of a value of another type.
-    const EXPECTED_IN_JSON: &'static str = Self::EXPECTED;
 
     /// Parses the text.
     fn parse(text: &str) -> Option<Self>;
@@ -58,21 +55,6 @@ impl<S: Scalar> FieldValue for Option<S> {
         self.as_ref().map_or(Cow::Borrowed(""), |value| Cow::Owned(value.to_csv()))
     }
 
-    fn read_json(&mut self, json: Json<'_>, reader: &mut dyn ValueReader) {
-        let json_type = json.json_type();
-        let text = match json {
-            Json::Text(text) => text,
-            // `2024.0` is a whole number.
-            Json::Fraction(number) if S::KIND.is_whole() && number.fract() == 0.0 => Cow::Owned(format!("{number:.0}")),
-            other => Cow::Owned(other.to_string()),
-        };
-        if json_type == S::KIND.json_type() {
-            return self.read_csv(&text, reader);
-        }
-        let quotes = if json_type == JsonType::Text { ", without quotes" } else { "" };
-        reader.fault(&text, message!("is {json_type}; {}{quotes}", S::EXPECTED_IN_JSON));
-    }
-
     fn read_csv(&mut self, cell: &str, reader: &mut dyn ValueReader) {
         match S::parse(cell) {
             Some(value) => *self = Some(value),
@@ -85,7 +67,6 @@ impl<S: Scalar> FieldValue for Option<S> {
 impl Scalar for Date {
     const KIND: ValueKind = ValueKind::Date;
     const EXPECTED: &'static str = NotADate::REMEDY;
-    const EXPECTED_IN_JSON: &'static str = "write a date as a text, such as \"2026-03-15\"";
 
     fn parse(text: &str) -> Option<Date> {
         parse_date(text).ok()
@@ -134,7 +115,6 @@ fn parse_digits<N: std::str::FromStr>(text: &str) -> Option<N> {
 impl Scalar for bool {
     const KIND: ValueKind = ValueKind::Flag;
     const EXPECTED: &'static str = "write TRUE or FALSE";
-    const EXPECTED_IN_JSON: &'static str = "write true or false";
 
     fn parse(text: &str) -> Option<bool> {
         match text {

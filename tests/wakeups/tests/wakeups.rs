@@ -48,7 +48,7 @@ fn commit(writer: &Writer, folder: &Path, lines: &str, change: impl FnOnce(&mut 
     let file = folder.join("conferences.jsonl");
     std::fs::write(&file, lines).unwrap();
     let sources = import::Source::find(&[file], SourceOptions::default()).unwrap();
-    let rows = import::read_sources(&sources, &ReadOptions::default(), &mut |_| {}).unwrap();
+    let rows = import::read_sources(&sources, &ReadOptions::default()).unwrap();
     let mut edit = writer.begin().unwrap();
     let merged = import::merge(rows, &edit.base().unwrap(), &MergeOptions::default()).unwrap();
     edit.apply(&merged.batch).unwrap();

@@ -107,11 +107,7 @@ impl Curator {
         let Some(PlannedEdit { words, file, row, ids }) = self.plan(turn, &state)? else { return Ok(None) };
         let path = self.folder.join(file);
         fs::write(&path, format!("{row}\n"))?;
-        let rows = import::read_sources(
-            &Source::find(&[path], SourceOptions::default())?,
-            &ReadOptions::default(),
-            &mut |_| {},
-        )?;
+        let rows = import::read_sources(&Source::find(&[path], SourceOptions::default())?, &ReadOptions::default())?;
         let merged = import::merge(rows, &state, &MergeOptions::default())?;
         edit.apply(&merged.batch)?;
         if edit.is_empty() {

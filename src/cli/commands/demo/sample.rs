@@ -58,7 +58,7 @@ pub(super) fn load(folder: &Path, database: &Path, wait: Duration) -> anyhow::Re
         std::fs::write(files.join(name), content)?;
     }
     let sources = Source::find(&[files], SourceOptions::default())?;
-    let rows = import::read_sources(&sources, &ReadOptions::default(), &mut |_| {})?;
+    let rows = import::read_sources(&sources, &ReadOptions::default())?;
     let writer = Writer::open_or_create(database, wait)?;
     let mut edit = writer.begin()?;
     let merged = import::merge(rows, &edit.base()?, &MergeOptions::default())?;

@@ -8,7 +8,7 @@ use calamine::{DataRef, Dimensions, Xlsx, XlsxFormulaMetadata};
 use super::fault::{cell_name, sheet_error, unreadable};
 use crate::model::message::{Message, message};
 
-/// What a sheet says about its cells. Positions are rows and columns, from 0.
+/// The merged cells, hyperlinks and empty formulas of a sheet. Positions are rows and columns, from 0.
 #[derive(Default)]
 pub(super) struct Annotations {
     /// The first range of merged cells in each row that has one.

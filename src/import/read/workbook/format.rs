@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use calamine::NumberFormat;
 use jiff::civil::Date;
 
-/// What a number means in a section of a format.
+/// The meaning of numbers in a section of a format.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Meaning {
     /// The stored number.
@@ -213,7 +213,7 @@ fn built_in(id: u32) -> Option<&'static str> {
     })
 }
 
-/// What the code of a section contains.
+/// The parsed code of a section.
 #[derive(Clone, Debug, Default)]
 struct Section {
     condition: Option<Condition>,
