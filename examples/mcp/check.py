@@ -150,6 +150,7 @@ async def check_questions(assistant, exports):
         ({"text": "ZURICH \"conf"}, None, None, lambda record: record["city"] and "Conf" in record["name"]),
         ({"therapy_area": " oncology", "country": "japan"}, None, None, lambda record: oncology(record) and in_japan(record)),
         ({"country": "France", "limit": 100}, None, None, lambda record: record["country"] == "France"),
+        ({"country": "FRANCE"}, None, None, lambda record: record["country"] == "FRANCE"),
         ({"start_from": in_days(-30), "start_to": in_days(9)}, in_days(-30), in_days(9)),
         ({"start_from": in_days(9), "country": "Japan"}, in_days(9), None, in_japan),
         ({"start_to": in_days(9)}, None, in_days(9)),
@@ -265,6 +266,11 @@ async def check_bad_copies(copy, folder):
         answer = (await assistant.client.call_tool("deadlines", {})).structured_content
         assert answer["as_of"][0]["age_minutes"] > 6 * 365 * 1440, answer
         assert "days old; run `medfeed pull`" in answer["notes"][0], answer
+        for server in ["http://first.example.org", "http://second.example.org"]:  # Another service has other records.
+            with sqlite3.connect(old) as made:
+                made.execute("UPDATE copy SET value = ? WHERE name = 'server'", [server])
+            answer = (await assistant.client.call_tool("what_changed", {})).structured_content
+            assert answer["since"] is None and "this is the first call" in answer["notes"][-1], answer
     async with Assistant(copy, "--seen", str(folder / "text.sqlite")) as assistant:
         assert "file is not a database" in await assistant.ask("what_changed")
     assert "a file of its own" in subprocess.run(
@@ -313,7 +319,7 @@ async def main():
 async def check_service(service):
     rows = {id: record(id) for id in range(1, 301)}
     rows[13] = record(13, name=HOSTILE, start_date=in_days(0), start_date_status="check")
-    rows[14] = record(14, country="FRANCE")
+    rows[143] = record(143, country="FRANCE")
     service.import_rows(conferences=list(rows.values()), journals=[journal(id) for id in range(1, 21)])
     service.license()
     service.serve()
@@ -363,15 +369,16 @@ async def check_service(service):
     async with Assistant(copy.path) as assistant:  # A new session goes on where the last one stopped.
         for total, rest in [(3, expected[2:]), (0, [])]:
             expect("the rest of what changed", counted(await assistant.ask("what_changed")), [total, total, *rest])
-        since = exports["conferences"][1]["updated_at"]
-        newer = [(dataset, row) for dataset, rows in exports.items() for row in rows.values() if row["updated_at"] >= since]
-        newer.sort(key=lambda pair: pair[1]["updated_at"], reverse=True)
-        answer = await assistant.ask("what_changed", since=since, limit=100)
-        found = [[change["dataset"], change["id"], change["updated_at"], [moved["now"] for moved in change["dates"]]]
-                 for change in answer["changes"]]
-        expect(f"what changed since {since}", [answer["total"], *found], [len(newer), *(
-            [dataset, row["id"], row["updated_at"], [dated(row, name) for name in DATES if name in row]]
-            for dataset, row in newer[:100])])
+        for since in [exports["conferences"][1]["updated_at"], "2020-01-01"]:
+            newer = [(dataset, row) for dataset, rows in exports.items() for row in rows.values()]
+            newer = [(dataset, row) for dataset, row in newer if row["updated_at"] >= since]
+            newer.sort(key=lambda pair: pair[1]["updated_at"], reverse=True)
+            answer = await assistant.ask("what_changed", since=since, limit=100)
+            found = [[change["dataset"], change["id"], change["updated_at"], [moved["now"] for moved in change["dates"]]]
+                     for change in answer["changes"]]
+            expect(f"what changed since {since}", [answer["total"], *found], [len(newer), *(
+                [dataset, row["id"], row["updated_at"], [dated(row, name) for name in DATES if name in row]]
+                for dataset, row in newer[:100])])
 
         await check_bad_copies(copy.path, service.folder)
 

@@ -417,11 +417,11 @@ def changed_since_last_call(copy, about, limit):
             copy.execute(f"INSERT INTO seen.records SELECT ?, id, json FROM {dataset}", [dataset])
             about["notes"].append(f"this is the first call for {dataset}: later ones compare with the present copy")
         copy.execute("REPLACE INTO seen.calls VALUES (?, ?, ?)", [dataset, server, now])
-        rows = copy.execute(f"""SELECT new.id, old.json, new.json FROM {dataset} new
-            LEFT JOIN seen.records old ON old.dataset = ?1 AND old.id = new.id WHERE new.json IS NOT old.json
-            UNION ALL SELECT id, json, NULL FROM seen.records WHERE dataset = ?1 AND id NOT IN (SELECT id FROM {dataset})
-            """, [dataset])
-        for id, old, new in rows.fetchall():
+        rows = copy.execute(f"""SELECT old.json, new.json FROM {dataset} new
+            LEFT JOIN seen.records old ON old.dataset = ? AND old.id = new.id WHERE new.json IS NOT old.json
+            UNION ALL SELECT json, NULL FROM seen.records WHERE dataset = ? AND id NOT IN (SELECT id FROM {dataset})
+            """, [dataset, dataset])
+        for old, new in rows.fetchall():
             kind = "removed" if new is None else "new" if old is None else "changed"
             found.append((change(dataset, old and json.loads(old), new and json.loads(new), kind), new))
     found.sort(key=lambda pair: (not pair[0].dates, pair[0].change, pair[0].dataset, pair[0].id))
