@@ -402,7 +402,7 @@ async def check_service(service):
         await assistant.ask("what_changed", limit=100)
         service.license(datasets=["journals"])
         while service_shows_conferences(service):
-            pass
+            await asyncio.sleep(0.05)
         copy.pull(code=3)
         told = await assistant.ask("search_meetings")
         assert "the copy has no conferences" in told, told
