@@ -19,7 +19,8 @@ function route() {
 	const given = [...new URLSearchParams(query ?? '')], isKey = ([name, value]) => name !== 'cursor' && hasKey(value);
 	// Somebody pasted a key into the address. A cursor is random text.
 	if (given.some(isKey)) {
-		const kept = given.map(pair => isKey(pair) ? [pair[0], withoutKeys(pair[1])] : pair);
+		// A name whose value was nothing but a key goes too: `region=` has a meaning of its own.
+		const kept = given.map(pair => isKey(pair) ? [pair[0], withoutKeys(pair[1])] : pair).filter((pair, at) => pair[1] || !given[at][1]);
 		history.replaceState(null, '', `#/${path}?${new URLSearchParams(kept)}`);
 		return route();
 	}

@@ -42,7 +42,8 @@ class Kept {
 			ask: (path, params, signal) => this.ask(path, params, signal),
 			load: (signal, onProgress) => this.load(signal, onProgress),
 			onChanges: changes => this.changed(changes),
-			onState: state => this.tell({state})});
+			onState: state => this.tell({state: {...state, isAlone: globalThis.navigator?.onLine === false}})});
+		for (const name of ['online', 'offline']) addEventListener(name, () => this.follower.hurry(), {signal: this.follower.stopping.signal});
 		this.follower.run();
 	}
 

@@ -2,9 +2,9 @@
 //! that the user pastes. The server treats it like any other caller.
 //!
 //! There is no build step. `app.js` is the entry point. `model/` contains modules without DOM: the copy of the records,
-//! search, facets and deadlines. `copies.js` keeps the copies of the current key. `views/` renders, with the shared
-//! parts in `parts.js`. `api.js` sends requests and builds curl lines, `session.js` stores the key. `filters.js` and
-//! `regions.js` are generated from the server's tables. `demo` has the data for a demo's page.
+//! search, facets, deadlines and files. `copies.js` keeps the copies of the current key. `views/` renders, with the
+//! shared parts in `parts.js`. `api.js` sends requests and builds curl lines, `session.js` stores the key. `filters.js`
+//! and `regions.js` are generated from the server's tables. `demo` has the data for a demo's page.
 
 pub(crate) mod demo;
 
@@ -46,6 +46,7 @@ const SCRIPTS: &[(&str, &str)] = scripts![
     "model/csv.js",
     "model/deadlines.js",
     "model/facets.js",
+    "model/files.js",
     "model/fold.js",
     "model/follower.js",
     "model/json.js",

@@ -2,6 +2,7 @@
 import {html, useEffect, useState} from './preact.js';
 import {curl, query} from './api.js';
 import {STATUS, daysBetween} from './model/deadlines.js';
+import {isUnlicensed} from './model/follower.js';
 import {useSession} from './session.js';
 
 export const link = (path, params) => `#/${path}${query(params) && '?' + query(params)}`;
@@ -26,7 +27,8 @@ export const count = (number, one, many = one + 's') => `${number.toLocaleString
 export function inDays(today, day) {
 	const days = daysBetween(today, day);
 	if (Math.abs(days) < 2) return ['yesterday', 'today', 'tomorrow'][days + 1];
-	return days > 0 ? `in ${days} days` : `${-days} days ago`;
+	const size = count(Math.abs(days), 'day');
+	return days > 0 ? `in ${size}` : `${size} ago`;
 }
 
 export const Status = ({of}) => of && html`<span class="status ${of}" title=${STATUS[of]?.[1]}>${STATUS[of]?.[0] ?? of}</span>`;
@@ -40,8 +42,11 @@ export const Badge = ({kind}) => html`<span class="badge ${kind}">${kind}</span>
 /** A view's heading, and the window's title. It gets the focus when the view changes. */
 export function Title({children}) {
 	useEffect(() => { document.title = `${children} · medfeed`; }, [children]);
-	return html`<h1 tabindex="-1">${children}</h1>`;
+	return html`<h1 tabindex="-1"><bdi>${children}</bdi></h1>`;
 }
+
+/** Texts of records with commas between them, each in its own direction of writing; null if there are none. */
+export const texts = list => list.some(Boolean) ? list.filter(Boolean).map((text, at) => html`${at > 0 && ', '}<bdi>${text}</bdi>`) : null;
 
 /** A button that copies a text. */
 export function Copy({text, label, children = 'Copy'}) {
@@ -81,9 +86,12 @@ export function Problem({of, children}) {
 	</section>`;
 }
 
-/** An answer: its problem or its data by children(data), and its curl line. */
-export function Answer({of, options, children}) {
+export const Unlicensed = ({dataset}) => html`<p class="empty">This license has no ${dataset}.</p>`;
+
+/** An answer about a dataset: its problem or its data by children(data), and its curl line. */
+export function Answer({of, dataset, options, children}) {
 	if (!of) return html`<p class="soft" role="status">Asking …</p>`;
+	if (isUnlicensed(of)) return html`<${Unlicensed} dataset=${dataset} />`;
 	return html`<div aria-busy=${of.stale}>
 		${of.problem ? html`<${Problem} of=${of} />` : children(of.data, of)}
 		<${Curl} of=${of} options=${options} /></div>`;
@@ -107,9 +115,9 @@ const wordsOf = (field, text) => /status$/.test(field) && STATUS[text]?.[0] || t
 
 /** The fields of a record that changed, old beside new. */
 export const Fields = ({of}) => of.length > 0 && html`<dl class="changes">${of.map(({field, from, to}) => html`<div>
-	<dt>${field.replace(/[._]/g, ' ')}</dt><dd>${from && html`<del><span class="hidden">was </span>${wordsOf(field, from)}</del>`}
+	<dt>${field.replace(/[._]/g, ' ')}</dt><dd>${from && html`<del><span class="hidden">was </span><bdi>${wordsOf(field, from)}</bdi></del>`}
 	<span class="soft"> ${!to ? 'removed' : !from ? 'added ' : html`<span aria-hidden="true">→ </span>`}</span>
-	${to && html`<ins><span class="hidden">is now </span>${wordsOf(field, to)}</ins>`}</dd></div>`)}</dl>`;
+	${to && html`<ins><span class="hidden">is now </span><bdi>${wordsOf(field, to)}</bdi></ins>`}</dd></div>`)}</dl>`;
 
 /** Gives the reader a file that the page made or loaded. */
 export function save(name, blob) {

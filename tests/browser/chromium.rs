@@ -219,7 +219,7 @@ impl Browser {
         if self.js("return !window.axe", &[]) == Value::Bool(true) {
             self.js(axe, &[]);
         }
-        let script = "const done = arguments[0]; axe.run().then(({violations, passes}) => done({passes: passes.length, \
+        let script = "const done = arguments[0]; axe.run({rules: {'target-size': {enabled: true}}}).then(({violations, passes}) => done({passes: passes.length, \
                       found: violations.filter(({impact}) => ['serious', 'critical'].includes(impact))\
                       .map(({id, nodes}) => [id, nodes.slice(0, 3).map(node => node.html + ' ' + node.failureSummary)])}))";
         let result = self.runtime.block_on(self.client.execute_async(script, vec![])).unwrap();

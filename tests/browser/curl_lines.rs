@@ -123,10 +123,17 @@ fn a_link_puts_no_command_into_the_line() {
         assert!(!address.contains("mfk_"), "{address}");
     }
 
+    // A filter whose value was nothing but a key is no filter. An empty value would mean records without a country.
+    let chips = browser.text("//ul[@aria-label='Chosen filters']");
+    assert!(chips.contains("“heart”") && !chips.contains("announced"), "{chips}");
+
     // A key in the search box.
     browser.view("#/conferences");
     browser.fill("//input[@id='words']", "brain mfk_0123456789abcdef");
     browser.wait_for("//p[contains(., 'looks like an API key')]");
+    // Nor is the second half of a key that a line break has cut in two.
+    browser.fill("//input[@id='words']", "brain mfk_0123456789abcdef GHIJKLMN0123opqrst");
+    browser.wait_for_js("the chip", "return document.querySelector('.chip')?.textContent.includes('“brain”')");
     let target = "conferences?q=brain";
     assert_eq!(shell.target(&line_of(&browser, target), "mfk_mine", &root), target);
     browser.wait_for_js("the address has the word", "return location.href.includes('q=brain')");

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::chromium::{Browser, PATIENCE};
 use super::paste_key;
+use crate::process::client::Client;
 use crate::process::site::{STATUSES, Site, conferences_of_version, wait_until};
 
 /// The records of the site.
@@ -61,6 +62,12 @@ fn a_key_shows_what_its_license_sees() {
         browser.fill("//input[@id='words']", words);
         expect_total(&browser, expected);
     }
+    // A slip of the keyboard.
+    browser.fill("//input[@id='words']", "Cofnerence 126");
+    expect_total(&browser, "0 of 130 conferences");
+    browser.click("//p[contains(., 'Did you mean')]/button[.='Conference 126']");
+    expect_total(&browser, "1 of 130 conferences");
+    assert_eq!(browser.js("return document.getElementById('words').value", &[]), "Conference 126");
     browser.click("//button[.='Clear all']");
     expect_total(&browser, "130 conferences");
     let facet = |name: &str, value: &str| {
@@ -91,6 +98,22 @@ fn a_key_shows_what_its_license_sees() {
          setTimeout(() => arguments[0](location.hash), 300)",
     );
     assert_eq!(address, "#/conferences/5");
+
+    // So does a view whose address is set just before the list would write its own.
+    browser.view("#/conferences");
+    expect_total(&browser, "130 conferences");
+    browser.js(
+        "const wait = setTimeout; window.setTimeout = (run, ms) => ms === 300 ? void (window.write = run) : wait(run, ms); \
+         const words = document.getElementById('words'); words.value = 'oncol'; \
+         words.dispatchEvent(new Event('input', {bubbles: true})); window.setTimeout = wait; \
+         location.hash = '#/conferences?year=2026'; window.write()",
+        &[],
+    );
+    browser.wait_for_js(
+        "the other view",
+        "return document.querySelector('.chip')?.textContent.includes('2026') && location.hash === '#/conferences?year=2026'",
+    );
+    browser.view("#/conferences/5");
 
     // A record, and what leads on from it.
     browser.wait_for("//h1[.='Conference 5']");
@@ -166,6 +189,11 @@ fn a_planner_finds_deadlines_and_takes_them_home() {
     let calendar = file(".ics");
     assert!(calendar.starts_with("BEGIN:VCALENDAR\r\n") && calendar.ends_with("END:VCALENDAR\r\n"), "{calendar}");
     assert_eq!(calendar.matches("BEGIN:VEVENT\r\n").count(), 2, "{calendar}");
+    let name = calendar.replace("\r\n ", "");
+    let name = name.lines().find_map(|line| line.strip_prefix("X-WR-CALNAME:")).unwrap();
+    assert_eq!(name, r"Conferences: Oncology\, Europe\, Abstracts\, due in the next 60 days");
+    let is_named = |file: &String| file.starts_with("conferences-oncology-europe-abstracts-due-in-the-next-60-days-");
+    assert!(site.files().iter().any(is_named), "{:?}", site.files());
     assert!(calendar.contains("projected from earlier") && calendar.contains(r"City\, 1"), "{calendar}");
     browser.click("//button[starts-with(., 'CSV')]");
     let csv = file(".csv");
@@ -192,6 +220,79 @@ fn a_planner_finds_deadlines_and_takes_them_home() {
     expect_total(&browser, "0 of 5 conferences");
     browser.click("//button[.='Deadlines by month']");
     assert!(!browser.js("return location.href", &[]).as_str().unwrap().contains("mfk_"));
+    browser.expect_quiet_console(&[]);
+}
+
+#[test]
+fn answers_count_what_is_not_announced_and_leave_out_the_past() {
+    let Some(browser) = Browser::start("answers_count_what_is_not_announced_and_leave_out_the_past") else { return };
+    let site = Site::new();
+    let day = |days: i64| now().plus_s(days * 86_400).date();
+    let conference = |id: u64, fields: Value| {
+        let mut record = json!({"id": id, "name": format!("Meeting {id}"), "therapy_areas": ["Oncology"], "start_date_status": "check",
+            "abstract_due_date_status": "estimated", "late_breaking_due_date_status": "not_found"});
+        record.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        format!("{record}\n")
+    };
+    let late = day(80);
+    let records = [
+        conference(
+            1,
+            json!({"country": "Spain", "abstract_due_date": day(50), "late_breaking_due_date": late, "late_breaking_due_date_status": "confirmed"}),
+        ),
+        conference(2, json!({"abstract_due_date": day(20)})),
+        conference(
+            3,
+            json!({"country": "Germany", "abstract_due_date": day(-400), "start_date": day(-300), "end_date": day(-298)}),
+        ),
+    ];
+    site.import("conferences.jsonl", records.concat());
+    let key = site.open_key();
+    let server = site.serve();
+    browser.download_to(site.folder());
+    browser.go(&format!("http://{}/", server.address));
+    paste_key(&browser, &key);
+    expect_total(&browser, "3 conferences");
+
+    // The files have what is ahead, and their buttons say how much.
+    browser.wait_for("//button[starts-with(., 'Calendar (3 dates)')]");
+    browser.wait_for("//button[starts-with(., 'CSV (2 rows)')]");
+    browser.click("//label[span='With past dates']/input");
+    browser.wait_for("//button[starts-with(., 'Calendar (5 dates)')]");
+    browser.wait_for("//button[starts-with(., 'CSV (3 rows)')]");
+    browser.click("//label[span='With past dates']/input");
+
+    // A period and a confidence: the row has the deadline that fits both.
+    browser.click("//button[.='90 days']");
+    browser.wait_for("//tbody/tr[contains(., 'Meeting 1') and contains(., 'Abstracts, in 50 days')]");
+    browser.click("//details[summary='Confidence of deadlines']//label[span='confirmed']/input");
+    expect_total(&browser, "1 of 3 conferences");
+    browser.wait_for(
+        "//tbody/tr[contains(., 'Meeting 1') and contains(., 'Late-breaking, in 80 days') and .//span[.='confirmed']]",
+    );
+    browser.click("//button[starts-with(., 'CSV (1 row)')]");
+    let csv = wait_until("the file is there", PATIENCE, || {
+        let name = site.files().into_iter().find(|name| name.ends_with(".csv"))?;
+        fs::read_to_string(site.path(&name)).ok().filter(|text| !text.is_empty())
+    });
+    assert!(csv.contains(&format!("\r\nlate_breaking,{late},confirmed,1,Meeting 1,")), "{csv}");
+
+    // A meeting without a country is in the count of each period, and can be chosen.
+    browser.click("//button[.='Clear all']");
+    browser.click("//button[.='30 days']");
+    browser.click("//details[summary='Region']//label[span='Not announced' and span='1']/input");
+    expect_total(&browser, "1 of 3 conferences");
+    browser.wait_for("//tbody//a[.='Meeting 2']");
+    browser.wait_for_js("the address has it", "return /[?&]region=(&|$)/.test(location.hash)");
+    // Each filter is a chip, also a period without a button.
+    browser.view("#/conferences?region=&deadline=abstract&within=120");
+    let chips = "return [...document.querySelectorAll('.chip')].map(chip => chip.textContent.replace(/[×\\s]+/g, ' ').trim()).join()";
+    browser.wait_for_js(
+        "the chips",
+        &format!("{chips} === 'Remove Region: not announced,Remove Abstracts,Remove due in the next 120 days'"),
+    );
+    browser.click("//button[contains(@class, 'chip') and contains(., '120 days')]");
+    browser.wait_for_js("the period has gone", "return location.hash === '#/conferences?region=&deadline=abstract'");
     browser.expect_quiet_console(&[]);
 }
 
@@ -298,7 +399,7 @@ fn a_dataset_leaves_its_views_with_the_license_and_returns() {
         &[],
     );
     site.license("all", "--dataset conferences");
-    browser.wait_for("//main[.//h1='Journal 5' and .//section[contains(., 'dataset_not_licensed')]]");
+    browser.wait_for("//main[.//h1='Journal 5' and .//p[.='This license has no journals.']]");
     site.import("journals.jsonl", r#"{"id": 5, "name": "Journal of the Fifth"}"#);
     site.license("all", "--dataset conferences --dataset journals");
     browser.wait_for("//h1[.='Journal of the Fifth']");
@@ -306,6 +407,34 @@ fn a_dataset_leaves_its_views_with_the_license_and_returns() {
     expect_total(&browser, "1 journal");
     browser.wait_for("//tbody//a[.='Journal of the Fifth']");
     browser.expect_quiet_console(&[403]);
+}
+
+#[test]
+fn the_status_follows_the_network() {
+    let Some(browser) = Browser::start("the_status_follows_the_network") else { return };
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(9, 1));
+    let key = site.open_key();
+    let server = site.serve();
+    browser.go(&format!("http://{}/", server.address));
+    paste_key(&browser, &key);
+    expect_total(&browser, "9 conferences");
+    browser.wait_for("//p[@class='standing' and contains(., 'Current')]");
+    // No pause ends by itself, and the request that waits for news is answered only after the test.
+    browser.js("const wait = setTimeout; window.setTimeout = (run, ms) => wait(run, ms >= 400 ? 1e9 : ms)", &[]);
+    let set_offline = |offline: bool| {
+        let conditions = json!({"offline": offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1});
+        browser.devtools("Network.emulateNetworkConditions", conditions);
+    };
+    browser.devtools("Network.enable", json!({}));
+    set_offline(true);
+    browser.wait_for("//p[@class='standing' and contains(., 'This computer has no network. You see the last known')]");
+    site.import("conferences.jsonl", r#"{"id": 3, "deleted": true}"#);
+    let mut client = Client::new(server.address, Some(&key));
+    wait_until("the server has it", PATIENCE, || (client.get("/v1/conferences/3").status == 404).then_some(()));
+    set_offline(false);
+    browser.wait_for("//p[@class='standing' and contains(., 'Current')]");
+    expect_total(&browser, "8 conferences");
 }
 
 #[test]
@@ -351,15 +480,21 @@ fn exports_and_the_feed_are_for_developers() {
     });
     browser.wait_for("//section[@class='problem' and contains(., 'resync_required')]");
     browser.view("#/developers/journals");
-    browser.wait_for("//section[@class='problem' and contains(., 'dataset_not_licensed')]");
-    browser.view("#/journals");
-    browser.wait_for("//section[@class='problem' and contains(., 'dataset_not_licensed')]");
-    // A key in a filter box gets into no address, neither the page's nor that of a request.
-    browser.fill("//input[@name='q']", &format!("{key} heart\u{e007}"));
-    browser.wait_for_js("the filter is applied", "return location.hash === '#/journals?q=heart'");
-    browser.wait_for_js("the box as it is applied", "return document.getElementById('q').value === 'heart'");
-    let names = browser.js("return performance.getEntriesByType('resource').map(({name}) => name)", &[]);
-    assert!(!names.to_string().contains("mfk_"), "{names}");
+    // A dataset that the license does not have is one sentence: no failure, and no request to try.
+    for view in [
+        "#/developers/journals",
+        "#/reference/journals",
+        "#/journals",
+        "#/journals?access=open",
+        "#/journals/5",
+        "#/changes/journals",
+    ] {
+        browser.view("#/nowhere");
+        browser.wait_for("//h1[.='No such view']");
+        browser.view(view);
+        browser.wait_for("//p[.='This license has no journals.']");
+        assert_eq!(browser.js("return document.querySelectorAll('.problem, .curl, form').length", &[]), 0, "{view}");
+    }
 
     browser.view("#/developers/conferences");
     browser.wait_for("//section[contains(., 'Export, CSV')]//p[contains(., '129 records')]");
@@ -395,6 +530,34 @@ fn past_its_limit_the_page_asks_the_api() {
         browser.click("//button[.='Clear']");
         browser.wait_for("//h2[contains(., '100 records, more follow')]");
     }
+    // A link keeps what the API cannot filter by, and the page says so.
+    browser
+        .view("#/conferences?region=Europe&deadline=abstract&within=60&country=Japan&country=Spain&q=Conference+50001");
+    browser.wait_for("//h2[.='1 record']");
+    browser.wait_for("//p[contains(., 'The server cannot filter by these.')]");
+    let lost = "return [...document.querySelectorAll('.chip')].map(chip => chip.textContent.replace(/[×\\s]+/g, ' ').trim()).join()";
+    let all = "Remove Europe,Remove Japan,Remove Spain,Remove Abstracts,Remove due in the next 60 days";
+    assert_eq!(browser.js(lost, &[]), all);
+    browser.fill("//input[@name='q']", "Conference 50000\u{e007}");
+    browser.wait_for("//tbody//a[.='Conference 50000']");
+    assert_eq!(browser.js(lost, &[]), all, "the other filters stay");
+    browser.click("//a[contains(@class, 'chip') and contains(., 'Spain')]");
+    browser.wait_for_js("a filter of one value", "return document.getElementById('country').value === 'Japan'");
+    assert_eq!(browser.js("return document.activeElement.tagName", &[]), "H1", "the focus is not lost");
+    browser.click("//a[contains(@class, 'chip') and contains(., '60 days')]");
+    browser.wait_for_js("the period has gone", &format!("{lost} === 'Remove Europe,Remove Abstracts'"));
+    browser.click("//button[.='Clear']");
+    browser.wait_for("//h2[contains(., '100 records, more follow')]");
+    assert_eq!(browser.js(lost, &[]), "");
+    // A key in a filter box gets into no address, neither the page's nor that of a request.
+    browser.fill("//input[@name='q']", &format!("{key} 50001\u{e007}"));
+    browser.wait_for_js("the filter is applied", "return location.hash === '#/conferences?q=50001'");
+    browser.wait_for_js("the box as it is applied", "return document.getElementById('q').value === '50001'");
+    let names = browser.js("return performance.getEntriesByType('resource').map(({name}) => name)", &[]);
+    assert!(!names.to_string().contains("mfk_"), "{names}");
+    browser.click("//button[.='Clear']");
+    browser.wait_for("//h2[contains(., '100 records, more follow')]");
+
     // Spelling matters to the API. The page knows the right one.
     browser.fill("//input[@name='country']", "japan\u{e007}");
     browser.click("//p[contains(., 'Did you mean')]/a[.='Japan']");

@@ -27,7 +27,8 @@ fn every_view_fits_every_reader() {
     if axe.is_none() {
         eprintln!("the accessibility of the explorer is not looked at: MEDFEED_AXE does not name axe.min.js");
     }
-    for (width, dark) in [(1366, false), (1366, true), (768, false), (768, true), (390, false), (390, true)] {
+    let widths = [1366, 768, 390, 320].into_iter().flat_map(|width| [(width, false), (width, true)]);
+    for (width, dark) in widths {
         browser.set_window(width, dark);
         for view in VIEWS {
             let place = format!("{view} at {width}, dark: {dark}");
@@ -44,6 +45,15 @@ fn every_view_fits_every_reader() {
             assert_eq!(widths[0], widths[1], "{place}: it scrolls sideways");
             if let Some(axe) = &axe {
                 browser.check_accessibility(axe, &place);
+            }
+            // On a phone the filters are behind a button.
+            if width < 600 && browser.js("return Boolean(document.querySelector('.toggle'))", &[]) == true {
+                browser.click("//button[starts-with(., 'Filters')]");
+                browser.wait_for("//section[@aria-label='Filters']/button[starts-with(., 'Show ')]");
+                if let Some(axe) = &axe {
+                    browser.check_accessibility(axe, &format!("{place}, with its filters"));
+                }
+                browser.click("//section[@aria-label='Filters']/button[starts-with(., 'Show ')]");
             }
         }
         let page = browser.js("return getComputedStyle(document.body).backgroundColor", &[]);
@@ -74,5 +84,38 @@ fn the_keyboard_suffices() {
     browser.type_keys(&format!("esmo 2027{ENTER}"));
     browser.wait_for("//h2[@class='results' and contains(., ' of 310 conferences')]");
     browser.wait_for_js("the reader stays in the field", "return document.activeElement.id === 'words'");
+
+    // A link past the filters. It is the first one after the questions about deadlines.
+    let focused = "return document.activeElement.textContent";
+    browser.js("document.querySelector('[aria-label=\"Show as\"] button:last-child').focus()", &[]);
+    browser.type_keys(TAB);
+    assert_eq!(browser.js(focused, &[]), "Skip the filters");
+    browser.type_keys(ENTER);
+    browser.wait_for_js("the results have the focus", "return document.activeElement.className === 'results'");
+
+    // More rows: the focus stays at the button, and at last goes to the first new row.
+    browser.view("#/conferences?area=Oncology&year=2025&year=2026&year=2027");
+    browser.wait_for("//h2[@class='results' and normalize-space(.)='66 of 310 conferences']");
+    browser.js("[...document.querySelectorAll('button')].find(one => one.textContent === 'Show more').focus()", &[]);
+    browser.type_keys(ENTER);
+    browser.wait_for_js("all rows", "return document.querySelectorAll('tbody tr').length === 66");
+    browser.wait_for_js(
+        "the first new row",
+        "return document.querySelectorAll('tbody tr')[50].querySelector('a') === document.activeElement",
+    );
+    browser.view("#/conferences");
+    browser.wait_for("//h2[@class='results' and normalize-space(.)='310 conferences']");
+    browser.js("[...document.querySelectorAll('button')].find(one => one.textContent === 'Show more').focus()", &[]);
+    browser.type_keys(ENTER);
+    browser.wait_for_js("more rows", "return document.querySelectorAll('tbody tr').length === 150");
+    assert_eq!(browser.js(focused, &[]), "Show more");
+
+    // On a phone the filters close with the number of results.
+    browser.set_window(390, false);
+    browser.click("//button[.='Filters']");
+    browser.click("//details[summary='Therapy area']//label[span='Oncology']/input");
+    browser.click("//button[.='Show 66 conferences']");
+    browser.wait_for_js("the results have the focus", "return document.activeElement.className === 'results'");
+    assert_eq!(browser.js("return getComputedStyle(document.querySelector('.facets')).display", &[]), "none");
     end_demo(browser, server);
 }

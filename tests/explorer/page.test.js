@@ -9,6 +9,8 @@ import {pathToFileURL} from 'node:url';
 
 const PAGE = pathToFileURL(process.env.EXPLORER_PAGE + '/');
 globalThis.location = {href: 'http://127.0.0.1:8080/o%27neill/#/conferences', hash: '', host: '127.0.0.1:8080'};
+const page = new EventTarget();
+globalThis.addEventListener = page.addEventListener.bind(page);
 globalThis.document = {hidden: false, title: '', addEventListener() {}, removeEventListener() {}, querySelector: () => ({content: globalThis.demoPath ?? ''})};
 
 const load = name => import(new URL(name, PAGE));
@@ -83,7 +85,7 @@ test('days in words', () => {
 	]) assert.equal(parts.date(from, to), expected, `${from} ${to}`);
 	for (const [today, day, expected] of [
 		['2027-01-01', '2027-01-01', 'today'], ['2026-12-31', '2027-01-01', 'tomorrow'], ['2027-01-01', '2026-12-31', 'yesterday'], ['2027-01-01', '2027-01-03', 'in 2 days'], ['2027-01-03', '2027-01-01', '2 days ago'],
-		['2026-12-01', '2026-12-31', 'in 30 days'], ['2027-03-13', '2027-03-14', 'tomorrow'], ['2027-03-14', '2027-03-16', 'in 2 days'], ['2027-11-07', '2027-11-08', 'tomorrow'], ['2027-10-30', '2027-11-29', 'in 30 days'],
+		['2026-12-01', '2026-12-31', 'in 30 days'], ['2027-03-13', '2027-03-14', 'tomorrow'], ['2027-03-14', '2027-03-16', 'in 2 days'], ['2027-11-07', '2027-11-08', 'tomorrow'], ['2027-10-30', '2027-11-29', 'in 30 days'], ['2027-01-01', '9999-12-31', 'in 2,912,077 days'],
 	]) assert.equal(parts.inDays(today, day), expected, `${today} ${day}`);
 	for (const [number, noun, many, expected] of [[0, 'record', undefined, '0 records'], [1, 'record', undefined, '1 record'], [2, 'record', undefined, '2 records'], [1234567, 'entry', 'entries', '1,234,567 entries'], [1, 'entry', 'entries', '1 entry']]) {
 		assert.equal(parts.count(number, noun, many), expected);
@@ -94,19 +96,22 @@ test('cells of the lists', () => {
 	for (const [range, expected] of [[{min_weeks: 2, max_weeks: 4}, '2 to 4 weeks'], [{min_weeks: 3, max_weeks: 3}, '3 weeks'], [{min_weeks: 0, max_weeks: 5}, '0 to 5 weeks'], [{min_weeks: null, max_weeks: 5}, '5 weeks'],
 		[{min_weeks: 1, max_weeks: 1}, '1 week'], [{min_weeks: 0, max_weeks: 1}, '0 to 1 week'], [{min_weeks: 1, max_weeks: 2}, '1 to 2 weeks'],
 		[{min_weeks: 2, max_weeks: null}, '2 weeks'], [{min_weeks: null, max_weeks: null}, null], [undefined, null]]) assert.equal(columns.weeks(range), expected, JSON.stringify(range));
-	for (const [record, expected] of [[{city: 'Bonn', country: 'Germany'}, 'Bonn, Germany'], [{city: null, country: 'Germany'}, 'Germany'], [{city: 'Bonn'}, 'Bonn'], [{}, null]]) assert.equal(columns.place(record), expected);
+	for (const [record, expected] of [[{city: 'Bonn', country: 'Germany'}, ['Bonn, Germany', 2]], [{city: null, country: 'Germany'}, ['Germany', 1]], [{city: 'Bonn'}, ['Bonn', 1]], [{}, null]]) assert.deepEqual([words(columns.place(record)), all(columns.place(record), 'bdi').length], expected ?? ['', 0]);
 	const record = {id: 5, name: 'A', abbv: 'A', year: 2027, abstract_due_date: '2027-02-01', abstract_due_date_status: 'estimated', late_breaking_due_date: '2027-03-01', late_breaking_due_date_status: 'confirmed'};
 	const due = (day, fields, period) => words(columns.columnsOf('conferences', {day, period}).find(({sort}) => sort === 'deadline').cell({...record, ...fields}));
 	for (const [day, fields, period, expected] of [
 		['2027-01-02', {}, undefined, '1 Feb 2027 estimated Abstracts, in 30 days'], ['2027-02-01', {}, undefined, '1 Feb 2027 estimated Abstracts, today'], ['2027-02-02', {}, undefined, '1 Mar 2027 confirmed Late-breaking, in 27 days'],
 		['2027-03-02', {}, undefined, 'closed 1 Mar 2027 confirmed Late-breaking, yesterday'], ['2027-01-02', {}, {kind: 'late_breaking', from: '2027-01-02', to: '~'}, '1 Mar 2027 confirmed Late-breaking, in 58 days'],
+		['2027-01-02', {}, {from: '2027-01-02', to: '~', confidences: ['confirmed']}, '1 Mar 2027 confirmed Late-breaking, in 58 days'],
+		['2027-04-02', {}, {from: '2027-04-02', to: '~', confidences: ['estimated']}, 'closed 1 Feb 2027 estimated Abstracts, 60 days ago'],
+		['2027-01-02', {late_breaking_due_date: null, late_breaking_due_date_status: 'not_found'}, {from: '2027-01-02', to: '~', confidences: ['not_found']}, 'No date not found Late-breaking'],
 		['2027-02-02', {late_breaking_due_date: null}, undefined, 'closed 1 Feb 2027 estimated Abstracts, yesterday'], ['2027-02-02', {abstract_due_date: null, late_breaking_due_date: null}, undefined, ''],
 	]) assert.equal(due(day, fields, period), expected, day);
 	const name = columns.columnsOf('conferences', {day: '2027-01-01', log: {byId: new Map([[5, {kind: 'added'}]])}})[0].cell;
 	assert.equal(words(name(record)), 'A 2027 added');
 	assert.equal(words(name({...record, id: 6, abbv: 'AB', therapy_areas: ['X', 'Y']})), 'A AB 2027 X, Y');
 	const journal = {publisher: 'P', publishing: {access: 'open', apc_usd: 0}, impact_factor: 1.5, timelines: {online_submit_to_accept: {min_weeks: 1, max_weeks: 2}}};
-	assert.deepEqual(columns.columnsOf('journals', {}).slice(1).map(({cell}) => cell(journal)), ['P', 'open', '0', '1.5', '1 to 2 weeks']);
+	assert.deepEqual(columns.columnsOf('journals', {}).slice(1).map(({cell}) => words(cell(journal))), ['P', 'open', '0', '1.5', '1 to 2 weeks']);
 	const months = ['2026-12-31', '2027-01-01'].map(date => ({record, kind: 'abstract', date, confidence: 'copied'}));
 	assert.deepEqual(all(columns.Deadlines({of: months, day: '2026-12-31'}), 'h3').map(words), ['December 2026 1', 'January 2027 1']);
 	const both = [['abstract', '2027-02-01', 'estimated'], ['late_breaking', '2027-02-03', 'confirmed']].map(([kind, date, confidence]) => ({record: {...record, city: 'Bonn'}, kind, date, confidence}));
@@ -132,8 +137,8 @@ test('a table has a cell for each value, and names the column by which it is sor
 	for (const [of, expected] of [['not_found', 'not found'], ['a_new_one', 'a_new_one'], [null, ''], [undefined, '']]) assert.equal(words(parts.Status({of})), expected);
 });
 
-test("a list's request has the filters of one value, and 100 characters at most", async () => {
-	const {requestOf} = await load('views/list.js');
+test("a list's request has the filters of one value, and 100 characters at most", () => {
+	const {requestOf} = question;
 	const none = {q: '', year: '', country: '', therapy_area: ''};
 	for (const [words, facets, expected] of [
 		['', {}, {}], [' a ', {}, {}], ['ab', {}, {q: 'ab'}], [' 癌 ', {}, {}], ['', {country: ['Spain'], year: ['2027']}, {country: 'Spain', year: '2027'}], ['', {country: ['Spain', 'Japan'], area: ['Urology']}, {therapy_area: 'Urology'}],
@@ -147,7 +152,9 @@ test('the API is asked for the parameters of an address, without keys', async ()
 	for (const [params, expected] of [
 		[{}, {}], [{q: 'heart', limit: '5'}, {q: 'heart', limit: '5'}], [{q: 'mfk_abc'}, {q: ''}], [{q: ' heart MFK_abc  attack'}, {q: 'heart   attack'}], [{country: 'mfk_abc', unknown: 'mfk_abc'}, {country: '', unknown: ''}],
 		[{area: 'mfk_abc'}, {therapy_area: ''}], [{area: 'Urology'}, {therapy_area: 'Urology'}], [{cursor: 'xmfk_y'}, {cursor: 'xmfk_y'}], [{region: 'Europe', sort: 'name', year: '2027'}, {year: '2027'}],
-	]) assert.deepEqual(given('conferences', params), expected, JSON.stringify(params));
+	]) assert.deepEqual(given('conferences', params, []), expected, JSON.stringify(params));
+	const several = {area: 'Urology', country: 'Spain', region: 'Europe', year: '2027'};
+	assert.deepEqual(given('conferences', several, ['area', 'therapy_area', 'country']), {year: '2027'}, 'filters that it cannot have');
 });
 
 test('the facts of a record', async context => {
@@ -295,6 +302,43 @@ test('a copy follows the feed, and is compared only with an export of its own mo
 	copies.stop();
 	await new Promise(resolve => setTimeout(resolve));
 	assert.equal(isStopped, true, 'no request stays open');
+});
+
+test('a copy asks at once when the network goes and when it returns', async context => {
+	// No pause and no limit ends by itself.
+	context.mock.timers.enable({apis: ['setTimeout']});
+	const {Copies} = await load('copies.js');
+	const asked = [];
+	let isLost = false, changed = () => {};
+	globalThis.fetch = (url, {signal}) => {
+		if (url.includes('/exports/')) return Promise.resolve(new Response('', {headers: {'X-Sync-Token': 't0', 'X-Record-Count': '0'}}));
+		asked.push(new URL(url).searchParams.get('wait'));
+		changed();
+		if (isLost) return Promise.reject(new TypeError('network'));
+		if (asked.at(-1) === null) return Promise.resolve(new Response(JSON.stringify({data: [], has_more: false, next_sync_token: 't0'})));
+		return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+	};
+	const copies = new Copies('k'), kept = copies.of('conferences');
+	context.after(() => copies.stop());
+	const reached = what => new Promise(resolve => {
+		changed = () => what() && resolve();
+		copies.subscribe(() => changed());
+		changed();
+	});
+	await reached(() => asked.length === 1);
+	assert.deepEqual([asked, kept.state.name], [['45'], 'current']);
+	isLost = true;
+	page.dispatchEvent(new Event('offline'));
+	await reached(() => kept.state.name === 'offline');
+	assert.deepEqual(asked.slice(0, 2), ['45', null]);
+	isLost = false;
+	page.dispatchEvent(new Event('online'));
+	await reached(() => kept.state.name === 'current');
+	const count = asked.length;
+	copies.stop();
+	page.dispatchEvent(new Event('online'));
+	await new Promise(resolve => setImmediate(resolve));
+	assert.equal(asked.length, count, 'a copy that was stopped');
 });
 
 test('a request ends after 75 seconds without an answer, and not before', async context => {

@@ -1,4 +1,4 @@
-//! The client in `examples`, run as users run it.
+//! The clients in `examples`, run as users run them.
 
 use std::io::ErrorKind;
 use std::io::{BufRead, BufReader, Write};
@@ -231,6 +231,26 @@ fn a_dataset_that_leaves_the_license_leaves_the_copy() {
     site.license("all", "--dataset conferences --dataset journals --widen");
     super::site::wait_until("widened", super::site::SOON, || run().unwrap().status.success().then_some(()));
     assert_eq!(copied(&copy).len(), 300);
+}
+
+#[test]
+fn an_assistant_asks_a_copy() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let installed = folder.join("target/recipes/mcp/bin/python");
+    let has_package = |python: &&Path| {
+        let found = Command::new(python).args(["-c", "from mcp import Client"]).output();
+        found.is_ok_and(|found| found.status.success())
+    };
+    let Some(python) = [installed.as_path(), Path::new("python3")].into_iter().find(has_package) else {
+        eprintln!("the Python package mcp is not installed: examples/mcp is not tried");
+        return;
+    };
+    let mut check = Command::new(python);
+    let done =
+        check.arg(folder.join("examples/mcp/check.py")).env("MEDFEED_BIN", env!("CARGO_BIN_EXE_medfeed")).output();
+    let done = done.unwrap();
+    let told = [done.stdout, done.stderr].concat();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&told));
 }
 
 #[test]

@@ -23,8 +23,15 @@ pub const MANUALS: [(&str, usize); 12] = [
 ];
 
 /// Further files with links.
-const FURTHER: [&str; 6] =
-    ["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "data/README.md", "examples/README.md"];
+const FURTHER: [&str; 7] = [
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "data/README.md",
+    "examples/README.md",
+    "examples/mcp/README.md",
+];
 
 /// The most words of a sentence.
 const MAX_SENTENCE: usize = 30;

@@ -1,11 +1,20 @@
 // Calendar files (RFC 5545).
-import {STATUS, addDays, deadlinesOf} from './deadlines.js';
+import {LAST_DAY, STATUS, addDays, deadlinesOf} from './deadlines.js';
 
 const TITLES = {meeting: '', abstract: 'Abstracts due: ', late_breaking: 'Late-breaking abstracts due: '};
 
-/** The events of a record: its deadlines, and its meeting: [{record, kind, date, confidence}]. */
-export const eventsOf = record => [...deadlinesOf(record),
-	...record.start_date ? [{kind: 'meeting', date: record.start_date, confidence: record.start_date_status}] : []].map(event => ({record, ...event}));
+/** The last day of a record's meeting. */
+export const lastDayOf = ({start_date, end_date}) => end_date > start_date ? end_date : start_date;
+
+/**
+ * The events of a record that end on a day or later: its deadlines, all or those of some confidences, and its meeting:
+ * [{record, kind, date, confidence}].
+ */
+export function eventsOf(record, {from = '', confidences} = {}) {
+	const events = deadlinesOf(record, {from, confidences});
+	if (record.start_date && lastDayOf(record) >= from) events.push({record, kind: 'meeting', date: record.start_date, confidence: record.start_date_status});
+	return events;
+}
 
 /** A text as a property value. */
 const escape = text => String(text).replace(/[\\;,]/g, mark => '\\' + mark).replace(/\r\n|\r|\n/g, '\\n').replace(/[\x00-\x1f\x7f]/g, '');
@@ -32,11 +41,12 @@ const compact = day => day.replace(/-/g, '');
 function event({record, kind, date, confidence}, stamp, host) {
 	const name = [record.name, record.abbv && `(${record.abbv})`, record.year].filter(Boolean).join(' ');
 	const place = [record.venue, record.city, record.country].filter(Boolean).join(', ');
-	const end = kind === 'meeting' && record.end_date >= date ? record.end_date : date;
+	const end = kind === 'meeting' ? lastDayOf(record) : date;
 	const isWeb = /^https?:\/\/\S+$/i.test(record.url ?? '');
 	const [word, meaning] = STATUS[confidence] ?? [confidence, ''], isSure = confidence === 'confirmed';
 	return ['BEGIN:VEVENT', `UID:conference-${record.id}-${kind}@${host}`, `DTSTAMP:${stamp}`, `DTSTART;VALUE=DATE:${compact(date)}`,
-		`DTEND;VALUE=DATE:${compact(addDays(end, 1))}`, `SUMMARY:${escape(`${TITLES[kind]}${name}${isSure ? '' : ` (${word})`}`)}`,
+		// Without an end an event lasts for one day. The day after the last one has no date.
+		date < LAST_DAY && `DTEND;VALUE=DATE:${compact(addDays(end, 1))}`, `SUMMARY:${escape(`${TITLES[kind]}${name}${isSure ? '' : ` (${word})`}`)}`,
 		`DESCRIPTION:${escape([`Date ${word}: ${meaning}.`, record.therapy_areas?.join('; '), isWeb && record.url].filter(Boolean).join('\n'))}`,
 		place && `LOCATION:${escape(place)}`, isWeb && `URL:${record.url.replace(/[\x00-\x20\x7f]/g, '')}`,
 		`STATUS:${isSure ? 'CONFIRMED' : 'TENTATIVE'}`, 'TRANSP:TRANSPARENT', 'END:VEVENT'].filter(Boolean);

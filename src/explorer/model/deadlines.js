@@ -19,20 +19,41 @@ export function todayOf(now = new Date()) {
 	return `${now.getFullYear()}-${two(now.getMonth() + 1)}-${two(now.getDate())}`;
 }
 
-/** A day so many days later. */
-export const addDays = (day, days) => new Date(Date.parse(day) + days * 86400000).toISOString().slice(0, 10);
+/** The last day that a date can be. */
+export const LAST_DAY = '9999-12-31';
+
+/** A day so many days later, but no later than the last day. */
+export const addDays = (day, days) => new Date(Math.min(Date.parse(day) + days * 86400000, Date.parse(LAST_DAY))).toISOString().slice(0, 10);
 
 /** The days from one day to another. */
 export const daysBetween = (from, to) => Math.round((Date.parse(to) - Date.parse(from)) / 86400000);
 
-/** A record's deadlines of some kind or all, from a day to a day: [{record, kind, date, confidence}], the earliest first. */
-export function deadlinesOf(record, {from = '', to = '~', kind = ''} = {}) {
+/**
+ * A record's deadlines of some kind or all, from a day to a day, of some confidences or all: [{record, kind, date, confidence}], the
+ * earliest first.
+ */
+export function deadlinesOf(record, {from = '', to = '~', kind = '', confidences} = {}) {
 	const found = [];
 	for (const [name, field, status] of FIELDS) {
 		const date = record[field];
-		if (date && date >= from && date <= to && (!kind || kind === name)) found.push({record, kind: name, date, confidence: record[status]});
+		if (date && date >= from && date <= to && (!kind || kind === name) && isOf(record[status], confidences)) found.push({record, kind: name, date, confidence: record[status]});
 	}
 	return found.length > 1 && found[1].date < found[0].date ? found.reverse() : found;
+}
+
+const isOf = (confidence, confidences) => !confidences || confidences.includes(confidence);
+
+/**
+ * The deadline of a record that a list shows: the next one that fits a question, else the last one that has passed, else one without a
+ * date whose confidence was asked for. `period` is {from, …} of `deadlinesOf`.
+ */
+export function shownDeadline(record, day, period) {
+	const [next] = deadlinesOf(record, period);
+	if (next) return next;
+	const {kind, confidences} = period, passed = deadlinesOf(record, {kind, confidences, to: day}).at(-1);
+	if (passed || !confidences) return passed;
+	const undated = FIELDS.find(([name, field, status]) => !record[field] && (!kind || kind === name) && confidences.includes(record[status]));
+	return undated && {record, kind: undated[0], date: null, confidence: record[undated[2]]};
 }
 
 /** Deadlines [{date, …}] in their order, grouped by month: [{month: '2027-03', deadlines}]. */

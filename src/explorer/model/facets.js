@@ -5,7 +5,7 @@ import {fold} from './fold.js';
 const STATUSES = Object.fromEntries(Object.entries(STATUS).map(([status, [word]]) => [status, word]));
 /** The presentation formats, in words. */
 export const FORMATS = {oral: 'Oral presentations', poster: 'Posters', e_poster: 'Electronic posters', published_abstract: 'Published abstracts', encore: 'Encores'};
-const FEES = {0: 'No fee', '0-1000': 'To 1,000 US dollars', '1000-2500': 'To 2,500 US dollars', '2500-5000': 'To 5,000 US dollars', '5000-': 'Above 5,000 US dollars'};
+const FEES = {0: 'No fee', '0-1000': 'Above 0 to 1,000 US dollars', '1000-2500': 'Above 1,000 to 2,500 US dollars', '2500-5000': 'Above 2,500 to 5,000 US dollars', '5000-': 'Above 5,000 US dollars'};
 
 const countries = new Map(), spellings = new Map();
 const lettersOf = country => fold(country).replace(/^the /, '').replace(/&/g, 'and').replace(/[^\p{L}\p{N}]/gu, '');
@@ -32,42 +32,58 @@ export const regionOf = country => find(country)?.region;
 /** All names of a country, the usual one first: `United States`, `usa`. */
 export const namesOf = country => find(country)?.names ?? [];
 
+/** The value of a record without any. */
+export const NONE = '';
+
 const list = value => value == null || value === '' ? [] : [String(value)];
 const fee = usd => usd == null ? [] : [usd === 0 ? '0' : usd <= 1000 ? '0-1000' : usd <= 2500 ? '1000-2500' : usd <= 5000 ? '2500-5000' : '5000-'];
 // Records share tags, and a text that is made anew is slow to look up.
 const labels = new WeakMap();
 const label = tag => labels.get(tag) ?? labels.set(tag, `${tag.type}: ${tag.name}`).get(tag);
+/** The formats of a record: `no` if it has none of them for certain, nothing if one that it may have is not announced. */
+function formats(record) {
+	const all = Object.keys(FORMATS), found = all.filter(format => record.formats?.[format]);
+	return !found.length && all.every(format => record.formats?.[format] === false) ? ['no'] : found;
+}
 const tags = record => record.tags?.map(label) ?? [];
 
 /**
- * The facets of each dataset: {name, label, valuesOf(record)}. `text` words the values, `inOrder` sorts them by value instead of
- * by count. `ofDeadlines`: of a list that is narrowed to deadlines, only those deadlines count.
+ * The facets of each dataset: {name, label, valuesOf(record)}. A record without values has the value `NONE`, which `none` words. `text`
+ * words the other values, `inOrder` sorts them by value instead of by count. `ofDeadlines`: of a list that is narrowed to deadlines,
+ * only those deadlines count.
  */
 export const FACETS = {
 	conferences: [
 		{name: 'area', label: 'Therapy area', valuesOf: record => record.therapy_areas ?? []},
-		{name: 'region', label: 'Region', valuesOf: record => list(regionOf(record.country))},
+		{name: 'region', label: 'Region', valuesOf: record => list(regionOf(record.country) ?? (record.country && 'Other'))},
 		{name: 'country', label: 'Country', valuesOf: record => list(record.country)},
 		{name: 'year', label: 'Year', inOrder: true, valuesOf: record => list(record.year)},
 		{name: 'confidence', label: 'Confidence of deadlines', text: STATUSES, ofDeadlines: true,
 			valuesOf: record => [...new Set([...list(record.abstract_due_date_status), ...list(record.late_breaking_due_date_status)])]},
 		{name: 'dates', label: 'Confidence of meeting dates', text: STATUSES, valuesOf: record => list(record.start_date_status)},
-		{name: 'format', label: 'Format', text: FORMATS, valuesOf: record => Object.keys(FORMATS).filter(format => record.formats?.[format])},
-		{name: 'tag', label: 'Tag', valuesOf: tags},
+		{name: 'format', label: 'Format', text: {...FORMATS, no: 'None of these'}, valuesOf: formats},
+		{name: 'tag', label: 'Tag', none: 'No tag', valuesOf: tags},
 	],
 	journals: [
 		{name: 'access', label: 'Access', valuesOf: record => list(record.publishing?.access)},
 		{name: 'fee', label: 'Article fee', text: FEES, inOrder: true, valuesOf: record => fee(record.publishing?.apc_usd)},
 		{name: 'publisher', label: 'Publisher', valuesOf: record => list(record.publisher)},
 		{name: 'license', label: 'Content license', valuesOf: record => list(record.publishing?.content_license)},
-		{name: 'tag', label: 'Tag', valuesOf: tags},
+		{name: 'tag', label: 'Tag', none: 'No tag', valuesOf: tags},
 	],
 };
 
 const byValue = (one, other) => one.value < other.value ? -1 : 1;
 const byCount = (one, other) => other.count - one.count || byValue(one, other);
+const noneLast = (one, other) => (one.value === NONE) - (other.value === NONE);
 
-/** The values of a facet that have records or are chosen: [{value, text, count, chosen}]. `counts` are by a value's number. */
-export const listValues = ({numbers, text, inOrder}, counts, chosen = []) => [...new Set([...numbers.keys(), ...chosen])]
-	.map(value => ({value, text: text?.[value] ?? value, count: counts[numbers.get(value)] ?? 0, chosen: chosen.includes(value)}))
-	.filter(({count, chosen}) => count || chosen).sort(inOrder ? byValue : byCount);
+/** A value of a facet in words. */
+export const wordOf = ({text, none = 'Not announced'}, value) => value === NONE ? none : text?.[value] ?? value;
+
+/** A value in words that say the facet too, where several facets have the same words. */
+export const fullWordOf = (facet, value) => value === NONE && !facet.none || facet.text === STATUSES ? `${facet.label}: ${wordOf(facet, value).toLowerCase()}` : wordOf(facet, value);
+
+/** The values of a facet that have records or are chosen, `NONE` last: [{value, text, count, chosen}]. `counts` are by a value's number. */
+export const listValues = (facet, counts, chosen = []) => [...new Set([...facet.numbers.keys(), ...chosen])]
+	.map(value => ({value, text: wordOf(facet, value), count: counts[facet.numbers.get(value)] ?? 0, chosen: chosen.includes(value)}))
+	.filter(({count, chosen}) => count || chosen).sort((one, other) => noneLast(one, other) || (facet.inOrder ? byValue : byCount)(one, other));

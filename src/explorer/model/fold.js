@@ -19,3 +19,11 @@ export const wordsOf = text => fold(text).replaceAll("'", '').split(/[^\p{L}\p{N
 
 /** The folded letters of a text, without blanks and punctuation, for comparing names. */
 export const lettersOf = text => fold(text).replace(/[^\p{L}\p{N}]/gu, '');
+
+const SPELLED = {ä: 'ae', ö: 'oe', ü: 'ue', å: 'aa', ø: 'oe'};
+
+/** The words of a text that has German or Nordic letters, as people write them without: `muenchen` of `München`. Else none. */
+export function spelledOut(text) {
+	const plain = /[^\x00-\x7f]/.test(text) ? text.toLowerCase().normalize('NFC') : '';
+	return /[äöüåø]/.test(plain) ? wordsOf(plain.replace(/[äöüåø]/g, letter => SPELLED[letter])) : [];
+}

@@ -31,8 +31,15 @@ export class Follower {
 		Object.assign(this, {ask, load, dataset, copy, token, onChanges, onState, pause, awake});
 		this.isLoaded = Boolean(token);
 		this.failures = 0;
-		this.isRefused = false;
+		[this.isRefused, this.isHurried] = [false, false];
 		this.stopping = new AbortController();
+	}
+
+	/** Asks at once, such as when the network has gone or returned: ends a pause, or a request that waits for news. */
+	hurry() {
+		this.isHurried = true;
+		this.failures = Math.min(this.failures, 1);
+		this.turn?.abort();
 	}
 
 	/** Stops: no request is open afterwards, and `run` returns. */
@@ -48,14 +55,23 @@ export class Follower {
 	async run() {
 		const {signal} = this.stopping;
 		do await this.awake(signal);
-		while (!this.isStopped && await (this.token ? this.read(signal) : this.reload(signal)));
+		while (!this.isStopped && await this.next(signal));
 	}
 
-	/** Loads the export. Returns whether to go on. */
+	/** Loads the export, or reads a page of the feed. Returns whether to go on. */
+	async next(stopping) {
+		const turn = this.turn = new AbortController(), stop = () => turn.abort();
+		stopping.addEventListener('abort', stop);
+		const goesOn = await (this.token ? this.read(turn.signal) : this.reload(turn.signal));
+		stopping.removeEventListener('abort', stop);
+		return goesOn;
+	}
+
+	/** Loads the export. It ends only when the follower stops; the signal ends the pause after a failure. */
 	async reload(signal) {
 		const onProgress = (records, total) => this.isRefused || this.tell({name: 'loading', records, total});
 		onProgress(0, null);
-		const loaded = await Promise.resolve(this.load(signal, onProgress)).catch(error => ({problem: {detail: error.message}}));
+		const loaded = await Promise.resolve(this.load(this.stopping.signal, onProgress)).catch(error => ({problem: {detail: error.message}}));
 		if (this.isStopped) return false;
 		if (loaded.tooMany) return this.tell({name: 'too-many', count: loaded.tooMany});
 		if (loaded.problem) return this.failed(loaded, signal);
@@ -68,10 +84,12 @@ export class Follower {
 
 	/** Reads and applies a page of the feed. Returns whether to go on. */
 	async read(signal) {
-		// After a failure the answer comes at once, so that the state is right.
-		const wait = this.failures ? {} : {wait: WAIT_S};
+		// After a failure or a hurry the answer comes at once, so that the state is right.
+		const wait = this.failures || this.isHurried ? {} : {wait: WAIT_S};
+		this.isHurried = false;
 		const answer = await this.ask(`${this.dataset}/changes`, {since: this.token, resync: 'diff', limit: 1000, ...wait}, signal);
 		if (this.isStopped) return false;
+		if (this.isHurried && !answer.status) return true;
 		if (answer.status === 410 || answer.status === 400) {
 			// The token is of no use: the server was restored from a backup, or holds other data.
 			this.token = null;
@@ -125,12 +143,15 @@ const number = value => value?.toLocaleString('en');
  */
 export const usesCopy = ({name, status}) => name !== 'too-many' && (name !== 'refused' || status === 401);
 
-/** A state in words. */
-export const describe = ({name, records, total, status, problem, isLoaded, count}) => ({
+/** Whether a state or an answer says that the license does not have a dataset. */
+export const isUnlicensed = ({problem}) => /\/dataset_not_licensed$/.test(problem?.type);
+
+/** A state in words. `isAlone`: the browser says that there is no network. */
+export const describe = ({name, records, total, status, problem, isLoaded, isAlone, count}) => ({
 	loading: total ? `Loading ${number(records)} of ${number(total)} records …` : 'Loading …',
 	current: 'Current',
 	limited: 'The key has used up its requests for this minute. The next one follows soon.',
-	offline: `${status && problem?.detail || 'The server gives no answer that can be read.'} ${isLoaded ? 'You see the last known records, and the page' : 'The page'} tries again.`,
+	offline: `${isAlone ? 'This computer has no network.' : status && problem?.detail || 'The server gives no answer that can be read.'} ${isLoaded ? 'You see the last known records, and the page' : 'The page'} tries again.`,
 	refused: `The server refuses the key: ${problem?.detail}`,
 	'too-many': `${number(count)} records are too many for a copy in the browser. The page asks the server instead.`,
 })[name];

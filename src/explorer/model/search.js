@@ -1,7 +1,7 @@
 // An index of a copy: the words and facet values of each record as small numbers, so that each question is one pass.
 import {deadlinesOf} from './deadlines.js';
-import {wordsOf} from './fold.js';
-import {FACETS, namesOf, regionOf} from './facets.js';
+import {spelledOut, wordsOf} from './fold.js';
+import {FACETS, NONE, namesOf, regionOf} from './facets.js';
 import {COLUMNS, Order} from './order.js';
 
 /** The texts in which words are found, and the links in whose names. */
@@ -11,6 +11,9 @@ const TEXTS = {
 	journals: record => [record.name, record.abbv, record.publisher, record.publishing?.access, record.issn_print, record.issn_online,
 		...record.organizations ?? [], ...record.tags ?? []],
 };
+
+/** A text, or the names of a link. */
+const plainOf = text => text.name ? `${text.name} ${text.abbv ?? ''}` : String(text);
 
 // Scripts without blanks between words: there a word is found anywhere in another.
 const UNSPACED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}]/u;
@@ -76,7 +79,8 @@ export class Index {
 			this.words.push(this.wordsOf(record));
 			const values = [];
 			this.facets.forEach((facet, at) => {
-				for (const value of facet.valuesOf(record)) values.push(this.numberOf(facet, at, value));
+				const own = facet.valuesOf(record);
+				for (const value of own.length ? own : [NONE]) values.push(this.numberOf(facet, at, value));
 			});
 			this.values.push(values);
 			for (const order of this.orders.values()) order.change(slot);
@@ -128,6 +132,18 @@ export class Index {
 		};
 	}
 
+	/** A word of the index as a record spells it; null if no record has it. */
+	spellingOf(word) {
+		const number = this.numbers.get(word), {data, ends} = this.words;
+		for (let slot = 0; slot < this.records.length; slot++) {
+			if (!this.records[slot] || !data.subarray(slot && ends[slot - 1], ends[slot]).includes(number)) continue;
+			for (const text of TEXTS[this.dataset](this.records[slot])) for (const spelled of text == null ? [] : plainOf(text).split(/[^\p{L}\p{N}\p{M}'’]+/u)) {
+				if (wordsOf(spelled).includes(word)) return spelled;
+			}
+		}
+		return null;
+	}
+
 	/** All deadlines of a slot's record. */
 	deadlines(slot) {
 		return this.due[slot] ??= deadlinesOf(this.records[slot]);
@@ -155,7 +171,8 @@ export class Index {
 	numbersOfText(text) {
 		let found = this.texts.get(text);
 		if (found) return found;
-		found = wordsOf(text.name ? `${text.name} ${text.abbv ?? ''}` : String(text)).map(word => {
+		const plain = plainOf(text);
+		found = [...wordsOf(plain), ...spelledOut(plain)].map(word => {
 			let number = this.numbers.get(word);
 			if (number === undefined) {
 				this.numbers.set(word, number = this.vocabulary.push(word) - 1);

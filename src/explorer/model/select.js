@@ -1,12 +1,13 @@
 // The answer to a question, from an index.
-import {addDays} from './deadlines.js';
+import {addDays, deadlinesOf} from './deadlines.js';
 import {listValues} from './facets.js';
+import {Order} from './order.js';
 
-/** The period of a question: {kind, from, to}; null if it does not ask for deadlines. */
-export function periodOf({mode, kind, within}, today) {
-	if (mode !== 'deadlines' && !kind && !within) return null;
-	return {kind, from: today, to: within ? addDays(today, within) : '~'};
-}
+/** Whether a question asks for deadlines. */
+const asksForDeadlines = ({mode, kind, within}) => Boolean(mode === 'deadlines' || kind || within);
+
+/** The deadlines that fit a question, for `deadlinesOf`: those ahead, in its period, of its kind and confidences. */
+export const periodOf = ({kind, within, facets}, today) => ({kind, from: today, to: within ? addDays(today, within) : '~', confidences: facets.confidence});
 
 /**
  * Answers a question: {total, records, facets, deadlines}. `records` are all matching records in the order of the question's column.
@@ -15,7 +16,7 @@ export function periodOf({mode, kind, within}, today) {
  */
 export function select(index, question, today) {
 	const {records, facets, facetOf} = index, {data, ends} = index.values;
-	const period = periodOf(question, today), isMatch = index.matcher(question.words);
+	const period = asksForDeadlines(question) && periodOf(question, today), isMatch = index.matcher(question.words);
 	const counts = new Uint32Array(facetOf.length), isChosen = new Uint8Array(facetOf.length);
 	let wanted = 0;
 	facets.forEach((facet, at) => {
@@ -53,12 +54,15 @@ export function select(index, question, today) {
 
 	const slots = [];
 	for (const slot of index.order(question.sort, question.descending, today)) if (found[slot]) slots.push(slot);
-	const deadlines = period && byDate(slots, due, question.facets.confidence);
+	const deadlines = period ? byDate(slots, due, question.facets.confidence) : null;
 	let sorted = slots.map(slot => records[slot]);
-	if (period && question.sort === 'deadline') {
-		// By the deadlines that are asked for.
+	// By the deadlines that are asked for.
+	if (question.sort === 'deadline') if (period) {
 		sorted = [...new Set(deadlines.map(({record}) => record))];
 		if (question.descending) sorted.reverse();
+	} else if (question.facets.confidence) {
+		const keyOf = record => deadlinesOf(record, periodOf(question, today))[0]?.date;
+		sorted = new Order(keyOf, today, sorted).list(question.descending).map(at => sorted[at]);
 	}
 	return {total: slots.length, records: sorted, deadlines,
 		facets: facets.map(facet => ({name: facet.name, label: facet.label, values: listValues(facet, counts, question.facets[facet.name])}))};

@@ -5,7 +5,7 @@ import {FILTERS} from '../filters.js';
 import {FACETS} from '../model/facets.js';
 import {describe} from '../model/follower.js';
 import {todayOf} from '../model/deadlines.js';
-import {hasKey, withoutKeys} from '../model/question.js';
+import {addressWith, addressWithout, hasKey, lostNames, lostOf, parse, withoutKeys} from '../model/question.js';
 import {nearest} from '../model/suggest.js';
 import {Answer, DATASETS, Table, Title, count, link} from '../parts.js';
 import {REGIONS} from '../regions.js';
@@ -16,11 +16,14 @@ import {columnsOf} from './columns.js';
 const BOXES = dataset => [...FILTERS[dataset], {name: 'updated_since', label: 'Changed since', example: '2026-03-15'},
 	{name: 'limit', label: 'Per page', example: '100'}];
 
+/** The view's address fragment. The page's address may have none. */
+const addressOf = dataset => parse(location.hash) ? location.hash : link(dataset);
+
 /** The parameters of an address that the API knows, without keys. Those that only a copy answers are left out. */
-export function given(dataset, {area, ...params}) {
+export function given(dataset, {area, ...params}, lost) {
 	const own = ['view', 'deadline', 'within', 'sort', 'order', ...FACETS[dataset].map(({name}) => name)], known = BOXES(dataset).map(({name}) => name);
-	if (area) params.therapy_area ??= area;
-	return Object.fromEntries(Object.entries(params).filter(([name]) => known.includes(name) || !own.includes(name))
+	if (area && !lost.includes('area')) params.therapy_area ??= area;
+	return Object.fromEntries(Object.entries(params).filter(([name]) => !lost.includes(name) && (known.includes(name) || !own.includes(name)))
 		// A cursor is random text. It may hold the letters with which keys begin.
 		.map(([name, value]) => [name, name === 'cursor' ? value : withoutKeys(value)]));
 }
@@ -36,10 +39,7 @@ function Boxes({dataset, params, known}) {
 		const inputs = [...form.current.querySelectorAll('input')];
 		setDropped(inputs.some(input => hasKey(input.value)));
 		for (const input of inputs) input.value = withoutKeys(input.value);
-		const values = Object.fromEntries(new FormData(form.current));
-		// The API says so if it does not know a filter.
-		const unknown = Object.entries(params).filter(([name]) => name !== 'cursor' && !(name in values));
-		location.hash = link(dataset, {...Object.fromEntries(unknown), ...values});
+		location.hash = addressWith(addressOf(dataset), Object.fromEntries(new FormData(form.current)));
 	};
 	const clear = event => {
 		event.preventDefault();
@@ -57,13 +57,20 @@ function Boxes({dataset, params, known}) {
 /** The nearest known value of each filter that has none of its own. */
 const Meant = ({dataset, params, known}) => Object.keys(known).map(name => {
 	const meant = params[name] && nearest(params[name], known[name]);
-	return meant && html`<p class="empty">Did you mean <a href=${link(dataset, {...params, cursor: '', [name]: meant})}>${meant}</a>?</p>`;
+	return meant && html`<p class="empty">Did you mean <a href=${addressWith(addressOf(dataset), {[name]: meant})}>${meant}</a>?</p>`;
 });
+
+// A removed filter takes its focus with it.
+const focusTitle = () => document.querySelector('h1').focus();
+
+/** The filters of the address that the API does not have, each with a link that removes it. */
+const Lost = ({of}) => of.length > 0 && html`<p>The server cannot filter by these. The list shows more than they ask for:</p>
+	<ul class="chips" aria-label="Filters that are left out">${of.map(filter => html`<li><a class="button chip" href=${addressWithout(location.hash, filter)} onClick=${focusTitle}><span class="hidden">Remove </span><bdi>${filter.text}</bdi> <span aria-hidden="true">×</span></a></li>`)}</ul>`;
 
 /** The list as the API gives it, page by page. */
 export function Asked({dataset, params, state}) {
 	const {key} = useSession();
-	const asked = given(dataset, params);
+	const question = parse(addressOf(dataset)), lost = lostOf(question), asked = given(dataset, params, lostNames(question));
 	const answer = useAsk(dataset, asked);
 	const results = useRef();
 	const [areas, setAreas] = useState([]);
@@ -77,14 +84,15 @@ export function Asked({dataset, params, state}) {
 	const known = dataset === 'conferences' ? {country: Object.values(REGIONS).flatMap(list => list.split('|').map(names => names.split(',')[0])).sort(), therapy_area: areas} : {};
 	return html`<${Title}>${DATASETS[dataset][0]}<//>
 		${state.name === 'too-many' && html`<p class="soft">${describe(state)}</p>`}
+		${state.name === 'too-many' && html`<${Lost} of=${lost} />`}
 		<${Boxes} dataset=${dataset} params=${asked} known=${known} />
-		<${Answer} of=${answer}>${({data, has_more, next_cursor}) => {
-			const {cursor, ...first} = asked;
+		<${Answer} of=${answer} dataset=${dataset}>${({data, has_more, next_cursor}) => {
+			const {cursor} = asked;
 			return html`<h2 class="results" ref=${results} tabindex="-1"><span role="status">
 					${data.length ? `${count(data.length, 'record')}${cursor ? ' on this page' : ''}${has_more ? ', more follow' : cursor ? ', the last ones' : ''}` : 'No record fits.'}</span></h2>
 				${data.length > 0 ? html`<${Table} label=${dataset} columns=${columnsOf(dataset, {day: todayOf()})} rows=${data} />` : html`<${Meant} dataset=${dataset} params=${asked} known=${known} />`}
 				${(cursor || has_more) && html`<nav class="pages" aria-label="Pages">
-					${cursor && html`<a class="button quiet" href=${link(dataset, first)}>First page</a>`}
-					${has_more && html`<a class="button" href=${link(dataset, {...first, cursor: next_cursor})}>Next page</a>`}</nav>`}`;
+					${cursor && html`<a class="button quiet" href=${addressWith(addressOf(dataset), {})}>First page</a>`}
+					${has_more && html`<a class="button" href=${addressWith(addressOf(dataset), {cursor: next_cursor})}>Next page</a>`}</nav>`}`;
 		}}<//>`;
 }

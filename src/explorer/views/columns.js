@@ -1,15 +1,15 @@
 // The columns of lists.
 import {html} from '../preact.js';
-import {KINDS, byMonth, deadlinesOf} from '../model/deadlines.js';
+import {KINDS, byMonth, shownDeadline} from '../model/deadlines.js';
 import {fraction} from '../model/json.js';
-import {Badge, Status, Table, date, inDays, link} from '../parts.js';
+import {Badge, Status, Table, date, inDays, link, texts} from '../parts.js';
 
-export const place = record => [record.city, record.country].filter(Boolean).join(', ') || null;
+export const place = record => texts([record.city, record.country]);
 export const days = record => date(record.start_date, record.end_date);
 
 /** A record's name as a link, with its abbreviation and year. */
-const nameOf = (dataset, record) => html`<a href=${link(`${dataset}/${record.id}`)}>${record.name}</a>
-	<span class="soft"> ${[record.abbv !== record.name && record.abbv, record.year].filter(Boolean).join(' ')}</span>`;
+const nameOf = (dataset, record) => html`<a href=${link(`${dataset}/${record.id}`)}><bdi>${record.name}</bdi></a>
+	<span class="soft"> <bdi>${[record.abbv !== record.name && record.abbv, record.year].filter(Boolean).join(' ')}</bdi></span>`;
 
 /** A metric as a text, such as `5.0`. */
 export const metric = number => number == null ? null : fraction(number);
@@ -20,17 +20,17 @@ export function weeks(range) {
 	return ends.length ? `${ends.join(' to ')} ${ends.at(-1) === 1 ? 'week' : 'weeks'}` : null;
 }
 
-/** The next deadline of the period, or the last one that has passed. */
+/** The deadline of a record that fits the list's question. */
 function due(record, day, period) {
-	const [next] = deadlinesOf(record, period ?? {from: day}), one = next ?? deadlinesOf(record, {to: day}).at(-1);
-	return one && html`<span class=${next ? '' : 'soft'}>${next ? '' : 'closed '}${date(one.date)}</span> <${Status} of=${one.confidence} />
-		<div class="soft">${one.kind === 'abstract' ? 'Abstracts' : 'Late-breaking'}, ${inDays(day, one.date)}</div>`;
+	const one = shownDeadline(record, day, period), isAhead = one?.date >= day;
+	return one && html`<span class=${isAhead ? '' : 'soft'}>${one.date ? `${isAhead ? '' : 'closed '}${date(one.date)}` : 'No date'}</span> <${Status} of=${one.confidence} />
+		<div class="soft">${one.kind === 'abstract' ? 'Abstracts' : 'Late-breaking'}${one.date && `, ${inDays(day, one.date)}`}</div>`;
 }
 
-/** The columns of a dataset. A record in the log of changes is marked. */
-export function columnsOf(dataset, {day, period, log}) {
+/** The columns of a dataset. The column of deadlines shows one of `period`. A record in the log of changes is marked. */
+export function columnsOf(dataset, {day, period = {from: day}, log}) {
 	const name = record => html`${nameOf(dataset, record)}${log?.byId.has(record.id) && html` <${Badge} kind=${log.byId.get(record.id).kind} />`}
-		${record.therapy_areas && html`<div class="soft">${record.therapy_areas.join(', ')}</div>`}`;
+		${record.therapy_areas && html`<div class="soft">${texts(record.therapy_areas)}</div>`}`;
 	return dataset === 'conferences' ? [
 		{name: 'Conference', sort: 'name', kind: 'wide', cell: name},
 		{name: 'Next deadline', sort: 'deadline', cell: record => due(record, day, period)},
@@ -38,7 +38,7 @@ export function columnsOf(dataset, {day, period, log}) {
 		{name: 'Place', sort: 'place', cell: place},
 	] : [
 		{name: 'Journal', sort: 'name', kind: 'wide', cell: name},
-		{name: 'Publisher', sort: 'publisher', kind: 'broad', cell: record => record.publisher},
+		{name: 'Publisher', sort: 'publisher', kind: 'broad', cell: record => texts([record.publisher])},
 		{name: 'Access', sort: 'access', cell: record => record.publishing.access},
 		{name: 'Fee (USD)', sort: 'fee', kind: 'number', cell: record => record.publishing.apc_usd?.toLocaleString('en')},
 		{name: 'Impact factor', sort: 'impact', kind: 'number', cell: record => metric(record.impact_factor)},

@@ -1,8 +1,9 @@
 // For developers: the same requests with curl, the exports, the feed.
 import {html, useEffect, useRef, useState} from '../preact.js';
 import {requester, target, useAsk} from '../api.js';
+import {isUnlicensed} from '../model/follower.js';
 import {jsonOf} from '../model/json.js';
-import {Answer, Badge, Curl, DATASETS, Table, Title, count, link, save} from '../parts.js';
+import {Answer, Badge, Curl, DATASETS, Table, Title, Unlicensed, count, link, save} from '../parts.js';
 import {useCopy, useSession} from '../session.js';
 
 const Datasets = ({at, dataset}) => html`<nav class="choice" aria-label="Dataset">${Object.keys(DATASETS).map(one =>
@@ -33,7 +34,7 @@ function Export({dataset, format, follow}) {
 	};
 	const token = answer?.headers?.get('x-sync-token');
 	return html`<section><h2>Export, ${format === 'csv' ? 'CSV' : 'JSON Lines'}</h2>
-		<${Answer} of=${answer && {...answer, method: 'GET'}} options=${format === 'csv' ? `--compressed -o ${file} ` : `-D headers.txt -o ${file} `}>${() => html`
+		<${Answer} of=${answer && {...answer, method: 'GET'}} dataset=${dataset} options=${format === 'csv' ? `--compressed -o ${file} ` : `-D headers.txt -o ${file} `}>${() => html`
 			<p>${count(+answer.headers.get('x-record-count'), 'record')}, sync token <code class="token">${token}</code></p>
 			<p class="row"><button onClick=${download}>Download</button>
 				<button class="quiet" onClick=${() => follow(token)}>Ask the feed from here</button> <span role="status">${state}</span></p>`}<//></section>`;
@@ -62,7 +63,7 @@ function Feed({dataset, since, ask}) {
 		<p class="row"><button class="quiet" onClick=${prove}>Compare the copy with the export</button><span role="status">${proof}</span></p>
 		<form class="row" onSubmit=${send}><label for="token">Sync token</label>
 			<input id="token" ref=${input} required autocomplete="off" spellcheck="false" /><button>Ask the feed</button> <span role="status">${refused}</span></form>
-		${since && html`<${Answer} of=${answer}>${({data, next_sync_token, has_more}) => html`
+		${since && html`<${Answer} of=${answer} dataset=${dataset}>${({data, next_sync_token, has_more}) => html`
 			<p role="status">${count(data.length, 'entry', 'entries')}${has_more && ', more follow'}. Next token: <code class="token">${next_sync_token}</code></p>
 			<ul>${data.map(({id, name, deleted}) => html`<li><${Badge} kind=${deleted ? 'tombstone' : 'record'} />${deleted ? `Delete your copy of ${id}.` : html`<a href=${link(`${dataset}/${id}`)}>${name}</a>`}</li>`)}</ul>
 			<details><summary>As JSON</summary><pre tabindex="0"><code>${jsonOf(data, 2)}</code></pre></details>
@@ -75,7 +76,7 @@ const LISTS = ['therapy-areas', 'tags', 'organizations'];
 /** A reference list, with the columns that its rows have. */
 function List({list, dataset}) {
 	const answer = useAsk(`reference/${list}`, list === 'therapy-areas' ? {} : {dataset});
-	return html`<h2>${list.replace('-', ' ')}</h2><${Answer} of=${answer}>${({data}) => data.length > 0 && html`<${Table} label=${list} rows=${data}
+	return html`<h2>${list.replace('-', ' ')}</h2><${Answer} of=${answer} dataset=${dataset}>${({data}) => data.length > 0 && html`<${Table} label=${list} rows=${data}
 		columns=${Object.keys(data[0]).filter(name => !['id', 'url'].includes(name)).map(name => ({name, cell: row => row[name]}))} />`}<//>`;
 }
 
@@ -85,15 +86,16 @@ export const Reference = ({dataset}) => html`<${Title}>Reference lists<//><${Dat
 
 /** The exports and the feed of a dataset. */
 export function Developers({dataset}) {
+	const {state} = useCopy(dataset);
 	const [since, setSince] = useState(null);
 	// Each press asks again, with the same token too.
 	const ask = token => setSince({since: token});
 	return html`<${Title}>For developers<//>
 		<${Datasets} at="developers" dataset=${dataset} />
 		<p class="lead">An export holds all records of the license. The change feed continues from its sync token. <a href=${link(`reference/${dataset}`)}>Reference lists</a> name what records link to. <a href="docs">The documentation</a> describes them.</p>
-		${['jsonl', 'csv'].map(format => html`<${Export} key=${format} dataset=${dataset} format=${format} follow=${token => {
+		${isUnlicensed(state) ? html`<${Unlicensed} dataset=${dataset} />` : html`${['jsonl', 'csv'].map(format => html`<${Export} key=${format} dataset=${dataset} format=${format} follow=${token => {
 			ask(token);
 			document.getElementById('token').focus();
 		}} />`)}
-		<${Feed} dataset=${dataset} since=${since} ask=${ask} />`;
+		<${Feed} dataset=${dataset} since=${since} ask=${ask} />`}`;
 }

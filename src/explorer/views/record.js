@@ -1,7 +1,7 @@
 // One record.
 import {html} from '../preact.js';
 import {target, useAsk} from '../api.js';
-import {Answer, Curl, DATASETS, Out, Status, Title, count, date, inDays, link} from '../parts.js';
+import {Answer, Curl, DATASETS, Out, Status, Title, count, date, inDays, link, texts} from '../parts.js';
 import {STATUS, todayOf} from '../model/deadlines.js';
 import {FORMATS} from '../model/facets.js';
 import {usesCopy} from '../model/follower.js';
@@ -16,13 +16,13 @@ const isGiven = text => text != null && text !== false && text !== '';
 const fact = (term, text) => isGiven(text) && html`<div><dt>${term}</dt><dd>${text}</dd></div>`;
 const facts = list => html`<dl class="facts">${list}</dl>`;
 
-const area = text => html`<a class="tag" href=${link('conferences', {area: text})}>${text}</a> `;
+const area = text => html`<a class="tag" href=${link('conferences', {area: text})}><bdi>${text}</bdi></a> `;
 
 const inWords = (term, day, status, due) => html`<div><dt>${term}</dt><dd>${day || 'No date'} ${due && html`<span class="soft">${inDays(todayOf(), due)}</span> `}<${Status} of=${status} />
 	<span class="soft">${STATUS[status]?.[1]}</span></dd></div>`;
 
 const conference = record => html`
-	<p class="lead">${[[record.abbv, record.year].filter(Boolean).join(' '), record.venue, record.city, record.country].filter(Boolean).join(', ')}</p>
+	<p class="lead">${texts([[record.abbv, record.year].filter(Boolean).join(' '), record.venue, record.city, record.country])}</p>
 	<h2>Dates</h2>${facts([
 		inWords('Abstracts due', date(record.abstract_due_date), record.abstract_due_date_status, record.abstract_due_date),
 		inWords('Late-breaking abstracts due', date(record.late_breaking_due_date), record.late_breaking_due_date_status, record.late_breaking_due_date),
@@ -34,7 +34,7 @@ const conference = record => html`
 		fact('Website', record.url && html`<${Out} href=${record.url} />`)])}`;
 
 const journal = ({publishing: {access, content_license, apc_usd, embargo_months}, timelines, ...record}) => html`
-	<p class="lead">${[record.abbv !== record.name && record.abbv, record.publisher].filter(Boolean).join(', ')}</p>
+	<p class="lead">${texts([record.abbv !== record.name && record.abbv, record.publisher])}</p>
 	<h2>Metrics</h2>${facts([
 		fact('Impact factor', record.impact_factor != null && [metric(record.impact_factor), record.impact_factor_year && `(${record.impact_factor_year})`].join(' ')),
 		fact('CiteScore', metric(record.citescore)), fact('SCImago Journal Rank', metric(record.sjr)), fact('h-index', record.h_index)])}
@@ -49,8 +49,8 @@ const journal = ({publishing: {access, content_license, apc_usd, embargo_months}
 /** What is known of a record. */
 export const whole = (dataset, record) => html`${(dataset === 'journals' ? journal : conference)(record)}
 	<h2>Linked</h2>${facts([
-		fact('Organizations', record.organizations.length ? html`<ul>${record.organizations.map(one => html`<li><${Out} href=${one.url}>${one.name}<//>${one.abbv && ` (${one.abbv})`}</li>`)}</ul>` : null),
-		fact('Tags', record.tags.length ? html`<ul>${record.tags.map(tag => html`<li><a href=${link(dataset, {tag: `${tag.type}: ${tag.name}`})}>${tag.type}: ${tag.name}</a></li>`)}</ul>` : null),
+		fact('Organizations', record.organizations.length ? html`<ul>${record.organizations.map(one => html`<li><${Out} href=${one.url}><bdi>${one.name}</bdi><//>${one.abbv && html` (<bdi>${one.abbv}</bdi>)`}</li>`)}</ul>` : null),
+		fact('Tags', record.tags.length ? html`<ul>${record.tags.map(tag => html`<li><a href=${link(dataset, {tag: `${tag.type}: ${tag.name}`})}><bdi>${tag.type}: ${tag.name}</bdi></a></li>`)}</ul>` : null),
 		fact('Last change', `${date(record.updated_at)}, ${record.updated_at.slice(11, 19)} UTC`)])}
 	<details><summary>As JSON</summary><pre tabindex="0"><code>${jsonOf(record, 2)}</code></pre></details>`;
 
@@ -64,5 +64,5 @@ export function Record({dataset, id}) {
 	return html`<p class="back"><a href=${link(dataset)}>All ${dataset}</a></p>
 		<${Title}>${record?.name ?? `${DATASETS[dataset][0].slice(0, -1)} ${id}`}<//>
 		${kept ? html`${whole(dataset, kept)}<${Curl} of=${{url: target(path), method: 'GET'}} />`
-			: html`<${Answer} of=${answer}>${({data}) => whole(dataset, data)}<//>`}`;
+			: html`<${Answer} of=${answer} dataset=${dataset}>${({data}) => whole(dataset, data)}<//>`}`;
 }

@@ -42,6 +42,7 @@ export const cases = [
 			is(daysBetween(day, expected), days, `from ${day} to ${expected}`);
 			is(addDays(expected, -days), day, `${days} days before ${expected}`);
 		}
+		for (const [day, days] of [['9999-12-31', 1], ['9999-12-01', 9999], ['9999-12-30', 1]]) is(addDays(day, days), '9999-12-31', 'the last day');
 	}],
 	["the day is the reader's own, from the first minute to the last", ({deadlines: {todayOf}}, is) => {
 		for (const [year, month, day, expected] of [[2027, 0, 1, '2027-01-01'], [2026, 11, 31, '2026-12-31'], [2027, 8, 9, '2027-09-09'], [2028, 1, 29, '2028-02-29'], [2027, 9, 10, '2027-10-10']]) {

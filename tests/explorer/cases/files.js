@@ -63,6 +63,8 @@ export const cases = [
 			[{}, '20270101'], [{end_date: null}, '20270101'], [{end_date: '2026-12-31'}, '20270101'], [{end_date: '2027-01-01'}, '20270102'], [{end_date: '2026-12-30'}, '20270101'],
 			[{start_date: '2028-02-28', end_date: '2028-02-28'}, '20280229'], [{start_date: '2027-03-13', end_date: '2027-03-14'}, '20270315'],
 		]) is(end(fields), expected, JSON.stringify(fields));
+		is(end({start_date: '9999-12-29', end_date: '9999-12-30'}), '99991231');
+		is(lines({start_date: '9999-12-31', end_date: '9999-12-31'}).filter(line => line.startsWith('DT')).slice(1), ['DTSTART;VALUE=DATE:99991231'], 'no day comes after the last one');
 		// A deadline lasts for a day, however long the meeting is.
 		is(end({end_date: '2027-01-09', abstract_due_date: '2026-10-01', abstract_due_date_status: 'copied'}), '20261002');
 		const late = {late_breaking_due_date: '2026-11-01', late_breaking_due_date_status: 'check'};
@@ -100,5 +102,49 @@ export const cases = [
 	}],
 	['deadlines of CSV have the record behind them', ({csv: {csv}}, is) => {
 		is(csv([{record: {id: 3, name: 'A, B'}, kind: 'late_breaking', date: '2027-01-01', confidence: 'copied'}]), '\ufeffdeadline,date,confidence,id,name\r\nlate_breaking,2027-01-01,copied,3,"A, B"\r\n');
+	}],
+	['files have what is ahead, and the past only if it is asked for', (model, is) => {
+		const statuses = {start_date_status: 'confirmed', abstract_due_date_status: 'confirmed', late_breaking_due_date_status: 'estimated'};
+		// [name, fields, events with the past, events from today on, whether a row is there from today on]
+		const table = [
+			['over', {year: 2026, start_date: '2026-05-01', end_date: '2026-05-03', abstract_due_date: '2026-01-01'}, 2, 0, false],
+			['ended yesterday', {year: 2026, start_date: '2026-12-28', end_date: '2026-12-31'}, 1, 0, false],
+			['ends today', {year: 2026, start_date: '2026-12-28', end_date: '2027-01-01', abstract_due_date: '2026-10-01'}, 2, 1, true],
+			['one day, today', {year: 2027, start_date: '2027-01-01', end_date: null}, 1, 1, true],
+			['an end before its start', {year: 2027, start_date: '2027-01-01', end_date: '2026-12-01'}, 1, 1, true],
+			['to come', {year: 2027, start_date: '2027-05-01', abstract_due_date: '2027-01-01', late_breaking_due_date: '2026-12-31'}, 3, 2, true],
+			['no date yet', {year: 2027, start_date: null, abstract_due_date: '2026-12-01'}, 1, 0, true],
+			['no date and no year', {year: null, start_date: null}, 0, 0, true],
+			['no date, of last year', {year: 2026, start_date: null, abstract_due_date: '2026-02-01'}, 1, 0, false],
+			['no date, of last year, but due', {year: 2026, start_date: null, abstract_due_date: '2027-02-01'}, 1, 1, true],
+		];
+		const records = table.map(([name, fields], at) => ({id: at + 1, name, ...statuses, ...fields})), first = model.question.firstQuestion('conferences'), {filesOf} = model.files;
+		for (const past of [false, true]) for (const [at, [name, , all, ahead, isAhead]] of table.entries()) {
+			const files = filesOf(first, {records: [records[at]], deadlines: null}, '2027-01-01', past);
+			is([files.events().length, files.rows().length, files.hasPast], [past ? all : ahead, past || isAhead ? 1 : 0, true], `${name}, past: ${past}`);
+			is(files.counts, {events: files.events().length, rows: files.rows().length}, `the counts of ${name}`);
+		}
+		const journals = filesOf(model.question.firstQuestion('journals'), {records: [{id: 1, name: 'J', publishing: {}}], deadlines: null}, '2027-01-01');
+		is([journals.rows().length, journals.hasPast], [1, false], 'journals have no past');
+	}],
+	['the names of a view and of its files', ({files: {fileName}, question: {parse, titleOf}}, is) => {
+		const key = 'mfk_dAauJTndd4ktqrW8xVsqk9CML16YA01vAdR15U';
+		for (const [address, title, name] of [
+			['#/conferences', 'Conferences', 'conferences-2027-01-01.ics'],
+			['#/journals?access=&fee=1000-2500&license=', 'Journals: Access: not announced, Above 1,000 to 2,500 US dollars, Content license: not announced', 'journals-access-not-announced-above-1-000-to-2-500-us-dollars-content-license-no-2027-01-01.ics'],
+			['#/conferences?q=lung+cancer&area=Oncology&region=Europe&deadline=abstract&within=120', 'Conferences: “lung cancer”, Oncology, Europe, Abstracts, due in the next 120 days', 'conferences-lung-cancer-oncology-europe-abstracts-due-in-the-next-120-days-2027-01-01.ics'],
+			['#/conferences?view=deadlines&confidence=not_found&dates=confirmed&tag=&within=1', 'Conference deadlines: Confidence of deadlines: not found, Confidence of meeting dates: confirmed, No tag, due in the next day', null],
+			['#/conferences?country=C%C3%B4te+d%27Ivoire&q=..%2F..%2F%E2%80%AE%00', 'Conferences: “../../\u202e\u0000”, Côte d\'Ivoire', 'conferences-cote-divoire-2027-01-01.ics'],
+			['#/conferences?q=' + '癌'.repeat(200), null, `conferences-${'癌'.repeat(68)}-2027-01-01.ics`],
+			['#/conferences?q=' + '🧬'.repeat(9), null, 'conferences-2027-01-01.ics'],
+		]) {
+			const question = parse(address);
+			if (title) is(titleOf(question), title, address);
+			if (name) is(fileName(question, '2027-01-01', 'ics'), name, address);
+		}
+		for (const [words, title] of [[key, 'Conferences: API key'], [`heart ${key}`, 'Conferences: “heart”']]) {
+			const question = {...parse('#/conferences'), words};
+			is([titleOf(question), /mfk_/i.test(fileName(question, '2027-01-01', 'csv'))], [title, false], words);
+		}
 	}],
 ];

@@ -24,4 +24,10 @@ export const cases = [
 	['each kind of apostrophe joins', ({fold: {wordsOf}}, is) => {
 		for (const mark of ["'", '’', '‘', 'ʼ', '`', '´']) is(wordsOf(`Crohn${mark}s l${mark}Hôpital`), ['crohns', 'lhopital'], mark);
 	}],
+	['German and Nordic letters, as they are spelled without', ({fold: {spelledOut}}, is) => {
+		for (const [text, words] of [
+			['München', ['muenchen']], ['KÖLN', ['koeln']], ['Mu\u0308nchen', ['muenchen']], ['Universität Tübingen', ['universitaet', 'tuebingen']], ['Århus, Tromsø', ['aarhus', 'tromsoe']],
+			['Munich', []], ['São Paulo', []], ['Straße', []], ['', []],
+		]) is(spelledOut(text), words, text);
+	}],
 ];

@@ -192,4 +192,74 @@ export const cases = [
 	['an export of unknown size is loaded without numbers', ({follower: {describe}}, is) => {
 		for (const total of [NaN, null, undefined, 0]) is(describe({name: 'loading', records: 3000, total}), 'Loading …', `${total}`);
 	}],
+	['a hurry ends a pause or a waiting request, and asks at once', async ({follower: {Follower}, copy: {Copy}}, is) => {
+		// Requests and pauses last until they are ended, by `answer` or by the follower.
+		const asked = [], states = [], pauses = [];
+		let answer, loads = 0, isLost = false, stepped;
+		const step = () => stepped?.();
+		const until = what => new Promise(resolve => {
+			stepped = () => what() && resolve();
+			step();
+		});
+		const held = signal => new Promise(resolve => {
+			answer = resolve;
+			signal.addEventListener('abort', () => resolve(LOST));
+			step();
+		});
+		const follower = new Follower({
+			dataset: 'conferences', copy: new Copy('conferences'), load: async () => ++loads === 1 ? {problem: {detail: 'broke off'}} : {token: 't0', records: []},
+			ask: async (path, {wait = 0}, signal) => {
+				asked.push(wait);
+				return isLost ? LOST : held(signal);
+			},
+			onState: ({name}) => states.at(-1) !== name && states.push(name),
+			pause: async (ms, signal) => {
+				pauses.push(ms);
+				await held(signal);
+			},
+		});
+		const done = follower.run();
+		await until(() => pauses.length === 1);
+		is([loads, states], [1, ['loading', 'offline']]);
+		follower.hurry();
+		await until(() => asked.length === 1);
+		is([loads, asked], [2, [0]], 'an export that failed is asked for again');
+		answer(page([], 't0'));
+		await until(() => pauses.length === 2);
+		answer();
+		await until(() => asked.length === 2);
+		is([states.at(-1), asked], ['current', [0, 45]]);
+		// The network goes: the request that waits for news ends, and the next one fails.
+		isLost = true;
+		follower.hurry();
+		await until(() => states.at(-1) === 'offline' && pauses.length === 3);
+		is(asked, [0, 45, 0]);
+		for (let failures = 0; failures < 9; failures++) {
+			answer();
+			await until(() => pauses.length === 4 + failures);
+		}
+		is(pauses.at(-1) > 5000, true, 'pauses have grown');
+		// It returns.
+		isLost = false;
+		follower.hurry();
+		await until(() => asked.length === 13);
+		answer(page([], 't0'));
+		await until(() => states.at(-1) === 'current');
+		is([asked.at(-1), follower.failures], [0, 0]);
+		// A browser may say so before the network carries anything: the pauses begin anew.
+		await until(() => pauses.length === 13);
+		isLost = true;
+		follower.failures = 6;
+		follower.hurry();
+		await until(() => pauses.length === 14);
+		is(pauses.at(-1) <= 2000, true, `${pauses.at(-1)}`);
+		follower.stop();
+		await done;
+	}],
+	['a computer without a network is named', ({follower: {describe}}, is) => {
+		const state = {name: 'offline', isLoaded: true};
+		is(describe({...state, isAlone: true}), 'This computer has no network. You see the last known records, and the page tries again.');
+		is(describe({...state, isAlone: false}), 'The server gives no answer that can be read. You see the last known records, and the page tries again.');
+		is(describe({name: 'current', isAlone: true}), 'Current', 'a server on this computer');
+	}],
 ];

@@ -8,7 +8,11 @@ export const cases = [
 			['#/conferences?view=deadlines&within=90&sort=name&order=desc', {mode: 'deadlines', within: 90, sort: 'name', descending: true}],
 			['#/conferences?country=C%C3%B4te+%26+Co%3D%2B', {facets: {country: ['Côte & Co=+']}}],
 			// Unknown values are left out.
-			['#conferences/?within=-1&sort=constructor&view=x&order=up&deadline=toString&nothing=1&area=', {}, '#/conferences'],
+			['#conferences/?within=-1&sort=constructor&view=x&order=up&deadline=toString&nothing=1', {}, '#/conferences'],
+			// Records without a value.
+			['#/conferences?area=&region=Asia&region=', {facets: {area: [''], region: ['Asia', '']}}],
+			['#/conferences?area&country=', {facets: {area: [''], country: ['']}}, '#/conferences?area=&country='],
+			['#/journals?fee=', {dataset: 'journals', sort: 'name', facets: {fee: ['']}}],
 			['#/journals?within=60&view=deadlines&deadline=abstract&region=Europe', {dataset: 'journals', sort: 'name'}, '#/journals'],
 		]) {
 			const question = {...firstQuestion('conferences'), ...given};
@@ -63,9 +67,51 @@ export const cases = [
 		for (const part of [{sort: 'name'}, {descending: true}, {mode: 'deadlines'}]) is(isNarrowed({...first, ...part}), false, JSON.stringify(part));
 	}],
 	['a key in any case leaves the words', ({question: {firstQuestion, format}}, is) => {
-		for (const [words, expected] of [['mfk_a b', '#/conferences?q=b'], ['MFK_A', '#/conferences'], ['a "Bearer mfk_x" c', '#/conferences?q=a+%22Bearer++c'], ['xmfk_y', '#/conferences'], ['mfk', '#/conferences?q=mfk']]) {
+		for (const [words, expected] of [['mfk_a b', '#/conferences?q=b'], ['MFK_A', '#/conferences'], ['a "Bearer mfk_x" c', '#/conferences?q=a+%22Bearer++c'], ['a mfk_dAauJTndd4ktqrW8 xVsqk9CML16YA01vAdR15U ESMO2027 Gastroenterology', '#/conferences?q=a+++ESMO2027+Gastroenterology'], ['xVsqk9CML16YA01vAdR15U', '#/conferences?q=xVsqk9CML16YA01vAdR15U'], ['xmfk_y', '#/conferences'], ['mfk', '#/conferences?q=mfk']]) {
 			is(format({...firstQuestion('conferences'), words}), expected, words);
 		}
 		is(format({...firstQuestion('conferences'), facets: {country: ['mfk_x', 'Spain']}}), '#/conferences?country=Spain', 'a key as a filter');
+	}],
+	['each filter of an address has words, and goes alone', ({question: {filtersOf, format, parse}}, is) => {
+		const address = '#/conferences?view=deadlines&q=lung&area=Oncology&region=Europe&region=&deadline=late_breaking&within=120&sort=name', filters = filtersOf(parse(address));
+		is(filters.map(({text}) => text), ['“lung”', 'Oncology', 'Europe', 'Region: not announced', 'Late-breaking abstracts', 'due in the next 120 days']);
+		const parts = ['q=lung&', 'area=Oncology&', 'region=Europe&', 'region=&', 'deadline=late_breaking&', 'within=120&'];
+		is(filters.map(({without}) => format(without)), parts.map(part => address.replace(part, '')));
+		is(filtersOf(parse('#/conferences?view=deadlines&sort=name&order=desc')), [], 'an order is no filter');
+	}],
+	['filters of the API are filters of the copy', ({question: {parse, unknownOf}}, is) => {
+		is(parse('#/conferences?therapy_area=Urology&country=Spain').facets, {area: ['Urology'], country: ['Spain']});
+		is(parse('#/conferences?therapy_area=Urology&area=Oncology').facets, {area: ['Oncology']}, 'the own name first');
+		is(parse('#/conferences?undefined=x').facets, {});
+		for (const [address, names] of [
+			['#/conferences?q=a&area=A&therapy_area=B&region=&view=deadlines&deadline=abstract&within=9&sort=name&order=desc', []], ['#/journals?q=a&fee=0&sort=name', []], ['#/conferences/5?x=1', []],
+			['#/conferences?start_date_from=2027-01-01&updated_since=2026-01-01&limit=5&start_date_to=', ['start_date_from', 'updated_since']], ['#/conferences?within=soon&deadline=late', ['within', 'deadline']],
+			['#/journals?within=30&region=Europe&year=2027', ['within', 'region', 'year']], ['#/conferences?mfk_x=1', []],
+		]) is(unknownOf(address), names, address);
+	}],
+	['what the API cannot filter by is named, and stays in the address', ({question: {addressWith, addressWithout, lostNames, lostOf, parse}}, is) => {
+		for (const [address, lost, names] of [
+			['#/conferences?q=a&area=A&country=Spain&year=2027&sort=name&view=deadlines', [], []],
+			['#/conferences?region=Europe&deadline=abstract&within=60', ['Europe', 'Abstracts', 'due in the next 60 days'], ['region', 'deadline', 'within']],
+			['#/conferences?country=Spain&country=Japan&area=', ['Therapy area: not announced', 'Spain', 'Japan'], ['area', 'therapy_area', 'country']],
+			['#/conferences?therapy_area=A&therapy_area=B', ['A', 'B'], ['area', 'therapy_area']],
+			['#/journals?access=open&fee=', ['open', 'Article fee: not announced'], ['access', 'fee']],
+		]) is([lostOf(parse(address)).map(({text}) => text), lostNames(parse(address))], [lost, names], address);
+		for (const [address, values, expected] of [
+			['#/conferences?region=Europe&within=60&cursor=x', {q: 'heart', country: ''}, '#/conferences?region=Europe&within=60&q=heart'],
+			['#/conferences?region=Europe&cursor=x', {}, '#/conferences?region=Europe'],
+			['#/conferences?region=Europe', {cursor: 'mfk_y'}, '#/conferences?region=Europe&cursor=mfk_y'],
+			['#/conferences?country=Spain&q=a', {country: '', q: ''}, '#/conferences'],
+			['#/conferences?country=Spain&country=Japan', {country: '', q: ''}, '#/conferences?country=Spain&country=Japan'],
+			['#/conferences?country=Spain&country=Japan', {country: 'Italy'}, '#/conferences?country=Italy'],
+			['#/conferences?area=A', {therapy_area: 'B'}, '#/conferences?therapy_area=B'],
+			['#/conferences?area=A&area=C', {therapy_area: ''}, '#/conferences?area=A&area=C'],
+			['#/conferences?limit=5&nonsense=1', {limit: '7'}, '#/conferences?nonsense=1&limit=7'],
+		]) is(addressWith(address, values), expected, `${address} ${JSON.stringify(values)}`);
+		const address = '#/conferences?region=Europe&region=&therapy_area=A&area=B&within=60&limit=5&cursor=x';
+		for (const [filter, expected] of [
+			[{name: 'region', value: ''}, 'region=Europe&therapy_area=A&area=B&within=60&limit=5'], [{name: 'within', value: '60'}, 'region=Europe&region=&therapy_area=A&area=B&limit=5'],
+			[{name: 'area', value: 'A'}, 'region=Europe&region=&area=B&within=60&limit=5'],
+		]) is(addressWithout(address, filter), `#/conferences?${expected}`, JSON.stringify(filter));
 	}],
 ];

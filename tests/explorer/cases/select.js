@@ -22,7 +22,7 @@ function answer(model, given) {
 	const found = model.question.select(index, {...model.question.firstQuestion('conferences'), sort: 'name', ...given}, TODAY);
 	return {...found, names: found.records.map(record => record.name.split(' ')[0]).join(' ')};
 }
-const counts = ({facets}, name) => facets.find(facet => facet.name === name).values.map(({value, count, chosen}) => `${value} ${count}${chosen ? '!' : ''}`).join(', ');
+const counts = ({facets}, name) => facets.find(facet => facet.name === name).values.map(({value, count, chosen}) => `${value || '?'} ${count}${chosen ? '!' : ''}`).join(', ');
 
 export const cases = [
 	['each word is the beginning of a word of the record', (model, is) => {
@@ -36,8 +36,8 @@ export const cases = [
 		const all = answer(model, {});
 		is(counts(all, 'region'), 'Europe 3, Americas 1, Asia 1');
 		is(counts(all, 'area'), 'Oncology 3, Pulmonology 2, Rheumatology 1');
-		is(counts(all, 'year'), '2027 3, 2028 1');
-		is(counts(all, 'format'), 'oral 1');
+		is(counts(all, 'year'), '2027 3, 2028 1, ? 1');
+		is(counts(all, 'format'), 'oral 1, ? 4');
 		is(counts(all, 'dates'), 'not_found 3, confirmed 1, copied 1');
 		is(answer(model, {facets: {dates: ['confirmed', 'copied']}}).names, 'ESMO World');
 		const some = answer(model, {facets: {region: ['Europe'], area: ['Oncology']}});
@@ -45,6 +45,36 @@ export const cases = [
 		is(counts(some, 'region'), 'Americas 1, Asia 1, Europe 1!');
 		is(counts(some, 'area'), 'Oncology 1!, Pulmonology 1, Rheumatology 1');
 		is(counts(some, 'country'), 'Spain 1');
+	}],
+	['what is not announced is counted, last, and can be chosen', (model, is) => {
+		model.facets.setRegions(REGIONS);
+		const none = {formats: {oral: false, poster: false, e_poster: false, published_abstract: false, encore: false}};
+		const made = [
+			conference('Known', {country: 'Spain', therapy_areas: ['Oncology'], formats: {oral: true}, tags: [{id: 1, type: 'A', name: 'B'}]}),
+			...['One', 'Two', 'Three'].map(name => conference(name, {year: null, formats: {oral: false, poster: null}})),
+			conference('Elsewhere', {country: 'Atlantis', ...none}),
+		];
+		const index = new model.search.Index('conferences'), ask = facets => model.question.select(index, {...model.question.firstQuestion('conferences'), sort: 'name', facets}, TODAY);
+		index.add(made);
+		const all = ask({});
+		// Three have none of a value, so it would be first by its count. A country of no region is known.
+		for (const [facet, expected] of [
+			['area', 'Oncology 1, ? 4'], ['region', 'Europe 1, Other 1, ? 3'], ['country', 'Atlantis 1, Spain 1, ? 3'], ['year', '2027 2, ? 3'], ['format', 'no 1, oral 1, ? 3'], ['tag', 'A: B 1, ? 4'],
+			['dates', 'not_found 5'], ['confidence', 'not_found 5'],
+		]) is(counts(all, facet), expected, facet);
+		const words = name => all.facets.find(facet => facet.name === name).values.map(({text}) => text);
+		is([words('country'), words('format'), words('tag')], [['Atlantis', 'Spain', 'Not announced'], ['None of these', 'Oral presentations', 'Not announced'], ['A: B', 'No tag']]);
+		const names = facets => ask(facets).records.map(({name}) => name).join(' ');
+		is([names({region: ['']}), names({region: ['', 'Europe']}), names({format: ['', 'no']}), names({country: [''], area: ['Oncology']})], ['One Three Two', 'Known One Three Two', 'Elsewhere One Three Two', '']);
+		is(counts(ask({region: ['Europe', '']}), 'region'), 'Europe 1!, Other 1, ? 3!');
+		is(counts(ask({region: ['Asia']}), 'region'), 'Europe 1, Other 1, Asia 0!, ? 3');
+		// What is announced later is counted where it belongs.
+		index.apply([{id: made[1].id, after: {...made[1], country: 'Japan'}}]);
+		is([counts(ask({}), 'region'), names({region: ['']})], ['Asia 1, Europe 1, Other 1, ? 2', 'Three Two']);
+		const journals = new model.search.Index('journals');
+		journals.add([[1, {}], [2, {access: 'open', apc_usd: 0, content_license: 'CC BY'}]].map(([id, publishing]) => ({id, name: `${id}`, publisher: null, publishing, timelines: {}, organizations: [], tags: []})));
+		const found = model.question.select(journals, model.question.firstQuestion('journals'), TODAY);
+		is(['access', 'fee', 'publisher', 'license', 'tag'].map(name => counts(found, name)), ['open 1, ? 1', '0 1, ? 1', '? 2', 'CC BY 1, ? 1', '? 2']);
 	}],
 	['several values of a facet are alternatives', (model, is) => {
 		is(answer(model, {facets: {region: ['Europe', 'Asia'], area: ['Oncology']}}).names, 'ESMO 日本癌学会');
@@ -73,6 +103,37 @@ export const cases = [
 		is(counts(confirmed, 'confidence'), 'estimated 2, confirmed 1!, copied 1');
 		is(answer(model, {}).deadlines, null);
 		is(counts(answer(model, {mode: 'deadlines', facets: {area: ['Oncology']}}), 'confidence'), 'estimated 2, confirmed 1');
+	}],
+	['the deadline of a row is the one that fits the period and the confidences', (model, is) => {
+		// By the conferences above: [question, names with the deadline that the list shows].
+		for (const [given, expected] of [
+			[{within: 60}, ['Lung late_breaking 2027-01-05 copied', 'World abstract 2027-01-20 estimated', 'ESMO abstract 2027-02-15 confirmed']],
+			[{within: 365, facets: {confidence: ['estimated']}}, ['World abstract 2027-01-20 estimated', 'ESMO late_breaking 2027-06-01 estimated']],
+			[{within: 365, facets: {confidence: ['confirmed']}}, ['ESMO abstract 2027-02-15 confirmed']],
+			[{kind: 'late_breaking', facets: {confidence: ['estimated', 'copied']}}, ['Lung late_breaking 2027-01-05 copied', 'ESMO late_breaking 2027-06-01 estimated']],
+			// Without a period, one that has passed fits too, and one without a date. The list is in the order of what it shows.
+			[{facets: {confidence: ['estimated']}, sort: 'deadline'}, ['World abstract 2027-01-20 estimated', 'ESMO late_breaking 2027-06-01 estimated']],
+			[{facets: {confidence: ['estimated']}, sort: 'deadline', descending: true}, ['ESMO late_breaking 2027-06-01 estimated', 'World abstract 2027-01-20 estimated']],
+			[{facets: {confidence: ['confirmed']}, sort: 'deadline'}, ['ESMO abstract 2027-02-15 confirmed', 'Lung abstract 2026-12-31 confirmed']],
+			[{facets: {confidence: ['not_found'], country: ['USA', 'Japan']}}, ['World late_breaking null not_found', '日本癌学会 abstract null not_found']],
+		]) {
+			const question = {...model.question.firstQuestion('conferences'), sort: 'deadline', ...given}, found = answer(model, question), what = JSON.stringify(given);
+			const inWords = ({record, kind, date, confidence}) => `${record.name.split(' ')[0]} ${kind} ${date} ${confidence}`;
+			const period = model.select.periodOf(question, TODAY);
+			is(found.records.map(record => inWords(model.deadlines.shownDeadline(record, TODAY, period))), expected, what);
+			// The files have the same: the CSV file each row's, the calendar all that fit.
+			const files = model.files.filesOf(question, found, TODAY, true);
+			is(files.rows().map(inWords), expected, `CSV: ${what}`);
+			const events = files.events().filter(({kind}) => kind !== 'meeting').map(inWords);
+			is(events.filter(one => expected.includes(one)).length, expected.filter(one => !one.includes(' null ')).length, `calendar: ${what}`);
+			const {confidence} = given.facets ?? {};
+			is(events.every(one => !confidence || confidence.includes(one.split(' ').at(-1))), true, `confidences of the calendar: ${what}`);
+		}
+		const question = {...model.question.firstQuestion('conferences'), mode: 'deadlines'}, found = answer(model, question);
+		const files = model.files.filesOf(question, found, TODAY);
+		is([files.rows().length, files.events().length, files.counts, files.hasPast], [4, 4, {events: 4, rows: 4}, false], 'deadlines by month');
+		const all = model.question.firstQuestion('conferences');
+		is(model.files.filesOf(all, answer(model, all), TODAY, true).rows().map(({id}) => id).sort(), CONFERENCES.map(({id}) => id), 'all records');
 	}],
 	['columns sort, and empty values are last', (model, is) => {
 		for (const [sort, descending, names] of [
@@ -106,7 +167,8 @@ export const cases = [
 		index.add([journal(1, 'Annals', 'Elsevier', 'hybrid', 3000), journal(2, 'Blood', 'ASH', 'open', 0), journal(3, 'Cell', 'Elsevier', null, null)]);
 		const found = given => model.question.select(index, {...model.question.firstQuestion('journals'), ...given}, TODAY);
 		is(found({}).total, 3);
-		is(counts(found({}), 'fee'), '0 1, 2500-5000 1');
+		is(counts(found({}), 'fee'), '0 1, 2500-5000 1, ? 1');
+		is(counts(found({}), 'access'), 'hybrid 1, open 1, ? 1');
 		is(counts(found({}), 'publisher'), 'Elsevier 2, ASH 1');
 		is(found({facets: {access: ['open', 'hybrid'], publisher: ['Elsevier']}}).records.map(({name}) => name), ['Annals']);
 		is(found({words: '1234-5678 cell'}).total, 1);
@@ -145,7 +207,7 @@ export const cases = [
 		const fees = [0, 1, 999, 1000, 1001, 2500, 2501, 5000, 5001, null];
 		index.add(fees.map((apc_usd, at) => ({id: at + 1, name: `${apc_usd}`, publishing: {apc_usd}, timelines: {}, organizations: [], tags: []})));
 		const found = (...fee) => model.question.select(index, {...model.question.firstQuestion('journals'), sort: 'fee', ...fee.length && {facets: {fee}}}, TODAY);
-		is(counts(found(), 'fee'), '0 1, 0-1000 3, 1000-2500 2, 2500-5000 2, 5000- 1');
+		is(counts(found(), 'fee'), '0 1, 0-1000 3, 1000-2500 2, 2500-5000 2, 5000- 1, ? 1');
 		for (const [fee, names] of [['0', ['0']], ['0-1000', ['1', '999', '1000']], ['1000-2500', ['1001', '2500']], ['2500-5000', ['2501', '5000']], ['5000-', ['5001']]]) {
 			is(found(fee).records.map(({name}) => name), names, fee);
 		}
@@ -198,6 +260,8 @@ export const cases = [
 		const links = {organizations: [{id: 1, name: 'Society', abbv: null}, {id: 2, name: 'Alliance', abbv: 'ALLY'}], tags: [{id: 1, type: 'Audience', name: 'Nurses'}]};
 		const meeting = conference('Congress', {abbv: 'CGR', country: 'Spain', city: 'Madrid', venue: 'Fairground', therapy_areas: ['Oncology', 'Urology'], ...links});
 		for (const words of ['congress', 'cgr', '2027', 'spain', 'europe', 'madrid', 'fairground', 'oncology', 'urology', 'society', 'alliance', 'ally', 'nurses']) is(found('conferences', meeting, words), 1, words);
+		for (const words of ['muenchen', 'munchen', 'münchen', 'koelner', 'kolner', 'kölner']) is(found('conferences', {...meeting, city: 'München', venue: 'Kölner Hof'}, words), 1, words);
+		is(found('conferences', {...meeting, city: 'Munchen'}, 'muenchen'), 0, 'a text without the letter');
 		const journal = {id: 1, name: 'Annals', abbv: 'ANN', publisher: 'Press', issn_print: '1234-5678', issn_online: '8765-4321', publishing: {access: 'hybrid'}, timelines: {}, ...links};
 		for (const words of ['annals', 'ann', 'press', '1234', '8765', 'hybrid', 'society', 'ally', 'nurses']) is(found('journals', {...journal, name: words === 'ann' ? 'Name' : journal.name}, words), 1, words);
 		for (const words of ['null', 'undefined', 'object']) is([found('conferences', {...meeting, abbv: null}, words), found('journals', {...journal, abbv: null}, words)], [0, 0], words);
