@@ -8,10 +8,10 @@ import {isUnlicensed, usesCopy} from '../model/follower.js';
 import {filtersOf, firstQuestion, format, hasKey, isNarrowed, parse, requestOf, titleOf, unknownOf} from '../model/question.js';
 import {periodOf, select} from '../model/select.js';
 import {meantBy} from '../model/suggest.js';
-import {Copy, DATASETS, Table, Title, Unlicensed, count, date, link, save} from '../parts.js';
+import {Copy, DATASETS, Table, Title, Unlicensed, count, date, save} from '../parts.js';
 import {useCopy} from '../session.js';
 import {Asked} from './asked.js';
-import {Standing} from './changes.js';
+import {News, Standing} from './changes.js';
 import {Deadlines, columnsOf} from './columns.js';
 import {ForDevelopers} from './developers.js';
 import {Filters} from './filters.js';
@@ -25,7 +25,7 @@ export function List({dataset, at}) {
 	const kept = useCopy(dataset);
 	if (isUnlicensed(kept.state)) return html`<${Title}>${DATASETS[dataset][0]}<//><${Unlicensed} dataset=${dataset} />`;
 	if (!usesCopy(kept.state)) return html`<${Asked} dataset=${dataset} params=${at.params} state=${kept.state} />`;
-	return html`<${Title}>${DATASETS[dataset][0]}<//><${Standing} kept=${kept}>${kept.log.size > 0 && html`<a href=${link(`changes/${dataset}`)}>${count(kept.log.size, 'change')} since you opened this</a>`}<//>
+	return html`<${Title}>${DATASETS[dataset][0]}<//><${Standing} kept=${kept}><${News} dataset=${dataset} kept=${kept} /><//>
 		${kept.isReady && html`<${Answered} dataset=${dataset} at=${at} kept=${kept} />`}`;
 }
 

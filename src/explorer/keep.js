@@ -1,0 +1,308 @@
+// What the page keeps on this computer, if the reader says so: the key, the copies, small values, and the page's own files.
+import {root} from './api.js';
+import {sleep} from './model/follower.js';
+import {Chunks, FORMAT, fromRows} from './model/kept.js';
+
+/** The name of the database, of the channel between tabs, and the beginning of the worker's caches: one for each address. */
+const NAME = `medfeed ${new URL(root).pathname}`;
+const STORE = 'rows';
+/** The changes of this time are written together. */
+const GATHER_MS = 500;
+/** The age of a copy is written this often while nothing changes. */
+const AGE_MS = 60000;
+/** Another tab may hold the database back for a moment. */
+const OPEN_MS = 5000;
+
+/**
+ * Whether the page may keep something here: it came over HTTPS or from this machine, so nobody in between can have put a script in it
+ * that reads what is kept.
+ */
+export function canKeep({isSecureContext, indexedDB, location: {protocol, hostname}} = globalThis) {
+	return Boolean(isSecureContext && indexedDB) && (protocol === 'https:' || /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname));
+}
+
+const done = request => new Promise((resolve, reject) => {
+	request.onsuccess = () => resolve(request.result);
+	request.onerror = () => reject(request.error);
+});
+const range = (...key) => IDBKeyRange.bound(key, [...key, []]);
+
+/** Resolves when the page is hidden, or when it can be seen, or when the signal aborts. */
+export const whenHidden = (isHidden, signal) => new Promise(resolve => {
+	const look = () => {
+		if (document.hidden !== isHidden && !signal.aborted) return;
+		document.removeEventListener('visibilitychange', look);
+		signal.removeEventListener('abort', look);
+		resolve();
+	};
+	document.addEventListener('visibilitychange', look);
+	signal.addEventListener('abort', look);
+	look();
+});
+
+/** Opens the database; without `create` it is null if there is none. */
+function connect(create) {
+	const request = indexedDB.open(NAME, 1);
+	request.onupgradeneeded = () => create ? request.result.createObjectStore(STORE) : request.transaction.abort();
+	let isLate = false;
+	const opened = done(request).then(db => isLate ? db.close() : db, error => {
+		if (error.name === 'AbortError') return null;
+		throw error;
+	});
+	return Promise.race([opened, sleep(OPEN_MS).then(() => {
+		isLate = true;
+		throw new Error('The database does not open.');
+	})]);
+}
+
+/** Removes the database, the worker and its files. */
+async function removeAll() {
+	const request = indexedDB.deleteDatabase(NAME);
+	// A tab that does not close its connection at once delays the end, and has empty rows.
+	await new Promise(resolve => { request.onsuccess = request.onerror = request.onblocked = resolve; });
+	await removeFiles();
+}
+
+async function removeFiles() {
+	const workers = await navigator.serviceWorker?.getRegistrations() ?? [];
+	await Promise.all(workers.filter(({scope}) => scope === root).map(worker => worker.unregister()));
+	const names = await globalThis.caches?.keys() ?? [];
+	await Promise.all(names.filter(name => name.startsWith(`${NAME} `)).map(name => caches.delete(name)));
+}
+
+let channel;
+
+/** Calls a function with each key that another tab forgets. Returns a function that ends this. */
+export function onForgotten(listener) {
+	if (!canKeep()) return () => {};
+	channel ??= new BroadcastChannel(NAME);
+	channel.onmessage = ({data}) => listener(data.forgotten);
+	return () => { channel.onmessage = null; };
+}
+
+/** What is kept on this computer; null if there is nothing. What has an unexpected form is removed. */
+export async function openKeep() {
+	if (!canKeep()) return null;
+	try {
+		const db = await connect(false);
+		if (!db) {
+			// An installation of the worker may have ended after the reader said *forget*.
+			await removeFiles();
+			return null;
+		}
+		const keep = new Keep(db);
+		await keep.begin();
+		if (keep.key) return keep;
+		keep.close();
+	} catch {}
+	await removeAll().catch(() => {});
+	return null;
+}
+
+/** Keeps a key on this computer, in place of another one and its copies. Null if this browser keeps nothing. */
+export async function createKeep(key) {
+	if (!canKeep()) return null;
+	try {
+		const keep = new Keep(await connect(true));
+		await keep.begin(key);
+		return keep;
+	} catch {
+		return null;
+	}
+}
+
+/** A kept key, with its copies and small values. */
+class Keep {
+	constructor(db) {
+		Object.assign(this, {db, key: '', values: {}, isGone: false});
+		// Another tab removes the database.
+		db.onversionchange = () => {
+			this.isGone = true;
+			this.close();
+		};
+	}
+
+	/** Reads what is kept, or keeps a key: the rows of another key go in the same transaction. */
+	async begin(key) {
+		await this.transact('readwrite', async store => {
+			const found = await done(store.get(['key']));
+			if (key && found !== key) {
+				store.clear();
+				await done(store.put(key, ['key']));
+			} else {
+				const [names, values] = await Promise.all([done(store.getAllKeys(range('value'))), done(store.getAll(range('value')))]);
+				this.values = Object.fromEntries(names.map(([, name], at) => [name, values[at]]));
+			}
+			this.key = key ?? (typeof found === 'string' ? found : '');
+		});
+		if (this.key) navigator.serviceWorker?.register(`${root}worker.js`).catch(() => {});
+	}
+
+	/** Runs a function with the rows, in one transaction: either all of its changes are kept or none. */
+	async transact(mode, use) {
+		const transaction = this.db.transaction(STORE, mode), store = transaction.objectStore(STORE);
+		const end = new Promise((resolve, reject) => {
+			transaction.oncomplete = resolve;
+			transaction.onabort = () => reject(transaction.error);
+		});
+		try {
+			const result = await use(store);
+			await end;
+			return result;
+		} catch (error) {
+			end.catch(() => {});
+			try {
+				transaction.abort();
+			} catch {}
+			throw transaction.error ?? error;
+		}
+	}
+
+	/** Runs a function with the rows if they are still those of this key: what was forgotten is not written again. */
+	own(mode, use) {
+		return this.transact(mode, async store => await done(store.get(['key'])) === this.key ? use(store) : null);
+	}
+
+	/** The copy of a dataset, as `fromRows` returns it; null if there is none. Damaged rows are removed. */
+	async read(dataset) {
+		try {
+			const rows = await this.own('readonly', store => Promise.all([done(store.get([dataset, 'head'])), done(store.getAll(range(dataset, 'records'))), done(store.getAll(range(dataset, 'notes')))]));
+			const copy = rows?.[0] ? fromRows(...rows) : null;
+			if (rows?.[0] && !copy) await this.remove(dataset);
+			return copy;
+		} catch {
+			return null;
+		}
+	}
+
+	/** Removes the copy of a dataset. */
+	remove(dataset) {
+		return this.own('readwrite', store => done(store.delete(range(dataset)))).catch(() => {});
+	}
+
+	/** A small value of this name, as it was put last; undefined if there is none. */
+	get(name) {
+		return this.values[name];
+	}
+
+	/** Keeps a small value, such as the list of starred records. It goes with the key. */
+	put(name, value) {
+		this.values[name] = value;
+		return this.own('readwrite', store => done(store.put(value, ['value', name]))).catch(() => {});
+	}
+
+	/** Removes everything from this computer, here and in other tabs. */
+	async forget() {
+		const {key} = this;
+		(channel ??= new BroadcastChannel(NAME)).postMessage({forgotten: key});
+		await this.transact('readwrite', store => done(store.clear())).catch(() => {});
+		this.close();
+		await removeAll().catch(() => {});
+	}
+
+	/** Keeps nothing more, without removing anything. */
+	close() {
+		this.db.close();
+	}
+}
+
+/**
+ * Writes the copy of a dataset shortly after it changed. `kept` is {copy, log, follower, asOf}; `stored` is the copy that was read.
+ *
+ * A row is never older than the token that is written with it. So a copy that is read later and follows from its token becomes
+ * right: the feed delivers again what a newer row has already. One tab writes, as long as it can be seen. Another one that takes over,
+ * or finds another revision than it wrote or read, writes all rows.
+ */
+export class Saver {
+	constructor(keep, kept, stored) {
+		Object.assign(this, {keep, kept, chunks: new Chunks(stored?.records), revision: stored?.revision, savedAt: stored?.at ?? 0, rows: stored ? 1 : 0, isFirst: false});
+		this.lead();
+	}
+
+	/** Is the tab that writes, as long as it can be seen and no other tab is. */
+	async lead() {
+		const {signal} = this.kept.follower.stopping, {dataset} = this.kept, {locks} = navigator;
+		try {
+			while (!signal.aborted) {
+				await whenHidden(false, signal);
+				await (locks ? locks.request(`${NAME} ${dataset}`, {signal}, () => this.hold(signal)) : this.hold(signal));
+			}
+		} catch {
+			// Without locks each tab writes. They write more than is necessary, but nothing wrong.
+			this.isFirst = true;
+		}
+	}
+
+	async hold(signal) {
+		this.isFirst = true;
+		await whenHidden(true, signal);
+		this.isFirst = false;
+	}
+
+	/** Records have changed. They are written once the copy is current. `loaded`: the export was loaded anew, with another token. */
+	change(changes, loaded) {
+		this.chunks.change(changes.map(({id}) => id));
+		if (loaded) this.savedAt = 0;
+	}
+
+	/** The copy is current. */
+	current() {
+		if (this.timer || !(this.chunks.changed.size || this.revision === undefined || Date.now() - this.savedAt > AGE_MS)) return;
+		this.timer = setTimeout(() => {
+			this.timer = null;
+			if (this.isFirst) this.write();
+		}, GATHER_MS);
+	}
+
+	/** Removes the copy, which the license no longer has. */
+	remove() {
+		clearTimeout(this.timer);
+		[this.timer, this.revision] = [null, undefined];
+		return this.keep.remove(this.kept.dataset);
+	}
+
+	async write() {
+		if (this.isWriting) return;
+		this.isWriting = true;
+		try {
+			await this.keep.own('readwrite', store => this.writeRows(store));
+		} catch (error) {
+			// The computer has no room, or the database was closed, because another tab forgets it.
+			if (!this.kept.follower.isStopped && error?.name !== 'InvalidStateError') {
+				this.kept.tell({isFull: true});
+				this.remove();
+			}
+		}
+		this.isWriting = false;
+	}
+
+	async writeRows(store) {
+		const {kept: {dataset, copy, log, follower, asOf}, chunks} = this;
+		const head = await done(store.get([dataset, 'head'])), {token} = follower, key = [dataset, 'head'];
+		// The export is being loaded anew.
+		if (!token) return;
+		const isAll = !head || head.revision !== this.revision;
+		if (isAll) {
+			store.delete(range(dataset));
+			chunks.sizes.clear();
+			chunks.change(copy.records.keys());
+		}
+		// From here on rows may get newer than the token. A chunk that changes meanwhile is written again.
+		for (const chunk of chunks.changed) {
+			const text = chunks.write(chunk, copy.records);
+			await done(text ? store.put(text, [dataset, 'records', chunk]) : store.delete([dataset, 'records', chunk]));
+		}
+		const notes = log.take(isAll || this.rows > 100 || undefined);
+		if (notes.isAll) {
+			store.delete(range(dataset, 'notes'));
+			this.rows = 0;
+		}
+		const time = Date.now(), revision = crypto.randomUUID();
+		if (notes.notes.length) {
+			store.put(JSON.stringify(notes.notes), [dataset, 'notes', time]);
+			this.rows++;
+		}
+		await done(store.put({format: FORMAT, token, at: asOf, visit: log.visit, count: chunks.count, revision}, key));
+		[this.revision, this.savedAt] = [revision, time];
+	}
+}
