@@ -1,6 +1,6 @@
 // The copies that the page keeps for the present key: records, index, follower and changes of each dataset.
 import {ask, requester} from './api.js';
-import {Saver, whenHidden} from './keep.js';
+import {Saver} from './keep.js';
 import {Copy} from './model/copy.js';
 import {ChangeLog} from './model/changes.js';
 import {setRegions} from './model/facets.js';
@@ -19,6 +19,19 @@ const ASK_MS = 75000;
 
 setRegions(REGIONS);
 
+/** Resolves when the page is visible: a page in the background keeps no connection. */
+const awake = signal => new Promise(resolve => {
+	const look = () => {
+		if (document.hidden && !signal.aborted) return;
+		document.removeEventListener('visibilitychange', look);
+		signal.removeEventListener('abort', look);
+		resolve();
+	};
+	document.addEventListener('visibilitychange', look);
+	signal.addEventListener('abort', look);
+	look();
+});
+
 /**
  * The copy of one dataset. `state` is the follower's, `version` rises with each change that a view shows. `isFull`: this computer has
  * no room for the copy.
@@ -29,8 +42,7 @@ class Kept {
 		this.copy = new Copy(dataset);
 		this.index = new Index(dataset);
 		this.log = new ChangeLog();
-		// A page in the background keeps no connection.
-		this.follower = new Follower({dataset, copy: this.copy, awake: signal => whenHidden(false, signal),
+		this.follower = new Follower({dataset, copy: this.copy, awake,
 			ask: (path, params, signal) => this.ask(path, params, signal),
 			load: (signal, onProgress) => this.load(signal, onProgress),
 			onChanges: (changes, {loaded}) => this.changed(changes, loaded),

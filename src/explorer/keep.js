@@ -1,6 +1,5 @@
 // What the page keeps on this computer, if the reader says so: the key, the copies, small values, and the page's own files.
 import {root} from './api.js';
-import {sleep} from './model/follower.js';
 import {Chunks, FORMAT, fromRows} from './model/kept.js';
 
 /** The name of the database, of the channel between tabs, and the beginning of the worker's caches: one for each address. */
@@ -10,8 +9,8 @@ const STORE = 'rows';
 const GATHER_MS = 500;
 /** The age of a copy is written this often while nothing changes. */
 const AGE_MS = 60000;
-/** Another tab may hold the database back for a moment. */
-const OPEN_MS = 5000;
+/** A tab that has written nothing for this time writes no more. It is hidden, or closed. */
+const LEASE_MS = 180000;
 
 /**
  * Whether the page may keep something here: it came over HTTPS or from this machine, so nobody in between can have put a script in it
@@ -27,32 +26,13 @@ const done = request => new Promise((resolve, reject) => {
 });
 const range = (...key) => IDBKeyRange.bound(key, [...key, []]);
 
-/** Resolves when the page is hidden, or when it can be seen, or when the signal aborts. */
-export const whenHidden = (isHidden, signal) => new Promise(resolve => {
-	const look = () => {
-		if (document.hidden !== isHidden && !signal.aborted) return;
-		document.removeEventListener('visibilitychange', look);
-		signal.removeEventListener('abort', look);
-		resolve();
-	};
-	document.addEventListener('visibilitychange', look);
-	signal.addEventListener('abort', look);
-	look();
-});
-
 /** Opens the database; without `create` it is null if there is none. */
 function connect(create) {
 	const request = indexedDB.open(NAME, 1);
 	request.onupgradeneeded = () => create ? request.result.createObjectStore(STORE) : request.transaction.abort();
-	let isLate = false;
-	const opened = done(request).then(db => isLate ? db.close() : db, error => {
-		if (error.name === 'AbortError') return null;
-		throw error;
+	return done(request).catch(error => {
+		if (error.name !== 'AbortError') throw error;
 	});
-	return Promise.race([opened, sleep(OPEN_MS).then(() => {
-		isLate = true;
-		throw new Error('The database does not open.');
-	})]);
 }
 
 /** Removes the database, the worker and its files. */
@@ -207,36 +187,16 @@ class Keep {
 }
 
 /**
- * Writes the copy of a dataset shortly after it changed. `kept` is {copy, log, follower, asOf}; `stored` is the copy that was read.
+ * Writes the copy of a dataset shortly after it changed. `kept` is {dataset, copy, log, follower, asOf}; `stored` is the copy that was
+ * read.
  *
- * A row is never older than the token that is written with it. So a copy that is read later and follows from its token becomes
- * right: the feed delivers again what a newer row has already. One tab writes, as long as it can be seen. Another one that takes over,
- * or finds another revision than it wrote or read, writes all rows.
+ * No row is older than the token that is written with it. So a copy that is read later becomes right: the feed delivers again what a
+ * newer row has already. Of several tabs one writes. Another one finds a revision that it did not read or write, and leaves the rows
+ * alone, or writes all of them if the first one has written nothing for a while.
  */
 export class Saver {
 	constructor(keep, kept, stored) {
-		Object.assign(this, {keep, kept, chunks: new Chunks(stored?.records), revision: stored?.revision, savedAt: stored?.at ?? 0, rows: stored ? 1 : 0, isFirst: false});
-		this.lead();
-	}
-
-	/** Is the tab that writes, as long as it can be seen and no other tab is. */
-	async lead() {
-		const {signal} = this.kept.follower.stopping, {dataset} = this.kept, {locks} = navigator;
-		try {
-			while (!signal.aborted) {
-				await whenHidden(false, signal);
-				await (locks ? locks.request(`${NAME} ${dataset}`, {signal}, () => this.hold(signal)) : this.hold(signal));
-			}
-		} catch {
-			// Without locks each tab writes. They write more than is necessary, but nothing wrong.
-			this.isFirst = true;
-		}
-	}
-
-	async hold(signal) {
-		this.isFirst = true;
-		await whenHidden(true, signal);
-		this.isFirst = false;
+		Object.assign(this, {keep, kept, chunks: new Chunks(stored?.records), revision: stored?.revision, savedAt: stored?.at ?? 0});
 	}
 
 	/** Records have changed. They are written once the copy is current. `loaded`: the export was loaded anew, with another token. */
@@ -247,10 +207,10 @@ export class Saver {
 
 	/** The copy is current. */
 	current() {
-		if (this.timer || !(this.chunks.changed.size || this.revision === undefined || Date.now() - this.savedAt > AGE_MS)) return;
+		if (this.timer || this.kept.isFull || !(this.chunks.changed.size || this.revision === undefined || Date.now() - this.savedAt > AGE_MS)) return;
 		this.timer = setTimeout(() => {
 			this.timer = null;
-			if (this.isFirst) this.write();
+			this.write();
 		}, GATHER_MS);
 	}
 
@@ -267,7 +227,7 @@ export class Saver {
 		try {
 			await this.keep.own('readwrite', store => this.writeRows(store));
 		} catch (error) {
-			// The computer has no room, or the database was closed, because another tab forgets it.
+			// Another tab that forgets the key closes the database. Otherwise this computer has no room.
 			if (!this.kept.follower.isStopped && error?.name !== 'InvalidStateError') {
 				this.kept.tell({isFull: true});
 				this.remove();
@@ -277,11 +237,11 @@ export class Saver {
 	}
 
 	async writeRows(store) {
-		const {kept: {dataset, copy, log, follower, asOf}, chunks} = this;
-		const head = await done(store.get([dataset, 'head'])), {token} = follower, key = [dataset, 'head'];
-		// The export is being loaded anew.
-		if (!token) return;
-		const isAll = !head || head.revision !== this.revision;
+		const {kept: {dataset, copy, log, follower, asOf}, chunks} = this, time = Date.now();
+		const head = await done(store.get([dataset, 'head'])), {token} = follower, isOther = head?.revision !== this.revision;
+		// The export is being loaded anew, or another tab writes.
+		if (!token || head && isOther && Math.abs(time - head.at) < LEASE_MS) return;
+		const isAll = !head || isOther;
 		if (isAll) {
 			store.delete(range(dataset));
 			chunks.sizes.clear();
@@ -289,20 +249,14 @@ export class Saver {
 		}
 		// From here on rows may get newer than the token. A chunk that changes meanwhile is written again.
 		for (const chunk of chunks.changed) {
-			const text = chunks.write(chunk, copy.records);
-			await done(text ? store.put(text, [dataset, 'records', chunk]) : store.delete([dataset, 'records', chunk]));
+			const text = chunks.write(chunk, copy.records), key = [dataset, 'records', chunk];
+			await done(text ? store.put(text, key) : store.delete(key));
 		}
-		const notes = log.take(isAll || this.rows > 100 || undefined);
-		if (notes.isAll) {
-			store.delete(range(dataset, 'notes'));
-			this.rows = 0;
-		}
-		const time = Date.now(), revision = crypto.randomUUID();
-		if (notes.notes.length) {
-			store.put(JSON.stringify(notes.notes), [dataset, 'notes', time]);
-			this.rows++;
-		}
-		await done(store.put({format: FORMAT, token, at: asOf, visit: log.visit, count: chunks.count, revision}, key));
+		const {isCut, notes} = log.take(isAll);
+		if (isCut) store.delete(range(dataset, 'notes'));
+		if (notes.length) store.put(JSON.stringify(notes), [dataset, 'notes', time]);
+		const revision = crypto.randomUUID();
+		await done(store.put({format: FORMAT, token, at: asOf, visit: log.visit, count: chunks.count, revision}, [dataset, 'head']));
 		[this.revision, this.savedAt] = [revision, time];
 	}
 }

@@ -107,11 +107,11 @@ export class ChangeLog {
 		this.isCut = true;
 	}
 
-	/** The notes that were not saved yet: {isAll, notes}. `isAll`: they replace those that were saved. */
-	take(isAll = this.isCut) {
-		const notes = isAll ? this.notes : this.notes.slice(this.notes.length - this.unsaved);
+	/** The notes that were not saved yet, or all: {isCut, notes}. `isCut`: they replace those that were saved. */
+	take(isAll) {
+		const {isCut, unsaved} = this, notes = isAll || isCut ? this.notes : this.notes.slice(this.notes.length - unsaved);
 		[this.unsaved, this.isCut] = [0, false];
-		return {isAll, notes};
+		return {isCut, notes};
 	}
 
 	/** The number of records that differ. */

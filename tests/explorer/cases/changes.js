@@ -96,24 +96,24 @@ export const cases = [
 		is(since('12', true), ['changed 3 A D 1', 'changed 1 B C 1', 'removed 2 A - 0', 'added 7 - A 0', 'changed 4 A E 1'], 'by arrival, without what did not arrive');
 		is(since('17'), []);
 		// The same from notes that were kept.
-		const later = new ChangeLog({notes: JSON.parse(JSON.stringify(log.take().notes)), visit: +at(12)}, +at(17));
+		const later = new ChangeLog({notes: JSON.parse(JSON.stringify(log.take(true).notes)), visit: +at(12)}, +at(17));
 		is(later.since(+at('08'), records), log.since(+at('08'), records));
 		is([later.size, later.take().notes.length], [0, 0]);
 	}],
 	['notes hold the changed members only, and are bounded', ({changes: {ChangeLog}}, is) => {
 		const log = new ChangeLog({}, 1000), before = conference({city: 'A'}), after = conference({city: 'B', updated_at: '1970-01-01T00:00:02Z'});
 		log.add([{id: 1, before, after}, {id: 2, before, after: null}, {id: 3, before: null, after}], new Date(3000));
-		is(log.take(), {isAll: false, notes: [{id: 1, at: 3000, on: 2000, old: {city: 'A', updated_at: '1'}}, {id: 2, at: 3000, on: 3000, old: before}, {id: 3, at: 3000, on: 3000, old: null}]});
-		is(log.take(), {isAll: false, notes: []});
+		is(log.take(), {isCut: false, notes: [{id: 1, at: 3000, on: 2000, old: {city: 'A', updated_at: '1'}}, {id: 2, at: 3000, on: 3000, old: before}, {id: 3, at: 3000, on: 3000, old: null}]});
+		is(log.take(), {isCut: false, notes: []});
 		log.add(Array.from({length: 6000}, (_, at) => ({id: 10 + at, before: null, after})), new Date(4000));
 		is([log.notes.length, log.notes.at(-1).id], [4000, 6009]);
-		const {isAll, notes} = log.take();
-		is([isAll, notes.length], [true, 4000], 'they replace those that were saved');
+		const {isCut, notes} = log.take();
+		is([isCut, notes.length], [true, 4000], 'they replace those that were saved');
 		log.add([{id: 1, before: after, after: before}], new Date(5000));
 		is(log.take().notes.length, 1);
 		// After 90 days they are removed.
 		const day = 86400000, old = [1, 50, 120].map(at => ({id: at, at: at * day, on: at * day, old: null}));
-		is(new ChangeLog({notes: old}, 125 * day).take(), {isAll: true, notes: old.slice(1)});
+		is(new ChangeLog({notes: old}, 125 * day).take(), {isCut: true, notes: old.slice(1)});
 	}],
 	['dates and figures are told first: how far they moved, and how sure they are', ({changes: {told}}, is) => {
 		const of = (dataset, before, after) => told(dataset, {id: 1, ...before}, {id: 1, ...after});
