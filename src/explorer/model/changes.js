@@ -125,8 +125,8 @@ export class ChangeLog {
 	}
 
 	/**
-	 * The changes since a time, as `list` has them, from the notes and from when records were updated. A record whose old values are not
-	 * known has `before` and `fields` null, and its kind is `changed`. `records` is by id. `isArrival`: the time is when changes arrived.
+	 * The changes since a time, as `list` has them. A record of which no note but the time of its last change tells has the kind `updated`.
+	 * `records` is by id. `isArrival`: the time is when changes arrived.
 	 */
 	since(time, records, isArrival = false) {
 		const states = new Map(), found = new Map();
@@ -141,7 +141,7 @@ export class ChangeLog {
 		// All that arrived has notes, unless there are too many.
 		if (!isArrival || this.notes.length >= LEFT_NOTES) for (const after of records.values()) {
 			const at = Date.parse(after.updated_at);
-			if (at >= time && !found.has(after.id)) changes.push({id: after.id, kind: 'changed', before: null, after, fields: null, at: new Date(at)});
+			if (at >= time && !found.has(after.id)) changes.push({id: after.id, kind: 'updated', after, at: new Date(at)});
 		}
 		return changes.sort((one, other) => other.at - one.at || one.id - other.id);
 	}

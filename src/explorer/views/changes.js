@@ -39,10 +39,9 @@ function Changed({dataset, before, after}) {
 }
 
 /** A change: what kind, of which record, and its fields, old beside new. */
-export const Change = ({dataset, of: {id, kind, before, after, fields, at}, badge = kind, when = clock}) => html`<li class="entry"><p><${Badge} kind=${badge} />
+export const Change = ({dataset, of: {id, kind, before, after, at}, badge = kind, when = clock}) => html`<li class="entry"><p><${Badge} kind=${badge} />
 		${after ? html`<a href=${link(`${dataset}/${id}`)}><bdi>${after.name}</bdi> ${after.year}</a>` : html`<bdi>${before.name}</bdi> ${before.year ?? ''}`} ${at && html`<time>${when(at)}</time>`}</p>
-	${kind !== 'changed' ? html`<p class="soft">${after ? 'It came into the license.' : html`It was removed or left the license: <code>${`{"id":${id},"deleted":true}`}</code>`}</p>`
-		: fields ? html`<${Changed} dataset=${dataset} before=${before} after=${after} />` : html`<p class="soft">It changed or is new. Its old values are not known.</p>`}</li>`;
+	${kind === 'changed' ? html`<${Changed} dataset=${dataset} before=${before} after=${after} />` : kind !== 'updated' && html`<p class="soft">${after ? 'It came into the license.' : html`It was removed or left the license: <code>${`{"id":${id},"deleted":true}`}</code>`}</p>`}</li>`;
 
 const when = time => `${date(todayOf(time))}, ${clock(time).slice(0, 5)}`;
 
@@ -58,7 +57,7 @@ function KeepHere() {
 		});
 	};
 	return html`<p><button disabled=${busy} onClick=${press} aria-describedby="who">Keep the key and the records on this computer</button></p>
-		<p id="who" class="soft">The page then remembers old values from now on, opens at once, and needs no key. ${WHO}</p>`;
+		<p id="who" class="soft">Then the page remembers old values, opens at once, and needs no key. ${WHO}</p>`;
 }
 
 /** What changed since a time, newest first. `since`: a number of days, a day, or nothing for the last visit. */
@@ -67,7 +66,7 @@ export function Changes({dataset, since}) {
 	const news = useNews(kept), today = todayOf(), first = log.visit ? 'Since your last visit' : 'Since you opened this';
 	const day = isDay(since ?? '') ? since : PERIODS.includes(+since) ? addDays(today, -since) : '';
 	const changes = useMemo(() => day ? log.since(+new Date(`${day}T00:00`), copy.records) : news, [news, day, log, copy, version]);
-	const isUnknown = changes.some(({fields}) => !fields);
+	const isUnknown = changes.some(({kind}) => kind === 'updated');
 	const go = since => { location.hash = link(`changes/${dataset}`, {since}); };
 	if (isUnlicensed(kept.state)) return html`<${Title}>What changed<//><${Unlicensed} dataset=${dataset} />`;
 	const choice = (value, text) => html`<button class="quiet" aria-pressed=${(since ?? '') === value || !day && !value} onClick=${() => go(value)}>${text}</button>`;
@@ -76,9 +75,9 @@ export function Changes({dataset, since}) {
 		<div class="row" role="group" aria-label="Since">${choice('', first)}${PERIODS.map(days => choice(`${days}`, `In the last ${days} days`))}
 			<label for="since">Since a date</label><input id="since" class="day" type="date" value=${isDay(since ?? '') ? since : ''} max=${today} onChange=${event => go(event.target.value)} /></div>
 		${isReady && html`<h2 class="results"><span role="status">${count(changes.length, 'change')} ${day ? `since ${date(day)}` : log.visit ? `since your last visit, ${when(new Date(log.visit))}` : `since you opened this, ${when(new Date(log.opened))}`}</span></h2>
-			${isUnknown && keep && html`<p class="soft">Old values are known of what has changed since this computer keeps a copy.</p>`}
+			${isUnknown && html`<p class="soft">Records that are <${Badge} kind="updated" /> changed or are new. Their old values are not known, nor which records were removed: the page knows what has changed since ${keep ? 'this computer keeps a copy' : 'it was opened'}.</p>`}
+			${!keep && keepHere && html`<${KeepHere} />`}
 			${changes.length ? html`<ul>${changes.slice(0, SHOWN).map(change => html`<${Change} key=${change.id} dataset=${dataset} of=${change} when=${when} />`)}</ul>`
 				: html`<p class="empty">Nothing has changed. New changes appear here by themselves.</p>`}
-			${changes.length > SHOWN && html`<p class="soft">The newest ${SHOWN} of ${count(changes.length, 'change')} are shown.</p>`}
-			${!keep && html`<p class="soft">This page knows old values only of what changes while it is open${isUnknown && ', and it does not know what was removed before'}.</p>${keepHere && html`<${KeepHere} />`}`}`}`;
+			${changes.length > SHOWN && html`<p class="soft">The newest ${SHOWN} of ${count(changes.length, 'change')} are shown.</p>`}`}`;
 }

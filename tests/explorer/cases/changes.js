@@ -91,8 +91,8 @@ export const cases = [
 		set('15', 8, state(8, 'A', '15'));
 		set('16', 8, null);
 		const since = (day, ...rest) => log.since(+at(day), records, ...rest).map(({id, kind, before, after, fields}) => `${kind} ${id} ${before?.city ?? '-'} ${after?.city ?? '-'} ${fields?.length ?? '?'}`);
-		is(since('08'), ['changed 3 A D 1', 'changed 6 - A ?', 'changed 1 A C 1', 'removed 2 A - 0', 'added 7 - A 0', 'changed 4 A E 1']);
-		is(since('12'), ['changed 3 A D 1', 'changed 6 - A ?', 'changed 1 B C 1', 'removed 2 A - 0', 'added 7 - A 0']);
+		is(since('08'), ['changed 3 A D 1', 'updated 6 - A ?', 'changed 1 A C 1', 'removed 2 A - 0', 'added 7 - A 0', 'changed 4 A E 1']);
+		is(since('12'), ['changed 3 A D 1', 'updated 6 - A ?', 'changed 1 B C 1', 'removed 2 A - 0', 'added 7 - A 0']);
 		is(since('12', true), ['changed 3 A D 1', 'changed 1 B C 1', 'removed 2 A - 0', 'added 7 - A 0', 'changed 4 A E 1'], 'by arrival, without what did not arrive');
 		is(since('17'), []);
 		// The same from notes that were kept.
