@@ -160,6 +160,8 @@ export class Copies {
 	}
 
 	notify(kept, changes) {
+		// Another kept copy is compared, too: it may have changed, or left the license.
+		if (kept.state.name === 'current') this.keep?.datasets.forEach(dataset => this.of(dataset));
 		for (const listener of this.listeners) listener(kept, changes);
 	}
 

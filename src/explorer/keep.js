@@ -1,5 +1,6 @@
 // What the page keeps on this computer, if the reader says so: the key, the copies, small values, and the page's own files.
 import {root} from './api.js';
+import {sleep} from './model/follower.js';
 import {Chunks, FORMAT, fromRows} from './model/kept.js';
 
 /** The name of the database, of the channel between tabs, and the beginning of the worker's caches: one for each address. */
@@ -9,6 +10,8 @@ const STORE = 'rows';
 const GATHER_MS = 500;
 /** The age of a copy is written this often while nothing changes. */
 const AGE_MS = 60000;
+/** The time in which the database opens. */
+const OPEN_MS = 5000;
 /** A tab that has written nothing for this time writes no more. It is hidden, or closed. */
 const LEASE_MS = 180000;
 
@@ -64,10 +67,15 @@ export function onForgotten(listener) {
 export async function openKeep() {
 	if (!canKeep()) return null;
 	try {
-		const db = await connect(false);
+		// A browser may hold a database back, such as while other tabs close it. The page opens without it.
+		const opening = connect(false), db = await Promise.race([opening, sleep(OPEN_MS).then(() => 'late')]);
+		if (db === 'late') {
+			opening.then(db => db?.close()).catch(() => {});
+			return null;
+		}
 		if (!db) {
-			// An installation of the worker may have ended after the reader said *forget*.
-			await removeFiles();
+			// The worker may have been installed after the reader said *forget*.
+			removeFiles().catch(() => {});
 			return null;
 		}
 		const keep = new Keep(db);
@@ -91,10 +99,10 @@ export async function createKeep(key) {
 	}
 }
 
-/** A kept key, with its copies and small values. */
+/** A kept key, with its copies and small values. `datasets`: those of which there was a copy at first. */
 class Keep {
 	constructor(db) {
-		Object.assign(this, {db, key: '', values: {}, isGone: false});
+		Object.assign(this, {db, key: '', values: {}, datasets: [], isGone: false});
 		// Another tab removes the database.
 		db.onversionchange = () => {
 			this.isGone = true;
@@ -110,8 +118,9 @@ class Keep {
 				store.clear();
 				await done(store.put(key, ['key']));
 			} else {
-				const [names, values] = await Promise.all([done(store.getAllKeys(range('value'))), done(store.getAll(range('value')))]);
-				this.values = Object.fromEntries(names.map(([, name], at) => [name, values[at]]));
+				const [keys, values] = await Promise.all([done(store.getAllKeys()), done(store.getAll(range('value')))]);
+				this.values = Object.fromEntries(keys.filter(([kind]) => kind === 'value').map(([, name], at) => [name, values[at]]));
+				this.datasets = keys.filter(([, part]) => part === 'head').map(([dataset]) => dataset);
 			}
 			this.key = key ?? (typeof found === 'string' ? found : '');
 		});

@@ -3,7 +3,7 @@
 use super::chromium::find_axe;
 use super::{end_demo, open_demo};
 
-const VIEWS: [&str; 11] = [
+const VIEWS: [&str; 12] = [
     "#/",
     "#/conferences",
     "#/conferences?view=deadlines&area=Oncology&region=Europe&within=90",
@@ -12,6 +12,7 @@ const VIEWS: [&str; 11] = [
     "#/conferences/127",
     "#/journals/2",
     "#/changes/conferences",
+    "#/changes/conferences?since=30",
     "#/reference/conferences",
     "#/developers/conferences",
     "#/nowhere",
@@ -79,6 +80,8 @@ fn the_keyboard_suffices() {
     assert_eq!(outline, "solid", "the focus is visible");
     browser.type_keys(ENTER);
     browser.wait_for_js("the heading", "return document.activeElement.textContent === 'Conferences'");
+    browser.type_keys(TAB);
+    browser.wait_for_js("what changed", "return document.activeElement.textContent === 'What changed'");
     browser.type_keys(TAB);
     browser.wait_for_js("the search", "return document.activeElement.id === 'words'");
     browser.type_keys(&format!("esmo 2027{ENTER}"));
