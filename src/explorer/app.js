@@ -76,7 +76,7 @@ function App({demo, why, kept}) {
 	const keepHere = async key => {
 		const keep = await createKeep(key);
 		if (keep && copies?.key === key) copies.saveTo(keep);
-		dropKey();
+		if (keep) dropKey();
 		setLicense({key, keep, isUnkept: !keep});
 	};
 	/** Ends the use of the key, and removes what is kept of it, unless another window has done that. */

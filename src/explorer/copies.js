@@ -33,8 +33,8 @@ const awake = signal => new Promise(resolve => {
 });
 
 /**
- * The copy of one dataset. `state` is the follower's, `version` rises with each change that a view shows. `isFull`: this computer has
- * no room for the copy.
+ * The copy of one dataset. `state` is the follower's, `version` rises with each change that a view shows. `isFull`: the copy
+ * could not be stored on this computer.
  */
 class Kept {
 	constructor(key, dataset, notify, keep) {

@@ -6,19 +6,16 @@ import {Chunks, FORMAT, fromRows} from './model/kept.js';
 /** The name of the database, of the channel between tabs, and the beginning of the worker's caches: one for each address. */
 const NAME = `medfeed ${new URL(root).pathname}`;
 const STORE = 'rows';
-/** The changes of this time are written together. */
+/** Changes of this time are written together. */
 const GATHER_MS = 500;
-/** The age of a copy is written this often while nothing changes. */
+/** While nothing changes, the age of a copy is written this often. */
 const AGE_MS = 60000;
-/** The time in which the database opens. */
+/** The longest time for the database to open. */
 const OPEN_MS = 5000;
-/** A tab that has written nothing for this time writes no more. It is hidden, or closed. */
+/** A tab that has written nothing for this time is hidden or closed. */
 const LEASE_MS = 180000;
 
-/**
- * Whether the page may keep something here: it came over HTTPS or from this machine, so nobody in between can have put a script in it
- * that reads what is kept.
- */
+/** Whether the page may keep something: it came over HTTPS or from this machine, so nobody in between has put a script in it. */
 export function canKeep({isSecureContext, indexedDB, location: {protocol, hostname}} = globalThis) {
 	return Boolean(isSecureContext && indexedDB) && (protocol === 'https:' || /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname));
 }
@@ -236,7 +233,7 @@ export class Saver {
 		try {
 			await this.keep.own('readwrite', store => this.writeRows(store));
 		} catch (error) {
-			// Another tab that forgets the key closes the database. Otherwise this computer has no room.
+			// Another tab that forgets the key closes the database. Otherwise there is no room.
 			if (!this.kept.follower.isStopped && error?.name !== 'InvalidStateError') {
 				this.kept.tell({isFull: true});
 				this.remove();

@@ -71,7 +71,7 @@ export function Changes({dataset, since}) {
 	if (isUnlicensed(kept.state)) return html`<${Title}>What changed<//><${Unlicensed} dataset=${dataset} />`;
 	const choice = (value, text) => html`<button class="quiet" aria-pressed=${(since ?? '') === value || !day && !value} onClick=${() => go(value)}>${text}</button>`;
 	return html`<p class="back"><a href=${link(dataset)}>All ${dataset}</a></p><${Title}>What changed<//><${Standing} kept=${kept} />
-		${isFull && html`<p class="problem" role="alert">This computer has no room for a copy of the ${dataset}, so none is kept. The records are loaded again when you open the page.</p>`}
+		${isFull && html`<p class="problem" role="alert">A copy of the ${dataset} could not be stored. This computer may have no room. The records are loaded again when you open the page.</p>`}
 		<div class="row" role="group" aria-label="Since">${choice('', first)}${PERIODS.map(days => choice(`${days}`, `In the last ${days} days`))}
 			<label for="since">Since a date</label><input id="since" class="day" type="date" value=${isDay(since ?? '') ? since : ''} max=${today} onChange=${event => go(event.target.value)} /></div>
 		${isReady && html`<h2 class="results"><span role="status">${count(changes.length, 'change')} ${day ? `since ${date(day)}` : log.visit ? `since your last visit, ${when(new Date(log.visit))}` : `since you opened this, ${when(new Date(log.opened))}`}</span></h2>

@@ -5,7 +5,7 @@ import {Title, Words} from '../parts.js';
 import {useSession} from '../session.js';
 
 /** Who can read what is kept on this computer. */
-export const WHO = 'Anyone who uses this account of this computer can then read the records and use the key, without a password. On a shared computer that is anyone who sits down at it.';
+export const WHO = 'Anyone who uses this account of this computer, and on a shared computer anyone who sits down at it, can read the records and use the key.';
 
 /** Asks for a key, and takes it once the server has accepted it. A wrong key stays in the field. */
 export function KeyForm({why}) {
