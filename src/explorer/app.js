@@ -4,12 +4,14 @@ import {Copies} from './copies.js';
 import {hasKey, withoutKeys} from './model/question.js';
 import {link, Title} from './parts.js';
 import {Session, dropKey, keepKey, keptKey} from './session.js';
+import {clearShortlist} from './shortlist.js';
 import {Changes} from './views/changes.js';
 import {SideBySide, readDemo} from './views/demo.js';
 import {Developers, Reference} from './views/developers.js';
 import {KeyForm} from './views/key.js';
+import {Paper, forgetPaper} from './views/files.js';
 import {List} from './views/list.js';
-import {Record} from './views/record.js';
+import {Compare, Record, forgetLists} from './views/record.js';
 
 const isDataset = name => ['conferences', 'journals'].includes(name);
 
@@ -34,6 +36,7 @@ function view(at, demo) {
 		case 'conferences': case 'journals':
 			if (second && !/^\d+$/.test(second)) break;
 			return second ? html`<${Record} key=${first + second} dataset=${first} id=${second} />` : html`<${List} key=${first} dataset=${first} at=${at} />`;
+		case 'compare': if (isDataset(second)) return html`<${Compare} key=${second} dataset=${second} params=${params} />`; break;
 		case 'changes': if (isDataset(second)) return html`<${Changes} key=${second} dataset=${second} />`; break;
 		case 'reference': if (isDataset(second)) return html`<${Reference} key=${second} dataset=${second} />`; break;
 		case 'developers': if (isDataset(second ??= 'conferences')) return html`<${Developers} key=${second} dataset=${second} />`; break;
@@ -60,12 +63,15 @@ function App({demo, why}) {
 	useEffect(() => {
 		if (arrived.place === place) return;
 		arrived.place = place;
+		// A list that the reader comes back to finds its own place.
+		if (history.state?.top !== undefined) return;
 		document.querySelector('h1')?.focus();
 		scrollTo(0, 0);
 	}, [place]);
 
 	const setKey = (key, keep, refused) => {
 		keep ? keepKey(key) : dropKey();
+		if (!key) for (const forget of [clearShortlist, forgetLists, forgetPaper]) forget();
 		setLicense({key, refused});
 	};
 	useEffect(() => {
@@ -89,7 +95,7 @@ function App({demo, why}) {
 					: html`<span>Key <code>${key.slice(0, 4)}…${key.slice(-4)}</code></span><button class="quiet" onClick=${() => setKey('')}>Forget key</button>`}
 			</div>`}
 		</div></header>
-		<main id="main" tabindex="-1" class="frame">${key || isDemo ? html`<div key=${key}>${view(at, demo)}</div>` : html`<${KeyForm} why=${refused} />
+		<main id="main" tabindex="-1" class="frame">${key || isDemo ? html`<div key=${key}>${key && html`<${Paper} />`}${view(at, demo)}</div>` : html`<${KeyForm} why=${refused} />
 			${demo && html`<p>Or a key of the demo: ${demo.licenses.map(license => html`<button class="quiet" onClick=${() => setKey(license.key)}>${license.name}</button> `)}</p>`}`}</main>
 		<footer><div class="frame">
 			<a href="docs">Documentation</a><a href="openapi.json">OpenAPI</a>

@@ -2,9 +2,10 @@
 //! that the user pastes. The server treats it like any other caller.
 //!
 //! There is no build step. `app.js` is the entry point. `model/` contains modules without DOM: the copy of the records,
-//! search, facets, deadlines and files. `copies.js` keeps the copies of the current key. `views/` renders, with the
-//! shared parts in `parts.js`. `api.js` sends requests and builds curl lines, `session.js` stores the key. `filters.js`
-//! and `regions.js` are generated from the server's tables. `demo` has the data for a demo's page.
+//! search, facets, ranges, deadlines and files. `copies.js` keeps the copies of the current key. `views/` renders, with
+//! the shared parts in `parts.js`. `api.js` sends requests and builds curl lines, `session.js` stores the key,
+//! `shortlist.js` the starred records. `filters.js` and `regions.js` are generated from the server's tables. `demo` has
+//! the data for a demo's page.
 
 pub(crate) mod demo;
 
@@ -54,20 +55,24 @@ const SCRIPTS: &[(&str, &str)] = scripts![
     "model/order.js",
     "model/prove.js",
     "model/question.js",
+    "model/ranges.js",
     "model/search.js",
     "model/select.js",
     "model/suggest.js",
     "parts.js",
     "session.js",
+    "shortlist.js",
     "views/asked.js",
     "views/changes.js",
     "views/columns.js",
     "views/demo.js",
     "views/developers.js",
+    "views/files.js",
     "views/filters.js",
     "views/key.js",
     "views/list.js",
     "views/record.js",
+    "views/shortlist.js",
 ];
 
 /// The other files that the page loads, by path.
