@@ -1,16 +1,18 @@
 // The page: who looks, at what, and the frame around it.
 import {html, render, useEffect, useMemo, useState} from './preact.js';
 import {Copies} from './copies.js';
-import {canKeep, createKeep, onForgotten, openKeep} from './keep.js';
+import {canKeep, createKeep, onOtherTabs, openKeep} from './keep.js';
 import {hasKey, withoutKeys} from './model/question.js';
 import {link, Title} from './parts.js';
 import {Session, clearTab, dropKey, keepKey, keptKey} from './session.js';
+import {clearShortlist, keepShortlist, takeShortlist} from './shortlist.js';
 import {Changes} from './views/changes.js';
 import {SideBySide, readDemo} from './views/demo.js';
 import {Developers, Reference} from './views/developers.js';
 import {KeyForm} from './views/key.js';
+import {Paper, forgetPaper} from './views/files.js';
 import {List} from './views/list.js';
-import {Record} from './views/record.js';
+import {Compare, Record, forgetLists} from './views/record.js';
 
 const isDataset = name => ['conferences', 'journals'].includes(name);
 
@@ -35,6 +37,7 @@ function view(at, demo) {
 		case 'conferences': case 'journals':
 			if (second && !/^\d+$/.test(second)) break;
 			return second ? html`<${Record} key=${first + second} dataset=${first} id=${second} />` : html`<${List} key=${first} dataset=${first} at=${at} />`;
+		case 'compare': if (isDataset(second)) return html`<${Compare} key=${second} dataset=${second} params=${params} />`; break;
 		case 'changes': if (isDataset(second)) return html`<${Changes} key=${second} dataset=${second} since=${params.since} />`; break;
 		case 'reference': if (isDataset(second)) return html`<${Reference} key=${second} dataset=${second} />`; break;
 		case 'developers': if (isDataset(second ??= 'conferences')) return html`<${Developers} key=${second} dataset=${second} />`; break;
@@ -64,12 +67,15 @@ function App({demo, why, kept}) {
 	useEffect(() => {
 		if (arrived.place === place) return;
 		arrived.place = place;
+		// A list that the reader comes back to finds its own place.
+		if (history.state?.top !== undefined) return;
 		document.querySelector('h1')?.focus();
 		scrollTo(0, 0);
 	}, [place]);
 
 	const setKey = (key, isInTab, refused) => {
 		isInTab ? keepKey(key) : key ? dropKey() : clearTab();
+		if (!key) for (const forget of [clearShortlist, forgetLists, forgetPaper]) forget();
 		setLicense({key, refused});
 	};
 	/** Keeps the key, which may be a new one, and its copies on this computer. */
@@ -86,11 +92,15 @@ function App({demo, why, kept}) {
 		setKey('', false, refused);
 	};
 	useEffect(() => () => copies?.stop(), [copies]);
+	useEffect(() => keepShortlist(keep), [keep]);
 	useEffect(() => {
 		if (!copies) return;
 		const leave = () => forget('Another window has removed this key from this computer.', true);
 		if (keep?.isGone) leave();
-		const unheard = onForgotten(forgotten => forgotten === key && leave());
+		const unheard = onOtherTabs(({forgotten, of, name, value}) => {
+			if (forgotten === key) leave();
+			if (of === key && name === 'shortlist') takeShortlist(value);
+		});
 		const unsubscribe = copies.subscribe(({state}) => state.name === 'refused' && state.status === 401 && forget(`This key is no longer accepted. ${state.problem.detail}`));
 		return () => {
 			unheard();
@@ -113,7 +123,7 @@ function App({demo, why, kept}) {
 					: html`<span>Key <code>${key.slice(0, 4)}…${key.slice(-4)}</code></span><button class="quiet" onClick=${() => forget()}>${keep ? 'Forget this computer' : 'Forget key'}</button>`}
 			</div>`}
 		</div></header>
-		<main id="main" tabindex="-1" class="frame">${key || isDemo ? html`${isUnkept && html`<p class="problem" role="alert">This browser keeps nothing on this computer. The key is gone when you close or reload the page.</p>`}<div key=${key}>${view(at, demo)}</div>` : html`<${KeyForm} why=${refused} />
+		<main id="main" tabindex="-1" class="frame">${key || isDemo ? html`${isUnkept && html`<p class="problem" role="alert">This browser keeps nothing on this computer. The key is gone when you close or reload the page.</p>`}<div key=${key}>${key && html`<${Paper} />`}${view(at, demo)}</div>` : html`<${KeyForm} why=${refused} />
 			${demo && html`<p>Or a key of the demo: ${demo.licenses.map(license => html`<button class="quiet" onClick=${() => setKey(license.key)}>${license.name}</button> `)}</p>`}`}</main>
 		<footer><div class="frame">
 			<a href="docs">Documentation</a><a href="openapi.json">OpenAPI</a>

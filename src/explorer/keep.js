@@ -51,13 +51,16 @@ async function removeFiles() {
 }
 
 let channel;
+const tabs = () => channel ??= new BroadcastChannel(NAME);
 
-/** Calls a function with each key that another tab forgets. Returns a function that ends this. */
-export function onForgotten(listener) {
+/**
+ * Calls a function with what other tabs do: {forgotten: key}, or {of: key, name, value} for a small value that was put. Returns a
+ * function that ends this.
+ */
+export function onOtherTabs(listener) {
 	if (!canKeep()) return () => {};
-	channel ??= new BroadcastChannel(NAME);
-	channel.onmessage = ({data}) => listener(data.forgotten);
-	return () => { channel.onmessage = null; };
+	tabs().onmessage = ({data}) => listener(data);
+	return () => { tabs().onmessage = null; };
 }
 
 /** What is kept on this computer; null if there is nothing. What has an unexpected form is removed. */
@@ -174,13 +177,14 @@ class Keep {
 	/** Keeps a small value, such as the list of starred records. It goes with the key. */
 	put(name, value) {
 		this.values[name] = value;
+		tabs().postMessage({of: this.key, name, value});
 		return this.own('readwrite', store => done(store.put(value, ['value', name]))).catch(() => {});
 	}
 
 	/** Removes everything from this computer, here and in other tabs. */
 	async forget() {
 		const {key} = this;
-		(channel ??= new BroadcastChannel(NAME)).postMessage({forgotten: key});
+		tabs().postMessage({forgotten: key});
 		await this.transact('readwrite', store => done(store.clear())).catch(() => {});
 		this.close();
 		await removeAll().catch(() => {});

@@ -19,8 +19,8 @@ export function useCopy(dataset) {
 
 const NAME = 'medfeed-key';
 
-// The tab's storage can be switched off. Then no key is kept.
-const inTab = use => {
+/** Returns what a function returns of the tab's storage; null if the storage is switched off. */
+export const inTab = use => {
 	try {
 		return use(sessionStorage);
 	} catch {

@@ -117,6 +117,8 @@ fn a_kept_copy_opens_without_a_key_and_without_a_network() {
     expect_total(&browser, "130 conferences");
     browser.wait_for("//p[@class='standing' and contains(., 'Current')]");
     assert!(!asked_for_export(&browser));
+    browser.click("//button[starts-with(@aria-label, 'Star Conference 3 ')]");
+    browser.wait_for("//button[.='Only starred (1)']");
     set_back_a_day(&browser);
     drop(browser);
 
@@ -130,6 +132,7 @@ fn a_kept_copy_opens_without_a_key_and_without_a_network() {
     site.import("journals.jsonl", r#"{"id": 5, "impact_factor": 6.5}"#);
     let browser = open("").unwrap();
     expect_total(&browser, "129 conferences");
+    browser.wait_for("//button[.='Only starred (1)']");
     browser.click("//a[.='2 changes since your last visit']");
     browser.wait_for("//li[.//a[contains(., 'Conference 7')] and .//dt[.='Abstracts due'] and .//ins and .//span[.='estimated'] and .//span[.='in check']]");
     browser.wait_for("//li[contains(., 'Conference 8') and contains(., 'removed')]");
