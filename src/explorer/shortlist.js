@@ -13,19 +13,25 @@ function change(next) {
 	for (const listener of listeners) listener();
 }
 
-/** Reads the shortlist that the tab keeps, whatever stands there. */
+/** Writes the lists {dataset: ids} into the tab. Empty ones leave nothing there. */
+const writeInTab = lists => inTab(storage => lists?.conferences?.length || lists?.journals?.length ? storage.setItem(NAME, JSON.stringify(lists)) : storage.removeItem(NAME));
+
+/** The lists of a value, whatever it is. */
+const starsIn = kept => ({conferences: idsOf(kept?.conferences), journals: idsOf(kept?.journals)});
+
+/** Reads the shortlist that the tab keeps. */
 export function loadShortlist() {
 	let kept = null;
 	try {
 		kept = JSON.parse(inTab(storage => storage.getItem(NAME)));
 	} catch {}
-	change({conferences: idsOf(kept?.conferences), journals: idsOf(kept?.journals)});
+	change(starsIn(kept));
 }
 
 /** Takes the shortlist {dataset: ids} that another tab kept. */
 export const takeShortlist = kept => {
-	inTab(storage => storage.setItem(NAME, JSON.stringify(kept)));
-	loadShortlist();
+	writeInTab(kept);
+	change(starsIn(kept));
 };
 
 /** Keeps the shortlist on this computer from now on, or no longer. One that is there already comes first. */
@@ -37,7 +43,7 @@ export function keepShortlist(next) {
 
 /** Forgets the shortlist. */
 export function clearShortlist() {
-	inTab(storage => storage.removeItem(NAME));
+	writeInTab(null);
 	change({conferences: new Set(), journals: new Set()});
 }
 
@@ -49,7 +55,7 @@ export const isStarred = (dataset, id) => stars[dataset].has(id);
 /** Sets the ids of a dataset's starred records. */
 export function setStars(dataset, ids) {
 	const next = {...stars, [dataset]: idsOf(ids)};
-	inTab(storage => storage.setItem(NAME, JSON.stringify(lists(next))));
+	writeInTab(lists(next));
 	keep?.put('shortlist', lists(next));
 	change(next);
 }

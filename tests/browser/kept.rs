@@ -6,23 +6,20 @@ use medfeed::model::time::now;
 use serde_json::{Value, json};
 
 use super::chromium::{Browser, PATIENCE, find_axe};
+use super::explorer::{conferences, expect_total};
 use super::paste_key;
-use crate::process::site::{Server, Site, conferences_of_version, wait_until};
+use crate::process::site::{Server, Site, wait_until};
 
 const COUNT: u64 = 130;
 
 /// A site with conferences and a journal, and its server.
 fn serve() -> (Site, Server) {
     let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(COUNT, 1));
+    site.import("conferences.jsonl", conferences(COUNT, 1));
     site.import("journals.jsonl", r#"{"id": 5, "name": "Journal of Five", "impact_factor": 5}"#);
     site.license("all", "--dataset conferences --dataset journals");
     let server = site.serve();
     (site, server)
-}
-
-fn expect_total(browser: &Browser, total: &str) {
-    browser.wait_for(&format!("//h2[@class='results' and normalize-space(.)='{total}']"));
 }
 
 /// Opens a view of the page in a browser with the profile of a reader. `None` where there is no browser.
@@ -362,7 +359,7 @@ fn unusable_rows_are_loaded_anew() {
     // The server holds other data: the token is lost, and the copy is compared with a new export.
     browser.wait_for("//input[@id='key']");
     keep(&browser, &key, "conferences");
-    site.license("all", "--dataset conferences --dataset journals --year 2025..2026");
+    site.license("all", "--dataset conferences --dataset journals --year 2095..2096");
     expect_total(&browser, "66 conferences");
     wait_for_head(&browser, "conferences", "head.count === 66");
     browser.expect_quiet_console(&[400, 410]);
@@ -373,7 +370,7 @@ fn a_copy_belongs_to_its_key() {
     let (site, server) = serve();
     let profile = tempfile::tempdir().unwrap();
     let Some(browser) = open("a_copy_belongs_to_its_key", profile.path(), &server, "") else { return };
-    site.license("small", "--dataset conferences --year 2026");
+    site.license("small", "--dataset conferences --year 2096");
     let (whole, small) = (site.key("all", &[]).1, site.key("small", &[]).1);
     keep(&browser, &whole, "conferences");
     expect_total(&browser, "130 conferences");

@@ -523,6 +523,52 @@ test('only a page over HTTPS or from this machine keeps something', async () => 
 	assert.equal(canKeep(), false);
 });
 
+test('the shortlist is in the tab, and in memory where there is no storage', async () => {
+	const {clearShortlist, isStarred, loadShortlist, setStars, starsOf, subscribe} = await load('shortlist.js');
+	const stored = new Map();
+	Object.defineProperty(globalThis, 'sessionStorage', {configurable: true, value: {getItem: name => stored.get(name) ?? null, setItem: (name, value) => stored.set(name, value), removeItem: name => stored.delete(name)}});
+	let told = 0;
+	const end = subscribe(() => { told++; });
+	setStars('conferences', [12, 40, 12]);
+	assert.deepEqual([starsOf('conferences'), starsOf('journals'), isStarred('conferences', 40), isStarred('journals', 40), told], [[12, 40], [], true, false, 1]);
+	assert.deepEqual([...stored.keys()], ['medfeed-stars']);
+	for (const [text, expected] of [['{"conferences":[7,8],"journals":[9]}', [[7, 8], [9]]], ['{"conferences":[1,"2",-3,4.5,null,1e99,1],"journals":{}}', [[1], []]], ['[]', [[], []]], ['null', [[], []]], ['7', [[], []]], ['{', [[], []]], ['{"__proto__":{"conferences":[5]}}', [[], []]]]) {
+		stored.set('medfeed-stars', text);
+		loadShortlist();
+		assert.deepEqual([starsOf('conferences'), starsOf('journals')], expected, text);
+	}
+	setStars('journals', [5]);
+	clearShortlist();
+	assert.deepEqual([starsOf('journals'), stored.size], [[], 0]);
+	end();
+	const before = told;
+	Object.defineProperty(globalThis, 'sessionStorage', {configurable: true, get() { throw new Error('denied'); }});
+	setStars('journals', [6]);
+	assert.deepEqual([starsOf('journals'), told], [[6], before]);
+	clearShortlist();
+	assert.deepEqual(starsOf('journals'), []);
+});
+
+test('records side by side differ in a fact, or do not', async () => {
+	const {compare} = await load('views/record.js');
+	const conference = {therapy_areas: ['B', 'A'], formats: {oral: true}, organizations: [], tags: [{id: 1, type: 'T', name: 'x'}, {id: 2, type: 'T', name: 'y'}], updated_at: '2026-12-31T10:20:30Z', country: 'Spain',
+		start_date: '2027-05-29', end_date: '2027-05-31', start_date_status: 'confirmed', abstract_due_date: null, abstract_due_date_status: 'not_found', late_breaking_due_date_status: 'not_found'};
+	const differing = (dataset, record, fields) => compare(dataset, [record, {...record, ...fields}]).filter(({differs}) => differs).map(({term}) => term).join();
+	for (const [fields, expected] of [
+		[{}, ''], [{therapy_areas: ['A', 'B'], tags: [...conference.tags].reverse(), updated_at: '2027-01-01T00:00:00Z', url: 'https://example.org'}, ''], [{therapy_areas: ['A']}, 'Therapy areas'], [{start_date_status: 'copied'}, 'Meeting'],
+		[{end_date: '2027-06-01'}, 'Meeting'], [{abstract_due_date: '2027-01-01'}, 'Abstracts due'], [{country: null}, 'Place'], [{city: 'Bonn'}, 'Place'], [{formats: {oral: false}}, 'Formats'], [{organizations: [{id: 1, name: 'O'}]}, 'Organizations'], [{tags: []}, 'Tags'],
+	]) assert.equal(differing('conferences', conference, fields), expected, JSON.stringify(fields));
+	const journal = {publishing: {apc_usd: 0}, timelines: {}, organizations: [], tags: [], updated_at: '2026-12-31T10:20:30Z', impact_factor: 2.5, publisher: 'P'};
+	for (const [fields, expected] of [
+		[{}, ''], [{impact_factor: 2.50}, ''], [{impact_factor: null}, 'Impact factor'], [{publishing: {apc_usd: null}}, 'Article fee'], [{publishing: {apc_usd: 1e15}}, 'Article fee'], [{publisher: null}, 'Publisher'],
+		[{timelines: {online_submit_to_accept: {min_weeks: 2, max_weeks: 4}}}, 'Online submission to acceptance'], [{issn_print: '1234-5678'}, ''],
+	]) assert.equal(differing('journals', journal, fields), expected, JSON.stringify(fields));
+	// A fact that no record has takes no row. Four records have one value each.
+	const four = compare('journals', [journal, journal, {...journal, h_index: 0}, journal]);
+	assert.deepEqual(four.map(({term}) => term), ['Publisher', 'Impact factor', 'h-index', 'Article fee']);
+	assert.deepEqual(four[2].shown, [null, null, 0, null]);
+});
+
 test('what the server says of a demo', async () => {
 	const {readDemo} = await load('views/demo.js');
 	assert.equal(await readDemo(), null, 'elsewhere');

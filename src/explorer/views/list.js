@@ -17,6 +17,8 @@ import {leave} from './record.js';
 import {Shortlist, starColumn} from './shortlist.js';
 
 const SHOWN = 50;
+/** The most rows on paper. More would stop the browser for minutes. */
+const MAX_PRINTED = 5000;
 const PERIODS = [30, 60, 90];
 const TYPED_MS = 300;
 
@@ -70,7 +72,7 @@ function Answered({dataset, at, kept: {copy, index, log, version}}) {
 	const day = todayOf(), unknown = unknownOf(location.hash), title = titleOf(question);
 	const found = useMemo(() => select(index, question, day), [index, version, question, day]);
 	const total = question.mode === 'deadlines' ? found.deadlines.length : found.total;
-	const shown = seen.question === question ? seen.shown : SHOWN, drawn = isPrinting ? total : shown;
+	const shown = seen.question === question ? seen.shown : SHOWN, printed = Math.min(total, MAX_PRINTED), drawn = isPrinting ? printed : shown;
 	const rows = useRef(), more = useRef(0);
 	useWindowTitle(title);
 	useEffect(() => {
@@ -104,11 +106,11 @@ function Answered({dataset, at, kept: {copy, index, log, version}}) {
 	const noun = question.mode === 'deadlines' ? 'deadline' : DATASETS[dataset][1];
 	const isPart = question.mode === 'list' && (isNarrowed(question) || total < copy.size), size = isPart ? `${total.toLocaleString('en')} of ${count(copy.size, noun)}` : count(total, noun);
 	const {past, unknown: open, missing} = found, columns = [starColumn(dataset)];
-	return html`<p class="paper">${title}</p><${Ask} question=${question} onChange=${change} onLeave=${write} />
+	return html`<p class="paper">${title}${printed < total && `. The first ${count(printed, 'row')}; the CSV file has all`}</p><${Ask} question=${question} onChange=${change} onLeave=${write} />
 		<div class="columns" onClick=${event => leave(dataset, event, shown)}><${Filters} question=${question} facets=${found.facets} size=${count(total, noun)} onChange=${change} onTyped=${write} onLeave=${() => results.current.focus()} />
 			<div class="found" ref=${rows}><div class="heading">
 				<h2 class="results" ref=${results} tabindex="-1"><span role="status">${size}</span></h2>
-				<${Files} question=${question} found=${found} day=${day} size=${count(total, 'row')} /></div>
+				<${Files} question=${question} found=${found} day=${day} size=${count(printed, 'row')} /></div>
 			<${Shortlist} question=${question} missing=${missing} onChange=${change} onFollow=${keepUp} />
 			<${Chosen} question=${question} onChange=${drop} />
 			${unknown.length > 0 && html`<p class="soft" role="status">The address also asks for ${unknown.join(', ')}. This page does not know that, and shows the records without it.</p>`}

@@ -41,7 +41,7 @@ export const starColumn = dataset => ({name: 'Starred', kind: 'stars', cell: row
 export function Shortlist({question, missing, onChange, onFollow}) {
 	const {dataset, ids, isOwn} = question, stars = useStars(dataset);
 	useEffect(() => {
-		if (isOwn && ids.join() !== stars.join()) onFollow({...question, ids: stars});
+		if (isOwn && ids?.join() !== stars.join()) onFollow({...question, ids: stars});
 	}, [question, stars.join()]);
 	const drop = missing => {
 		if (isOwn) setStars(dataset, stars.filter(id => !missing.includes(id)));

@@ -130,6 +130,9 @@ export const cases = [
 			const expected = past === 'yes' ? [all, 1, 1, 0] : isAhead ? [ahead, 1, 1, 0] : [0, 0, 0, 1];
 			is(ask('conferences', [records[at]], {past}), expected, `${name}, past: ${past}`);
 		}
+		// A year has all dates of a meeting that is over, and of others those that are ahead.
+		is([ask('conferences', records.slice(0, 1), {facets: {year: ['2026']}}), ask('conferences', records.slice(5, 6), {facets: {year: ['2027']}})], [[2, 1, 1, 0], [2, 1, 1, 0]]);
+		is(ask('conferences', records.slice(5, 6), {ranges: {start_date_from: '2027-02-01'}}), [2, 1, 1, 0]);
 		// A record that was starred is there when it is over. Its calendar begins today.
 		is(ask('conferences', records.slice(0, 1), {ids: [1]}), [0, 1, 1, 0]);
 		is(ask('conferences', records.slice(5, 6), {ids: [6]}), [2, 1, 1, 0]);
