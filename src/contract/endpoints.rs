@@ -150,13 +150,14 @@ pub(super) const DOC_PATTERNS: [&str; 6] =
 /// The explorer, with its page and files.
 pub(super) static EXPLORER: Endpoint = Endpoint { pattern: "/", resource: Resource::Explorer, ..PLAIN };
 
-pub(super) const EXPLORER_PATTERNS: [&str; 7] = [
+pub(super) const EXPLORER_PATTERNS: [&str; 8] = [
     "/",
     "/explorer/{file}",
     "/explorer/model/{file}",
     "/explorer/views/{file}",
     "/favicon.ico",
     "/favicon.svg",
+    "/worker.js",
     "/demo.json",
 ];
 

@@ -3,7 +3,8 @@ import {useEffect, useState} from './preact.js';
 import {hasKey, withoutKeys} from './model/question.js';
 import {useSession} from './session.js';
 
-const root = new URL('.', location.href.split('#')[0]).href;
+/** The address of the page, without its view. */
+export const root = new URL('.', location.href.split('#')[0]).href;
 
 /** A text percent-encoded for a URL, the marks too that encodeURIComponent leaves. */
 const encode = text => encodeURIComponent(text).replace(/[!'()*]/g, mark => '%' + mark.charCodeAt().toString(16).toUpperCase());

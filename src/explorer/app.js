@@ -1,15 +1,18 @@
 // The page: who looks, at what, and the frame around it.
 import {html, render, useEffect, useMemo, useState} from './preact.js';
 import {Copies} from './copies.js';
+import {canKeep, createKeep, onOtherTabs, openKeep} from './keep.js';
 import {hasKey, withoutKeys} from './model/question.js';
 import {link, Title} from './parts.js';
-import {Session, dropKey, keepKey, keptKey} from './session.js';
+import {Session, clearTab, dropKey, keepKey, keptKey} from './session.js';
+import {clearShortlist, keepShortlist, takeShortlist} from './shortlist.js';
 import {Changes} from './views/changes.js';
 import {SideBySide, readDemo} from './views/demo.js';
 import {Developers, Reference} from './views/developers.js';
 import {KeyForm} from './views/key.js';
+import {Paper, forgetPaper} from './views/files.js';
 import {List} from './views/list.js';
-import {Record} from './views/record.js';
+import {Compare, Record, forgetLists} from './views/record.js';
 
 const isDataset = name => ['conferences', 'journals'].includes(name);
 
@@ -34,7 +37,8 @@ function view(at, demo) {
 		case 'conferences': case 'journals':
 			if (second && !/^\d+$/.test(second)) break;
 			return second ? html`<${Record} key=${first + second} dataset=${first} id=${second} />` : html`<${List} key=${first} dataset=${first} at=${at} />`;
-		case 'changes': if (isDataset(second)) return html`<${Changes} key=${second} dataset=${second} />`; break;
+		case 'compare': if (isDataset(second)) return html`<${Compare} key=${second} dataset=${second} params=${params} />`; break;
+		case 'changes': if (isDataset(second)) return html`<${Changes} key=${second} dataset=${second} since=${params.since} />`; break;
 		case 'reference': if (isDataset(second)) return html`<${Reference} key=${second} dataset=${second} />`; break;
 		case 'developers': if (isDataset(second ??= 'conferences')) return html`<${Developers} key=${second} dataset=${second} />`; break;
 	}
@@ -43,10 +47,13 @@ function view(at, demo) {
 
 const NAV = [['conferences', 'Conferences'], ['journals', 'Journals'], ['developers', 'For developers']];
 
-function App({demo, why}) {
-	// The key is in memory, and in the tab's storage if the reader says so.
-	const [{key, refused}, setLicense] = useState(() => ({key: keptKey() || (demo?.licenses[0].key ?? ''), refused: why}));
-	const copies = useMemo(() => key ? new Copies(key) : null, [key]);
+function App({demo, why, kept}) {
+	// The key is in memory. It is also in the tab's storage, or on this computer, if the reader says so.
+	const [{key, refused, keep, isUnkept}, setLicense] = useState(() => {
+		const key = keptKey() || (kept?.key ?? demo?.licenses[0].key ?? '');
+		return {key, refused: why, keep: kept?.key === key ? kept : null};
+	});
+	const copies = useMemo(() => key ? new Copies(key, keep) : null, [key]);
 	const [at, setAt] = useState(route);
 	const [showKey, setShowKey] = useState(!!demo);
 
@@ -60,20 +67,47 @@ function App({demo, why}) {
 	useEffect(() => {
 		if (arrived.place === place) return;
 		arrived.place = place;
+		// A list that the reader comes back to finds its own place.
+		if (history.state?.top !== undefined) return;
 		document.querySelector('h1')?.focus();
 		scrollTo(0, 0);
 	}, [place]);
 
-	const setKey = (key, keep, refused) => {
-		keep ? keepKey(key) : dropKey();
+	const setKey = (key, isInTab, refused) => {
+		isInTab ? keepKey(key) : key ? dropKey() : clearTab();
+		if (!key) for (const forget of [clearShortlist, forgetLists, forgetPaper]) forget();
 		setLicense({key, refused});
 	};
+	/** Keeps the key, which may be a new one, and its copies on this computer. */
+	const keepHere = async key => {
+		const keep = await createKeep(key);
+		if (keep && copies?.key === key) copies.saveTo(keep);
+		if (keep) dropKey();
+		setLicense({key, keep, isUnkept: !keep});
+	};
+	/** Ends the use of the key, and removes what is kept of it, unless another window has done that. */
+	const forget = async (refused, isDone) => {
+		copies.stop();
+		await (isDone ? keep?.close() : keep?.forget());
+		setKey('', false, refused);
+	};
+	useEffect(() => () => copies?.stop(), [copies]);
+	useEffect(() => keepShortlist(keep), [keep]);
 	useEffect(() => {
 		if (!copies) return;
-		copies.subscribe(({state}) => state.name === 'refused' && state.status === 401 && setKey('', false, `This key is no longer accepted. ${state.problem.detail}`));
-		return () => copies.stop();
-	}, [copies]);
-	const session = {key, setKey, copies, showKey, setShowKey};
+		const leave = () => forget('Another window has removed this key from this computer.', true);
+		if (keep?.isGone) leave();
+		const unheard = onOtherTabs(({forgotten, of, name, value}) => {
+			if (forgotten === key) leave();
+			if (of === key && name === 'shortlist') takeShortlist(value);
+		});
+		const unsubscribe = copies.subscribe(({state}) => state.name === 'refused' && state.status === 401 && forget(`This key is no longer accepted. ${state.problem.detail}`));
+		return () => {
+			unheard();
+			unsubscribe();
+		};
+	}, [copies, keep]);
+	const session = {key, setKey, copies, keep, keepHere: !demo && canKeep() ? keepHere : null, showKey, setShowKey};
 	const isDemo = demo && !at.path.length;
 	const current = path => (at.path[0] ?? (demo ? '' : 'conferences')) === path.split('/')[0] ? 'page' : null;
 	return html`<${Session.Provider} value=${session}>
@@ -86,18 +120,19 @@ function App({demo, why}) {
 			${key && !isDemo && html`<div class="who">${demo?.licenses.some(license => license.key === key)
 					? html`<label for="license">License</label><select id="license" value=${key} onChange=${event => setKey(event.target.value)}>
 						${demo.licenses.map(license => html`<option value=${license.key}>${license.name}</option>`)}<option value="">another key …</option></select>`
-					: html`<span>Key <code>${key.slice(0, 4)}…${key.slice(-4)}</code></span><button class="quiet" onClick=${() => setKey('')}>Forget key</button>`}
+					: html`<span>Key <code>${key.slice(0, 4)}…${key.slice(-4)}</code></span><button class="quiet" onClick=${() => forget()}>${keep ? 'Forget this computer' : 'Forget key'}</button>`}
 			</div>`}
 		</div></header>
-		<main id="main" tabindex="-1" class="frame">${key || isDemo ? html`<div key=${key}>${view(at, demo)}</div>` : html`<${KeyForm} why=${refused} />
+		<main id="main" tabindex="-1" class="frame">${key || isDemo ? html`${isUnkept && html`<p class="problem" role="alert">This browser keeps nothing on this computer. The key is gone when you close or reload the page.</p>`}<div key=${key}>${key && html`<${Paper} />`}${view(at, demo)}</div>` : html`<${KeyForm} why=${refused} />
 			${demo && html`<p>Or a key of the demo: ${demo.licenses.map(license => html`<button class="quiet" onClick=${() => setKey(license.key)}>${license.name}</button> `)}</p>`}`}</main>
 		<footer><div class="frame">
 			<a href="docs">Documentation</a><a href="openapi.json">OpenAPI</a>
 		</div></footer><//>`;
 }
 
-readDemo().then(demo => {
+readDemo().then(async demo => {
+	const kept = demo ? null : await openKeep();
 	const place = document.getElementById('app');
 	place.textContent = '';
-	render(html`<${App} demo=${demo?.licenses.length ? demo : null} why=${demo?.why} />`, place);
+	render(html`<${App} demo=${demo?.licenses.length ? demo : null} why=${demo?.why} kept=${kept} />`, place);
 });

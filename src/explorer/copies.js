@@ -1,9 +1,10 @@
 // The copies that the page keeps for the present key: records, index, follower and changes of each dataset.
 import {ask, requester} from './api.js';
+import {Saver} from './keep.js';
 import {Copy} from './model/copy.js';
 import {ChangeLog} from './model/changes.js';
 import {setRegions} from './model/facets.js';
-import {Follower, sleep} from './model/follower.js';
+import {Follower, isUnlicensed, sleep} from './model/follower.js';
 import {readExport} from './model/load.js';
 import {digest} from './model/prove.js';
 import {Index} from './model/search.js';
@@ -31,9 +32,12 @@ const awake = signal => new Promise(resolve => {
 	look();
 });
 
-/** The copy of one dataset. `state` is the follower's, `version` rises with each change that a view shows. */
+/**
+ * The copy of one dataset. `state` is the follower's, `version` rises with each change that a view shows. `isFull`: the copy
+ * could not be stored on this computer.
+ */
 class Kept {
-	constructor(key, dataset, notify) {
+	constructor(key, dataset, notify, keep) {
 		Object.assign(this, {key, dataset, notify, request: requester(key), version: 0, state: {name: 'loading', records: 0, total: null}, isReady: false});
 		this.copy = new Copy(dataset);
 		this.index = new Index(dataset);
@@ -41,10 +45,42 @@ class Kept {
 		this.follower = new Follower({dataset, copy: this.copy, awake,
 			ask: (path, params, signal) => this.ask(path, params, signal),
 			load: (signal, onProgress) => this.load(signal, onProgress),
-			onChanges: changes => this.changed(changes),
-			onState: state => this.tell({state: {...state, isAlone: globalThis.navigator?.onLine === false}})});
+			onChanges: (changes, {loaded}) => this.changed(changes, loaded),
+			onState: state => this.stated(state)});
 		for (const name of ['online', 'offline']) addEventListener(name, () => this.follower.hurry(), {signal: this.follower.stopping.signal});
+		keep ? this.open(keep) : this.follower.run();
+	}
+
+	/** Begins with the copy that this computer keeps, if there is one. */
+	async open(keep) {
+		const stored = await keep.read(this.dataset);
+		if (stored) {
+			this.copy.load(stored.records);
+			this.log = new ChangeLog(stored);
+			this.asOf = stored.at;
+			await this.changed([]);
+			this.follower.resume(stored.token);
+			this.tell({state: {name: 'kept', asOf: this.asOf}});
+		}
+		this.saveTo(keep, stored);
 		this.follower.run();
+	}
+
+	/** Keeps the copy on this computer from now on. `stored`: what is kept there already. */
+	saveTo(keep, stored) {
+		if (this.follower.isStopped) return;
+		this.saver = new Saver(keep, this, stored);
+		if (this.state.name === 'current') this.saver.current();
+	}
+
+	stated(state) {
+		if (state.name === 'current') {
+			this.asOf = Date.now();
+			this.saver?.current();
+		}
+		// A refusal for another reason, such as the address of this computer, may end.
+		if (isUnlicensed(state) || state.name === 'too-many') this.saver?.remove();
+		this.tell({state: {...state, asOf: this.asOf, isAlone: globalThis.navigator?.onLine === false}});
 	}
 
 	tell(news, changes = []) {
@@ -69,7 +105,7 @@ class Kept {
 		return readExport(response, {max: MAX_RECORDS, onProgress});
 	}
 
-	async changed(changes) {
+	async changed(changes, loaded) {
 		if (this.isReady) this.index.apply(changes);
 		else {
 			const records = this.copy.list();
@@ -80,6 +116,7 @@ class Kept {
 			this.isReady = true;
 		}
 		this.log.add(changes);
+		this.saver?.change(changes, loaded);
 		this.tell({}, changes);
 	}
 
@@ -97,16 +134,23 @@ class Kept {
 
 /** The copies of one key. A dataset is loaded when it is first asked for. */
 export class Copies {
-	constructor(key) {
-		this.key = key;
+	/** `keep`: what is kept on this computer, if the reader says so. */
+	constructor(key, keep = null) {
+		Object.assign(this, {key, keep});
 		this.kept = new Map();
 		this.listeners = new Set();
 	}
 
 	/** The copy of a dataset: {state, isReady, copy, index, log, version}. */
 	of(dataset) {
-		if (!this.kept.has(dataset)) this.kept.set(dataset, new Kept(this.key, dataset, (kept, changes) => this.notify(kept, changes)));
+		if (!this.kept.has(dataset)) this.kept.set(dataset, new Kept(this.key, dataset, (kept, changes) => this.notify(kept, changes), this.keep));
 		return this.kept.get(dataset);
+	}
+
+	/** Keeps the copies on this computer from now on. */
+	saveTo(keep) {
+		this.keep = keep;
+		for (const kept of this.kept.values()) kept.saveTo(keep);
 	}
 
 	/** Calls a listener with each copy that changed and the changes that just arrived. Returns a function that ends this. */
@@ -116,6 +160,8 @@ export class Copies {
 	}
 
 	notify(kept, changes) {
+		// Another kept copy is compared, too: it may have changed, or left the license.
+		if (kept.state.name === 'current') this.keep?.datasets.forEach(dataset => this.of(dataset));
 		for (const listener of this.listeners) listener(kept, changes);
 	}
 

@@ -2,13 +2,17 @@
 //! that the user pastes. The server treats it like any other caller.
 //!
 //! There is no build step. `app.js` is the entry point. `model/` contains modules without DOM: the copy of the records,
-//! search, facets, deadlines and files. `copies.js` keeps the copies of the current key. `views/` renders, with the
-//! shared parts in `parts.js`. `api.js` sends requests and builds curl lines, `session.js` stores the key. `filters.js`
-//! and `regions.js` are generated from the server's tables. `demo` has the data for a demo's page.
+//! search, facets, ranges, deadlines and files. `copies.js` keeps the copies of the current key. `views/` renders, with
+//! the shared parts in `parts.js`. `api.js` sends requests and builds curl lines. `session.js` stores the key in the tab,
+//! `shortlist.js` the starred records. `keep.js` stores both and the copies on the computer, and `worker.js` opens the
+//! page without a network. `filters.js` and `regions.js` are generated from the server's tables. `demo` has the data for
+//! a demo's page.
 
 pub(crate) mod demo;
 
 pub use demo::Demo;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Value, json};
 
@@ -18,10 +22,17 @@ use crate::model::value::ValueKind;
 
 /// The page's `Content-Security-Policy`: only files of this server, no inline scripts or styles, no forms.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
-                                           img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+                                           img-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; \
+                                           frame-ancestors 'none'";
 
 /// The path of the demo's licenses and edits. It exists only in a demo.
 pub const DEMO_PATH: &str = "/demo.json";
+
+/// The path of the service worker. A worker serves the files of its own folder and below.
+const WORKER_PATH: &str = "/worker.js";
+
+/// The paths of the files that are generated.
+const GENERATED: [&str; 3] = ["/", "/explorer/filters.js", "/explorer/regions.js"];
 
 const PAGE: &str = include_str!("page.html");
 const ICON: &[u8] = include_bytes!("favicon.svg");
@@ -40,6 +51,7 @@ const SCRIPTS: &[(&str, &str)] = scripts![
     "api.js",
     "app.js",
     "copies.js",
+    "keep.js",
     "model/calendar.js",
     "model/changes.js",
     "model/copy.js",
@@ -50,24 +62,29 @@ const SCRIPTS: &[(&str, &str)] = scripts![
     "model/fold.js",
     "model/follower.js",
     "model/json.js",
+    "model/kept.js",
     "model/load.js",
     "model/order.js",
     "model/prove.js",
     "model/question.js",
+    "model/ranges.js",
     "model/search.js",
     "model/select.js",
     "model/suggest.js",
     "parts.js",
     "session.js",
+    "shortlist.js",
     "views/asked.js",
     "views/changes.js",
     "views/columns.js",
     "views/demo.js",
     "views/developers.js",
+    "views/files.js",
     "views/filters.js",
     "views/key.js",
     "views/list.js",
     "views/record.js",
+    "views/shortlist.js",
 ];
 
 /// The other files that the page loads, by path.
@@ -98,11 +115,29 @@ pub fn find(path: &str, in_demo: bool) -> Option<Asset> {
     if path == "/explorer/regions.js" {
         return Some(Asset { content_type: SCRIPT, body: regions().into_bytes() });
     }
+    if path == WORKER_PATH {
+        return Some(Asset { content_type: SCRIPT, body: worker().into_bytes() });
+    }
     if let Some((_, script)) = SCRIPTS.iter().find(|(known, _)| *known == path) {
-        return Some(Asset { content_type: SCRIPT, body: script.as_bytes().to_vec() });
+        return Some(Asset { content_type: SCRIPT, body: served(script).into_bytes() });
     }
     let (_, content_type, body) = ASSETS.iter().find(|(known, ..)| *known == path)?;
     Some(Asset { content_type, body: body.to_vec() })
+}
+
+/// A script without indentation and without comments on lines of their own, which are a sixth of what the page loads. Its
+/// lines keep their numbers.
+fn served(script: &str) -> String {
+    let (mut text, mut is_comment) = (String::with_capacity(script.len()), false);
+    for line in script.lines().map(str::trim_start) {
+        is_comment |= line.starts_with("/**");
+        if !is_comment && !line.starts_with("//") {
+            text.push_str(line);
+        }
+        is_comment &= !line.ends_with("*/");
+        text.push('\n');
+    }
+    text
 }
 
 /// A script with the filter boxes of each dataset: `q`, and the filters of its fields.
@@ -138,6 +173,19 @@ fn regions() -> String {
     format!("export const REGIONS = {};\n", regions.collect::<Value>())
 }
 
+/// The service worker, which holds the names and the version of all files that the page loads.
+fn worker() -> String {
+    let assets = ASSETS.iter().map(|(path, ..)| *path);
+    let paths: Vec<&str> = SCRIPTS.iter().map(|(path, _)| *path).chain(assets).chain(GENERATED).collect();
+    let mut version = DefaultHasher::new();
+    for path in &paths {
+        find(path, false).map(|asset| asset.body).hash(&mut version);
+    }
+    let files: Vec<&str> = paths.iter().map(|path| path.trim_start_matches('/')).collect();
+    let version = format!("{:016x}", version.finish());
+    format!("const VERSION = {}, FILES = {};\n{}", json!(version), json!(files), include_str!("worker.js"))
+}
+
 /// The label of a parameter: `Start date from` for `start_date_from`.
 fn label(name: &str) -> String {
     let words = name.replace('_', " ");
@@ -156,13 +204,11 @@ mod tests {
     /// The maximum size of the whole page in bytes, each file compressed.
     const MAX_BYTES: usize = 75 << 10;
 
-    const OTHERS: [&str; 3] = ["/", "/explorer/filters.js", "/explorer/regions.js"];
-
     #[test]
     fn the_page_is_small() {
         // The icon is one file with two names.
         let assets = ASSETS.iter().skip(1).map(|(path, ..)| *path);
-        let paths = SCRIPTS.iter().map(|(path, _)| *path).chain(assets).chain(OTHERS);
+        let paths = SCRIPTS.iter().map(|(path, _)| *path).chain(assets).chain(GENERATED).chain([WORKER_PATH]);
         let compressed = |path| {
             let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
             gzip.write_all(&find(path, true).unwrap().body).unwrap();
@@ -170,6 +216,29 @@ mod tests {
         };
         let bytes: usize = paths.map(compressed).sum();
         assert!(bytes <= MAX_BYTES, "{bytes} bytes");
+    }
+
+    #[test]
+    fn scripts_are_served_without_comments_of_their_own_lines() {
+        let cases = [
+            ("// a\n\tb; // c\n", "\nb; // c\n"),
+            ("/** a */\n/**\n * b\n\t\t*/\nc", "\n\n\n\nc\n"),
+            ("\tx('//');\n\n\ty", "x('//');\n\ny\n"),
+        ];
+        for (script, expected) in cases {
+            assert_eq!(served(script), expected, "{script}");
+        }
+    }
+
+    #[test]
+    fn the_worker_has_each_file_of_the_page() {
+        let script = String::from_utf8(find(WORKER_PATH, false).unwrap().body).unwrap();
+        let files = script.split_once("FILES = ").unwrap().1.split_once(";\n").unwrap().0;
+        let files: Vec<String> = serde_json::from_str(files).unwrap();
+        assert!(files.iter().all(|file| find(&format!("/{file}"), false).is_some()), "{files:?}");
+        let count = SCRIPTS.len() + ASSETS.len() + GENERATED.len();
+        assert!(files.len() == count && files.contains(&String::new()), "{files:?}");
+        assert!(files.iter().all(|file| !file.starts_with("v1")), "{files:?}");
     }
 
     #[test]
@@ -224,11 +293,14 @@ mod tests {
                 count += 1;
             }
             // The page loads nothing from other servers, and has no inline scripts or styles. Only one file may store
-            // the key.
-            for forbidden in ["http://", "https://", "localStorage", "sessionStorage", "innerHTML", "style=\"", "eval("]
-            {
+            // the key in the tab, and one may store it on the computer.
+            let storing =
+                [("sessionStorage", "session"), ("indexedDB", "keep"), ("caches.", "keep"), ("serviceWorker", "keep")];
+            let never =
+                ["http://", "https://", "localStorage", "innerHTML", "style=\"", "eval("].map(|text| (text, ""));
+            for (forbidden, file) in storing.into_iter().chain(never) {
                 let is_there = text.replace("http://www.w3.org/2000/svg", "").contains(forbidden);
-                let is_allowed = forbidden == "sessionStorage" && path == "/explorer/session.js";
+                let is_allowed = path == format!("/explorer/{file}.js");
                 assert!(!is_there || is_allowed, "{path} holds {forbidden}");
             }
         }

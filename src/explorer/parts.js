@@ -1,7 +1,7 @@
 // Parts that views share.
 import {html, useEffect, useState} from './preact.js';
 import {curl, query} from './api.js';
-import {STATUS, daysBetween} from './model/deadlines.js';
+import {STATUS, date, daysBetween} from './model/deadlines.js';
 import {isUnlicensed} from './model/follower.js';
 import {useSession} from './session.js';
 
@@ -9,16 +9,7 @@ export const link = (path, params) => `#/${path}${query(params) && '?' + query(p
 
 export const DATASETS = {conferences: ['Conferences', 'conference'], journals: ['Journals', 'journal']};
 
-const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
-
-/** A day, or a range of days, such as `29 May – 2 Jun 2026`. */
-export function date(from, to) {
-	if (!from) return null;
-	const [first, last] = [from, to ?? from].map(day => [+day.slice(8, 10), MONTHS[day.slice(5, 7) - 1], day.slice(0, 4)]);
-	// Parts that both days share appear once, at the end.
-	const shared = [2, 1, 0].find(part => first[part] !== last[part]) ?? -1;
-	return (shared < 0 ? '' : first.slice(0, shared + 1).join(' ') + ' – ') + last.join(' ');
-}
+export {date};
 
 export const clock = time => new Date(time).toTimeString().slice(0, 8);
 export const count = (number, one, many = one + 's') => `${number.toLocaleString('en')} ${number === 1 ? one : many}`;
@@ -39,14 +30,22 @@ export const Out = ({href, children}) => /^https?:\/\//i.test(href ?? '')
 
 export const Badge = ({kind}) => html`<span class="badge ${kind}">${kind}</span>`;
 
-/** A view's heading, and the window's title. It gets the focus when the view changes. */
-export function Title({children}) {
-	useEffect(() => { document.title = `${children} · medfeed`; }, [children]);
+/** Names the window after the view. */
+export function useWindowTitle(text) {
+	useEffect(() => { document.title = `${text} · medfeed`; }, [text]);
+}
+
+/** A view's heading, and the window's title, which may say more. The heading gets the focus when the view changes. */
+export function Title({full, children}) {
+	useWindowTitle(full ?? children);
 	return html`<h1 tabindex="-1"><bdi>${children}</bdi></h1>`;
 }
 
 /** Texts of records with commas between them, each in its own direction of writing; null if there are none. */
 export const texts = list => list.some(Boolean) ? list.filter(Boolean).map((text, at) => html`${at > 0 && ', '}<bdi>${text}</bdi>`) : null;
+
+/** A button that is on or off. */
+export const Toggle = ({on, onChange, disabled, children}) => html`<button type="button" class="quiet" aria-pressed=${on} disabled=${disabled} onClick=${onChange}>${children}</button>`;
 
 /** A button that copies a text. */
 export function Copy({text, label, children = 'Copy'}) {
@@ -98,17 +97,18 @@ export function Answer({of, dataset, options, children}) {
 }
 
 /**
- * A table of columns {name, cell(row), kind, sort}. `sorted` is {by, descending, onSort(by)}, for columns with a sort key.
+ * A table of columns {name, cell(row), kind, sort}. `sorted` is {by, descending, onSort(by)}, for columns with a sort key. The first
+ * column names the rows, after one of stars.
  * On a phone it is a stack of cards, and a table by its roles. Rows have no key: it is faster to write over them while a reader types.
  */
 export const Table = ({label, columns, rows, sorted}) => html`<table role="table" aria-label=${label}>
 	<thead role="rowgroup"><tr role="row">${columns.map(({name, kind, sort}) => {
 		const now = sort && sorted?.by === sort;
 		return html`<th role="columnheader" scope="col" class=${kind} aria-sort=${now ? sorted.descending ? 'descending' : 'ascending' : null}>
-			${sort && sorted ? html`<button class="sort" onClick=${() => sorted.onSort(sort)}>${name}</button>` : name}</th>`;
+			${sort && sorted ? html`<button class="sort" onClick=${() => sorted.onSort(sort)}>${name}</button>` : html`<span class=${kind === 'stars' ? 'hidden' : null}>${name}</span>`}</th>`;
 	})}</tr></thead>
 	<tbody role="rowgroup">${rows.map(row => html`<tr role="row">
-		${columns.map(({name, cell, kind}, at) => html`<td role=${at ? 'cell' : 'rowheader'} class=${kind} data-label=${name}><div>${cell(row) ?? html`<span class="none">–</span>`}</div></td>`)}
+		${columns.map(({name, cell, kind}, at) => html`<td role=${at === (columns[0].kind === 'stars' ? 1 : 0) ? 'rowheader' : 'cell'} class=${kind} data-label=${name}><div>${cell(row) ?? html`<span class="none">–</span>`}</div></td>`)}
 	</tr>`)}</tbody></table>`;
 
 const wordsOf = (field, text) => /status$/.test(field) && STATUS[text]?.[0] || text;

@@ -1,7 +1,7 @@
 // The key, and what the views share.
 import {createContext, useContext, useEffect, useState} from './preact.js';
 
-/** What views share: the key, the copies that follow it, and how to change them. */
+/** What views share: the key, the copies that follow it, what is kept on this computer, and how to change them. */
 export const Session = createContext(null);
 export const useSession = () => useContext(Session);
 
@@ -19,8 +19,8 @@ export function useCopy(dataset) {
 
 const NAME = 'medfeed-key';
 
-// The tab's storage can be switched off. Then no key is kept.
-const inTab = use => {
+/** Returns what a function returns of the tab's storage; null if the storage is switched off. */
+export const inTab = use => {
 	try {
 		return use(sessionStorage);
 	} catch {
@@ -36,3 +36,6 @@ export const keepKey = key => inTab(storage => storage.setItem(NAME, key));
 
 /** Removes the key from this tab. */
 export const dropKey = () => inTab(storage => storage.removeItem(NAME));
+
+/** Removes whatever the page has stored in this tab. */
+export const clearTab = () => inTab(storage => Object.keys(storage).filter(name => name.startsWith('medfeed-')).forEach(name => storage.removeItem(name)));

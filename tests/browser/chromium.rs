@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use fantoccini::error::{CmdError, ErrorStatus};
-use fantoccini::wd::WebDriverCompatibleCommand;
+use fantoccini::wd::{WebDriverCompatibleCommand, WindowHandle};
 use fantoccini::{Client, ClientBuilder, Locator};
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value, json};
@@ -81,6 +81,11 @@ pub struct Browser {
 impl Browser {
     /// Starts a browser; `None`, with a message, where there is none.
     pub fn start(test: &str) -> Option<Browser> {
+        Browser::start_with_profile(test, None)
+    }
+
+    /// Starts a browser with the profile in a folder, which it makes if there is none.
+    pub fn start_with_profile(test: &str, profile: Option<&Path>) -> Option<Browser> {
         let program = match find_driver() {
             Ok(program) => program,
             Err(why) => {
@@ -90,8 +95,10 @@ impl Browser {
         };
         // The driver takes a free port of IPv4, and ends if another program has it for IPv6.
         let (driver, port) = (0..5).find_map(|_| start_driver(&program)).expect("the driver tells its port");
-        let arguments =
+        let fixed =
             ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--window-size=1366,900"];
+        let profile = profile.map(|folder| format!("--user-data-dir={}", folder.display()));
+        let arguments: Vec<String> = fixed.map(str::to_owned).into_iter().chain(profile).collect();
         let wanted = json!({
             "goog:chromeOptions": {"args": arguments},
             "goog:loggingPrefs": {"browser": "ALL"},
@@ -107,6 +114,27 @@ impl Browser {
 
     pub fn go(&self, url: &str) {
         self.runtime.block_on(self.client.goto(url)).unwrap();
+    }
+
+    /// The present tab.
+    pub fn tab(&self) -> WindowHandle {
+        self.runtime.block_on(self.client.window()).unwrap()
+    }
+
+    /// Opens a tab, and goes to it.
+    pub fn new_tab(&self) -> WindowHandle {
+        let handle = self.runtime.block_on(self.client.new_window(true)).unwrap().handle;
+        self.switch_to(&handle);
+        handle
+    }
+
+    pub fn switch_to(&self, tab: &WindowHandle) {
+        self.runtime.block_on(self.client.switch_to_window(tab.clone())).unwrap();
+    }
+
+    /// Runs a script before those of each page that is opened from now on.
+    pub fn before_each_page(&self, script: &str) {
+        self.devtools("Page.addScriptToEvaluateOnNewDocument", json!({"source": script}));
     }
 
     pub fn back(&self) {

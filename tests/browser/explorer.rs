@@ -13,13 +13,18 @@ use crate::process::site::{STATUSES, Site, conferences_of_version, wait_until};
 /// The records of the site.
 const COUNT: u64 = 130;
 
+/// Conferences of 2094 to 2097, all of which are to come.
+pub(super) fn conferences(count: u64, version: u64) -> String {
+    conferences_of_version(count, version).replace("\"year\":202", "\"year\":209")
+}
+
 /// Waits until the list's heading is this text.
-fn expect_total(browser: &Browser, total: &str) {
+pub(super) fn expect_total(browser: &Browser, total: &str) {
     browser.wait_for(&format!("//h2[@class='results' and normalize-space(.)='{total}']"));
 }
 
 /// Where the key could be: the address, the history, storage, cookies.
-fn kept_texts(browser: &Browser) -> Value {
+pub(super) fn kept_texts(browser: &Browser) -> Value {
     browser.js(
         "return [location.href, JSON.stringify(history.state), JSON.stringify({...localStorage}), \
          JSON.stringify({...sessionStorage}), document.cookie]",
@@ -31,7 +36,7 @@ fn kept_texts(browser: &Browser) -> Value {
 fn a_key_shows_what_its_license_sees() {
     let Some(browser) = Browser::start("a_key_shows_what_its_license_sees") else { return };
     let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(COUNT, 1));
+    site.import("conferences.jsonl", conferences(COUNT, 1));
     let key = site.open_key();
     let server = site.serve();
     browser.go(&format!("http://{}/", server.address));
@@ -55,7 +60,7 @@ fn a_key_shows_what_its_license_sees() {
     // Words and facets, with totals.
     for (words, expected) in [
         ("oncol", "43 of 130 conferences"),
-        ("JAPAN onc 2025", "4 of 130 conferences"),
+        ("JAPAN onc 2095", "4 of 130 conferences"),
         ("conférence 126", "1 of 130 conferences"),
         ("no such", "0 of 130 conferences"),
     ] {
@@ -77,7 +82,7 @@ fn a_key_shows_what_its_license_sees() {
     expect_total(&browser, "43 of 130 conferences");
     facet("Therapy area", "Cardiology");
     expect_total(&browser, "87 of 130 conferences");
-    facet("Year", "2026");
+    facet("Year", "2096");
     expect_total(&browser, "22 of 130 conferences");
     facet("Region", "Europe");
     browser.wait_for("//ul[@aria-label='Chosen filters']//button[contains(., 'Europe')]");
@@ -106,12 +111,12 @@ fn a_key_shows_what_its_license_sees() {
         "const wait = setTimeout; window.setTimeout = (run, ms) => ms === 300 ? void (window.write = run) : wait(run, ms); \
          const words = document.getElementById('words'); words.value = 'oncol'; \
          words.dispatchEvent(new Event('input', {bubbles: true})); window.setTimeout = wait; \
-         location.hash = '#/conferences?year=2026'; window.write()",
+         location.hash = '#/conferences?year=2096'; window.write()",
         &[],
     );
     browser.wait_for_js(
         "the other view",
-        "return document.querySelector('.chip')?.textContent.includes('2026') && location.hash === '#/conferences?year=2026'",
+        "return document.querySelector('.chip')?.textContent.includes('2096') && location.hash === '#/conferences?year=2096'",
     );
     browser.view("#/conferences/5");
 
@@ -134,7 +139,7 @@ fn due_in(id: u64, area: &str, country: &str, days: i64) -> String {
     let day = now().plus_s(days * 86_400).date();
     let statuses = r#""start_date_status":"check","late_breaking_due_date_status":"not_found""#;
     format!(
-        "{{\"id\":{id},\"name\":\"Meeting {id}\",\"year\":2027,\"therapy_areas\":[\"{area}\"],\"country\":\"{country}\",\
+        "{{\"id\":{id},\"name\":\"Meeting {id}\",\"year\":2097,\"therapy_areas\":[\"{area}\"],\"country\":\"{country}\",\
          \"city\":\"City, {id}\",\"abstract_due_date\":\"{day}\",\"abstract_due_date_status\":\"estimated\",{statuses}}}\n"
     )
 }
@@ -203,7 +208,7 @@ fn a_planner_finds_deadlines_and_takes_them_home() {
     browser.click("//button[.='Deadlines by month']");
     expect_total(&browser, "2 deadlines");
     browser.wait_for("//section[@class='month']//h3");
-    browser.view("#/conferences?area=Oncology&region=Europe&country=Germany&within=30&year=2027&deadline=abstract");
+    browser.view("#/conferences?area=Oncology&region=Europe&country=Germany&within=30&year=2097&deadline=abstract");
     expect_total(&browser, "1 of 6 conferences");
     site.import("conferences.jsonl", r#"{"id": 2, "deleted": true}"#);
     expect_total(&browser, "0 of 5 conferences");
@@ -252,15 +257,22 @@ fn answers_count_what_is_not_announced_and_leave_out_the_past() {
     browser.download_to(site.folder());
     browser.go(&format!("http://{}/", server.address));
     paste_key(&browser, &key);
-    expect_total(&browser, "3 conferences");
 
-    // The files have what is ahead, and their buttons say how much.
+    // The list and its files have what is ahead, and say how much that is. What is over is a click away.
+    expect_total(&browser, "2 of 3 conferences");
     browser.wait_for("//button[starts-with(., 'Calendar (3 dates)')]");
     browser.wait_for("//button[starts-with(., 'CSV (2 rows)')]");
-    browser.click("//label[span='With past dates']/input");
+    browser.wait_for("//p[contains(., '1 more is over.')]");
+    browser.click("//button[.='Show it too']");
+    expect_total(&browser, "3 conferences");
     browser.wait_for("//button[starts-with(., 'Calendar (5 dates)')]");
     browser.wait_for("//button[starts-with(., 'CSV (3 rows)')]");
-    browser.click("//label[span='With past dates']/input");
+    browser.click("//button[contains(@class, 'chip') and contains(., 'with past ones')]");
+    expect_total(&browser, "2 of 3 conferences");
+    browser.click("//button[.='Coming only' and @aria-pressed='true']");
+    expect_total(&browser, "3 conferences");
+    browser.click("//button[.='Coming only' and @aria-pressed='false']");
+    expect_total(&browser, "2 of 3 conferences");
 
     // A period and a confidence: the row has the deadline that fits both.
     browser.click("//button[.='90 days']");
@@ -300,7 +312,7 @@ fn answers_count_what_is_not_announced_and_leave_out_the_past() {
 fn the_tab_keeps_the_key_if_the_reader_says_so() {
     let Some(browser) = Browser::start("the_tab_keeps_the_key_if_the_reader_says_so") else { return };
     let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(9, 1));
+    site.import("conferences.jsonl", conferences(9, 1));
     site.license("all", "--dataset conferences");
     let (id, key) = site.key("all", &[]);
     let server = site.serve();
@@ -337,7 +349,7 @@ fn the_tab_keeps_the_key_if_the_reader_says_so() {
 fn changes_arrive_and_the_copy_equals_the_export() {
     let Some(browser) = Browser::start("changes_arrive_and_the_copy_equals_the_export") else { return };
     let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(COUNT, 1));
+    site.import("conferences.jsonl", conferences(COUNT, 1));
     let key = site.open_key();
     let server = site.serve();
     browser.go(&format!("http://{}/", server.address));
@@ -370,7 +382,7 @@ fn changes_arrive_and_the_copy_equals_the_export() {
     };
     expect_equal("after edits");
     // A license that shrinks, and one that grows.
-    site.license("all", "--dataset conferences --year 2025..2026");
+    site.license("all", "--dataset conferences --year 2095..2096");
     expect_total(&browser, "66 conferences");
     expect_equal("after a smaller license");
     site.license("all", "--dataset conferences --widen");
@@ -413,7 +425,7 @@ fn a_dataset_leaves_its_views_with_the_license_and_returns() {
 fn the_status_follows_the_network() {
     let Some(browser) = Browser::start("the_status_follows_the_network") else { return };
     let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(9, 1));
+    site.import("conferences.jsonl", conferences(9, 1));
     let key = site.open_key();
     let server = site.serve();
     browser.go(&format!("http://{}/", server.address));
@@ -441,7 +453,7 @@ fn the_status_follows_the_network() {
 fn exports_and_the_feed_are_for_developers() {
     let Some(browser) = Browser::start("exports_and_the_feed_are_for_developers") else { return };
     let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(COUNT, 1));
+    site.import("conferences.jsonl", conferences(COUNT, 1));
     let key = site.open_key();
     let server = site.serve();
     browser.download_to(site.folder());
@@ -471,7 +483,7 @@ fn exports_and_the_feed_are_for_developers() {
     browser.fill("//input[@id='token']", next.as_str().unwrap());
 
     // The license changes: the token ends, and the page says what to do.
-    site.license("all", "--dataset conferences --year 2024..2030");
+    site.license("all", "--dataset conferences --year 2094..2099");
     wait_until("the token ends", PATIENCE, || {
         browser.click("//button[.='Ask the feed']");
         browser
@@ -513,7 +525,7 @@ fn exports_and_the_feed_are_for_developers() {
 fn past_its_limit_the_page_asks_the_api() {
     let Some(browser) = Browser::start("past_its_limit_the_page_asks_the_api") else { return };
     let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(50_001, 1));
+    site.import("conferences.jsonl", conferences(50_001, 1));
     let key = site.open_key();
     let server = site.serve();
     browser.go(&format!("http://{}/", server.address));
@@ -566,7 +578,27 @@ fn past_its_limit_the_page_asks_the_api() {
     browser.wait_for("//h2[contains(., '100 records on this page, more follow')]");
     browser.wait_for_js("the focus is at the page's head", "return document.activeElement.className === 'results'");
     // Another filter begins at the first page again.
-    browser.fill("//input[@name='year']", "2026\u{e007}");
+    browser.fill("//input[@name='year']", "2096\u{e007}");
+    browser.wait_for("//div[@aria-busy='false']//h2[contains(., '100 records, more follow')]");
+
+    // Stars, and records side by side: the API is asked for each. The way back keeps the filters.
+    browser.view("#/conferences?country=Japan&year=2096&region=Asia");
+    browser.wait_for("//div[@aria-busy='false']//h2[contains(., '100 records, more follow')]");
+    let page = browser.js("return location.hash", &[]);
+    for row in [1, 2] {
+        browser.click(&format!("(//tbody//button[@class='star'])[{row}]"));
+    }
+    browser.click("//a[.='Compare side by side']");
+    browser
+        .wait_for_js("two records", "return document.querySelectorAll('.compare tbody tr:first-child a').length === 2");
+    browser.click("//div[@class='compare']//tbody/tr[1]/td[2]//a");
+    browser.wait_for("//main//dl[@class='facts']");
+    browser.click("//a[.='Back to the list of conferences']");
+    browser.wait_for("//div[@aria-busy='false']//h2[contains(., '100 records, more follow')]");
+    assert_eq!(browser.js("return location.hash", &[]), page);
+    browser.view("#/compare/conferences?ids=1,4711,99999");
+    browser.wait_for("//p[contains(., 'Not in this license, or removed: number 99999.')]");
+    browser.view("#/conferences?year=2096");
     browser.wait_for("//div[@aria-busy='false']//h2[contains(., '100 records, more follow')]");
 
     // An answer that arrives late does not replace the answer to a newer request.
@@ -587,7 +619,7 @@ fn past_its_limit_the_page_asks_the_api() {
     browser.wait_for("//div[@aria-busy='false']//h2[contains(., '100 records, more follow')]");
     browser.js_async("window.release(arguments[0])");
     assert_eq!(browser.text("//h2[@class='results']"), "100 records, more follow");
-    browser.expect_quiet_console(&[400]);
+    browser.expect_quiet_console(&[400, 404]);
 }
 
 #[test]
@@ -601,10 +633,17 @@ fn hostile_records_stay_text() {
         json!({"id": 1, "name": hostile, "abbv": hostile, "type": hostile, "url": address}).to_string(),
     );
     site.import("tags.jsonl", json!({"id": 1, "type": hostile, "name": hostile, "category": hostile}).to_string());
-    let conference = json!({"id": 7, "name": hostile, "abbv": hostile, "year": 2027, "country": hostile, "city": hostile, "venue": hostile,
-        "url": address, "therapy_areas": [hostile], "organizations": [1], "tags": [1], "start_date": "2027-05-01",
+    let conference = json!({"id": 7, "name": hostile, "abbv": hostile, "year": 2097, "country": hostile, "city": hostile, "venue": hostile,
+        "url": address, "therapy_areas": [hostile], "organizations": [1], "tags": [1], "start_date": "2097-05-01",
         "start_date_status": "confirmed", "abstract_due_date_status": "not_found", "late_breaking_due_date_status": "not_found"});
     site.import("conferences.jsonl", conference.to_string());
+    // Texts of another direction, numbers and days at their ends, and nothing where a value can be missing.
+    let mixed = format!("\u{202e}مؤتمر {hostile}");
+    let other = json!({"id": 8, "name": mixed, "abbv": mixed, "year": 2100, "city": mixed, "start_date": "9999-12-31", "end_date": "9999-12-31", "abstract_due_date": "9999-12-31",
+        "start_date_status": "confirmed", "abstract_due_date_status": "confirmed", "late_breaking_due_date_status": "not_found"});
+    site.import("conferences.jsonl", other.to_string());
+    let other = json!({"id": 8, "name": mixed, "impact_factor": 1e6, "publishing": {"apc_usd": null}, "timelines": {"online_submit_to_accept": {"min_weeks": null, "max_weeks": null}}});
+    site.import("journals.jsonl", other.to_string());
     let journal = json!({"id": 7, "name": hostile, "abbv": hostile, "publisher": hostile, "url": address, "organizations": [1], "tags": [1]});
     site.import("journals.jsonl", journal.to_string());
     let key = site.open_key();
@@ -620,9 +659,14 @@ fn hostile_records_stay_text() {
         "#/journals/7",
         "#/developers/conferences",
         "#/reference/conferences",
+        "#/conferences?ids=7,8&unknown=yes",
+        "#/compare/conferences?ids=7,8",
+        "#/compare/journals?ids=7,8",
+        "#/journals?fee_max=0&unknown=yes",
         "#/changes/conferences",
     ] {
         browser.view(view);
+        browser.js("for (const star of document.querySelectorAll('.star[aria-pressed=false]')) star.click()", &[]);
         browser.wait_for_js(view, "return document.querySelector('h1') && !/Asking …|Loading …/.test(document.querySelector('main').textContent)");
         browser.js("for (const fold of document.querySelectorAll('details')) fold.open = true", &[]);
         site.import("conferences.jsonl", json!({"id": 7, "venue": format!("{hostile} {view}")}).to_string());

@@ -3,15 +3,19 @@
 use super::chromium::find_axe;
 use super::{end_demo, open_demo};
 
-const VIEWS: [&str; 11] = [
+const VIEWS: [&str; 15] = [
     "#/",
     "#/conferences",
     "#/conferences?view=deadlines&area=Oncology&region=Europe&within=90",
     "#/conferences?q=nothing+of+the+kind",
+    "#/conferences?ids=3,127,4711&unknown=x&start_date_from=2026-01-01",
     "#/journals?access=x",
+    "#/journals?fee_max=1000&impact_min=1",
+    "#/compare/conferences?ids=3,5,127,4711,12",
     "#/conferences/127",
     "#/journals/2",
     "#/changes/conferences",
+    "#/changes/conferences?since=30",
     "#/reference/conferences",
     "#/developers/conferences",
     "#/nowhere",
@@ -80,6 +84,8 @@ fn the_keyboard_suffices() {
     browser.type_keys(ENTER);
     browser.wait_for_js("the heading", "return document.activeElement.textContent === 'Conferences'");
     browser.type_keys(TAB);
+    browser.wait_for_js("what changed", "return document.activeElement.textContent === 'What changed'");
+    browser.type_keys(TAB);
     browser.wait_for_js("the search", "return document.activeElement.id === 'words'");
     browser.type_keys(&format!("esmo 2027{ENTER}"));
     browser.wait_for("//h2[@class='results' and contains(., ' of 310 conferences')]");
@@ -103,7 +109,7 @@ fn the_keyboard_suffices() {
         "the first new row",
         "return document.querySelectorAll('tbody tr')[50].querySelector('a') === document.activeElement",
     );
-    browser.view("#/conferences");
+    browser.view("#/conferences?past=yes");
     browser.wait_for("//h2[@class='results' and normalize-space(.)='310 conferences']");
     browser.js("[...document.querySelectorAll('button')].find(one => one.textContent === 'Show more').focus()", &[]);
     browser.type_keys(ENTER);

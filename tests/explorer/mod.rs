@@ -62,7 +62,7 @@ fn run_cases(file: &str, variable: &str, value: &Path, least: usize) {
 }
 
 fn run_model_cases(model: &Path) {
-    run_cases("model.test.js", "EXPLORER_MODEL", model, 90);
+    run_cases("model.test.js", "EXPLORER_MODEL", model, 105);
 }
 
 /// Runs the cases of the page's other scripts. `text_of` returns a script as it is to be tested.
@@ -79,12 +79,13 @@ fn run_page_cases(text_of: impl Fn(&str) -> Vec<u8>) {
     for name in ["preact.js", "filters.js", "regions.js"] {
         fs::write(page.path().join(name), served(name)).unwrap();
     }
-    run_cases("page.test.js", "EXPLORER_PAGE", page.path(), 18);
+    run_cases("page.test.js", "EXPLORER_PAGE", page.path(), 21);
 }
 
 /// A script as the server sends it.
 fn served(name: &str) -> Vec<u8> {
-    medfeed::explorer::find(&format!("/explorer/{name}"), false).expect(name).body
+    let folder = if name == "worker.js" { "" } else { "/explorer" };
+    medfeed::explorer::find(&format!("{folder}/{name}"), false).expect(name).body
 }
 
 #[test]

@@ -365,8 +365,134 @@ test('a refused export keeps its status, its reason and the pause that the serve
 	assert.deepEqual([status, headers?.get('retry-after'), problem.detail], [429, '7', 'slow down']);
 });
 
+/** A store of rows, with transactions that take their time. Each either has all of its changes or none. */
+class Rows {
+	constructor() {
+		[this.rows, this.turn, this.isBroken] = [new Map(), Promise.resolve(), false];
+	}
+
+	/** The rows whose keys begin so, in the order of their keys. */
+	list(...begin) {
+		return [...this.rows].map(([key, value]) => [JSON.parse(key), value]).filter(([key]) => begin.every((part, at) => key[at] === part))
+			.sort(([one], [other]) => one.at(-1) - other.at(-1)).map(([, value]) => value);
+	}
+
+	own(mode, use) {
+		return this.turn = this.turn.catch(() => {}).then(async () => {
+			const before = new Map(this.rows);
+			// A request is done in its turn, and succeeds a moment later.
+			const request = result => {
+				const made = {result, onsuccess() {}};
+				setImmediate(() => made.onsuccess());
+				return made;
+			};
+			const isWithin = (key, {from}) => from.every((part, at) => JSON.parse(key)[at] === part);
+			await use({
+				get: key => request(this.rows.get(JSON.stringify(key))), put: (value, key) => request(this.rows.set(JSON.stringify(key), value)),
+				delete: key => request([...this.rows.keys()].filter(one => Array.isArray(key) ? one === JSON.stringify(key) : isWithin(one, key)).forEach(one => this.rows.delete(one))),
+			});
+			if (this.isBroken) {
+				this.rows = before;
+				throw new Error('full');
+			}
+		});
+	}
+
+	async remove() {
+		this.rows.clear();
+	}
+
+	/** The copy as another tab would read it. */
+	read({fromRows}) {
+		return fromRows(this.rows.get('["d","head"]'), this.list('d', 'records'), this.list('d', 'notes'));
+	}
+}
+
+/** Numbers that look random, the same each time. */
+function randomOf(seed) {
+	return below => {
+		seed = Math.imul(seed ^ seed >>> 15, 1 | seed) + 0x6D2B79F5 | 0;
+		return ((seed ^ seed >>> 14) >>> 0) % below;
+	};
+}
+
+test('whichever tab writes, rows that are read become the records of the server', async context => {
+	context.mock.timers.enable({apis: ['Date'], now: Date.UTC(2027, 0, 1)});
+	globalThis.IDBKeyRange = {bound: (from, to) => ({from, to})};
+	const {Saver} = await load('keep.js'), kept = await load('model/kept.js'), {Copy} = await load('model/copy.js'), {ChangeLog} = await load('model/changes.js');
+	let reads = 0, writes = 0;
+	for (let seed = 1; seed <= 40; seed++) {
+		const random = randomOf(seed), server = new Map(), history = [], rows = new Rows();
+		const edit = () => {
+			const id = 1 + random(1200), after = random(4) ? {id, name: `${history.length}`, updated_at: new Date().toISOString()} : null;
+			after ? server.set(id, after) : server.delete(id);
+			history.push(id);
+		};
+		/** The changes of a copy since its token, some of them or all. */
+		const follow = (copy, token, most) => {
+			const ids = history.slice(token, token + most);
+			return [ids.map(id => copy.apply(server.get(id) ?? {id, deleted: true})).filter(Boolean), token + ids.length];
+		};
+		const check = async () => {
+			await rows.turn.catch(() => {});
+			const read = rows.read(kept);
+			if (!rows.rows.size) return;
+			assert.ok(read, `seed ${seed}: the rows are a copy`);
+			const copy = new Copy('d');
+			copy.load(read.records);
+			follow(copy, +read.token, Infinity);
+			assert.equal(JSON.stringify(copy.list()), JSON.stringify([...server.values()].sort((one, other) => one.id - other.id)), `seed ${seed}: the rows lead to the server's records`);
+			reads++;
+		};
+		const open = () => {
+			const read = rows.read(kept), tab = {dataset: 'd', copy: new Copy('d'), log: new ChangeLog(read ?? {}), follower: {token: read?.token ?? `${history.length}`, isStopped: false}, asOf: Date.now(), tell() {}};
+			tab.copy.load(read?.records ?? [...server.values()]);
+			tab.saver = new Saver(rows, tab, read);
+			return tab;
+		};
+		for (let count = 0; count < 300; count++) edit();
+		const tabs = [open()];
+		for (let step = 0; step < 80; step++) {
+			const tab = tabs[random(tabs.length)];
+			switch (random(8)) {
+				case 0: if (tabs.length < 3) { await rows.turn.catch(() => {}); tabs.push(open()); } break;
+				case 1: if (tabs.length > 1) tabs.splice(random(tabs.length), 1)[0].follower.isStopped = true; break;
+				case 2: context.mock.timers.tick(random(2) ? 1000 : 200000); break;
+				case 3: await check(); break;
+				case 4: for (let count = random(5); count >= 0; count--) edit(); break;
+				case 5: await new Promise(resolve => setImmediate(resolve)); break;
+				default: {
+					const [changes, token] = follow(tab.copy, +tab.follower.token, 1 + random(6)), {revision} = tab.saver;
+					tab.follower.token = `${token}`;
+					tab.log.add(changes);
+					tab.saver.change(changes);
+					tab.asOf = Date.now();
+					// It is written meanwhile, unless something else comes first.
+					if (random(2)) tab.saver.write().then(() => { writes += tab.saver.revision !== revision; });
+				}
+			}
+		}
+		await check();
+	}
+	assert.ok(reads > 300 && writes > 200, `${reads} copies were read, ${writes} writes succeeded`);
+});
+
+test('a copy that does not fit is removed, once, and is told', async () => {
+	const {Saver} = await load('keep.js'), {ChangeLog} = await load('model/changes.js');
+	const rows = new Rows(), told = [], kept = {dataset: 'd', copy: {records: new Map([[1, {id: 1}]])}, log: new ChangeLog(), follower: {token: 't', isStopped: false}, asOf: 1,
+		tell(news) { Object.assign(kept, news); told.push(news); }};
+	const saver = new Saver(rows, kept);
+	await saver.write();
+	assert.equal(JSON.parse(rows.list('d', 'records')[0])[0].id, 1);
+	rows.isBroken = true;
+	await saver.write();
+	assert.deepEqual([told, rows.rows.size], [[{isFull: true}], 0]);
+	saver.current();
+	assert.equal(saver.timer, null, 'it does not try again');
+});
+
 test('the key stays in the tab only if that is possible', async () => {
-	const {dropKey, keepKey, keptKey} = await load('session.js');
+	const {clearTab, dropKey, keepKey, keptKey} = await load('session.js');
 	const stored = new Map();
 	globalThis.sessionStorage = {getItem: name => stored.get(name) ?? null, setItem: (name, value) => stored.set(name, value), removeItem: name => stored.delete(name)};
 	assert.equal(keptKey(), '');
@@ -374,11 +500,73 @@ test('the key stays in the tab only if that is possible', async () => {
 	assert.equal(keptKey(), 'mfk_x');
 	dropKey();
 	assert.deepEqual([keptKey(), stored.size], ['', 0]);
+	// With a forgotten key everything of the page goes, and nothing else.
+	globalThis.sessionStorage = Object.assign(Object.create({removeItem(name) { delete this[name]; }}), {'medfeed-key': 'k', 'medfeed-shortlist': '[1]', other: 'x'});
+	clearTab();
+	assert.deepEqual({...globalThis.sessionStorage}, {other: 'x'});
 	// A browser without storage throws as soon as it is named.
 	Object.defineProperty(globalThis, 'sessionStorage', {get() { throw new Error('denied'); }});
 	keepKey('mfk_x');
 	dropKey();
 	assert.equal(keptKey(), '');
+});
+
+test('only a page over HTTPS or from this machine keeps something', async () => {
+	const {canKeep} = await load('keep.js');
+	for (const [protocol, hostname, isSecureContext, expected] of [
+		['https:', 'medfeed.example.org', true, true], ['http:', 'localhost', true, true], ['http:', '127.0.0.1', true, true], ['http:', '127.8.0.2', true, true], ['http:', '[::1]', true, true],
+		['http:', 'medfeed.example.org', false, false], ['http:', '192.168.0.2', false, false], ['https:', 'medfeed.example.org', false, false],
+		// A browser can be told to trust an address. And these are names that others can have.
+		['http:', 'medfeed.example.org', true, false], ['http:', '127.0.0.1.example.org', true, false], ['http:', 'localhost.example.org', true, false], ['file:', '', true, false],
+	]) assert.equal(canKeep({isSecureContext, indexedDB: {}, location: {protocol, hostname}}), expected, `${protocol}//${hostname} ${isSecureContext}`);
+	assert.equal(canKeep({isSecureContext: true, location: {protocol: 'https:', hostname: 'h'}}), false, 'a browser without a database');
+	assert.equal(canKeep(), false);
+});
+
+test('the shortlist is in the tab, and in memory where there is no storage', async () => {
+	const {clearShortlist, isStarred, loadShortlist, setStars, starsOf, subscribe} = await load('shortlist.js');
+	const stored = new Map();
+	Object.defineProperty(globalThis, 'sessionStorage', {configurable: true, value: {getItem: name => stored.get(name) ?? null, setItem: (name, value) => stored.set(name, value), removeItem: name => stored.delete(name)}});
+	let told = 0;
+	const end = subscribe(() => { told++; });
+	setStars('conferences', [12, 40, 12]);
+	assert.deepEqual([starsOf('conferences'), starsOf('journals'), isStarred('conferences', 40), isStarred('journals', 40), told], [[12, 40], [], true, false, 1]);
+	assert.deepEqual([...stored.keys()], ['medfeed-stars']);
+	for (const [text, expected] of [['{"conferences":[7,8],"journals":[9]}', [[7, 8], [9]]], ['{"conferences":[1,"2",-3,4.5,null,1e99,1],"journals":{}}', [[1], []]], ['[]', [[], []]], ['null', [[], []]], ['7', [[], []]], ['{', [[], []]], ['{"__proto__":{"conferences":[5]}}', [[], []]]]) {
+		stored.set('medfeed-stars', text);
+		loadShortlist();
+		assert.deepEqual([starsOf('conferences'), starsOf('journals')], expected, text);
+	}
+	setStars('journals', [5]);
+	clearShortlist();
+	assert.deepEqual([starsOf('journals'), stored.size], [[], 0]);
+	end();
+	const before = told;
+	Object.defineProperty(globalThis, 'sessionStorage', {configurable: true, get() { throw new Error('denied'); }});
+	setStars('journals', [6]);
+	assert.deepEqual([starsOf('journals'), told], [[6], before]);
+	clearShortlist();
+	assert.deepEqual(starsOf('journals'), []);
+});
+
+test('records side by side differ in a fact, or do not', async () => {
+	const {compare} = await load('views/record.js');
+	const conference = {therapy_areas: ['B', 'A'], formats: {oral: true}, organizations: [], tags: [{id: 1, type: 'T', name: 'x'}, {id: 2, type: 'T', name: 'y'}], updated_at: '2026-12-31T10:20:30Z', country: 'Spain',
+		start_date: '2027-05-29', end_date: '2027-05-31', start_date_status: 'confirmed', abstract_due_date: null, abstract_due_date_status: 'not_found', late_breaking_due_date_status: 'not_found'};
+	const differing = (dataset, record, fields) => compare(dataset, [record, {...record, ...fields}]).filter(({differs}) => differs).map(({term}) => term).join();
+	for (const [fields, expected] of [
+		[{}, ''], [{therapy_areas: ['A', 'B'], tags: [...conference.tags].reverse(), updated_at: '2027-01-01T00:00:00Z', url: 'https://example.org'}, ''], [{therapy_areas: ['A']}, 'Therapy areas'], [{start_date_status: 'copied'}, 'Meeting'],
+		[{end_date: '2027-06-01'}, 'Meeting'], [{abstract_due_date: '2027-01-01'}, 'Abstracts due'], [{country: null}, 'Place'], [{city: 'Bonn'}, 'Place'], [{formats: {oral: false}}, 'Formats'], [{organizations: [{id: 1, name: 'O'}]}, 'Organizations'], [{tags: []}, 'Tags'],
+	]) assert.equal(differing('conferences', conference, fields), expected, JSON.stringify(fields));
+	const journal = {publishing: {apc_usd: 0}, timelines: {}, organizations: [], tags: [], updated_at: '2026-12-31T10:20:30Z', impact_factor: 2.5, publisher: 'P'};
+	for (const [fields, expected] of [
+		[{}, ''], [{impact_factor: 2.50}, ''], [{impact_factor: null}, 'Impact factor'], [{publishing: {apc_usd: null}}, 'Article fee'], [{publishing: {apc_usd: 1e15}}, 'Article fee'], [{publisher: null}, 'Publisher'],
+		[{timelines: {online_submit_to_accept: {min_weeks: 2, max_weeks: 4}}}, 'Online submission to acceptance'], [{issn_print: '1234-5678'}, ''],
+	]) assert.equal(differing('journals', journal, fields), expected, JSON.stringify(fields));
+	// A fact that no record has takes no row. Four records have one value each.
+	const four = compare('journals', [journal, journal, {...journal, h_index: 0}, journal]);
+	assert.deepEqual(four.map(({term}) => term), ['Publisher', 'Impact factor', 'h-index', 'Article fee']);
+	assert.deepEqual(four[2].shown, [null, null, 0, null]);
 });
 
 test('what the server says of a demo', async () => {

@@ -170,7 +170,9 @@ fn check_windows(request: &Request, answer: &Answer) {
 fn check_caching(request: &Request, answer: &Answer) {
     let asked = &answer.asked;
     let is_fixed = |path: &str| !path.ends_with("/changes") && path != "/v1/status";
-    let is_explorer = |path: &str| path == "/" || path.starts_with("/explorer/") || path.starts_with("/favicon.");
+    let is_explorer = |path: &str| {
+        ["/", "/worker.js"].contains(&path) || path.starts_with("/explorer/") || path.starts_with("/favicon.")
+    };
     let is_kept = is_explorer(request.path()) || is_under_v1(request.path()) && is_fixed(&decoded(request.path()));
     let revalidatable = answer.status < 400 && is_kept;
     // 416 tells which file has no such range.

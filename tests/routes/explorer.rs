@@ -2,7 +2,7 @@
 
 use crate::harness::World;
 
-const FILES: [(&str, &str); 10] = [
+const FILES: [(&str, &str); 11] = [
     ("/", "text/html; charset=utf-8"),
     ("/explorer/app.js", "text/javascript; charset=utf-8"),
     ("/explorer/api.js", "text/javascript; charset=utf-8"),
@@ -10,6 +10,7 @@ const FILES: [(&str, &str); 10] = [
     ("/explorer/views/list.js", "text/javascript; charset=utf-8"),
     ("/explorer/model/select.js", "text/javascript; charset=utf-8"),
     ("/explorer/preact.js", "text/javascript; charset=utf-8"),
+    ("/worker.js", "text/javascript; charset=utf-8"),
     ("/explorer/style.css", "text/css; charset=utf-8"),
     ("/favicon.ico", "image/svg+xml"),
     ("/favicon.svg", "image/svg+xml"),

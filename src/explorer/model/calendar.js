@@ -1,10 +1,7 @@
 // Calendar files (RFC 5545).
-import {LAST_DAY, STATUS, addDays, deadlinesOf} from './deadlines.js';
+import {LAST_DAY, STATUS, addDays, deadlinesOf, lastDayOf} from './deadlines.js';
 
 const TITLES = {meeting: '', abstract: 'Abstracts due: ', late_breaking: 'Late-breaking abstracts due: '};
-
-/** The last day of a record's meeting. */
-export const lastDayOf = ({start_date, end_date}) => end_date > start_date ? end_date : start_date;
 
 /**
  * The events of a record that end on a day or later: its deadlines, all or those of some confidences, and its meeting:

@@ -1,4 +1,5 @@
-// The difference between two states of a record.
+// The difference between two states of a record, and what changed in a copy.
+import {daysBetween} from './deadlines.js';
 import {textOf} from './json.js';
 
 const nameOf = (list, link) => list === 'tags' ? `${link.type}: ${link.name}` : link.name ?? JSON.stringify(link);
@@ -33,10 +34,54 @@ export function differences(before, after) {
 		.filter(({from, to}) => from || to);
 }
 
-/** The changes since a reader began to look: one per record, from its first state to its newest. */
+/** The dates and figures that readers plan with, in words: [what, field, field of its confidence]. */
+const FIGURES = {
+	conferences: [['Abstracts due', 'abstract_due_date', 'abstract_due_date_status'], ['Late-breaking abstracts due', 'late_breaking_due_date', 'late_breaking_due_date_status'],
+		['Meeting begins', 'start_date', 'start_date_status'], ['Meeting ends', 'end_date']],
+	journals: [['Impact factor', 'impact_factor'], ['Article fee in US dollars', 'publishing.apc_usd'], ['Access', 'publishing.access'],
+		['Weeks to acceptance, at least', 'timelines.online_submit_to_accept.min_weeks'], ['Weeks to acceptance, at most', 'timelines.online_submit_to_accept.max_weeks']],
+};
+
+const valueOf = (record, path) => path && path.split('.').reduce((value, name) => value?.[name], record);
+const given = (path, value) => value == null ? null : textOf(path, value);
+
+/**
+ * The dates and figures of interest in which two states differ: [{what, from, to, days, was, confidence}], and the other fields:
+ * {figures, fields}. `days`: how far a date moved. `was` and `confidence`: how sure it was, and is.
+ */
+export function told(dataset, before, after) {
+	const fields = differences(before, after), shown = new Set(), figures = [];
+	for (const [what, path, status] of FIGURES[dataset]) {
+		if (!fields.some(({field}) => field === path || field === status)) continue;
+		shown.add(path).add(status);
+		const [from, to] = [before, after].map(record => given(path, valueOf(record, path))), isMoved = from && to && from !== to && dataset === 'conferences';
+		figures.push({what, from, to, days: isMoved ? daysBetween(from, to) : 0, was: valueOf(before, status), confidence: valueOf(after, status)});
+	}
+	return {figures, fields: fields.filter(({field}) => !shown.has(field))};
+}
+
+/** The time for which old values are remembered, and how many. More are cut down to the newest. */
+const NOTES_MS = 90 * 86400000;
+const MAX_NOTES = 5000;
+const LEFT_NOTES = 4000;
+
+/** The members of a record that another state of it does not have equally, as they were; the whole record if it was removed. */
+function oldOf(before, after) {
+	if (!before || !after) return before;
+	const names = Object.keys({...before, ...after}).filter(name => JSON.stringify(before[name]) !== JSON.stringify(after[name]));
+	return Object.fromEntries(names.map(name => [name, before[name] ?? null]));
+}
+
+/**
+ * The changes since a reader began to look: one per record, from its first state to its newest. And notes of the old values that
+ * changes replaced, with which records can be told as they were: {id, at, on, old}. `at`: when it arrived. `on`: when the server
+ * changed it. `old`: the changed members as they were, or null if the record was not there. `visit`: when the last visit ended.
+ */
 export class ChangeLog {
-	constructor() {
+	constructor({notes = [], visit = null} = {}, now = Date.now()) {
 		this.byId = new Map();
+		Object.assign(this, {notes, visit, opened: now, unsaved: 0, isCut: false});
+		this.cut(now);
 	}
 
 	/** Adds changes of a copy, with the time at which they arrived. */
@@ -48,7 +93,25 @@ export class ChangeLog {
 			const fields = before && after ? differences(before, after) : [];
 			// A record that came and went, or changed and changed back, is as it was.
 			if (before || after) if (kind !== 'changed' || fields.length) this.byId.set(id, {id, kind, before, after, fields, at});
+			this.notes.push({id, at: +at, on: previous && after && Date.parse(after.updated_at) || +at, old: oldOf(previous, after)});
+			this.unsaved++;
 		}
+		this.cut(+at);
+	}
+
+	/** Removes old notes, and the oldest ones of many. */
+	cut(now) {
+		const {notes} = this, isOld = ({at}) => at < now - NOTES_MS;
+		if (notes.length <= MAX_NOTES && !(notes.length && isOld(notes[0]))) return;
+		this.notes = notes.slice(notes.length > MAX_NOTES ? -LEFT_NOTES : 0).filter(note => !isOld(note));
+		this.isCut = true;
+	}
+
+	/** The notes that were not saved yet, or all: {isCut, notes}. `isCut`: they replace those that were saved. */
+	take(isAll) {
+		const {isCut, unsaved} = this, notes = isAll || isCut ? this.notes : this.notes.slice(this.notes.length - unsaved);
+		[this.unsaved, this.isCut] = [0, false];
+		return {isCut, notes};
 	}
 
 	/** The number of records that differ. */
@@ -59,5 +122,27 @@ export class ChangeLog {
 	/** The changes [{id, kind, before, after, fields, at}], newest first. */
 	list() {
 		return [...this.byId.values()].reverse();
+	}
+
+	/**
+	 * The changes since a time, as `list` has them. A record of which no note but the time of its last change tells has the kind `updated`.
+	 * `records` is by id. `isArrival`: the time is when changes arrived.
+	 */
+	since(time, records, isArrival = false) {
+		const states = new Map(), found = new Map();
+		for (const note of [...this.notes].reverse()) {
+			const {id, at, on, old} = note, after = records.get(id) ?? null;
+			const before = old && {...states.has(id) ? states.get(id) : after, ...old};
+			states.set(id, before);
+			if ((isArrival ? at : on) >= time) found.set(id, {id, before, after, at: found.get(id)?.at ?? new Date(on)});
+		}
+		const changes = [...found.values()].map(({before, after, ...rest}) => ({...rest, kind: !before ? 'added' : !after ? 'removed' : 'changed', before, after,
+			fields: before && after ? differences(before, after) : []})).filter(({kind, before, after, fields}) => (before || after) && (kind !== 'changed' || fields.length));
+		// All that arrived has notes, unless there are too many.
+		if (!isArrival || this.notes.length >= LEFT_NOTES) for (const after of records.values()) {
+			const at = Date.parse(after.updated_at);
+			if (at >= time && !found.has(after.id)) changes.push({id: after.id, kind: 'updated', after, at: new Date(at)});
+		}
+		return changes.sort((one, other) => other.at - one.at || one.id - other.id);
 	}
 }

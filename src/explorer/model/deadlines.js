@@ -22,6 +22,24 @@ export function todayOf(now = new Date()) {
 /** The last day that a date can be. */
 export const LAST_DAY = '9999-12-31';
 
+/** Whether a text is a day, `YYYY-MM-DD`, that the calendar has. */
+export function isDay(text) {
+	const time = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(text) : NaN;
+	// Some days that a month does not have are days of the next month.
+	return !Number.isNaN(time) && new Date(time).toISOString().slice(0, 10) === text;
+}
+
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+
+/** A day, or a range of days, such as `29 May – 2 Jun 2026`. */
+export function date(from, to) {
+	if (!from) return null;
+	const [first, last] = [from, to ?? from].map(day => [+day.slice(8, 10), MONTHS[day.slice(5, 7) - 1], day.slice(0, 4)]);
+	// Parts that both days share appear once, at the end.
+	const shared = [2, 1, 0].find(part => first[part] !== last[part]) ?? -1;
+	return (shared < 0 ? '' : first.slice(0, shared + 1).join(' ') + ' – ') + last.join(' ');
+}
+
 /** A day so many days later, but no later than the last day. */
 export const addDays = (day, days) => new Date(Math.min(Date.parse(day) + days * 86400000, Date.parse(LAST_DAY))).toISOString().slice(0, 10);
 
@@ -39,6 +57,16 @@ export function deadlinesOf(record, {from = '', to = '~', kind = '', confidences
 		if (date && date >= from && date <= to && (!kind || kind === name) && isOf(record[status], confidences)) found.push({record, kind: name, date, confidence: record[status]});
 	}
 	return found.length > 1 && found[1].date < found[0].date ? found.reverse() : found;
+}
+
+/** The last day of a record's meeting. */
+export const lastDayOf = ({start_date, end_date}) => end_date > start_date ? end_date : start_date;
+
+/** The last day on which something of a record is still ahead: a deadline, the meeting, or its year if it has no date. */
+export function untilOf(record) {
+	const last = record.start_date ? lastDayOf(record) : record.year ? `${record.year}-12-31` : LAST_DAY;
+	const due = deadlinesOf(record).at(-1)?.date;
+	return due > last ? due : last;
 }
 
 const isOf = (confidence, confidences) => !confidences || confidences.includes(confidence);

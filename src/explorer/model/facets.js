@@ -46,11 +46,14 @@ function formats(record) {
 	return !found.length && all.every(format => record.formats?.[format] === false) ? ['no'] : found;
 }
 const tags = record => record.tags?.map(label) ?? [];
+const organizations = record => [...new Set(record.organizations?.map(({name}) => name).filter(Boolean))];
+/** The therapy areas that tags name. */
+const areas = record => record.tags?.filter(({type}) => /^therap(y|eutic) areas?$/i.test(type)).map(({name}) => name) ?? [];
 
 /**
  * The facets of each dataset: {name, label, valuesOf(record)}. A record without values has the value `NONE`, which `none` words. `text`
  * words the other values, `inOrder` sorts them by value instead of by count. `ofDeadlines`: of a list that is narrowed to deadlines,
- * only those deadlines count.
+ * only those deadlines count. `isOptional`: many datasets have no such values.
  */
 export const FACETS = {
 	conferences: [
@@ -62,13 +65,16 @@ export const FACETS = {
 			valuesOf: record => [...new Set([...list(record.abstract_due_date_status), ...list(record.late_breaking_due_date_status)])]},
 		{name: 'dates', label: 'Confidence of meeting dates', text: STATUSES, valuesOf: record => list(record.start_date_status)},
 		{name: 'format', label: 'Format', text: {...FORMATS, no: 'None of these'}, valuesOf: formats},
+		{name: 'organization', label: 'Organization', none: 'No organization', isOptional: true, valuesOf: organizations},
 		{name: 'tag', label: 'Tag', none: 'No tag', valuesOf: tags},
 	],
 	journals: [
+		{name: 'area', label: 'Therapy area', none: 'No therapy area', isOptional: true, valuesOf: areas},
 		{name: 'access', label: 'Access', valuesOf: record => list(record.publishing?.access)},
 		{name: 'fee', label: 'Article fee', text: FEES, inOrder: true, valuesOf: record => fee(record.publishing?.apc_usd)},
 		{name: 'publisher', label: 'Publisher', valuesOf: record => list(record.publisher)},
 		{name: 'license', label: 'Content license', valuesOf: record => list(record.publishing?.content_license)},
+		{name: 'organization', label: 'Organization', none: 'No organization', isOptional: true, valuesOf: organizations},
 		{name: 'tag', label: 'Tag', none: 'No tag', valuesOf: tags},
 	],
 };
@@ -83,7 +89,13 @@ export const wordOf = ({text, none = 'Not announced'}, value) => value === NONE 
 /** A value in words that say the facet too, where several facets have the same words. */
 export const fullWordOf = (facet, value) => value === NONE && !facet.none || facet.text === STATUSES ? `${facet.label}: ${wordOf(facet, value).toLowerCase()}` : wordOf(facet, value);
 
-/** The values of a facet that have records or are chosen, `NONE` last: [{value, text, count, chosen}]. `counts` are by a value's number. */
-export const listValues = (facet, counts, chosen = []) => [...new Set([...facet.numbers.keys(), ...chosen])]
-	.map(value => ({value, text: wordOf(facet, value), count: counts[facet.numbers.get(value)] ?? 0, chosen: chosen.includes(value)}))
-	.filter(({count, chosen}) => count || chosen).sort((one, other) => noneLast(one, other) || (facet.inOrder ? byValue : byCount)(one, other));
+/**
+ * The values of a facet that have records or are chosen, `NONE` last: [{value, text, count, chosen}]. An optional facet has none if
+ * no record has any. `counts` are by a value's number.
+ */
+export function listValues(facet, counts, chosen = []) {
+	const all = [...new Set([...facet.numbers.keys(), ...chosen])];
+	if (facet.isOptional && all.every(value => value === NONE) && !chosen.length) return [];
+	return all.map(value => ({value, count: counts[facet.numbers.get(value)] ?? 0, chosen: chosen.includes(value)})).filter(({count, chosen}) => count || chosen)
+		.map(one => ({value: one.value, text: wordOf(facet, one.value), count: one.count, chosen: one.chosen})).sort((one, other) => noneLast(one, other) || (facet.inOrder ? byValue : byCount)(one, other));
+}

@@ -42,6 +42,11 @@ export class Follower {
 		this.turn?.abort();
 	}
 
+	/** Continues from a token of a copy that is there already. The first answer comes at once. */
+	resume(token) {
+		[this.token, this.isLoaded, this.isHurried] = [token, true, true];
+	}
+
 	/** Stops: no request is open afterwards, and `run` returns. */
 	stop() {
 		this.stopping.abort();
@@ -146,12 +151,15 @@ export const usesCopy = ({name, status}) => name !== 'too-many' && (name !== 're
 /** Whether a state or an answer says that the license does not have a dataset. */
 export const isUnlicensed = ({problem}) => /\/dataset_not_licensed$/.test(problem?.type);
 
-/** A state in words. `isAlone`: the browser says that there is no network. */
-export const describe = ({name, records, total, status, problem, isLoaded, isAlone, count}) => ({
+const moment = time => new Date(time).toLocaleString('en-GB', {dateStyle: 'medium', timeStyle: 'short'});
+
+/** A state in words. `isAlone`: the browser says that there is no network. `asOf`: when the copy was current last. */
+export const describe = ({name, records, total, status, problem, isLoaded, isAlone, count, asOf}) => ({
 	loading: total ? `Loading ${number(records)} of ${number(total)} records …` : 'Loading …',
+	kept: `As of ${moment(asOf)}. Looking for changes …`,
 	current: 'Current',
 	limited: 'The key has used up its requests for this minute. The next one follows soon.',
-	offline: `${isAlone ? 'This computer has no network.' : status && problem?.detail || 'The server gives no answer that can be read.'} ${isLoaded ? 'You see the last known records, and the page' : 'The page'} tries again.`,
+	offline: `${isAlone ? 'This computer has no network.' : status && problem?.detail || 'The server gives no answer that can be read.'} ${isLoaded ? `You see the last known records${asOf ? ` (as of ${moment(asOf)})` : ''}, and the page` : 'The page'} tries again.`,
 	refused: `The server refuses the key: ${problem?.detail}`,
 	'too-many': `${number(count)} records are too many for a copy in the browser. The page asks the server instead.`,
 })[name];

@@ -34,7 +34,7 @@ function tooMany(stream, count) {
 }
 
 /** Returns a function that lets records share equal links, to save memory. */
-function sharer() {
+export function sharer() {
 	const known = new Map();
 	const share = kind => link => {
 		const name = kind + link.id, found = known.get(name);

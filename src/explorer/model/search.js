@@ -1,5 +1,5 @@
 // An index of a copy: the words and facet values of each record as small numbers, so that each question is one pass.
-import {deadlinesOf} from './deadlines.js';
+import {deadlinesOf, untilOf} from './deadlines.js';
 import {spelledOut, wordsOf} from './fold.js';
 import {FACETS, NONE, namesOf, regionOf} from './facets.js';
 import {COLUMNS, Order} from './order.js';
@@ -53,7 +53,7 @@ export class Index {
 
 	/** Forgets all records. */
 	clear() {
-		[this.records, this.due] = [[], []];
+		[this.records, this.due, this.lastDays] = [[], [], []];
 		this.slots = new Map();
 		[this.words, this.values] = [new Lists(), new Lists()];
 		this.vocabulary = [];
@@ -75,6 +75,7 @@ export class Index {
 		for (const record of records) {
 			const slot = this.records.push(record) - 1;
 			this.due.push(null);
+			this.lastDays.push(null);
 			this.slots.set(record.id, slot);
 			this.words.push(this.wordsOf(record));
 			const values = [];
@@ -147,6 +148,11 @@ export class Index {
 	/** All deadlines of a slot's record. */
 	deadlines(slot) {
 		return this.due[slot] ??= deadlinesOf(this.records[slot]);
+	}
+
+	/** The last day on which something of a slot's record is ahead. A slot never gets another record. */
+	until(slot) {
+		return this.lastDays[slot] ??= untilOf(this.records[slot]);
 	}
 
 	/** The number of a value of a facet. */

@@ -2,21 +2,41 @@
 import {addDays, deadlinesOf} from './deadlines.js';
 import {listValues} from './facets.js';
 import {Order} from './order.js';
+import {rangesTest} from './ranges.js';
 
 /** Whether a question asks for deadlines. */
-const asksForDeadlines = ({mode, kind, within}) => Boolean(mode === 'deadlines' || kind || within);
-
-/** The deadlines that fit a question, for `deadlinesOf`: those ahead, in its period, of its kind and confidences. */
-export const periodOf = ({kind, within, facets}, today) => ({kind, from: today, to: within ? addDays(today, within) : '~', confidences: facets.confidence});
+export const asksForDeadlines = ({mode, kind, within, ranges}) => Boolean(mode === 'deadlines' || kind || within || ranges.due_from || ranges.due_to);
 
 /**
- * Answers a question: {total, records, facets, deadlines}. `records` are all matching records in the order of the question's column.
+ * Whether a question leaves out meetings that are over. It does so unless it asks for deadlines, years, days or single records, or says
+ * which.
+ */
+export const isComing = question => question.dataset === 'conferences' && !asksForDeadlines(question) && (question.past ? question.past === 'no' : !(question.ids || isDated(question)));
+
+/** Whether a question asks for years or days of meetings. */
+const isDated = ({facets, ranges}) => Boolean(facets.year || ranges.start_date_from || ranges.start_date_to);
+
+/** Whether a question asks for what is over. */
+export const showsPast = question => question.past ? question.past === 'yes' : isDated(question);
+
+/** The deadlines that fit a question, for `deadlinesOf`: those ahead or in its period, of its kind and confidences. */
+export function periodOf({kind, within, ranges: {due_from, due_to}, facets}, today) {
+	const [from, to] = within ? [today, addDays(today, within)] : [due_from ?? today, '~'];
+	return {kind, from: due_from > from ? due_from : from, to: due_to < to ? due_to : to, confidences: facets.confidence};
+}
+
+/**
+ * Answers a question: {total, records, facets, deadlines, past, unknown, missing}. `records` are all matching records in the order of the question's column.
  * `facets` are [{name, label, values: [{value, text, count, chosen}]}]; a facet's own choice does not lower its counts.
  * `deadlines` are [{record, kind, date, confidence}], the earliest first; null if the question does not ask for deadlines.
+ * `past` and `unknown` are the numbers of records that fit but are over, and that fit as far as they are announced; `missing` are the
+ * question's ids without a record.
  */
 export function select(index, question, today) {
 	const {records, facets, facetOf} = index, {data, ends} = index.values;
 	const period = asksForDeadlines(question) && periodOf(question, today), isMatch = index.matcher(question.words);
+	const ids = question.ids && new Set(question.ids), fitsRanges = rangesTest(index.dataset, question.ranges), isLeft = isComing(question);
+	let past = 0, unknown = 0;
 	const counts = new Uint32Array(facetOf.length), isChosen = new Uint8Array(facetOf.length);
 	let wanted = 0;
 	facets.forEach((facet, at) => {
@@ -25,12 +45,14 @@ export function select(index, question, today) {
 		for (const value of values) if (facet.numbers.has(value)) isChosen[facet.numbers.get(value)] = 1;
 	});
 	// Of deadlines in a period, their own confidences count, not all of the record.
-	const own = period ? facets.findIndex(facet => facet.ofDeadlines) : -1;
+	const year = facets.findIndex(({name}) => name === 'year'), own = period ? facets.findIndex(facet => facet.ofDeadlines) : -1;
 	const found = new Uint8Array(records.length), due = [];
 
 	// One pass in the order of the slots, because memory is fastest to read in a row.
 	for (let slot = 0; slot < records.length; slot++) {
-		if (!records[slot] || isMatch && !isMatch(slot)) continue;
+		if (!records[slot] || ids && !ids.has(records[slot].id) || isMatch && !isMatch(slot)) continue;
+		const fits = fitsRanges ? fitsRanges(records[slot]) : true, isUnknown = fits === null && !question.unknown, isPast = isLeft && index.until(slot) < today;
+		if (fits === false) continue;
 		const deadlines = period && inPeriod(index.deadlines(slot), period);
 		if (deadlines && !deadlines.length) continue;
 		const begin = slot && ends[slot - 1], end = ends[slot], confidences = own < 0 ? [] : numbersOf(deadlines, facets[own]);
@@ -39,7 +61,13 @@ export function select(index, question, today) {
 			for (let at = begin; at < end; at++) if (isChosen[data[at]] && facetOf[data[at]] !== own) met |= 1 << facetOf[data[at]];
 			for (const number of confidences) if (isChosen[number]) met |= 1 << own;
 		}
-		const unmet = wanted & ~met;
+		let unmet = wanted & ~met;
+		if (isUnknown || isPast) {
+			if (!unmet) isUnknown ? unknown += !isPast : past++;
+			// Whoever chooses a year sees all of it.
+			if (isUnknown || unmet || question.past) continue;
+			unmet = 1 << year;
+		}
 		// A record that misses one facet's choice counts there, and only there.
 		if (unmet & (unmet - 1)) continue;
 		for (let at = begin; at < end; at++) {
@@ -64,7 +92,7 @@ export function select(index, question, today) {
 		const keyOf = record => deadlinesOf(record, periodOf(question, today))[0]?.date;
 		sorted = new Order(keyOf, today, sorted).list(question.descending).map(at => sorted[at]);
 	}
-	return {total: slots.length, records: sorted, deadlines,
+	return {total: slots.length, records: sorted, deadlines, past, unknown, missing: question.ids?.filter(id => !index.slots.has(id)) ?? [],
 		facets: facets.map(facet => ({name: facet.name, label: facet.label, values: listValues(facet, counts, question.facets[facet.name])}))};
 }
 

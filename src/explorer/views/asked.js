@@ -11,6 +11,8 @@ import {Answer, DATASETS, Table, Title, count, link} from '../parts.js';
 import {REGIONS} from '../regions.js';
 import {useSession} from '../session.js';
 import {columnsOf} from './columns.js';
+import {leave} from './record.js';
+import {CompareLink, starColumn, useStars} from './shortlist.js';
 
 // Texts all: the API judges them.
 const BOXES = dataset => [...FILTERS[dataset], {name: 'updated_since', label: 'Changed since', example: '2026-03-15'},
@@ -72,7 +74,7 @@ export function Asked({dataset, params, state}) {
 	const {key} = useSession();
 	const question = parse(addressOf(dataset)), lost = lostOf(question), asked = given(dataset, params, lostNames(question));
 	const answer = useAsk(dataset, asked);
-	const results = useRef();
+	const results = useRef(), stars = useStars(dataset);
 	const [areas, setAreas] = useState([]);
 	useEffect(() => {
 		if (dataset === 'conferences') ask(key, 'reference/therapy-areas').then(({data}) => setAreas(data?.data.map(row => row.name) ?? []));
@@ -90,7 +92,7 @@ export function Asked({dataset, params, state}) {
 			const {cursor} = asked;
 			return html`<h2 class="results" ref=${results} tabindex="-1"><span role="status">
 					${data.length ? `${count(data.length, 'record')}${cursor ? ' on this page' : ''}${has_more ? ', more follow' : cursor ? ', the last ones' : ''}` : 'No record fits.'}</span></h2>
-				${data.length > 0 ? html`<${Table} label=${dataset} columns=${columnsOf(dataset, {day: todayOf()})} rows=${data} />` : html`<${Meant} dataset=${dataset} params=${asked} known=${known} />`}
+				${data.length > 0 ? html`<div onClick=${event => leave(dataset, event)}><${CompareLink} dataset=${dataset} ids=${stars} /><${Table} label=${dataset} columns=${[starColumn(dataset), ...columnsOf(dataset, {day: todayOf()})]} rows=${data} /></div>` : html`<${Meant} dataset=${dataset} params=${asked} known=${known} />`}
 				${(cursor || has_more) && html`<nav class="pages" aria-label="Pages">
 					${cursor && html`<a class="button quiet" href=${addressWith(addressOf(dataset), {})}>First page</a>`}
 					${has_more && html`<a class="button" href=${addressWith(addressOf(dataset), {cursor: next_cursor})}>Next page</a>`}</nav>`}`;

@@ -1,26 +1,83 @@
-// The state of the copy, and what changed in it since the reader opened the page.
-import {html} from '../preact.js';
+// The state of the copy, and what changed in it.
+import {html, useMemo, useState} from '../preact.js';
+import {told} from '../model/changes.js';
+import {addDays, todayOf} from '../model/deadlines.js';
 import {describe, isUnlicensed} from '../model/follower.js';
-import {Badge, Fields, Title, Unlicensed, clock, count, link} from '../parts.js';
-import {useCopy} from '../session.js';
+import {Badge, Fields, Status, Title, Unlicensed, clock, count, date, link} from '../parts.js';
+import {useCopy, useSession} from '../session.js';
+import {WHO} from './key.js';
 
 const SHOWN = 200;
+const PERIODS = [7, 30];
+const isDay = text => /^\d{4}-\d\d-\d\d$/.test(text) && !isNaN(Date.parse(text));
 
 /** The state of the copy in a line. */
 export const Standing = ({kept: {state}, children}) => html`<p class="standing"><span class="dot ${state.name}" aria-hidden="true"></span>
 	<span role="status">${describe(state)}</span> ${children}</p>`;
 
-/** A change: what kind, of which record, and its fields, old beside new. */
-export const Change = ({dataset, of: {id, kind, before, after, fields, at}, badge = kind}) => html`<li class="entry"><p><${Badge} kind=${badge} />
-		${after ? html`<a href=${link(`${dataset}/${id}`)}><bdi>${after.name}</bdi> ${after.year}</a>` : html`<bdi>${before.name}</bdi> ${before.year ?? ''}`} ${at && html`<time>${clock(at)}</time>`}</p>
-	${kind === 'changed' ? html`<${Fields} of=${fields} />` : html`<p class="soft">${after ? 'It came into the license.' : html`It was removed or left the license: <code>${`{"id":${id},"deleted":true}`}</code>`}</p>`}</li>`;
+/** The changes since the last visit, or since the page was opened. They are found again when the copy changes. */
+const useNews = ({log, copy, version}) => useMemo(() => log.visit ? log.since(log.visit, copy.records, true) : log.list(), [log, copy, version]);
 
-/** The changed records, newest first. */
-export function Changes({dataset}) {
-	const kept = useCopy(dataset), changes = kept.log.list();
-	if (isUnlicensed(kept.state)) return html`<${Title}>Changes since you opened this<//><${Unlicensed} dataset=${dataset} />`;
-	return html`<p class="back"><a href=${link(dataset)}>All ${dataset}</a></p><${Title}>Changes since you opened this<//><${Standing} kept=${kept} />
-		${changes.length ? html`<ul>${changes.slice(0, SHOWN).map(change => html`<${Change} key=${change.id} dataset=${dataset} of=${change} />`)}</ul>`
-			: html`<p class="empty">Nothing has changed yet. Changes appear here by themselves.</p>`}
-		${changes.length > SHOWN && html`<p class="soft">The newest ${SHOWN} of ${count(changes.length, 'change')} are shown.</p>`}`;
+/** A link to what changed, for the line of the state. */
+export function News({dataset, kept}) {
+	const {length} = useNews(kept), words = kept.log.visit ? 'since your last visit' : 'since you opened this';
+	return html`<a href=${link(`changes/${dataset}`)}>${length ? `${count(length, 'change')} ${words}` : 'What changed'}</a>`;
+}
+
+const from = text => html`<del><span class="hidden">was </span>${text}</del> <span aria-hidden="true">→</span> `;
+const dateOrText = text => isDay(text) ? date(text) : text;
+
+/** A date or figure that changed: old beside new, how far it moved, and how sure it is. */
+const Figure = ({of: {what, from: old, to, days, was, confidence}}) => html`<div><dt>${what}</dt><dd>${old !== to && (old ? from(dateOrText(old)) : html`<span class="soft">new: </span>`)}
+	${to ? html`<ins><span class="hidden">is now </span>${dateOrText(to)}</ins>` : html`<span class="soft">removed</span>`}
+	${days !== 0 && html` ${count(Math.abs(days), 'day')} ${days > 0 ? 'later' : 'earlier'}`}
+	${confidence && html` <${Status} of=${confidence} />`}${was && was !== confidence && html`<span class="soft">was <${Status} of=${was} /></span>`}</dd></div>`;
+
+function Changed({dataset, before, after}) {
+	const {figures, fields} = told(dataset, before, after);
+	return html`${figures.length > 0 && html`<dl class="changes">${figures.map(of => html`<${Figure} of=${of} />`)}</dl>`}<${Fields} of=${fields} />`;
+}
+
+/** A change: what kind, of which record, and its fields, old beside new. */
+export const Change = ({dataset, of: {id, kind, before, after, at}, badge = kind, when = clock}) => html`<li class="entry"><p><${Badge} kind=${badge} />
+		${after ? html`<a href=${link(`${dataset}/${id}`)}><bdi>${after.name}</bdi> ${after.year}</a>` : html`<bdi>${before.name}</bdi> ${before.year ?? ''}`} ${at && html`<time>${when(at)}</time>`}</p>
+	${kind === 'changed' ? html`<${Changed} dataset=${dataset} before=${before} after=${after} />` : kind !== 'updated' && html`<p class="soft">${after ? 'It came into the license.' : html`It was removed or left the license: <code>${`{"id":${id},"deleted":true}`}</code>`}</p>`}</li>`;
+
+const when = time => `${date(todayOf(time))}, ${clock(time).slice(0, 5)}`;
+
+/** Offers to keep key and copies on this computer. */
+function KeepHere() {
+	const {key, keepHere} = useSession(), [busy, setBusy] = useState(false);
+	const press = () => {
+		setBusy(true);
+		// The button goes. The focus moves to the title.
+		keepHere(key).then(() => {
+			setBusy(false);
+			document.querySelector('h1')?.focus();
+		});
+	};
+	return html`<p><button disabled=${busy} onClick=${press} aria-describedby="who">Keep the key and the records on this computer</button></p>
+		<p id="who" class="soft">Then the page remembers old values, opens at once, and needs no key. ${WHO}</p>`;
+}
+
+/** What changed since a time, newest first. `since`: a number of days, a day, or nothing for the last visit. */
+export function Changes({dataset, since}) {
+	const {keep, keepHere} = useSession(), kept = useCopy(dataset), {log, copy, version, isReady, isFull} = kept;
+	const news = useNews(kept), today = todayOf(), first = log.visit ? 'Since your last visit' : 'Since you opened this';
+	const day = isDay(since ?? '') ? since : PERIODS.includes(+since) ? addDays(today, -since) : '';
+	const changes = useMemo(() => day ? log.since(+new Date(`${day}T00:00`), copy.records) : news, [news, day, log, copy, version]);
+	const isUnknown = changes.some(({kind}) => kind === 'updated');
+	const go = since => { location.hash = link(`changes/${dataset}`, {since}); };
+	if (isUnlicensed(kept.state)) return html`<${Title}>What changed<//><${Unlicensed} dataset=${dataset} />`;
+	const choice = (value, text) => html`<button class="quiet" aria-pressed=${(since ?? '') === value || !day && !value} onClick=${() => go(value)}>${text}</button>`;
+	return html`<p class="back"><a href=${link(dataset)}>All ${dataset}</a></p><${Title}>What changed<//><${Standing} kept=${kept} />
+		${isFull && html`<p class="problem" role="alert">A copy of the ${dataset} could not be stored. This computer may have no room. The records are loaded again when you open the page.</p>`}
+		<div class="row" role="group" aria-label="Since">${choice('', first)}${PERIODS.map(days => choice(`${days}`, `In the last ${days} days`))}
+			<label for="since">Since a date</label><input id="since" class="day" type="date" value=${isDay(since ?? '') ? since : ''} max=${today} onChange=${event => go(event.target.value)} /></div>
+		${isReady && html`<h2 class="results"><span role="status">${count(changes.length, 'change')} ${day ? `since ${date(day)}` : log.visit ? `since your last visit, ${when(new Date(log.visit))}` : `since you opened this, ${when(new Date(log.opened))}`}</span></h2>
+			${isUnknown && html`<p class="soft">Records that are <${Badge} kind="updated" /> changed or are new. Their old values are not known, nor which records were removed: the page knows what has changed since ${keep ? 'this computer keeps a copy' : 'it was opened'}.</p>`}
+			${!keep && keepHere && html`<${KeepHere} />`}
+			${changes.length ? html`<ul>${changes.slice(0, SHOWN).map(change => html`<${Change} key=${change.id} dataset=${dataset} of=${change} when=${when} />`)}</ul>`
+				: html`<p class="empty">Nothing has changed. New changes appear here by themselves.</p>`}
+			${changes.length > SHOWN && html`<p class="soft">The newest ${SHOWN} of ${count(changes.length, 'change')} are shown.</p>`}`}`;
 }

@@ -4,10 +4,13 @@ import {ask} from '../api.js';
 import {Title, Words} from '../parts.js';
 import {useSession} from '../session.js';
 
+/** Who can read what is kept on this computer. */
+export const WHO = 'Anyone who uses this account of this computer, and on a shared computer anyone who sits down at it, can read the records and use the key.';
+
 /** Asks for a key, and takes it once the server has accepted it. A wrong key stays in the field. */
 export function KeyForm({why}) {
-	const {setKey} = useSession();
-	const [keep, input] = [useRef(), useRef()];
+	const {setKey, keepHere} = useSession();
+	const [tab, here, input] = [useRef(), useRef(), useRef()];
 	const [error, setError] = useState(why);
 	const [busy, setBusy] = useState(false);
 	const refuse = text => {
@@ -23,18 +26,21 @@ export function KeyForm({why}) {
 		const answer = await ask(key, 'reference/therapy-areas');
 		setBusy(false);
 		// Any other problem, such as a dataset that the license has not, is a view's to show.
-		if (answer.status && answer.status !== 401) return setKey(key, keep.current.checked);
+		if (answer.status && answer.status !== 401) return here.current?.checked ? keepHere(key) : setKey(key, tab.current.checked);
 		refuse(answer.problem.detail);
 	};
 	return html`<${Title}>See what a license sees<//>
 		<p class="lead">Enter an API key to search the conferences and journals of its license, with their deadlines.</p>
 		<form class="key" onSubmit=${send}>
+			<input hidden readonly autocomplete="username" value=${`API key of ${location.host}`} />
 			<label for="key">API key</label>
-			<div class="row"><input id="key" ref=${input} type="password" autocomplete="off" spellcheck="false" placeholder="mfk_…" required
+			<div class="row"><input id="key" ref=${input} type="password" autocomplete="current-password" spellcheck="false" placeholder="mfk_…" required
 				aria-invalid=${error ? 'true' : null} aria-describedby=${error ? 'key-error' : null} />
 			<button disabled=${busy}>Explore</button></div>
 			<p id="key-error" class="error" role="alert">${error && html`<${Words} of=${error} />`}</p>
-			<label class="check"><input type="checkbox" ref=${keep} /> Keep the key in this tab</label>
-			<p class="soft">Without this the key is gone when you reload the page. It is never part of an address. <a href="docs">The documentation</a> needs no key.</p>
+			<label class="check"><input type="checkbox" ref=${tab} /> Keep the key in this tab</label>
+			${keepHere && html`<label class="check"><input type="checkbox" ref=${here} aria-describedby="who" /> Keep the key and the records on this computer</label>
+				<p id="who" class="soft">Then the page opens at once, without a key and without a network. ${WHO}</p>`}
+			<p class="soft">Otherwise the key is gone when you reload the page. It is never part of an address. <a href="docs">The documentation</a> needs no key.</p>
 		</form>`;
 }

@@ -1,58 +1,113 @@
-// One record.
-import {html} from '../preact.js';
+// One record, and a few side by side.
+import {html, useState} from '../preact.js';
 import {target, useAsk} from '../api.js';
-import {Answer, Curl, DATASETS, Out, Status, Title, count, date, inDays, link, texts} from '../parts.js';
+import {Answer, Badge, Copy, Curl, DATASETS, Out, Problem, Status, Table, Title, Toggle, Unlicensed, count, date, inDays, link, texts} from '../parts.js';
 import {STATUS, todayOf} from '../model/deadlines.js';
 import {FORMATS} from '../model/facets.js';
-import {usesCopy} from '../model/follower.js';
+import {isUnlicensed, usesCopy} from '../model/follower.js';
 import {jsonOf} from '../model/json.js';
+import {readIds} from '../model/question.js';
 import {useCopy} from '../session.js';
-import {days, metric, weeks} from './columns.js';
+import {Standing} from './changes.js';
+import {metric, weeks} from './columns.js';
+import {Print} from './files.js';
+import {MAX_COMPARED, Star, compareLink, useStars} from './shortlist.js';
 
 const STEPS = {submit_to_first_decision: 'Submission to first decision', online_submit_to_accept: 'Online submission to acceptance',
 	accept_to_online: 'Acceptance to publication online', accept_to_print: 'Acceptance to print'};
 
 const isGiven = text => text != null && text !== false && text !== '';
-const fact = (term, text) => isGiven(text) && html`<div><dt>${term}</dt><dd>${text}</dd></div>`;
-const facts = list => html`<dl class="facts">${list}</dl>`;
-
 const area = text => html`<a class="tag" href=${link('conferences', {area: text})}><bdi>${text}</bdi></a> `;
+const website = ({url}) => ['Website', url, url && html`<${Out} href=${url} />`];
+const list = (term, values, shown) => [term, values.sort().join(', '), values.length ? shown : null];
 
-const inWords = (term, day, status, due) => html`<div><dt>${term}</dt><dd>${day || 'No date'} ${due && html`<span class="soft">${inDays(todayOf(), due)}</span> `}<${Status} of=${status} />
-	<span class="soft">${STATUS[status]?.[1]}</span></dd></div>`;
+/** A date with its status. A deadline, which has no last day, says how far it is. */
+const due = (term, status, from, to) => [term, `${from} ${to} ${status}`, html`${date(from, to) || 'No date'} ${from && to === undefined && html`<span class="soft">${inDays(todayOf(), from)}</span> `}<${Status} of=${status} />
+	<span class="soft meaning">${STATUS[status]?.[1]}</span>`];
 
-const conference = record => html`
-	<p class="lead">${texts([[record.abbv, record.year].filter(Boolean).join(' '), record.venue, record.city, record.country])}</p>
-	<h2>Dates</h2>${facts([
-		inWords('Abstracts due', date(record.abstract_due_date), record.abstract_due_date_status, record.abstract_due_date),
-		inWords('Late-breaking abstracts due', date(record.late_breaking_due_date), record.late_breaking_due_date_status, record.late_breaking_due_date),
-		inWords('Meeting', days(record), record.start_date_status)])}
-	<h2>About</h2>${facts([
-		fact('Therapy areas', record.therapy_areas.length ? record.therapy_areas.map(area) : null),
-		fact('Formats', Object.entries(FORMATS).filter(([key]) => record.formats[key] != null)
-			.map(([key, text]) => `${text}: ${record.formats[key] ? 'yes' : 'no'}`).join(', ')),
-		fact('Website', record.url && html`<${Out} href=${record.url} />`)])}`;
+/**
+ * The facts of a record below headings: {heading: [[term, value, shown]]}, `shown` as a reader sees the value. Records of a dataset have
+ * the same terms.
+ */
+const FACTS = {
+	conferences: record => ({
+		Dates: [
+			due('Abstracts due', record.abstract_due_date_status, record.abstract_due_date),
+			due('Late-breaking abstracts due', record.late_breaking_due_date_status, record.late_breaking_due_date),
+			due('Meeting', record.start_date_status, record.start_date, record.end_date ?? null)],
+		About: [
+			list('Therapy areas', [...record.therapy_areas], record.therapy_areas.map(area)),
+			['Formats', Object.entries(FORMATS).filter(([key]) => record.formats[key] != null)
+				.map(([key, text]) => `${text}: ${record.formats[key] ? 'yes' : 'no'}`).join(', ')],
+			website(record)],
+	}),
+	journals: ({publishing: {access, content_license, apc_usd, embargo_months}, timelines, ...record}) => ({
+		Metrics: [
+			['Impact factor', record.impact_factor != null && [metric(record.impact_factor), record.impact_factor_year && `(${record.impact_factor_year})`].join(' ')],
+			['CiteScore', metric(record.citescore)], ['SCImago Journal Rank', metric(record.sjr)], ['h-index', record.h_index]],
+		Publishing: [
+			['Access', access], ['Content license', content_license],
+			['Article fee', apc_usd != null && `${apc_usd.toLocaleString('en')} US dollars`],
+			['Embargo', embargo_months != null && count(embargo_months, 'month')],
+			...Object.entries(STEPS).map(([key, text]) => [text, weeks(timelines[key])]),
+			['ISSN, print', record.issn_print], ['ISSN, online', record.issn_online], website(record)],
+	}),
+};
 
-const journal = ({publishing: {access, content_license, apc_usd, embargo_months}, timelines, ...record}) => html`
-	<p class="lead">${texts([record.abbv !== record.name && record.abbv, record.publisher])}</p>
-	<h2>Metrics</h2>${facts([
-		fact('Impact factor', record.impact_factor != null && [metric(record.impact_factor), record.impact_factor_year && `(${record.impact_factor_year})`].join(' ')),
-		fact('CiteScore', metric(record.citescore)), fact('SCImago Journal Rank', metric(record.sjr)), fact('h-index', record.h_index)])}
-	<h2>Publishing</h2>${facts([
-		fact('Access', access), fact('Content license', content_license),
-		fact('Article fee', apc_usd != null && `${apc_usd.toLocaleString('en')} US dollars`),
-		fact('Embargo', embargo_months != null && count(embargo_months, 'month')),
-		...Object.entries(STEPS).map(([key, text]) => fact(text, weeks(timelines[key]))),
-		fact('ISSN, print', record.issn_print), fact('ISSN, online', record.issn_online),
-		fact('Website', record.url && html`<${Out} href=${record.url} />`)])}`;
+const linked = (dataset, {organizations, tags, updated_at}) => ({Linked: [
+	list('Organizations', organizations.map(({name}) => name), html`<ul>${organizations.map(one => html`<li><${Out} href=${one.url}><bdi>${one.name}</bdi><//>${one.abbv && html` (<bdi>${one.abbv}</bdi>)`}</li>`)}</ul>`),
+	list('Tags', tags.map(({type, name}) => `${type}: ${name}`), html`<ul>${tags.map(tag => html`<li><a href=${link(dataset, {tag: `${tag.type}: ${tag.name}`})}><bdi>${tag.type}: ${tag.name}</bdi></a></li>`)}</ul>`),
+	['Last change', `${date(updated_at)}, ${updated_at.slice(11, 19)} UTC`]]});
+
+const factsOf = (dataset, record) => ({...FACTS[dataset](record), ...linked(dataset, record)});
+/** The place of a conference, the publisher of a journal. */
+const whereOf = ({venue, city, country, publisher}) => [venue, city, country, publisher];
 
 /** What is known of a record. */
-export const whole = (dataset, record) => html`${(dataset === 'journals' ? journal : conference)(record)}
-	<h2>Linked</h2>${facts([
-		fact('Organizations', record.organizations.length ? html`<ul>${record.organizations.map(one => html`<li><${Out} href=${one.url}><bdi>${one.name}</bdi><//>${one.abbv && html` (<bdi>${one.abbv}</bdi>)`}</li>`)}</ul>` : null),
-		fact('Tags', record.tags.length ? html`<ul>${record.tags.map(tag => html`<li><a href=${link(dataset, {tag: `${tag.type}: ${tag.name}`})}><bdi>${tag.type}: ${tag.name}</bdi></a></li>`)}</ul>` : null),
-		fact('Last change', `${date(record.updated_at)}, ${record.updated_at.slice(11, 19)} UTC`)])}
+export const whole = (dataset, record) => html`
+	<p class="lead">${texts([dataset === 'journals' ? record.abbv !== record.name && record.abbv : [record.abbv, record.year].filter(Boolean).join(' '), ...whereOf(record)])}</p>
+	${Object.entries(factsOf(dataset, record)).map(([heading, facts]) => html`<h2>${heading}</h2><dl class="facts">${facts.map(([term, value, shown = value]) =>
+		isGiven(shown) && html`<div><dt>${term}</dt><dd>${shown}</dd></div>`)}</dl>`)}
 	<details><summary>As JSON</summary><pre tabindex="0"><code>${jsonOf(record, 2)}</code></pre></details>`;
+
+/** Facts that are always another record's own. */
+const OWN = ['Website', 'ISSN, print', 'ISSN, online', 'Last change'];
+
+/** The facts of records side by side: [{term, shown, differs}], `shown` by record. Those that no record has are left out. */
+export function compare(dataset, records) {
+	const lists = records.map(record => [[dataset === 'journals' ? 'Publisher' : 'Place', whereOf(record).filter(Boolean).join(', '), texts(whereOf(record))], ...Object.values(factsOf(dataset, record)).flat()]);
+	return lists[0].map(([term], at) => {
+		const facts = lists.map(list => list[at]);
+		return {term, shown: facts.map(([, value, shown = value]) => isGiven(shown) ? shown : null), differs: facts.some(([, value]) => String(value ?? '') !== String(facts[0][1] ?? ''))};
+	}).filter(({term, shown}) => !OWN.includes(term) && shown.some(one => one !== null));
+}
+
+const left = new Map();
+
+/** Keeps where the reader leaves a list by a click on a link: the address, and in the history the link, the number of rows and the scroll. */
+export function leave(dataset, {target}, shown) {
+	const row = target.closest('a')?.getAttribute('href');
+	if (!row?.startsWith('#/')) return;
+	if (shown) history.replaceState({...history.state, row, shown, top: scrollY}, '');
+	left.set(dataset, {hash: location.hash || link(dataset), state: history.state});
+}
+
+/** Forgets all lists. */
+export const forgetLists = () => left.clear();
+
+/** Goes back to a list as it was left. */
+function follow(event, {hash, state}) {
+	if (event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+	event.preventDefault();
+	history.pushState(state, '', hash);
+	dispatchEvent(new Event('hashchange'));
+}
+
+/** The link to the list of a dataset, as it was left. */
+export function Back({dataset}) {
+	const kept = left.get(dataset);
+	return html`<p class="back"><a href=${kept?.hash ?? link(dataset)} onClick=${event => kept && follow(event, kept)}>${kept ? `Back to the list of ${dataset}` : `All ${DATASETS[dataset][0].toLowerCase()}`}</a></p>`;
+}
 
 /** A record of the copy, as it changes. A record that is not in the copy is asked for, and each one if the copy is not used. */
 export function Record({dataset, id}) {
@@ -61,8 +116,34 @@ export function Record({dataset, id}) {
 	const path = `${dataset}/${id}`;
 	const answer = useAsk(kept || state.name === 'loading' ? null : path);
 	const record = kept ?? answer?.data?.data;
-	return html`<p class="back"><a href=${link(dataset)}>All ${dataset}</a></p>
+	return html`<${Back} dataset=${dataset} />${record && html`<div class="row own"><${Star} dataset=${dataset} record=${record} /><${Print} /></div>`}
 		<${Title}>${record?.name ?? `${DATASETS[dataset][0].slice(0, -1)} ${id}`}<//>
 		${kept ? html`${whole(dataset, kept)}<${Curl} of=${{url: target(path), method: 'GET'}} />`
 			: html`<${Answer} of=${answer} dataset=${dataset}>${({data}) => whole(dataset, data)}<//>`}`;
+}
+
+const shortName = ({abbv, name, year}) => [abbv || name, year].filter(Boolean).join(' ');
+
+/** The records of an address side by side: from the copy, or from the API if the page keeps no copy. */
+export function Compare({dataset, params}) {
+	const {copy, state} = useCopy(dataset), stars = useStars(dataset), isKept = usesCopy(state), [only, setOnly] = useState(false);
+	const given = readIds(params.ids ?? ''), ids = given.slice(0, MAX_COMPARED), isAsked = !isKept && state.name !== 'loading', name = `${DATASETS[dataset][0]} side by side`;
+	const answers = Array.from({length: MAX_COMPARED}, (_, at) => useAsk(isAsked && ids[at] ? `${dataset}/${ids[at]}` : null));
+	const isLoading = state.name === 'loading' || isAsked && ids.some((_, at) => answers[at]?.stale ?? true);
+	const recordOf = (id, at) => isKept ? copy.records.get(id) : answers[at]?.data?.data;
+	const records = isLoading ? [] : ids.map(recordOf).filter(Boolean), missing = isLoading ? [] : ids.filter((id, at) => !recordOf(id, at));
+	const problem = answers.find(answer => answer?.problem && answer.status !== 404), offered = new Set([...ids, ...stars]);
+	if (isUnlicensed(state)) return html`<${Title}>${name}<//><${Unlicensed} dataset=${dataset} />`;
+	const toggle = id => { location.hash = compareLink(dataset, ids.includes(id) ? ids.filter(one => one !== id) : [...ids, id]); };
+	const columns = [{name: 'Fact', kind: 'wide', cell: ({term, differs}) => html`${term} ${differs && html`<${Badge} kind="differs" />`}`},
+		...records.map((record, at) => ({name: shortName(record), cell: ({shown}) => shown ? shown[at] : html`<a href=${link(`${dataset}/${record.id}`)}><bdi>${record.name}</bdi></a> <${Star} dataset=${dataset} record=${record} />`}))];
+	return html`<${Back} dataset=${dataset} /><${Title} full=${[...records.map(shortName), name].join(', ')}>${name}<//><${Standing} kept=${{state}} />
+		${given.length > MAX_COMPARED && html`<p role="status">At most ${MAX_COMPARED} stand side by side. The address names ${given.length.toLocaleString('en')}.</p>`}
+		${missing.length > 0 && html`<p role="status">Not in this license, or removed: number ${missing.join(', ')}.</p>`}
+		${problem && html`<${Problem} of=${problem} />`}
+		${isKept && offered.size > ids.length && html`<div class="row own" role="group" aria-label="Starred records">${[...offered].map(id => copy.records.get(id)).filter(Boolean).map(record => html`<${Toggle} key=${record.id}
+			on=${ids.includes(record.id)} disabled=${!ids.includes(record.id) && ids.length >= MAX_COMPARED} onChange=${() => toggle(record.id)}><bdi>${shortName(record)}</bdi><//>`)}</div>`}
+		${records.length > 1 ? html`<div class="row"><${Toggle} on=${only} onChange=${() => setOnly(!only)}>Only where they differ<//><${Copy} text=${location.href}>Copy link<//><${Print} /></div>
+			<div class="compare"><${Table} label=${name} rows=${[{term: 'Name'}, ...compare(dataset, records).filter(({differs}) => differs || !only)]} columns=${columns} /></div>`
+			: !isLoading && html`<p class="empty">Star two to ${MAX_COMPARED} ${dataset} in the list, and choose “Compare side by side”.</p>`}`;
 }

@@ -67,4 +67,70 @@ export const cases = [
 		is(differences(conference({city: 'Bonn'}), conference({city: null})), [{field: 'city', from: 'Bonn', to: ''}]);
 		is(differences(conference({formats: {oral: false}}), conference({formats: {oral: true}})), [{field: 'formats.oral', from: 'false', to: 'true'}]);
 	}],
+	['the changes since a time, with old values as far as they are known', ({changes: {ChangeLog}}, is) => {
+		const at = day => new Date(`2026-06-${day}T00:00:00Z`), state = (id, city, day) => conference({id, city, updated_at: at(day).toISOString()});
+		const records = new Map(), log = new ChangeLog({visit: +at(12)}, +at(10));
+		const set = (day, id, after) => {
+			log.add([{id, before: records.get(id) ?? null, after}], at(day));
+			after ? records.set(id, after) : records.delete(id);
+		};
+		for (const id of [1, 2, 3, 4, 5]) records.set(id, state(id, 'A', '01'));
+		records.set(6, state(6, 'A', '14'));
+		set('11', 1, state(1, 'B', '11'));
+		set('13', 1, state(1, 'C', '13'));
+		set('13', 2, null);
+		set('13', 7, state(7, 'A', '02'));
+		set('14', 3, null);
+		set('14', 3, state(3, 'D', '14'));
+		// It arrives later than the server changed it.
+		set('15', 4, state(4, 'E', '09'));
+		// It changes back.
+		set('15', 5, state(5, 'B', '15'));
+		set('16', 5, state(5, 'A', '16'));
+		// It comes and goes.
+		set('15', 8, state(8, 'A', '15'));
+		set('16', 8, null);
+		const since = (day, ...rest) => log.since(+at(day), records, ...rest).map(({id, kind, before, after, fields}) => `${kind} ${id} ${before?.city ?? '-'} ${after?.city ?? '-'} ${fields?.length ?? '?'}`);
+		is(since('08'), ['changed 3 A D 1', 'updated 6 - A ?', 'changed 1 A C 1', 'removed 2 A - 0', 'added 7 - A 0', 'changed 4 A E 1']);
+		is(since('12'), ['changed 3 A D 1', 'updated 6 - A ?', 'changed 1 B C 1', 'removed 2 A - 0', 'added 7 - A 0']);
+		is(since('12', true), ['changed 3 A D 1', 'changed 1 B C 1', 'removed 2 A - 0', 'added 7 - A 0', 'changed 4 A E 1'], 'by arrival, without what did not arrive');
+		is(since('17'), []);
+		// The same from notes that were kept.
+		const later = new ChangeLog({notes: JSON.parse(JSON.stringify(log.take(true).notes)), visit: +at(12)}, +at(17));
+		is(later.since(+at('08'), records), log.since(+at('08'), records));
+		is([later.size, later.take().notes.length], [0, 0]);
+	}],
+	['notes hold the changed members only, and are bounded', ({changes: {ChangeLog}}, is) => {
+		const log = new ChangeLog({}, 1000), before = conference({city: 'A'}), after = conference({city: 'B', updated_at: '1970-01-01T00:00:02Z'});
+		log.add([{id: 1, before, after}, {id: 2, before, after: null}, {id: 3, before: null, after}], new Date(3000));
+		is(log.take(), {isCut: false, notes: [{id: 1, at: 3000, on: 2000, old: {city: 'A', updated_at: '1'}}, {id: 2, at: 3000, on: 3000, old: before}, {id: 3, at: 3000, on: 3000, old: null}]});
+		is(log.take(), {isCut: false, notes: []});
+		log.add(Array.from({length: 6000}, (_, at) => ({id: 10 + at, before: null, after})), new Date(4000));
+		is([log.notes.length, log.notes.at(-1).id], [4000, 6009]);
+		const {isCut, notes} = log.take();
+		is([isCut, notes.length], [true, 4000], 'they replace those that were saved');
+		log.add([{id: 1, before: after, after: before}], new Date(5000));
+		is(log.take().notes.length, 1);
+		// After 90 days they are removed.
+		const day = 86400000, old = [1, 50, 120].map(at => ({id: at, at: at * day, on: at * day, old: null}));
+		is(new ChangeLog({notes: old}, 125 * day).take(), {isCut: true, notes: old.slice(1)});
+	}],
+	['dates and figures are told first: how far they moved, and how sure they are', ({changes: {told}}, is) => {
+		const of = (dataset, before, after) => told(dataset, {id: 1, ...before}, {id: 1, ...after});
+		const dates = (abstract_due_date, abstract_due_date_status, more) => ({abstract_due_date, abstract_due_date_status, ...more});
+		const what = 'Abstracts due';
+		for (const [before, after, expected] of [
+			[dates('2027-01-31', 'estimated'), dates('2027-02-14', 'confirmed'), [{what, from: '2027-01-31', to: '2027-02-14', days: 14, was: 'estimated', confidence: 'confirmed'}]],
+			[dates('2027-03-01', 'confirmed'), dates('2027-02-28', 'confirmed'), [{what, from: '2027-03-01', to: '2027-02-28', days: -1, was: 'confirmed', confidence: 'confirmed'}]],
+			[dates('2027-03-01', 'estimated'), dates('2027-03-01', 'confirmed'), [{what, from: '2027-03-01', to: '2027-03-01', days: 0, was: 'estimated', confidence: 'confirmed'}]],
+			[dates(null, 'not_found'), dates('2027-03-01', 'copied'), [{what, from: null, to: '2027-03-01', days: 0, was: 'not_found', confidence: 'copied'}]],
+			[dates('2027-03-01', 'copied'), dates(null, 'check'), [{what, from: '2027-03-01', to: null, days: 0, was: 'copied', confidence: 'check'}]],
+			[dates('2027-03-01', 'copied'), dates('2027-03-01', 'copied', {city: 'Bonn'}), []],
+		]) is(of('conferences', before, after).figures, expected, JSON.stringify(after));
+		is(of('conferences', {city: 'A', end_date: '2027-01-01'}, {city: 'B', end_date: '2027-01-03'}).fields, [{field: 'city', from: 'A', to: 'B'}], 'each field once');
+		const journal = (impact_factor, apc_usd, publisher) => ({impact_factor, publishing: {apc_usd}, publisher});
+		const {figures, fields} = of('journals', journal(5, 2000, 'P'), journal(6.5, null, 'Q'));
+		is(figures.map(({what, from, to, days}) => [what, from, to, days]), [['Impact factor', '5.0', '6.5', 0], ['Article fee in US dollars', '2000.0', null, 0]]);
+		is(fields.map(({field}) => field), ['publisher']);
+	}],
 ];

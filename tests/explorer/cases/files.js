@@ -103,7 +103,7 @@ export const cases = [
 	['deadlines of CSV have the record behind them', ({csv: {csv}}, is) => {
 		is(csv([{record: {id: 3, name: 'A, B'}, kind: 'late_breaking', date: '2027-01-01', confidence: 'copied'}]), '\ufeffdeadline,date,confidence,id,name\r\nlate_breaking,2027-01-01,copied,3,"A, B"\r\n');
 	}],
-	['files have what is ahead, and the past only if it is asked for', (model, is) => {
+	['lists and files have what is ahead, and the past only if it is asked for', (model, is) => {
 		const statuses = {start_date_status: 'confirmed', abstract_due_date_status: 'confirmed', late_breaking_due_date_status: 'estimated'};
 		// [name, fields, events with the past, events from today on, whether a row is there from today on]
 		const table = [
@@ -118,31 +118,49 @@ export const cases = [
 			['no date, of last year', {year: 2026, start_date: null, abstract_due_date: '2026-02-01'}, 1, 0, false],
 			['no date, of last year, but due', {year: 2026, start_date: null, abstract_due_date: '2027-02-01'}, 1, 1, true],
 		];
-		const records = table.map(([name, fields], at) => ({id: at + 1, name, ...statuses, ...fields})), first = model.question.firstQuestion('conferences'), {filesOf} = model.files;
-		for (const past of [false, true]) for (const [at, [name, , all, ahead, isAhead]] of table.entries()) {
-			const files = filesOf(first, {records: [records[at]], deadlines: null}, '2027-01-01', past);
-			is([files.events().length, files.rows().length, files.hasPast], [past ? all : ahead, past || isAhead ? 1 : 0, true], `${name}, past: ${past}`);
-			is(files.counts, {events: files.events().length, rows: files.rows().length}, `the counts of ${name}`);
+		const records = table.map(([name, fields], at) => ({id: at + 1, name, ...statuses, ...fields})), {filesOf} = model.files;
+		const ask = (dataset, records, given) => {
+			const index = new model.search.Index(dataset), question = {...model.question.firstQuestion(dataset), ...given};
+			index.add(records);
+			const found = model.question.select(index, question, '2027-01-01'), files = filesOf(question, found, '2027-01-01');
+			is(files.counts, {events: files.events().length, rows: files.rows().length}, `the counts of ${records[0].name}`);
+			return [files.events().length, files.rows().length, found.total, found.past];
+		};
+		for (const past of ['', 'no', 'yes']) for (const [at, [name, , all, ahead, isAhead]] of table.entries()) {
+			const expected = past === 'yes' ? [all, 1, 1, 0] : isAhead ? [ahead, 1, 1, 0] : [0, 0, 0, 1];
+			is(ask('conferences', [records[at]], {past}), expected, `${name}, past: ${past}`);
 		}
-		const journals = filesOf(model.question.firstQuestion('journals'), {records: [{id: 1, name: 'J', publishing: {}}], deadlines: null}, '2027-01-01');
-		is([journals.rows().length, journals.hasPast], [1, false], 'journals have no past');
+		// A year has all dates of a meeting that is over, and of others those that are ahead.
+		is([ask('conferences', records.slice(0, 1), {facets: {year: ['2026']}}), ask('conferences', records.slice(5, 6), {facets: {year: ['2027']}})], [[2, 1, 1, 0], [2, 1, 1, 0]]);
+		is(ask('conferences', records.slice(5, 6), {ranges: {start_date_from: '2027-02-01'}}), [2, 1, 1, 0]);
+		// A record that was starred is there when it is over. Its calendar begins today.
+		is(ask('conferences', records.slice(0, 1), {ids: [1]}), [0, 1, 1, 0]);
+		is(ask('conferences', records.slice(5, 6), {ids: [6]}), [2, 1, 1, 0]);
+		is(ask('journals', [{id: 1, name: 'J', publishing: {}}], {}), [0, 1, 1, 0], 'journals have no past');
 	}],
 	['the names of a view and of its files', ({files: {fileName}, question: {parse, titleOf}}, is) => {
 		const key = 'mfk_dAauJTndd4ktqrW8xVsqk9CML16YA01vAdR15U';
 		for (const [address, title, name] of [
-			['#/conferences', 'Conferences', 'conferences-2027-01-01.ics'],
+			['#/conferences', 'Conferences: to come', 'conferences-to-come-2027-01-01.ics'],
+			['#/conferences?past=yes', 'Conferences: with past ones', null],
+			['#/conferences?year=2027&past=yes', 'Conferences: 2027', null],
+			['#/conferences?year=2027&past=no', 'Conferences: 2027, to come', null],
+			['#/conferences?ids=12,40&start_date_from=2027-03-01&start_date_to=2027-06-30&due_from=2026-12-24&due_to=9999-12-31&unknown=yes',
+				'Conferences: 2 starred, meeting from 1 Mar 2027, meeting until 30 Jun 2027, due from 24 Dec 2026, due until 31 Dec 9999, or not announced', null],
+			['#/conferences?due_to=2027-01-31&unknown=yes', 'Conferences: due until 31 Jan 2027', null],
+			['#/journals?impact_min=2.5&fee_max=999999999&weeks_max=1&area=Urology', 'Journals: Urology, impact factor of at least 2.5, fee of at most 999,999,999 US dollars, at most 1 week to acceptance', null],
 			['#/journals?access=&fee=1000-2500&license=', 'Journals: Access: not announced, Above 1,000 to 2,500 US dollars, Content license: not announced', 'journals-access-not-announced-above-1-000-to-2-500-us-dollars-content-license-no-2027-01-01.ics'],
 			['#/conferences?q=lung+cancer&area=Oncology&region=Europe&deadline=abstract&within=120', 'Conferences: “lung cancer”, Oncology, Europe, Abstracts, due in the next 120 days', 'conferences-lung-cancer-oncology-europe-abstracts-due-in-the-next-120-days-2027-01-01.ics'],
 			['#/conferences?view=deadlines&confidence=not_found&dates=confirmed&tag=&within=1', 'Conference deadlines: Confidence of deadlines: not found, Confidence of meeting dates: confirmed, No tag, due in the next day', null],
-			['#/conferences?country=C%C3%B4te+d%27Ivoire&q=..%2F..%2F%E2%80%AE%00', 'Conferences: “../../\u202e\u0000”, Côte d\'Ivoire', 'conferences-cote-divoire-2027-01-01.ics'],
+			['#/conferences?country=C%C3%B4te+d%27Ivoire&q=..%2F..%2F%E2%80%AE%00', 'Conferences: “../../\u202e\u0000”, Côte d\'Ivoire, to come', 'conferences-cote-divoire-to-come-2027-01-01.ics'],
 			['#/conferences?q=' + '癌'.repeat(200), null, `conferences-${'癌'.repeat(68)}-2027-01-01.ics`],
-			['#/conferences?q=' + '🧬'.repeat(9), null, 'conferences-2027-01-01.ics'],
+			['#/conferences?q=' + '🧬'.repeat(9), null, 'conferences-to-come-2027-01-01.ics'],
 		]) {
 			const question = parse(address);
 			if (title) is(titleOf(question), title, address);
 			if (name) is(fileName(question, '2027-01-01', 'ics'), name, address);
 		}
-		for (const [words, title] of [[key, 'Conferences: API key'], [`heart ${key}`, 'Conferences: “heart”']]) {
+		for (const [words, title] of [[key, 'Conferences: API key, to come'], [`heart ${key}`, 'Conferences: “heart”, to come']]) {
 			const question = {...parse('#/conferences'), words};
 			is([titleOf(question), /mfk_/i.test(fileName(question, '2027-01-01', 'csv'))], [title, false], words);
 		}

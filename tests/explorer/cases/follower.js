@@ -137,6 +137,18 @@ export const cases = [
 		is(done.changes, ['false added 4', 'true removed 1 removed 4 changed 2 added 3']);
 		is([done.ids, done.pauses], ['2 3', [1000]]);
 	}],
+	['a copy that was kept is compared at once, and says how old it is until then', async ({follower: {Follower, describe}, copy: {Copy}}, is) => {
+		const asked = [], states = [], answers = [LOST, page([], 't4'), END], copy = new Copy('conferences');
+		const follower = new Follower({dataset: 'conferences', copy, ask: async (path, {since, wait}) => { asked.push([since, wait ?? 0].join(' ')); return answers.shift(); },
+			load: () => { throw new Error('the export is not asked for'); }, onState: state => states.push(state), pause: async () => {}});
+		follower.resume('t3');
+		await follower.run();
+		is(asked, ['t3 0', 't3 0', 't4 45']);
+		is(states.map(({name, isLoaded}) => `${name} ${isLoaded ?? ''}`.trim()), ['offline true', 'current', 'refused']);
+		const asOf = Date.UTC(2026, 4, 29, 12);
+		is(/^As of 29 May 2026, \d\d:\d\d\. Looking for changes …$/.test(describe({name: 'kept', asOf})), true, describe({name: 'kept', asOf}));
+		is(/You see the last known records \(as of 29 May 2026, \d\d:\d\d\), and/.test(describe({name: 'offline', isLoaded: true, asOf})), true);
+	}],
 	['what arrives after the stop changes nothing', async (model, is) => {
 		const late = await run(model, {answers: [page([], 't0'), page([record(8)], 't1')], stopAt: 2, answersAnyway: true});
 		is([late.ids, late.changes, late.states, late.pauses, late.follower.token], ['1', ['true'], ['loading', 'current'], [1000], 't0']);

@@ -12,6 +12,15 @@ export const cases = [
 			// Records without a value.
 			['#/conferences?area=&region=Asia&region=', {facets: {area: [''], region: ['Asia', '']}}],
 			['#/conferences?area&country=', {facets: {area: [''], country: ['']}}, '#/conferences?area=&country='],
+			['#/conferences?ids=12,40', {ids: [12, 40]}],
+			['#/conferences?ids=12,40,x,12,0,-1,1e3,9999999999999999', {ids: [12, 40]}, '#/conferences?ids=12,40'],
+			['#/conferences?ids=', {ids: []}],
+			['#/conferences?ids=x', {}, '#/conferences'],
+			['#/conferences?q=ids%3D1%2C2&ids=1,2&area=a%2Cids%3D3%2C4', {words: 'ids=1,2', ids: [1, 2], facets: {area: ['a,ids=3,4']}}],
+			['#/conferences?start_date_from=2027-01-01&start_date_to=9999-12-31&due_from=2026-02-28&due_to=2028-02-29&unknown=yes&past=no',
+				{ranges: {start_date_from: '2027-01-01', start_date_to: '9999-12-31', due_from: '2026-02-28', due_to: '2028-02-29'}, unknown: true, past: 'no'}],
+			['#/conferences?start_date_from=2027-02-29&due_to=today&impact_min=2', {}, '#/conferences'],
+			['#/journals?impact_min=0.0&fee_max=2500&weeks_max=8', {dataset: 'journals', sort: 'name', ranges: {impact_min: '0.0', fee_max: '2500', weeks_max: '8'}}],
 			['#/journals?fee=', {dataset: 'journals', sort: 'name', facets: {fee: ['']}}],
 			['#/journals?within=60&view=deadlines&deadline=abstract&region=Europe', {dataset: 'journals', sort: 'name'}, '#/journals'],
 		]) {
@@ -63,8 +72,8 @@ export const cases = [
 	}],
 	['any part of a question narrows it', ({question: {firstQuestion, isNarrowed}}, is) => {
 		const first = firstQuestion('conferences');
-		for (const part of [{words: 'x'}, {facets: {area: ['A']}}, {kind: 'abstract'}, {within: 30}]) is(isNarrowed({...first, ...part}), true, JSON.stringify(part));
-		for (const part of [{sort: 'name'}, {descending: true}, {mode: 'deadlines'}]) is(isNarrowed({...first, ...part}), false, JSON.stringify(part));
+		for (const part of [{words: 'x'}, {facets: {area: ['A']}}, {kind: 'abstract'}, {within: 30}, {ids: []}, {ranges: {due_to: '2027-01-01'}}]) is(isNarrowed({...first, ...part}), true, JSON.stringify(part));
+		for (const part of [{sort: 'name'}, {descending: true}, {mode: 'deadlines'}, {past: 'yes'}, {past: 'no'}, {unknown: true}, {ranges: {due_to: undefined}}]) is(isNarrowed({...first, ...part}), false, JSON.stringify(part));
 	}],
 	['a key in any case leaves the words', ({question: {firstQuestion, format}}, is) => {
 		for (const [words, expected] of [['mfk_a b', '#/conferences?q=b'], ['MFK_A', '#/conferences'], ['a "Bearer mfk_x" c', '#/conferences?q=a+%22Bearer++c'], ['a mfk_dAauJTndd4ktqrW8 xVsqk9CML16YA01vAdR15U ESMO2027 Gastroenterology', '#/conferences?q=a+++ESMO2027+Gastroenterology'], ['xVsqk9CML16YA01vAdR15U', '#/conferences?q=xVsqk9CML16YA01vAdR15U'], ['xmfk_y', '#/conferences'], ['mfk', '#/conferences?q=mfk']]) {
@@ -78,6 +87,23 @@ export const cases = [
 		const parts = ['q=lung&', 'area=Oncology&', 'region=Europe&', 'region=&', 'deadline=late_breaking&', 'within=120&'];
 		is(filters.map(({without}) => format(without)), parts.map(part => address.replace(part, '')));
 		is(filtersOf(parse('#/conferences?view=deadlines&sort=name&order=desc')), [], 'an order is no filter');
+		const ranges = '#/journals?ids=5,6&impact_min=2.5&fee_max=2500&weeks_max=8&unknown=yes', each = ['ids=5,6&', 'impact_min=2.5&', 'fee_max=2500&', 'weeks_max=8&', '&unknown=yes'];
+		is(filtersOf(parse(ranges)).map(({without}) => format(without)), each.map(part => ranges.replace(part, '')));
+	}],
+	['meetings that are over are left out, unless a question says otherwise', ({question: {filtersOf, format, parse, toggleComing}, select: {isComing, showsPast}}, is) => {
+		for (const [address, coming, shows, toggled, chip] of [
+			['#/conferences', true, false, '#/conferences?past=yes', 'to come'], ['#/conferences?past=yes', false, true, '#/conferences', 'with past ones'], ['#/conferences?past=no', true, false, '#/conferences?past=yes', 'to come'],
+			['#/conferences?year=2026', false, true, '#/conferences?year=2026&past=no', undefined], ['#/conferences?year=2026&past=no', true, false, '#/conferences?year=2026', 'to come'],
+			['#/conferences?start_date_to=2026-01-01', false, true, '#/conferences?start_date_to=2026-01-01&past=no', undefined], ['#/conferences?ids=1', false, false, '#/conferences?ids=1&past=no', undefined],
+			['#/conferences?ids=1&past=no', true, false, '#/conferences?ids=1', 'to come'], ['#/conferences?area=A', true, false, '#/conferences?area=A&past=yes', 'to come'],
+			['#/conferences?within=60', false, false, null, undefined], ['#/conferences?due_to=2027-01-01', false, false, null, undefined], ['#/conferences?view=deadlines', false, false, null, undefined],
+			['#/conferences?deadline=abstract&past=no', false, false, null, undefined], ['#/journals', false, false, null, undefined],
+		]) {
+			const question = parse(address), last = filtersOf(question).findLast(({name}) => name === 'past');
+			is([isComing(question), showsPast(question), last?.text], [coming, shows, chip], address);
+			if (toggled) is(format(toggleComing(question)), toggled, `${address}, the other way`);
+			if (last) is(format(last.without), toggled, `${address} without the chip`);
+		}
 	}],
 	['filters of the API are filters of the copy', ({question: {parse, unknownOf}}, is) => {
 		is(parse('#/conferences?therapy_area=Urology&country=Spain').facets, {area: ['Urology'], country: ['Spain']});
@@ -85,7 +111,13 @@ export const cases = [
 		is(parse('#/conferences?undefined=x').facets, {});
 		for (const [address, names] of [
 			['#/conferences?q=a&area=A&therapy_area=B&region=&view=deadlines&deadline=abstract&within=9&sort=name&order=desc', []], ['#/journals?q=a&fee=0&sort=name', []], ['#/conferences/5?x=1', []],
-			['#/conferences?start_date_from=2027-01-01&updated_since=2026-01-01&limit=5&start_date_to=', ['start_date_from', 'updated_since']], ['#/conferences?within=soon&deadline=late', ['within', 'deadline']],
+			['#/conferences?start_date_from=2027-01-01&updated_since=2026-01-01&limit=5&start_date_to=', ['updated_since']], ['#/conferences?within=soon&deadline=late', ['within=soon', 'deadline=late']],
+			// A value that is none, and a second value where one counts.
+			['#/conferences?start_date_from=2027-02-30&start_date_to=10000-01-01&due_from=1.2.2027&due_to=tomorrow', ['start_date_from=2027-02-30', 'start_date_to=10000-01-01', 'due_from=1.2.2027', 'due_to=tomorrow']],
+			['#/conferences?ids=12,x&past=maybe&unknown=no&sort=fee&order=up&view=map', ['ids=12,x', 'past=maybe', 'unknown=no', 'sort=fee', 'order=up', 'view=map']],
+			['#/conferences?ids=&ids=5&due_to=2027-01-01&due_to=2027-01-02', ['due_to=2027-01-02']],
+			['#/journals?impact_min=-1&fee_max=1e9&weeks_max=4,5&fee_max=1234567890123456', ['impact_min=-1', 'fee_max=1e9', 'weeks_max=4,5', 'fee_max=1234567890123456']], ['#/journals?impact_min=0&fee_max=2500&weeks_max=4.5', []],
+			[`#/conferences?due_to=${'x'.repeat(99)}mfk_a&past=${'🧬'.repeat(99)}`, ['due_to=', `past=${'🧬'.repeat(40)}`]],
 			['#/journals?within=30&region=Europe&year=2027', ['within', 'region', 'year']], ['#/conferences?mfk_x=1', []],
 		]) is(unknownOf(address), names, address);
 	}],
@@ -94,6 +126,10 @@ export const cases = [
 			['#/conferences?q=a&area=A&country=Spain&year=2027&sort=name&view=deadlines', [], []],
 			['#/conferences?region=Europe&deadline=abstract&within=60', ['Europe', 'Abstracts', 'due in the next 60 days'], ['region', 'deadline', 'within']],
 			['#/conferences?country=Spain&country=Japan&area=', ['Therapy area: not announced', 'Spain', 'Japan'], ['area', 'therapy_area', 'country']],
+			['#/conferences?start_date_from=2027-01-01&start_date_to=2027-12-31&past=yes', [], []],
+			['#/conferences?past=no&ids=1,2&due_to=2027-01-01', ['2 starred', 'due until 1 Jan 2027'], ['ids', 'due_to']],
+			['#/conferences?past=no', ['to come'], ['past']],
+			['#/journals?fee_max=100&unknown=yes', ['fee of at most 100 US dollars', 'or not announced'], ['fee_max', 'unknown']],
 			['#/conferences?therapy_area=A&therapy_area=B', ['A', 'B'], ['area', 'therapy_area']],
 			['#/journals?access=open&fee=', ['open', 'Article fee: not announced'], ['access', 'fee']],
 		]) is([lostOf(parse(address)).map(({text}) => text), lostNames(parse(address))], [lost, names], address);

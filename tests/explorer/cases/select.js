@@ -117,12 +117,12 @@ export const cases = [
 			[{facets: {confidence: ['confirmed']}, sort: 'deadline'}, ['ESMO abstract 2027-02-15 confirmed', 'Lung abstract 2026-12-31 confirmed']],
 			[{facets: {confidence: ['not_found'], country: ['USA', 'Japan']}}, ['World late_breaking null not_found', '日本癌学会 abstract null not_found']],
 		]) {
-			const question = {...model.question.firstQuestion('conferences'), sort: 'deadline', ...given}, found = answer(model, question), what = JSON.stringify(given);
+			const question = {...model.question.firstQuestion('conferences'), sort: 'deadline', past: 'yes', ...given}, found = answer(model, question), what = JSON.stringify(given);
 			const inWords = ({record, kind, date, confidence}) => `${record.name.split(' ')[0]} ${kind} ${date} ${confidence}`;
 			const period = model.select.periodOf(question, TODAY);
 			is(found.records.map(record => inWords(model.deadlines.shownDeadline(record, TODAY, period))), expected, what);
 			// The files have the same: the CSV file each row's, the calendar all that fit.
-			const files = model.files.filesOf(question, found, TODAY, true);
+			const files = model.files.filesOf(question, found, TODAY);
 			is(files.rows().map(inWords), expected, `CSV: ${what}`);
 			const events = files.events().filter(({kind}) => kind !== 'meeting').map(inWords);
 			is(events.filter(one => expected.includes(one)).length, expected.filter(one => !one.includes(' null ')).length, `calendar: ${what}`);
@@ -131,9 +131,62 @@ export const cases = [
 		}
 		const question = {...model.question.firstQuestion('conferences'), mode: 'deadlines'}, found = answer(model, question);
 		const files = model.files.filesOf(question, found, TODAY);
-		is([files.rows().length, files.events().length, files.counts, files.hasPast], [4, 4, {events: 4, rows: 4}, false], 'deadlines by month');
+		is([files.rows().length, files.events().length, files.counts], [4, 4, {events: 4, rows: 4}], 'deadlines by month');
 		const all = model.question.firstQuestion('conferences');
-		is(model.files.filesOf(all, answer(model, all), TODAY, true).rows().map(({id}) => id).sort(), CONFERENCES.map(({id}) => id), 'all records');
+		is(model.files.filesOf(all, answer(model, all), TODAY).rows().map(({id}) => id).sort(), CONFERENCES.map(({id}) => id), 'all records');
+	}],
+	['ranges of days and numbers, and what is not announced', (model, is) => {
+		const made = [
+			{name: 'Early', start_date: '2027-03-01', end_date: '2027-04-02', abstract_due_date: '2026-12-24'}, {name: 'Middle', start_date: '2027-05-31', abstract_due_date: '2027-01-10', late_breaking_due_date: '2027-03-10'},
+			{name: 'Late', start_date: '9999-12-31', late_breaking_due_date: '9999-12-31'}, {name: 'Open', year: 2028}, {name: 'Over', year: 2026, start_date: '2026-03-01'},
+		].map(fields => conference(fields.name, {abstract_due_date_status: 'estimated', late_breaking_due_date_status: 'confirmed', ...fields}));
+		const conferences = new model.search.Index('conferences'), journals = new model.search.Index('journals');
+		conferences.add(made);
+		journals.add([['Cheap', 1.5, 0, 2, 4], ['Dear', 40.25, 9000, null, 12], ['Quiet', null, null, null, null], ['Half', 5, null, 6, null]].map(([name, impact_factor, apc_usd, min_weeks, max_weeks], at) =>
+			({id: at + 1, name, impact_factor, publishing: {apc_usd}, timelines: {online_submit_to_accept: {min_weeks, max_weeks}}, organizations: [], tags: []})).concat({id: 9, name: 'Bare', organizations: [], tags: []}));
+		const ask = address => {
+			const question = model.question.parse(address), found = model.question.select(question.dataset === 'journals' ? journals : conferences, {...question, sort: 'name'}, TODAY);
+			return [found.records.map(({name}) => name).join(' '), found.past, found.unknown, found.deadlines?.map(({date}) => date).join(' ')];
+		};
+		for (const [address, ...expected] of [
+			['#/conferences', 'Early Late Middle Open', 1, 0], ['#/conferences?past=yes', 'Early Late Middle Open Over', 0, 0], ['#/conferences?year=2026', 'Over', 0, 0], ['#/conferences?year=2026&past=no', '', 1, 0],
+			['#/conferences?start_date_from=2026-01-01&start_date_to=2027-05-30', 'Early Over', 0, 1], ['#/conferences?start_date_from=2026-01-01&start_date_to=2027-05-30&past=no', 'Early', 1, 1],
+			['#/conferences?start_date_from=2027-03-01&start_date_to=2027-05-31', 'Early Middle', 0, 1], ['#/conferences?start_date_from=2027-03-02', 'Late Middle', 0, 1], ['#/conferences?start_date_from=9999-12-31', 'Late', 0, 1],
+			['#/conferences?start_date_from=2027-03-02&unknown=yes', 'Late Middle Open', 0, 0], ['#/conferences?start_date_from=2028-01-01&start_date_to=2027-01-01', '', 0, 1], ['#/conferences?start_date_from=2027-03-02&year=2027', 'Late Middle', 0, 0],
+			['#/conferences?due_from=2026-12-01', 'Early Late Middle', 0, 0, '2026-12-24 2027-01-10 2027-03-10 9999-12-31'], ['#/conferences?due_to=2027-01-31', 'Middle', 0, 0, '2027-01-10'],
+			['#/conferences?due_from=2027-01-11&due_to=2027-12-31', 'Middle', 0, 0, '2027-03-10'], ['#/conferences?due_from=2027-01-11&deadline=abstract', '', 0, 0, ''],
+			['#/conferences?due_from=2026-12-01&within=30', 'Middle', 0, 0, '2027-01-10'], ['#/conferences?due_from=2027-02-01&within=90', 'Middle', 0, 0, '2027-03-10'], ['#/conferences?due_to=2027-01-09&within=90', '', 0, 0, ''],
+			['#/conferences?due_from=2026-12-01&due_to=2027-01-31&start_date_to=2027-03-01', 'Early', 0, 0, '2026-12-24'],
+			['#/journals', 'Bare Cheap Dear Half Quiet', 0, 0], ['#/journals?impact_min=5', 'Dear Half', 0, 2], ['#/journals?impact_min=5.01', 'Dear', 0, 2], ['#/journals?impact_min=0', 'Cheap Dear Half', 0, 2],
+			['#/journals?fee_max=0', 'Cheap', 0, 3], ['#/journals?fee_max=8999.99', 'Cheap', 0, 3], ['#/journals?fee_max=9000', 'Cheap Dear', 0, 3], ['#/journals?fee_max=9000&unknown=yes', 'Bare Cheap Dear Half Quiet', 0, 0],
+			['#/journals?weeks_max=6', 'Cheap Half', 0, 2], ['#/journals?weeks_max=3', '', 0, 2], ['#/journals?weeks_max=6&fee_max=100', 'Cheap', 0, 3], ['#/journals?weeks_max=6&fee_max=100&q=half', '', 0, 1],
+		]) is(ask(address), [...expected, ...expected.length < 4 ? [undefined] : []], address);
+		// A year has the count that it gives when it is chosen, also of what is over.
+		const years = address => counts(model.question.select(conferences, model.question.parse(address), TODAY), 'year');
+		is([years('#/conferences'), years('#/conferences?year=2026'), years('#/conferences?past=no'), years('#/conferences?area=')], ['2026 1, 2027 3, 2028 1', '2026 1!, 2027 3, 2028 1', '2027 3, 2028 1', '2026 1, 2027 3, 2028 1']);
+		is(counts(model.question.select(conferences, model.question.firstQuestion('conferences'), TODAY), 'dates'), 'not_found 4', 'other values count what is to come');
+	}],
+	['a shortlist has its records, and says how many are not there', (model, is) => {
+		const {id} = CONFERENCES[2], over = CONFERENCES[3].id;
+		for (const [ids, names, missing] of [[[id, over], 'Lung Sjögren', []], [[over, 4711, id, 4712], 'Lung Sjögren', [4711, 4712]], [[4711], '', [4711]], [[], '', []], [null, 'ESMO Lung Sjögren World 日本癌学会', []]]) {
+			const found = answer(model, {ids});
+			is([found.names, found.missing], [names, missing], JSON.stringify(ids));
+		}
+		is(answer(model, {ids: [id, over], words: 'lung'}).names, 'Lung', 'with other filters');
+		is(counts(answer(model, {ids: [id, over]}), 'area'), 'Pulmonology 1, Rheumatology 1');
+	}],
+	['journals have the therapy areas that their tags name, and all have organizations', (model, is) => {
+		const tag = (type, name) => ({id: 1, type, name}), journal = (name, tags, organizations = []) => ({name, tags, organizations: organizations.map(name => ({id: 1, name}))});
+		const ask = records => {
+			const index = new model.search.Index('journals');
+			index.add(records.map((record, at) => ({id: at + 1, ...record})));
+			return facets => model.question.select(index, {...model.question.firstQuestion('journals'), facets}, TODAY);
+		};
+		const some = ask([journal('A', [tag('Therapy area', 'Urology'), tag('Language', 'English')], ['Society', 'Society']), journal('B', [tag('therapeutic Area', 'Oncology')]), journal('C', [])]);
+		is([counts(some({}), 'area'), counts(some({}), 'organization'), some({area: ['Urology']}).records.map(({name}) => name)], ['Oncology 1, Urology 1, ? 1', 'Society 1, ? 2', ['A']]);
+		const none = ask([journal('A', [tag('Area', 'Urology')])]);
+		is([counts(none({}), 'area'), counts(none({}), 'organization'), counts(none({area: ['Urology']}), 'area')], ['', '', 'Urology 0!, ? 1'], 'a facet that no record has');
+		is(counts(answer(model, {}), 'organization'), 'European Alliance 1, ? 4');
 	}],
 	['columns sort, and empty values are last', (model, is) => {
 		for (const [sort, descending, names] of [

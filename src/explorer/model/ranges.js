@@ -1,0 +1,44 @@
+// Ranges: filters by a day or a number, from one end.
+import {date, isDay} from './deadlines.js';
+
+const dollars = amount => `${Number(amount).toLocaleString('en')} US dollars`;
+/** The longest time from submission to acceptance that a journal states, in weeks. */
+const weeks = ({timelines}) => timelines?.online_submit_to_accept?.max_weeks ?? timelines?.online_submit_to_accept?.min_weeks;
+
+/**
+ * The ranges of each dataset: {name, label, kind, isLeast, keyOf(record), text(value)}. `name` is the parameter in an address, `kind`
+ * the kind of its field. `isLeast`: the value is the least that fits, not the most. A range without `keyOf` is one of deadlines.
+ */
+export const RANGES = {
+	conferences: [
+		{name: 'start_date_from', label: 'Meeting from', kind: 'date', isLeast: true, keyOf: record => record.start_date, text: day => `meeting from ${date(day)}`},
+		{name: 'start_date_to', label: 'Meeting until', kind: 'date', keyOf: record => record.start_date, text: day => `meeting until ${date(day)}`},
+		{name: 'due_from', label: 'Deadline from', kind: 'date', isLeast: true, text: day => `due from ${date(day)}`},
+		{name: 'due_to', label: 'Deadline until', kind: 'date', text: day => `due until ${date(day)}`},
+	],
+	journals: [
+		{name: 'impact_min', label: 'Impact factor, at least', kind: 'number', isLeast: true, keyOf: record => record.impact_factor, text: number => `impact factor of at least ${number}`},
+		{name: 'fee_max', label: 'Fee in US dollars, at most', kind: 'number', keyOf: record => record.publishing?.apc_usd, text: amount => `fee of at most ${dollars(amount)}`},
+		{name: 'weeks_max', label: 'Weeks to acceptance, at most', kind: 'number', keyOf: weeks, text: number => `at most ${number} ${+number === 1 ? 'week' : 'weeks'} to acceptance`},
+	],
+};
+
+/** Whether a text is a value of a range: a day such as `2027-03-15`, or a number such as `2.5`. */
+export const isValue = ({kind}, text) => kind === 'date' ? isDay(text) : /^\d{1,15}(\.\d{1,9})?$/.test(text);
+
+/**
+ * A test of records by the given values {name: value}: true, false, or null if the record fits as far as it is known and a value is not
+ * announced. Null if no range of records is given.
+ */
+export function rangesTest(dataset, given) {
+	const tests = RANGES[dataset].filter(({name, keyOf}) => keyOf && given[name]).map(({name, kind, isLeast, keyOf}) => ({keyOf, isLeast, end: kind === 'date' ? given[name] : +given[name]}));
+	return tests.length ? record => {
+		let fits = true;
+		for (const {keyOf, isLeast, end} of tests) {
+			const value = keyOf(record);
+			if (value == null) fits = null;
+			else if (isLeast ? value < end : value > end) return false;
+		}
+		return fits;
+	} : null;
+}

@@ -1,0 +1,69 @@
+// The shortlist: the records that the reader starred, kept in the tab, and on this computer if the key is.
+import {inTab} from './session.js';
+
+const NAME = 'medfeed-stars';
+const isId = id => Number.isSafeInteger(id) && id > 0;
+const idsOf = list => new Set(Array.isArray(list) ? list.filter(isId) : []);
+const lists = ({conferences, journals}) => ({conferences: [...conferences], journals: [...journals]});
+const listeners = new Set();
+let stars = {}, keep = null;
+
+function change(next) {
+	stars = next;
+	for (const listener of listeners) listener();
+}
+
+/** Writes the lists {dataset: ids} into the tab. Empty ones leave nothing there. */
+const writeInTab = lists => inTab(storage => lists?.conferences?.length || lists?.journals?.length ? storage.setItem(NAME, JSON.stringify(lists)) : storage.removeItem(NAME));
+
+/** The lists of a value, whatever it is. */
+const starsIn = kept => ({conferences: idsOf(kept?.conferences), journals: idsOf(kept?.journals)});
+
+/** Reads the shortlist that the tab keeps. */
+export function loadShortlist() {
+	let kept = null;
+	try {
+		kept = JSON.parse(inTab(storage => storage.getItem(NAME)));
+	} catch {}
+	change(starsIn(kept));
+}
+
+/** Takes the shortlist {dataset: ids} that another tab kept. */
+export const takeShortlist = kept => {
+	writeInTab(kept);
+	change(starsIn(kept));
+};
+
+/** Keeps the shortlist on this computer from now on, or no longer. One that is there already comes first. */
+export function keepShortlist(next) {
+	keep = next;
+	const kept = keep?.get('shortlist');
+	kept ? takeShortlist(kept) : keep?.put('shortlist', lists(stars));
+}
+
+/** Forgets the shortlist. */
+export function clearShortlist() {
+	writeInTab(null);
+	change({conferences: new Set(), journals: new Set()});
+}
+
+/** The ids of a dataset's starred records, in the order in which they were starred. */
+export const starsOf = dataset => [...stars[dataset]];
+
+export const isStarred = (dataset, id) => stars[dataset].has(id);
+
+/** Sets the ids of a dataset's starred records. */
+export function setStars(dataset, ids) {
+	const next = {...stars, [dataset]: idsOf(ids)};
+	writeInTab(lists(next));
+	keep?.put('shortlist', lists(next));
+	change(next);
+}
+
+/** Calls a listener with each change. Returns a function that ends this. */
+export function subscribe(listener) {
+	listeners.add(listener);
+	return () => listeners.delete(listener);
+}
+
+loadShortlist();

@@ -1,0 +1,57 @@
+// What a reader takes home of a list: its files, its address, paper.
+import {html, useEffect, useMemo, useState} from '../preact.js';
+import {calendar} from '../model/calendar.js';
+import {csv} from '../model/csv.js';
+import {todayOf} from '../model/deadlines.js';
+import {fileName, filesOf} from '../model/files.js';
+import {format, titleOf} from '../model/question.js';
+import {Copy, count, date, save} from '../parts.js';
+import {useSession} from '../session.js';
+
+/** The most of a name on paper, in characters. */
+const MAX_NAME = 100;
+let printedFor = '';
+
+/** Forgets for whom the page was printed. */
+export const forgetPaper = () => { printedFor = ''; };
+
+/** Whether the page is being printed. */
+export function usePrinting() {
+	const [isPrinting, setPrinting] = useState(false);
+	useEffect(() => {
+		const listeners = [['beforeprint', () => setPrinting(true)], ['afterprint', () => setPrinting(false)]];
+		for (const [name, listener] of listeners) addEventListener(name, listener);
+		return () => listeners.forEach(([name, listener]) => removeEventListener(name, listener));
+	}, []);
+	return isPrinting;
+}
+
+/** Lines that only paper has: the day, and for whom: the name that the reader gave, else the key without its middle. */
+export function Paper() {
+	const {key} = useSession();
+	usePrinting();
+	return html`<p class="paper">Printed on ${date(todayOf())} for <bdi>${printedFor || `the key ${key.slice(0, 4)}…${key.slice(-4)}`}</bdi>.</p>`;
+}
+
+/** A button that prints the view, after it asked for whom. `size` says how much. */
+export function Print({size = ''}) {
+	const [open, setOpen] = useState(false);
+	const send = event => {
+		event.preventDefault();
+		setOpen(false);
+		print();
+	};
+	return html`<button class="quiet" aria-expanded=${open} onClick=${() => setOpen(!open)}>Print${size && ` (${size})`}</button>
+		${open && html`<form class="row" onSubmit=${send}><label for="printed-for">For (a line on the paper)</label>
+			<input id="printed-for" value=${printedFor} maxlength=${MAX_NAME} autocomplete="off" onInput=${event => { printedFor = event.target.value; }} /><button>Print</button></form>`}`;
+}
+
+/** The files of a view, its address, and its print. `size` says how much is printed. */
+export function Files({question, found, day, size}) {
+	const {counts, events, rows} = useMemo(() => filesOf(question, found, day), [question, found, day]);
+	const file = (title, size, end, type, text) => html`<button class="quiet" onClick=${() => save(fileName(question, day, end), new Blob([text()], {type}))}>${title} (${size})<span class="hidden"> file of this view</span></button>`;
+	return html`<div class="row">
+		${question.dataset === 'conferences' && file('Calendar', count(counts.events, 'date'), 'ics', 'text/calendar', () => calendar(events(), {host: location.host, name: titleOf(question)}))}
+		${file('CSV', count(counts.rows, 'row'), 'csv', 'text/csv', () => csv(rows()))}
+		<${Copy} text=${new URL(format(question), location.href).href}>Copy link<//><${Print} size=${size} /></div>`;
+}

@@ -1,0 +1,55 @@
+// Stars, and what a list does with them.
+import {html, useEffect, useRef, useState} from '../preact.js';
+import {Toggle, count} from '../parts.js';
+import {isStarred, setStars, starsOf, subscribe} from '../shortlist.js';
+
+/** The most records that stand side by side. */
+export const MAX_COMPARED = 4;
+
+/** The address of records side by side. */
+export const compareLink = (dataset, ids) => `#/compare/${dataset}?ids=${ids.slice(0, MAX_COMPARED).join()}`;
+
+/** The link to records side by side, if there are some. */
+export const CompareLink = ({dataset, ids}) => ids.length > 1 && html`<a href=${compareLink(dataset, ids)}>Compare ${ids.length > MAX_COMPARED ? `${MAX_COMPARED} of ${ids.length.toLocaleString('en')} ` : ''}side by side</a>`;
+
+/** The ids of a dataset's starred records. The view is drawn again when they change. */
+export function useStars(dataset) {
+	const [, draw] = useState(0);
+	useEffect(() => subscribe(() => draw(turn => turn + 1)), []);
+	return starsOf(dataset);
+}
+
+/** A button that stars a record. It alone is drawn again when its star changes. */
+export function Star({dataset, record: {id, name, year}}) {
+	const [, draw] = useState(0), isOn = isStarred(dataset, id), shown = useRef();
+	shown.current = {dataset, id, isOn};
+	useEffect(() => subscribe(() => {
+		const {dataset, id, isOn} = shown.current;
+		if (isStarred(dataset, id) !== isOn) draw(turn => turn + 1);
+	}), []);
+	const toggle = () => setStars(dataset, isOn ? starsOf(dataset).filter(one => one !== id) : [...starsOf(dataset), id]);
+	return html`<button type="button" class="star" aria-pressed=${isOn} aria-label=${['Star', name, year].filter(Boolean).join(' ')} onClick=${toggle}></button>`;
+}
+
+/** The column of stars in a table of records, or of rows with a record. */
+export const starColumn = dataset => ({name: 'Starred', kind: 'stars', cell: row => html`<${Star} dataset=${dataset} record=${row.record ?? row} />`});
+
+/**
+ * The shortlist beside a list: *Only starred*, and what leads on. While a list shows the reader's own stars, `onFollow` gets the
+ * question when they change. `missing`: so many of the question's records are not there.
+ */
+export function Shortlist({question, missing, onChange, onFollow}) {
+	const {dataset, ids, isOwn} = question, stars = useStars(dataset);
+	useEffect(() => {
+		if (isOwn && ids?.join() !== stars.join()) onFollow({...question, ids: stars});
+	}, [question, stars.join()]);
+	const drop = missing => {
+		if (isOwn) setStars(dataset, stars.filter(id => !missing.includes(id)));
+		onChange({...question, ids: ids.filter(id => !missing.includes(id))});
+	};
+	return (ids || stars.length > 0) && html`<div class="row" role="group" aria-label="Shortlist">
+		<${Toggle} on=${Boolean(isOwn)} onChange=${() => onChange({...question, ids: isOwn ? null : stars, isOwn: !isOwn})}>Only starred (${stars.length.toLocaleString('en')})<//>
+		<${CompareLink} dataset=${dataset} ids=${ids ?? stars} />
+		${missing.length > 0 && html`<span class="soft" role="status">${count(missing.length, 'starred record')} ${missing.length === 1 ? 'is' : 'are'} not in this license, or removed: number ${missing.slice(0, 20).join(', ')}${missing.length > 20 && ' …'}.</span>
+			<button class="plain" onClick=${() => drop(missing)}>Leave out</button>`}</div>`;
+}

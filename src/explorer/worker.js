@@ -1,0 +1,31 @@
+// Opens the page without a network. It runs only while the reader keeps a copy on this computer. It has the page's own files and
+// never a response under /v1. A server that responds comes first: its files may be newer, or another program may have its address.
+// `VERSION` and `FILES` stand before this text.
+const scope = self.registration.scope, prefix = `medfeed ${new URL(scope).pathname} `;
+/** The time for an answer, before the page opens with the files that are here. */
+const PATIENCE_MS = 4000;
+
+self.addEventListener('install', event => {
+	self.skipWaiting();
+	event.waitUntil(caches.open(prefix + VERSION).then(cache => cache.addAll(FILES.map(file => new Request(scope + file, {cache: 'reload'})))));
+});
+
+self.addEventListener('activate', event => event.waitUntil(caches.keys().then(names =>
+	Promise.all(names.filter(name => name.startsWith(prefix) && name !== prefix + VERSION).map(name => caches.delete(name))))));
+
+self.addEventListener('fetch', event => {
+	const url = event.request.url.split(/[?#]/)[0];
+	if (event.request.method === 'GET' && url.startsWith(scope) && FILES.includes(url.slice(scope.length))) event.respondWith(answer(event.request, url));
+});
+
+async function answer(request, url) {
+	const limit = new AbortController(), timer = setTimeout(() => limit.abort(), PATIENCE_MS);
+	try {
+		const response = await fetch(request, {signal: limit.signal});
+		// A proxy answers for a server that is away.
+		if (response.status < 500) return response;
+	} catch {} finally {
+		clearTimeout(timer);
+	}
+	return await caches.match(url, {ignoreVary: true}) ?? Response.error();
+}

@@ -1,0 +1,453 @@
+//! What the page keeps on this computer, and that nothing of it stays when it must go.
+
+use std::path::Path;
+
+use medfeed::model::time::now;
+use serde_json::{Value, json};
+
+use super::chromium::{Browser, PATIENCE, find_axe};
+use super::explorer::{conferences, expect_total};
+use super::paste_key;
+use crate::process::site::{Server, Site, wait_until};
+
+const COUNT: u64 = 130;
+
+/// A site with conferences and a journal, and its server.
+fn serve() -> (Site, Server) {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences(COUNT, 1));
+    site.import("journals.jsonl", r#"{"id": 5, "name": "Journal of Five", "impact_factor": 5}"#);
+    site.license("all", "--dataset conferences --dataset journals");
+    let server = site.serve();
+    (site, server)
+}
+
+/// Opens a view of the page in a browser with the profile of a reader. `None` where there is no browser.
+fn open(test: &str, profile: &Path, server: &Server, view: &str) -> Option<Browser> {
+    let browser = Browser::start_with_profile(test, Some(profile))?;
+    browser.go(&format!("http://{}/{view}", server.address));
+    Some(browser)
+}
+
+/// Enters a key, keeps it on this computer, and waits until the copy of the present dataset is kept.
+fn keep(browser: &Browser, key: &str, dataset: &str) {
+    browser.click("//label[contains(., 'Keep the key and the records on this computer')]/input");
+    paste_key(browser, key);
+    wait_for_head(browser, dataset, "head");
+}
+
+/// A script about the kept rows: `rows` is the store, `done` gets the result.
+fn in_rows(browser: &Browser, script: &str) -> Value {
+    browser.js_async(&format!(
+        "const done = arguments[0], request = indexedDB.open('medfeed /'); request.onerror = () => done(null); \
+         request.onupgradeneeded = () => request.transaction.abort(); \
+         request.onsuccess = () => {{ \
+             const db = request.result, transaction = db.transaction('rows', 'readwrite'), rows = transaction.objectStore('rows'); \
+             let result = null; db.onversionchange = () => db.close(); \
+             transaction.oncomplete = () => {{ db.close(); done(result); }}; transaction.onabort = () => {{ db.close(); done(null); }}; \
+             const read = (request, use) => {{ request.onsuccess = () => {{ result = use(request.result); }}; }}; {script} }};"
+    ))
+}
+
+/// Waits until the head of a kept copy fits a condition.
+fn wait_for_head(browser: &Browser, dataset: &str, condition: &str) {
+    wait_until(condition, PATIENCE, || {
+        let script = format!("read(rows.get(['{dataset}', 'head']), head => Boolean({condition}));");
+        in_rows(browser, &script).as_bool().filter(|fits| *fits)
+    });
+}
+
+/// Makes the copies look as if they had been written a day ago.
+fn set_back_a_day(browser: &Browser) {
+    in_rows(
+        browser,
+        "for (const name of ['conferences', 'journals']) read(rows.get([name, 'head']), head => { \
+             if (head) rows.put({...head, at: head.at - 86400000}, [name, 'head']); });",
+    );
+}
+
+/// Nothing of the page is left in the browser, not even its empty database.
+fn expect_nothing_left(browser: &Browser) {
+    let script = "const done = arguments[0]; Promise.all([indexedDB.databases(), caches.keys(), navigator.serviceWorker.getRegistrations()])\
+        .then(([databases, names, workers]) => done([databases, names, workers.map(worker => worker.scope), {...localStorage}, {...sessionStorage}, document.cookie, location.href.includes('mfk_')]))";
+    let nothing = json!([[], [], [], {}, {}, "", false]);
+    let mut left = Value::Null;
+    let is_clean = || {
+        left = browser.js_async(script);
+        (left == nothing).then_some(())
+    };
+    wait_until("nothing is left", PATIENCE, is_clean);
+}
+
+/// Whether the page has asked for an export since it was opened.
+fn asked_for_export(browser: &Browser) -> bool {
+    let names = browser.js("return performance.getEntriesByType('resource').map(({name}) => name)", &[]);
+    assert!(names.to_string().contains("/v1/"), "the page asked for something: {names}");
+    names.to_string().contains("/exports/")
+}
+
+/// axe finds nothing here.
+fn check_accessibility(browser: &Browser, place: &str) {
+    match find_axe() {
+        Some(axe) => browser.check_accessibility(&axe, place),
+        None => eprintln!("{place}: MEDFEED_AXE does not name axe.min.js"),
+    }
+}
+
+#[test]
+fn a_kept_copy_opens_without_a_key_and_without_a_network() {
+    let (site, server) = serve();
+    let profile = tempfile::tempdir().unwrap();
+    let open = |view| open("a_kept_copy_opens_without_a_key_and_without_a_network", profile.path(), &server, view);
+    let Some(browser) = open("") else { return };
+    browser.wait_for("//p[@id='who' and contains(., 'Anyone who uses this account')]");
+    check_accessibility(&browser, "the form");
+    let key = site.key("all", &[]).1;
+    keep(&browser, &key, "conferences");
+    expect_total(&browser, "130 conferences");
+    browser.view("#/journals");
+    wait_for_head(&browser, "journals", "head");
+
+    // A second tab needs neither a key nor an export.
+    browser.new_tab();
+    browser.go(&format!("http://{}/", server.address));
+    expect_total(&browser, "130 conferences");
+    browser.wait_for("//p[@class='standing' and contains(., 'Current')]");
+    assert!(!asked_for_export(&browser));
+    browser.click("//button[starts-with(@aria-label, 'Star Conference 3 ')]");
+    browser.wait_for("//button[.='Only starred (1)']");
+    set_back_a_day(&browser);
+    drop(browser);
+
+    // On the next day neither. What changed meanwhile has its old values.
+    let due = |days: i64| now().plus_s(days * 86_400).date();
+    site.import(
+        "conferences.jsonl",
+        format!(r#"{{"id": 7, "abstract_due_date": "{}", "abstract_due_date_status": "estimated"}}"#, due(30)),
+    );
+    site.import("conferences.jsonl", r#"{"id": 8, "deleted": true}"#);
+    site.import("journals.jsonl", r#"{"id": 5, "impact_factor": 6.5}"#);
+    let browser = open("").unwrap();
+    expect_total(&browser, "129 conferences");
+    browser.wait_for("//button[.='Only starred (1)']");
+    browser.click("//a[.='2 changes since your last visit']");
+    browser.wait_for("//li[.//a[contains(., 'Conference 7')] and .//dt[.='Abstracts due'] and .//ins and .//span[.='estimated'] and .//span[.='in check']]");
+    browser.wait_for("//li[contains(., 'Conference 8') and contains(., 'removed')]");
+    check_accessibility(&browser, "what changed");
+    wait_for_head(&browser, "conferences", "head.count === 129");
+    // While the page is open, a date moves.
+    site.import(
+        "conferences.jsonl",
+        format!(
+            r#"{{"id": 7, "abstract_due_date": "{}", "abstract_due_date_status": "confirmed"}}"#,
+            now().plus_s(44 * 86_400).date()
+        ),
+    );
+    browser.wait_for("//li[contains(., 'Conference 7') and .//span[.='confirmed']]");
+    browser.click("//button[.='In the last 7 days']");
+    // The site is younger than that. Old values are known of what has changed since.
+    browser.wait_for("//h2[contains(., '130 changes since')]");
+    browser.wait_for("//li[contains(., 'Conference 9 ') and .//span[.='updated']]");
+    browser.view("#/changes/journals");
+    browser.wait_for("//li[contains(., 'Journal of Five') and .//dt[.='Impact factor'] and .//del[contains(., '5.0')] and .//ins[contains(., '6.5')]]");
+    assert!(!asked_for_export(&browser));
+    wait_for_head(&browser, "conferences", "head.count === 129");
+    browser.wait_for_js("the worker is there", "return navigator.serviceWorker.controller !== null");
+    let files = browser.js_async("const done = arguments[0]; caches.keys().then(names => caches.open(names[0])).then(cache => cache.keys()).then(keys => done(keys.map(({url}) => url)))");
+    let files = files.as_array().unwrap();
+    assert!(files.len() > 30 && !files.iter().any(|url| url.as_str().unwrap().contains("/v1")), "{files:?}");
+    browser.expect_quiet_console(&[]);
+    drop(browser);
+
+    // Without a server the page opens all the same, and says how old the records are.
+    let address = server.address;
+    server.stop();
+    let browser =
+        Browser::start_with_profile("a_kept_copy_opens_without_a_key_and_without_a_network", Some(profile.path()))
+            .unwrap();
+    browser.go(&format!("http://{address}/"));
+    expect_total(&browser, "129 conferences");
+    browser.wait_for("//p[@class='standing' and contains(., 'last known records (as of ')]");
+    check_accessibility(&browser, "without a network");
+    browser.view("#/changes/conferences");
+    browser.wait_for("//li[contains(., 'Conference 7') and .//dt[.='Abstracts due']]");
+    // It is forgotten without a server, too.
+    browser.click("//button[.='Forget this computer']");
+    browser.wait_for("//input[@id='key']");
+    expect_nothing_left(&browser);
+}
+
+#[test]
+fn forgetting_leaves_nothing_in_any_tab() {
+    let (site, server) = serve();
+    let profile = tempfile::tempdir().unwrap();
+    let Some(browser) = open("forgetting_leaves_nothing_in_any_tab", profile.path(), &server, "") else { return };
+    expect_nothing_left(&browser);
+    let key = site.key("all", &[]).1;
+    // The reader decides afterwards.
+    paste_key(&browser, &key);
+    expect_total(&browser, "130 conferences");
+    expect_nothing_left(&browser);
+    browser.click("//a[.='What changed']");
+    browser.click("//button[.='In the last 30 days']");
+    browser.wait_for("//p[contains(., 'the page knows what has changed since it was opened')]");
+    check_accessibility(&browser, "what changed, without a copy");
+    browser.click("//button[.='Keep the key and the records on this computer']");
+    browser.wait_for_js("the focus is not lost", "return document.activeElement.tagName === 'H1'");
+    wait_for_head(&browser, "conferences", "head");
+    let first = browser.tab();
+    let second = browser.new_tab();
+    browser.go(&format!("http://{}/", server.address));
+    expect_total(&browser, "130 conferences");
+    // What else the page stores goes, too.
+    let values = "const done = arguments[0]; import('/explorer/keep.js').then(async ({openKeep}) => { \
+        await (await openKeep()).put('shortlist', [7, 8]); done((await openKeep()).get('shortlist')); })";
+    assert_eq!(browser.js_async(values), json!([7, 8]));
+    browser.js("sessionStorage.setItem('medfeed-shortlist', '[1]')", &[]);
+    // This tab is about to write a change when the other one forgets the key.
+    browser.js(
+        "const wait = setTimeout; window.setTimeout = (run, ms) => ms === 500 ? void (window.write = run) : wait(run, ms)",
+        &[],
+    );
+    site.import("conferences.jsonl", r#"{"id": 7, "venue": "Hall 7"}"#);
+    browser.wait_for_js("a change to write", "return !!window.write");
+    browser.switch_to(&first);
+    browser.js("sessionStorage.setItem('medfeed-shortlist', '[1]')", &[]);
+    browser.click("//button[.='Forget this computer']");
+    browser.wait_for("//input[@id='key']");
+    expect_nothing_left(&browser);
+    browser.switch_to(&second);
+    browser.wait_for("//p[@id='key-error' and contains(., 'Another window has removed this key')]");
+    browser.js("window.write()", &[]);
+    expect_nothing_left(&browser);
+    browser.js("location.reload()", &[]);
+    browser.wait_for("//input[@id='key']");
+    expect_nothing_left(&browser);
+    browser.expect_quiet_console(&[]);
+}
+
+#[test]
+fn nothing_is_left_of_a_key_that_ends() {
+    let (site, server) = serve();
+    let profile = tempfile::tempdir().unwrap();
+    let open = |view| open("nothing_is_left_of_a_key_that_ends", profile.path(), &server, view);
+    let Some(browser) = open("") else { return };
+    // While the page is open, and in another tab.
+    let (id, key) = site.key("all", &[]);
+    keep(&browser, &key, "conferences");
+    let first = browser.tab();
+    browser.new_tab();
+    browser.go(&format!("http://{}/#/journals", server.address));
+    expect_total(&browser, "1 journal");
+    site.json(["key", "revoke", id.as_str()]);
+    let refused = "//p[@id='key-error' and (contains(., 'no longer accepted') or contains(., 'removed this key'))]";
+    browser.wait_for(refused);
+    expect_nothing_left(&browser);
+    browser.switch_to(&first);
+    browser.wait_for(refused);
+    expect_nothing_left(&browser);
+
+    // While the page is closed: revoked, and expired.
+    for end in ["revoked", "expired"] {
+        browser.js("location.reload()", &[]);
+        browser.wait_for("//input[@id='key']");
+        let (id, key) = site.key("all", &[]);
+        keep(&browser, &key, "conferences");
+        if end == "expired" {
+            // The program makes no key whose time is over, so one takes the place of the kept key.
+            let expired = json!(site.expired_key("all").1);
+            in_rows(&browser, &format!("rows.put({expired}, ['key']);"));
+        }
+        browser.go("about:blank");
+        site.json(["key", "revoke", id.as_str()]);
+        browser.go(&format!("http://{}/", server.address));
+        browser
+            .wait_for(&format!("//p[@id='key-error' and contains(., 'no longer accepted') and contains(., '{end}')]"));
+        expect_nothing_left(&browser);
+    }
+    browser.expect_quiet_console(&[401]);
+}
+
+#[test]
+fn a_dataset_that_left_the_license_is_removed_from_this_computer() {
+    let (site, server) = serve();
+    let profile = tempfile::tempdir().unwrap();
+    let open =
+        |view| open("a_dataset_that_left_the_license_is_removed_from_this_computer", profile.path(), &server, view);
+    let Some(browser) = open("#/journals") else { return };
+    let key = site.key("all", &[]).1;
+    keep(&browser, &key, "journals");
+    expect_total(&browser, "1 journal");
+    browser.view("#/conferences");
+    wait_for_head(&browser, "conferences", "head");
+    browser.go("about:blank");
+    site.license("all", "--dataset conferences");
+    // The reader need not look at it.
+    browser.go(&format!("http://{}/#/conferences", server.address));
+    wait_for_head(&browser, "journals", "!head");
+    browser.view("#/journals");
+    browser.wait_for("//p[.='This license has no journals.']");
+    let keys = "read(rows.getAllKeys(), keys => keys.map(([name]) => name));";
+    wait_until("no row of journals", PATIENCE, || {
+        let keys = in_rows(&browser, keys).to_string();
+        (!keys.contains("journals") && keys.contains("conferences") && keys.contains("key")).then_some(())
+    });
+    // It returns with the license.
+    browser.go("about:blank");
+    site.license("all", "--dataset conferences --dataset journals");
+    browser.go(&format!("http://{}/#/journals", server.address));
+    expect_total(&browser, "1 journal");
+    wait_for_head(&browser, "journals", "head");
+    browser.expect_quiet_console(&[403]);
+}
+
+#[test]
+fn unusable_rows_are_loaded_anew() {
+    let (site, server) = serve();
+    let profile = tempfile::tempdir().unwrap();
+    let Some(browser) = open("unusable_rows_are_loaded_anew", profile.path(), &server, "") else { return };
+    let key = site.key("all", &[]).1;
+    keep(&browser, &key, "conferences");
+    let again = || {
+        browser.go("about:blank");
+        browser.go(&format!("http://{}/", server.address));
+        expect_total(&browser, "130 conferences");
+        browser.wait_for("//p[@class='standing' and contains(., 'Current')]");
+    };
+    again();
+    assert!(!asked_for_export(&browser));
+    for (damage, script) in [
+        (
+            "another format",
+            "read(rows.get(['conferences', 'head']), head => rows.put({...head, format: 0}, ['conferences', 'head']));",
+        ),
+        ("a text that is cut", "rows.put('[{\"id\":1},', ['conferences', 'records', 0]);"),
+        ("a chunk that is missing", "rows.delete(['conferences', 'records', 0]);"),
+        (
+            "a token of another server",
+            "read(rows.get(['conferences', 'head']), head => rows.put({...head, token: 'x'}, ['conferences', 'head']));",
+        ),
+        ("notes without a time", "rows.put('[{\"id\":1}]', ['conferences', 'notes', 1]);"),
+        ("no head", "rows.delete(['conferences', 'head']);"),
+    ] {
+        in_rows(&browser, script);
+        again();
+        assert!(asked_for_export(&browser), "{damage}");
+        wait_for_head(&browser, "conferences", "head && head.format === 1 && head.count === 130 && head.token !== 'x'");
+        again();
+        assert!(!asked_for_export(&browser), "{damage}: it is kept again");
+    }
+
+    // No key, or no rows at all: the form, and nothing is left.
+    for script in ["rows.put({}, ['key']);", "rows.clear();"] {
+        in_rows(&browser, script);
+        browser.go("about:blank");
+        browser.go(&format!("http://{}/", server.address));
+        browser.wait_for("//input[@id='key']");
+        expect_nothing_left(&browser);
+        keep(&browser, &key, "conferences");
+    }
+    // A database of a newer page.
+    browser.click("//button[.='Forget this computer']");
+    browser.wait_for("//input[@id='key']");
+    browser.js_async(
+        "const done = arguments[0], request = indexedDB.open('medfeed /', 9); request.onsuccess = () => { request.result.close(); done(); }",
+    );
+    browser.js("location.reload()", &[]);
+    expect_nothing_left(&browser);
+
+    // The server holds other data: the token is lost, and the copy is compared with a new export.
+    browser.wait_for("//input[@id='key']");
+    keep(&browser, &key, "conferences");
+    site.license("all", "--dataset conferences --dataset journals --year 2095..2096");
+    expect_total(&browser, "66 conferences");
+    wait_for_head(&browser, "conferences", "head.count === 66");
+    browser.expect_quiet_console(&[400, 410]);
+}
+
+#[test]
+fn a_copy_belongs_to_its_key() {
+    let (site, server) = serve();
+    let profile = tempfile::tempdir().unwrap();
+    let Some(browser) = open("a_copy_belongs_to_its_key", profile.path(), &server, "") else { return };
+    site.license("small", "--dataset conferences --year 2096");
+    let (whole, small) = (site.key("all", &[]).1, site.key("small", &[]).1);
+    keep(&browser, &whole, "conferences");
+    expect_total(&browser, "130 conferences");
+    // A tab with a key of its own neither reads nor writes the copy.
+    browser.js("sessionStorage.setItem('medfeed-key', arguments[0])", &[json!(small)]);
+    browser.js("location.reload()", &[]);
+    expect_total(&browser, "33 conferences");
+    browser.wait_for("//button[.='Forget key']");
+    assert!(asked_for_export(&browser));
+    wait_for_head(&browser, "conferences", "head.count === 130");
+    // Another key takes the place of the first one, with all of its rows.
+    let first = browser.tab();
+    browser.new_tab();
+    browser.go(&format!("http://{}/", server.address));
+    expect_total(&browser, "130 conferences");
+    let second = browser.tab();
+    browser.switch_to(&first);
+    browser.view("#/changes/conferences");
+    browser.click("//button[.='Keep the key and the records on this computer']");
+    wait_for_head(&browser, "conferences", "head && head.count === 33");
+    assert_eq!(in_rows(&browser, "read(rows.get(['key']), key => key);"), json!(small));
+    // The other tab has a change to write, and does not write it, although nobody seems to write.
+    set_back_a_day(&browser);
+    browser.switch_to(&second);
+    browser.js(
+        "const wait = setTimeout; window.setTimeout = (run, ms) => wait(() => { run(); if (ms === 500) window.isWritten = true; }, ms)",
+        &[],
+    );
+    site.import("conferences.jsonl", r#"{"id": 7, "venue": "Hall 7"}"#);
+    browser.wait_for_js("it has tried", "return !!window.isWritten");
+    let counts = "read(rows.get(['conferences', 'head']), head => head.count);";
+    assert_eq!(in_rows(&browser, counts), 33);
+    browser.js("location.reload()", &[]);
+    expect_total(&browser, "33 conferences");
+    browser.expect_quiet_console(&[]);
+}
+
+#[test]
+fn a_browser_that_keeps_nothing_says_so() {
+    let (site, server) = serve();
+    let Some(browser) = Browser::start("a_browser_that_keeps_nothing_says_so") else { return };
+    let key = site.key("all", &[]).1;
+    // A private window, and a page that came over an insecure connection.
+    browser.before_each_page(
+        "Object.defineProperty(window, 'indexedDB', {value: window.wanted = {open() { throw new Error('denied'); }}});",
+    );
+    browser.go(&format!("http://{}/", server.address));
+    browser.click("//label[contains(., 'Keep the key and the records on this computer')]/input");
+    paste_key(&browser, &key);
+    expect_total(&browser, "130 conferences");
+    browser.wait_for("//p[@role='alert' and contains(., 'keeps nothing on this computer')]");
+    browser.wait_for("//button[.='Forget key']");
+    browser.before_each_page("Object.defineProperty(window, 'isSecureContext', {value: false});");
+    browser.js("location.reload()", &[]);
+    browser.wait_for("//label[contains(., 'Keep the key in this tab')]");
+    assert_eq!(browser.js("return document.querySelectorAll('#who').length", &[]), 0);
+
+    // A full disk: the key is kept, and no copy.
+    drop(browser);
+    let browser = Browser::start("a_browser_that_keeps_nothing_says_so").unwrap();
+    browser.before_each_page(
+        "const put = IDBObjectStore.prototype.put; IDBObjectStore.prototype.put = function (value, key) { \
+             if (key[1] === 'records') throw new DOMException('full', 'QuotaExceededError'); return put.call(this, value, key); };",
+    );
+    browser.go(&format!("http://{}/#/changes/conferences", server.address));
+    browser.click("//label[contains(., 'Keep the key and the records on this computer')]/input");
+    paste_key(&browser, &key);
+    browser.wait_for("//p[@role='alert' and contains(., 'A copy of the conferences could not be stored')]");
+    check_accessibility(&browser, "no room");
+    wait_for_head(&browser, "conferences", "!head");
+    browser.view("#/conferences");
+    expect_total(&browser, "130 conferences");
+    browser.js("location.reload()", &[]);
+    expect_total(&browser, "130 conferences");
+    assert!(asked_for_export(&browser));
+    browser.click("//button[.='Forget this computer']");
+    browser.wait_for("//input[@id='key']");
+    expect_nothing_left(&browser);
+    browser.expect_quiet_console(&[]);
+}

@@ -1,0 +1,403 @@
+//! The explorer for whoever plans: the shortlist, records side by side, days and numbers, the way back, paper.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::chromium::{Browser, PATIENCE};
+use super::explorer::{conferences, expect_total, kept_texts};
+use super::paste_key;
+use crate::process::site::{Server, Site, wait_until};
+
+/// A site with a key for conferences and journals, its server, and the page in a browser.
+fn open(test: &str, conferences: &str, journals: &str) -> Option<(Browser, Site, Server, String)> {
+    let browser = Browser::start(test)?;
+    let site = Site::new();
+    for (file, rows) in [("conferences.jsonl", conferences), ("journals.jsonl", journals)] {
+        if !rows.is_empty() {
+            site.import(file, rows);
+        }
+    }
+    let key = site.open_key();
+    let server = site.serve();
+    browser.go(&format!("http://{}/", server.address));
+    browser.click("//label[contains(., 'Keep the key in this tab')]/input");
+    paste_key(&browser, &key);
+    Some((browser, site, server, key))
+}
+
+/// The texts of the chips.
+fn chips(browser: &Browser) -> Value {
+    browser.js("return [...document.querySelectorAll('.chip bdi')].map(chip => chip.textContent).join('; ')", &[])
+}
+
+/// The names of the rows.
+const NAMES: &str = "return [...document.querySelectorAll('tbody .wide a')].map(link => link.textContent).join()";
+
+fn star(browser: &Browser, name: &str) {
+    browser.click(&format!("//button[starts-with(@aria-label, 'Star {name}')]"));
+}
+
+/// Sets a field of a range, as a picker of dates does.
+fn set(browser: &Browser, field: &str, value: &str) {
+    browser.js(
+        "const field = document.getElementById(arguments[0]); field.value = arguments[1]; \
+         field.dispatchEvent(new Event('input', {bubbles: true}))",
+        &[json!(field), json!(value)],
+    );
+}
+
+#[test]
+fn a_shortlist_is_kept_followed_and_passed_on() {
+    let test = "a_shortlist_is_kept_followed_and_passed_on";
+    let Some((browser, site, server, key)) = open(test, &conferences(130, 1), "") else { return };
+    browser.download_to(site.folder());
+    expect_total(&browser, "130 conferences");
+
+    // A star changes its own button and the shortlist's buttons, and no row.
+    browser.js(
+        "window.drawn = 0; new MutationObserver(changes => { window.drawn += changes.filter(({target}) => \
+         (target.closest ? target : target.parentElement).closest('tbody') && target.className !== 'star').length; }).observe(document.body, {subtree: true, childList: true, \
+         attributes: true, characterData: true})",
+        &[],
+    );
+    for name in ["Conference 2 2096", "Conference 3 2097", "Conference 40 2094"] {
+        star(&browser, name);
+        browser.wait_for(&format!("//button[@aria-label='Star {name}' and @aria-pressed='true']"));
+    }
+    browser.wait_for("//button[.='Only starred (3)' and @aria-pressed='false']");
+    assert_eq!(browser.js("return window.drawn", &[]), 0);
+    browser.click("//button[.='Only starred (3)']");
+    expect_total(&browser, "3 of 130 conferences");
+    browser.wait_for_js("the ids are in the address", "return location.hash === '#/conferences?ids=2,3,40'");
+    assert_eq!(chips(&browser), "3 starred");
+    browser.wait_for_js("the window", "return document.title === 'Conferences: 3 starred · medfeed'");
+    browser.click("//button[starts-with(., 'CSV (3 rows)')]");
+    let csv = wait_until("the file is there", PATIENCE, || {
+        let name = site.files().into_iter().find(|name| name.starts_with("conferences-3-starred-"))?;
+        fs::read_to_string(site.path(&name)).ok().filter(|text| !text.is_empty())
+    });
+    assert_eq!(csv.lines().count(), 4, "{csv}");
+
+    // The view follows the stars: in the list, and while the reader is at a record.
+    star(&browser, "Conference 3 ");
+    expect_total(&browser, "2 of 130 conferences");
+    browser.click("//tbody//a[.='Conference 40']");
+    browser.wait_for("//h1[.='Conference 40']");
+    star(&browser, "Conference 40 ");
+    browser.back();
+    expect_total(&browser, "1 of 130 conferences");
+    browser.wait_for_js("the address follows", "return location.hash === '#/conferences?ids=2'");
+    star(&browser, "Conference 2 ");
+    expect_total(&browser, "0 of 130 conferences");
+    browser.click("//button[.='Only starred (0)']");
+    star(&browser, "Conference 2 ");
+    star(&browser, "Conference 3 ");
+    browser.click("//button[.='Only starred (2)']");
+    expect_total(&browser, "2 of 130 conferences");
+
+    // They stay when the page is loaded again.
+    browser.js("location.reload()", &[]);
+    browser.wait_for("//button[.='Only starred (2)' and @aria-pressed='true']");
+    expect_total(&browser, "2 of 130 conferences");
+    // A record that is gone is named, and can be left out.
+    site.import("conferences.jsonl", r#"{"id": 3, "deleted": true}"#);
+    browser.wait_for(
+        "//span[@role='status' and contains(., '1 starred record is not in this license, or removed: number 3.')]",
+    );
+    expect_total(&browser, "1 of 129 conferences");
+    browser.click("//button[.='Leave out']");
+    browser.wait_for("//button[.='Only starred (1)']");
+
+    // A colleague with another license, who starred nothing, sees the same records as far as the license goes.
+    site.license("year", "--dataset conferences --year 2096");
+    let other = site.key("year", &[]).1;
+    browser.view("#/conferences?ids=2,4,6");
+    expect_total(&browser, "3 of 129 conferences");
+    browser.click("//button[.='Forget key']");
+    browser.wait_for("//input[@id='key']");
+    assert_eq!(kept_texts(&browser)[3], "{}", "nothing is left of the shortlist");
+    paste_key(&browser, &other);
+    browser.wait_for("//h2[@class='results' and starts-with(., '2 of ')]");
+    browser.wait_for("//span[@role='status' and contains(., 'or removed: number 4.')]");
+    assert_eq!(browser.js(NAMES, &[]), "Conference 2,Conference 6");
+    assert_eq!(chips(&browser), "3 starred");
+    // What another program wrote into the tab is no shortlist.
+    browser.js(
+        "sessionStorage['medfeed-stars'] = '{\"conferences\":[2,\"6\",-1,1e99],\"journals\":7}'; location.reload()",
+        &[],
+    );
+    browser.wait_for("//input[@id='key']");
+    paste_key(&browser, &key);
+    browser.wait_for("//button[.='Only starred (1)']");
+    browser.expect_quiet_console(&[]);
+    drop(server);
+}
+
+#[test]
+fn two_to_four_records_stand_side_by_side() {
+    let conference = |id: u64, fields: Value| {
+        let mut record = json!({"id": id, "name": format!("Meeting {id}"), "abbv": format!("M{id}"), "year": 2097, "country": "Spain", "therapy_areas": ["Oncology"],
+            "start_date": "2097-05-01", "start_date_status": "confirmed", "abstract_due_date_status": "not_found", "late_breaking_due_date_status": "not_found"});
+        record.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        format!("{record}\n")
+    };
+    let records = [
+        conference(1, json!({"abstract_due_date": "2097-01-15", "abstract_due_date_status": "estimated"})),
+        conference(2, json!({"abstract_due_date": "2097-01-15", "abstract_due_date_status": "confirmed"})),
+        conference(3, json!({"start_date": "9999-12-31", "therapy_areas": ["Urology", "Oncology"]})),
+        conference(4, json!({"country": null, "formats": {"oral": true}})),
+        conference(5, json!({})),
+    ];
+    let journals = [
+        json!({"id": 1, "name": "Journal A", "publisher": "P", "impact_factor": 2.5, "publishing": {"access": "open", "apc_usd": 0}}),
+        json!({"id": 2, "name": "Journal B", "publisher": "P", "impact_factor": 12, "publishing": {"access": "open", "apc_usd": 999_999_999}, "timelines": {"online_submit_to_accept": {"min_weeks": 4, "max_weeks": 8}}}),
+        json!({"id": 3, "name": "Journal C"}),
+    ]
+    .map(|journal| format!("{journal}\n"));
+    let test = "two_to_four_records_stand_side_by_side";
+    let Some((browser, site, server, _)) = open(test, &records.concat(), &journals.concat()) else { return };
+    expect_total(&browser, "5 conferences");
+    for id in [1, 2] {
+        star(&browser, &format!("Meeting {id} "));
+    }
+    browser.click("//a[.='Compare side by side']");
+    browser.wait_for("//h1[.='Conferences side by side']");
+    browser.wait_for_js("the address", "return location.hash === '#/compare/conferences?ids=1,2'");
+    assert_eq!(browser.js("return document.title", &[]), "M1 2097, M2 2097, Conferences side by side · medfeed");
+    // Each fact with its values, and a mark where they differ. The meaning of a status is in the record's own view.
+    let table = "return [...document.querySelectorAll('.compare tbody tr')].map(row => [...row.cells].map(cell => \
+                 cell.innerText.replace(/\\s+/g, ' ').replace(/ in [\\d,]+ days/, '').trim()).join(' | '))";
+    let both = json!([
+        "Name | Meeting 1 | Meeting 2",
+        "Place | Spain | Spain",
+        "Abstracts due differs | 15 Jan 2097 estimated | 15 Jan 2097 confirmed",
+        "Late-breaking abstracts due | No date not found | No date not found",
+        "Meeting | 1 May 2097 confirmed | 1 May 2097 confirmed",
+        "Therapy areas | Oncology | Oncology"
+    ]);
+    assert_eq!(browser.js(table, &[]), both);
+    browser.click("//button[.='Only where they differ']");
+    browser.wait_for_js("two rows", "return document.querySelectorAll('.compare tbody tr').length === 2");
+    browser.click("//button[.='Only where they differ' and @aria-pressed='true']");
+
+    // More are starred than fit: the reader chooses.
+    browser.click("//a[.='Back to the list of conferences']");
+    for id in [3, 4, 5] {
+        star(&browser, &format!("Meeting {id} "));
+    }
+    browser.click("//a[.='Compare 4 of 5 side by side']");
+    browser.wait_for("//div[@aria-label='Starred records']/button[.='M5 2097' and @disabled]");
+    browser.click("//div[@aria-label='Starred records']/button[.='M2 2097' and @aria-pressed='true']");
+    browser.click("//div[@aria-label='Starred records']/button[.='M5 2097' and not(@disabled)]");
+    browser.wait_for_js("the address", "return location.hash === '#/compare/conferences?ids=1,3,4,5'");
+    browser.wait_for("//tr[contains(., 'Place')]//span[.='differs']");
+    browser.wait_for("//tr[contains(., 'Formats')]/td[2][.='–']");
+    browser.wait_for("//tr[contains(., 'Meeting')]/td[3][contains(., '31 Dec 9999')]");
+    // A number without a record is told, and so are too many.
+    browser.view("#/compare/conferences?ids=1,4711,x,2,3,4");
+    browser.wait_for("//p[contains(., 'Not in this license, or removed: number 4711.')]");
+    browser.wait_for("//p[contains(., 'At most 4 stand side by side. The address names 5.')]");
+    site.import("conferences.jsonl", r#"{"id": 2, "deleted": true}"#);
+    browser.wait_for("//p[contains(., 'removed: number 4711, 2.')]");
+    browser.view("#/compare/conferences?ids=1");
+    browser.wait_for("//p[contains(., 'Star two to 4 conferences in the list')]");
+
+    browser.view("#/compare/journals?ids=1,2,3");
+    browser.wait_for("//h1[.='Journals side by side']");
+    browser.wait_for_js("the copy", "return document.querySelector('.compare')");
+    assert_eq!(
+        browser.js(table, &[]),
+        json!([
+            "Name | Journal A | Journal B | Journal C",
+            "Publisher differs | P | P | –",
+            "Impact factor differs | 2.5 | 12.0 | –",
+            "Access differs | open | open | –",
+            "Article fee differs | 0 US dollars | 999,999,999 US dollars | –",
+            "Online submission to acceptance differs | – | 4 to 8 weeks | –"
+        ])
+    );
+    browser.expect_quiet_console(&[]);
+    drop(server);
+}
+
+#[test]
+fn days_and_numbers_narrow_a_list() {
+    let conference = |id: u64, start: Value, due: &str| {
+        let record = json!({"id": id, "name": format!("Meeting {id}"), "year": 2097, "start_date": start, "start_date_status": "check",
+            "abstract_due_date": due, "abstract_due_date_status": "check", "late_breaking_due_date_status": "not_found"});
+        format!("{record}\n")
+    };
+    let meetings = [
+        conference(1, json!("2097-03-01"), "2096-11-01"),
+        conference(2, json!("2097-09-01"), "2097-03-15"),
+        conference(3, json!(null), "2097-03-16"),
+    ];
+    let journal = |id: u64, fee: Value| {
+        format!("{}\n", json!({"id": id, "name": format!("Journal {id}"), "publishing": {"apc_usd": fee}}))
+    };
+    let journals = [journal(1, json!(0)), journal(2, json!(2500)), journal(3, json!(2501)), journal(4, json!(null))];
+    let test = "days_and_numbers_narrow_a_list";
+    let Some((browser, _site, server, _)) = open(test, &meetings.concat(), &journals.concat()) else { return };
+    expect_total(&browser, "3 conferences");
+
+    set(&browser, "start_date_from", "2097-03-02");
+    expect_total(&browser, "1 of 3 conferences");
+    browser.wait_for_js("the address", "return location.hash === '#/conferences?start_date_from=2097-03-02'");
+    assert_eq!(chips(&browser), "meeting from 2 Mar 2097");
+    browser.wait_for("//p[contains(., '1 more may fit: not announced.')]");
+    browser.click("//button[.='Show it too']");
+    expect_total(&browser, "2 of 3 conferences");
+    assert_eq!(chips(&browser), "meeting from 2 Mar 2097; or not announced");
+    browser.wait_for_js(
+        "the window",
+        "return document.title === 'Conferences: meeting from 2 Mar 2097, or not announced · medfeed'",
+    );
+    browser.click("//button[.='Clear all']");
+    set(&browser, "due_from", "2097-03-15");
+    set(&browser, "due_to", "2097-03-15");
+    expect_total(&browser, "1 of 3 conferences");
+    assert_eq!(browser.js(NAMES, &[]), "Meeting 2");
+    browser.click("//button[contains(@class, 'chip') and contains(., 'due until 15 Mar 2097')]");
+    expect_total(&browser, "2 of 3 conferences");
+    // What is typed is in the address as soon as the field is left.
+    set(&browser, "due_from", "");
+    expect_total(&browser, "3 conferences");
+    // A value that is none is named.
+    browser.view("#/conferences?start_date_from=2097-02-30&due_to=soon&ids=x,2&past=maybe");
+    browser.wait_for("//p[contains(., 'also asks for start_date_from=2097-02-30, due_to=soon, ids=x,2, past=maybe. This page does not know')]");
+    expect_total(&browser, "1 of 3 conferences");
+
+    browser.view("#/journals");
+    expect_total(&browser, "4 journals");
+    browser.fill("//input[@id='fee_max']", "2500");
+    expect_total(&browser, "2 of 4 journals");
+    browser.wait_for("//p[contains(., '1 more may fit: not announced.')]");
+    browser.click("//a[.='Journal 2']");
+    browser.wait_for("//h1[.='Journal 2']");
+    browser.back();
+    expect_total(&browser, "2 of 4 journals");
+    assert_eq!(
+        browser.js("return [document.getElementById('fee_max').value, location.hash]", &[]),
+        json!(["2500", "#/journals?fee_max=2500"])
+    );
+    browser.expect_quiet_console(&[]);
+    drop(server);
+}
+
+#[test]
+fn the_way_back_leads_to_the_row() {
+    let Some((browser, _site, server, _)) = open("the_way_back_leads_to_the_row", &conferences(130, 1), "") else {
+        return;
+    };
+    expect_total(&browser, "130 conferences");
+    browser.click("//button[.='Show more']");
+    browser.wait_for_js("all rows", "return document.querySelectorAll('tbody tr').length === 130");
+    browser.js("document.querySelectorAll('tbody tr')[99].scrollIntoView()", &[]);
+    let place = "return [document.querySelectorAll('tbody tr').length, scrollY, location.hash || '#/conferences']";
+    let before = browser.js(place, &[]);
+    let name = browser.text("//tbody/tr[103]//a");
+    let focused = format!("return document.activeElement.textContent === '{name}' && scrollY > 1000");
+    for back in ["Back", "Back to the list of conferences"] {
+        browser.click("//tbody/tr[103]//a");
+        browser.wait_for(&format!("//h1[.='{name}']"));
+        browser.wait_for_js(
+            "a record begins at its head",
+            "return scrollY === 0 && document.activeElement.tagName === 'H1'",
+        );
+        assert_eq!(browser.js("return document.title", &[]), format!("{name} · medfeed"));
+        if back == "Back" {
+            browser.back();
+        } else {
+            browser.click(&format!("//a[.='{back}']"));
+        }
+        browser.wait_for_js("the row has the focus", &focused);
+        assert_eq!(browser.js(place, &[]), before, "{back}");
+    }
+    // A list that is opened anew begins at its head.
+    browser.js("scrollTo(0, 0)", &[]);
+    browser.click("//nav//a[.='Journals']");
+    browser.wait_for("//h1[.='Journals']");
+    browser.click("//nav//a[.='Conferences']");
+    browser.wait_for_js(
+        "few rows",
+        "return document.querySelectorAll('tbody tr').length === 50 && document.activeElement.tagName === 'H1'",
+    );
+    // What was typed just before a click is there on return, and the filters too.
+    browser.click("//details[summary='Therapy area']//label[span='Oncology']/input");
+    expect_total(&browser, "43 of 130 conferences");
+    browser.fill("//input[@id='words']", "japan");
+    browser.click("//tbody/tr[2]//a");
+    browser.wait_for("//p[@class='back']/a");
+    browser.click("//p[@class='back']/a");
+    browser.wait_for("//input[@id='words']");
+    assert_eq!(
+        browser.js("return [document.getElementById('words').value, location.hash, document.title]", &[]),
+        json!(["japan", "#/conferences?q=japan&area=Oncology", "Conferences: “japan”, Oncology, to come · medfeed"])
+    );
+    // Elsewhere the way back is the whole list.
+    browser.js("location.href = location.pathname + '#/conferences/5'; location.reload()", &[]);
+    browser.click("//a[.='All conferences']");
+    expect_total(&browser, "130 conferences");
+    browser.expect_quiet_console(&[]);
+    drop(server);
+}
+
+#[test]
+fn paper_has_all_rows_and_says_what_they_are() {
+    let Some((browser, _site, server, key)) =
+        open("paper_has_all_rows_and_says_what_they_are", &conferences(130, 1), "")
+    else {
+        return;
+    };
+    expect_total(&browser, "130 conferences");
+    browser.click("//details[summary='Therapy area']//label[span='Oncology']/input");
+    browser.click("//details[summary='Therapy area']//label[span='Cardiology']/input");
+    expect_total(&browser, "87 of 130 conferences");
+    let rows = "return document.querySelectorAll('tbody tr').length";
+    assert_eq!(browser.js(rows, &[]), 50);
+    // A browser tells of a print before it looks at the page.
+    let print = || {
+        browser.devtools("Emulation.setEmulatedMedia", json!({"media": "print"}));
+        browser.js("dispatchEvent(new Event('beforeprint'))", &[]);
+        browser.js("return document.body.innerText", &[]).as_str().unwrap().to_owned()
+    };
+    let end = || {
+        browser.js("dispatchEvent(new Event('afterprint'))", &[]);
+        browser.devtools("Emulation.setEmulatedMedia", json!({"media": ""}));
+    };
+    let text = print();
+    assert_eq!(browser.js(rows, &[]), 87);
+    let masked = format!("for the key {}…{}.", &key[..4], &key[key.len() - 4..]);
+    for part in ["Conferences: Oncology, Cardiology, to come", "87 of 130 conferences", "Printed on ", &masked] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let seen = "return [...document.querySelectorAll('header, nav, footer, form, input, select, button:not(.sort), .chips, .filters, .back')]\
+                .filter(one => one.checkVisibility()).map(one => one.outerHTML)";
+    assert_eq!(browser.js(seen, &[]), json!([]));
+    end();
+    browser.wait_for_js("the list as it was", "return document.querySelectorAll('tbody tr').length === 50");
+    assert!(!browser.js("return document.body.innerText", &[]).as_str().unwrap().contains("Printed on"));
+
+    // The reader says for whom. A browser that prints stands still, so the test only looks that it is asked to.
+    browser.js("window.print = () => { window.printed = true; }", &[]);
+    browser.click("//button[.='Print (87 rows)']");
+    browser.fill("//input[@id='printed-for']", "Ada <b>Müller</b>");
+    browser.click("//form/button[.='Print']");
+    browser.wait_for_js("it prints", "return window.printed");
+    for view in ["#/conferences?view=deadlines", "#/conferences/5", "#/compare/conferences?ids=1,2"] {
+        browser.view(view);
+        browser.wait_for_js(view, "return document.querySelector('h1') && !/Loading/.test(document.body.innerText)");
+        let text = print();
+        assert!(text.contains("for Ada <b>Müller</b>."), "{view}: {text}");
+        assert_eq!(browser.js(seen, &[]), json!([]), "{view}");
+        end();
+    }
+    browser.click("//button[.='Forget key']");
+    browser.wait_for("//input[@id='key']");
+    paste_key(&browser, &key);
+    browser.wait_for("//div[@class='compare']");
+    assert!(print().contains(&masked), "the next reader has another name");
+    browser.expect_quiet_console(&[]);
+    drop(server);
+}
