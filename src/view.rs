@@ -94,7 +94,7 @@ impl<'s> View<'s> {
         let is_new = |record: &StoredRecord| {
             since.as_ref().is_none_or(|(since, _)| record.seq() > *since) || has_entered(record.id())
         };
-        let found = records.find(&index.shown()[first..], filter).map(|slot| records.get(slot));
+        let found = records.find(&index.shown()[first..], filter)?.map(|slot| records.get(slot));
         found.filter(|record| record.as_ref().map_or(true, |record| is_new(record))).take(limit).collect()
     }
 
@@ -107,8 +107,8 @@ impl<'s> View<'s> {
         let records = self.records()?;
         let entries = self.entries(seq)?;
         let rows = entries.after(seq).take(limit).map(|FeedEntry { seq, id, log_seq }| {
-            let record = log_seq.map(|log_seq| records.find_at(*id, log_seq.get())).transpose()?;
-            Ok(FeedRow { seq: *seq, id: *id, record: record.map(|(_, record)| record) })
+            let record = log_seq.map(|log_seq| records.get(records.slot_at(*id, log_seq.get())?)).transpose()?;
+            Ok(FeedRow { seq: *seq, id: *id, record })
         });
         rows.collect()
     }
@@ -127,12 +127,12 @@ impl<'s> View<'s> {
 
     /// The number of visible records for each text in a field with a list of texts.
     pub fn count_texts(&self, field: &str) -> Result<Vec<(&'s str, u64)>, StoreError> {
-        Ok(self.records()?.count_texts(self.index()?.shown(), field))
+        self.records()?.count_texts(self.index()?.shown(), field)
     }
 
     /// The number of visible records that link to each organization or tag.
     pub fn count_links(&self, kind: ReferenceKind) -> Result<Vec<(Id, u64)>, StoreError> {
-        Ok(self.records()?.count_links(self.index()?.shown(), kind))
+        self.records()?.count_links(self.index()?.shown(), kind)
     }
 
     /// All organizations and tags.

@@ -12,14 +12,13 @@ use serde_json::json;
 
 use crate::harness::{World, patch, removal};
 
-const TARGETS: [&str; 7] = [
-    "/v1/conferences",
-    "/v1/conferences?q=on&limit=500",
-    "/v1/conferences/2",
+/// Answers that are made on a thread of their own. Others take so little that two callers may have one made each.
+const TARGETS: [&str; 5] = [
+    "/v1/conferences?updated_since=2000-01-01",
     "/v1/conferences/changes?updated_since=2000-01-01",
     "/v1/exports/conferences",
-    "/v1/reference/organizations?dataset=conferences",
-    "/v1/journals",
+    "/v1/exports/conferences?format=csv",
+    "/v1/journals/changes?updated_since=2000-01-01",
 ];
 
 type Asker<'w> = Pin<Box<dyn Future<Output = Response> + 'w>>;
@@ -88,7 +87,7 @@ fn a_caller_who_leaves_leaves_the_answer_to_the_next() {
 #[test]
 fn who_wants_another_form_gets_it() {
     let world = World::small();
-    let target = "/v1/conferences?limit=500";
+    let target = "/v1/conferences/changes?updated_since=2000-01-01&limit=500";
     let asker = |encoding: &'static str| -> Asker<'_> { Box::pin(world.ask_at_once("full", target, encoding)) };
     let askers = ["identity", "gzip", "identity", "gzip"].map(asker);
     let responses = world.run(join_all(askers.into()));

@@ -10,7 +10,9 @@ use std::ops::Range;
 use crate::model::field::{Compare, Field};
 use crate::model::value::{FieldValue, ValueKind};
 use crate::model::{Dataset, Id};
-use crate::store::read::records::Slot;
+
+/// The place of a record in memory.
+pub type Slot = u32;
 
 /// The number of a name that no record has.
 const NO_NAME: u32 = u32::MAX;

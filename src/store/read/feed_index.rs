@@ -45,7 +45,7 @@ impl FeedIndex {
         if let Some(records) = records {
             for entry in &entries[first..] {
                 if let Some(log_seq) = entry.log_seq {
-                    shown.push(records.find_at(entry.id, log_seq.get())?.0);
+                    shown.push(records.slot_at(entry.id, log_seq.get())?);
                 }
             }
             // This is fast if they are nearly sorted.

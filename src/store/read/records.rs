@@ -23,15 +23,14 @@ use crate::store::format::rows::read_id;
 use crate::store::format::tables::LogValue;
 use crate::store::read::columns::{FieldNames, Interned, PackedColumn};
 
+pub use crate::store::read::columns::Slot;
+
 /// The number of records that a filter tests at once.
 const BATCH: usize = 256;
 /// Ends each searched text. `q` never contains it, so no match spans two texts.
 const TEXT_END: char = '\0';
 
 pub(in crate::store) type LogTable = ReadOnlyTable<(u8, u64), LogValue<'static>>;
-
-/// The place of a record in [`Records`].
-pub type Slot = u32;
 
 /// The pairs of neighboring bytes in a text, as bits of a hash. A text contains another one only if it has all pairs of
 /// it. This leaves few texts to search: without it, `q` takes 2.5 times as long to find a rare text.
@@ -94,6 +93,8 @@ pub struct Records {
     ids: Vec<Id>,
     /// By slot; `None` for a record that was removed, or whose row is damaged.
     rows: Vec<Option<Arc<StoredRecord>>>,
+    /// What is wrong with the rows of records that could not be read.
+    damaged: BTreeMap<Slot, String>,
     slots: HashMap<Id, Slot>,
     /// In the order of `columns`.
     names: Vec<FieldNames>,
@@ -103,7 +104,7 @@ pub struct Records {
 }
 
 impl Records {
-    /// Reads all records of a dataset. Leaves out those whose rows are damaged.
+    /// Reads all records of a dataset. A record whose row is damaged has a slot too.
     pub(in crate::store) fn load(
         dataset: Dataset,
         records: &impl ReadableTable<(u8, u64), u64>,
@@ -111,7 +112,8 @@ impl Records {
     ) -> Result<Records, StoreError> {
         let names = FieldNames::of(dataset);
         let (ids, rows, columns, pairs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let empty = Records { dataset, ids, rows, slots: HashMap::new(), names, columns, pairs };
+        let (damaged, slots) = (BTreeMap::new(), HashMap::new());
+        let empty = Records { dataset, ids, rows, damaged, slots, names, columns, pairs };
         let mut changes = Vec::new();
         for row in records.range((dataset.code(), 0)..=(dataset.code(), u64::MAX))? {
             let (key, seq) = row?;
@@ -150,8 +152,8 @@ impl Records {
     fn with(&self, changes: Vec<(Id, Option<u64>)>, log: &LogTable) -> Result<Records, StoreError> {
         let columns = self.names.iter().map(|names| PackedColumn::of(names.field.kind)).collect();
         let (ids, rows, pairs) = (self.ids.clone(), self.rows.clone(), self.pairs.clone());
-        let (slots, names) = (self.slots.clone(), self.names.clone());
-        let mut next = Records { dataset: self.dataset, ids, rows, slots, names, columns, pairs };
+        let (damaged, slots, names) = (self.damaged.clone(), self.slots.clone(), self.names.clone());
+        let mut next = Records { dataset: self.dataset, ids, rows, damaged, slots, names, columns, pairs };
         let mut changed = BTreeMap::new();
         for (id, seq) in changes {
             let slot = self.slots.get(&id).map_or(next.ids.len(), |slot| *slot as usize);
@@ -165,22 +167,26 @@ impl Records {
         let mut done = 0;
         for (slot, (id, seq)) in changed {
             next.copy_columns(self, done..slot.min(self.ids.len()));
+            let number = Slot::try_from(slot).unwrap_or(Slot::MAX);
+            next.damaged.remove(&number);
             let read = seq.map_or(Ok(None), |seq| match self.dataset {
                 Dataset::Conferences => next.push::<ConferenceFields>(log, id, seq).map(Some),
                 Dataset::Journals => next.push::<JournalFields>(log, id, seq).map(Some),
             });
             let row = match read {
-                Ok(row) => row,
                 // Requests that need it report it.
-                Err(StoreError::Damaged { .. }) => None,
-                Err(error) => return Err(error),
-            };
-            match &row {
-                Some(_) => drop(next.slots.insert(id, Slot::try_from(slot).unwrap_or(Slot::MAX))),
-                None => {
-                    next.slots.remove(&id);
-                    next.columns.iter_mut().zip(&mut next.names).for_each(|(column, names)| column.push(None, names));
+                Err(StoreError::Damaged { detail, .. }) => {
+                    next.damaged.insert(number, detail);
+                    None
                 }
+                read => read?,
+            };
+            match seq {
+                Some(_) => drop(next.slots.insert(id, number)),
+                None => drop(next.slots.remove(&id)),
+            }
+            if row.is_none() {
+                next.columns.iter_mut().zip(&mut next.names).for_each(|(column, names)| column.push(None, names));
             }
             next.pairs[slot] = row.as_ref().map_or_else(Pairs::default, |row| pairs_of(&row.text));
             next.rows[slot] = row.map(Arc::new);
@@ -223,32 +229,44 @@ impl Records {
         self.ids.len() > 2 * self.slots.len() + BATCH
     }
 
-    /// The slot of a record.
-    fn slot(&self, id: Id) -> Option<Slot> {
-        self.slots.get(&id).copied()
-    }
-
     /// The id of the record that has or had a slot.
     pub(crate) fn id(&self, slot: Slot) -> Id {
         self.ids[slot as usize]
     }
 
-    /// The record in a slot.
+    /// The record in a slot. Fails if its row is damaged.
     pub(crate) fn get(&self, slot: Slot) -> Result<&StoredRecord, StoreError> {
-        let missing = || StoreError::damaged("log", format!("there is no {} {}", self.dataset, self.id(slot)));
-        self.rows[slot as usize].as_deref().ok_or_else(missing)
+        self.rows[slot as usize].as_deref().ok_or_else(|| {
+            let gone = || format!("there is no {} {}", self.dataset, self.id(slot));
+            StoreError::damaged("log", self.damaged.get(&slot).cloned().unwrap_or_else(gone))
+        })
     }
 
-    /// Finds a record whose last change is at a seq.
-    pub(crate) fn find_at(&self, id: Id, seq: u64) -> Result<(Slot, &StoredRecord), StoreError> {
-        let found = self.slot(id).map(|slot| self.get(slot).map(|record| (slot, record))).transpose()?;
-        found
-            .filter(|(_, record)| record.seq == seq)
-            .ok_or_else(|| StoreError::damaged("log", format!("{} {id} has no sound row at seq {seq}", self.dataset)))
+    /// Finds the slot of a record whose last change is at a seq.
+    pub(crate) fn slot_at(&self, id: Id, seq: u64) -> Result<Slot, StoreError> {
+        let missing = || StoreError::damaged("log", format!("there is no {} {id} at seq {seq}", self.dataset));
+        let slot = self.slots.get(&id).copied().ok_or_else(missing)?;
+        let is_at = self.rows[slot as usize].as_ref().is_none_or(|record| record.seq == seq);
+        if is_at { Ok(slot) } else { Err(missing()) }
+    }
+
+    /// Fails if the row of a record in a list of slots is damaged: its values are not known.
+    fn check(&self, shown: &[Slot]) -> Result<(), StoreError> {
+        if self.damaged.is_empty() {
+            return Ok(());
+        }
+        shown.iter().try_for_each(|slot| self.get(*slot).map(|_| ()))
     }
 
     /// Finds the records of a list of slots that match a filter, in its order. Ignores the filter's `updated_since`.
-    pub(crate) fn find<'r>(&'r self, shown: &'r [Slot], filter: &Filter) -> impl Iterator<Item = Slot> + 'r {
+    pub(crate) fn find<'r>(
+        &'r self,
+        shown: &'r [Slot],
+        filter: &Filter,
+    ) -> Result<impl Iterator<Item = Slot> + 'r, StoreError> {
+        if filter.text.is_some() || !filter.conditions.is_empty() {
+            self.check(shown)?;
+        }
         let text = filter.text.as_deref().map(fold);
         let columns = || self.names.iter().enumerate();
         let conditions = filter.conditions.iter().filter_map(|FieldCondition { filter, value }| {
@@ -262,7 +280,7 @@ impl Records {
         let none = conditions.iter().any(|(.., number)| *number == 0) || text.as_deref().is_some_and(str::is_empty);
         let searched = text.map(|text| (pairs_of(&text), Finder::new(text.as_bytes()).into_owned()));
         let shown = if none { &[] } else { shown };
-        shown.chunks(BATCH).flat_map(move |batch| {
+        Ok(shown.chunks(BATCH).flat_map(move |batch| {
             let mut slots = batch.to_vec();
             for (_, compare, column, number) in &conditions {
                 self.columns[*column].retain(&mut slots, *compare, *number);
@@ -276,19 +294,19 @@ impl Records {
                 });
             }
             slots
-        })
+        }))
     }
 
     /// The number of records of a list of slots for each text in a field with a list of texts.
-    pub(crate) fn count_texts(&self, shown: &[Slot], field: &str) -> Vec<(&str, u64)> {
-        let counts = self.count(shown, |names| names.field.name == field, |names| &names.texts);
-        counts.map(|(name, count)| (name.as_ref(), count)).collect()
+    pub(crate) fn count_texts(&self, shown: &[Slot], field: &str) -> Result<Vec<(&str, u64)>, StoreError> {
+        let counts = self.count(shown, |names| names.field.name == field, |names| &names.texts)?;
+        Ok(counts.map(|(name, count)| (name.as_ref(), count)).collect())
     }
 
     /// The number of records of a list of slots that link to each organization or tag.
-    pub(crate) fn count_links(&self, shown: &[Slot], kind: ReferenceKind) -> Vec<(Id, u64)> {
-        let counts = self.count(shown, |names| names.field.kind == ValueKind::Links(kind), |names| &names.ids);
-        counts.map(|(id, count)| (*id, count)).collect()
+    pub(crate) fn count_links(&self, shown: &[Slot], kind: ReferenceKind) -> Result<Vec<(Id, u64)>, StoreError> {
+        let counts = self.count(shown, |names| names.field.kind == ValueKind::Links(kind), |names| &names.ids)?;
+        Ok(counts.map(|(id, count)| (*id, count)).collect())
     }
 
     /// Counts names that occur in a list of slots. The time does not depend on other names.
@@ -297,7 +315,8 @@ impl Records {
         shown: &[Slot],
         is_counted: impl Fn(&FieldNames) -> bool,
         of: impl Fn(&'n FieldNames) -> &'n Interned<T>,
-    ) -> impl Iterator<Item = (&'n T, u64)> {
+    ) -> Result<impl Iterator<Item = (&'n T, u64)>, StoreError> {
+        self.check(shown)?;
         let mut counts: HashMap<u32, u64> = HashMap::new();
         let counted = self.names.iter().zip(&self.columns).find(|(names, _)| is_counted(names));
         if let Some((_, PackedColumn::Lists(lists))) = counted {
@@ -306,6 +325,6 @@ impl Records {
             }
         }
         let values = counted.map(|(names, _)| of(names));
-        counts.into_iter().filter_map(move |(code, count)| Some((values?.get(code)?, count)))
+        Ok(counts.into_iter().filter_map(move |(code, count)| Some((values?.get(code)?, count))))
     }
 }

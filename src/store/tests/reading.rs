@@ -56,7 +56,7 @@ fn compare(follower: &Follower, model: &Model) {
     let records = snapshot.loaded(Dataset::Conferences).unwrap();
     let find = |after: u64, filter: &Filter| -> Vec<u64> {
         let first = index.shown().partition_point(|slot| records.id(*slot).get() <= after);
-        records.find(&index.shown()[first..], filter).map(|slot| records.id(slot).get()).collect()
+        records.find(&index.shown()[first..], filter).unwrap().map(|slot| records.id(slot).get()).collect()
     };
     let last = model.keys().next_back().copied().unwrap_or_default();
     for (step, (filter, test)) in [1, 7, 5, 7, 11, 101].into_iter().zip(cases) {
