@@ -17,6 +17,8 @@ const SLICE = 2000;
 /** The longest time for an answer: the follower's wait, and what a slow connection needs. */
 const ASK_MS = 75000;
 
+const ALL = ['conferences', 'journals'];
+
 setRegions(REGIONS);
 
 /** Resolves when the page is visible: a page in the background keeps no connection. */
@@ -160,8 +162,8 @@ export class Copies {
 	}
 
 	notify(kept, changes) {
-		// Another kept copy is compared, too: it may have changed, or left the license.
-		if (kept.state.name === 'current') this.keep?.datasets.forEach(dataset => this.of(dataset));
+		// What is kept on this computer has all datasets. One that is there already may have changed, or left the license.
+		if (this.keep && kept.state.name === 'current') ALL.forEach(dataset => this.of(dataset));
 		for (const listener of this.listeners) listener(kept, changes);
 	}
 

@@ -10,7 +10,7 @@ const STORE = 'rows';
 const GATHER_MS = 500;
 /** While nothing changes, the age of a copy is written this often. */
 const AGE_MS = 60000;
-/** The longest time for the database to open. */
+/** The longest time for the database to open, and to be removed. */
 const OPEN_MS = 5000;
 /** A tab that has written nothing for this time is hidden or closed. */
 const LEASE_MS = 180000;
@@ -99,10 +99,10 @@ export async function createKeep(key) {
 	}
 }
 
-/** A kept key, with its copies and small values. `datasets`: those of which there was a copy at first. */
+/** A kept key, with its copies and small values. */
 class Keep {
 	constructor(db) {
-		Object.assign(this, {db, key: '', values: {}, datasets: [], isGone: false});
+		Object.assign(this, {db, key: '', values: {}, isGone: false});
 		// Another tab removes the database.
 		db.onversionchange = () => {
 			this.isGone = true;
@@ -120,11 +120,10 @@ class Keep {
 			} else {
 				const [keys, values] = await Promise.all([done(store.getAllKeys()), done(store.getAll(range('value')))]);
 				this.values = Object.fromEntries(keys.filter(([kind]) => kind === 'value').map(([, name], at) => [name, values[at]]));
-				this.datasets = keys.filter(([, part]) => part === 'head').map(([dataset]) => dataset);
 			}
 			this.key = key ?? (typeof found === 'string' ? found : '');
 		});
-		if (this.key) navigator.serviceWorker?.register(`${root}worker.js`).catch(() => {});
+		if (this.key) navigator.serviceWorker?.register(`${root}worker.js`).then(({active}) => active?.postMessage('fill')).catch(() => {});
 	}
 
 	/** Runs a function with the rows, in one transaction: either all of its changes are kept or none. */
@@ -187,7 +186,8 @@ class Keep {
 		tabs().postMessage({forgotten: key});
 		await this.transact('readwrite', store => done(store.clear())).catch(() => {});
 		this.close();
-		await removeAll().catch(() => {});
+		// The key and the records are gone. A browser may take its time with the rest.
+		await Promise.race([removeAll().catch(() => {}), sleep(OPEN_MS)]);
 	}
 
 	/** Keeps nothing more, without removing anything. */

@@ -5,10 +5,15 @@ const scope = self.registration.scope, prefix = `medfeed ${new URL(scope).pathna
 /** The time for an answer, before the page opens with the files that are here. */
 const PATIENCE_MS = 4000;
 
+const fill = () => caches.open(prefix + VERSION).then(cache => cache.addAll(FILES.map(file => new Request(scope + file, {cache: 'reload'}))));
+
 self.addEventListener('install', event => {
 	self.skipWaiting();
-	event.waitUntil(caches.open(prefix + VERSION).then(cache => cache.addAll(FILES.map(file => new Request(scope + file, {cache: 'reload'})))));
+	event.waitUntil(fill());
 });
+
+// A worker that was unregistered while its page was open works on if it is registered again, and is not installed. Its files are gone.
+self.addEventListener('message', event => event.waitUntil(caches.has(prefix + VERSION).then(has => has || fill())));
 
 self.addEventListener('activate', event => event.waitUntil(caches.keys().then(names =>
 	Promise.all(names.filter(name => name.startsWith(prefix) && name !== prefix + VERSION).map(name => caches.delete(name))))));

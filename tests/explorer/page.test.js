@@ -209,9 +209,9 @@ test('changes and problems in words', () => {
 	const change = (kind, before, after) => words(Change({dataset: 'journals', of: {id: 3, kind, before, after, fields: []}}));
 	const [one, other] = [{name: 'A', year: 2026}, {name: 'B', year: 2027}];
 	assert.equal(change('added', null, other), 'addedB 2027 It came into the license.');
-	assert.equal(change('removed', one, null), 'removedA 2026 It was removed or left the license: {"id":3,"deleted":true}');
+	assert.equal(change('removed', one, null), 'removedA 2026 It was removed or left the license.');
 	// Journals have no year.
-	assert.equal(change('removed', {name: 'A'}, null), 'removedA It was removed or left the license: {"id":3,"deleted":true}');
+	assert.equal(change('removed', {name: 'A'}, null), 'removedA It was removed or left the license.');
 	assert.equal(change('added', null, {name: 'B'}), 'addedB It came into the license.');
 });
 

@@ -47,7 +47,7 @@ export function fromRows(head, chunks, notes, now = Date.now()) {
 		if (records.length !== count || new Set(records.map(({id}) => id)).size !== count || !records.every(({id}) => Number.isInteger(id))) return null;
 		const told = notes.flatMap(text => JSON.parse(text));
 		if (!told.every(note => Number.isInteger(note.id) && Number.isFinite(note.at) && note.old !== undefined)) return null;
-		return {records, notes: told, token, at, revision, visit: now - at > ABSENCE_MS ? at : visit ?? null};
+		return {records, notes: told, token, at, revision, visit: now - at > ABSENCE_MS ? at : visit ?? at};
 	} catch {
 		return null;
 	}

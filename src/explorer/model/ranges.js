@@ -2,8 +2,9 @@
 import {date, isDay} from './deadlines.js';
 
 const dollars = amount => `${Number(amount).toLocaleString('en')} US dollars`;
-/** The longest time from submission to acceptance that a journal states, in weeks. */
-const weeks = ({timelines}) => timelines?.online_submit_to_accept?.max_weeks ?? timelines?.online_submit_to_accept?.min_weeks;
+/** The longest time of a step that a journal states, in weeks. */
+const weeks = step => ({timelines}) => timelines?.[step]?.max_weeks ?? timelines?.[step]?.min_weeks;
+const inWeeks = number => `at most ${number} ${+number === 1 ? 'week' : 'weeks'}`;
 
 /**
  * The ranges of each dataset: {name, label, kind, isLeast, keyOf(record), text(value)}. `name` is the parameter in an address, `kind`
@@ -19,7 +20,8 @@ export const RANGES = {
 	journals: [
 		{name: 'impact_min', label: 'Impact factor, at least', kind: 'number', isLeast: true, keyOf: record => record.impact_factor, text: number => `impact factor of at least ${number}`},
 		{name: 'fee_max', label: 'Fee in US dollars, at most', kind: 'number', keyOf: record => record.publishing?.apc_usd, text: amount => `fee of at most ${dollars(amount)}`},
-		{name: 'weeks_max', label: 'Weeks to acceptance, at most', kind: 'number', keyOf: weeks, text: number => `at most ${number} ${+number === 1 ? 'week' : 'weeks'} to acceptance`},
+		{name: 'weeks_max', label: 'Weeks to acceptance, at most', kind: 'number', keyOf: weeks('online_submit_to_accept'), text: number => `${inWeeks(number)} to acceptance`},
+		{name: 'decision_max', label: 'Weeks to first decision, at most', kind: 'number', keyOf: weeks('submit_to_first_decision'), text: number => `${inWeeks(number)} to a first decision`},
 	],
 };
 

@@ -14,7 +14,7 @@ export const cases = [
 		const records = [0, 1, 255, 256, 257, 100000].map(id => record(id, `ü ${id}`)), [head, texts] = rowsOf(model, records);
 		is(texts.length, 3, 'a row for each chunk');
 		const note = {id: 1, at: 5, on: 5, old: null};
-		is(model.kept.fromRows(head, texts, [JSON.stringify([note])], 2000), {records, notes: [note], token: 't', at: 1000, revision: 'r', visit: null});
+		is(model.kept.fromRows(head, texts, [JSON.stringify([note])], 2000), {records, notes: [note], token: 't', at: 1000, revision: 'r', visit: 1000});
 		is(model.kept.fromRows(...rowsOf(model, []), 2000).records, [], 'an empty dataset');
 	}],
 	['only changed chunks are written, and an empty one has no text', ({kept: {Chunks}}, is) => {
@@ -39,7 +39,7 @@ export const cases = [
 		]) is(fromRows(...rows, 2000), null, title);
 	}],
 	['a visit ends when the page was away for half an hour', (model, is) => {
-		for (const [away, visit, expected] of [[29 * 60000, 7, 7], [29 * 60000, null, null], [31 * 60000, 7, 1000], [DAY, null, 1000]]) {
+		for (const [away, visit, expected] of [[29 * 60000, 7, 7], [29 * 60000, null, 1000], [31 * 60000, 7, 1000], [DAY, null, 1000]]) {
 			is(model.kept.fromRows(...rowsOf(model, [], {visit}), 1000 + away).visit, expected, `${away}`);
 		}
 	}],

@@ -159,7 +159,7 @@ export const cases = [
 			['#/conferences?due_from=2026-12-01&due_to=2027-01-31&start_date_to=2027-03-01', 'Early', 0, 0, '2026-12-24'],
 			['#/journals', 'Bare Cheap Dear Half Quiet', 0, 0], ['#/journals?impact_min=5', 'Dear Half', 0, 2], ['#/journals?impact_min=5.01', 'Dear', 0, 2], ['#/journals?impact_min=0', 'Cheap Dear Half', 0, 2],
 			['#/journals?fee_max=0', 'Cheap', 0, 3], ['#/journals?fee_max=8999.99', 'Cheap', 0, 3], ['#/journals?fee_max=9000', 'Cheap Dear', 0, 3], ['#/journals?fee_max=9000&unknown=yes', 'Bare Cheap Dear Half Quiet', 0, 0],
-			['#/journals?weeks_max=6', 'Cheap Half', 0, 2], ['#/journals?weeks_max=3', '', 0, 2], ['#/journals?weeks_max=6&fee_max=100', 'Cheap', 0, 3], ['#/journals?weeks_max=6&fee_max=100&q=half', '', 0, 1],
+			['#/journals?weeks_max=6', 'Cheap Half', 0, 2], ['#/journals?decision_max=2', '', 0, 5], ['#/journals?weeks_max=3', '', 0, 2], ['#/journals?weeks_max=6&fee_max=100', 'Cheap', 0, 3], ['#/journals?weeks_max=6&fee_max=100&q=half', '', 0, 1],
 		]) is(ask(address), [...expected, ...expected.length < 4 ? [undefined] : []], address);
 		// A year has the count that it gives when it is chosen, also of what is over.
 		const years = address => counts(model.question.select(conferences, model.question.parse(address), TODAY), 'year');
