@@ -1,7 +1,7 @@
 //! What a request costs without sockets: feed scans, lists, single records, reference lists and exports.
 //!
 //! Each request goes through [`Service::answer`] over a followed database file, as a connection of the server sends
-//! it. The records' texts and the columns that filters run over lie in memory, as in a server that has run for a while.
+//! it. The records lie in memory, as in a server.
 //!
 //! A service keeps finished answers. So pages and reference lists are measured twice: *again*, by a service that answered
 //! the same request before, and *first*, by a new service over the same snapshot, made outside the measured time, which

@@ -237,7 +237,7 @@ fn followers(criterion: &mut Criterion) {
         group.bench_function(format!("open, licenses: {licenses}"), |bencher| {
             bencher.iter(|| Follower::open(world().path()).expect("the database opens"));
         });
-        group.bench_function(format!("open with columns, licenses: {licenses}"), |bencher| {
+        group.bench_function(format!("open with records in memory, licenses: {licenses}"), |bencher| {
             bencher.iter(|| open_with_records(world()));
         });
         group.bench_function(format!("nothing new, licenses: {licenses}"), |bencher| {

@@ -162,7 +162,7 @@ export class Copies {
 	}
 
 	notify(kept, changes) {
-		// What is kept on this computer has all datasets. One that is there already may have changed, or left the license.
+		// A kept license is kept with all of its datasets. A dataset of the last visit may have changed, or left the license.
 		if (this.keep && kept.state.name === 'current') ALL.forEach(dataset => this.of(dataset));
 		for (const listener of this.listeners) listener(kept, changes);
 	}

@@ -1,4 +1,4 @@
-// What the page keeps on this computer, if the reader says so: the key, the copies, small values, and the page's own files.
+// Keeps the key, the copies, small values and the page's own files on this computer, if the reader says so.
 import {root} from './api.js';
 import {sleep} from './model/follower.js';
 import {Chunks, FORMAT, fromRows} from './model/kept.js';

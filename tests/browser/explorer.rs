@@ -258,7 +258,7 @@ fn answers_count_what_is_not_announced_and_leave_out_the_past() {
     browser.go(&format!("http://{}/", server.address));
     paste_key(&browser, &key);
 
-    // The list and its files have what is ahead, and say how much that is. What is over is a click away.
+    // The list and its files have what is ahead, and say how much that is. A click shows past meetings.
     expect_total(&browser, "2 of 3 conferences");
     browser.wait_for("//button[starts-with(., 'Calendar (3 dates)')]");
     browser.wait_for("//button[starts-with(., 'CSV (2 rows)')]");

@@ -1,4 +1,4 @@
-//! What the page keeps on this computer, and that nothing of it stays when it must go.
+//! The copy on this computer, and its removal.
 
 use std::path::Path;
 
@@ -119,7 +119,7 @@ fn a_kept_copy_opens_without_a_key_and_without_a_network() {
     set_back_a_day(&browser);
     drop(browser);
 
-    // On the next day neither. What changed meanwhile has its old values.
+    // On the next day neither. Changes of the night have their old values.
     let due = |days: i64| now().plus_s(days * 86_400).date();
     site.import(
         "conferences.jsonl",
@@ -199,7 +199,7 @@ fn forgetting_leaves_nothing_in_any_tab() {
     let second = browser.new_tab();
     browser.go(&format!("http://{}/", server.address));
     expect_total(&browser, "130 conferences");
-    // What else the page stores goes, too.
+    // Other values of the page go, too.
     let values = "const done = arguments[0]; import('/explorer/keep.js').then(async ({openKeep}) => { \
         await (await openKeep()).put('shortlist', [7, 8]); done((await openKeep()).get('shortlist')); })";
     assert_eq!(browser.js_async(values), json!([7, 8]));

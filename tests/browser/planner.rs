@@ -122,7 +122,7 @@ fn a_shortlist_is_kept_followed_and_passed_on() {
     browser.wait_for("//span[@role='status' and contains(., 'or removed: number 4.')]");
     assert_eq!(browser.js(NAMES, &[]), "Conference 2,Conference 6");
     assert_eq!(chips(&browser), "3 starred");
-    // What another program wrote into the tab is no shortlist.
+    // A foreign value in the tab is no shortlist.
     browser.js(
         "sessionStorage['medfeed-stars'] = '{\"conferences\":[2,\"6\",-1,1e99],\"journals\":7}'; location.reload()",
         &[],
@@ -260,7 +260,7 @@ fn days_and_numbers_narrow_a_list() {
     assert_eq!(browser.js(NAMES, &[]), "Meeting 2");
     browser.click("//button[contains(@class, 'chip') and contains(., 'due until 15 Mar 2097')]");
     expect_total(&browser, "2 of 3 conferences");
-    // What is typed is in the address as soon as the field is left.
+    // A typed value is in the address as soon as the field is left.
     set(&browser, "due_from", "");
     expect_total(&browser, "3 conferences");
     // A value that is none is named.
@@ -323,7 +323,7 @@ fn the_way_back_leads_to_the_row() {
         "few rows",
         "return document.querySelectorAll('tbody tr').length === 50 && document.activeElement.tagName === 'H1'",
     );
-    // What was typed just before a click is there on return, and the filters too.
+    // Words typed just before a click are there on return, and so are the filters.
     browser.click("//details[summary='Therapy area']//label[span='Oncology']/input");
     expect_total(&browser, "43 of 130 conferences");
     browser.fill("//input[@id='words']", "japan");

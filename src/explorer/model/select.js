@@ -64,7 +64,7 @@ export function select(index, question, today) {
 		let unmet = wanted & ~met;
 		if (isUnknown || isPast) {
 			if (!unmet) isUnknown ? unknown += !isPast : past++;
-			// Whoever chooses a year sees all of it.
+			// A chosen year is shown whole.
 			if (isUnknown || unmet || question.past) continue;
 			unmet = 1 << year;
 		}

@@ -39,7 +39,7 @@ function Changed({dataset, before, after}) {
 }
 
 /** A change: what kind, of which record, and its fields, old beside new. */
-export const Change = ({dataset, of: {kind, before, after, at, id}, badge = kind, when = clock}) => html`<li class="entry"><p><${Badge} kind=${badge} />
+export const Change = ({dataset, of: {id, kind, before, after, at}, badge = kind, when = clock}) => html`<li class="entry"><p><${Badge} kind=${badge} />
 		${after ? html`<a href=${link(`${dataset}/${id}`)}><bdi>${after.name}</bdi> ${after.year}</a>` : html`<bdi>${before.name}</bdi> ${before.year ?? ''}`} ${at && html`<time>${when(at)}</time>`}</p>
 	${kind === 'changed' ? html`<${Changed} dataset=${dataset} before=${before} after=${after} />` : kind !== 'updated' && html`<p class="soft">${after ? 'It came into the license.' : 'It was removed or left the license.'}</p>`}</li>`;
 

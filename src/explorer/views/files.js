@@ -1,4 +1,4 @@
-// What a reader takes home of a list: its files, its address, paper.
+// The files of a list, its address, and its print.
 import {html, useEffect, useMemo, useState} from '../preact.js';
 import {calendar} from '../model/calendar.js';
 import {csv} from '../model/csv.js';

@@ -266,7 +266,7 @@ impl Watcher {
 /// Reads the records of a snapshot into memory, before requests need them. Those that need unreadable ones report it.
 fn load(snapshot: &Snapshot) {
     if let Err(error) = snapshot.load() {
-        tracing::error!(%error, "the records could not be read");
+        tracing::error!(%error, "the records could not be read; `medfeed check` says what is damaged");
     }
 }
 

@@ -1,4 +1,4 @@
-//! All records of a dataset in one state, in memory. All licenses share them, and all answers are made from them.
+//! All records of a dataset in one state, in memory. All licenses share them, and answers are made from them.
 //!
 //! A record has a *slot*, which it keeps as long as it exists. A feed lists the slots of the records that it shows
 //! ([`FeedIndex`](super::feed_index::FeedIndex)). Filters, `q` and reference lists walk such a list. So the time of an
@@ -33,7 +33,7 @@ const TEXT_END: char = '\0';
 pub(in crate::store) type LogTable = ReadOnlyTable<(u8, u64), LogValue<'static>>;
 
 /// The pairs of neighboring bytes in a text, as bits of a hash. A text contains another one only if it has all pairs of
-/// it. This leaves few texts to search: without it, `q` takes 2.5 times as long to find a rare text.
+/// it. So a search compares few whole texts.
 type Pairs = [u64; 4];
 
 fn pairs_of(text: &str) -> Pairs {
@@ -93,13 +93,13 @@ pub struct Records {
     ids: Vec<Id>,
     /// By slot; `None` for a record that was removed, or whose row is damaged.
     rows: Vec<Option<Arc<StoredRecord>>>,
-    /// What is wrong with the rows of records that could not be read.
+    /// The faults of rows that could not be read, by slot.
     damaged: BTreeMap<Slot, String>,
     slots: HashMap<Id, Slot>,
     /// In the order of `columns`.
     names: Vec<FieldNames>,
     columns: Vec<PackedColumn>,
-    /// By slot: those of the texts that `q` searches.
+    /// The pairs of each searched text, by slot.
     pairs: Vec<Pairs>,
 }
 

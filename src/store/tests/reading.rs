@@ -79,7 +79,7 @@ fn filters_find_the_same_in_records_that_were_updated_and_in_new_ones() {
     let mut follower = Follower::open(&sample.path()).unwrap();
     compare(&follower, &model);
     type Step<'s> = (&'static str, &'s dyn Fn(&mut Model));
-    let steps: [Step<'_>; 8] = [
+    let steps: [Step<'_>; 9] = [
         ("every fourth id", &|model| write(&sample, model, (1..=256).map(|at| at * 4), 0)),
         ("changes of the first and the last", &|model| write(&sample, model, [4, 1024].into_iter(), 1)),
         ("a row before the first and after the last", &|model| write(&sample, model, [1, 1025].into_iter(), 0)),
@@ -89,6 +89,10 @@ fn filters_find_the_same_in_records_that_were_updated_and_in_new_ones() {
         ("rows that are removed", &|model| {
             sample.edit(|edit| edit.apply(&removal(1..=300)).unwrap());
             model.retain(|id, _| *id > 300);
+        }),
+        ("nearly all rows are removed, so the others are read anew", &|model| {
+            sample.edit(|edit| edit.apply(&removal(301..=1000)).unwrap());
+            model.retain(|id, _| *id > 1000);
         }),
         ("all that is left is changed", &|model| {
             let ids: Vec<u64> = model.keys().copied().collect();
