@@ -13,6 +13,7 @@ import {KeyForm} from './views/key.js';
 import {Paper, forgetPaper} from './views/files.js';
 import {List} from './views/list.js';
 import {Compare, Record, forgetLists} from './views/record.js';
+import {useStars} from './views/shortlist.js';
 
 const isDataset = name => ['conferences', 'journals'].includes(name);
 
@@ -46,6 +47,12 @@ function view(at, demo) {
 }
 
 const NAV = [['conferences', 'Conferences'], ['journals', 'Journals'], ['developers', 'For developers']];
+
+/** The button that ends the use of a key. Its words say that the shortlist goes too. */
+function Forget({what, onForget}) {
+	const stars = [...useStars('conferences'), ...useStars('journals')];
+	return html`<button class="quiet" onClick=${onForget}>Forget ${what}${stars.length > 0 && ' and shortlist'}</button>`;
+}
 
 function App({demo, why, kept}) {
 	// The key is in memory. It is also in the tab's storage, or on this computer, if the reader says so.
@@ -101,7 +108,7 @@ function App({demo, why, kept}) {
 			if (forgotten === key) leave();
 			if (of === key && name === 'shortlist') takeShortlist(value);
 		});
-		const unsubscribe = copies.subscribe(({state}) => state.name === 'refused' && state.status === 401 && forget(`This key is no longer accepted. ${state.problem.detail}`));
+		const unsubscribe = copies.subscribe(({state}) => state.name === 'refused' && state.status === 401 && forget(`This key is no longer accepted, so its records and the shortlist are removed here. ${state.problem.detail}`));
 		return () => {
 			unheard();
 			unsubscribe();
@@ -120,7 +127,7 @@ function App({demo, why, kept}) {
 			${key && !isDemo && html`<div class="who">${demo?.licenses.some(license => license.key === key)
 					? html`<label for="license">License</label><select id="license" value=${key} onChange=${event => setKey(event.target.value)}>
 						${demo.licenses.map(license => html`<option value=${license.key}>${license.name}</option>`)}<option value="">another key …</option></select>`
-					: html`<span>Key <code>${key.slice(0, 4)}…${key.slice(-4)}</code></span><button class="quiet" onClick=${() => forget()}>${keep ? 'Forget this computer' : 'Forget key'}</button>`}
+					: html`<span>Key <code>${key.slice(0, 4)}…${key.slice(-4)}</code></span><${Forget} what=${keep ? 'this computer' : 'key'} onForget=${() => forget()} />`}
 			</div>`}
 		</div></header>
 		<main id="main" tabindex="-1" class="frame">${key || isDemo ? html`${isUnkept && html`<p class="problem" role="alert">This browser keeps nothing on this computer. The key is gone when you close or reload the page.</p>`}<div key=${key}>${key && html`<${Paper} />`}${view(at, demo)}</div>` : html`<${KeyForm} why=${refused} />

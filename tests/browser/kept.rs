@@ -172,7 +172,7 @@ fn a_kept_copy_opens_without_a_key_and_without_a_network() {
     browser.view("#/changes/conferences");
     browser.wait_for("//li[contains(., 'Conference 7') and .//dt[.='Abstracts due']]");
     // It is forgotten without a server, too.
-    browser.click("//button[.='Forget this computer']");
+    browser.click("//button[.='Forget this computer and shortlist']");
     browser.wait_for("//input[@id='key']");
     expect_nothing_left(&browser);
 }

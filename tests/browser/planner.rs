@@ -96,6 +96,13 @@ fn a_shortlist_is_kept_followed_and_passed_on() {
     browser.click("//button[.='Only starred (2)']");
     expect_total(&browser, "2 of 130 conferences");
 
+    // Other filters hide some of them, and say so.
+    browser.fill("//input[@id='words']", "Conference 3");
+    browser.wait_for("//span[@role='status' and .='1 more starred does not fit the other filters.']");
+    browser.click("//button[.='Show all starred']");
+    expect_total(&browser, "2 of 130 conferences");
+    assert_eq!(chips(&browser), "2 starred");
+
     // They stay when the page is loaded again.
     browser.js("location.reload()", &[]);
     browser.wait_for("//button[.='Only starred (2)' and @aria-pressed='true']");
@@ -114,7 +121,7 @@ fn a_shortlist_is_kept_followed_and_passed_on() {
     let other = site.key("year", &[]).1;
     browser.view("#/conferences?ids=2,4,6");
     expect_total(&browser, "3 of 129 conferences");
-    browser.click("//button[.='Forget key']");
+    browser.click("//button[.='Forget key and shortlist']");
     browser.wait_for("//input[@id='key']");
     assert_eq!(kept_texts(&browser)[3], "{}", "nothing is left of the shortlist");
     paste_key(&browser, &other);
@@ -244,14 +251,14 @@ fn days_and_numbers_narrow_a_list() {
     set(&browser, "start_date_from", "2097-03-02");
     expect_total(&browser, "1 of 3 conferences");
     browser.wait_for_js("the address", "return location.hash === '#/conferences?start_date_from=2097-03-02'");
-    assert_eq!(chips(&browser), "meeting from 2 Mar 2097");
-    browser.wait_for("//p[contains(., '1 more may fit: not announced.')]");
+    assert_eq!(chips(&browser), "begins from 2 Mar 2097");
+    browser.wait_for("//p[contains(., '1 more may fit: its dates are not announced.')]");
     browser.click("//button[.='Show it too']");
     expect_total(&browser, "2 of 3 conferences");
-    assert_eq!(chips(&browser), "meeting from 2 Mar 2097; or not announced");
+    assert_eq!(chips(&browser), "begins from 2 Mar 2097; or not announced");
     browser.wait_for_js(
         "the window",
-        "return document.title === 'Conferences: meeting from 2 Mar 2097, or not announced · medfeed'",
+        "return document.title === 'Conferences: begins from 2 Mar 2097, or not announced · medfeed'",
     );
     browser.click("//button[.='Clear all']");
     set(&browser, "due_from", "2097-03-15");
@@ -260,6 +267,9 @@ fn days_and_numbers_narrow_a_list() {
     assert_eq!(browser.js(NAMES, &[]), "Meeting 2");
     browser.click("//button[contains(@class, 'chip') and contains(., 'due until 15 Mar 2097')]");
     expect_total(&browser, "2 of 3 conferences");
+    set(&browser, "due_to", "2097-03-14");
+    browser.wait_for("//p[.='The period ends before it begins. Change one of its days.']");
+    set(&browser, "due_to", "");
     // A typed value is in the address as soon as the field is left.
     set(&browser, "due_from", "");
     expect_total(&browser, "3 conferences");
@@ -272,7 +282,7 @@ fn days_and_numbers_narrow_a_list() {
     expect_total(&browser, "4 journals");
     browser.fill("//input[@id='fee_max']", "2500");
     expect_total(&browser, "2 of 4 journals");
-    browser.wait_for("//p[contains(., '1 more may fit: not announced.')]");
+    browser.wait_for("//p[contains(., '1 more may fit: its figures are not announced.')]");
     browser.click("//a[.='Journal 2']");
     browser.wait_for("//h1[.='Journal 2']");
     browser.back();
@@ -281,6 +291,20 @@ fn days_and_numbers_narrow_a_list() {
         browser.js("return [document.getElementById('fee_max').value, location.hash]", &[]),
         json!(["2500", "#/journals?fee_max=2500"])
     );
+    // As people write numbers. What is none stays in the field and filters nothing.
+    for (typed, total, chip) in [
+        ("2,501", "3 of 4 journals", "fee of at most 2,501 US dollars"),
+        ("0,5", "1 of 4 journals", "fee of at most 0.5 US dollars"),
+        ("-5", "4 journals", ""),
+        ("cheap", "4 journals", ""),
+    ] {
+        browser.fill("//input[@id='fee_max']", typed);
+        expect_total(&browser, total);
+        assert_eq!(chips(&browser), chip, "{typed}");
+        assert_eq!(browser.js("return document.getElementById('fee_max').value", &[]), typed);
+        let told = browser.js("return document.querySelector('.ranges [role=alert]')?.textContent ?? ''", &[]);
+        assert_eq!(told, if chip.is_empty() { "Enter a number such as 2.5." } else { "" }, "{typed}");
+    }
     browser.expect_quiet_console(&[]);
     drop(server);
 }

@@ -12,8 +12,8 @@ const inWeeks = number => `at most ${number} ${+number === 1 ? 'week' : 'weeks'}
  */
 export const RANGES = {
 	conferences: [
-		{name: 'start_date_from', label: 'Meeting from', kind: 'date', isLeast: true, keyOf: record => record.start_date, text: day => `meeting from ${date(day)}`},
-		{name: 'start_date_to', label: 'Meeting until', kind: 'date', keyOf: record => record.start_date, text: day => `meeting until ${date(day)}`},
+		{name: 'start_date_from', label: 'Begins from', kind: 'date', isLeast: true, keyOf: record => record.start_date, text: day => `begins from ${date(day)}`},
+		{name: 'start_date_to', label: 'Begins until', kind: 'date', keyOf: record => record.start_date, text: day => `begins until ${date(day)}`},
 		{name: 'due_from', label: 'Deadline from', kind: 'date', isLeast: true, text: day => `due from ${date(day)}`},
 		{name: 'due_to', label: 'Deadline until', kind: 'date', text: day => `due until ${date(day)}`},
 	],
@@ -27,6 +27,15 @@ export const RANGES = {
 
 /** Whether a text is a value of a range: a day such as `2027-03-15`, or a number such as `2.5`. */
 export const isValue = ({kind}, text) => kind === 'date' ? isDay(text) : /^\d{1,15}(\.\d{1,9})?$/.test(text);
+
+/** The value that a reader typed; '' if it is none. A comma before three digits separates thousands, another one is a decimal point. */
+export function typedValue(range, text) {
+	const plain = range.kind === 'date' ? text : text.trim().replace(/,(?=\d{3}(\D|$))/g, '').replace(',', '.');
+	return isValue(range, plain) ? plain : '';
+}
+
+/** Whether the first day of a period is after its last one. */
+export const isReversed = ({start_date_from, start_date_to, due_from, due_to}) => start_date_from > start_date_to || due_from > due_to;
 
 /**
  * A test of records by the given values {name: value}: true, false, or null if the record fits as far as it is known and a value is not

@@ -55,7 +55,8 @@ function nearestWords(index, word) {
 	const most = mostOf(word), letters = sorted(word), found = [];
 	for (const known of index.numbers.keys()) {
 		const edits = distance(word, known, most);
-		if (edits <= most) found.push({known, edits, rank: sorted(known) === letters ? 0 : known[0] === word[0] ? 1 : 2});
+		// Short words that differ in the first letter and another one are different words.
+		if (edits <= most && (edits < 2 || word.length > 6 || known[0] === word[0])) found.push({known, edits, rank: sorted(known) === letters ? 0 : known[0] === word[0] ? 1 : 2});
 	}
 	return found.sort((one, other) => one.edits - other.edits || one.rank - other.rank || (one.known < other.known ? -1 : 1)).slice(0, MAX_MEANT)
 		.map(({known}) => index.spellingOf(known)).filter(Boolean);

@@ -70,7 +70,7 @@ export function Changes({dataset, since}) {
 	const go = since => { location.hash = link(`changes/${dataset}`, {since}); };
 	if (isUnlicensed(kept.state)) return html`<${Title}>What changed<//><${Unlicensed} dataset=${dataset} />`;
 	const choice = (value, text) => html`<button class="quiet" aria-pressed=${(since ?? '') === value || !day && !value} onClick=${() => go(value)}>${text}</button>`;
-	return html`<p class="back"><a href=${link(dataset)}>All ${dataset}</a></p><${Title}>What changed<//><${Standing} kept=${kept} />
+	return html`<p class="back"><a href=${link(dataset)}>All ${dataset}</a></p><${Title} full=${`What changed: ${dataset}`}>What changed<//><${Standing} kept=${kept} />
 		${isFull && html`<p class="problem" role="alert">A copy of the ${dataset} could not be stored. This computer may have no room. The records are loaded again when you open the page.</p>`}
 		<div class="row" role="group" aria-label="Since">${choice('', first)}${PERIODS.map(days => choice(`${days}`, `In the last ${days} days`))}
 			<label for="since">Since a date</label><input id="since" class="day" type="date" value=${isDay(since ?? '') ? since : ''} max=${today} onChange=${event => go(event.target.value)} /></div>

@@ -3,7 +3,7 @@ import {html, useState} from '../preact.js';
 import {LAST_DAY} from '../model/deadlines.js';
 import {NONE} from '../model/facets.js';
 import {toggle} from '../model/question.js';
-import {RANGES, isValue} from '../model/ranges.js';
+import {RANGES, typedValue} from '../model/ranges.js';
 
 const SHOWN = 8;
 const OPEN = new Set(['area', 'region', 'year', 'confidence', 'access', 'fee', 'publisher']);
@@ -21,13 +21,26 @@ function Facet({facet: {name, label, values}, onChoose}) {
 		${(hidden > 0 || all && values.length > SHOWN) && html`<button class="plain" onClick=${() => setAll(!all)}>${all ? 'Show fewer' : `Show ${hidden} more`}<span class="hidden"> of ${label}</span></button>`}`}</details>`;
 }
 
+/** The field of a range. A number is a text field: that of browsers drops a comma without a word. What is no value stays in it. */
+function RangeField({range, value = '', onChange, onLeave}) {
+	const {name, label, kind} = range, isDate = kind === 'date', [text, setText] = useState(value);
+	// Another question brings its own value.
+	const shown = typedValue(range, text) === value ? text : value, isBad = !isDate && shown.trim() && !value;
+	const type = event => {
+		setText(event.target.value);
+		onChange(typedValue(range, event.target.value));
+	};
+	return html`<div><label for=${name}>${label}</label>
+		<input id=${name} type=${isDate ? 'date' : 'text'} inputmode=${isDate ? null : 'decimal'} autocomplete="off" value=${shown} min=${isDate ? '1900-01-01' : null} max=${isDate ? LAST_DAY : null}
+			aria-invalid=${isBad ? 'true' : null} aria-describedby=${isBad ? `${name}-error` : null} onInput=${type} onBlur=${onLeave} />
+		${isBad && html`<span id="${name}-error" class="soft" role="alert">Enter a number such as 2.5.</span>`}</div>`;
+}
+
 /** The fields of the ranges. Typing in them makes no steps in the history. */
 function Ranges({question, onChange, onLeave}) {
 	const {dataset, ranges} = question;
-	const type = (range, text) => onChange({...question, ranges: {...ranges, [range.name]: isValue(range, text) ? text : undefined}}, true);
-	return html`<details open><summary>${dataset === 'journals' ? 'Numbers' : 'Dates'}</summary><div class="ranges">${RANGES[dataset].map(range => html`<div key=${range.name}><label for=${range.name}>${range.label}</label>
-		<input id=${range.name} type=${range.kind} value=${ranges[range.name] ?? ''} min=${range.kind === 'date' ? '1900-01-01' : 0} max=${range.kind === 'date' ? LAST_DAY : null} step=${range.kind === 'date' ? null : 'any'}
-			onInput=${event => type(range, event.target.value)} onBlur=${onLeave} /></div>`)}</div></details>`;
+	return html`<details open><summary>${dataset === 'journals' ? 'Numbers' : 'Dates'}</summary><div class="ranges">${RANGES[dataset].map(range => html`<${RangeField} key=${range.name} range=${range} value=${ranges[range.name]}
+		onChange=${value => onChange({...question, ranges: {...ranges, [range.name]: value || undefined}}, true)} onLeave=${onLeave} />`)}</div></details>`;
 }
 
 /** The facets with their counts. On a phone they are behind a button. `onLeave` goes to the results, of which there are `size`; `onTyped` comes after the reader left a field. */

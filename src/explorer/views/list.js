@@ -3,6 +3,7 @@ import {html, useEffect, useMemo, useRef, useState} from '../preact.js';
 import {KINDS, todayOf} from '../model/deadlines.js';
 import {isUnlicensed, usesCopy} from '../model/follower.js';
 import {filtersOf, firstQuestion, format, hasKey, isNarrowed, parse, requestOf, titleOf, toggleComing, unknownOf} from '../model/question.js';
+import {isReversed} from '../model/ranges.js';
 import {asksForDeadlines, isComing, periodOf, select} from '../model/select.js';
 import {meantBy} from '../model/suggest.js';
 import {DATASETS, Table, Title, Toggle, Unlicensed, count, date, useWindowTitle} from '../parts.js';
@@ -111,11 +112,11 @@ function Answered({dataset, at, kept: {copy, index, log, version}}) {
 			<div class="found" ref=${rows}><div class="heading">
 				<h2 class="results" ref=${results} tabindex="-1"><span role="status">${size}</span></h2>
 				<${Files} question=${question} found=${found} day=${day} size=${count(printed, 'row')} /></div>
-			<${Shortlist} question=${question} missing=${missing} onChange=${change} onFollow=${keepUp} />
+			<${Shortlist} question=${question} missing=${missing} total=${found.total} onChange=${change} onFollow=${keepUp} />
 			<${Chosen} question=${question} onChange=${drop} />
 			${unknown.length > 0 && html`<p class="soft" role="status">The address also asks for ${unknown.join(', ')}. This page does not know that, and shows the records without it.</p>`}
 			${past > 0 && html`<p class="soft"><span role="status">${count(past, 'more', 'more')} ${past === 1 ? 'is' : 'are'} over.</span> <button class="plain" onClick=${() => drop(toggleComing(question))}>Show ${past === 1 ? 'it' : 'them'} too</button></p>`}
-			${open > 0 && html`<p class="soft"><span role="status">${count(open, 'more', 'more')} may fit: not announced.</span> <button class="plain" onClick=${() => drop({...question, unknown: true})}>Show ${open === 1 ? 'it' : 'them'} too</button></p>`}
+			${open > 0 && html`<p class="soft"><span role="status">${count(open, 'more', 'more')} may fit: ${open === 1 ? 'its' : 'their'} ${dataset === 'journals' ? 'figures' : 'dates'} are not announced.</span> <button class="plain" onClick=${() => drop({...question, unknown: true})}>Show ${open === 1 ? 'it' : 'them'} too</button></p>`}
 			${question.mode === 'deadlines' ? html`<${Deadlines} of=${found.deadlines.slice(0, drawn)} day=${day} before=${columns} />`
 				: found.total > 0 && html`<${Table} label=${DATASETS[dataset][0]} rows=${found.records.slice(0, drawn)} sorted=${sorted}
 					columns=${[...columns, ...columnsOf(dataset, {day, log, period: periodOf(question, day)})]} />`}
@@ -131,6 +132,7 @@ function Nothing({index, question, day, onChange}) {
 	const later = {...question, within: null}, next = question.within && select(index, later, day).deadlines?.[0];
 	const meant = useMemo(() => hasKey(question.words) ? null : meantBy(index, question.words).find(words => select(index, {...question, words, past: 'yes'}, day).total), [index, question, day]);
 	if (!index.size) return html`<${Unlicensed} dataset=${question.dataset} />`;
+	if (isReversed(question.ranges)) return html`<p class="empty">The period ends before it begins. Change one of its days.</p>`;
 	if (!next) return html`<p class="empty">${meant ? html`Did you mean <button class="plain" onClick=${() => onChange({...question, words: meant})}>${meant}</button>?` : 'Nothing fits all of this. Remove a filter or a word.'}</p>`;
 	return html`<p class="empty">Nothing is due in this period. The next deadline is on ${date(next.date)}. <button class="plain" onClick=${() => onChange(later)}>Show all that are ahead</button></p>`;
 }
@@ -160,5 +162,5 @@ function Chosen({question, onChange}) {
 	const filters = filtersOf(question);
 	return filters.length > 0 && html`<ul class="chips" aria-label="Chosen filters">${filters.map(({text, without}) => html`<li><button class="chip" onClick=${() => onChange(without)}>
 			<span class="hidden">Remove </span><bdi>${text}</bdi> <span aria-hidden="true">×</span></button></li>`)}
-		<li><button class="plain" onClick=${() => onChange(firstQuestion(question.dataset))}>Clear all</button></li></ul>`;
+		${filters.length > 1 && html`<li><button class="plain" onClick=${() => onChange(firstQuestion(question.dataset))}>Clear all</button></li>`}</ul>`;
 }

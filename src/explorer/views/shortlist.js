@@ -1,5 +1,6 @@
 // Stars, and what a list does with them.
 import {html, useEffect, useRef, useState} from '../preact.js';
+import {firstQuestion} from '../model/question.js';
 import {Toggle, count} from '../parts.js';
 import {isStarred, setStars, starsOf, subscribe} from '../shortlist.js';
 
@@ -36,9 +37,9 @@ export const starColumn = dataset => ({name: 'Starred', kind: 'stars', cell: row
 
 /**
  * The shortlist beside a list: *Only starred*, and what leads on. While a list shows the reader's own stars, `onFollow` gets the
- * question when they change. `missing`: so many of the question's records are not there.
+ * question when they change. `missing`: these of the question's records are not there; `total`: so many fit it.
  */
-export function Shortlist({question, missing, onChange, onFollow}) {
+export function Shortlist({question, missing, total, onChange, onFollow}) {
 	const {dataset, ids, isOwn} = question, stars = useStars(dataset);
 	useEffect(() => {
 		if (isOwn && ids?.join() !== stars.join()) onFollow({...question, ids: stars});
@@ -47,9 +48,12 @@ export function Shortlist({question, missing, onChange, onFollow}) {
 		if (isOwn) setStars(dataset, stars.filter(id => !missing.includes(id)));
 		onChange({...question, ids: ids.filter(id => !missing.includes(id))});
 	};
+	const others = ids ? ids.length - missing.length - total : 0;
 	return (ids || stars.length > 0) && html`<div class="row" role="group" aria-label="Shortlist">
 		<${Toggle} on=${Boolean(isOwn)} onChange=${() => onChange({...question, ids: isOwn ? null : stars, isOwn: !isOwn})}>Only starred (${stars.length.toLocaleString('en')})<//>
 		<${CompareLink} dataset=${dataset} ids=${ids ?? stars} />
 		${missing.length > 0 && html`<span class="soft" role="status">${count(missing.length, 'starred record')} ${missing.length === 1 ? 'is' : 'are'} not in this license, or removed: number ${missing.slice(0, 20).join(', ')}${missing.length > 20 && ' …'}.</span>
-			<button class="plain" onClick=${() => drop(missing)}>Leave out</button>`}</div>`;
+			<button class="plain" onClick=${() => drop(missing)}>Leave out</button>`}
+		${others > 0 && html`<span class="soft" role="status">${count(others, 'more', 'more')} starred ${others === 1 ? 'does' : 'do'} not fit the other filters.</span>
+			<button class="plain" onClick=${() => onChange({...firstQuestion(dataset), ids, isOwn})}>Show all starred</button>`}</div>`;
 }

@@ -146,7 +146,7 @@ export const cases = [
 			['#/conferences?year=2027&past=yes', 'Conferences: 2027', null],
 			['#/conferences?year=2027&past=no', 'Conferences: 2027, to come', null],
 			['#/conferences?ids=12,40&start_date_from=2027-03-01&start_date_to=2027-06-30&due_from=2026-12-24&due_to=9999-12-31&unknown=yes',
-				'Conferences: 2 starred, meeting from 1 Mar 2027, meeting until 30 Jun 2027, due from 24 Dec 2026, due until 31 Dec 9999, or not announced', null],
+				'Conferences: 2 starred, begins from 1 Mar 2027, begins until 30 Jun 2027, due from 24 Dec 2026, due until 31 Dec 9999, or not announced', null],
 			['#/conferences?due_to=2027-01-31&unknown=yes', 'Conferences: due until 31 Jan 2027', null],
 			['#/journals?impact_min=2.5&fee_max=999999999&weeks_max=1&area=Urology', 'Journals: Urology, impact factor of at least 2.5, fee of at most 999,999,999 US dollars, at most 1 week to acceptance', null],
 			['#/journals?access=&fee=1000-2500&license=', 'Journals: Access: not announced, Above 1,000 to 2,500 US dollars, Content license: not announced', 'journals-access-not-announced-above-1-000-to-2-500-us-dollars-content-license-no-2027-01-01.ics'],

@@ -135,6 +135,17 @@ export const cases = [
 		const all = model.question.firstQuestion('conferences');
 		is(model.files.filesOf(all, answer(model, all), TODAY).rows().map(({id}) => id).sort(), CONFERENCES.map(({id}) => id), 'all records');
 	}],
+	['numbers as readers type them', ({ranges: {RANGES, isReversed, typedValue}}, is) => {
+		for (const [text, expected] of [
+			['5', '5'], [' 5.5 ', '5.5'], ['5,5', '5.5'], ['1,500', '1500'], ['1,234,567', '1234567'], ['1,500.5', '1500.5'], ['1,50', '1.50'], ['0', '0'],
+			['', ''], [' ', ''], ['-5', ''], ['abc', ''], ['5e3', ''], ['1,2,3', ''], ['5.5.5', ''], ['1.500,5', ''], ['2027-01-01', ''],
+		]) is(typedValue(RANGES.journals[0], text), expected, text);
+		for (const [text, expected] of [['2027-02-28', '2027-02-28'], ['2027-02-29', ''], ['', ''], ['5', '']]) is(typedValue(RANGES.conferences[0], text), expected, text);
+		for (const [ranges, expected] of [
+			[{}, false], [{start_date_from: '2027-01-02', start_date_to: '2027-01-01'}, true], [{start_date_from: '2027-01-01', start_date_to: '2027-01-01'}, false],
+			[{due_from: '2027-01-02', due_to: '2027-01-01'}, true], [{due_from: '2027-01-02', start_date_to: '2027-01-01'}, false],
+		]) is(isReversed(ranges), expected, ranges);
+	}],
 	['ranges of days and numbers, and what is not announced', (model, is) => {
 		const made = [
 			{name: 'Early', start_date: '2027-03-01', end_date: '2027-04-02', abstract_due_date: '2026-12-24'}, {name: 'Middle', start_date: '2027-05-31', abstract_due_date: '2027-01-10', late_breaking_due_date: '2027-03-10'},
