@@ -86,6 +86,7 @@ mod readme;
 mod real_lists;
 mod recipes;
 mod relay;
+mod released;
 mod replica_faults;
 mod replica_files;
 mod replica_instants;
