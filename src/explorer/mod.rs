@@ -54,6 +54,7 @@ const SCRIPTS: &[(&str, &str)] = scripts![
     "keep.js",
     "model/calendar.js",
     "model/changes.js",
+    "model/cities.js",
     "model/copy.js",
     "model/csv.js",
     "model/deadlines.js",

@@ -190,7 +190,7 @@ fn forgetting_leaves_nothing_in_any_tab() {
     expect_nothing_left(&browser);
     browser.click("//a[.='What changed']");
     browser.click("//button[.='In the last 30 days']");
-    browser.wait_for("//p[contains(., 'the page knows what has changed since it was opened')]");
+    browser.wait_for("//p[contains(., 'is new, or changed before the page was opened')]");
     check_accessibility(&browser, "what changed, without a copy");
     browser.click("//button[.='Keep the key and the records on this computer']");
     browser.wait_for_js("the focus is not lost", "return document.activeElement.tagName === 'H1'");

@@ -129,6 +129,8 @@ fn a_shortlist_is_kept_followed_and_passed_on() {
     browser.wait_for("//span[@role='status' and contains(., 'or removed: number 4.')]");
     assert_eq!(browser.js(NAMES, &[]), "Conference 2,Conference 6");
     assert_eq!(chips(&browser), "3 starred");
+    browser.click("//button[.='Star 2 of these too']");
+    browser.wait_for("//button[.='Only starred (2)']");
     // A foreign value in the tab is no shortlist.
     browser.js(
         "sessionStorage['medfeed-stars'] = '{\"conferences\":[2,\"6\",-1,1e99],\"journals\":7}'; location.reload()",
@@ -252,7 +254,7 @@ fn days_and_numbers_narrow_a_list() {
     expect_total(&browser, "1 of 3 conferences");
     browser.wait_for_js("the address", "return location.hash === '#/conferences?start_date_from=2097-03-02'");
     assert_eq!(chips(&browser), "begins from 2 Mar 2097");
-    browser.wait_for("//p[contains(., '1 more may fit: its dates are not announced.')]");
+    browser.wait_for("//p[contains(., '1 more may fit: not all that you filter by is announced.')]");
     browser.click("//button[.='Show it too']");
     expect_total(&browser, "2 of 3 conferences");
     assert_eq!(chips(&browser), "begins from 2 Mar 2097; or not announced");
@@ -282,7 +284,7 @@ fn days_and_numbers_narrow_a_list() {
     expect_total(&browser, "4 journals");
     browser.fill("//input[@id='fee_max']", "2500");
     expect_total(&browser, "2 of 4 journals");
-    browser.wait_for("//p[contains(., '1 more may fit: its figures are not announced.')]");
+    browser.wait_for("//p[contains(., '1 more may fit: not all that you filter by is announced.')]");
     browser.click("//a[.='Journal 2']");
     browser.wait_for("//h1[.='Journal 2']");
     browser.back();

@@ -138,10 +138,11 @@ export class ChangeLog {
 		}
 		const changes = [...found.values()].map(({before, after, ...rest}) => ({...rest, kind: !before ? 'added' : !after ? 'removed' : 'changed', before, after,
 			fields: before && after ? differences(before, after) : []})).filter(({kind, before, after, fields}) => (before || after) && (kind !== 'changed' || fields.length));
-		// All that arrived has notes, unless there are too many.
+		// All that arrived has notes, unless there are too many. A record that changed back may have changed before them.
+		const told = new Set(changes.map(({id}) => id)), isTold = id => told.has(id) || Date.parse(found.get(id)?.before?.updated_at) < time;
 		if (!isArrival || this.notes.length >= LEFT_NOTES) for (const after of records.values()) {
 			const at = Date.parse(after.updated_at);
-			if (at >= time && !found.has(after.id)) changes.push({id: after.id, kind: 'updated', after, at: new Date(at)});
+			if (at >= time && !isTold(after.id)) changes.push({id: after.id, kind: 'updated', after, at: new Date(at)});
 		}
 		return changes.sort((one, other) => other.at - one.at || one.id - other.id);
 	}

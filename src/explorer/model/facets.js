@@ -86,16 +86,19 @@ const noneLast = (one, other) => (one.value === NONE) - (other.value === NONE);
 /** A value of a facet in words. */
 export const wordOf = ({text, none = 'Not announced'}, value) => value === NONE ? none : text?.[value] ?? value;
 
+/** Whether a record without values may have some that are not announced. */
+export const isOpen = facet => !facet.none;
+
 /** A value in words that say the facet too, where several facets have the same words. */
 export const fullWordOf = (facet, value) => value === NONE && !facet.none || facet.text === STATUSES ? `${facet.label}: ${wordOf(facet, value).toLowerCase()}` : wordOf(facet, value);
 
 /**
- * The values of a facet that have records or are chosen, `NONE` last: [{value, text, count, chosen}]. An optional facet has none if
- * no record has any. `counts` are by a value's number.
+ * The values of a facet that have records or are chosen, and those of a fixed list, `NONE` last: [{value, text, count, chosen}]. An
+ * optional facet has none if no record has any. `counts` are by a value's number.
  */
 export function listValues(facet, counts, chosen = []) {
 	const all = [...new Set([...facet.numbers.keys(), ...chosen])];
 	if (facet.isOptional && all.every(value => value === NONE) && !chosen.length) return [];
-	return all.map(value => ({value, count: counts[facet.numbers.get(value)] ?? 0, chosen: chosen.includes(value)})).filter(({count, chosen}) => count || chosen)
+	return all.map(value => ({value, count: counts[facet.numbers.get(value)] ?? 0, chosen: chosen.includes(value)})).filter(({value, count, chosen}) => count || chosen || facet.text && value !== NONE)
 		.map(one => ({value: one.value, text: wordOf(facet, one.value), count: one.count, chosen: one.chosen})).sort((one, other) => noneLast(one, other) || (facet.inOrder ? byValue : byCount)(one, other));
 }

@@ -1,5 +1,5 @@
 // The question of a view, and its address. An address never holds a key.
-import {FACETS, NONE, fullWordOf} from './facets.js';
+import {FACETS, NONE, fullWordOf, isOpen} from './facets.js';
 import {KINDS} from './deadlines.js';
 import {COLUMNS, FIRST_COLUMN} from './order.js';
 import {RANGES, isValue} from './ranges.js';
@@ -21,7 +21,7 @@ const MAX_TOLD = 40;
 
 /**
  * The question of a view at first. `ids`: only these records; null for all. `ranges` are {name: value} of `RANGES`; `unknown`: records
- * fit too if a value of a range is not announced. `past` is `yes` with meetings that are over, `no` without, or empty for what
+ * fit too if a value that is filtered by is not announced. `past` is `yes` with meetings that are over, `no` without, or empty for what
  * `isComing` says.
  */
 export const firstQuestion = dataset => ({dataset, words: '', ids: null, facets: {}, kind: '', within: null, ranges: {}, unknown: false, past: '',
@@ -127,14 +127,15 @@ export function filtersOf(question) {
 	if (kind) put('deadline', kind, KINDS[kind], {kind: ''});
 	if (within) put('within', `${within}`, `due in the next ${within === 1 ? 'day' : `${within} days`}`, {within: null});
 	for (const {name, text} of RANGES[dataset]) if (ranges[name]) put(name, ranges[name], text(ranges[name]), {ranges: {...ranges, [name]: undefined}});
-	if (unknown && hasRange(question)) put('unknown', 'yes', 'or not announced', {unknown: false});
+	if (unknown && hasOpenFilter(question)) put('unknown', 'yes', 'or not announced', {unknown: false});
 	if (isComing(question)) put('past', 'no', 'to come', toggleComing(question));
 	else if (past === 'yes' && isComing({...question, past: ''})) put('past', 'yes', 'with past ones', {past: ''});
 	return filters;
 }
 
-/** Whether a question has a range of values that may not be announced. */
-const hasRange = ({dataset, ranges}) => RANGES[dataset].some(({name, keyOf}) => keyOf && ranges[name]);
+/** Whether a question filters by values that may not be announced. */
+const hasOpenFilter = ({dataset, ranges, facets}) => RANGES[dataset].some(({name, keyOf}) => keyOf && ranges[name])
+	|| FACETS[dataset].some(facet => isOpen(facet) && facets[facet.name]);
 
 /** The value by which the API filters as a facet does; '' if it cannot. */
 const askedValue = (facets, name) => facets[name]?.length === 1 ? facets[name][0] : '';

@@ -7,8 +7,8 @@ const weeks = step => ({timelines}) => timelines?.[step]?.max_weeks ?? timelines
 const inWeeks = number => `at most ${number} ${+number === 1 ? 'week' : 'weeks'}`;
 
 /**
- * The ranges of each dataset: {name, label, kind, isLeast, keyOf(record), text(value)}. `name` is the parameter in an address, `kind`
- * the kind of its field. `isLeast`: the value is the least that fits, not the most. A range without `keyOf` is one of deadlines.
+ * The ranges of each dataset: {name, label, kind, isMoney, isLeast, keyOf(record), text(value)}. `name` is the parameter in an address, `kind`
+ * the kind of its field. `isMoney`: it is an amount. `isLeast`: the value is the least that fits, not the most. A range without `keyOf` is one of deadlines.
  */
 export const RANGES = {
 	conferences: [
@@ -19,7 +19,7 @@ export const RANGES = {
 	],
 	journals: [
 		{name: 'impact_min', label: 'Impact factor, at least', kind: 'number', isLeast: true, keyOf: record => record.impact_factor, text: number => `impact factor of at least ${number}`},
-		{name: 'fee_max', label: 'Fee in US dollars, at most', kind: 'number', keyOf: record => record.publishing?.apc_usd, text: amount => `fee of at most ${dollars(amount)}`},
+		{name: 'fee_max', label: 'Fee in US dollars, at most', kind: 'number', isMoney: true, keyOf: record => record.publishing?.apc_usd, text: amount => `fee of at most ${dollars(amount)}`},
 		{name: 'weeks_max', label: 'Weeks to acceptance, at most', kind: 'number', keyOf: weeks('online_submit_to_accept'), text: number => `${inWeeks(number)} to acceptance`},
 		{name: 'decision_max', label: 'Weeks to first decision, at most', kind: 'number', keyOf: weeks('submit_to_first_decision'), text: number => `${inWeeks(number)} to a first decision`},
 	],
@@ -28,9 +28,13 @@ export const RANGES = {
 /** Whether a text is a value of a range: a day such as `2027-03-15`, or a number such as `2.5`. */
 export const isValue = ({kind}, text) => kind === 'date' ? isDay(text) : /^\d{1,15}(\.\d{1,9})?$/.test(text);
 
-/** The value that a reader typed; '' if it is none. A comma before three digits separates thousands, another one is a decimal point. */
+/**
+ * The value that a reader typed; '' if it is none. A comma before three digits separates thousands, and so does a point in an amount
+ * of money, which may name its currency. Another comma is a decimal point.
+ */
 export function typedValue(range, text) {
-	const plain = range.kind === 'date' ? text : text.trim().replace(/,(?=\d{3}(\D|$))/g, '').replace(',', '.');
+	const bare = range.isMoney ? text.replace(/^\s*(\$|USD)|(\$|USD)\s*$/i, '').replace(/\.(?=\d{3}(\D|$))/g, '') : text;
+	const plain = range.kind === 'date' ? text : bare.trim().replace(/[,\s](?=\d{3}(\D|$))/g, '').replace(',', '.');
 	return isValue(range, plain) ? plain : '';
 }
 

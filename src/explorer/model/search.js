@@ -1,5 +1,6 @@
 // An index of a copy: the words and facet values of each record as small numbers, so that each question is one pass.
 import {deadlinesOf, untilOf} from './deadlines.js';
+import {namesOfCity} from './cities.js';
 import {spelledOut, wordsOf} from './fold.js';
 import {FACETS, NONE, namesOf, regionOf} from './facets.js';
 import {COLUMNS, Order} from './order.js';
@@ -7,7 +8,7 @@ import {COLUMNS, Order} from './order.js';
 /** The texts in which words are found, and the links in whose names. */
 const TEXTS = {
 	conferences: record => [record.name, record.abbv, record.year, record.country, regionOf(record.country), ...namesOf(record.country),
-		record.city, record.venue, ...record.therapy_areas ?? [], ...record.organizations ?? [], ...record.tags ?? []],
+		record.city, ...namesOfCity(record.city), record.venue, ...record.therapy_areas ?? [], ...record.organizations ?? [], ...record.tags ?? []],
 	journals: record => [record.name, record.abbv, record.publisher, record.publishing?.access, record.issn_print, record.issn_online,
 		...record.organizations ?? [], ...record.tags ?? []],
 };

@@ -1,6 +1,6 @@
 // The answer to a question, from an index.
 import {addDays, deadlinesOf} from './deadlines.js';
-import {listValues} from './facets.js';
+import {NONE, isOpen, listValues} from './facets.js';
 import {Order} from './order.js';
 import {rangesTest} from './ranges.js';
 
@@ -39,9 +39,11 @@ export function select(index, question, today) {
 	let past = 0, unknown = 0;
 	const counts = new Uint32Array(facetOf.length), isChosen = new Uint8Array(facetOf.length);
 	let wanted = 0;
+	const isBlank = new Uint8Array(facetOf.length);
 	facets.forEach((facet, at) => {
 		const values = question.facets[facet.name] ?? [];
 		if (values.length) wanted |= 1 << at;
+		if (values.length && isOpen(facet) && facet.numbers.has(NONE)) isBlank[facet.numbers.get(NONE)] = 1;
 		for (const value of values) if (facet.numbers.has(value)) isChosen[facet.numbers.get(value)] = 1;
 	});
 	// Of deadlines in a period, their own confidences count, not all of the record.
@@ -51,19 +53,24 @@ export function select(index, question, today) {
 	// One pass in the order of the slots, because memory is fastest to read in a row.
 	for (let slot = 0; slot < records.length; slot++) {
 		if (!records[slot] || ids && !ids.has(records[slot].id) || isMatch && !isMatch(slot)) continue;
-		const fits = fitsRanges ? fitsRanges(records[slot]) : true, isUnknown = fits === null && !question.unknown, isPast = isLeft && index.until(slot) < today;
+		const fits = fitsRanges ? fitsRanges(records[slot]) : true, isPast = isLeft && index.until(slot) < today;
 		if (fits === false) continue;
 		const deadlines = period && inPeriod(index.deadlines(slot), period);
 		if (deadlines && !deadlines.length) continue;
 		const begin = slot && ends[slot - 1], end = ends[slot], confidences = own < 0 ? [] : numbersOf(deadlines, facets[own]);
-		let met = 0;
+		let met = 0, blank = 0;
 		if (wanted) {
-			for (let at = begin; at < end; at++) if (isChosen[data[at]] && facetOf[data[at]] !== own) met |= 1 << facetOf[data[at]];
+			for (let at = begin; at < end; at++) if (facetOf[data[at]] !== own) {
+				if (isChosen[data[at]]) met |= 1 << facetOf[data[at]];
+				else if (isBlank[data[at]]) blank |= 1 << facetOf[data[at]];
+			}
 			for (const number of confidences) if (isChosen[number]) met |= 1 << own;
 		}
+		if (question.unknown) met |= blank;
 		let unmet = wanted & ~met;
+		const isUnknown = fits === null && !question.unknown;
+		if (!(unmet & ~blank)) isUnknown || unmet ? unknown += !isPast : past += isPast;
 		if (isUnknown || isPast) {
-			if (!unmet) isUnknown ? unknown += !isPast : past++;
 			// A chosen year is shown whole.
 			if (isUnknown || unmet || question.past) continue;
 			unmet = 1 << year;

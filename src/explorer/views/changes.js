@@ -67,6 +67,7 @@ export function Changes({dataset, since}) {
 	const day = isDay(since ?? '') ? since : PERIODS.includes(+since) ? addDays(today, -since) : '';
 	const changes = useMemo(() => day ? log.since(+new Date(`${day}T00:00`), copy.records) : news, [news, day, log, copy, version]);
 	const isUnknown = changes.some(({kind}) => kind === 'updated');
+	const [shown, setShown] = useState(SHOWN);
 	const go = since => { location.hash = link(`changes/${dataset}`, {since}); };
 	if (isUnlicensed(kept.state)) return html`<${Title}>What changed<//><${Unlicensed} dataset=${dataset} />`;
 	const choice = (value, text) => html`<button class="quiet" aria-pressed=${(since ?? '') === value || !day && !value} onClick=${() => go(value)}>${text}</button>`;
@@ -75,9 +76,9 @@ export function Changes({dataset, since}) {
 		<div class="row" role="group" aria-label="Since">${choice('', first)}${PERIODS.map(days => choice(`${days}`, `In the last ${days} days`))}
 			<label for="since">Since a date</label><input id="since" class="day" type="date" value=${isDay(since ?? '') ? since : ''} max=${today} onChange=${event => go(event.target.value)} /></div>
 		${isReady && html`<h2 class="results"><span role="status">${count(changes.length, 'change')} ${day ? `since ${date(day)}` : log.visit ? `since your last visit, ${when(new Date(log.visit))}` : `since you opened this, ${when(new Date(log.opened))}`}</span></h2>
-			${isUnknown && html`<p class="soft">Records that are <${Badge} kind="updated" /> changed or are new. Their old values are not known, nor which records were removed: the page knows what has changed since ${keep ? 'this computer keeps a copy' : 'it was opened'}.</p>`}
+			${isUnknown && html`<p class="soft">A record marked <${Badge} kind="updated" /> is new, or changed before ${keep ? 'this computer kept a copy' : 'the page was opened'}. Its old values are not known. Records that were removed before that are not listed.</p>`}
 			${!keep && keepHere && html`<${KeepHere} />`}
-			${changes.length ? html`<ul>${changes.slice(0, SHOWN).map(change => html`<${Change} key=${change.id} dataset=${dataset} of=${change} when=${when} />`)}</ul>`
+			${changes.length ? html`<ul>${changes.slice(0, shown).map(change => html`<${Change} key=${change.id} dataset=${dataset} of=${change} when=${when} />`)}</ul>`
 				: html`<p class="empty">Nothing has changed. New changes appear here by themselves.</p>`}
-			${changes.length > SHOWN && html`<p class="soft">The newest ${SHOWN} of ${count(changes.length, 'change')} are shown.</p>`}`}`;
+			${changes.length > shown && html`<p class="row"><button onClick=${() => setShown(shown + SHOWN)}>Show more</button><span class="soft" role="status">The newest ${shown.toLocaleString('en')} of ${count(changes.length, 'change')} are shown.</span></p>`}`}`;
 }

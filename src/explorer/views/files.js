@@ -42,7 +42,7 @@ export function Print({size = ''}) {
 		print();
 	};
 	return html`<button class="quiet" aria-expanded=${open} onClick=${() => setOpen(!open)}>Print${size && ` (${size})`}</button>
-		${open && html`<form class="row" onSubmit=${send}><label for="printed-for">For (a line on the paper)</label>
+		${open && html`<form class="row" onSubmit=${send}><label for="printed-for">Printed for (optional)</label>
 			<input id="printed-for" value=${printedFor} maxlength=${MAX_NAME} autocomplete="off" onInput=${event => { printedFor = event.target.value; }} /><button>Print</button></form>`}`;
 }
 

@@ -49,9 +49,11 @@ export function Shortlist({question, missing, total, onChange, onFollow}) {
 		onChange({...question, ids: ids.filter(id => !missing.includes(id))});
 	};
 	const others = ids ? ids.length - missing.length - total : 0;
+	const foreign = ids?.filter(id => !stars.includes(id) && !missing.includes(id)) ?? [];
 	return (ids || stars.length > 0) && html`<div class="row" role="group" aria-label="Shortlist">
 		<${Toggle} on=${Boolean(isOwn)} onChange=${() => onChange({...question, ids: isOwn ? null : stars, isOwn: !isOwn})}>Only starred (${stars.length.toLocaleString('en')})<//>
 		<${CompareLink} dataset=${dataset} ids=${ids ?? stars} />
+		${foreign.length > 0 && html`<button class="plain" onClick=${() => setStars(dataset, [...stars, ...foreign])}>Star ${foreign.length === 1 ? 'the other one' : `${foreign.length.toLocaleString('en')} of these`} too</button>`}
 		${missing.length > 0 && html`<span class="soft" role="status">${count(missing.length, 'starred record')} ${missing.length === 1 ? 'is' : 'are'} not in this license, or removed: number ${missing.slice(0, 20).join(', ')}${missing.length > 20 && ' …'}.</span>
 			<button class="plain" onClick=${() => drop(missing)}>Leave out</button>`}
 		${others > 0 && html`<span class="soft" role="status">${count(others, 'more', 'more')} starred ${others === 1 ? 'does' : 'do'} not fit the other filters.</span>

@@ -94,15 +94,15 @@ export const cases = [
 		const all = answer(model, {mode: 'deadlines'});
 		is(all.deadlines.map(({record, date}) => `${record.name.split(' ')[0]} ${date}`), ['Lung 2027-01-05', 'World 2027-01-20', 'ESMO 2027-02-15', 'ESMO 2027-06-01']);
 		// A passed deadline has no say in the confidence.
-		is(counts(all, 'confidence'), 'estimated 2, confirmed 1, copied 1');
+		is(counts(all, 'confidence'), 'estimated 2, confirmed 1, copied 1, not_found 0');
 		const ofKind = descending => answer(model, {kind: 'late_breaking', sort: 'deadline', descending}).names;
 		is([ofKind(false), ofKind(true)], ['Lung ESMO', 'ESMO Lung']);
 		is(answer(model, {kind: 'abstract', sort: 'deadline', facets: {confidence: ['confirmed', 'estimated']}}).names, 'World ESMO');
 		const confirmed = answer(model, {mode: 'deadlines', facets: {confidence: ['confirmed']}});
 		is(confirmed.deadlines.map(({date}) => date), ['2027-02-15']);
-		is(counts(confirmed, 'confidence'), 'estimated 2, confirmed 1!, copied 1');
+		is(counts(confirmed, 'confidence'), 'estimated 2, confirmed 1!, copied 1, not_found 0');
 		is(answer(model, {}).deadlines, null);
-		is(counts(answer(model, {mode: 'deadlines', facets: {area: ['Oncology']}}), 'confidence'), 'estimated 2, confirmed 1');
+		is(counts(answer(model, {mode: 'deadlines', facets: {area: ['Oncology']}}), 'confidence'), 'estimated 2, confirmed 1, copied 0, not_found 0');
 	}],
 	['the deadline of a row is the one that fits the period and the confidences', (model, is) => {
 		// By the conferences above: [question, names with the deadline that the list shows].
@@ -138,13 +138,32 @@ export const cases = [
 	['numbers as readers type them', ({ranges: {RANGES, isReversed, typedValue}}, is) => {
 		for (const [text, expected] of [
 			['5', '5'], [' 5.5 ', '5.5'], ['5,5', '5.5'], ['1,500', '1500'], ['1,234,567', '1234567'], ['1,500.5', '1500.5'], ['1,50', '1.50'], ['0', '0'],
-			['', ''], [' ', ''], ['-5', ''], ['abc', ''], ['5e3', ''], ['1,2,3', ''], ['5.5.5', ''], ['1.500,5', ''], ['2027-01-01', ''],
+			['1 500', '1500'], ['2.500', '2.500'], ['$5', ''], ['', ''], [' ', ''], ['-5', ''], ['abc', ''], ['5e3', ''], ['1,2,3', ''], ['5.5.5', ''], ['1.500,5', ''], ['2027-01-01', ''],
 		]) is(typedValue(RANGES.journals[0], text), expected, text);
 		for (const [text, expected] of [['2027-02-28', '2027-02-28'], ['2027-02-29', ''], ['', ''], ['5', '']]) is(typedValue(RANGES.conferences[0], text), expected, text);
+		for (const [text, expected] of [['1.500', '1500'], ['$2000', '2000'], ['$ 2,000.50', '2000.50'], ['2000 USD', '2000'], ['usd 1 500', '1500'], ['2.5', '2.5'], ['1.234.567', '1234567'], ['2000 EUR', ''], ['$', ''], ['', '']])
+			is(typedValue(RANGES.journals[1], text), expected, text);
 		for (const [ranges, expected] of [
 			[{}, false], [{start_date_from: '2027-01-02', start_date_to: '2027-01-01'}, true], [{start_date_from: '2027-01-01', start_date_to: '2027-01-01'}, false],
 			[{due_from: '2027-01-02', due_to: '2027-01-01'}, true], [{due_from: '2027-01-02', start_date_to: '2027-01-01'}, false],
 		]) is(isReversed(ranges), expected, ranges);
+	}],
+	['a filter counts what is not announced', (model, is) => {
+		model.facets.setRegions(REGIONS);
+		const index = new model.search.Index('conferences');
+		index.add([['Here', 'Spain', ['A'], '2027-03-01'], ['Open', null, ['A'], '2027-03-01'], ['Elsewhere', 'Japan', ['A'], '2027-03-01'], ['Bare', null, [], null], ['Other', null, ['B'], '2027-03-01'], ['Over', null, ['A'], '2026-03-01']]
+			.map(([name, country, therapy_areas, start_date]) => conference(name, {country, therapy_areas, start_date, tags: [], organizations: []})));
+		for (const [address, names, unknown] of [
+			['#/conferences?region=Europe', 'Here', 3], ['#/conferences?region=Europe&unknown=yes', 'Bare Here Open Other', 0], ['#/conferences?region=', 'Bare Open Other', 0],
+			['#/conferences?region=Europe&area=A', 'Here', 2], ['#/conferences?region=Europe&area=A&unknown=yes', 'Bare Here Open', 0], ['#/conferences?area=B', 'Other', 1],
+			['#/conferences?region=Europe&start_date_from=2027-01-01', 'Here', 3], ['#/conferences?region=Europe&start_date_from=2027-01-01&unknown=yes', 'Bare Here Open Other', 0],
+			['#/conferences?region=Europe&start_date_to=2027-01-01', '', 2],
+			// No tag is a value of its own.
+			['#/conferences?tag=x', '', 0], ['#/conferences?tag=x&unknown=yes', '', 0], ['#/conferences', 'Bare Elsewhere Here Open Other', 0],
+		]) {
+			const found = model.question.select(index, {...model.question.parse(address), sort: 'name'}, TODAY);
+			is([found.records.map(({name}) => name).join(' '), found.unknown], [names, unknown], address);
+		}
 	}],
 	['ranges of days and numbers, and what is not announced', (model, is) => {
 		const made = [
@@ -325,7 +344,9 @@ export const cases = [
 		const meeting = conference('Congress', {abbv: 'CGR', country: 'Spain', city: 'Madrid', venue: 'Fairground', therapy_areas: ['Oncology', 'Urology'], ...links});
 		for (const words of ['congress', 'cgr', '2027', 'spain', 'europe', 'madrid', 'fairground', 'oncology', 'urology', 'society', 'alliance', 'ally', 'nurses']) is(found('conferences', meeting, words), 1, words);
 		for (const words of ['muenchen', 'munchen', 'münchen', 'koelner', 'kolner', 'kölner']) is(found('conferences', {...meeting, city: 'München', venue: 'Kölner Hof'}, words), 1, words);
-		is(found('conferences', {...meeting, city: 'Munchen'}, 'muenchen'), 0, 'a text without the letter');
+		is(found('conferences', {...meeting, city: 'Lubeck'}, 'luebeck'), 0, 'a text without the letter');
+		for (const [city, words, total] of [['Munich', 'München', 1], ['Munich', 'muenchen', 1], ['München', 'munich', 1], ['Wien', 'vienna', 1], ['Vienna', 'wien', 1], ['Geneva', 'Genève', 1],
+			['The Hague', 'den haag', 1], ['Rome', 'roma', 1], ['Romeville', 'roma', 0], ['Madrid', 'munich', 0], [null, 'munich', 0]]) is(found('conferences', {...meeting, city}, words), total, `${city} ${words}`);
 		const journal = {id: 1, name: 'Annals', abbv: 'ANN', publisher: 'Press', issn_print: '1234-5678', issn_online: '8765-4321', publishing: {access: 'hybrid'}, timelines: {}, ...links};
 		for (const words of ['annals', 'ann', 'press', '1234', '8765', 'hybrid', 'society', 'ally', 'nurses']) is(found('journals', {...journal, name: words === 'ann' ? 'Name' : journal.name}, words), 1, words);
 		for (const words of ['null', 'undefined', 'object']) is([found('conferences', {...meeting, abbv: null}, words), found('journals', {...journal, abbv: null}, words)], [0, 0], words);
