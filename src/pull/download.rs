@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_gone_on_with_is_told() {
+    fn a_download_that_cannot_continue_is_told() {
         type Answer = fn() -> Result<Option<Bytes>, PullError>;
         let cases: [(Answer, u32, &str); 5] = [
             (|| Ok(None), 1, "has changed since"),

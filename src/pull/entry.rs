@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_page_is_refused() {
+    fn invalid_pages_are_refused() {
         for body in ["", "<html>", "{}", r#"{"data":[{}],"has_more":false,"next_sync_token":"t"}"#, r#"{"data":[]}"#] {
             assert!(FeedPage::read(body.as_bytes()).is_err(), "{body}");
         }

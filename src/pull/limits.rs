@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_longer_than_its_bound_is_not_held() {
+    fn bytes_over_the_bound_are_not_held() {
         for (length, is_whole) in [(0, true), (9, true), (10, true), (11, false), (1 << 20, false)] {
             let mut bounded = Bounded::new(io::repeat(b'x').take(length), "a page", 10);
             let mut held = Vec::new();

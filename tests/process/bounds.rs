@@ -82,7 +82,7 @@ fn cases() -> Vec<Case> {
 }
 
 #[test]
-fn what_is_refused_costs_little() {
+fn a_refused_request_costs_little() {
     for (what, name, content, expected) in cases() {
         let site = Site::new();
         let file = site.write(name, content);

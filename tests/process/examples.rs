@@ -65,7 +65,7 @@ pub fn export_of(count: usize, more: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_a_restart_breaks_is_asked_again() {
+fn requests_broken_by_a_restart_are_retried() {
     let site = Site::new();
     let copy = site.path("copy.sqlite");
     let busy = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n";
@@ -76,7 +76,7 @@ fn what_a_restart_breaks_is_asked_again() {
 }
 
 #[test]
-fn what_goes_wrong_is_said_in_one_line_and_changes_nothing() {
+fn a_failure_is_one_line_and_changes_nothing() {
     let site = Site::new();
     let copy = site.path("copy.sqlite");
     let page = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\n<html".to_vec();

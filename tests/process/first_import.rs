@@ -13,7 +13,7 @@ fn names(site: &Site) -> Vec<String> {
 }
 
 #[test]
-fn what_is_refused_leaves_no_file() {
+fn a_refused_first_import_leaves_no_file() {
     let site = Site::new();
     let bad = site.write("conferences.jsonl", "{\"id\": 0}\n");
     let good = site.write("journals.jsonl", "{\"id\": 1, \"name\": \"J\"}\n");

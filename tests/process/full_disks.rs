@@ -19,7 +19,7 @@ const COMMANDS: [&[&str]; 7] = [
 ];
 
 #[test]
-fn whatever_writes_on_a_full_disk_is_done_or_refused() {
+fn commands_on_a_full_disk_finish_or_refuse() {
     let (cases, seed) = (variable("MEDFEED_CASES").unwrap_or(14), variable("MEDFEED_SEED").unwrap_or(20_261_123));
     println!("MEDFEED_SEED={seed} MEDFEED_CASES={cases}");
     let mut random = Random::new(seed);

@@ -27,7 +27,7 @@ fn read_to_end(stream: impl Read) -> Answer {
 }
 
 #[test]
-fn whoever_closes_the_sending_half_is_answered() {
+fn a_half_closed_connection_is_answered() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(300, 0));
     let key = site.open_key();

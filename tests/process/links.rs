@@ -33,7 +33,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn what_replaces_the_file_leaves_the_link() {
+fn replacing_a_linked_file_keeps_the_link() {
     let site = linked();
     let (real, folder) = (site.path("real/feed.redb"), site.path("real"));
     site.import("conferences.jsonl", conferences_of_version(50, 0));

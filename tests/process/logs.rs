@@ -90,7 +90,7 @@ fn a_log_that_nobody_reads_keeps_nobody_waiting() {
 }
 
 #[test]
-fn what_was_logged_is_there_at_the_end() {
+fn the_log_is_complete_at_the_end() {
     let (site, key) = small_site();
     let server = site.serve_with("--log info");
     assert_eq!(ask_often(&server, &key), 0);

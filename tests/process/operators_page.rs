@@ -134,7 +134,7 @@ fn the_page_is_safe_to_open() {
 }
 
 #[test]
-fn who_stands_still_falls_behind_on_the_page() {
+fn a_silent_key_falls_behind_on_the_page() {
     let site = Site::new();
     let Loader { server, mut admin, mut client, id, token } = serve_a_loader(&site);
     client.get(&format!("/v1/conferences/changes?since={token}"));

@@ -150,7 +150,7 @@ fn a_promotion_that_is_killed_at_any_moment_is_run_again() {
 }
 
 #[test]
-fn whoever_overtakes_a_promotion_there_is_one_line() {
+fn an_overtaken_promotion_leaves_one_history() {
     for by_promotion in [false, true] {
         let (s3, site) = (S3::start(), curated());
         let place = Place::s3(&s3);
@@ -273,7 +273,7 @@ fn a_promotion_that_is_overtaken_all_the_time_gives_up() {
 type Planned = (&'static str, Fault, usize);
 
 #[test]
-fn whatever_the_store_answers_a_promotion_is_done_or_run_again() {
+fn a_promotion_finishes_or_can_run_again_after_any_store_answer() {
     let lost = ("PUT", Fault::LostAnswer, 1);
     // What comes of the request that puts the entry, and of those that read it back; and what is told.
     let cases: [(&[Planned], Option<&str>); 6] = [
@@ -389,7 +389,7 @@ fn a_publisher_notices_that_a_replica_took_over() {
 }
 
 #[test]
-fn who_waits_for_replicas_learns_that_another_took_over() {
+fn a_wait_for_replicas_ends_when_another_publisher_takes_over() {
     let site = curated();
     let (id, _) = site.key("all", &[]);
     let place = Place::folder(&site);

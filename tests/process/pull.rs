@@ -148,7 +148,7 @@ fn a_license_change_and_a_restore_bring_what_differs() {
 }
 
 #[test]
-fn what_changed_is_told_line_by_line() {
+fn changes_are_printed_one_per_line() {
     let pulled = Pulled::new(site_with_both());
     let mut kept = std::collections::BTreeMap::new();
     let mut take = |done: super::site::Done| {

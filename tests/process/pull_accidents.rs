@@ -19,7 +19,7 @@ fn pulled_site() -> Pulled {
 }
 
 #[test]
-fn what_the_service_refuses_leaves_the_copy() {
+fn a_refusing_service_leaves_the_copy() {
     let pulled = pulled_site();
     let (id, key) = pulled.site.key("all", &[]);
     let (_, elsewhere) = pulled.site.key("all", &["--allow-ip", "192.0.2.1"]);
@@ -219,7 +219,7 @@ fn objects_of_others_that_refuse_a_write_are_named() {
 }
 
 #[test]
-fn what_is_no_copy_of_this_service_is_left_alone() {
+fn files_that_are_no_copy_of_this_service_stay_untouched() {
     let pulled = pulled_site();
     let other = Pulled::new({
         let site = Site::new();

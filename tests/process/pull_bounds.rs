@@ -78,7 +78,7 @@ fn repeated(out: &mut impl Write, piece: &[u8]) -> std::io::Result<()> {
 }
 
 #[test]
-fn what_a_broken_service_sends_is_bounded() {
+fn a_broken_service_is_bounded_in_bytes_and_items() {
     let cases: [(&str, Answer, &str); 14] = [
         (
             "a line without end",

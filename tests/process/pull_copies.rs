@@ -313,7 +313,7 @@ fn the_times_of_a_copy_in_sqlite_say_what_happened_last() {
 }
 
 #[test]
-fn what_a_record_links_to_is_that_of_its_last_version() {
+fn links_are_those_of_the_last_version_of_a_record() {
     let with = |id: i64, name: &str| {
         format!(
             "{{\"id\":{id},\"name\":\"N\",\"organizations\":[{{\"id\":7,\"name\":\"{name}\"}}],\"therapy_areas\":[\"A\"]}}\n"

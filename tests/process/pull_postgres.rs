@@ -319,8 +319,8 @@ fn a_comparison_notices_and_mends_what_was_changed_in_postgresql() {
 }
 
 #[test]
-fn what_is_no_copy_in_postgresql_is_left_alone() {
-    let Some(cluster) = Cluster::shared("what_is_no_copy_in_postgresql_is_left_alone") else { return };
+fn foreign_schemas_in_postgresql_stay_untouched() {
+    let Some(cluster) = Cluster::shared("foreign_schemas_in_postgresql_stay_untouched") else { return };
     let kept = Kept::new(&cluster, site_with_both());
     let other = Kept::new(&cluster, site_with_both());
     let to = |more: &str| format!("{}{more}", cluster.url(&kept.database));

@@ -98,8 +98,8 @@ fn a_connection_that_breaks_within_a_statement_is_made_again() {
 }
 
 #[test]
-fn what_the_database_refuses_is_told_and_leaves_the_copy() {
-    let Some(cluster) = Cluster::shared("what_the_database_refuses_is_told_and_leaves_the_copy") else { return };
+fn a_refusal_of_postgresql_is_told_and_leaves_the_copy() {
+    let Some(cluster) = Cluster::shared("a_refusal_of_postgresql_is_told_and_leaves_the_copy") else { return };
     let kept = Kept::new(&cluster, site_with_both());
     kept.pulled.pull("");
     let before = kept.read("conferences");

@@ -228,7 +228,7 @@ fn commands_do_not_take_a_restore_for_a_copy_of_another_file() {
 }
 
 #[test]
-fn what_is_revoked_in_either_stays_revoked() {
+fn keys_revoked_in_database_or_backup_stay_revoked() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     for name in ["kept", "scope", "rate", "removed", "again"] {
@@ -357,7 +357,7 @@ fn a_damaged_backup_is_refused() {
 }
 
 #[test]
-fn what_is_no_backup_is_refused() {
+fn a_restore_from_no_backup_is_refused() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(5, 0));
     let before = fs::read(site.db()).unwrap();

@@ -126,7 +126,7 @@ fn a_file_follows_the_feed() {
 }
 
 #[test]
-fn what_may_pass_is_asked_again() {
+fn passing_failures_are_retried() {
     if !can_run() {
         return;
     }
@@ -145,7 +145,7 @@ fn what_may_pass_is_asked_again() {
 }
 
 #[test]
-fn what_goes_wrong_is_said_and_changes_nothing() {
+fn failures_are_said_and_change_nothing() {
     if !can_run() {
         return;
     }

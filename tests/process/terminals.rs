@@ -43,7 +43,7 @@ fn hostile_site() -> Site {
 }
 
 #[test]
-fn what_is_listed_steers_nothing() {
+fn listed_texts_cannot_control_the_terminal() {
     let site = hostile_site();
     site.write("bad/conferences.jsonl", format!("{{\"id\":2,{}:1}}\n", serde_json::to_string(HOSTILE).unwrap()));
     let name = serde_json::to_string(&format!("={HOSTILE}!")).unwrap();

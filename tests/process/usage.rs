@@ -82,7 +82,7 @@ fn the_use_of_keys_is_listed() {
 }
 
 #[test]
-fn what_a_killed_server_left_is_taken_in() {
+fn the_usage_of_a_killed_server_is_kept() {
     let (site, [(id, key)]) = with_keys();
     let mut server = site.serve();
     let mut client = server.client(&key);
@@ -169,7 +169,7 @@ fn where_it_cannot_be_written_a_warning_says_so_once() {
 }
 
 #[test]
-fn what_is_no_file_is_left_alone() {
+fn a_usage_name_that_is_a_pipe_is_left_alone() {
     let (site, [(id, key)]) = with_keys();
     // Whoever opens it waits until somebody writes to it.
     let fifo = site.path("feed.redb.usage-fifo");

@@ -367,7 +367,7 @@ const HOSTILE: &[&str] = &[
 ];
 
 #[test]
-fn what_a_workbook_is_exported_to_is_imported_from_it() {
+fn exported_workbooks_are_imported_unchanged() {
     const FACTORS: [f64; 6] = [0.1 + 0.2, 4.0, 1e21, 5e-324, 12.345_678_901_234_567, 0.0];
     let site = Site::new();
     let mut rows = String::new();

@@ -264,7 +264,7 @@ fn a_port_in_use_is_told_with_another() {
 }
 
 #[test]
-fn who_may_not_is_told_whose_it_is() {
+fn a_user_without_permission_learns_who_has_it() {
     let site = site();
     let mut version = as_nobody(site.command(["--version"]));
     if !version.current_dir("/").output().is_ok_and(|done| done.status.success()) {

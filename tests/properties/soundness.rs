@@ -83,7 +83,7 @@ fn tokens_of(system: &System, license: usize) -> Vec<(Dataset, String)> {
 }
 
 #[test]
-fn what_is_hidden_changes_no_byte() {
+fn hidden_records_change_no_byte() {
     let hidden_edits = vec((clocks(), imports()), 1..8);
     let strategy = (first_imports(), scopes(), scopes(), hidden_edits);
     let pairs = Cell::new(0);

@@ -262,7 +262,7 @@ fn bad_parameters_are_told() {
 }
 
 #[test]
-fn what_ends_a_token_and_what_does_not() {
+fn tokens_end_with_their_scope_or_history_only() {
     // A change, and what a caller with an older token gets.
     type Change = fn(&World);
     let cases: &[(&str, Change, u16)] = &[

@@ -169,7 +169,7 @@ fn a_revocation_holds_whatever_the_clock_says() {
 }
 
 #[test]
-fn whoever_commits_behind_a_clock_that_was_ahead_is_told() {
+fn a_commit_behind_a_clock_that_was_ahead_warns() {
     let medfeed = |world: &World, args: &[&str]| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_medfeed"));
         let done = command.args(args).arg("--db").arg(world.database()).output().unwrap();

@@ -248,7 +248,7 @@ fn an_export_can_be_imported_again() {
 }
 
 #[test]
-fn what_cannot_be_exported() {
+fn invalid_exports_are_refused() {
     let world = World::small();
     let cases = [
         ("full", "/v1/exports/foo", "invalid_parameter", "`dataset`: must be `conferences` or `journals`"),

@@ -68,7 +68,7 @@ fn each_entry_of_a_page_has_the_time_of_its_own_commit() {
 }
 
 #[test]
-fn what_leaves_with_the_license_has_the_time_of_that_change() {
+fn records_that_leave_with_a_scope_change_have_its_time() {
     let world = World::small();
     world.pass_s(3600);
     world.conferences(&[removal(1)]);

@@ -62,7 +62,7 @@ fn walk(server: &World, key: &str, limit: usize) -> Vec<String> {
 }
 
 #[test]
-fn what_is_kept_in_memory_changes_no_answer() {
+fn records_in_memory_change_no_answer() {
     let world = World::empty();
     world.license("all", "conferences");
     world.license("some", "conferences; areas: Oncology");

@@ -85,7 +85,7 @@ fn a_caller_who_leaves_leaves_the_answer_to_the_next() {
 }
 
 #[test]
-fn who_wants_another_form_gets_it() {
+fn each_caller_gets_the_encoding_it_accepts() {
     let world = World::small();
     let target = "/v1/conferences/changes?updated_since=2000-01-01&limit=500";
     let asker = |encoding: &'static str| -> Asker<'_> { Box::pin(world.ask_at_once("full", target, encoding)) };
@@ -97,7 +97,7 @@ fn who_wants_another_form_gets_it() {
 }
 
 #[test]
-fn who_asks_after_a_commit_gets_no_answer_of_before() {
+fn a_request_after_a_commit_gets_no_older_answer() {
     let world = World::small();
     let targets = ["/v1/conferences", "/v1/conferences/2", "/v1/conferences?q=on&limit=500", "/v1/exports/conferences"];
     for (version, target) in (1..).zip(targets) {

@@ -24,7 +24,7 @@ fn walk(world: &World, key: &str, token: &str, limit: usize) -> (Vec<String>, St
 }
 
 #[test]
-fn what_differs_is_sent_and_nothing_else() {
+fn a_resync_sends_only_the_difference() {
     type Change = fn(&World);
     let cases: &[(&str, Change, &str)] = &[
         ("nothing", |_| {}, ""),
@@ -125,7 +125,7 @@ fn of_what_left_nothing_but_its_id_is_told() {
 }
 
 #[test]
-fn what_is_no_change_of_the_license_stays_gone() {
+fn a_resync_without_a_scope_change_stays_gone() {
     let world = World::small();
     let token = world.get("onco", "/v1/conferences/changes").token();
     diff(&world, "full", &token, "").expect_problem("resync_required", "/exports/conferences");

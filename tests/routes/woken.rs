@@ -95,7 +95,7 @@ fn a_request_that_waited_is_counted_once() {
 }
 
 #[test]
-fn what_changed_meanwhile_is_found() {
+fn a_woken_request_finds_changes_of_key_and_license() {
     type Change = fn(&World);
     let cases: [(&str, Change, &str); 9] = [
         ("nothing", |_| {}, ""),

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_website_is_found() {
+    fn invalid_websites_are_found() {
         let cases = [
             ("https://www.asco.org", None),
             ("HTTP://asco.org/a?b=c#d", None),

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_meant_is_told() {
+    fn lint_tells_the_intended_text() {
         let cases = [
             ("KardiologÃ¼ in ZÃ¼rich", "`Kardiologü in Zürich`"),
             ("Menâ€™s", "`Men’s`"),

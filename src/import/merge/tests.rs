@@ -298,7 +298,7 @@ fn exports<F: RecordFields>(database: &TestDatabase) -> [(&'static str, Vec<u8>)
 }
 
 #[test]
-fn what_the_service_gives_out_changes_nothing() {
+fn reimported_service_records_change_nothing() {
     let database = sample_database();
     let nasty = format!(
         "# organizations.jsonl\n{}\n# conferences.jsonl\n{}\n# journals.jsonl\n{}\n",

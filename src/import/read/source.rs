@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_says_why() {
+    fn unreadable_sources_say_why() {
         let options = SourceOptions { kind: Some(RowKind::Tags), format: None };
         let none = SourceOptions::default();
         let cases = [

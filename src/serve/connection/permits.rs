@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_for_its_own_exports_takes_no_permit_of_others() {
+    async fn a_wait_for_own_exports_takes_no_permit_of_other_keys() {
         let permits = Permits::new(2, 1);
         let _first = permits.acquire(PermitKind::Export, "a").await.unwrap();
         let begun = Instant::now();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_for_exports_of_others_waits_no_longer() {
+    async fn a_wait_for_exports_of_other_keys_ends_after_30_seconds() {
         let permits = Permits::new(1, 1);
         let _others = permits.acquire(PermitKind::Export, "a").await.unwrap();
         let begun = Instant::now();

@@ -493,7 +493,7 @@ fn each_damage_is_found() {
 }
 
 #[test]
-fn what_is_no_damage_is_not_reported() {
+fn sound_files_report_no_damage() {
     let sample = sample();
     let bytes = std::fs::read(sample.path()).unwrap();
     let ahead = |seconds: i64| {

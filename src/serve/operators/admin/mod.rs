@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_program_says_of_itself_is_answered() {
+    async fn the_admin_listener_answers_each_path() {
         let own = ["localhost"];
         let (ok, page) = (Says::default(), Says { page: Some(Ok("<p>")), ..Says::default() });
         let warned = Says { warning: Some("the bucket fails"), ..Says::default() };

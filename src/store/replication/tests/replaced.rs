@@ -15,7 +15,7 @@ fn is_replaced<T: std::fmt::Debug>(done: &Result<T, StoreError>) -> bool {
 }
 
 #[test]
-fn what_is_written_into_a_replaced_file_is_an_error() {
+fn writing_into_a_replaced_file_is_an_error() {
     let origin = TestOrigin::new();
     let writer = origin.writer();
     replace(&origin, &origin.path());
