@@ -14,5 +14,6 @@ pub mod operators;
 pub(crate) mod publishing;
 
 pub use assembly::{Setup, StopSignals, notify, run_to_end, serve};
-pub use connection::server::{Limits, Server};
+pub use connection::limits::Limits;
+pub use connection::server::Server;
 pub use following::watcher::Watcher;

@@ -4,9 +4,9 @@ use std::sync::{Arc, LazyLock};
 
 use medfeed::api::{Request, Response, Service};
 use medfeed::serve::connection::dispatch::Dispatcher;
+use medfeed::serve::connection::limits::Connection;
 use medfeed::serve::connection::long_polls::LongPolls;
 use medfeed::serve::connection::permits::Permits;
-use medfeed::serve::connection::state::ConnectionState;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
@@ -33,7 +33,7 @@ impl Direct {
     /// As [`Direct::answer`], for [`run`].
     pub async fn respond(&self, request: Request) -> Response {
         let (_open, mut closing) = watch::channel(false);
-        self.dispatcher.answer(&self.service, request, &ConnectionState::default(), &mut closing).await
+        self.dispatcher.answer(&self.service, request, &Connection::default(), &mut closing).await
     }
 }
 

@@ -304,7 +304,7 @@ fn who_waits_longest_is_answered_when_its_connection_is_needed() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     let key = site.open_key();
-    let limited = command(&site, "per-address=2 idle=300ms header=300ms", "--admin-listen 127.0.0.1:0 --log info");
+    let limited = command(&site, "per-address=2 request=300ms", "--admin-listen 127.0.0.1:0 --log info");
     let (server, mut admin) = start_watched(&site, limited);
     let target = waiting_target(&server, &key, "");
     let mut first = send(&server, &key, &target);

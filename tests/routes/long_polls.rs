@@ -12,8 +12,8 @@ use medfeed::api::observe::{Answered, Observer, WaitEnd};
 use medfeed::api::service::CheckedRequest;
 use medfeed::api::{Request, Service, Settings, SnapshotSource};
 use medfeed::model::time::now;
+use medfeed::serve::connection::limits::Connection;
 use medfeed::serve::connection::long_polls::LongPolls;
-use medfeed::serve::connection::state::ConnectionState;
 use medfeed::store::Snapshot;
 use medfeed::store::write::licensing::KeySettings;
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ struct Waiter {
     exchange: Exchange,
     interest: Interest,
     until: Instant,
-    state: ConnectionState,
+    state: Connection,
     closing: watch::Receiver<bool>,
 }
 
@@ -120,7 +120,7 @@ impl Polls {
         let mut exchange = exchange(&format!("?since={since}&wait={wait_s}"));
         let Ok(CheckedRequest::Answered(page)) = self.service.check(&mut exchange) else { panic!("an empty page") };
         let (interest, until) = exchange.interest(&Ok(page)).expect("it may wait");
-        let state = ConnectionState::default();
+        let state = Connection::default();
         assert!(state.start_answer());
         Waiter { exchange, interest, until, state, closing: closing.clone() }
     }
@@ -128,7 +128,7 @@ impl Polls {
     async fn wait(&self, waiter: &mut Waiter) {
         let Waiter { exchange, interest, until, state, closing } = waiter;
         drop(self.polls.wait(&self.service, exchange, interest.clone(), *until, state, closing).await);
-        assert!(!state.awaits_request(), "its request is being answered again");
+        assert!(state.is_answering(), "its request is being answered again");
     }
 
     /// Waits, and returns how the wait ended and after how many seconds.

@@ -116,7 +116,7 @@ enum HeaderChoice {
 
 /// Lowers the limits of connections to what the limit of open files allows.
 fn within_open_files(limits: Limits) -> Limits {
-    let max_files = listen::raise_file_limit(limits.connections.saturating_add(limits.waiting));
+    let max_files = listen::raise_file_limit(limits.connections);
     if max_files < limits.connections {
         tracing::warn!(
             "the limit of open files allows {max_files} connections, fewer than {}; raise LimitNOFILE of the systemd unit \
@@ -124,8 +124,7 @@ fn within_open_files(limits: Limits) -> Limits {
             limits.connections
         );
     }
-    let waiting = max_files.saturating_sub(limits.connections);
-    Limits { connections: max_files.min(limits.connections), waiting, ..limits }
+    Limits { connections: max_files, ..limits }
 }
 
 /// Options of the log.

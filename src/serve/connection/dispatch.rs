@@ -11,9 +11,9 @@ use crate::api::exchange::Exchange;
 use crate::api::job::{Job, PermitKind};
 use crate::api::service::CheckedRequest;
 use crate::api::{Request, Response, Service};
+use crate::serve::connection::limits::Connection;
 use crate::serve::connection::long_polls::LongPolls;
 use crate::serve::connection::permits::Permits;
-use crate::serve::connection::state::ConnectionState;
 
 /// Answers requests of connections.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl Dispatcher {
         &self,
         service: &Arc<Service>,
         request: Request,
-        state: &ConnectionState,
+        connection: &Connection,
         closing: &mut watch::Receiver<bool>,
     ) -> Response {
         let mut exchange = Exchange::new(request);
@@ -72,7 +72,7 @@ impl Dispatcher {
             let Some((interest, until)) = exchange.interest(&answer) else { return service.finish(&exchange, answer) };
             drop(answer);
             _wake_permit = None;
-            let wait = self.long_polls.wait(service, &mut exchange, interest, until, state, closing);
+            let wait = self.long_polls.wait(service, &mut exchange, interest, until, connection, closing);
             _wake_permit = Box::pin(wait).await;
             checked = service.check(&mut exchange);
         }

@@ -13,7 +13,7 @@ use crate::api::exchange::{Exchange, Interest};
 use crate::api::observe::WaitEnd;
 use crate::model::KeyHash;
 use crate::model::time::now;
-use crate::serve::connection::state::ConnectionState;
+use crate::serve::connection::limits::Connection;
 
 /// The number of woken requests of a group that are answered concurrently. The others follow, and use the cached
 /// answer. With 2,000 waiting requests this halves the p99 latency of other callers, from 9 ms to 4 ms
@@ -85,7 +85,7 @@ impl LongPolls {
         exchange: &mut Exchange,
         interest: Interest,
         until: Instant,
-        state: &ConnectionState,
+        connection: &Connection,
         closing: &mut watch::Receiver<bool>,
     ) -> Option<OwnedSemaphorePermit> {
         let Some(mut membership) = self.enter(service, &interest) else {
@@ -95,7 +95,7 @@ impl LongPolls {
         let group = Arc::clone(&membership.group);
         // From here on a change wakes it, even before it is polled.
         let changed = group.changed.notified();
-        state.start_long_poll();
+        connection.start_long_poll();
         // A change before the request joined the group did not wake it, so check once.
         let is_current = service.is_current(&interest);
         // Its key may expire or be revoked earlier.
@@ -105,7 +105,7 @@ impl LongPolls {
                 biased;
                 () = changed => WaitEnd::Change,
                 _ = closing.wait_for(|closing| *closing) => WaitEnd::Stop,
-                end = state.woken_early() => end,
+                end = connection.woken() => end,
                 () = tokio::time::sleep_until(wake_at.into()) => WaitEnd::Time,
             }
         } else {
@@ -113,7 +113,7 @@ impl LongPolls {
         };
         let end = membership.end;
         drop(membership);
-        state.finish_long_poll();
+        connection.finish_long_poll();
         let permit = match end {
             WaitEnd::Change => Arc::clone(&group.wake_permits).acquire_owned().await.ok(),
             _ => None,
