@@ -6,7 +6,7 @@
 //! reads the response at [`GOOD_RATE`].
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -267,8 +267,9 @@ pub struct Connections {
 #[derive(Debug, Default)]
 struct Table {
     next: u64,
-    open: HashMap<u64, Arc<Connection>>,
-    networks: HashMap<IpAddr, usize>,
+    count: usize,
+    /// The connections of each network by number. Those of trusted proxies have no network.
+    networks: HashMap<Option<IpAddr>, BTreeMap<u64, Arc<Connection>>>,
     last_at_total: Option<Instant>,
     last_at_address: Option<Instant>,
 }
@@ -302,10 +303,10 @@ impl Connections {
     pub fn enter(self: &Arc<Self>, network: Option<IpAddr>) -> Result<Slot, Full> {
         let now = Instant::now();
         let mut table = self.lock();
-        let own = table.count(network);
+        let own = table.networks.get(&network).map_or(0, BTreeMap::len);
         let limit = if network.is_some() && own >= self.limits.connections_per_address {
             ConnectionLimit::Address
-        } else if table.open.len() >= self.limits.connections {
+        } else if table.count >= self.limits.connections {
             ConnectionLimit::Total
         } else {
             return Ok(self.add(&mut table, network));
@@ -323,10 +324,8 @@ impl Connections {
     fn add(self: &Arc<Self>, table: &mut Table, network: Option<IpAddr>) -> Slot {
         let (number, connection) = (table.next, Arc::new(Connection::of(network)));
         table.next += 1;
-        table.open.insert(number, Arc::clone(&connection));
-        if let Some(network) = network {
-            *table.networks.entry(network).or_default() += 1;
-        }
+        table.count += 1;
+        table.networks.entry(network).or_default().insert(number, Arc::clone(&connection));
         Slot { number, connection, connections: Arc::clone(self) }
     }
 
@@ -338,7 +337,7 @@ impl Connections {
     /// Closes the connections whose time is over.
     pub fn close_overdue(&self) {
         let now = Instant::now();
-        for connection in self.lock().open.values() {
+        for connection in self.lock().networks.values().flat_map(BTreeMap::values) {
             let mut state = connection.lock();
             let limit = match state.phase {
                 Phase::AwaitingRequest => self.limits.request,
@@ -357,10 +356,6 @@ impl Connections {
 }
 
 impl Table {
-    fn count(&self, network: Option<IpAddr>) -> usize {
-        network.and_then(|network| self.networks.get(&network)).copied().unwrap_or_default()
-    }
-
     /// Closes the first connection by [`ClosingOrder`], at the limit of an address the first one of this network.
     fn close_one(
         &mut self,
@@ -369,39 +364,34 @@ impl Table {
         crowd: usize,
         now: Instant,
     ) -> Option<Arc<Connection>> {
-        let order = |connection: &Connection, state: &mut State| {
-            let order = connection.closing_order(state, self.count(connection.network), crowd, now)?;
-            let is_candidate = match limit {
-                ConnectionLimit::Address => connection.network == network,
-                ConnectionLimit::Total => order.0 != Rank::InGrace,
-            };
-            is_candidate.then_some(order)
-        };
-        let closed = loop {
-            let candidates = self.open.iter();
-            let ordered = candidates.filter_map(|(number, one)| Some((order(one, &mut one.lock())?, *number)));
-            let (first, number) = ordered.min()?;
-            let connection = &self.open[&number];
+        loop {
+            let networks = self.networks.iter().filter(|(one, _)| limit == ConnectionLimit::Total || **one == network);
+            let candidates = networks.flat_map(|(_, open)| open.iter().map(|(number, one)| (*number, one, open.len())));
+            let ordered = candidates.filter_map(|(number, one, count)| {
+                // Trusted proxies are no crowd.
+                let count = one.network.map_or(0, |_| count);
+                let order = one.closing_order(&mut one.lock(), count, crowd, now)?;
+                (limit == ConnectionLimit::Address || order.0 != Rank::InGrace).then_some((order, number, count, one))
+            });
+            let (first, number, count, connection) = ordered.min_by_key(|(order, number, ..)| (*order, *number))?;
             let mut state = connection.lock();
             // It may have become active in the meantime.
-            if order(connection, &mut state) == Some(first) {
+            if connection.closing_order(&mut state, count, crowd, now) == Some(first) {
                 connection.close(&mut state, CloseCause::Capacity);
-                break number;
-            }
-        };
-        self.remove(closed)
-    }
-
-    fn remove(&mut self, number: u64) -> Option<Arc<Connection>> {
-        let connection = self.open.remove(&number)?;
-        if let Some(network) = connection.network
-            && let Some(count) = self.networks.get_mut(&network)
-        {
-            *count -= 1;
-            if *count == 0 {
-                self.networks.remove(&network);
+                drop(state);
+                let network = connection.network;
+                return self.remove(network, number);
             }
         }
+    }
+
+    fn remove(&mut self, network: Option<IpAddr>, number: u64) -> Option<Arc<Connection>> {
+        let open = self.networks.get_mut(&network)?;
+        let connection = open.remove(&number)?;
+        if open.is_empty() {
+            self.networks.remove(&network);
+        }
+        self.count -= 1;
         Some(connection)
     }
 
@@ -415,7 +405,7 @@ impl Table {
         }
         match limit {
             ConnectionLimit::Total => tracing::warn!(
-                connections = self.open.len(),
+                connections = self.count,
                 addresses = self.networks.len(),
                 "all connection slots are taken: idle, unfinished and slow connections are closed for new ones; if the \
                  callers are legitimate, serve behind a proxy, or raise the limit of open files if the log warned of it \
@@ -423,7 +413,7 @@ impl Table {
             ),
             ConnectionLimit::Address => tracing::warn!(
                 address = network.map(tracing::field::display),
-                connections = self.count(network),
+                connections = self.networks.get(&network).map_or(0, BTreeMap::len),
                 "an address has reached its connection limit: its idle, unfinished and slow connections are closed for \
                  its new ones; if it is a proxy, name it with --trusted-proxy"
             ),
@@ -433,7 +423,7 @@ impl Table {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.connections.lock().remove(self.number);
+        self.connections.lock().remove(self.connection.network, self.number);
         self.connection.ended.notify_one();
         self.connections.freed.notify_one();
     }
@@ -681,6 +671,6 @@ mod tests {
         let third = connections.enter(network(1)).expect("a slot");
         drop((first, third));
         let table = connections.lock();
-        assert!(table.open.is_empty() && table.networks.is_empty());
+        assert!(table.count == 0 && table.networks.is_empty());
     }
 }
