@@ -24,7 +24,7 @@ pub const MAX_HEADERS: usize = 64;
 /// A caller that reads at this rate does not keep the server waiting, in bytes per second. Half a megabit is less than
 /// any office or data center has.
 const GOOD_RATE: f64 = 65_536.0;
-/// An address with more than this part of all connections is a crowd.
+/// An address with more than all connections divided by this number is a crowd.
 const CROWD_PART: usize = 100;
 /// The time between two checks of the time limits.
 pub const CHECK_EVERY: Duration = Duration::from_secs(1);
@@ -35,10 +35,10 @@ const QUIET_TIME: Duration = Duration::from_secs(60);
 /// it to send their first request, or the next one. A crowd has less, so that it excludes only itself when it reconnects
 /// all the time.
 fn grace(has_key: bool, is_crowd: bool) -> Duration {
-    Duration::from_secs(match (has_key, is_crowd) {
-        (true, false) => 5,
-        (true, true) | (false, false) => 1,
-        (false, true) => 0,
+    Duration::from_millis(match (has_key, is_crowd) {
+        (true, false) => 5000,
+        (true, true) | (false, false) => 1000,
+        (false, true) => 250,
     })
 }
 
@@ -553,9 +553,10 @@ mod tests {
         for (networks, expected) in cases {
             let connections = connections(4, 64);
             let slots = open(&connections, &networks.map(|number| (number, New, 0))).await;
+            advance(Duration::from_millis(300)).await;
             assert_eq!(closed_for(&connections, &slots, 9), expected, "{networks:?}");
         }
-        // A crowd without a key has no grace, so it is closed before an idle connection with a key.
+        // A crowd without a key has little grace, so it is closed before an idle connection with a key.
         let cases = [
             (New, 0, Ok(1)),
             (Reading(false, 0), 0, Ok(1)),
@@ -568,8 +569,13 @@ mod tests {
             let connections = connections(4, 64);
             let crowd = (2, does, since);
             let slots = open(&connections, &[(1, Idle(K), 50), crowd, crowd, crowd]).await;
+            advance(Duration::from_millis(300)).await;
             assert_eq!(closed_for(&connections, &slots, 3), expected, "{does:?}");
         }
+        // A long poll is answered before a request on its way is lost.
+        let connections = connections(4, 64);
+        let slots = open(&connections, &[(1, LongPolling, 0), (2, New, 0), (2, New, 0), (2, New, 0)]).await;
+        assert_eq!(closed_for(&connections, &slots, 2), Ok(0));
     }
 
     #[tokio::test(start_paused = true)]
@@ -580,7 +586,7 @@ mod tests {
             ([(LongPolling, 0), (LongPolling, 2)], Ok(1)),
             ([(LongPolling, 9), (Reading(K, 10), 7)], Ok(1)),
             ([(New, 0), (New, 2)], Ok(1)),
-            ([(New, 0), (Idle(K), 50)], Ok(0)),
+            ([(New, 0), (Idle(K), 50)], Ok(1)),
             ([(New, 0), (Answering, 50)], Ok(0)),
             ([(Idle(K), 0), (Answering, 50)], Ok(0)),
             ([(Reading(K, 10), 0), (Reading(K, 65_536), 50)], address),
