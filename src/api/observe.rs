@@ -78,7 +78,7 @@ pub enum CloseCause {
 }
 
 /// A limit of connections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 #[allow(missing_docs, reason = "the names explain the variants")]
 pub enum ConnectionLimit {
@@ -105,7 +105,7 @@ pub trait Observer: Send + Sync {
     /// Called when a new connection reached a limit: another one was closed for it, or it waited, or it was refused.
     fn reached_limit(&self, _limit: ConnectionLimit) {}
 
-    /// Called when a new connection was refused: its address has too many, and none of them could be closed for it.
+    /// Called when a new connection was refused: its address has too many, and none could be closed for it.
     fn refused_connection(&self) {}
 }
 

@@ -2,7 +2,7 @@
 //!
 //! In reading order:
 //! - `following`: keeps the newest state of the database while the server runs.
-//! - [`connection`]: connections, between the socket and the API.
+//! - [`connection`]: connections, between the socket and the API. It lists the path of a request.
 //! - [`operators`]: log, metrics, health check and the operators' page.
 //! - `publishing`: metrics and readiness of a publisher.
 //! - `assembly`: builds a server from these parts and runs it.

@@ -421,7 +421,7 @@ fn who_is_served_keeps_its_slot() {
         })
         .collect();
     let mut third = BufReader::new(connect(server.address).unwrap());
-    // Longer than an idle connection keeps its slot, and not as long as a slow one with a key does.
+    // Longer than an idle connection keeps its slot.
     third.get_ref().set_read_timeout(Some(Duration::from_millis(1500))).unwrap();
     let waits = ask(&mut third, STATUS).expect_err("no slot");
     assert!(matches!(waits.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut), "{waits}");

@@ -13,7 +13,7 @@ use medfeed::store::Snapshot;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use super::client::{Client, connect, read_answer};
+use super::client::{Client, connect, connect_from, read_answer};
 use super::site::{SOON, wait_until};
 use crate::harness::{World, removal};
 
@@ -93,7 +93,8 @@ fn serve_within(
     let service = Service::observed(Settings::of("http://feed.example"), source, count.clone());
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
-    let server = Server::new(listener, Arc::new(service), TrustedProxies::default(), None, limits);
+    let proxies = TrustedProxies::default();
+    let server = Server { listener, service: Arc::new(service), proxies, tls: None, limits, shares_address: false };
     let (stop, stopped) = oneshot::channel::<()>();
     let running = runtime.spawn(server.run(async move { drop(stopped.await) }));
     ask(address, &count, stop);
@@ -230,15 +231,15 @@ fn serve_with_a_taken_slot(ask: impl FnOnce(SocketAddr, Vec<BufReader<TcpStream>
     let limits = Limits { connections: 1, ..Limits::default() };
     serve_within(limits, source.clone(), |address, count, stop| {
         let client = Client::new(address, Some(&key)).with_header("connection", "close");
-        let send = |target: &str| {
-            let mut connection = connect(address).unwrap();
+        let send = |source: [u8; 4], target: &str| {
+            let mut connection = connect_from(source.into(), address, None).unwrap();
             connection.write_all(client.request(target).as_bytes()).unwrap();
             connection.set_read_timeout(Some(SOON)).unwrap();
             BufReader::new(connection)
         };
-        let mut taking = send(&format!("/v1/conferences/changes?since={token}"));
+        let mut taking = send([127, 0, 0, 1], &format!("/v1/conferences/changes?since={token}"));
         wait_until("a look", SOON, || (source.looking.load(Ordering::SeqCst) > 0).then_some(()));
-        let waiting = (0..6).map(|_| send("/v1/conferences/2")).collect();
+        let waiting = (2..8).map(|number| send([127, 0, 0, number], "/v1/conferences/2")).collect();
         // The others are in the kernel's queue.
         wait_until("the first one waits", SOON, || (count.at_limit.load(Ordering::SeqCst) == 1).then_some(()));
         ask(address, waiting, &source, stop);

@@ -95,7 +95,7 @@ impl Polls {
     /// Takes over what the world's database holds now, as a watcher does.
     fn publish(&self) {
         *self.states.state.lock().unwrap() = self.world.published();
-        self.polls.notify(&self.service);
+        self.polls.notify();
     }
 
     fn waiter(&self, key: &str, dataset: &str, wait_s: u64, closing: &watch::Receiver<bool>) -> Waiter {
@@ -127,7 +127,7 @@ impl Polls {
 
     async fn wait(&self, waiter: &mut Waiter) {
         let Waiter { exchange, interest, until, state, closing } = waiter;
-        drop(self.polls.wait(&self.service, exchange, interest.clone(), *until, state, closing).await);
+        self.polls.wait(&self.service, exchange, interest.clone(), *until, state, closing).await;
         assert!(state.is_answering(), "its request is being answered again");
     }
 
@@ -175,10 +175,10 @@ fn a_change_at_any_instant_wakes_who_waits() {
         let mut between = waiter(60);
         change_of(&polls.world, "Oncology");
         let (states, changed) = (Arc::clone(&polls.states), polls.world.published());
-        let (service, others) = (Arc::clone(&polls.service), Arc::clone(&polls.polls));
+        let others = Arc::clone(&polls.polls);
         let hook = move || {
             *states.state.lock().unwrap() = changed;
-            others.notify(&service);
+            others.notify();
         };
         *polls.states.after_reading.lock().unwrap() = Some(Box::new(hook));
         assert_eq!(polls.outcome(&mut between).await, (WaitEnd::Change, 0), "a change in between");

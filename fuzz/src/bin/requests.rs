@@ -101,7 +101,7 @@ impl Api {
         let database = Database::filled();
         let follower = Follower::open(&database.path()).expect("the database is read");
         let snapshot = Arc::clone(follower.newest());
-        let dispatcher = Dispatcher::new(Permits::new(8, 2), LongPolls::new(0, 0), RUNTIME.handle().clone());
+        let dispatcher = Dispatcher::new(Permits::new(8, 2), Arc::new(LongPolls::new(0, 0)), RUNTIME.handle().clone());
         let (keys, started) = (database.keys.clone(), Instant::now());
         let (token, cursor) = (String::new(), String::new());
         let mut api = Api { snapshot, dispatcher, keys, token, cursor, started, _database: database };

@@ -1,14 +1,27 @@
 //! What a connection may cost, and which one is closed when there are too many.
 //!
-//! A connection costs a file and some memory for as long as its caller likes. So the server closes connections whose
-//! callers keep it waiting: after a time limit ([`Limits`]), or earlier when a new connection needs the room
-//! ([`Rank`]). It never closes a connection while it builds a response, and none with a usable key while the caller
-//! reads the response at [`GOOD_RATE`].
+//! | cost | at most | beyond that |
+//! | --- | --- | --- |
+//! | connections | 1,024, or fewer if fewer files may be open | another one is closed, or the new one waits |
+//! | connections of an address | 64, except trusted proxies | another one of the address is closed, or the new one |
+//! | size of a request's head | 16 KiB, 64 headers | 431, then closed |
+//! | time until the head is complete | 1 minute, with the TLS handshake or the idling before | closed |
+//! | size of a request's body | 0: none is read | 400, then closed |
+//! | time to read a response | 10 minutes more than at 64 KiB/s | closed |
+//! | time without receiving any of it | 30 seconds | the kernel closes it |
+//! | unsent part of a response in the kernel | 16 KiB | the server waits |
+//! | long polls | 1,024, 256 of a key | answered at once |
+//! | exports being built | 8, 2 of a key | wait for 30 seconds, then 429 |
+//! | time after the server's stop | 30 seconds | cut off |
+//!
+//! When all are taken, a new connection replaces one whose caller keeps the server waiting: without a usable key before
+//! with one, of the address with the most connections first, and never of an address with fewer connections than its own.
+//!
+//! A connection whose request is being answered is never the one, and with a usable key not until the response is sent.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -24,44 +37,32 @@ pub const MAX_HEADERS: usize = 64;
 /// A caller that reads at this rate does not keep the server waiting, in bytes per second. Half a megabit is less than
 /// any office or data center has.
 const GOOD_RATE: f64 = 65_536.0;
-/// An address with more than all connections divided by this number is a crowd.
-const CROWD_PART: usize = 100;
+/// The time for which a caller may keep the server waiting before its connection is closed for a new one. Callers need
+/// it to send their first request, or the next one.
+const GRACE: Duration = Duration::from_secs(1);
 /// The time between two checks of the time limits.
-pub const CHECK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// A reached limit is logged again only if it was not reached for this time.
 const QUIET_TIME: Duration = Duration::from_secs(60);
-
-/// The time for which a caller may keep the server waiting before its connection is closed for a new one. Callers need
-/// it to send their first request, or the next one. A crowd has less, so that it excludes only itself when it reconnects
-/// all the time.
-fn grace(has_key: bool, is_crowd: bool) -> Duration {
-    Duration::from_millis(match (has_key, is_crowd) {
-        (true, false) => 5000,
-        (true, true) | (false, false) => 1000,
-        (false, true) => 250,
-    })
-}
 
 /// The limits of a server. All programs use the defaults, which suit the design size; tests use smaller ones.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Concurrent connections. Further ones wait in the kernel's queue if none can be closed for them.
+    /// Concurrent connections.
     pub connections: usize,
-    /// Concurrent connections of one address (IPv6: one /64), except trusted proxies. Further ones are closed if none
-    /// of the address can be closed for them.
+    /// Concurrent connections of one address (IPv6: one /64), except trusted proxies.
     pub connections_per_address: usize,
-    /// The time to send the head of a request, from the start of the connection or the end of the last response. It
-    /// includes the TLS handshake.
+    /// The time to send the head of a request, from the start of the connection or the end of the last response.
     pub request: Duration,
     /// The time by which the reading of a response may be behind [`GOOD_RATE`].
     pub response: Duration,
     /// The time for open connections to finish when the server stops.
     pub drain: Duration,
-    /// Exports that are built concurrently; further ones wait.
+    /// Exports that are built concurrently.
     pub exports: usize,
     /// The same of one key.
     pub exports_per_key: usize,
-    /// Concurrent long polls; further ones are answered at once.
+    /// Concurrent long polls.
     pub long_polls: usize,
     /// The same of one key.
     pub long_polls_per_key: usize,
@@ -89,8 +90,11 @@ impl Default for Limits {
 enum Rank {
     /// The last request had no usable key, or there was none.
     WithoutKey,
+    /// The same within [`GRACE`], of an address with more connections than the new one's. So a crowd that reconnects
+    /// all the time excludes only itself.
+    OfCrowd,
     WithKey,
-    /// It has waited for less than the grace period. It is closed only for its own address.
+    /// Within [`GRACE`]. It is closed only for its own address.
     InGrace,
     /// It is answered at once, and closed after that.
     LongPolling,
@@ -121,11 +125,8 @@ struct State {
 pub struct Connection {
     network: Option<IpAddr>,
     state: Mutex<State>,
-    /// The sent bytes that `State::since` does not include yet.
-    sent: AtomicUsize,
     closed: Notify,
     woken: Notify,
-    ended: Notify,
 }
 
 impl Default for Connection {
@@ -137,8 +138,7 @@ impl Default for Connection {
 impl Connection {
     fn of(network: Option<IpAddr>) -> Connection {
         let state = State { phase: Phase::AwaitingRequest, since: Instant::now(), has_key: false, closed: None };
-        let (closed, woken, ended) = Default::default();
-        Connection { network, state: Mutex::new(state), sent: AtomicUsize::new(0), closed, woken, ended }
+        Connection { network, state: Mutex::new(state), closed: Notify::new(), woken: Notify::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -146,12 +146,11 @@ impl Connection {
     }
 
     /// Enters a phase if the connection is in one of these. Returns whether it was.
-    fn pass(&self, from: &[Phase], to: Phase) -> bool {
+    fn pass(&self, from: Phase, to: Phase) -> bool {
         let mut state = self.lock();
-        let passes = from.contains(&state.phase);
+        let passes = state.phase == from;
         if passes {
             (state.phase, state.since) = (to, Instant::now());
-            self.sent.store(0, Ordering::Relaxed);
         }
         passes
     }
@@ -159,33 +158,35 @@ impl Connection {
     /// Notes that a request is complete. Returns false if the connection was closed before; the request then gets no
     /// response.
     pub fn start_answer(&self) -> bool {
-        self.pass(&[Phase::AwaitingRequest], Phase::Answering)
+        self.pass(Phase::AwaitingRequest, Phase::Answering)
     }
 
     /// Notes that the request begins to wait for a change.
     pub fn start_long_poll(&self) {
-        self.pass(&[Phase::Answering], Phase::LongPolling);
+        self.pass(Phase::Answering, Phase::LongPolling);
     }
 
     /// Notes that the request no longer waits.
     pub fn finish_long_poll(&self) {
-        self.pass(&[Phase::LongPolling], Phase::Answering);
+        self.pass(Phase::LongPolling, Phase::Answering);
     }
 
     /// Notes that the response is ready to be sent, and whether the request had a usable key.
     pub fn finish_answer(&self, has_key: bool) {
         self.lock().has_key = has_key;
-        self.pass(&[Phase::Answering], Phase::Sending);
+        self.pass(Phase::Answering, Phase::Sending);
     }
 
     /// Notes sent bytes of a response.
     pub fn note_sent(&self, bytes: usize) {
-        self.sent.fetch_add(bytes, Ordering::Relaxed);
+        let mut state = self.lock();
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        state.since = Instant::now().min(state.since + Duration::from_secs_f64(f64::from(bytes) / GOOD_RATE));
     }
 
     /// Notes that the response is sent.
     pub fn finish_sending(&self) {
-        self.pass(&[Phase::Sending], Phase::AwaitingRequest);
+        self.pass(Phase::Sending, Phase::AwaitingRequest);
     }
 
     /// Whether a request is being answered, or its response is being sent.
@@ -209,39 +210,9 @@ impl Connection {
         self.closed.notified().await;
     }
 
-    /// Resolves when the connection has been dropped.
-    pub async fn ended(&self) {
-        self.ended.notified().await;
-    }
-
     /// The reason and cause, if the server closed the connection.
     pub fn close_reason(&self) -> Option<(CloseReason, CloseCause)> {
         self.lock().closed
-    }
-
-    /// The time for which the caller has kept the server waiting.
-    fn waited(&self, state: &mut State, now: Instant) -> Duration {
-        if state.phase == Phase::Sending {
-            let bytes = u32::try_from(self.sent.swap(0, Ordering::Relaxed)).unwrap_or(u32::MAX);
-            state.since = now.min(state.since + Duration::from_secs_f64(f64::from(bytes) / GOOD_RATE));
-        }
-        now.saturating_duration_since(state.since)
-    }
-
-    /// The position among connections that are closed for new ones; `None` if this one must stay. `count` is the number
-    /// of connections of its address.
-    fn closing_order(&self, state: &mut State, count: usize, crowd: usize, now: Instant) -> Option<ClosingOrder> {
-        let waited = self.waited(state, now);
-        let in_grace = waited < grace(state.has_key, count > crowd);
-        let rank = match state.phase {
-            Phase::Answering | Phase::Closed => return None,
-            Phase::Sending if state.has_key && in_grace => return None,
-            Phase::LongPolling => Rank::LongPolling,
-            _ if in_grace => Rank::InGrace,
-            _ if state.has_key => Rank::WithKey,
-            _ => Rank::WithoutKey,
-        };
-        Some((rank, Reverse(count), Reverse(waited)))
     }
 
     /// Closes the connection. A long poll is answered first.
@@ -256,6 +227,23 @@ impl Connection {
     }
 }
 
+impl State {
+    /// The position among connections that are closed for a new one; `None` if this one must stay. `count` is the number
+    /// of connections of its address, `new_count` that of the new connection's.
+    fn closing_order(&self, count: usize, new_count: usize, now: Instant) -> Option<ClosingOrder> {
+        let waited = now.saturating_duration_since(self.since);
+        let rank = match (self.phase, self.has_key) {
+            (Phase::Answering | Phase::Closed, _) | (Phase::Sending, true) => return None,
+            (Phase::LongPolling, _) => Rank::LongPolling,
+            (_, false) if waited >= GRACE => Rank::WithoutKey,
+            (_, true) if waited >= GRACE => Rank::WithKey,
+            (_, false) if count > new_count + 1 => Rank::OfCrowd,
+            _ => Rank::InGrace,
+        };
+        Some((rank, Reverse(count), Reverse(waited)))
+    }
+}
+
 /// The open connections of a server.
 #[derive(Debug)]
 pub struct Connections {
@@ -266,30 +254,29 @@ pub struct Connections {
 
 #[derive(Debug, Default)]
 struct Table {
-    next: u64,
     count: usize,
-    /// The connections of each network by number. Those of trusted proxies have no network.
-    networks: HashMap<Option<IpAddr>, BTreeMap<u64, Arc<Connection>>>,
-    last_at_total: Option<Instant>,
-    last_at_address: Option<Instant>,
+    /// The connections of each network, the oldest first. Those of trusted proxies have no network.
+    networks: HashMap<Option<IpAddr>, Vec<Arc<Connection>>>,
+    /// The time at which each limit was last reached.
+    reached: HashMap<ConnectionLimit, Instant>,
 }
 
 /// The place of an open connection. Dropping it frees it.
 #[derive(Debug)]
 pub struct Slot {
-    number: u64,
     /// The connection.
     pub connection: Arc<Connection>,
     connections: Arc<Connections>,
 }
 
 /// A limit was reached, so there is no slot yet.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full {
     /// The limit.
     pub limit: ConnectionLimit,
-    /// The connection that is being closed. Its slot is free. `None` if no connection can be closed.
-    pub closed: Option<Arc<Connection>>,
+    /// Whether no connection can be closed for the new one, and its address has the most connections. Otherwise there
+    /// will be a slot, at the latest when a response is sent.
+    pub is_refused: bool,
 }
 
 impl Connections {
@@ -298,13 +285,13 @@ impl Connections {
         Arc::new(Connections { limits, table: Mutex::default(), freed: Notify::new() })
     }
 
-    /// Returns a slot for a new connection of a network, or closes another one. `None`, for trusted proxies, has no
-    /// limit per address.
+    /// Returns a slot for a new connection of a network, or closes another one, whose slot is then free. `None`, for
+    /// trusted proxies, has no limit per address.
     pub fn enter(self: &Arc<Self>, network: Option<IpAddr>) -> Result<Slot, Full> {
         let now = Instant::now();
         let mut table = self.lock();
-        let own = table.networks.get(&network).map_or(0, BTreeMap::len);
-        let limit = if network.is_some() && own >= self.limits.connections_per_address {
+        let own = table.count_of(network);
+        let limit = if own >= self.limits.connections_per_address {
             ConnectionLimit::Address
         } else if table.count >= self.limits.connections {
             ConnectionLimit::Total
@@ -312,8 +299,9 @@ impl Connections {
             return Ok(self.add(&mut table, network));
         };
         table.log(limit, network, now);
-        let crowd = self.limits.connections.div_ceil(CROWD_PART);
-        Err(Full { limit, closed: table.close_one(limit, network, crowd, now) })
+        let is_closed = table.close_one(limit, network, now);
+        let is_largest = || own > 0 && table.networks.keys().all(|other| table.count_of(*other) <= own);
+        Err(Full { limit, is_refused: !is_closed && (limit == ConnectionLimit::Address || is_largest()) })
     }
 
     /// Returns a slot regardless of the limits, for connections in the listener's queue when the server stops.
@@ -322,29 +310,36 @@ impl Connections {
     }
 
     fn add(self: &Arc<Self>, table: &mut Table, network: Option<IpAddr>) -> Slot {
-        let (number, connection) = (table.next, Arc::new(Connection::of(network)));
-        table.next += 1;
+        let connection = Arc::new(Connection::of(network));
         table.count += 1;
-        table.networks.entry(network).or_default().insert(number, Arc::clone(&connection));
-        Slot { number, connection, connections: Arc::clone(self) }
+        table.networks.entry(network).or_default().push(Arc::clone(&connection));
+        Slot { connection, connections: Arc::clone(self) }
     }
 
-    /// Resolves when a slot has been freed since the last call.
+    /// Resolves when a connection has ended since the last call.
     pub async fn freed(&self) {
         self.freed.notified().await;
     }
 
-    /// Closes the connections whose time is over.
-    pub fn close_overdue(&self) {
+    /// Closes connections whose time is over, for ever.
+    pub async fn close_all_overdue(&self) {
+        let mut check = tokio::time::interval(CHECK_EVERY);
+        loop {
+            check.tick().await;
+            self.close_overdue();
+        }
+    }
+
+    fn close_overdue(&self) {
         let now = Instant::now();
-        for connection in self.lock().networks.values().flat_map(BTreeMap::values) {
+        for connection in self.lock().networks.values().flatten() {
             let mut state = connection.lock();
             let limit = match state.phase {
                 Phase::AwaitingRequest => self.limits.request,
                 Phase::Sending => self.limits.response,
                 Phase::Answering | Phase::LongPolling | Phase::Closed => continue,
             };
-            if connection.waited(&mut state, now) > limit {
+            if now.saturating_duration_since(state.since) > limit {
                 connection.close(&mut state, CloseCause::Timeout);
             }
         }
@@ -356,51 +351,52 @@ impl Connections {
 }
 
 impl Table {
+    /// The number of connections of a network. Trusted proxies are no crowd, however many they have.
+    fn count_of(&self, network: Option<IpAddr>) -> usize {
+        network.and_then(|_| self.networks.get(&network)).map_or(0, Vec::len)
+    }
+
     /// Closes the first connection by [`ClosingOrder`], at the limit of an address the first one of this network.
-    fn close_one(
-        &mut self,
-        limit: ConnectionLimit,
-        network: Option<IpAddr>,
-        crowd: usize,
-        now: Instant,
-    ) -> Option<Arc<Connection>> {
+    /// Returns whether there was one.
+    fn close_one(&mut self, limit: ConnectionLimit, network: Option<IpAddr>, now: Instant) -> bool {
+        let own = self.count_of(network);
         loop {
-            let networks = self.networks.iter().filter(|(one, _)| limit == ConnectionLimit::Total || **one == network);
-            let candidates = networks.flat_map(|(_, open)| open.iter().map(|(number, one)| (*number, one, open.len())));
-            let ordered = candidates.filter_map(|(number, one, count)| {
-                // Trusted proxies are no crowd.
-                let count = one.network.map_or(0, |_| count);
-                let order = one.closing_order(&mut one.lock(), count, crowd, now)?;
-                (limit == ConnectionLimit::Address || order.0 != Rank::InGrace).then_some((order, number, count, one))
+            let candidates = self.networks.iter().filter(|(other, _)| match limit {
+                ConnectionLimit::Address => **other == network,
+                ConnectionLimit::Total => self.count_of(**other) >= own,
             });
-            let (first, number, count, connection) = ordered.min_by_key(|(order, number, ..)| (*order, *number))?;
+            let ordered = candidates.flat_map(|(other, open)| {
+                let count = self.count_of(*other);
+                open.iter().filter_map(move |connection| {
+                    let order = connection.lock().closing_order(count, own, now)?;
+                    let is_spared = limit == ConnectionLimit::Total && order.0 == Rank::InGrace;
+                    (!is_spared).then_some((order, count, connection))
+                })
+            });
+            let Some((first, count, connection)) = ordered.min_by_key(|(order, ..)| *order) else { return false };
             let mut state = connection.lock();
             // It may have become active in the meantime.
-            if connection.closing_order(&mut state, count, crowd, now) == Some(first) {
+            if state.closing_order(count, own, now) == Some(first) {
                 connection.close(&mut state, CloseCause::Capacity);
                 drop(state);
-                let network = connection.network;
-                return self.remove(network, number);
+                self.remove(&Arc::clone(connection));
+                return true;
             }
         }
     }
 
-    fn remove(&mut self, network: Option<IpAddr>, number: u64) -> Option<Arc<Connection>> {
-        let open = self.networks.get_mut(&network)?;
-        let connection = open.remove(&number)?;
+    fn remove(&mut self, connection: &Arc<Connection>) {
+        let Some(open) = self.networks.get_mut(&connection.network) else { return };
+        let before = open.len();
+        open.retain(|one| !Arc::ptr_eq(one, connection));
+        self.count -= before - open.len();
         if open.is_empty() {
-            self.networks.remove(&network);
+            self.networks.remove(&connection.network);
         }
-        self.count -= 1;
-        Some(connection)
     }
 
     fn log(&mut self, limit: ConnectionLimit, network: Option<IpAddr>, now: Instant) {
-        let last = match limit {
-            ConnectionLimit::Total => &mut self.last_at_total,
-            ConnectionLimit::Address => &mut self.last_at_address,
-        };
-        if last.replace(now).is_some_and(|last| now.saturating_duration_since(last) < QUIET_TIME) {
+        if self.reached.insert(limit, now).is_some_and(|last| now.saturating_duration_since(last) < QUIET_TIME) {
             return;
         }
         match limit {
@@ -413,7 +409,7 @@ impl Table {
             ),
             ConnectionLimit::Address => tracing::warn!(
                 address = network.map(tracing::field::display),
-                connections = self.networks.get(&network).map_or(0, BTreeMap::len),
+                connections = self.count_of(network),
                 "an address has reached its connection limit: its idle, unfinished and slow connections are closed for \
                  its new ones; if it is a proxy, name it with --trusted-proxy"
             ),
@@ -423,8 +419,7 @@ impl Table {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.connections.lock().remove(self.connection.network, self.number);
-        self.connection.ended.notify_one();
+        self.connections.lock().remove(&self.connection);
         self.connections.freed.notify_one();
     }
 }
@@ -499,42 +494,42 @@ mod tests {
     }
 
     /// The position of the connection that is closed for a new one of a network, or the limit if none can be closed.
-    fn closed_for(connections: &Arc<Connections>, slots: &[Slot], new: u8) -> Result<usize, ConnectionLimit> {
+    fn closed_for(connections: &Arc<Connections>, slots: &[Slot], new: u8) -> Result<usize, Full> {
         let full = connections.enter(network(new)).expect_err("a limit is reached");
-        let Some(closed) = full.closed else { return Err(full.limit) };
-        let _admitted = connections.enter(network(new)).expect("the slot is free");
-        let reasons = slots.iter().filter(|slot| slot.connection.close_reason().is_some());
-        assert_eq!(reasons.count(), 1, "one is enough");
-        Ok(slots.iter().position(|slot| Arc::ptr_eq(&slot.connection, &closed)).expect("one of them"))
+        let is_closed = |slot: &Slot| slot.connection.close_reason().is_some();
+        let Some(closed) = slots.iter().position(is_closed) else { return Err(full) };
+        assert!(!full.is_refused && connections.enter(network(new)).is_ok(), "its slot is free");
+        assert_eq!(slots.iter().filter(|slot| is_closed(slot)).count(), 1, "one is enough");
+        Ok(closed)
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_keeps_the_server_waiting_without_a_key_goes_first() {
         const GOOD: usize = 65_536;
-        let total = Err(ConnectionLimit::Total);
+        let waits = Err(Full { limit: ConnectionLimit::Total, is_refused: false });
         // Every connection has a network of its own. The first one of the order is closed, if any.
-        let cases: [([(Does, u64); 3], Result<usize, ConnectionLimit>); 18] = [
+        let cases: [([(Does, u64); 3], Result<usize, Full>); 18] = [
             ([(Idle(false), 3), (Idle(false), 5), (Idle(false), 4)], Ok(1)),
             ([(Idle(false), 3), (New, 5), (Reading(false, 0), 9)], Ok(2)),
             ([(Idle(K), 30), (Idle(false), 2), (New, 0)], Ok(1)),
             ([(Idle(K), 30), (Reading(false, 5), 2), (New, 0)], Ok(1)),
             ([(Idle(K), 30), (Answering, 60), (New, 0)], Ok(0)),
             ([(Reading(false, 5000), 9), (Reading(K, 10), 9), (Answering, 9)], Ok(0)),
-            ([(Reading(K, 5000), 9), (Reading(K, 10), 9), (Answering, 9)], Ok(1)),
-            ([(Reading(K, GOOD), 99), (Reading(K, 10), 9), (Answering, 9)], Ok(1)),
-            ([(Idle(K), 5), (Reading(K, 10), 60), (Answering, 9)], Ok(1)),
+            ([(Reading(false, 5000), 9), (Reading(false, 10), 9), (Answering, 9)], Ok(1)),
+            ([(Reading(false, GOOD), 99), (Reading(false, 10), 9), (Answering, 9)], Ok(1)),
+            ([(Idle(K), 5), (Reading(K, 10), 60), (Answering, 9)], Ok(0)),
             // Long polls are last, but for connections in their grace period.
             ([(LongPolling, 90), (Idle(K), 5), (Answering, 9)], Ok(1)),
             ([(LongPolling, 90), (Idle(K), 0), (Answering, 9)], Ok(0)),
             ([(LongPolling, 6), (LongPolling, 9), (Answering, 99)], Ok(1)),
-            // New connections and those with a key have a grace period.
+            // There is a grace period.
             ([(New, 0), (Idle(false), 0), (Idle(K), 7)], Ok(2)),
             ([(Idle(K), 4), (Idle(K), 3), (New, 1)], Ok(2)),
-            ([(Idle(K), 4), (New, 0), (Answering, 99)], total),
+            ([(Idle(K), 0), (New, 0), (Answering, 99)], waits),
             // Connections that are served keep their slots.
-            ([(Answering, 99), (Answering, 99), (Answering, 99)], total),
-            ([(Reading(K, GOOD), 99), (Reading(K, 2 * GOOD), 99), (Answering, 99)], total),
-            ([(Reading(K, 0), 4), (Reading(K, GOOD), 99), (Answering, 99)], total),
+            ([(Answering, 99), (Answering, 99), (Answering, 99)], waits),
+            ([(Reading(false, GOOD), 99), (Reading(false, 2 * GOOD), 99), (Answering, 99)], waits),
+            ([(Reading(K, 0), 0), (Reading(K, 10), 99), (Reading(K, GOOD), 99)], waits),
         ];
         for (members, expected) in cases {
             let connections = connections(3, 3);
@@ -547,50 +542,59 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_largest_address_loses_one_first() {
-        let total = Err(ConnectionLimit::Total);
-        // The networks of four new connections in four slots, and the closed connection.
-        let cases = [([1, 1, 1, 2], Ok(0)), ([2, 1, 1, 1], Ok(1)), ([1, 2, 2, 3], Ok(1)), ([1, 2, 3, 4], total)];
-        for (networks, expected) in cases {
+        let [waits, refused] = [false, true].map(|is_refused| Err(Full { limit: ConnectionLimit::Total, is_refused }));
+        // The networks of four new connections in four slots and of a fifth one, and the closed connection.
+        let cases = [
+            ([1, 1, 1, 2], 9, Ok(0)),
+            ([2, 1, 1, 1], 9, Ok(1)),
+            ([1, 2, 2, 3], 9, Ok(1)),
+            ([1, 2, 3, 4], 9, waits),
+            // Who has the most connections replaces none of others.
+            ([1, 1, 1, 2], 2, Ok(0)),
+            ([1, 1, 1, 2], 1, refused),
+            ([1, 1, 2, 2], 1, refused),
+            ([1, 1, 2, 3], 2, waits),
+        ];
+        for (networks, new, expected) in cases {
             let connections = connections(4, 64);
             let slots = open(&connections, &networks.map(|number| (number, New, 0))).await;
-            advance(Duration::from_millis(300)).await;
-            assert_eq!(closed_for(&connections, &slots, 9), expected, "{networks:?}");
+            assert_eq!(closed_for(&connections, &slots, new), expected, "{networks:?}, then {new}");
         }
-        // A crowd without a key has little grace, so it is closed before an idle connection with a key.
+        // Three connections of network 2 beside an idle one of network 1, which has a key, or its long poll.
         let cases = [
-            (New, 0, Ok(1)),
-            (Reading(false, 0), 0, Ok(1)),
-            (Idle(K), 0, Ok(0)),
-            (Reading(K, 0), 0, Ok(0)),
-            (Reading(K, 0), 2, Ok(1)),
-            (Reading(K, 65_536), 9, Ok(0)),
+            (Idle(K), New, 0, 3, Ok(1)),
+            (Idle(K), Reading(false, 0), 0, 3, Ok(1)),
+            (Idle(K), Idle(K), 0, 3, Ok(0)),
+            (Idle(K), Idle(K), 2, 3, Ok(1)),
+            (Idle(K), Reading(K, 0), 9, 3, Ok(0)),
+            (Idle(K), New, 2, 2, Ok(1)),
+            (Idle(K), Idle(K), 2, 2, Ok(1)),
+            (Idle(K), New, 0, 2, refused),
+            (Idle(K), Idle(K), 0, 2, refused),
+            (LongPolling, New, 0, 2, refused),
         ];
-        for (does, since, expected) in cases {
+        for (single, does, since, new, expected) in cases {
             let connections = connections(4, 64);
             let crowd = (2, does, since);
-            let slots = open(&connections, &[(1, Idle(K), 50), crowd, crowd, crowd]).await;
-            advance(Duration::from_millis(300)).await;
-            assert_eq!(closed_for(&connections, &slots, 3), expected, "{does:?}");
+            let slots = open(&connections, &[(1, single, 50), crowd, crowd, crowd]).await;
+            assert_eq!(closed_for(&connections, &slots, new), expected, "{single:?} beside {does:?}, then {new}");
         }
-        // A long poll is answered before a request on its way is lost.
-        let connections = connections(4, 64);
-        let slots = open(&connections, &[(1, LongPolling, 0), (2, New, 0), (2, New, 0), (2, New, 0)]).await;
-        assert_eq!(closed_for(&connections, &slots, 2), Ok(0));
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_address_makes_room_among_its_own() {
-        let address = Err(ConnectionLimit::Address);
+        let refused = Err(Full { limit: ConnectionLimit::Address, is_refused: true });
         // Network 1 may have two. The connection of network 2 has been idle for long.
-        let cases: [([(Does, u64); 2], Result<usize, ConnectionLimit>); 8] = [
+        let cases: [([(Does, u64); 2], Result<usize, Full>); 9] = [
             ([(LongPolling, 0), (LongPolling, 2)], Ok(1)),
-            ([(LongPolling, 9), (Reading(K, 10), 7)], Ok(1)),
+            ([(LongPolling, 9), (Reading(false, 10), 7)], Ok(1)),
+            ([(LongPolling, 9), (Reading(K, 10), 7)], Ok(0)),
             ([(New, 0), (New, 2)], Ok(1)),
             ([(New, 0), (Idle(K), 50)], Ok(1)),
             ([(New, 0), (Answering, 50)], Ok(0)),
             ([(Idle(K), 0), (Answering, 50)], Ok(0)),
-            ([(Reading(K, 10), 0), (Reading(K, 65_536), 50)], address),
-            ([(Answering, 0), (Answering, 50)], address),
+            ([(Reading(K, 10), 0), (Reading(K, 65_536), 50)], refused),
+            ([(Answering, 0), (Answering, 50)], refused),
         ];
         for (members, expected) in cases {
             for slots in [3, 100] {
@@ -604,10 +608,12 @@ mod tests {
         // Trusted proxies have no limit of their own.
         let connections = connections(9, 2);
         let proxied: Vec<_> = (0..9).map(|_| connections.enter(None).expect("a slot")).collect();
-        let full = connections.enter(None).expect_err("all are taken");
-        assert!(full.limit == ConnectionLimit::Total && full.closed.is_none(), "they have a grace period");
-        advance(Duration::from_secs(1)).await;
-        assert!(connections.enter(None).expect_err("all are taken").closed.is_some());
+        let waits = Full { limit: ConnectionLimit::Total, is_refused: false };
+        assert_eq!(connections.enter(None).expect_err("all are taken"), waits);
+        assert_eq!(connections.enter(None).expect_err("they have a grace period"), waits);
+        advance(GRACE).await;
+        assert_eq!(connections.enter(None).expect_err("all are taken"), waits);
+        connections.enter(None).expect("one is closed");
         drop(proxied);
     }
 
@@ -642,7 +648,7 @@ mod tests {
         let connections = connections(1, 1);
         let slot = connections.enter(network(1)).expect("a slot");
         advance(Duration::from_secs(1)).await;
-        assert!(connections.enter(network(2)).expect_err("it is taken").closed.is_some());
+        connections.enter(network(2)).expect_err("it is taken");
         slot.connection.closed().await;
         assert!(!slot.connection.start_answer() && !slot.connection.is_answering());
         assert_eq!(slot.connection.close_reason(), Some((CloseReason::Idle, CloseCause::Capacity)));
@@ -652,9 +658,10 @@ mod tests {
         assert!(!slot.connection.is_answering(), "there is no request");
         start(LongPolling, &slot.connection);
         slot.connection.finish_long_poll();
-        assert!(connections.enter(network(2)).expect_err("it is taken").closed.is_none(), "it is answered");
+        connections.enter(network(2)).expect_err("it is taken");
+        assert!(slot.connection.close_reason().is_none(), "it is answered");
         slot.connection.start_long_poll();
-        assert!(connections.enter(network(2)).expect_err("it is taken").closed.is_some());
+        connections.enter(network(2)).expect_err("it is taken");
         assert_eq!(slot.connection.woken().await, WaitEnd::Capacity);
         assert_eq!(slot.connection.close_reason(), Some((CloseReason::Waiting, CloseCause::Capacity)));
         assert!(slot.connection.is_answering(), "the answer goes out");
@@ -670,9 +677,7 @@ mod tests {
         let beyond = connections.enter_always(network(1));
         start(Answering, &beyond.connection);
         assert_eq!(connections.enter(network(1)).expect_err("two are taken").limit, ConnectionLimit::Address);
-        let ended = Arc::clone(&beyond.connection);
         drop((second, beyond));
-        ended.ended().await;
         connections.freed().await;
         let third = connections.enter(network(1)).expect("a slot");
         drop((first, third));

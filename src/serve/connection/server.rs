@@ -12,12 +12,11 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::api::Service;
-use crate::api::observe::ConnectionLimit;
 use crate::model::network::network_of;
 use crate::serve::connection::address::TrustedProxies;
 use crate::serve::connection::dispatch::Dispatcher;
 use crate::serve::connection::exchange::{ServerContext, serve_connection};
-use crate::serve::connection::limits::{CHECK_EVERY, Connection, Connections, Full, Limits, Slot};
+use crate::serve::connection::limits::{Connection, Connections, Full, Limits, Slot};
 use crate::serve::connection::listen::{drop_new, prepare};
 use crate::serve::connection::long_polls::LongPolls;
 use crate::serve::connection::permits::Permits;
@@ -32,95 +31,55 @@ const ADMISSION_RETRY: Duration = Duration::from_millis(50);
 
 /// A server that is ready to run.
 #[derive(Debug)]
+#[allow(missing_docs, reason = "the names explain the other fields")]
 pub struct Server {
-    listener: TcpListener,
-    service: Arc<Service>,
-    proxies: TrustedProxies,
-    tls: Option<Arc<Tls>>,
-    limits: Limits,
-    shares_address: bool,
+    pub listener: TcpListener,
+    pub service: Arc<Service>,
+    pub proxies: TrustedProxies,
+    /// The certificate, for HTTPS.
+    pub tls: Option<Arc<Tls>>,
+    pub limits: Limits,
+    /// Whether another server may listen on the same address when this one stops.
+    pub shares_address: bool,
 }
 
 impl Server {
-    /// Creates a server of an API on a listener.
-    pub fn new(
-        listener: TcpListener,
-        service: Arc<Service>,
-        proxies: TrustedProxies,
-        tls: Option<Arc<Tls>>,
-        limits: Limits,
-    ) -> Server {
-        Server { listener, service, proxies, tls, limits, shares_address: false }
-    }
-
-    /// Sets whether another server may listen on the same address when this one stops.
-    pub fn sharing_address(mut self, shares_address: bool) -> Server {
-        self.shares_address = shares_address;
-        self
-    }
-
     /// Serves until `stop` resolves. Then it accepts the queued connections, closes the listener and waits for all
     /// connections. Returns the number of connections that were cut off at the end of the drain time.
     pub async fn run(self, stop: impl Future<Output = ()>) -> io::Result<usize> {
         let Server { listener, service, proxies, tls, limits, shares_address } = self;
         let strict_transport = tls.is_some();
         let permits = Permits::new(limits.exports, limits.exports_per_key);
-        let long_polls = LongPolls::new(limits.long_polls, limits.long_polls_per_key);
-        let dispatcher = Dispatcher::new(permits, long_polls, Handle::current());
+        let long_polls = Arc::new(LongPolls::new(limits.long_polls, limits.long_polls_per_key));
+        let dispatcher = Dispatcher::new(permits, Arc::clone(&long_polls), Handle::current());
+        service.subscribe(Box::new(move || long_polls.notify()));
         let shared = Arc::new(ServerContext { service, dispatcher, proxies, strict_transport });
-        let weak = Arc::downgrade(&shared);
-        shared.service.subscribe(Box::new(move || {
-            let shared = weak.upgrade();
-            shared.inspect(|shared| shared.dispatcher.long_polls().notify(&shared.service)).is_some()
-        }));
         let (close, closing) = watch::channel(false);
         let (slots, workers, connections) = (Connections::new(limits), Workers::start()?, JoinSet::new());
-        let mut acceptor = Acceptor { shared, tls, slots, closing, workers, connections };
-        let mut check = tokio::time::interval(CHECK_EVERY);
-        let mut stop = std::pin::pin!(stop);
-        let mut waiting = None;
-        loop {
-            let (stream, peer) = tokio::select! {
-                () = stop.as_mut() => break,
-                accepted = accept(&listener) => accepted,
-                _ = check.tick() => {
-                    acceptor.slots.close_overdue();
-                    while acceptor.connections.try_join_next().is_some() {}
-                    continue;
-                }
-            };
-            tokio::select! {
-                () = stop.as_mut() => {
-                    waiting = Some((stream, peer));
-                    break;
-                }
-                slot = acceptor.admit(peer) => {
-                    if let Some(slot) = slot {
-                        acceptor.serve(stream, peer, slot);
-                    }
-                }
-            }
+        let mut acceptor = Acceptor { listener, accepted: None, shared, tls, slots, closing, workers, connections };
+        let slots = Arc::clone(&acceptor.slots);
+        tokio::select! {
+            () = stop => {}
+            () = slots.close_all_overdue() => {}
+            () = async { loop { acceptor.serve_next().await } } => {}
         }
         // Closing the listener resets the connections in its queue, so accept them first.
-        if shares_address && let Err(error) = drop_new(&listener) {
+        if shares_address && let Err(error) = drop_new(&acceptor.listener) {
             tracing::warn!(%error, "connections may be reset while the listener closes");
         }
-        while let Some((stream, peer)) = match waiting.take() {
-            Some(waiting) => Some(waiting),
-            None => accept_queued(&listener).await,
-        } {
-            let slot = acceptor.slots.enter_always(acceptor.network(peer));
-            acceptor.serve(stream, peer, slot);
-        }
+        acceptor.serve_queued().await;
+        let Acceptor { mut connections, listener, workers: _workers, .. } = acceptor;
         drop(listener);
         let _ = close.send(true);
-        let Acceptor { mut connections, workers: _workers, .. } = acceptor;
         let drained = tokio::time::timeout(limits.drain, async { while connections.join_next().await.is_some() {} });
         Ok(if drained.await.is_err() { connections.len() } else { 0 })
     }
 }
 
 struct Acceptor {
+    listener: TcpListener,
+    /// A connection that waits for a slot.
+    accepted: Option<(TcpStream, SocketAddr)>,
     shared: Arc<ServerContext>,
     tls: Option<Arc<Tls>>,
     slots: Arc<Connections>,
@@ -130,40 +89,68 @@ struct Acceptor {
 }
 
 impl Acceptor {
+    /// Accepts the next connection, and serves it as soon as there is a slot. It can be cancelled without losing it.
+    async fn serve_next(&mut self) {
+        let observer = self.shared.service.observer();
+        if self.accepted.is_none() {
+            match self.listener.accept().await {
+                Ok(accepted) => self.accepted = Some(accepted),
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+        let Some((_, peer)) = self.accepted else { return };
+        let mut reached = None;
+        let slot = loop {
+            let Full { limit, is_refused } = match self.slots.enter(self.network(peer)) {
+                Ok(slot) => break Some(slot),
+                Err(full) => full,
+            };
+            if reached.replace(limit).is_none() {
+                observer.reached_limit(limit);
+            }
+            if is_refused {
+                observer.refused_connection();
+                tracing::debug!(peer = %peer.ip(), "refused a connection");
+                break None;
+            }
+            // A connection that is being closed still holds its file.
+            let _ = tokio::time::timeout(ADMISSION_RETRY, self.slots.freed()).await;
+        };
+        if let Some((accepted, slot)) = self.accepted.take().zip(slot) {
+            self.serve(accepted, slot);
+        }
+    }
+
+    /// Serves all connections in the listener's queue, regardless of the limits.
+    async fn serve_queued(&mut self) {
+        loop {
+            if self.accepted.is_none() {
+                self.accepted = tokio::select! {
+                    biased;
+                    accepted = self.listener.accept() => accepted.ok(),
+                    () = std::future::ready(()) => None,
+                };
+            }
+            let Some(accepted) = self.accepted.take() else { return };
+            let slot = self.slots.enter_always(self.network(accepted.1));
+            self.serve(accepted, slot);
+        }
+    }
+
     /// The network of a peer for the limits; `None` for trusted proxies.
     fn network(&self, peer: SocketAddr) -> Option<IpAddr> {
         let address = peer.ip().to_canonical();
         (!self.shared.proxies.trusts(address)).then(|| network_of(address))
     }
 
-    /// Waits for a slot for a new connection. Returns `None` if its address has too many connections.
-    async fn admit(&self, peer: SocketAddr) -> Option<Slot> {
-        let (network, observer) = (self.network(peer), self.shared.service.observer());
-        let mut reached = None;
-        loop {
-            let Full { limit, closed } = match self.slots.enter(network) {
-                Ok(slot) => return Some(slot),
-                Err(full) => full,
-            };
-            if reached.replace(limit).is_none() {
-                observer.reached_limit(limit);
-            }
-            // A connection that is being closed still holds its file.
-            let _ = match (closed, limit) {
-                (Some(closed), _) => tokio::time::timeout(ADMISSION_RETRY, closed.ended()).await,
-                (None, ConnectionLimit::Total) => tokio::time::timeout(ADMISSION_RETRY, self.slots.freed()).await,
-                (None, ConnectionLimit::Address) => {
-                    observer.refused_connection();
-                    tracing::debug!(peer = %peer.ip(), "refused a connection");
-                    return None;
-                }
-            };
-        }
-    }
-
-    fn serve(&mut self, stream: TcpStream, peer: SocketAddr, slot: Slot) {
+    fn serve(&mut self, (stream, peer): (TcpStream, SocketAddr), slot: Slot) {
         let (shared, tls, closing) = (Arc::clone(&self.shared), self.tls.clone(), self.closing.clone());
         let peer = peer.ip().to_canonical();
+        // Forget those that have ended.
+        while self.connections.try_join_next().is_some() {}
         let Ok(stream) = stream.into_std() else { return };
         let connection = async move {
             let Ok(stream) = TcpStream::from_std(stream) else { return };
@@ -203,27 +190,4 @@ async fn serve_stream(
         None => serve_connection(stream, peer, shared, connection, closing).await,
         Some(tls) => serve_connection(tls.acceptor().accept(stream).await?, peer, shared, connection, closing).await,
     }
-}
-
-/// Accepts the next connection. Retries after errors.
-async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
-    loop {
-        match listener.accept().await {
-            Ok(accepted) => return accepted,
-            Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-            }
-        }
-    }
-}
-
-/// Accepts a connection from the listener's queue, if there is one.
-async fn accept_queued(listener: &TcpListener) -> Option<(TcpStream, SocketAddr)> {
-    let accepted: Option<io::Result<_>> = tokio::select! {
-        biased;
-        accepted = listener.accept() => Some(accepted),
-        () = std::future::ready(()) => None,
-    };
-    accepted?.ok()
 }

@@ -231,7 +231,7 @@ impl Metrics {
             ),
             connections_refused: all.add(
                 "connections_refused",
-                "New connections refused at the limit of their address, because none of it could be closed for them",
+                "New connections refused because their address has too many, and none could be closed for them",
             ),
             waiting: all.add("waiting", "Requests that wait for a change (long polls)"),
             waits_ended: all.add(
