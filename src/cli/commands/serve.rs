@@ -26,7 +26,7 @@ use crate::cli::shared::output::print_line;
 use crate::model::network::parse_network;
 use crate::model::printable::Printable;
 use crate::model::shell::ShellWord;
-use crate::serve::connection::address::{ForwardedHeader, TrustedProxies};
+use crate::serve::connection::address::TrustedProxies;
 use crate::serve::connection::listen;
 use crate::serve::connection::tls::Tls;
 use crate::serve::operators::admin::AdminSetup;
@@ -106,7 +106,7 @@ pub(in crate::cli) struct ServeArgs {
     follow: FollowArgs,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum HeaderChoice {
     /// X-Forwarded-For
     XForwardedFor,
@@ -243,10 +243,7 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs, limits: Limits) -> a
             settings,
             proxies: TrustedProxies {
                 networks: args.trusted_proxy,
-                header: match args.forwarded_header {
-                    HeaderChoice::XForwardedFor => ForwardedHeader::XForwardedFor,
-                    HeaderChoice::Forwarded => ForwardedHeader::Forwarded,
-                },
+                use_forwarded: args.forwarded_header == HeaderChoice::Forwarded,
             },
             tls,
             limits,

@@ -274,8 +274,8 @@ pub struct Slot {
 pub struct Full {
     /// The limit.
     pub limit: ConnectionLimit,
-    /// Whether no connection can be closed for the new one, and its address has the most connections. Otherwise there
-    /// will be a slot, at the latest when a response is sent.
+    /// Whether no connection can be closed for the new one, and its address would have the most connections. Otherwise
+    /// there will be a slot, at the latest when a response is sent.
     pub is_refused: bool,
 }
 
@@ -300,7 +300,7 @@ impl Connections {
         };
         table.log(limit, network, now);
         let is_closed = table.close_one(limit, network, now);
-        let is_largest = || own > 0 && table.networks.keys().all(|other| table.count_of(*other) <= own);
+        let is_largest = || own > 0 && table.networks.keys().all(|other| table.count_of(*other) <= own + 1);
         Err(Full { limit, is_refused: !is_closed && (limit == ConnectionLimit::Address || is_largest()) })
     }
 
@@ -553,7 +553,7 @@ mod tests {
             ([1, 1, 1, 2], 2, Ok(0)),
             ([1, 1, 1, 2], 1, refused),
             ([1, 1, 2, 2], 1, refused),
-            ([1, 1, 2, 3], 2, waits),
+            ([1, 1, 2, 3], 2, refused),
         ];
         for (networks, new, expected) in cases {
             let connections = connections(4, 64);

@@ -68,7 +68,7 @@ impl Server {
             tracing::warn!(%error, "connections may be reset while the listener closes");
         }
         acceptor.serve_queued().await;
-        let Acceptor { mut connections, listener, workers: _workers, .. } = acceptor;
+        let Acceptor { mut connections, listener, .. } = acceptor;
         drop(listener);
         let _ = close.send(true);
         let drained = tokio::time::timeout(limits.drain, async { while connections.join_next().await.is_some() {} });
