@@ -35,7 +35,7 @@ struct Place<'p> {
 impl LongPolls {
     /// Allows `max` requests, and `max_per_key` of one key.
     pub fn new(max: usize, max_per_key: usize) -> LongPolls {
-        LongPolls { max, max_per_key, counts: Mutex::default(), commits: watch::Sender::new(()) }
+        LongPolls { max, max_per_key, counts: Mutex::default(), commits: watch::channel(()).0 }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<KeyHash, usize>> {
