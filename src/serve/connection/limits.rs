@@ -15,7 +15,7 @@
 //! | time after the server's stop | 30 seconds | cut off |
 //!
 //! When all are taken, a new connection replaces one whose caller keeps the server waiting: without a usable key before
-//! with one, of the address with the most connections first, and never of an address with fewer connections than its own.
+//! with one, of the address with the most connections first, and one of its own if its address would have the most.
 //!
 //! A connection whose request is being answered is never the one, and with a usable key not until the response is sent.
 
@@ -299,9 +299,11 @@ impl Connections {
             return Ok(self.add(&mut table, network));
         };
         table.log(limit, network, now);
-        let is_closed = table.close_one(limit, network, now);
-        let is_largest = || own > 0 && table.networks.keys().all(|other| table.count_of(*other) <= own + 1);
-        Err(Full { limit, is_refused: !is_closed && (limit == ConnectionLimit::Address || is_largest()) })
+        // A crowd that reconnects all the time must not keep the server busy with the connections of others.
+        let is_largest = || table.networks.keys().all(|other| table.count_of(*other) <= own + 1);
+        let is_among_own = limit == ConnectionLimit::Address || (own > 0 && is_largest());
+        let is_closed = table.close_one(limit, network, is_among_own, now);
+        Err(Full { limit, is_refused: is_among_own && !is_closed })
     }
 
     /// Returns a slot regardless of the limits, for connections in the listener's queue when the server stops.
@@ -356,15 +358,12 @@ impl Table {
         network.and_then(|_| self.networks.get(&network)).map_or(0, Vec::len)
     }
 
-    /// Closes the first connection by [`ClosingOrder`], at the limit of an address the first one of this network.
-    /// Returns whether there was one.
-    fn close_one(&mut self, limit: ConnectionLimit, network: Option<IpAddr>, now: Instant) -> bool {
+    /// Closes the first connection by [`ClosingOrder`] for a new one of a network, if `is_among_own` the first one of
+    /// this network. Returns whether there was one.
+    fn close_one(&mut self, limit: ConnectionLimit, network: Option<IpAddr>, is_among_own: bool, now: Instant) -> bool {
         let own = self.count_of(network);
         loop {
-            let candidates = self.networks.iter().filter(|(other, _)| match limit {
-                ConnectionLimit::Address => **other == network,
-                ConnectionLimit::Total => self.count_of(**other) >= own,
-            });
+            let candidates = self.networks.iter().filter(|(other, _)| !is_among_own || **other == network);
             let ordered = candidates.flat_map(|(other, open)| {
                 let count = self.count_of(*other);
                 open.iter().filter_map(move |connection| {
@@ -549,7 +548,7 @@ mod tests {
             ([2, 1, 1, 1], 9, Ok(1)),
             ([1, 2, 2, 3], 9, Ok(1)),
             ([1, 2, 3, 4], 9, waits),
-            // Who has the most connections replaces none of others.
+            // An address that would have the most connections replaces none of others.
             ([1, 1, 1, 2], 2, Ok(0)),
             ([1, 1, 1, 2], 1, refused),
             ([1, 1, 2, 2], 1, refused),
