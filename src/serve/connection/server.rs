@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{self, IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,20 +56,30 @@ impl Server {
         let shared = Arc::new(ServerContext { service, dispatcher, proxies, strict_transport });
         let (close, closing) = watch::channel(false);
         let (slots, workers, connections) = (Connections::new(limits), Workers::start()?, JoinSet::new());
-        let mut acceptor = Acceptor { listener, accepted: None, shared, tls, slots, closing, workers, connections };
+        let mut acceptor = Acceptor { accepted: None, shared, tls, slots, closing, workers, connections };
         let slots = Arc::clone(&acceptor.slots);
         tokio::select! {
             () = stop => {}
             () = slots.close_all_overdue() => {}
-            () = async { loop { acceptor.serve_next().await } } => {}
+            () = async { loop { acceptor.serve_next(&listener).await } } => {}
         }
         // Closing the listener resets the connections in its queue, so accept them first.
-        if shares_address && let Err(error) = drop_new(&acceptor.listener) {
+        if shares_address && let Err(error) = drop_new(&listener) {
             tracing::warn!(%error, "connections may be reset while the listener closes");
         }
-        acceptor.serve_queued().await;
-        let Acceptor { mut connections, listener, .. } = acceptor;
+        // tokio has not heard of all of them yet.
+        let listener = listener.into_std()?;
+        let queued = std::iter::from_fn(|| {
+            let (stream, peer) = listener.accept().ok()?;
+            stream.set_nonblocking(true).ok()?;
+            Some((stream, peer))
+        });
+        for (stream, peer) in acceptor.accepted.take().into_iter().chain(queued) {
+            let slot = acceptor.slots.enter_always(acceptor.network(peer));
+            acceptor.serve(stream, peer, slot);
+        }
         drop(listener);
+        let mut connections = acceptor.connections;
         let _ = close.send(true);
         let drained = tokio::time::timeout(limits.drain, async { while connections.join_next().await.is_some() {} });
         Ok(if drained.await.is_err() { connections.len() } else { 0 })
@@ -77,9 +87,8 @@ impl Server {
 }
 
 struct Acceptor {
-    listener: TcpListener,
     /// A connection that waits for a slot.
-    accepted: Option<(TcpStream, SocketAddr)>,
+    accepted: Option<(net::TcpStream, SocketAddr)>,
     shared: Arc<ServerContext>,
     tls: Option<Arc<Tls>>,
     slots: Arc<Connections>,
@@ -90,11 +99,11 @@ struct Acceptor {
 
 impl Acceptor {
     /// Accepts the next connection, and serves it as soon as there is a slot. It can be cancelled without losing it.
-    async fn serve_next(&mut self) {
+    async fn serve_next(&mut self, listener: &TcpListener) {
         let observer = self.shared.service.observer();
         if self.accepted.is_none() {
-            match self.listener.accept().await {
-                Ok(accepted) => self.accepted = Some(accepted),
+            match listener.accept().await {
+                Ok((stream, peer)) => self.accepted = stream.into_std().ok().map(|stream| (stream, peer)),
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -119,24 +128,8 @@ impl Acceptor {
             // A connection that is being closed still holds its file.
             let _ = tokio::time::timeout(ADMISSION_RETRY, self.slots.freed()).await;
         };
-        if let Some((accepted, slot)) = self.accepted.take().zip(slot) {
-            self.serve(accepted, slot);
-        }
-    }
-
-    /// Serves all connections in the listener's queue, regardless of the limits.
-    async fn serve_queued(&mut self) {
-        loop {
-            if self.accepted.is_none() {
-                self.accepted = tokio::select! {
-                    biased;
-                    accepted = self.listener.accept() => accepted.ok(),
-                    () = std::future::ready(()) => None,
-                };
-            }
-            let Some(accepted) = self.accepted.take() else { return };
-            let slot = self.slots.enter_always(self.network(accepted.1));
-            self.serve(accepted, slot);
+        if let Some(((stream, peer), slot)) = self.accepted.take().zip(slot) {
+            self.serve(stream, peer, slot);
         }
     }
 
@@ -146,12 +139,11 @@ impl Acceptor {
         (!self.shared.proxies.trusts(address)).then(|| network_of(address))
     }
 
-    fn serve(&mut self, (stream, peer): (TcpStream, SocketAddr), slot: Slot) {
+    fn serve(&mut self, stream: net::TcpStream, peer: SocketAddr, slot: Slot) {
         let (shared, tls, closing) = (Arc::clone(&self.shared), self.tls.clone(), self.closing.clone());
         let peer = peer.ip().to_canonical();
         // Forget those that have ended.
         while self.connections.try_join_next().is_some() {}
-        let Ok(stream) = stream.into_std() else { return };
         let connection = async move {
             let Ok(stream) = TcpStream::from_std(stream) else { return };
             let observer = shared.service.observer();
