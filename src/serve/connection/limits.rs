@@ -15,7 +15,7 @@
 //! | time after the server's stop | 30 seconds | cut off |
 //!
 //! When all are taken, a new connection replaces one whose caller keeps the server waiting: without a usable key before
-//! with one, of the address with the most connections first, and one of its own if its address would have the most.
+//! with one, of the address with the most connections first, and one of its own if its address has the most.
 //!
 //! A connection whose request is being answered is never the one, and with a usable key not until the response is sent.
 
@@ -237,7 +237,7 @@ impl State {
             (Phase::LongPolling, _) => Rank::LongPolling,
             (_, false) if waited >= GRACE => Rank::WithoutKey,
             (_, true) if waited >= GRACE => Rank::WithKey,
-            (_, false) if count > new_count + 1 => Rank::OfCrowd,
+            (_, false) if count > new_count.max(1) => Rank::OfCrowd,
             _ => Rank::InGrace,
         };
         Some((rank, Reverse(count), Reverse(waited)))
@@ -274,8 +274,8 @@ pub struct Slot {
 pub struct Full {
     /// The limit.
     pub limit: ConnectionLimit,
-    /// Whether no connection can be closed for the new one, and its address would have the most connections. Otherwise
-    /// there will be a slot, at the latest when a response is sent.
+    /// Whether no connection can be closed for the new one, and its address has the most connections. Otherwise there
+    /// will be a slot, at the latest when a response is sent.
     pub is_refused: bool,
 }
 
@@ -300,7 +300,7 @@ impl Connections {
         };
         table.log(limit, network, now);
         // A crowd that reconnects all the time must not keep the server busy with the connections of others.
-        let is_largest = || table.networks.keys().all(|other| table.count_of(*other) <= own + 1);
+        let is_largest = || table.networks.keys().all(|other| table.count_of(*other) <= own);
         let is_among_own = limit == ConnectionLimit::Address || (own > 0 && is_largest());
         let is_closed = table.close_one(limit, network, is_among_own, now);
         Err(Full { limit, is_refused: is_among_own && !is_closed })
@@ -548,11 +548,11 @@ mod tests {
             ([2, 1, 1, 1], 9, Ok(1)),
             ([1, 2, 2, 3], 9, Ok(1)),
             ([1, 2, 3, 4], 9, waits),
-            // An address that would have the most connections replaces none of others.
+            // An address that has the most connections replaces none of others.
             ([1, 1, 1, 2], 2, Ok(0)),
             ([1, 1, 1, 2], 1, refused),
             ([1, 1, 2, 2], 1, refused),
-            ([1, 1, 2, 3], 2, refused),
+            ([1, 1, 2, 3], 2, Ok(0)),
         ];
         for (networks, new, expected) in cases {
             let connections = connections(4, 64);
