@@ -320,13 +320,14 @@ fn slow_readers_shut_nobody_out() {
     let site = small_site();
     let key = site.open_key();
     let (server, mut admin) =
-        start_watched(&site, command(&site, "connections=8", "--admin-listen 127.0.0.1:0 --log warn,medfeed=info"));
+        start_watched(&site, command(&site, "connections=24", "--admin-listen 127.0.0.1:0 --log warn,medfeed=info"));
     let requests = "GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n".repeat(350);
     let (done, begun) = (AtomicBool::new(false), Instant::now());
     // The attack ends when the test fails, too.
     let is_over = || done.load(Ordering::Relaxed) || begun.elapsed() > 3 * SOON;
     std::thread::scope(|scope| {
-        for number in 0_u8..24 {
+        // Eight of each address, so that a customer has fewer connections, also if its last one is not gone yet.
+        for number in 0_u8..48 {
             let (server, requests, is_over) = (&server, &requests, &is_over);
             scope.spawn(move || {
                 // Who is given up comes again.
@@ -339,7 +340,7 @@ fn slow_readers_shut_nobody_out() {
             });
         }
         wait_until("slow readers hold all slots", SOON, || {
-            (scrape(&mut admin)["medfeed_connections"] >= 8.0).then_some(())
+            (scrape(&mut admin)["medfeed_connections"] >= 24.0).then_some(())
         });
         let asked = Instant::now();
         for round in 0..20 {
