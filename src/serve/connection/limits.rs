@@ -445,6 +445,9 @@ mod tests {
     }
     use Does::{Answering, Idle, LongPolling, New, Reading};
 
+    /// The position of the closed connection, or the limit if none can be closed.
+    type Outcome = Result<usize, Full>;
+
     /// A connection's network, activity, and the seconds for which it lasts.
     type Member = (u8, Does, u64);
 
@@ -492,8 +495,8 @@ mod tests {
         slots.into_iter().flatten().collect()
     }
 
-    /// The position of the connection that is closed for a new one of a network, or the limit if none can be closed.
-    fn closed_for(connections: &Arc<Connections>, slots: &[Slot], new: u8) -> Result<usize, Full> {
+    /// What happens to connections for a new one of a network.
+    fn closed_for(connections: &Arc<Connections>, slots: &[Slot], new: u8) -> Outcome {
         let full = connections.enter(network(new)).expect_err("a limit is reached");
         let is_closed = |slot: &Slot| slot.connection.close_reason().is_some();
         let Some(closed) = slots.iter().position(is_closed) else { return Err(full) };
@@ -507,7 +510,7 @@ mod tests {
         const GOOD: usize = 65_536;
         let waits = Err(Full { limit: ConnectionLimit::Total, is_refused: false });
         // Every connection has a network of its own. The first one of the order is closed, if any.
-        let cases: [([(Does, u64); 3], Result<usize, Full>); 18] = [
+        let cases: [([(Does, u64); 3], Outcome); 18] = [
             ([(Idle(false), 3), (Idle(false), 5), (Idle(false), 4)], Ok(1)),
             ([(Idle(false), 3), (New, 5), (Reading(false, 0), 9)], Ok(2)),
             ([(Idle(K), 30), (Idle(false), 2), (New, 0)], Ok(1)),
@@ -584,7 +587,7 @@ mod tests {
     async fn an_address_makes_room_among_its_own() {
         let refused = Err(Full { limit: ConnectionLimit::Address, is_refused: true });
         // Network 1 may have two. The connection of network 2 has been idle for long.
-        let cases: [([(Does, u64); 2], Result<usize, Full>); 9] = [
+        let cases: [([(Does, u64); 2], Outcome); 9] = [
             ([(LongPolling, 0), (LongPolling, 2)], Ok(1)),
             ([(LongPolling, 9), (Reading(false, 10), 7)], Ok(1)),
             ([(LongPolling, 9), (Reading(K, 10), 7)], Ok(0)),
