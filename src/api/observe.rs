@@ -45,10 +45,10 @@ pub struct FeedUse {
 /// The reason why the server closed a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
-#[allow(missing_docs, reason = "the names explain the other variants")]
 pub enum CloseReason {
+    /// It sent no complete request.
     Idle,
-    Unfinished,
+    /// It read its response too slowly.
     Slow,
     /// It was long-polling. It was answered at once, then closed.
     Waiting,
@@ -78,7 +78,7 @@ pub enum CloseCause {
 }
 
 /// A limit of connections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::IntoStaticStr)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 #[allow(missing_docs, reason = "the names explain the variants")]
 pub enum ConnectionLimit {
@@ -105,8 +105,8 @@ pub trait Observer: Send + Sync {
     /// Called when a new connection reached a limit: another one was closed for it, or it waited, or it was refused.
     fn reached_limit(&self, _limit: ConnectionLimit) {}
 
-    /// Called when a new connection was refused, since no other could be closed for it.
-    fn refused_connection(&self, _limit: ConnectionLimit) {}
+    /// Called when a new connection was refused: its address has too many, and none could be closed for it.
+    fn refused_connection(&self) {}
 }
 
 /// The name of a known method. Others are not logged, since a caller may send a key as the method by mistake.

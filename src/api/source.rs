@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use crate::store::Snapshot;
 
-/// A callback that runs on every new or newly published snapshot. It returns false to unsubscribe, and must not block.
-pub type SnapshotCallback = Box<dyn Fn() -> bool + Send + Sync>;
+/// A callback that runs on every new or newly published snapshot. It must not block.
+pub type SnapshotCallback = Box<dyn Fn() + Send + Sync>;
 
 /// The reason why the published snapshot must not be served, although the file can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,7 +14,8 @@ use crate::api::{Service, Settings, SnapshotSource};
 use crate::model::Dataset;
 use crate::model::time::now;
 use crate::serve::connection::address::TrustedProxies;
-use crate::serve::connection::server::{Limits, Server};
+use crate::serve::connection::limits::Limits;
+use crate::serve::connection::server::Server;
 use crate::serve::connection::tls::Tls;
 use crate::serve::following::background::BackgroundTask;
 use crate::serve::following::upstream::{ReplicaSource, Upstream};
@@ -130,8 +131,14 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
         tokio::spawn(reload(setup.tls.clone(), signal(SignalKind::hangup())?));
     }
     let signals = setup.stop;
-    let server = Server::new(setup.listener, service, setup.proxies, setup.tls, setup.limits)
-        .sharing_address(setup.shares_address);
+    let server = Server {
+        listener: setup.listener,
+        service,
+        proxies: setup.proxies,
+        tls: setup.tls,
+        limits: setup.limits,
+        shares_address: setup.shares_address,
+    };
     // In its own thread: `ready` prints, which blocks while the reader of standard output is slow.
     std::thread::Builder::new().name("ready".to_owned()).spawn(ready)?;
     notify(&[NotifyState::Ready]);

@@ -2,7 +2,7 @@
 //!
 //! In reading order:
 //! - `following`: keeps the newest state of the database while the server runs.
-//! - [`connection`]: connections, between the socket and the API.
+//! - [`connection`]: connections, between the socket and the API. It lists the path of a request.
 //! - [`operators`]: log, metrics, health check and the operators' page.
 //! - `publishing`: metrics and readiness of a publisher.
 //! - `assembly`: builds a server from these parts and runs it.
@@ -14,5 +14,6 @@ pub mod operators;
 pub(crate) mod publishing;
 
 pub use assembly::{Setup, StopSignals, notify, run_to_end, serve};
-pub use connection::server::{Limits, Server};
+pub use connection::limits::Limits;
+pub use connection::server::Server;
 pub use following::watcher::Watcher;

@@ -4,9 +4,9 @@ use std::sync::{Arc, LazyLock};
 
 use medfeed::api::{Request, Response, Service};
 use medfeed::serve::connection::dispatch::Dispatcher;
+use medfeed::serve::connection::limits::Connection;
 use medfeed::serve::connection::long_polls::LongPolls;
 use medfeed::serve::connection::permits::Permits;
-use medfeed::serve::connection::state::ConnectionState;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
@@ -21,7 +21,7 @@ pub struct Direct {
 
 impl Direct {
     pub fn new(service: Service) -> Direct {
-        let dispatcher = Dispatcher::new(Permits::new(8, 2), LongPolls::new(0, 0), RUNTIME.handle().clone());
+        let dispatcher = Dispatcher::new(Permits::new(8, 2), Arc::new(LongPolls::new(0, 0)), RUNTIME.handle().clone());
         Direct { service: Arc::new(service), dispatcher }
     }
 
@@ -33,7 +33,7 @@ impl Direct {
     /// As [`Direct::answer`], for [`run`].
     pub async fn respond(&self, request: Request) -> Response {
         let (_open, mut closing) = watch::channel(false);
-        self.dispatcher.answer(&self.service, request, &ConnectionState::default(), &mut closing).await
+        self.dispatcher.answer(&self.service, request, &Connection::default(), &mut closing).await
     }
 }
 

@@ -14,7 +14,7 @@ const ARGUMENTS: &str = "LIMITED_SERVER_ARGUMENTS";
 /// Between arguments.
 const SEPARATOR: char = '\u{1f}';
 
-/// Limits such as `connections=8 header=300ms`, the others as the program has them.
+/// Limits such as `connections=8 request=300ms`, the others as the program has them.
 fn limits_of(text: &str) -> Limits {
     let mut limits = Limits::default();
     for (name, value) in text.split_whitespace().map(|limit| limit.split_once('=').expect("NAME=VALUE")) {
@@ -25,11 +25,8 @@ fn limits_of(text: &str) -> Limits {
             "per-address" => limits.connections_per_address = number(),
             "long-polls" => (limits.long_polls, limits.long_polls_per_key) = (number(), number().div_ceil(4)),
             "exports" => limits.exports = number(),
-            "header" => limits.connection.timeouts.header = time(),
-            "idle" => limits.connection.timeouts.idle = time(),
-            "write" => limits.connection.pace.write_timeout = time(),
-            "rate" => limits.connection.pace.least_rate = value.parse().expect("a number"),
-            "handshake" => limits.handshake = time(),
+            "request" => limits.request = time(),
+            "response" => limits.response = time(),
             _ => panic!("no limit is named {name}"),
         }
     }
@@ -65,7 +62,7 @@ fn serves() -> ExitCode {
 
 #[test]
 fn limits_are_those_of_the_program_but_for_the_named() {
-    let limits = limits_of("connections=3 idle=300ms");
-    assert_eq!((limits.connections, limits.connection.timeouts.idle), (3, Duration::from_millis(300)));
+    let limits = limits_of("connections=3 request=300ms");
+    assert_eq!((limits.connections, limits.request), (3, Duration::from_millis(300)));
     assert_eq!(limits.connections_per_address, Limits::default().connections_per_address);
 }

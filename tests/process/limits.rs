@@ -30,7 +30,7 @@ fn assert_300ms(since: Instant, case: &str) {
 #[test]
 fn a_head_comes_in_time_or_not_at_all() {
     let site = small_site();
-    let server = serve(&site, "header=300ms", "");
+    let server = serve(&site, "request=300ms", "");
     for begun in ["", "G", "GET /v1/status HTTP/1.1\r\n", "GET /v1/status HTTP/1.1\r\nhost: x\r\n"] {
         let mut stream = connect(server.address).unwrap();
         let since = Instant::now();
@@ -66,8 +66,7 @@ fn a_head_comes_in_time_or_not_at_all() {
 #[test]
 fn who_asks_no_more_is_closed() {
     let site = small_site();
-    // A header timeout that closes nothing in the time of the test.
-    let server = serve(&site, "idle=300ms header=60s", "");
+    let server = serve(&site, "request=300ms", "");
     for requests in 1..=3 {
         let mut idle = BufReader::new(connect(server.address).unwrap());
         idle.get_ref().set_read_timeout(Some(Duration::from_secs(3))).unwrap();
@@ -86,7 +85,7 @@ fn who_still_takes_an_answer_is_not_idle() {
     let site = Site::new();
     site.import("conferences.jsonl", large_conferences());
     let key = site.open_key();
-    let server = serve(&site, "idle=300ms header=300ms", "");
+    let server = serve(&site, "request=300ms", "");
     let slow = connect_from(Ipv4Addr::LOCALHOST.into(), server.address, Some(16 << 10)).unwrap();
     let mut slow = BufReader::new(slow);
     slow.get_mut().write_all(server.client(&key).request("/v1/exports/conferences").as_bytes()).unwrap();
@@ -109,7 +108,7 @@ fn who_takes_nothing_is_closed_but_not_who_is_slow() {
     let site = Site::new();
     site.import("conferences.jsonl", large_conferences());
     let key = site.open_key();
-    let server = serve(&site, "write=500ms", "--log debug");
+    let server = serve(&site, "response=500ms", "--log debug");
     let request = server.client(&key).request("/v1/exports/conferences");
     let begin = || {
         let stream = connect_from(Ipv4Addr::LOCALHOST.into(), server.address, Some(32 << 10)).unwrap();
@@ -135,7 +134,7 @@ fn who_takes_nothing_is_closed_but_not_who_is_slow() {
             since.elapsed()
         });
         let since = Instant::now();
-        server.wait_for_log("a connection broke");
+        server.wait_for_log("closed a connection");
         assert!(since.elapsed() < Duration::from_secs(5), "after {:?}", since.elapsed());
         let took = slow.join().expect("the slow reader");
         assert!(took > Duration::from_millis(1200), "{took:?} is not slow");
@@ -207,7 +206,7 @@ fn an_address_makes_room_among_its_own() {
 fn half_open_connections_lock_no_address_out() {
     let site = small_site();
     let key = site.open_key();
-    let server = serve(&site, "per-address=8 header=300s", "");
+    let server = serve(&site, "per-address=8 request=300s", "");
     let mut kept = server.client(&key);
     assert_eq!(kept.get("/v1/conferences/1").status, 200);
     let begun = ["", "G", "GET /v1/status HTTP/1.1\r\n", "GET /v1/status HTTP/1.1\r\nhost: x\r\n"];
@@ -278,45 +277,41 @@ fn trickle(stream: &mut impl Read, bytes: usize, stop: impl Fn() -> bool) -> io:
 #[test]
 fn who_takes_an_answer_too_slowly_is_given_up() {
     let site = Site::new();
-    let some: String = large_conferences().lines().take(50).map(|line| format!("{line}\n")).collect();
-    site.import("conferences.jsonl", some);
+    site.import("conferences.jsonl", large_conferences());
     let key = site.open_key();
     let (server, mut admin) =
-        start_watched(&site, command(&site, "write=1s rate=200000", "--admin-listen 127.0.0.1:0 --log info"));
-    let client = server.client(&key);
-    let export = client.request("/v1/exports/conferences");
-    let documents = client.request("/openapi.json").repeat(200);
-    let open = |request: &str| {
+        start_watched(&site, command(&site, "response=1s", "--admin-listen 127.0.0.1:0 --log info"));
+    let export = server.client(&key).request("/v1/exports/conferences");
+    let open = || {
         let mut stream = connect_from(Ipv4Addr::LOCALHOST.into(), server.address, Some(16 << 10)).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
+        stream.write_all(export.as_bytes()).unwrap();
         stream
     };
     std::thread::scope(|scope| {
         // 1 MB a second is enough, however long it takes; 25 KB a second is not, though there is progress all the time.
-        let fast = scope.spawn(|| {
-            let mut stream = BufReader::new(open(&export));
-            let (_, headers) = read_head(&mut stream).unwrap();
-            let mut piece = vec![0; 20_000];
-            let mut left = length_of(&headers);
-            while left > 0 {
-                let next = left.min(piece.len());
-                stream.read_exact(&mut piece[..next]).expect("who is fast enough gets all");
-                left -= next;
+        let slow = scope.spawn(|| {
+            let begun = Instant::now();
+            let _ = trickle(&mut open(), 500, || begun.elapsed() > SOON);
+            assert!(begun.elapsed() < SOON, "not given up");
+        });
+        let mut fast = BufReader::new(open());
+        let (_, headers) = read_head(&mut fast).unwrap();
+        let mut piece = vec![0; 20_000];
+        let mut left = length_of(&headers);
+        let begun = Instant::now();
+        while left > 0 {
+            let next = left.min(piece.len());
+            fast.read_exact(&mut piece[..next]).expect("who is fast enough gets all");
+            left -= next;
+            // Long enough for some checks of the time.
+            if begun.elapsed() < Duration::from_secs(4) {
                 std::thread::sleep(Duration::from_millis(20));
             }
-        });
-        for (case, request) in [("one large answer", &export), ("many small answers", &documents)] {
-            let open = &open;
-            scope.spawn(move || {
-                let begun = Instant::now();
-                let _ = trickle(&mut open(request), 500, || begun.elapsed() > SOON);
-                assert!(begun.elapsed() < SOON, "{case}: not given up");
-            });
         }
-        fast.join().expect("the fast one");
+        slow.join().expect("the slow one");
     });
     let samples = scrape(&mut admin);
-    assert_eq!(samples["medfeed_connections_given_up_total{reason=\"slow\",cause=\"timeout\"}"], 2.0, "{samples:#?}");
+    assert_eq!(samples["medfeed_connections_given_up_total{reason=\"slow\",cause=\"timeout\"}"], 1.0, "{samples:#?}");
     server.stop();
 }
 
@@ -325,13 +320,14 @@ fn slow_readers_shut_nobody_out() {
     let site = small_site();
     let key = site.open_key();
     let (server, mut admin) =
-        start_watched(&site, command(&site, "connections=8", "--admin-listen 127.0.0.1:0 --log warn,medfeed=info"));
+        start_watched(&site, command(&site, "connections=24", "--admin-listen 127.0.0.1:0 --log warn,medfeed=info"));
     let requests = "GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n".repeat(350);
     let (done, begun) = (AtomicBool::new(false), Instant::now());
     // The attack ends when the test fails, too.
     let is_over = || done.load(Ordering::Relaxed) || begun.elapsed() > 3 * SOON;
     std::thread::scope(|scope| {
-        for number in 0_u8..24 {
+        // Eight of each address, so that a customer has fewer connections, also if its last one is not gone yet.
+        for number in 0_u8..48 {
             let (server, requests, is_over) = (&server, &requests, &is_over);
             scope.spawn(move || {
                 // Who is given up comes again.
@@ -344,7 +340,7 @@ fn slow_readers_shut_nobody_out() {
             });
         }
         wait_until("slow readers hold all slots", SOON, || {
-            (scrape(&mut admin)["medfeed_connections"] >= 8.0).then_some(())
+            (scrape(&mut admin)["medfeed_connections"] >= 24.0).then_some(())
         });
         let asked = Instant::now();
         for round in 0..20 {
@@ -355,9 +351,8 @@ fn slow_readers_shut_nobody_out() {
         assert!(asked.elapsed() < SOON, "20 callers waited {:?}", asked.elapsed());
         wait_until("slow ones are given up", SOON, || {
             let samples = scrape(&mut admin);
-            let slow = "medfeed_connections_given_up_total{reason=\"slow\",cause=\"capacity\"}";
-            let met = "medfeed_connections_at_limit_total{limit=\"total\"}";
-            (samples.contains_key(slow) && samples.contains_key(met)).then_some(())
+            let slow = samples["medfeed_connections_given_up_total{reason=\"slow\",cause=\"capacity\"}"];
+            (slow > 0.0 && samples["medfeed_connections_at_limit_total{limit=\"total\"}"] > 0.0).then_some(())
         });
         done.store(true, Ordering::Relaxed);
     });
@@ -391,7 +386,7 @@ fn held_slots_shut_nobody_out() {
     let site = small_site();
     let key = site.open_key();
     // No time limit of a connection is over before the test is.
-    let server = serve(&site, "connections=4 header=300s idle=300s", "");
+    let server = serve(&site, "connections=4 request=300s", "");
     let begun = ["", "G", "GET /v1/status HTTP/1.1\r\n", "GET /v1/status HTTP/1.1\r\nhost: x\r\n"];
     for round in 0..3 {
         let crowd: Vec<_> = (0_u8..12)
@@ -416,9 +411,9 @@ fn who_is_served_keeps_its_slot() {
     let key = site.open_key();
     let server = serve(&site, "connections=2", "");
     let request = server.client(&key).request("/v1/exports/conferences");
-    let mut taking: Vec<_> = (0..2)
-        .map(|_| {
-            let stream = connect_from(Ipv4Addr::LOCALHOST.into(), server.address, Some(16 << 10)).unwrap();
+    let mut taking: Vec<_> = (2..4)
+        .map(|number| {
+            let stream = connect_from(IpAddr::from([127, 0, 0, number]), server.address, Some(16 << 10)).unwrap();
             let mut stream = BufReader::new(stream);
             stream.get_mut().write_all(request.as_bytes()).unwrap();
             let (status, headers) = read_head(&mut stream).unwrap();
@@ -427,7 +422,7 @@ fn who_is_served_keeps_its_slot() {
         })
         .collect();
     let mut third = BufReader::new(connect(server.address).unwrap());
-    // Longer than an idle connection keeps its slot, and not as long as a slow one with a key does.
+    // Longer than an idle connection keeps its slot.
     third.get_ref().set_read_timeout(Some(Duration::from_millis(1500))).unwrap();
     let waits = ask(&mut third, STATUS).expect_err("no slot");
     assert!(matches!(waits.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut), "{waits}");

@@ -4,7 +4,6 @@ use std::io::{BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
 
 use medfeed::api::observe::{Answered, ConnectionLimit, Observer};
 use medfeed::api::{Service, Settings, SnapshotSource};
@@ -14,7 +13,7 @@ use medfeed::store::Snapshot;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use super::client::{Client, connect, is_closed, read_answer};
+use super::client::{Client, connect, connect_from, read_answer};
 use super::site::{SOON, wait_until};
 use crate::harness::{World, removal};
 
@@ -61,12 +60,11 @@ impl SnapshotSource for Stalled {
     }
 }
 
-/// Counts answers, connections that met the limit of all, and those of them that were refused.
+/// Counts answers, and connections that met the limit of all.
 #[derive(Default)]
 struct Count {
     answers: AtomicU64,
     at_limit: AtomicU64,
-    refused: AtomicU64,
 }
 
 impl Observer for Count {
@@ -77,29 +75,29 @@ impl Observer for Count {
     fn reached_limit(&self, limit: ConnectionLimit) {
         self.at_limit.fetch_add(u64::from(limit == ConnectionLimit::Total), Ordering::SeqCst);
     }
-
-    fn refused_connection(&self, limit: ConnectionLimit) {
-        self.refused.fetch_add(u64::from(limit == ConnectionLimit::Total), Ordering::SeqCst);
-    }
 }
 
 /// Serves a source with one worker, while `ask` asks. Returns how many answers the observer heard of.
 fn serve(source: Arc<dyn SnapshotSource>, ask: impl FnOnce(SocketAddr)) -> u64 {
-    serve_within(Limits::default(), source, |address, _| ask(address))
+    serve_within(Limits::default(), source, |address, _, _stop| ask(address))
 }
 
-/// The same within limits; `ask` may look at what is counted.
-fn serve_within(limits: Limits, source: Arc<dyn SnapshotSource>, ask: impl FnOnce(SocketAddr, &Count)) -> u64 {
+/// The same within limits; `ask` may look at what is counted, and stops the server when it drops the sender.
+fn serve_within(
+    limits: Limits,
+    source: Arc<dyn SnapshotSource>,
+    ask: impl FnOnce(SocketAddr, &Count, oneshot::Sender<()>),
+) -> u64 {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let count = Arc::new(Count::default());
     let service = Service::observed(Settings::of("http://feed.example"), source, count.clone());
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
     let address = listener.local_addr().unwrap();
-    let server = Server::new(listener, Arc::new(service), TrustedProxies::default(), None, limits);
+    let proxies = TrustedProxies::default();
+    let server = Server { listener, service: Arc::new(service), proxies, tls: None, limits, shares_address: false };
     let (stop, stopped) = oneshot::channel::<()>();
     let running = runtime.spawn(server.run(async move { drop(stopped.await) }));
-    ask(address, &count);
-    drop(stop);
+    ask(address, &count, stop);
     assert_eq!(runtime.block_on(running).unwrap().unwrap(), 0, "connections cut off");
     count.answers.load(Ordering::SeqCst)
 }
@@ -224,38 +222,34 @@ fn callers_who_left_take_no_thread_from_others() {
     });
 }
 
-/// Serves a world with a single slot, which a request takes until the source is released. `ask` gets what sends a further request
-/// over a connection of its own, and what is counted.
-fn serve_with_a_taken_slot(
-    header_timeout: Duration,
-    ask: impl FnOnce(&dyn Fn() -> BufReader<TcpStream>, &Stalled, &Count),
-) {
+/// Serves a world with a single slot, which a request takes until the source is released, while six others wait for it. `ask`
+/// gets them in their order.
+fn serve_with_a_taken_slot(ask: impl FnOnce(SocketAddr, Vec<BufReader<TcpStream>>, &Stalled, oneshot::Sender<()>)) {
     let world = World::small();
     let (key, token) = (world.key("full").text, stale_token(&world));
     let source = Stalled::over(world.published());
-    let mut limits = Limits { connections: 1, ..Limits::default() };
-    limits.connection.timeouts.header = header_timeout;
-    serve_within(limits, source.clone(), |address, count| {
+    let limits = Limits { connections: 1, ..Limits::default() };
+    serve_within(limits, source.clone(), |address, count, stop| {
         let client = Client::new(address, Some(&key)).with_header("connection", "close");
-        let send = |target: &str| {
-            let mut connection = connect(address).unwrap();
+        let send = |source: [u8; 4], target: &str| {
+            let mut connection = connect_from(source.into(), address, None).unwrap();
             connection.write_all(client.request(target).as_bytes()).unwrap();
             connection.set_read_timeout(Some(SOON)).unwrap();
             BufReader::new(connection)
         };
-        let mut taking = send(&format!("/v1/conferences/changes?since={token}"));
+        let mut taking = send([127, 0, 0, 1], &format!("/v1/conferences/changes?since={token}"));
         wait_until("a look", SOON, || (source.looking.load(Ordering::SeqCst) > 0).then_some(()));
-        ask(&|| send("/v1/conferences/2"), &source, count);
-        source.release();
+        let waiting = (2..8).map(|number| send([127, 0, 0, number], "/v1/conferences/2")).collect();
+        // The others are in the kernel's queue.
+        wait_until("the first one waits", SOON, || (count.at_limit.load(Ordering::SeqCst) == 1).then_some(()));
+        ask(address, waiting, &source, stop);
         assert_eq!(read_answer(&mut taking, false).expect("it keeps its slot").status, 410);
     });
 }
 
 #[test]
 fn connections_that_wait_for_a_slot_get_it_in_their_order() {
-    serve_with_a_taken_slot(SOON * 2, |send, source, count| {
-        let waiting: Vec<_> = (0..6).map(|_| send()).collect();
-        wait_until("all wait", SOON, || (count.at_limit.load(Ordering::SeqCst) == 6).then_some(()));
+    serve_with_a_taken_slot(|_, waiting, source, _stop| {
         source.release();
         // The remaining requests of the key show the order.
         let remaining = waiting.into_iter().map(|mut connection| {
@@ -268,12 +262,14 @@ fn connections_that_wait_for_a_slot_get_it_in_their_order() {
 }
 
 #[test]
-fn a_connection_waits_for_a_slot_as_long_as_for_a_head() {
-    serve_with_a_taken_slot(Duration::from_millis(300), |send, source, count| {
-        let closed = is_closed(&mut send(), Duration::ZERO);
-        let refused = count.refused.load(Ordering::SeqCst);
+fn connections_that_wait_for_a_slot_are_served_when_the_server_stops() {
+    serve_with_a_taken_slot(|address, waiting, source, stop| {
+        drop(stop);
+        wait_until("the listener closes", SOON, || TcpStream::connect(address).is_err().then_some(()));
+        for mut connection in waiting {
+            let answer = read_answer(&mut connection, false).expect("an answer, though all slots are taken");
+            assert_eq!(answer.status, 200);
+        }
         source.release();
-        assert!(closed, "it waits on");
-        assert_eq!(refused, 1);
     });
 }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ipnet::IpNet;
 use medfeed::model::network::parse_network;
-use medfeed::serve::connection::address::{ForwardedHeader, TrustedProxies};
+use medfeed::serve::connection::address::TrustedProxies;
 use medfeed::store::write::licensing::KeySettings;
 
 use crate::harness::World;
@@ -56,8 +56,7 @@ fn the_table_holds() {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match word {
             "trust" => proxies.networks = networks_of(rest),
-            "header" if rest == "forwarded" => proxies.header = ForwardedHeader::Forwarded,
-            "header" => proxies.header = ForwardedHeader::XForwardedFor,
+            "header" => proxies.use_forwarded = rest == "forwarded",
             "allow" => {
                 (keys, key) = (keys + 1, format!("list {keys}"));
                 world.new_key(&key, "full", KeySettings { allowed_ips: networks_of(rest), ..KeySettings::default() });

@@ -12,8 +12,8 @@ use medfeed::api::observe::{Answered, Observer, WaitEnd};
 use medfeed::api::service::CheckedRequest;
 use medfeed::api::{Request, Service, Settings, SnapshotSource};
 use medfeed::model::time::now;
+use medfeed::serve::connection::limits::Connection;
 use medfeed::serve::connection::long_polls::LongPolls;
-use medfeed::serve::connection::state::ConnectionState;
 use medfeed::store::Snapshot;
 use medfeed::store::write::licensing::KeySettings;
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ struct Waiter {
     exchange: Exchange,
     interest: Interest,
     until: Instant,
-    state: ConnectionState,
+    state: Connection,
     closing: watch::Receiver<bool>,
 }
 
@@ -95,7 +95,7 @@ impl Polls {
     /// Takes over what the world's database holds now, as a watcher does.
     fn publish(&self) {
         *self.states.state.lock().unwrap() = self.world.published();
-        self.polls.notify(&self.service);
+        self.polls.notify();
     }
 
     fn waiter(&self, key: &str, dataset: &str, wait_s: u64, closing: &watch::Receiver<bool>) -> Waiter {
@@ -120,15 +120,15 @@ impl Polls {
         let mut exchange = exchange(&format!("?since={since}&wait={wait_s}"));
         let Ok(CheckedRequest::Answered(page)) = self.service.check(&mut exchange) else { panic!("an empty page") };
         let (interest, until) = exchange.interest(&Ok(page)).expect("it may wait");
-        let state = ConnectionState::default();
+        let state = Connection::default();
         assert!(state.start_answer());
         Waiter { exchange, interest, until, state, closing: closing.clone() }
     }
 
     async fn wait(&self, waiter: &mut Waiter) {
         let Waiter { exchange, interest, until, state, closing } = waiter;
-        drop(self.polls.wait(&self.service, exchange, interest.clone(), *until, state, closing).await);
-        assert!(!state.awaits_request(), "its request is being answered again");
+        self.polls.wait(&self.service, exchange, interest.clone(), *until, state, closing).await;
+        assert!(state.is_answering(), "its request is being answered again");
     }
 
     /// Waits, and returns how the wait ended and after how many seconds.
@@ -175,10 +175,10 @@ fn a_change_at_any_instant_wakes_who_waits() {
         let mut between = waiter(60);
         change_of(&polls.world, "Oncology");
         let (states, changed) = (Arc::clone(&polls.states), polls.world.published());
-        let (service, others) = (Arc::clone(&polls.service), Arc::clone(&polls.polls));
+        let others = Arc::clone(&polls.polls);
         let hook = move || {
             *states.state.lock().unwrap() = changed;
-            others.notify(&service);
+            others.notify();
         };
         *polls.states.after_reading.lock().unwrap() = Some(Box::new(hook));
         assert_eq!(polls.outcome(&mut between).await, (WaitEnd::Change, 0), "a change in between");

@@ -6,7 +6,7 @@ use std::{env, fs};
 fn main() {
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../src/serve/connection");
     let to = env::var("OUT_DIR").expect("cargo sets it");
-    for name in ["limiter.rs", "long_polls.rs", "state.rs"] {
+    for name in ["limits.rs", "long_polls.rs"] {
         let source = from.join(name);
         println!("cargo::rerun-if-changed={}", source.display());
         let text = fs::read_to_string(&source).expect("the code is there");

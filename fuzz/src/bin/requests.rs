@@ -16,9 +16,9 @@ use libfuzzer_sys::fuzz_target;
 use medfeed::api::{Code, Request, Response, Service, Settings, SnapshotSource};
 use medfeed::model::Dataset;
 use medfeed::serve::connection::dispatch::Dispatcher;
+use medfeed::serve::connection::limits::Connection;
 use medfeed::serve::connection::long_polls::LongPolls;
 use medfeed::serve::connection::permits::Permits;
-use medfeed::serve::connection::state::ConnectionState;
 use medfeed::store::{Follower, Snapshot};
 use medfeed_fuzz::database::{Database, time};
 use medfeed_fuzz::seeds;
@@ -101,7 +101,7 @@ impl Api {
         let database = Database::filled();
         let follower = Follower::open(&database.path()).expect("the database is read");
         let snapshot = Arc::clone(follower.newest());
-        let dispatcher = Dispatcher::new(Permits::new(8, 2), LongPolls::new(0, 0), RUNTIME.handle().clone());
+        let dispatcher = Dispatcher::new(Permits::new(8, 2), Arc::new(LongPolls::new(0, 0)), RUNTIME.handle().clone());
         let (keys, started) = (database.keys.clone(), Instant::now());
         let (token, cursor) = (String::new(), String::new());
         let mut api = Api { snapshot, dispatcher, keys, token, cursor, started, _database: database };
@@ -163,7 +163,7 @@ impl Api {
         };
         let Response { status, headers, body, .. } = RUNTIME.block_on(async {
             let (_open, mut closing) = watch::channel(false);
-            self.dispatcher.answer(service, request, &ConnectionState::default(), &mut closing).await
+            self.dispatcher.answer(service, request, &Connection::default(), &mut closing).await
         });
         Answer { status: status.as_u16(), headers, body: body.to_vec() }
     }

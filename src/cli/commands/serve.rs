@@ -26,7 +26,7 @@ use crate::cli::shared::output::print_line;
 use crate::model::network::parse_network;
 use crate::model::printable::Printable;
 use crate::model::shell::ShellWord;
-use crate::serve::connection::address::{ForwardedHeader, TrustedProxies};
+use crate::serve::connection::address::TrustedProxies;
 use crate::serve::connection::listen;
 use crate::serve::connection::tls::Tls;
 use crate::serve::operators::admin::AdminSetup;
@@ -106,7 +106,7 @@ pub(in crate::cli) struct ServeArgs {
     follow: FollowArgs,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum HeaderChoice {
     /// X-Forwarded-For
     XForwardedFor,
@@ -116,7 +116,7 @@ enum HeaderChoice {
 
 /// Lowers the limits of connections to what the limit of open files allows.
 fn within_open_files(limits: Limits) -> Limits {
-    let max_files = listen::raise_file_limit(limits.connections.saturating_add(limits.waiting));
+    let max_files = listen::raise_file_limit(limits.connections);
     if max_files < limits.connections {
         tracing::warn!(
             "the limit of open files allows {max_files} connections, fewer than {}; raise LimitNOFILE of the systemd unit \
@@ -124,8 +124,7 @@ fn within_open_files(limits: Limits) -> Limits {
             limits.connections
         );
     }
-    let waiting = max_files.saturating_sub(limits.connections);
-    Limits { connections: max_files.min(limits.connections), waiting, ..limits }
+    Limits { connections: max_files, ..limits }
 }
 
 /// Options of the log.
@@ -244,10 +243,7 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs, limits: Limits) -> a
             settings,
             proxies: TrustedProxies {
                 networks: args.trusted_proxy,
-                header: match args.forwarded_header {
-                    HeaderChoice::XForwardedFor => ForwardedHeader::XForwardedFor,
-                    HeaderChoice::Forwarded => ForwardedHeader::Forwarded,
-                },
+                use_forwarded: args.forwarded_header == HeaderChoice::Forwarded,
             },
             tls,
             limits,

@@ -7,22 +7,14 @@ use http::header::FORWARDED;
 use http::{HeaderMap, HeaderName};
 use ipnet::IpNet;
 
-/// The header in which trusted proxies name the caller. The other header is ignored, since a caller can send it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ForwardedHeader {
-    /// `X-Forwarded-For`, a list of addresses.
-    #[default]
-    XForwardedFor,
-    /// `Forwarded` (RFC 7239).
-    Forwarded,
-}
-
 /// The proxies whose header is trusted.
 #[derive(Clone, Debug, Default)]
-#[allow(missing_docs, reason = "the names explain the fields")]
 pub struct TrustedProxies {
+    /// Their networks.
     pub networks: Vec<IpNet>,
-    pub header: ForwardedHeader,
+    /// Whether they name the caller in `Forwarded` (RFC 7239), not in `X-Forwarded-For`. The other header is ignored,
+    /// since a caller can send it.
+    pub use_forwarded: bool,
 }
 
 impl TrustedProxies {
@@ -37,13 +29,9 @@ impl TrustedProxies {
         if !self.trusts(caller) {
             return caller;
         }
-        let name = match self.header {
-            ForwardedHeader::XForwardedFor => HeaderName::from_static("x-forwarded-for"),
-            ForwardedHeader::Forwarded => FORWARDED,
-        };
-        let read = match self.header {
-            ForwardedHeader::XForwardedFor => read_address,
-            ForwardedHeader::Forwarded => read_element,
+        let (name, read): (_, fn(&[u8]) -> _) = match self.use_forwarded {
+            true => (FORWARDED, read_element),
+            false => (HeaderName::from_static("x-forwarded-for"), read_address),
         };
         let lines = headers.get_all(name).into_iter().rev();
         for hop in lines.flat_map(|line| split_from_right(line.as_bytes(), b',')) {

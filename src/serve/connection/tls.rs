@@ -1,6 +1,5 @@
 //! HTTPS: TLS 1.2 and 1.3. The certificate and key are reloaded when their files change.
 
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -148,21 +147,6 @@ fn read_validity(certificate: &CertificateDer<'_>) -> Option<Validity> {
     let validity = Certificate::from_der(certificate).ok()?.tbs_certificate.validity;
     let at = |time: Time| i64::try_from(time.to_unix_duration().as_secs()).ok().map(Timestamp::from_unix_s);
     Some([at(validity.not_before)?, at(validity.not_after)?])
-}
-
-/// Performs the handshake with a caller, within a time limit.
-pub async fn handshake<S>(
-    tls: &Tls,
-    stream: S,
-    timeout: std::time::Duration,
-) -> io::Result<tokio_rustls::server::TlsStream<S>>
-where
-    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
-{
-    match tokio::time::timeout(timeout, tls.acceptor().accept(stream)).await {
-        Ok(accepted) => accepted,
-        Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "the TLS handshake took too long")),
-    }
 }
 
 #[cfg(test)]

@@ -5,12 +5,11 @@ use std::io;
 use std::thread::{self, available_parallelism};
 
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::oneshot;
 
-/// The running threads. Dropping this stops them and their connections.
+/// The running threads. They end with the process.
 #[derive(Debug)]
 pub struct Workers {
-    workers: Vec<(Handle, oneshot::Sender<()>)>,
+    workers: Vec<Handle>,
     next: usize,
 }
 
@@ -25,18 +24,14 @@ impl Workers {
     /// Returns the workers in turn.
     pub fn next_worker(&mut self) -> &Handle {
         self.next = (self.next + 1) % self.workers.len();
-        &self.workers[self.next].0
+        &self.workers[self.next]
     }
 }
 
-fn start_worker(number: usize) -> io::Result<(Handle, oneshot::Sender<()>)> {
+fn start_worker(number: usize) -> io::Result<Handle> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let handle = runtime.handle().clone();
-    let (stop, stopped) = oneshot::channel();
-    thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
-        let _ = runtime.block_on(stopped);
-        // Do not wait for tasks that the disk blocks.
-        runtime.shutdown_background();
-    })?;
-    Ok((handle, stop))
+    let run = move || runtime.block_on(std::future::pending::<()>());
+    thread::Builder::new().name(format!("worker-{number}")).spawn(run)?;
+    Ok(handle)
 }

@@ -161,7 +161,7 @@ impl Watcher {
         }
         *self.held_since() = file.held_back.map(|held| held.first_at);
         if std::mem::take(&mut file.has_changed) {
-            self.subscribers.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|callback| callback());
+            self.subscribers.0.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|callback| callback());
         }
     }
 

@@ -56,7 +56,7 @@ pub struct Metrics {
     connections_opened: Counter,
     connections_given_up: Family<Labels<2>, Counter>,
     connections_at_limit: Family<Labels<1>, Counter>,
-    connections_refused: Family<Labels<1>, Counter>,
+    connections_refused: Counter,
     waiting: SignedGauge,
     waits_ended: Family<Labels<1>, Counter>,
     feed_position: Family<FeedLabels, UnsignedGauge>,
@@ -183,7 +183,7 @@ const LIMITS: [ConnectionLimit; 2] = [ConnectionLimit::Total, ConnectionLimit::A
 
 /// The labels of connections that the server closed, except long polls.
 fn close_labels() -> impl Iterator<Item = Labels<2>> {
-    let reasons = [CloseReason::Idle, CloseReason::Unfinished, CloseReason::Slow];
+    let reasons = [CloseReason::Idle, CloseReason::Slow];
     let causes = [CloseCause::Timeout, CloseCause::Capacity];
     reasons.into_iter().flat_map(move |reason| causes.map(|cause| [("reason", reason.into()), ("cause", cause.into())]))
 }
@@ -222,8 +222,8 @@ impl Metrics {
             connections_opened: all.add("connections_opened", "Connections accepted"),
             connections_given_up: all.add(
                 "connections_given_up",
-                "Connections closed by the server, by reason (idle, unfinished, slow, or waiting for a change) and cause (timeout, or \
-                 capacity for new ones)",
+                "Connections closed by the server, by reason (idle: no complete request came; slow: the response was read slowly; or \
+                 waiting for a change) and cause (timeout, or capacity for new ones)",
             ),
             connections_at_limit: all.add(
                 "connections_at_limit",
@@ -231,7 +231,7 @@ impl Metrics {
             ),
             connections_refused: all.add(
                 "connections_refused",
-                "New connections refused at a limit, because no other connection could be closed for them",
+                "New connections refused because their address has too many, and none could be closed for them",
             ),
             waiting: all.add("waiting", "Requests that wait for a change (long polls)"),
             waits_ended: all.add(
@@ -270,7 +270,6 @@ impl Metrics {
     fn begin_at_zero(&self) {
         for limit in LIMITS {
             self.connections_at_limit.get_or_create(&[("limit", limit.into())]).inc_by(0);
-            self.connections_refused.get_or_create(&[("limit", limit.into())]).inc_by(0);
         }
         for labels in close_labels() {
             self.connections_given_up.get_or_create(&labels).inc_by(0);
@@ -287,12 +286,11 @@ impl Metrics {
 
     /// The counts since the server's start that the operators' page shows, with their names there.
     pub fn counts(&self) -> [(&'static str, u64); 7] {
-        let (limits, codes) =
-            (LIMITS.map(|limit| [("limit", limit.into())]), REFUSED_KEYS.map(|code| [("code", code.as_str())]));
+        let codes = REFUSED_KEYS.map(|code| [("code", code.as_str())]);
         [
             ("Connections since the start", self.connections_opened.get()),
-            ("Closed: idle, unfinished or slow", total(&self.connections_given_up, close_labels())),
-            ("Refused at a limit", total(&self.connections_refused, limits)),
+            ("Closed: idle or slow", total(&self.connections_given_up, close_labels())),
+            ("Refused at a limit", self.connections_refused.get()),
             ("Requests with unusable keys", total(&self.refused_keys, codes)),
             ("Requests over the rate", self.rate_limited.get()),
             ("Internal errors", self.internal_errors.get()),
@@ -407,8 +405,8 @@ impl Observer for Metrics {
         self.connections_at_limit.get_or_create(&[("limit", limit.into())]).inc();
     }
 
-    fn refused_connection(&self, limit: ConnectionLimit) {
-        self.connections_refused.get_or_create(&[("limit", limit.into())]).inc();
+    fn refused_connection(&self) {
+        self.connections_refused.inc();
     }
 }
 
@@ -462,15 +460,15 @@ mod tests {
     #[test]
     fn what_alerts_ask_for_begins_at_zero() {
         let metrics = new();
-        let mut series = vec!["rate_limited_total".to_owned(), "internal_errors_total".to_owned()];
+        let mut series =
+            ["rate_limited_total", "internal_errors_total", "connections_refused_total"].map(str::to_owned).to_vec();
         for code in ["invalid_api_key", "revoked_api_key", "expired_api_key", "ip_not_allowed"] {
             series.push(format!("refused_keys_total{{code=\"{code}\"}}"));
         }
         for limit in ["total", "address"] {
             series.push(format!("connections_at_limit_total{{limit=\"{limit}\"}}"));
-            series.push(format!("connections_refused_total{{limit=\"{limit}\"}}"));
         }
-        for reason in ["idle", "unfinished", "slow"] {
+        for reason in ["idle", "slow"] {
             for cause in ["timeout", "capacity"] {
                 series.push(format!("connections_given_up_total{{reason=\"{reason}\",cause=\"{cause}\"}}"));
             }
@@ -539,7 +537,7 @@ mod tests {
         metrics.long_poll_ended(WaitEnd::Stop);
         metrics.closed_connection(CloseReason::Slow, CloseCause::Timeout);
         metrics.reached_limit(ConnectionLimit::Address);
-        metrics.refused_connection(ConnectionLimit::Total);
+        metrics.refused_connection();
         let cases = [
             ("connections", "2"),
             ("connections_opened_total", "3"),
@@ -549,8 +547,7 @@ mod tests {
             ("connections_given_up_total{reason=\"slow\",cause=\"capacity\"}", "0"),
             ("connections_at_limit_total{limit=\"address\"}", "1"),
             ("connections_at_limit_total{limit=\"total\"}", "0"),
-            ("connections_refused_total{limit=\"total\"}", "1"),
-            ("connections_refused_total{limit=\"address\"}", "0"),
+            ("connections_refused_total", "1"),
         ];
         for (name, expected) in cases {
             assert_eq!(gauge(name), expected, "{name}");

@@ -6,17 +6,13 @@ pub use medfeed::{api, model};
 pub mod serve {
     /// `src/serve/connection`.
     pub mod connection {
-        /// The limits of connections.
-        pub mod limiter {
-            include!(concat!(env!("OUT_DIR"), "/limiter.rs"));
+        /// The connections.
+        pub mod limits {
+            include!(concat!(env!("OUT_DIR"), "/limits.rs"));
         }
         /// Requests that wait for a change.
         pub mod long_polls {
             include!(concat!(env!("OUT_DIR"), "/long_polls.rs"));
-        }
-        /// The state of a connection.
-        pub mod state {
-            include!(concat!(env!("OUT_DIR"), "/state.rs"));
         }
     }
 }

@@ -4,7 +4,7 @@
 //! `MEDFEED_CASES` sets how many interleavings each test tries, half of them at random and half with few, well-chosen switches.
 //! A failure prints its seed or its schedule, and how to repeat it.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -21,9 +21,8 @@ use medfeed::model::{Dataset, Scope};
 use medfeed::serve::Watcher;
 use medfeed::store::write::licensing::KeySettings;
 use medfeed::store::{Edit, Snapshot, Writer};
-use medfeed_wakeups::serve::connection::limiter::{ConnectionLimiter, Slot};
+use medfeed_wakeups::serve::connection::limits::{Connection, Connections, Limits};
 use medfeed_wakeups::serve::connection::long_polls::LongPolls;
-use medfeed_wakeups::serve::connection::state::ConnectionState;
 use shuttle::future::{block_on, spawn};
 use shuttle::thread::yield_now;
 use tokio::sync::watch;
@@ -191,16 +190,16 @@ impl Server {
     fn publish(&self) {
         self.states.current.fetch_add(1, Ordering::SeqCst);
         yield_now();
-        self.polls.notify(&self.service);
+        self.polls.notify();
     }
 
     /// Asks for changes and waits as a connection does, until there are some or until the request is told to end. Returns whether
     /// there were changes.
-    async fn follow(&self, license: usize, state: &ConnectionState, mut closing: watch::Receiver<bool>) -> bool {
+    async fn follow(&self, license: usize, connection: &Connection, mut closing: watch::Receiver<bool>) -> bool {
         let (key, token) = &fixture().callers[license];
         let target = format!("/v1/conferences/changes?since={token}&wait=60");
         let mut exchange = Exchange::new(request(key, &target));
-        if !state.start_answer() {
+        if !connection.start_answer() {
             // Another caller had the slot first.
             return false;
         }
@@ -212,7 +211,7 @@ impl Server {
             };
             // Time is not modelled: a deadline within a year may come at once. This one never comes.
             let never = until + Duration::from_secs(3 * 365 * 86_400);
-            drop(self.polls.wait(&self.service, &mut exchange, interest, never, state, &mut closing).await);
+            self.polls.wait(&self.service, &mut exchange, interest, never, connection, &mut closing).await;
         }
     }
 }
@@ -235,7 +234,7 @@ fn change_under(licenses: &'static [usize]) {
             let (_close, closing) = watch::channel(false);
             let waiters = licenses.iter().map(|license| {
                 let (server, closing) = (Arc::clone(&server), closing.clone());
-                spawn(async move { server.follow(*license, &ConnectionState::default(), closing).await })
+                spawn(async move { server.follow(*license, &Connection::default(), closing).await })
             });
             let waiters: Vec<_> = waiters.collect();
             let publisher = Arc::clone(&server);
@@ -257,12 +256,6 @@ fn a_change_wakes_whoever_sees_it() {
 }
 
 #[test]
-fn all_requests_of_a_group_get_their_turn() {
-    // More than are woken at a time, so that the last ones get a permit from the first ones.
-    change_under(&[1; 19]);
-}
-
-#[test]
 fn whoever_waits_hears_that_the_server_stops() {
     fixture();
     explore(|| {
@@ -271,7 +264,7 @@ fn whoever_waits_hears_that_the_server_stops() {
             let (close, closing) = watch::channel(false);
             let waiters = [0, 1].map(|license| {
                 let (server, closing) = (Arc::clone(&server), closing.clone());
-                spawn(async move { server.follow(license, &ConnectionState::default(), closing).await })
+                spawn(async move { server.follow(license, &Connection::default(), closing).await })
             });
             let publisher = Arc::clone(&server);
             let publishing = spawn(async move { publisher.publish() });
@@ -293,54 +286,26 @@ fn a_request_that_waits_gives_its_slot_to_a_new_caller() {
     explore(|| {
         block_on(async {
             let server = Server::new();
-            let limiter = ConnectionLimiter::new(1, 1);
-            let network = Some(IpAddr::from(Ipv4Addr::LOCALHOST));
-            let slot: Slot = limiter.admit(network).await.expect("the only slot");
+            let connections = Connections::new(Limits { connections: 1, ..Limits::default() });
+            let slot = connections.enter(None).expect("the only slot");
             let (_close, closing) = watch::channel(false);
             let waiting = {
-                let (server, limiter) = (Arc::clone(&server), Arc::clone(&limiter));
+                let server = Arc::clone(&server);
                 spawn(async move {
-                    let has_changes = server.follow(0, &slot.state, closing).await;
-                    slot.state.finish_answer(true);
-                    drop((slot, limiter));
+                    let has_changes = server.follow(0, &slot.connection, closing).await;
+                    slot.connection.finish_answer(true);
+                    drop(slot);
                     has_changes
                 })
             };
-            // It asks until it is admitted, as callers do. The slot is free, or taken from who waits.
+            // The listener tries until there is a slot. It is free, or taken from who waits.
             let admitted = spawn(async move {
-                loop {
-                    match limiter.admit(network).await {
-                        Ok(slot) => break drop(slot),
-                        Err(_) => shuttle::future::yield_now().await,
-                    }
+                while connections.enter(None).map(drop).is_err() {
+                    shuttle::future::yield_now().await;
                 }
             });
             admitted.await.expect("it is admitted");
             assert!(!waiting.await.expect("it ends"), "it is answered without changes");
-        });
-    });
-}
-
-#[test]
-fn whoever_waits_for_a_free_slot_gets_each_one() {
-    explore(|| {
-        block_on(async {
-            let limiter = ConnectionLimiter::new(2, 2);
-            let open = [1, 2].map(|at| limiter.admit_always(Some(Ipv4Addr::from(at).into())));
-            let ending: Vec<_> = open.into_iter().map(|slot| spawn(async move { drop(slot) })).collect();
-            // As the listener does: it accepts, and waits for a free slot where there is none.
-            let listener = Arc::clone(&limiter);
-            let listening = spawn(async move {
-                for network in [3, 4] {
-                    while let Err(_reached) =
-                        listener.admit(Some(Ipv4Addr::from(network).into())).await.map(std::mem::forget)
-                    {
-                        listener.freed().await;
-                    }
-                }
-            });
-            listening.await.expect("it ends");
-            all(ending).await;
         });
     });
 }

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use super::lag::LagHistory;
 use crate::api::Service;
 use crate::model::Timestamp;
-use crate::serve::connection::server::Limits;
+use crate::serve::connection::limits::Limits;
 use crate::serve::following::upstream::Upstream;
 use crate::serve::following::watcher::Watcher;
 use crate::serve::operators::metrics::Metrics;

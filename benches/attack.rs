@@ -1,0 +1,196 @@
+//! What customers notice of an attack: 2,000 connections of 32 addresses that trickle the heads of requests, trickle what they
+//! read, or sit idle. In the second half, whoever is closed comes again at once.
+//!
+//!     cargo bench --bench attack
+//!     cargo bench --bench attack -- PROGRAM     # of another build
+
+#![allow(clippy::print_stdout, reason = "the figures are the output")]
+
+mod support;
+
+#[path = "http/child.rs"]
+mod child;
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use child::Server;
+use support::machine::{Table, print_machine};
+use support::world::{Share, Size, World};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::runtime::Builder;
+use tokio::time::sleep;
+
+const ATTACKERS: usize = 2_000;
+const ADDRESSES: usize = 32;
+/// How long customers are measured per row.
+const TIME: Duration = Duration::from_secs(10);
+/// Between two requests of a customer.
+const PAUSE: Duration = Duration::from_millis(5);
+/// Between two bytes of an attacker.
+const TRICKLE: Duration = Duration::from_millis(500);
+/// A large answer that needs no key.
+const LARGE: &[u8] = b"GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n";
+
+#[derive(Default)]
+struct Attack {
+    comes_again: AtomicBool,
+    is_over: AtomicBool,
+    connected: AtomicUsize,
+}
+
+/// An attacker, again and again.
+async fn attack(number: usize, server: SocketAddr, attack: Arc<Attack>) {
+    while !attack.is_over.load(Ordering::Relaxed) {
+        attack.connected.fetch_add(1, Ordering::Relaxed);
+        // It ends when the server closes the connection.
+        let _ = hold(number, server).await;
+        while !attack.comes_again.load(Ordering::Relaxed) {
+            sleep(TRICKLE).await;
+        }
+    }
+}
+
+/// Holds a connection for as long as the server lets it.
+async fn hold(number: usize, server: SocketAddr) -> io::Result<()> {
+    let socket = TcpSocket::new_v4()?;
+    let host = u8::try_from(1 + number % ADDRESSES).expect("few addresses");
+    socket.bind(SocketAddr::new(IpAddr::from([127, 0, 1, host]), 0))?;
+    socket.set_recv_buffer_size(4 << 10)?;
+    let mut stream = socket.connect(server).await?;
+    let mut bytes = [0; 16];
+    match number % 3 {
+        0 => loop {
+            stream.write_all(b"G").await?;
+            tokio::select! {
+                read = stream.read(&mut bytes) => return read.map(drop),
+                () = sleep(TRICKLE) => {}
+            }
+        },
+        1 => {
+            stream.write_all(&LARGE.repeat(50)).await?;
+            while stream.read(&mut bytes).await? > 0 {
+                sleep(TRICKLE).await;
+            }
+            Ok(())
+        }
+        _ => stream.read(&mut bytes).await.map(drop),
+    }
+}
+
+/// A customer's request. Returns its connection.
+async fn ask(kept: Option<TcpStream>, server: SocketAddr, request: &[u8]) -> io::Result<TcpStream> {
+    let mut stream = match kept {
+        Some(kept) => kept,
+        None => TcpStream::connect(server).await?,
+    };
+    stream.write_all(request).await?;
+    let mut bytes = Vec::new();
+    loop {
+        if stream.read_buf(&mut bytes).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
+        if length == Some(body.len()) {
+            return if head.starts_with("HTTP/1.1 200") { Ok(stream) } else { Err(io::Error::other(head.to_owned())) };
+        }
+    }
+}
+
+/// The latencies of a customer in ms, in order, and the number of its errors. It is on a thread of its own.
+fn measure(server: SocketAddr, key: &str, is_kept: bool, time: Duration) -> (Vec<f64>, usize) {
+    let request = format!("GET /v1/conferences?limit=5 HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\n\r\n");
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let (mut latencies, mut errors, begun) = (Vec::new(), 0, Instant::now());
+        let mut kept = None;
+        while begun.elapsed() < time {
+            let asked = Instant::now();
+            match ask(kept.take().filter(|_| is_kept), server, request.as_bytes()).await {
+                Ok(stream) => kept = Some(stream),
+                Err(error) => {
+                    println!("error: {error}");
+                    errors += 1;
+                }
+            }
+            latencies.push(asked.elapsed().as_secs_f64() * 1e3);
+            sleep(PAUSE).await;
+        }
+        latencies.sort_unstable_by(f64::total_cmp);
+        (latencies, errors)
+    })
+}
+
+fn main() {
+    // Without cargo's mark this only tries that all works.
+    let is_test = !std::env::args().any(|argument| argument == "--bench");
+    let program = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let program = program.unwrap_or_else(|| env!("CARGO_BIN_EXE_medfeed").to_owned());
+    let (attackers, time) = if is_test { (100, Duration::from_millis(200)) } else { (ATTACKERS, TIME) };
+    print_machine("cargo bench --bench attack");
+    raise_file_limit();
+    let world = World::build(Size { conferences: 600, journals: 500 }, &[Share::All]);
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--log", "error", "--db"];
+    let server = Server::start(Command::new(program).args(serve).arg(world.path()));
+    server.settle();
+    let (address, key) = (server.address, &world.keys[0]);
+    let mut table = Table::new(&["a customer", "requests", "errors", "p50 ms", "p99 ms", "most ms", "server's CPU s"]);
+    let mut add = |what: &str| {
+        thread::scope(|scope| {
+            let before = server.cpu_s();
+            let measured = [true, false].map(|is_kept| scope.spawn(move || measure(address, key, is_kept, time)));
+            for (measured, connection) in measured.into_iter().zip(["kept connection", "new connections"]) {
+                let (latencies, errors) = measured.join().expect("a customer");
+                let at = |hundredths: usize| {
+                    let place = (latencies.len() * hundredths / 100).min(latencies.len() - 1);
+                    format!("{:.2}", latencies[place])
+                };
+                let cpu_s = format!("{:.2}", server.cpu_s() - before);
+                let what = format!("{what}, {connection}");
+                table.add(&[&what, &latencies.len(), &errors, &at(50), &at(99), &at(100), &cpu_s]);
+            }
+        });
+    };
+    add("no attack");
+    let attacking = Arc::new(Attack::default());
+    let attacked = Arc::clone(&attacking);
+    let runtime = thread::spawn(move || {
+        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            for number in 0..attackers {
+                tokio::spawn(attack(number, address, Arc::clone(&attacked)));
+            }
+            while !attacked.is_over.load(Ordering::Relaxed) {
+                sleep(Duration::from_millis(10)).await;
+            }
+        });
+    });
+    thread::sleep(time / 4);
+    add("2,000 slow connections");
+    attacking.comes_again.store(true, Ordering::Relaxed);
+    thread::sleep(time / 4);
+    let before = attacking.connected.load(Ordering::Relaxed);
+    add("they come again at once");
+    let again = attacking.connected.load(Ordering::Relaxed) - before;
+    attacking.is_over.store(true, Ordering::Relaxed);
+    runtime.join().expect("the attackers");
+    add("after the attack");
+    table.print();
+    println!("connections of attackers who came again: {:.0} a second", again as f64 / time.as_secs_f64());
+    println!("memory of the server at the most: {:.0} MiB", server.memory_mib().1);
+}
+
+/// Allows this process as many open files as it may have.
+fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).expect("the limit of open files can be raised");
+}
