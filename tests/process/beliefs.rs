@@ -98,7 +98,7 @@ fn a_running_replica_heeds_the_sign_of_life() {
             Some(Heartbeat { slot: 3, hash: [7; 32], at: later(10), ..sound.clone() }),
             "slot 3 (`log/00000000000000000003`)",
         ),
-        (Some(Heartbeat { slot: 1, hash: first, at: later(-60), ..sound.clone() }), "went back from slot 2 to 1"),
+        (Some(Heartbeat { slot: 1, hash: first, at: later(-60), ..sound.clone() }), "went back: from slot 2 at"),
         (Some(Heartbeat { hash: [7; 32], at: later(30), ..sound.clone() }), "names another entry of slot 2"),
         (Some(Heartbeat { id: DatabaseId([7; 16]), at: later(40), ..sound.clone() }), "is of another database"),
         (None, "heartbeat (`alive`) is not in the bucket"),
@@ -428,8 +428,7 @@ fn old_signs_of_life_are_none() {
         (kept.len() >= 10).then_some(())
     });
     let node = Site::new();
-    let command = place
-        .serve_command(&node, "--poll 20ms --max-staleness 1h --max-silence 3s --admin-listen 127.0.0.1:0 --log info");
+    let command = place.serve_command(&node, "--poll 20ms --max-staleness 20s --admin-listen 127.0.0.1:0 --log info");
     let (server, mut admin) = start_watched(&node, place.told(command));
     let mut client = server.client(&key);
     wait_for_status(&mut client, 200);
@@ -441,9 +440,8 @@ fn old_signs_of_life_are_none() {
             (at, read) = (at + 1, reads());
             s3.set_object(&name, Some(kept[at % kept.len()].clone()));
         }
-        (client.get(TARGET).status == 503).then_some(())
+        (scrape(&mut admin)["medfeed_replica_publisher_silence_seconds"] >= 3.0).then_some(())
     });
-    assert!(readyz(&mut admin).1.contains("written no heartbeat"), "{:?}", readyz(&mut admin));
     server.stop();
 }
 

@@ -190,7 +190,7 @@ fn sweeping_keeps_what_is_needed() {
     let site = curated();
     let place = Place::folder(&site);
     let (bucket, orphan) = (site.path("bucket"), layout::part(2, "0123456789abcdef", 0));
-    let probe = "probe/0123456789abcdef/twice-00";
+    let probe = &layout::probe("0123456789abcdef");
     let put = |version| {
         commit(&site, version);
         // Each round puts a state, since the last one is old enough.

@@ -206,7 +206,7 @@ fn whatever_a_kill_leaves_the_next_start_goes_on() {
 
 #[test]
 fn a_store_that_creates_a_name_twice_is_refused() {
-    for (what, expected) in [("ignores", "created a name that was taken"), ("races", "let several clients create")] {
+    for what in ["ignores", "races"] {
         let (s3, site) = (S3::start(), curated());
         match what {
             "ignores" => s3.ignore_conditions(),
@@ -215,7 +215,7 @@ fn a_store_that_creates_a_name_twice_is_refused() {
         let place = Place::s3(&s3);
         let refused = place.run(&site, "--once");
         assert_eq!(refused.code, Some(1), "{what}: {refused:?}");
-        assert!(refused.stderr.contains(expected), "{what}: {refused:?}");
+        assert!(refused.stderr.contains("let several clients create"), "{what}: {refused:?}");
         assert!(
             Follower::open(&site.db()).unwrap().origin().unwrap().id().unwrap().is_none(),
             "{what}: it is not marked"

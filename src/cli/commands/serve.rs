@@ -269,7 +269,7 @@ fn refuse_replica(database: &Path) -> anyhow::Result<()> {
     let Ok((mark, _)) = read_replica(database) else { return Ok(()) };
     let url = Printable(&mark.url).to_string();
     bail!(
-        "{} is a replica of {url} and must follow it, because keys may be revoked there; serve it with `--from {word}`, also next to another server, or turn it into the origin with `medfeed promote {word}`",
+        "{} is a replica of {url} and must follow it, because keys may be revoked there; serve it with `--from {word}`, or turn it into the origin with `medfeed promote {word}`",
         database.display(),
         word = ShellWord(&url)
     )

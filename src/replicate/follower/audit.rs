@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use super::error::FollowError;
-use super::load::{EndRule, LoadedState, StateLoader, commits_of, mark_at, position_of};
+use super::load::{LoadedState, StateLoader, commits_of, mark_at, position_of};
 use super::log::{EndCheck, LogPosition, LogReader, WholeState};
 use crate::replicate::entry::LogEntry;
 use crate::replicate::layout;
@@ -38,7 +38,7 @@ pub fn audit(log: &LogReader, path: &Path) -> Result<Audit, FollowError> {
     let older = states.iter().take_while(|slot| is_older(**slot)).count();
     states.drain(..older.min(states.len().saturating_sub(1)));
     let Some(oldest) = states.first().copied() else { return Err(FollowError::Nothing(log.url())) };
-    let load = StateLoader { log, path, id: None, until: None, end: EndRule::Confirmed, keep_going: &|| true };
+    let load = StateLoader::new(log, path, &|| true);
     let missing = |name: String| FollowError::object(name, "it is missing");
     let manifest = |slot| log.manifest(slot)?.ok_or_else(|| missing(layout::state(slot)));
     let first = WholeState::of_manifest(manifest(oldest)?);

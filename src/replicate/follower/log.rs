@@ -15,6 +15,9 @@ use crate::store::replication::SCHEMA;
 
 const FETCHERS: usize = 4;
 
+/// The maximum number of objects that are read to find one that can be decoded. With a wrong seal key, none can.
+const MAX_UNREADABLE: usize = 50;
+
 /// A callback for the encoded changes of a part.
 pub type TakePart<'a> = &'a mut dyn FnMut(&PartRef, Vec<u8>) -> Result<(), FollowError>;
 
@@ -73,28 +76,6 @@ pub enum EndCheck {
     },
 }
 
-/// A position, compared with the end of the log in a heartbeat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum HeartbeatRelation {
-    At,
-    Before,
-    /// The heartbeat is older than the last entry, or the bucket lost entries.
-    Beyond,
-    /// The same slot, another entry.
-    Forked,
-}
-
-impl HeartbeatRelation {
-    fn of(position: LogPosition, alive: &Heartbeat) -> HeartbeatRelation {
-        match position.slot.cmp(&alive.slot) {
-            Ordering::Less => HeartbeatRelation::Before,
-            Ordering::Greater => HeartbeatRelation::Beyond,
-            Ordering::Equal if position.hash == alive.hash => HeartbeatRelation::At,
-            Ordering::Equal => HeartbeatRelation::Forked,
-        }
-    }
-}
-
 /// A whole state in the log.
 #[allow(missing_docs, reason = "the names explain the fields")]
 #[derive(Clone, Debug)]
@@ -131,6 +112,11 @@ impl LogReader {
     /// Returns the bucket.
     pub fn bucket(&self) -> &Bucket {
         &self.bucket
+    }
+
+    /// Returns the bucket, for writing.
+    pub fn into_bucket(self) -> Bucket {
+        self.bucket
     }
 
     /// Returns the bucket's URL.
@@ -231,35 +217,23 @@ impl LogReader {
         }
     }
 
-    /// Whether the entry of a position is in the log, or is the last one that the heartbeat names.
-    pub(super) fn holds(&self, position: LogPosition) -> Result<bool, FollowError> {
-        if let Some(entry) = self.entry(position.slot)? {
-            return Ok(entry.hash == position.hash);
-        }
-        match self.heartbeat_for(position) {
-            Ok(alive) => Ok(HeartbeatRelation::of(position, &alive) == HeartbeatRelation::At),
-            Err(FollowError::Unconfirmed(..)) => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
     /// Compares a position with the end of the log in a heartbeat. The slot after the position was found empty.
     ///
     /// # Errors
     /// [`FollowError::Missing`] if the log continues; [`FollowError::Diverged`] if it has another entry at the position.
     pub fn compare(&self, position: LogPosition, alive: &Heartbeat) -> Result<EndCheck, FollowError> {
-        match HeartbeatRelation::of(position, alive) {
-            HeartbeatRelation::At => Ok(EndCheck::Confirmed),
-            HeartbeatRelation::Forked => {
+        match position.slot.cmp(&alive.slot) {
+            Ordering::Equal if position.hash == alive.hash => Ok(EndCheck::Confirmed),
+            Ordering::Equal => {
                 Err(FollowError::Diverged(format!("`{}` names another entry of slot {}", layout::ALIVE, position.slot)))
             }
             // The entry may have been created since the slot was found empty.
-            HeartbeatRelation::Before => match self.entry(position.slot + 1)? {
+            Ordering::Less => match self.entry(position.slot + 1)? {
                 Some(_) => Ok(EndCheck::More),
                 None => Err(FollowError::Missing { slot: position.slot + 1, later: alive.slot }),
             },
-            // Normal: heartbeats are less frequent than entries.
-            HeartbeatRelation::Beyond => match self.entry(position.slot)? {
+            // Heartbeats are less frequent than entries. Or the bucket lost entries.
+            Ordering::Greater => match self.entry(position.slot)? {
                 Some(entry) if entry.hash == position.hash => Ok(EndCheck::Confirmed),
                 Some(_) => Err(FollowError::Diverged(format!("slot {} holds another entry", position.slot))),
                 None => Ok(EndCheck::Before { slot: alive.slot, seq: alive.seq }),
@@ -267,26 +241,38 @@ impl LogReader {
         }
     }
 
-    /// Whether all entries from a position to a state exist, each with the right parent. Check this before applying
-    /// any: deleted slots can be used again, by entries that do not lead to the state.
-    pub fn leads_to(
-        &self,
-        from: LogPosition,
-        state: LogPosition,
-        keep_going: &dyn Fn() -> bool,
-    ) -> Result<bool, FollowError> {
-        let mut position = from;
-        while position.slot < state.slot {
-            if !keep_going() {
-                return Err(FollowError::Stopped);
+    /// Fails if the bucket holds another database. Returns false if it holds nothing. The newest object that can be
+    /// decoded decides, because some may be damaged.
+    ///
+    /// # Errors
+    /// [`FollowError::OtherDatabase`]. If no object can be decoded, as with a wrong seal key, the error of the newest
+    /// one.
+    pub fn check_database(&self, expected: DatabaseId) -> Result<bool, FollowError> {
+        let mut first_error = None;
+        for folder in [layout::STATES, layout::LOG] {
+            for object in self.bucket.list(folder, None)?.iter().rev().take(MAX_UNREADABLE) {
+                match self.database_of(&object.name) {
+                    Ok(Some(found)) if found != expected => return Err(FollowError::OtherDatabase { expected, found }),
+                    Ok(Some(_)) => return Ok(true),
+                    Ok(None) => {}
+                    Err(error @ FollowError::Object { .. }) => {
+                        first_error.get_or_insert(error);
+                    }
+                    Err(error) => return Err(error),
+                }
             }
-            let Some(entry) = self.entry(position.slot + 1)? else { return Ok(false) };
-            position = match position.check_next(&entry) {
-                Err(FollowError::Diverged(_)) => return Ok(false),
-                next => next?,
-            };
         }
-        Ok(position == state)
+        first_error.map_or(Ok(false), Err)
+    }
+
+    /// Returns the id in an entry or a manifest; `None` if it was deleted.
+    fn database_of(&self, name: &str) -> Result<Option<DatabaseId>, FollowError> {
+        let Some(object) = self.bucket.get(name)? else { return Ok(None) };
+        let id = match layout::state_slot(name) {
+            Some(_) => Manifest::decode(&object.bytes).map(|(manifest, _)| manifest.id),
+            None => entry::decode(&object.bytes).map(|entry| entry.header.id),
+        };
+        id.map(Some).map_err(FollowError::malformed(name))
     }
 
     /// Passes the parts of a state to `take`, in order, each checked against its hash.
@@ -373,24 +359,6 @@ mod tests {
     }
 
     #[test]
-    fn the_log_holds_an_entry_only_with_its_hash() {
-        let (log, hashes) = TestLog::up_to(3);
-        let holds = |slot, hash| reader(&log).holds(at(slot, hash)).unwrap();
-        assert!(holds(3, hashes[2]) && holds(1, hashes[0]));
-        assert!(!holds(3, OTHER) && !holds(3, hashes[1]) && !holds(4, OTHER));
-        // The entry is gone, and the heartbeat names it, another one of its slot, or another slot.
-        for (slot, hash, expected) in [(4, OTHER, true), (4, hashes[2], false), (5, OTHER, false), (3, OTHER, false)] {
-            log.put_alive(slot, hash, 40);
-            assert_eq!(holds(4, OTHER), expected, "{slot}");
-        }
-        let other = TestLog { id: OTHER_ID, folder: log.folder };
-        other.put_alive(4, OTHER, 40);
-        assert!(!reader(&other).holds(at(4, OTHER)).unwrap(), "a heartbeat of another database says nothing");
-        other.remove(layout::ALIVE);
-        assert!(!reader(&other).holds(at(4, OTHER)).unwrap(), "no heartbeat");
-    }
-
-    #[test]
     fn the_end_of_the_log_is_neither_before_a_listed_entry_nor_without_a_heartbeat() {
         let (log, hashes) = TestLog::up_to(5);
         let end = |slot: usize| shown(reader(&log).end_after(at(slot as u64, hashes[slot - 1])));
@@ -415,27 +383,34 @@ mod tests {
         assert_eq!(shown(reader(&other).end_after(at(3, hashes[2]))), "Object log/00000000000000000004");
     }
 
+    fn rot(log: &TestLog, names: &[String]) {
+        names.iter().for_each(|name| log.bucket().put(name, b"rotten").unwrap());
+    }
+
     #[test]
-    fn entries_lead_to_a_state_only_one_after_the_other() {
-        let (log, hashes) = TestLog::up_to(4);
-        let leads = |from: LogPosition, to| reader(&log).leads_to(from, to, &|| true).unwrap();
-        let sound = |slot: usize| at(slot as u64, hashes[slot - 1]);
-        assert!(leads(sound(1), sound(4)) && leads(sound(3), sound(4)) && leads(sound(4), sound(4)));
-        assert!(!leads(sound(1), at(4, OTHER)), "another state");
-        assert!(!leads(at(1, OTHER), sound(4)), "another start");
-        assert!(!leads(sound(4), sound(3)), "back");
-        assert!(!leads(sound(4), at(4, OTHER)), "another entry of the slot");
-        assert!(!leads(sound(4), at(5, OTHER)), "beyond the end");
-        let stopped = reader(&log).leads_to(sound(1), sound(4), &|| false);
-        assert!(matches!(stopped, Err(FollowError::Stopped)));
-        log.put(4, OTHER, "a stalled publisher");
-        assert!(!leads(sound(1), sound(4)), "the last entry follows another one");
-        assert!(leads(sound(1), sound(3)));
-        log.remove(&layout::log(2));
-        assert!(!leads(sound(1), sound(3)) && leads(sound(2), sound(3)), "an entry is missing");
-        let strange = TestLog { id: OTHER_ID, folder: log.folder };
-        strange.put(2, hashes[0], "origin");
-        assert!(reader(&strange).leads_to(sound(1), sound(3), &|| true).is_err(), "an entry of another database");
+    fn a_bucket_is_of_the_database_in_its_newest_readable_object() {
+        /// How a log of three entries and a state is damaged, the expected database, and how the error begins.
+        type Case = (&'static str, fn(&TestLog), DatabaseId, &'static str);
+        let cases: [Case; 6] = [
+            ("nothing", |_| {}, ID, ""),
+            ("another database", |_| {}, OTHER_ID, "the bucket holds database"),
+            ("a rotten state", |log| rot(log, &[layout::state(1)]), ID, ""),
+            ("a rotten state of another", |log| rot(log, &[layout::state(1)]), OTHER_ID, "the bucket holds database"),
+            (
+                "all is rotten",
+                |log| rot(log, &[layout::state(1), layout::log(1), layout::log(2), layout::log(3)]),
+                ID,
+                "object `states/00000000000000000001` cannot be used",
+            ),
+            ("all is gone", TestLog::empty, OTHER_ID, ""),
+        ];
+        for (what, change, expected, error) in cases {
+            let (log, _) = TestLog::up_to(3);
+            change(&log);
+            let found = reader(&log).check_database(expected).map_err(|error| error.to_string());
+            assert_eq!(found.is_ok(), error.is_empty(), "{what}: {found:?}");
+            assert!(found.map_or_else(|found| found.starts_with(error), |_| true), "{what}");
+        }
     }
 
     #[test]

@@ -121,7 +121,6 @@ impl Publisher {
             hash: end.hash,
             fenced: None,
             fenced_at: None,
-            probed_at: self.probed_at,
         }
     }
 

@@ -123,8 +123,6 @@ pub struct Publisher {
     /// Whether the note next to the database is out of date.
     note_due: bool,
     heartbeat: HeartbeatState,
-    /// When the store was last tested to create a name only once.
-    probed_at: Option<Timestamp>,
     _lock: PublisherLock,
 }
 

@@ -13,7 +13,6 @@ use super::progress::{FailureReporter, PublisherStatus};
 use super::retry::Retry;
 use super::{ONCE_TIMEOUT, PublishSettings, Publisher, publisher_name};
 use crate::bucket::{Bucket, BucketError};
-use crate::model::time::now;
 use crate::model::{DatabaseId, Head, Timestamp};
 use crate::replicate::frame::Hash;
 use crate::replicate::heartbeat::Heartbeat;
@@ -24,8 +23,6 @@ use crate::store::{Follower, StoreError, Writer};
 
 /// The id of a database that was never published.
 const NO_ID: DatabaseId = DatabaseId([0; 16]);
-/// The validity of a test of the store, in seconds.
-const PROBED_FOR_S: i64 = 86_400;
 
 enum LogAtStart {
     Nothing,
@@ -88,7 +85,6 @@ impl Publisher {
             seen: None,
             note_due: false,
             heartbeat: HeartbeatState::default(),
-            probed_at: None,
             _lock: lock,
         };
         publisher.continue_after(found, note, alive)?;
@@ -127,8 +123,9 @@ impl Publisher {
             self.check_may_replace(&view, found, note.as_ref())?;
         }
         drop(view);
-        // The last check: it takes many requests, and services restart often.
-        self.probe(note.as_ref())?;
+        // The last check, because it takes the most requests.
+        let random = layout::new_random().map_err(StoreError::from)?;
+        self.retry.run(|| self.bucket.probe(&layout::probe(&random)))?;
         self.mark()?;
         self.skip_abandoned_seqs()?;
         let position = self.end.map_or_else(|| "from the start".to_owned(), |end| format!("after slot {}", end.slot));
@@ -234,16 +231,6 @@ impl Publisher {
         }
     }
 
-    /// Tests whether the store creates a name only once, unless that was tested within a day.
-    fn probe(&mut self, note: Option<&PublishedNote>) -> Result<(), PublishError> {
-        self.probed_at = note.and_then(|note| note.probed_at);
-        if !self.probed_at.is_some_and(|at| is_fresh(at, now())) {
-            self.retry.run(|| self.bucket.probe())?;
-            self.probed_at = Some(now());
-        }
-        Ok(())
-    }
-
     /// Skips the seqs of dropped commits, so that their tokens stay invalid and the seqs of replicas never decrease.
     fn skip_abandoned_seqs(&mut self) -> Result<(), PublishError> {
         let Some(end) = self.end.filter(|_| self.settings.start_over) else { return Ok(()) };
@@ -317,11 +304,6 @@ fn read_heartbeat(bucket: &Bucket, retry: &mut Retry) -> Result<Option<Heartbeat
     }
 }
 
-/// Whether a test of the store at `at` still counts. A time in the future does not.
-fn is_fresh(at: Timestamp, now: Timestamp) -> bool {
-    (at..at.plus_s(PROBED_FOR_S)).contains(&now)
-}
-
 fn check_id(bucket: &Bucket, found: &FoundLog, own: Option<DatabaseId>) -> Result<(), PublishError> {
     if own == Some(found.header.id) { Ok(()) } else { Err(other_database(bucket, found.header.id, own)) }
 }
@@ -332,18 +314,5 @@ fn other_database(bucket: &Bucket, found: DatabaseId, own: Option<DatabaseId>) -
         url: bucket.url().to_string(),
         found,
         own: own.map_or_else(|| "one that was never published".to_owned(), |id| id.to_string()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_test_of_the_store_counts_for_a_day() {
-        let now = Timestamp::from_unix_s(1_800_000_000);
-        for (age_s, expected) in [(0, true), (1, true), (86_399, true), (86_400, false), (-1, false)] {
-            assert_eq!(is_fresh(now.plus_s(-age_s), now), expected, "{age_s} s");
-        }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::end::{LastEntry, list_states, read_manifest};
 use super::error::PublishError;
 use super::retry::Retry;
-use crate::bucket::{Bucket, ListedObject, PROBES, is_probe};
+use crate::bucket::{Bucket, ListedObject};
 use crate::model::Timestamp;
 use crate::replicate::layout;
 
@@ -46,8 +46,8 @@ pub(super) fn sweep(bucket: &Bucket, retry: &mut Retry, end: LastEntry, keep: Du
     let log = retry.run(|| bucket.list(layout::LOG, None))?;
     let before = |object: &&ListedObject| layout::log_slot(&object.name).is_some_and(|slot| slot < first_kept);
     to_delete.extend(log.iter().filter(before).filter(|object| is_old(object)).map(|object| object.name.clone()));
-    let probes = retry.run(|| bucket.list(PROBES, None))?;
-    let is_old_probe = |object: &ListedObject| is_probe(&object.name) && is_old(object);
+    let probes = retry.run(|| bucket.list(layout::PROBES, None))?;
+    let is_old_probe = |object: &ListedObject| layout::is_probe(&object.name) && is_old(object);
     to_delete.extend(probes.into_iter().filter(is_old_probe).map(|object| object.name));
     for name in &to_delete {
         retry.run(|| bucket.delete(name))?;
@@ -113,7 +113,7 @@ mod tests {
     }
 
     fn names(log: &TestLog) -> Vec<String> {
-        let folders = [layout::LOG, layout::STATES, layout::PARTS, PROBES];
+        let folders = [layout::LOG, layout::STATES, layout::PARTS, layout::PROBES];
         let listed = folders.map(|folder| log.bucket().list(folder, None).unwrap());
         listed.into_iter().flatten().map(|object| object.name).collect()
     }
@@ -181,7 +181,7 @@ mod tests {
         // How old, in seconds before the heartbeat, and whether it goes.
         for (age_s, goes) in [(0, false), (DAY_S, false), (DAY_S + 1, true)] {
             let log = swept();
-            let (probe, foreign) = (format!("{PROBES}/{RANDOM}/twice-00"), format!("{PROBES}/2026/samples.csv"));
+            let (probe, foreign) = (layout::probe(RANDOM), format!("{}/2026/samples.csv", layout::PROBES));
             log.bucket().put(&probe, b"x").unwrap();
             log.bucket().put(&foreign, b"x").unwrap();
             log.date(&foreign, time().plus_s(-90 * DAY_S));

@@ -159,12 +159,11 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
-    use crate::replicate::follower::FollowLimits;
 
     const MS: Duration = Duration::from_millis(1);
 
     fn thread() -> ReplicaThread {
-        let status = Arc::new(ReplicaStatus::new(FollowLimits::new(Duration::from_secs(60), None)));
+        let status = Arc::new(ReplicaStatus::new(Duration::from_secs(60)));
         ReplicaThread { url: String::new(), status, polls: Mutex::default(), changed: Condvar::new() }
     }
 
