@@ -269,7 +269,7 @@ fn an_instant_within_a_whole_state_is_refused() {
     // The changes of these commits are lost, so they are published in a state.
     damage(&site, |outbox, seqs| drop(outbox.remove((seqs[0], 0)).unwrap()));
     assert_eq!(place.once(&site), 1);
-    assert!(place.entry(2).header.state.is_some());
+    assert!(place.entry(2).header.is_state());
     let (file, within) = (site.path("then.redb"), times[1]);
     let backup = |at: Timestamp| {
         place.ends(&site, &["backup", "--json", file.to_str().unwrap(), "--from", &place.url, "--at", &at.to_string()])

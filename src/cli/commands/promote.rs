@@ -99,7 +99,7 @@ fn start_over(common: &Common, args: &PromoteArgs) -> anyhow::Result<Promoted> {
     let log = open_log(&args.url, args.seal_key.as_ref())?;
     let promoted = Replica::start_over(&common.db, &log)?;
     let settings = PublishSettings::once(common.wait, true);
-    let published = Publisher::start(&common.db, Arc::new(log.into_bucket()), settings, Arc::default())
+    let published = Publisher::start(&common.db, Arc::clone(log.bucket()), settings, Arc::default())
         .and_then(|mut publisher| publisher.run(|| ()));
     let round = published.map_err(|error| {
         anyhow!(

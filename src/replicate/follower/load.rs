@@ -77,9 +77,14 @@ impl<'a> StateLoader<'a> {
     /// # Errors
     /// If no state is valid, the error of the newest one.
     pub fn newest(&self) -> Result<LoadedState, FollowError> {
-        let slots = self.log.state_slots()?;
-        // A publisher that was killed at its start leaves no manifest. Then the first entry is a state.
-        let slots = if slots.is_empty() { vec![1] } else { slots };
+        let mut slots = self.log.state_slots()?;
+        if slots.is_empty()
+            && let Some(first) = self.log.entry(1)?
+        {
+            // The manifest of the first state is on its way.
+            self.log.state_of(&first)?;
+            slots.push(1);
+        }
         // The log does not end before its newest state.
         let newest = slots.first().copied().unwrap_or_default();
         let (mut first_error, mut too_early, mut later) = (None, None, None);
@@ -107,23 +112,15 @@ impl<'a> StateLoader<'a> {
         Err(first_error.or(too_early).unwrap_or_else(|| FollowError::Nothing(self.log.url())))
     }
 
-    /// Finds the state after a slot by its manifest, or else its entry. Returns its time too.
+    /// Reads the manifest of the state after a slot. Returns its time too.
     fn state_after(&self, slot: u64) -> Result<Option<(WholeState, Timestamp)>, FollowError> {
-        let found = match self.log.manifest(slot)? {
-            Some(manifest) => {
-                let at = manifest.at;
-                Some((WholeState::of_manifest(manifest), at))
-            }
-            None => self
-                .log
-                .entry(slot)?
-                .and_then(|entry| Some((WholeState::of_entry(&entry.header, entry.hash)?, entry.header.at))),
-        };
-        match (&found, self.id) {
-            (Some((state, _)), Some(expected)) if state.position.id != expected => {
+        let Some(manifest) = self.log.manifest(slot)? else { return Ok(None) };
+        let (at, state) = (manifest.at, WholeState::of_manifest(manifest));
+        match self.id {
+            Some(expected) if state.position.id != expected => {
                 Err(FollowError::OtherDatabase { expected, found: state.position.id })
             }
-            _ => Ok(found),
+            _ => Ok(Some((state, at))),
         }
     }
 
@@ -230,8 +227,8 @@ impl<'a> StateLoader<'a> {
                 FollowError::Diverged(detail) => FollowError::object(&name, detail),
                 other => other,
             })?;
-            if let Some(state) = WholeState::of_entry(&entry.header, entry.hash) {
-                return Ok(StopReason::State(state));
+            if entry.header.is_state() {
+                return self.log.state_of(&entry).map(StopReason::State);
             }
             let mut commits = commits_of(&entry);
             let in_time = |at: Timestamp| self.until.is_none_or(|until| at <= until);

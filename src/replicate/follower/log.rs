@@ -1,10 +1,13 @@
 //! Reading the log, and checking names, hashes and predecessors of its objects.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
+use std::thread::sleep;
+use std::time::Duration;
 
 use super::error::FollowError;
-use crate::bucket::Bucket;
+use crate::bucket::{Bucket, ListedObject};
 use crate::model::{DatabaseId, Head, RowDigest};
 use crate::replicate::entry::{self, EntryHeader, LogEntry};
 use crate::replicate::frame::Hash;
@@ -14,6 +17,9 @@ use crate::replicate::state::{Manifest, PartRef, decode_part};
 use crate::store::replication::SCHEMA;
 
 const FETCHERS: usize = 4;
+/// How often to look for the manifest of a state that an entry announces, and the pause in between.
+const STATE_TRIES: usize = 20;
+const STATE_PAUSE: Duration = Duration::from_millis(50);
 
 /// The maximum number of objects that are read to find one that can be decoded. With a wrong seal key, none can.
 const MAX_UNREADABLE: usize = 50;
@@ -22,9 +28,9 @@ const MAX_UNREADABLE: usize = 50;
 pub type TakePart<'a> = &'a mut dyn FnMut(&PartRef, Vec<u8>) -> Result<(), FollowError>;
 
 /// A reader of the log in a bucket.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct LogReader {
-    bucket: Bucket,
+    bucket: Arc<Bucket>,
 }
 
 /// A position in a log, after an entry.
@@ -94,29 +100,17 @@ impl WholeState {
         let position = LogPosition { id: manifest.id, slot: manifest.slot, hash: manifest.entry_hash };
         WholeState { position, head, digest: manifest.digest, schema: manifest.schema, parts: manifest.parts }
     }
-
-    /// Returns the state in an entry, if it holds one.
-    pub fn of_entry(header: &EntryHeader, hash: Hash) -> Option<WholeState> {
-        let parts = header.state.clone()?;
-        let position = LogPosition { id: header.id, slot: header.slot, hash };
-        Some(WholeState { position, head: header.head(), digest: header.digest, schema: header.schema, parts })
-    }
 }
 
 impl LogReader {
     /// Returns a reader. It sends no request yet.
-    pub fn new(bucket: Bucket) -> LogReader {
-        LogReader { bucket }
+    pub fn new(bucket: impl Into<Arc<Bucket>>) -> LogReader {
+        LogReader { bucket: bucket.into() }
     }
 
     /// Returns the bucket.
-    pub fn bucket(&self) -> &Bucket {
+    pub fn bucket(&self) -> &Arc<Bucket> {
         &self.bucket
-    }
-
-    /// Returns the bucket, for writing.
-    pub fn into_bucket(self) -> Bucket {
-        self.bucket
     }
 
     /// Returns the bucket's URL.
@@ -128,25 +122,59 @@ impl LogReader {
     pub fn entry(&self, slot: u64) -> Result<Option<LogEntry>, FollowError> {
         let name = layout::log(slot);
         let Some(object) = self.bucket.get(&name)? else { return Ok(None) };
-        entry::decode(&object.bytes).map(Some).map_err(FollowError::malformed(&name))
+        let entry = entry::decode(&object.bytes).map_err(FollowError::malformed(&name))?;
+        entry.header.check(slot, entry.header.id).map_err(|misplaced| FollowError::object(&name, misplaced))?;
+        Ok(Some(entry))
+    }
+
+    /// Lists the manifests of all states, by ascending slot.
+    pub fn states(&self) -> Result<Vec<(u64, ListedObject)>, FollowError> {
+        let listed = self.bucket.list(layout::STATES, None)?;
+        Ok(listed.into_iter().filter_map(|object| Some((layout::state_slot(&object.name)?, object))).collect())
     }
 
     /// Lists the slots of all states, newest first.
     pub fn state_slots(&self) -> Result<Vec<u64>, FollowError> {
-        let listed = self.bucket.list(layout::STATES, None)?;
-        let mut slots: Vec<u64> = listed.iter().filter_map(|object| layout::state_slot(&object.name)).collect();
-        slots.reverse();
-        Ok(slots)
+        Ok(self.states()?.into_iter().rev().map(|(slot, _)| slot).collect())
     }
 
     /// Reads the manifest of the state after a slot; `None` if it was deleted.
     pub fn manifest(&self, slot: u64) -> Result<Option<Manifest>, FollowError> {
         let name = layout::state(slot);
         let Some(object) = self.bucket.get(&name)? else { return Ok(None) };
-        let (manifest, _) = Manifest::decode(&object.bytes).map_err(FollowError::malformed(&name))?;
+        let manifest = Manifest::decode(&object.bytes).map_err(FollowError::malformed(&name))?;
         manifest.check(slot, manifest.id).map_err(|misplaced| FollowError::object(&name, misplaced))?;
-        check_schema(manifest.schema)?;
         Ok(Some(manifest))
+    }
+
+    /// Reads the state after an entry. The publisher writes it right after an entry that announces it, so waits for a
+    /// moment.
+    ///
+    /// # Errors
+    /// [`FollowError::Object`] if it is missing, or is not that of the entry.
+    pub fn state_of(&self, entry: &LogEntry) -> Result<WholeState, FollowError> {
+        let EntryHeader { id, slot, digest, schema, .. } = entry.header;
+        check_schema(schema)?;
+        let name = layout::state(slot);
+        for _ in 0..STATE_TRIES {
+            let Some(manifest) = self.manifest(slot)? else {
+                sleep(STATE_PAUSE);
+                continue;
+            };
+            let state = WholeState::of_manifest(manifest);
+            let expected = (LogPosition { id, slot, hash: entry.hash }, entry.header.head(), digest);
+            return match (state.position, state.head, state.digest) == expected {
+                true => Ok(state),
+                false => Err(FollowError::object(name, "it is not the state after the entry of its slot")),
+            };
+        }
+        Err(FollowError::object(name, "it is missing"))
+    }
+
+    /// Reads the heartbeat; `None` if there is none.
+    pub fn heartbeat(&self) -> Result<Option<Heartbeat>, FollowError> {
+        let Some(object) = self.bucket.get(layout::ALIVE)? else { return Ok(None) };
+        Heartbeat::decode(&object.bytes).map(Some).map_err(FollowError::malformed(layout::ALIVE))
     }
 
     /// Reads the heartbeat to compare with a position.
@@ -154,25 +182,27 @@ impl LogReader {
     /// # Errors
     /// [`FollowError::Unconfirmed`] if there is no valid heartbeat of this database.
     pub(super) fn heartbeat_for(&self, position: LogPosition) -> Result<Heartbeat, FollowError> {
-        let name = layout::ALIVE;
-        let found = match self.bucket.get(name).map_err(FollowError::from) {
+        let found = match self.heartbeat() {
             Ok(None) => Err("the publisher's heartbeat (`alive`) is not in the bucket".to_owned()),
-            Ok(Some(object)) => {
-                Heartbeat::decode(&object.bytes).map_err(|error| FollowError::object(name, error).to_string())
+            Ok(Some(alive)) if alive.id == position.id => Ok(alive),
+            Ok(Some(alive)) => {
+                let other = format!("it is of another database ({})", alive.id);
+                Err(FollowError::object(layout::ALIVE, other).to_string())
             }
             Err(error @ FollowError::Object { .. }) => Err(error.to_string()),
             Err(error) => return Err(error),
         };
-        let found = found.and_then(|alive| match alive.id == position.id {
-            true => Ok(alive),
-            false => Err(FollowError::object(name, format!("it is of another database ({})", alive.id)).to_string()),
-        });
         found.map_err(|detail| FollowError::Unconfirmed(detail, position.slot))
     }
 
+    /// Lists the entries after a slot, ascending: slot, and bytes in the store. From the first one on without a slot.
+    pub fn entries_after(&self, slot: Option<u64>) -> Result<Vec<(u64, u64)>, FollowError> {
+        let listed = self.bucket.list(layout::LOG, slot.map(layout::log).as_deref())?;
+        Ok(listed.iter().filter_map(|object| Some((layout::log_slot(&object.name)?, object.bytes))).collect())
+    }
+
     pub(super) fn slots_after(&self, slot: u64) -> Result<Vec<u64>, FollowError> {
-        let listed = self.bucket.list(layout::LOG, Some(&layout::log(slot)))?;
-        Ok(listed.iter().filter_map(|object| layout::log_slot(&object.name)).collect())
+        Ok(self.entries_after(Some(slot))?.into_iter().map(|(slot, _)| slot).collect())
     }
 
     /// Fails unless all entries between the newest state and `position` are listed. A new replica needs them.
@@ -269,7 +299,7 @@ impl LogReader {
     fn database_of(&self, name: &str) -> Result<Option<DatabaseId>, FollowError> {
         let Some(object) = self.bucket.get(name)? else { return Ok(None) };
         let id = match layout::state_slot(name) {
-            Some(_) => Manifest::decode(&object.bytes).map(|(manifest, _)| manifest.id),
+            Some(_) => Manifest::decode(&object.bytes).map(|manifest| manifest.id),
             None => entry::decode(&object.bytes).map(|entry| entry.header.id),
         };
         id.map(Some).map_err(FollowError::malformed(name))

@@ -33,11 +33,6 @@ fn note_of(url: String, position: LogPosition, head: Head) -> PublishedNote {
     PublishedNote { url, id, slot, seq, lineage, hash, fenced: None, fenced_at: None }
 }
 
-enum EntryOutcome {
-    Ours,
-    Others,
-}
-
 impl Replica {
     /// Makes this replica the origin. It appends an entry with a commit that skips all seqs of tokens that the old
     /// origin may have given. This fences the old origin's publisher. After a failure the file is still a replica, and
@@ -78,11 +73,10 @@ impl Replica {
                 seq: head.seq,
                 lineage: head.lineage,
                 digest: commit.digest,
-                state: None,
             };
             let name = layout::log(header.slot);
             let (bytes, hash) = entry::encode(&header, &[&changes]).map_err(FollowError::malformed(&name))?;
-            if let EntryOutcome::Others = self.create_entry(&name, &bytes)? {
+            if !self.create_entry(&name, &bytes)? {
                 continue;
             }
             let position = LogPosition { slot: header.slot, hash, ..here };
@@ -114,27 +108,22 @@ impl Replica {
         Ok(Promoted { slot: mark.slot, before, head: writer.snapshot()?.commit().head() })
     }
 
-    /// Creates an entry. After a lost response, the bytes in the bucket decide whose entry it is.
-    fn create_entry(&self, name: &str, bytes: &[u8]) -> Result<EntryOutcome, FollowError> {
+    /// Creates an entry. Returns whether it is ours: after a lost response, the bytes in the bucket decide.
+    fn create_entry(&self, name: &str, bytes: &[u8]) -> Result<bool, FollowError> {
         let bucket = self.log().bucket();
         let mut lost = None;
         for _ in 0..TRIES {
-            let found = match bucket.create(name, bytes) {
-                Ok(Created::New) => return Ok(EntryOutcome::Ours),
-                Ok(Created::Exists) => bucket.get(name),
-                // The store's client retries requests: one whose response was lost may have created the entry.
-                Err(error @ BucketError::Refused(_)) if lost.is_none() => match bucket.get(name) {
-                    Ok(None) => return Err(error.into()),
-                    found => found,
-                },
-                Err(error) => Err(error),
+            let refused = match bucket.create(name, bytes) {
+                Ok(Created::New) => return Ok(true),
+                Ok(Created::Exists) => None,
+                Err(error) => Some(error),
             };
-            match found {
-                Ok(Some(object)) if object.bytes == bytes => return Ok(EntryOutcome::Ours),
-                Ok(Some(_)) => return Ok(EntryOutcome::Others),
-                // The store refused because another request for the name was in progress.
-                Ok(None) => {}
-                Err(error) => lost = Some(error),
+            match (bucket.get(name), refused) {
+                (Ok(Some(object)), _) => return Ok(object.bytes == bytes),
+                (Ok(None), Some(error @ BucketError::Refused(_))) if lost.is_none() => return Err(error.into()),
+                // The store may have refused because another request for the name was in progress.
+                (Ok(None), refused) => lost = refused.or(lost),
+                (Err(error), _) => lost = Some(error),
             }
         }
         Err(lost.map_or(FollowError::Overtaken, FollowError::Unsure))

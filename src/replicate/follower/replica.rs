@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::error::FollowError;
 use super::load::{LoadedState, StateLoader, commits_of, mark_at, position_of};
-use super::log::{EndCheck, LogReader, WholeState};
+use super::log::{EndCheck, LogReader};
 use super::status::ReplicaStatus;
 use crate::bucket::BucketError;
 use crate::model::Head;
@@ -408,7 +408,8 @@ impl Replica {
     fn apply_entry(&mut self, entry: &LogEntry, keep_going: &dyn Fn() -> bool) -> Result<(), FollowError> {
         let position = position_of(&self.mark).check_next(entry)?;
         self.status.note_heartbeat();
-        if let Some(state) = WholeState::of_entry(&entry.header, entry.hash) {
+        if entry.header.is_state() {
+            let state = self.log.state_of(entry)?;
             return self.load_in_place(&|load| load.from_state(state.clone(), position.slot), keep_going);
         }
         let mark = mark_at(self.log.url(), position, entry.header.digest);

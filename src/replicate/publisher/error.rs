@@ -6,6 +6,7 @@ use crate::bucket::BucketError;
 use crate::disk::describe_at;
 use crate::model::DatabaseId;
 use crate::model::printable::Printable;
+use crate::replicate::follower::FollowError;
 use crate::replicate::frame::MalformedObject;
 use crate::store::StoreError;
 
@@ -19,8 +20,9 @@ pub enum PublishError {
     /// The bucket cannot be used.
     #[error(transparent)]
     Bucket(#[from] BucketError),
-    #[error("object `{name}` in {url} cannot be used: {detail}")]
-    Object { url: String, name: String, detail: String },
+    /// The log cannot be read.
+    #[error(transparent)]
+    Log(FollowError),
     #[error("{} is already published by {}; stop that publisher first", path.display(), Printable(holder))]
     Locked { path: PathBuf, holder: String },
     #[error(
@@ -59,11 +61,6 @@ pub enum PublishError {
         path.display()
     )]
     WentBack { path: PathBuf, url: String, slot: u64, known: u64, by: &'static str },
-    #[error(
-        "`{name}` is missing in {url}, though later objects exist: find out what deletes objects. Put it back; or, to \
-         continue with a whole state of the database, run `medfeed publish` with --start-over once"
-    )]
-    Missing { url: String, name: String },
     /// A file next to the database cannot be used.
     #[error("{}", describe_at(path, source))]
     Io { path: PathBuf, source: std::io::Error },
@@ -106,12 +103,17 @@ pub struct Diverged {
     pub own_time: String,
 }
 
-impl PublishError {
-    /// Whether an object was read whose bytes cannot be used, as by damage or with another seal key.
-    pub(super) fn is_of_object(&self) -> bool {
-        matches!(self, PublishError::Object { .. } | PublishError::Bucket(BucketError::Damaged { .. }))
+impl From<FollowError> for PublishError {
+    fn from(error: FollowError) -> PublishError {
+        match error {
+            FollowError::Bucket(error) => PublishError::Bucket(error),
+            FollowError::Store(error) => PublishError::Store(error),
+            other => PublishError::Log(other),
+        }
     }
+}
 
+impl PublishError {
     /// Whether another publisher took over.
     pub fn is_fenced(&self) -> bool {
         match self {

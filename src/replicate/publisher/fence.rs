@@ -1,12 +1,14 @@
 //! Detecting that another publisher took over, and noting next to the database what is published.
 
 use super::Publisher;
-use super::end::{LastEntry, unusable_entry};
+use super::end::{LastEntry, with_advice};
 use super::error::{Diverged, PublishError};
+use super::heartbeat_state::WantedState;
 use super::progress::PublishedEnd;
 use super::user_part;
 use crate::model::time::now;
 use crate::replicate::entry::{self, EntryHeader};
+use crate::replicate::follower::FollowError;
 use crate::replicate::frame::Hash;
 use crate::replicate::layout;
 use crate::replicate::user::is_same_publisher;
@@ -30,14 +32,11 @@ impl Publisher {
         };
         let found = match entry::decode(bytes) {
             Ok(found) if found.header.slot == slot => found,
-            Ok(found) => {
-                let detail = format!("it is of slot {}", found.header.slot);
-                return Err(unusable_entry(&self.bucket, &name, detail));
-            }
+            Ok(found) => return Err(unusable_entry(&name, format!("it is of slot {}", found.header.slot))),
             Err(_) if entry::is_of_other_format(bytes) => {
                 return Err(self.fenced(format!("another version of medfeed published slot {slot}")));
             }
-            Err(error) => return Err(unusable_entry(&self.bucket, &name, error)),
+            Err(error) => return Err(unusable_entry(&name, error)),
         };
         let parent = self.end.map_or_else(Hash::default, |end| end.hash);
         let header = found.header;
@@ -46,6 +45,8 @@ impl Publisher {
         let is_own = is_same_publisher(&header.who, &self.who);
         if follows && is_own && self.follower.origin()?.holds(header.seq, header.lineage)? {
             tracing::info!("slot {slot} was published by an earlier run of this publisher; continuing after it");
+            // The parts of its state are unknown here, so another one follows it.
+            self.wanted_state = header.is_state().then_some(WantedState::Entry).or(self.wanted_state);
             return self.advance_end(&header, found.hash);
         }
         Err(self.fenced_by(&header))
@@ -57,10 +58,10 @@ impl Publisher {
         self.refuse_if_overtaken(header.slot, hash)?;
         self.end = Some(LastEntry::of(header, hash));
         self.note_end();
-        if header.state.is_some() {
-            self.put_manifest_of(header, hash)?;
+        // The note follows the state.
+        if !header.is_state() {
+            self.note();
         }
-        self.note();
         Ok(())
     }
 
@@ -153,6 +154,10 @@ impl Publisher {
             own_time: own.time.to_string(),
         })))
     }
+}
+
+fn unusable_entry(name: &str, error: impl ToString) -> PublishError {
+    with_advice(FollowError::object(name, error)).into()
 }
 
 pub(super) fn describe_takeover(header: &EntryHeader) -> String {

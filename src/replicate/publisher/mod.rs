@@ -45,6 +45,7 @@ use self::retry::Retry;
 use self::state_thread::StateThread;
 use crate::bucket::Bucket;
 use crate::model::{DatabaseId, Timestamp};
+use crate::replicate::follower::LogReader;
 use crate::store::{CommitPoint, Follower, StoreError};
 
 const POLL_EVERY: Duration = Duration::from_millis(100);
@@ -99,6 +100,7 @@ pub struct Round {
 pub struct Publisher {
     path: PathBuf,
     bucket: Arc<Bucket>,
+    log: LogReader,
     settings: PublishSettings,
     follower: Follower,
     status: Arc<PublisherStatus>,
@@ -188,7 +190,7 @@ impl Publisher {
 }
 
 /// Returns the user and machine of [`publisher_name`], for messages.
-pub(super) fn user_part(who: &str) -> &str {
+pub fn user_part(who: &str) -> &str {
     who.split_once(' ').map_or(who, |(who, _)| who)
 }
 

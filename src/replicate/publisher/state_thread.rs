@@ -9,32 +9,22 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use super::end::{Growth, LastEntry, StateObjects};
+use super::end::{Growth, LastEntry};
 use super::error::PublishError;
-use super::parts::{put_manifest, put_parts};
+use super::parts::{StoredState, put_manifest, put_parts};
 use super::progress::PublisherStatus;
 use super::retry::Retry;
 use super::sweep::sweep;
 use crate::bucket::Bucket;
-use crate::model::time::now;
-use crate::model::{DatabaseId, Timestamp};
-use crate::replicate::state::Manifest;
-use crate::store::StoreError;
-use crate::store::replication::{OriginView, SCHEMA};
+use crate::model::DatabaseId;
+use crate::replicate::follower::LogReader;
+use crate::store::replication::OriginView;
 
 #[derive(Debug)]
 pub(super) struct StateThread {
     /// The size of the log since the previous state, when this one began.
     before: Growth,
     thread: JoinHandle<Result<StoredState, PublishError>>,
-}
-
-#[derive(Clone, Debug)]
-pub(super) struct StoredState {
-    pub at: Timestamp,
-    /// The size of its parts in the store, in bytes.
-    pub bytes: u64,
-    pub objects: StateObjects,
 }
 
 pub(super) struct StateJob {
@@ -68,42 +58,14 @@ impl StateThread {
 
 impl StateJob {
     fn run(mut self, view: OriginView) -> Result<StoredState, PublishError> {
-        let put = self.put(view)?;
-        if let Some(keep) = self.keep {
-            sweep(&self.bucket, &mut self.retry, self.end, keep)?;
-        }
-        Ok(put)
-    }
-
-    fn put(&mut self, view: OriginView) -> Result<StoredState, PublishError> {
-        let state_parts = put_parts(&self.bucket, &self.retry, &view, self.end.slot)?;
+        let parts = put_parts(&self.bucket, &self.retry, &view, self.end.slot)?;
         // Lets the database reuse the pages of the view.
         drop(view);
-        let manifest = Manifest {
-            id: self.id,
-            slot: self.end.slot,
-            entry_hash: self.end.hash,
-            schema: SCHEMA,
-            seq: self.end.head.seq,
-            lineage: self.end.head.lineage,
-            digest: state_parts.digest,
-            at: now(),
-            parts: state_parts.parts,
-        };
-        if manifest.digest != self.end.digest {
-            return Err(StoreError::damaged("meta", "the rows do not add up to the published digest").into());
+        let stored = put_manifest(&self.bucket, &mut self.retry, self.id, self.end, parts)?;
+        self.status.note(|progress| progress.states += 1);
+        if let Some(keep) = self.keep {
+            sweep(&LogReader::new(self.bucket), &mut self.retry, self.end, keep)?;
         }
-        let present = put_manifest(&self.bucket, &mut self.retry, &manifest)?;
-        if present.is_none() {
-            self.status.note(|progress| progress.states += 1);
-            tracing::info!(
-                slot = manifest.slot,
-                seq = manifest.seq,
-                bytes = state_parts.bytes,
-                "published a state next to the log"
-            );
-        }
-        let objects = StateObjects::of(manifest.slot, &present.as_ref().unwrap_or(&manifest).parts);
-        Ok(StoredState { at: manifest.at, bytes: state_parts.bytes, objects })
+        Ok(stored)
     }
 }

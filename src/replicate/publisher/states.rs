@@ -4,16 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Publisher;
-use super::end::{Growth, StateObjects};
+use super::end::Growth;
 use super::error::PublishError;
 use super::heartbeat_state::WantedState;
-use super::parts::{put_manifest, put_parts};
+use super::parts::{StoredState, put_manifest, put_parts};
 use super::state_thread::{StateJob, StateThread};
 use crate::model::time::now;
 use crate::model::{RowDigest, Timestamp};
 use crate::replicate::entry::EntryHeader;
-use crate::replicate::frame::Hash;
-use crate::replicate::state::Manifest;
 use crate::store::StoreError;
 use crate::store::replication::OriginView;
 
@@ -32,32 +30,24 @@ impl Publisher {
         // The database may have been replaced by a file without the mark.
         self.mark()?;
         let view = self.follower.origin()?;
-        let header = self.next_header(view.head()?.head(), RowDigest::default(), None);
-        let state_parts = put_parts(&self.bucket, &self.retry, &view, header.slot)?;
-        let header = EntryHeader { digest: state_parts.digest, state: Some(state_parts.parts), ..header };
-        self.put_entry(&header, &[])?;
-        self.growth = Growth { state_bytes: state_parts.bytes, ..Growth::default() };
-        self.state_at = header.at;
-        self.wanted_state = None;
+        let header = self.next_header(view.head()?.head(), RowDigest::default());
+        let parts = put_parts(&self.bucket, &self.retry, &view, header.slot)?;
+        let header = EntryHeader { digest: parts.digest, ..header };
+        if let (true, Some(end)) = (self.put_entry(&header, &[])?, self.end) {
+            let stored = put_manifest(&self.bucket, &mut self.retry, self.id, end, parts)?;
+            self.status.note(|progress| progress.states += 1);
+            self.growth = Growth::default();
+            self.note_state(stored);
+        }
         Ok(())
     }
 
-    /// Writes the manifest of an entry that is a state. Any publisher would write the same bytes.
-    pub(super) fn put_manifest_of(&mut self, header: &EntryHeader, hash: Hash) -> Result<(), PublishError> {
-        let manifest = Manifest {
-            id: header.id,
-            slot: header.slot,
-            entry_hash: hash,
-            schema: header.schema,
-            seq: header.seq,
-            lineage: header.lineage,
-            digest: header.digest,
-            at: header.at,
-            parts: header.state.clone().unwrap_or_default(),
-        };
-        let present = put_manifest(&self.bucket, &mut self.retry, &manifest)?;
-        self.newest_state = Some(StateObjects::of(manifest.slot, &present.unwrap_or(manifest).parts));
-        Ok(())
+    fn note_state(&mut self, stored: StoredState) {
+        self.growth.state_bytes = stored.bytes;
+        self.state_at = stored.at;
+        self.newest_state = Some(stored.objects);
+        self.wanted_state = None;
+        self.note();
     }
 
     /// Whether much log has gathered since the last state, or the last state is lost, and none is being written.
@@ -111,14 +101,9 @@ impl Publisher {
 
     fn finish_state(&mut self, state_thread: StateThread) -> Result<(), PublishError> {
         let (before, put) = state_thread.finish()?;
-        self.growth = Growth {
-            entries: self.growth.entries.saturating_sub(before.entries),
-            bytes: self.growth.bytes.saturating_sub(before.bytes),
-            state_bytes: put.bytes,
-        };
-        self.state_at = put.at;
-        self.newest_state = Some(put.objects);
-        self.wanted_state = None;
+        self.growth.entries = self.growth.entries.saturating_sub(before.entries);
+        self.growth.bytes = self.growth.bytes.saturating_sub(before.bytes);
+        self.note_state(put);
         Ok(())
     }
 }

@@ -140,16 +140,10 @@ impl Upstream for ReplicaThread {
     }
 
     fn stats(&self) -> ReplicaStats {
-        let progress = self.status.progress();
         ReplicaStats {
-            slot: progress.slot,
-            seq: progress.head.seq,
+            progress: self.status.progress(),
             stale_s: self.status.stale_for().unwrap_or_else(|| self.status.running_for()).as_secs(),
             silence_s: self.status.silent_for().as_secs(),
-            applied: progress.applied,
-            loads: progress.loads,
-            digest_failures: progress.digest_failures,
-            unusable_objects: progress.unusable_objects,
         }
     }
 }

@@ -216,7 +216,9 @@ fn a_replica_never_goes_back_to_an_older_state() {
         origin.log.remove(&layout::log(slot));
     }
     // A heartbeat whose seq is not older: only the loaded rows show that the bucket is an older one.
-    origin.log.put_alive(1, first, head.seq);
+    let alive = LogReader::new(origin.log.bucket()).heartbeat().unwrap().expect("a heartbeat");
+    let alive = Heartbeat { slot: 1, hash: first, seq: head.seq, at: alive.at.plus_s(1), ..alive };
+    origin.log.bucket().put(layout::ALIVE, &alive.encode().unwrap()).unwrap();
     for is_restarted in [false, true] {
         if is_restarted {
             drop(replica);
@@ -380,6 +382,6 @@ fn a_new_replica_passes_over_a_state_of_another_history() {
     let bucket = origin.log.bucket();
     let mut manifest = LogReader::new(origin.log.bucket()).manifest(2).unwrap().expect("a state");
     manifest.entry_hash = OTHER;
-    bucket.put(&layout::state(2), &manifest.encode().unwrap().0).unwrap();
+    bucket.put(&layout::state(2), &manifest.encode().unwrap()).unwrap();
     assert_eq!(polled(&mut origin.start(&origin.log).unwrap()), (3, None));
 }
