@@ -63,6 +63,11 @@ fn metrics_tell_how_publishing_stands() {
     assert!(publisher.logged().contains("publishing continues after "), "{}", publisher.logged());
     let slot = scrape(&mut publisher.admin)["medfeed_publish_slot"];
     wait_until("it is noted", SOON, || (note(&site).slot as f64 == slot).then_some(()));
+    // A heartbeat that fails is trouble too, though what is asked before it succeeds.
+    s3.fail("PUT", "/alive", Fault::Status(503), usize::MAX);
+    publisher.wait_for("trouble_seconds", |trouble| trouble >= 1.0);
+    s3.heal();
+    publisher.wait_for("trouble_seconds", |trouble| trouble == 0.0);
     // The newest state is gone: that is told, and another one is written.
     s3.set_object(&format!("some/prefix/{}", layout::state(1)), None);
     publisher.wait_for("lost_objects_total", |lost| lost >= 1.0);

@@ -39,21 +39,6 @@ pub(in crate::cli) struct FollowArgs {
     seal_key: Option<PathBuf>,
 }
 
-/// A replica that is opened, but does not follow the bucket yet.
-pub(in crate::cli) struct FollowedReplica {
-    replica: Replica,
-    url: String,
-    poll: Duration,
-}
-
-impl FollowedReplica {
-    /// Starts to follow the bucket.
-    pub fn start(self, watcher: &Arc<Watcher>) -> std::io::Result<(Arc<dyn Upstream>, BackgroundTask)> {
-        let (following, tasks) = ReplicaThread::start(self.replica, self.url, self.poll, Arc::clone(watcher))?;
-        Ok((following, tasks))
-    }
-}
-
 /// A reader of the log in a bucket.
 pub(in crate::cli) fn open_log(url: &BucketUrl, seal_key: Option<&PathBuf>) -> anyhow::Result<LogReader> {
     let seal = seal_key.map(|file| SealKey::load(file)).transpose().map_err(|error| anyhow!(error))?;
@@ -62,7 +47,7 @@ pub(in crate::cli) fn open_log(url: &BucketUrl, seal_key: Option<&PathBuf>) -> a
 
 impl FollowArgs {
     /// Opens or loads the replica; `None` without `--from`.
-    pub fn open(&self, common: &Common, staleness: Duration) -> anyhow::Result<Option<FollowedReplica>> {
+    pub fn open(&self, common: &Common, staleness: Duration) -> anyhow::Result<Option<Replica>> {
         let Some(url) = &self.from else { return Ok(None) };
         require_folder(&common.resolved_db())?;
         let log = open_log(url, self.seal_key.as_ref())?;
@@ -72,8 +57,17 @@ impl FollowArgs {
             );
         }
         let status = ReplicaStatus::new(staleness);
-        let replica = Replica::start(log, &common.db, Arc::new(status), &|| true)?;
-        Ok(Some(FollowedReplica { replica, url: url.to_string(), poll: self.poll }))
+        Ok(Some(Replica::start(log, &common.db, Arc::new(status), &|| true)?))
+    }
+
+    /// Starts to follow the bucket.
+    pub fn start(
+        &self,
+        replica: Replica,
+        watcher: &Arc<Watcher>,
+    ) -> std::io::Result<(Arc<dyn Upstream>, BackgroundTask)> {
+        let (thread, tasks) = ReplicaThread::start(replica, self.poll, Arc::clone(watcher))?;
+        Ok((thread, tasks))
     }
 }
 

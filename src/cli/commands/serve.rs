@@ -236,7 +236,7 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs, limits: Limits) -> a
             }
         };
         let _recording = usage.start(&watcher)?;
-        let (upstream, _following) = replica.map(|replica| replica.start(&watcher)).transpose()?.unzip();
+        let (upstream, _following) = replica.map(|replica| args.follow.start(replica, &watcher)).transpose()?.unzip();
         let setup = Setup {
             listener: TcpListener::from_std(listener)?,
             watcher,

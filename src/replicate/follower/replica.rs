@@ -164,7 +164,8 @@ impl Replica {
         &self.status
     }
 
-    pub(super) fn log(&self) -> &LogReader {
+    /// Returns the log that it follows.
+    pub fn log(&self) -> &LogReader {
         &self.log
     }
 

@@ -46,8 +46,14 @@ pub enum PublishError {
         own: String,
     },
     /// The database does not contain the end of the log.
-    #[error(transparent)]
-    Diverged(Box<Diverged>),
+    #[error("{text}")]
+    Diverged {
+        slot: u64,
+        /// Whether it was published from this file, which was replaced by an older copy since. Otherwise another file
+        /// published it.
+        is_own: bool,
+        text: String,
+    },
     #[error(
         "{url} is empty, though {} was published there up to slot {slot}; check the URL and the credentials. If the \
          objects were deleted on purpose, add --start-over once",
@@ -79,30 +85,6 @@ fn only_in_this_file(commits: &str, url: &str) -> String {
     }
 }
 
-/// A database that does not contain the end of the log.
-#[allow(missing_docs, reason = "the message explains the fields")]
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "{} does not contain the last entry of {url}: slot {slot} there, published by {}{} at {published_at}, is the \
-     commit of seq {published_seq}; the last commit here is seq {own_seq} of {own_time}, and its history lacks that \
-     commit. Publish the database that contains it; or, to drop commits that only the log has, add --start-over once",
-    path.display(), Printable(who), if *is_own { " from this very file" } else { "" }
-)]
-pub struct Diverged {
-    pub path: PathBuf,
-    pub url: String,
-    pub slot: u64,
-    /// Its publisher: user and machine.
-    pub who: String,
-    /// Whether it was published from this file, which was replaced by an older copy since. Otherwise another file
-    /// published it.
-    pub is_own: bool,
-    pub published_at: String,
-    pub published_seq: u64,
-    pub own_seq: u64,
-    pub own_time: String,
-}
-
 impl From<FollowError> for PublishError {
     fn from(error: FollowError) -> PublishError {
         match error {
@@ -117,7 +99,7 @@ impl PublishError {
     /// Whether another publisher took over.
     pub fn is_fenced(&self) -> bool {
         match self {
-            PublishError::Diverged(diverged) => !diverged.is_own,
+            PublishError::Diverged { is_own, .. } => !is_own,
             error => matches!(error, PublishError::Fenced { .. } | PublishError::Store(StoreError::Fenced { .. })),
         }
     }

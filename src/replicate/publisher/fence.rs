@@ -2,10 +2,11 @@
 
 use super::Publisher;
 use super::end::{LastEntry, with_advice};
-use super::error::{Diverged, PublishError};
+use super::error::PublishError;
 use super::heartbeat_state::WantedState;
 use super::progress::PublishedEnd;
 use super::user_part;
+use crate::model::printable::Printable;
 use crate::model::time::now;
 use crate::replicate::entry::{self, EntryHeader};
 use crate::replicate::follower::FollowError;
@@ -142,17 +143,21 @@ impl Publisher {
         is_own: bool,
     ) -> Result<PublishError, PublishError> {
         let own = view.head()?;
-        Ok(PublishError::Diverged(Box::new(Diverged {
-            path: self.path.clone(),
-            url: self.bucket.url().to_string(),
-            slot: end.slot,
-            who: user_part(&end.who).to_owned(),
-            is_own,
-            published_at: end.at.to_string(),
-            published_seq: end.seq,
-            own_seq: own.seq,
-            own_time: own.time.to_string(),
-        })))
+        let text = format!(
+            "{} does not contain the last entry of {}: slot {} there, published by {}{} at {}, is the commit of seq {}; \
+             the last commit here is seq {} of {}, and its history lacks that commit. Publish the database that contains \
+             it; or, to drop commits that only the log has, add --start-over once",
+            self.path.display(),
+            self.bucket.url(),
+            end.slot,
+            Printable(user_part(&end.who)),
+            if is_own { " from this very file" } else { "" },
+            end.at,
+            end.seq,
+            own.seq,
+            own.time,
+        );
+        Ok(PublishError::Diverged { slot: end.slot, is_own, text })
     }
 }
 

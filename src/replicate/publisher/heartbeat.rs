@@ -77,10 +77,17 @@ impl Publisher {
         let who = self.user_part().to_owned();
         let alive = Heartbeat { id: self.id, slot: end.slot, hash: end.hash, seq, at, who };
         let bytes = alive.encode()?;
-        while self.retry.attempt(|| self.bucket.put(layout::ALIVE, &bytes))?.is_none() {
-            if let Some(next) = self.retry.run(|| self.bucket.get(&layout::log(end.slot + 1)))? {
-                return self.check_next_entry(end.slot + 1, &next.bytes);
+        let mut is_repeated = false;
+        let next = self.retry.run(|| {
+            if std::mem::replace(&mut is_repeated, true)
+                && let Some(next) = self.bucket.get(&layout::log(end.slot + 1))?
+            {
+                return Ok(Some(next));
             }
+            self.bucket.put(layout::ALIVE, &bytes).map(|()| None)
+        })?;
+        if let Some(next) = next {
+            return self.check_next_entry(end.slot + 1, &next.bytes);
         }
         self.heartbeat.wrote(end.slot, at);
         Ok(())

@@ -28,14 +28,12 @@ pub(super) struct Retry {
     /// Whether refused requests are retried too. A running publisher does so: once the bucket is repaired, it continues
     /// without a restart.
     pub retries_refusals: bool,
-    /// The failed attempts of the current request.
-    attempts: u32,
     failures: FailureReporter,
 }
 
 impl Retry {
     pub fn new(until: Option<Instant>, status: &Arc<PublisherStatus>) -> Retry {
-        Retry { until, retries_refusals: false, attempts: 0, failures: FailureReporter::new(status) }
+        Retry { until, retries_refusals: false, failures: FailureReporter::new(status) }
     }
 
     pub fn for_thread(&self) -> Retry {
@@ -62,35 +60,25 @@ impl Retry {
     /// # Errors
     /// A permanent error, or the last temporary one after [`Retry::until`].
     pub fn run<T>(&mut self, mut run: impl FnMut() -> Result<T, BucketError>) -> Result<T, BucketError> {
+        let mut failures = 0;
         loop {
-            if let Some(answer) = self.attempt(&mut run)? {
-                return Ok(answer);
+            let error = match run() {
+                Ok(answer) => {
+                    self.failures.passed();
+                    return Ok(answer);
+                }
+                Err(error) => error,
+            };
+            self.failures.status().note(|progress| progress.failures += 1);
+            let is_retried = error.may_pass() || (self.retries_refusals && matches!(error, BucketError::Refused(_)));
+            failures += 1;
+            let pause = BACKOFF.pause(failures);
+            if !is_retried || self.until.is_some_and(|until| Instant::now() + pause >= until) {
+                return Err(error);
             }
+            self.failures.report(&error);
+            sleep(pause);
         }
-    }
-
-    /// Sends a request once. Pauses after a temporary error, and returns `None`. So the caller can ask first whether the
-    /// request may still be repeated.
-    pub fn attempt<T>(&mut self, run: impl FnOnce() -> Result<T, BucketError>) -> Result<Option<T>, BucketError> {
-        let error = match run() {
-            Ok(answer) => {
-                self.attempts = 0;
-                self.failures.passed();
-                return Ok(Some(answer));
-            }
-            Err(error) => error,
-        };
-        self.failures.status().note(|progress| progress.failures += 1);
-        let is_retried = error.may_pass() || (self.retries_refusals && matches!(error, BucketError::Refused(_)));
-        self.attempts += 1;
-        let pause = BACKOFF.pause(self.attempts);
-        if !is_retried || self.until.is_some_and(|until| Instant::now() + pause >= until) {
-            self.attempts = 0;
-            return Err(error);
-        }
-        self.failures.report(&error);
-        sleep(pause);
-        Ok(None)
     }
 
     /// Creates an object. A lost response is no problem: the bytes in the bucket decide whose object it is.

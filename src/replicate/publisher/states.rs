@@ -1,6 +1,8 @@
 //! Writing whole states: as an entry if there are no changes to publish, and next to the log for new replicas.
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use super::Publisher;
@@ -8,7 +10,7 @@ use super::end::Growth;
 use super::error::PublishError;
 use super::heartbeat_state::WantedState;
 use super::parts::{StoredState, put_manifest, put_parts};
-use super::state_thread::{StateJob, StateThread};
+use super::sweep::sweep;
 use crate::model::time::now;
 use crate::model::{RowDigest, Timestamp};
 use crate::replicate::entry::EntryHeader;
@@ -21,6 +23,15 @@ const MAX_ENTRIES: u64 = 1000;
 const AHEAD_S: i64 = 3600;
 /// The size of entries that may follow any state, however small, in bytes.
 const SMALL_BYTES: u64 = 1 << 20;
+
+/// A thread that writes a whole state next to the log, while entries continue, and then deletes old objects. Its view was
+/// taken while the last entry was the end of the log.
+#[derive(Debug)]
+pub(super) struct StateThread {
+    /// The size of the log since the previous state, when this one began.
+    before: Growth,
+    thread: JoinHandle<Result<StoredState, PublishError>>,
+}
 
 impl Publisher {
     /// Writes a state as the next entry.
@@ -75,23 +86,30 @@ impl Publisher {
         if self.end != Some(end) || self.wanted_state == Some(WantedState::Entry) {
             return Ok(());
         }
-        let job = StateJob {
-            bucket: Arc::clone(&self.bucket),
-            retry: self.retry.for_thread(),
-            status: Arc::clone(&self.status),
-            id: self.id,
-            end,
-            // Only a publisher that created an entry deletes, because only it knows that the log is its own.
-            keep: (self.entries > 0).then_some(self.settings.keep),
+        // Only a publisher that created an entry deletes, because only it knows that the log is its own.
+        let keep = (self.entries > 0).then_some(self.settings.keep);
+        let (log, status, id) = (self.log.clone(), Arc::clone(&self.status), self.id);
+        let mut retry = self.retry.for_thread();
+        let work = move || {
+            let parts = put_parts(log.bucket(), &retry, &view, end.slot)?;
+            // Lets the database reuse the pages of the view.
+            drop(view);
+            let stored = put_manifest(log.bucket(), &mut retry, id, end, parts)?;
+            status.note(|progress| progress.states += 1);
+            if let Some(keep) = keep {
+                sweep(&log, &mut retry, end, keep)?;
+            }
+            Ok(stored)
         };
-        let begun = StateThread::begin(job, view, self.growth);
-        self.state_thread = Some(begun.map_err(|source| StoreError::Io { path: self.path.clone(), source })?);
+        let thread = Builder::new().name("state".to_owned()).spawn(work);
+        let thread = thread.map_err(|source| StoreError::Io { path: self.path.clone(), source })?;
+        self.state_thread = Some(StateThread { before: self.growth, thread });
         Ok(())
     }
 
     /// Takes the result of the state thread, if it has finished.
     pub(super) fn collect_state(&mut self) -> Result<(), PublishError> {
-        let done = self.state_thread.take_if(|state_thread| state_thread.is_done());
+        let done = self.state_thread.take_if(|running| running.thread.is_finished());
         done.map_or(Ok(()), |state_thread| self.finish_state(state_thread))
     }
 
@@ -99,8 +117,8 @@ impl Publisher {
         self.state_thread.take().map_or(Ok(()), |state_thread| self.finish_state(state_thread))
     }
 
-    fn finish_state(&mut self, state_thread: StateThread) -> Result<(), PublishError> {
-        let (before, put) = state_thread.finish()?;
+    fn finish_state(&mut self, StateThread { before, thread }: StateThread) -> Result<(), PublishError> {
+        let put = thread.join().unwrap_or_else(|panic| resume_unwind(panic))?;
         self.growth.entries = self.growth.entries.saturating_sub(before.entries);
         self.growth.bytes = self.growth.bytes.saturating_sub(before.bytes);
         self.note_state(put);

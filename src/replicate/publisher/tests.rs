@@ -162,7 +162,7 @@ fn a_takeover_in_a_second_bucket_is_noted_for_that_bucket() {
     copy.publish(&second, once()).unwrap();
     origin.commit();
     let refused = origin.publish(&second, once()).unwrap_err();
-    assert!(matches!(refused, PublishError::Diverged(_)), "{refused}");
+    assert!(matches!(refused, PublishError::Diverged { .. }), "{refused}");
     let note = origin.note();
     assert_eq!((note.url, note.fenced.is_some()), (second.bucket().url().to_string(), true));
     // The first bucket is still this file's.
@@ -418,7 +418,7 @@ fn a_file_that_is_replaced_while_it_is_published_needs_a_restore_after_the_last_
     // The copy contains the restore, but not the commit in slot 3.
     fs::rename(older.path(), origin.path()).unwrap();
     let refused = publisher.run(|| ()).unwrap_err();
-    assert!(matches!(&refused, PublishError::Diverged(found) if found.slot == 3 && found.is_own), "{refused}");
+    assert!(matches!(&refused, PublishError::Diverged { slot: 3, is_own: true, .. }), "{refused}");
     assert_eq!(slots(&log, layout::LOG), [1, 2, 3]);
 }
 
@@ -433,7 +433,7 @@ fn the_note_shows_that_the_last_entry_is_of_this_file() {
     fs::rename(older.path(), origin.path()).unwrap();
     fs::remove_file(origin.folder.path().join("origin.redb.publisher")).unwrap();
     let refused = origin.publish(&log, once()).unwrap_err();
-    assert!(matches!(&refused, PublishError::Diverged(found) if found.slot == 2 && found.is_own), "{refused}");
+    assert!(matches!(&refused, PublishError::Diverged { slot: 2, is_own: true, .. }), "{refused}");
     assert_eq!(origin.note().fenced, None);
 }
 

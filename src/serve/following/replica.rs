@@ -39,11 +39,10 @@ impl ReplicaThread {
     /// serves the replica's file.
     pub fn start(
         mut replica: Replica,
-        url: String,
         poll: Duration,
         watcher: Arc<Watcher>,
     ) -> io::Result<(Arc<ReplicaThread>, BackgroundTask)> {
-        let status = Arc::clone(replica.status());
+        let (url, status) = (replica.log().url(), Arc::clone(replica.status()));
         let thread = Arc::new(ReplicaThread { url, status, polls: Mutex::default(), changed: Condvar::new() });
         let shared = Arc::clone(&thread);
         shared.show(&watcher);
