@@ -108,17 +108,8 @@ fn compare_commits(rounds: usize) {
             // As a publisher does: the next commit removes from the outbox what the bucket has.
             let Head { seq, lineage } = follower.refresh().expect("the database can be read").commit().head();
             let url = "file:///bucket".to_owned();
-            let note = PublishedNote {
-                url,
-                id,
-                slot: revision,
-                seq,
-                lineage,
-                hash: [0; 32],
-                fenced: None,
-                fenced_at: None,
-                probed_at: None,
-            };
+            let note =
+                PublishedNote { url, id, slot: revision, seq, lineage, hash: [0; 32], fenced: None, fenced_at: None };
             note.write(published.path()).expect("the note is written");
         }
         table.add(&[

@@ -21,6 +21,5 @@ pub mod url;
 pub use client::Bucket;
 pub use error::BucketError;
 pub use object::{BucketObject, Created, ListedObject};
-pub use probe::{PROBES, is_probe};
 pub use seal::SealKey;
 pub use url::BucketUrl;

@@ -212,73 +212,57 @@ fn store(
     fn boxed<S: ObjectStore>(built: Result<S, Error>) -> Result<Box<dyn ObjectStore>, Error> {
         built.map(|store| Box::new(store) as Box<dyn ObjectStore>)
     }
-    // As the crate's `from_env` does.
-    let named = |prefix: &'static str| {
-        let ours = environment.iter().filter(move |(name, _)| name.starts_with(prefix));
-        ours.map(|(name, value)| (name.to_ascii_lowercase(), value))
-    };
+    /// Gives a builder the variables with a prefix, as the crate's `from_env` does, and our limits. Returns the store,
+    /// and whether one of the keys for credentials is set.
+    macro_rules! built {
+        ($builder:expr, $prefix:literal, $keys:ident::{$($credentials:ident),+}) => {{
+            let ours = environment.iter().filter(|(name, _)| name.starts_with($prefix));
+            let builder = ours.fold($builder, |builder, (name, value)| match name.to_ascii_lowercase().parse() {
+                Ok(key) => builder.with_config(key, value),
+                Err(_) => builder,
+            });
+            let builder = builder.with_config($keys::Client(ClientConfigKey::Timeout), NEVER).with_retry(retries());
+            let has_credentials = [$($keys::$credentials),+].iter().any(|key| builder.get_config_value(key).is_some());
+            (builder, has_credentials)
+        }};
+    }
     let value_of = |wanted: &str| environment.iter().find(|(name, _)| name == wanted).map(|(_, value)| value);
     match kind {
         StoreKind::S3 => {
-            use AmazonS3ConfigKey as Key;
-            let set = |builder: AmazonS3Builder, (name, value): (String, &String)| match name.parse() {
-                Ok(key) => builder.with_config(key, value),
-                Err(_) => builder,
-            };
-            let builder = named("AWS_")
-                .fold(AmazonS3Builder::new(), set)
-                .with_bucket_name(bucket)
-                // Some stores do not support deleting several objects in one request.
-                .with_disable_bulk_delete(true)
-                .with_config(Key::Client(ClientConfigKey::Timeout), NEVER)
-                .with_retry(retries());
-            let sources = [
-                Key::AccessKeyId,
-                Key::SecretAccessKey,
-                Key::WebIdentityTokenFile,
-                Key::ContainerCredentialsRelativeUri,
-                Key::ContainerCredentialsFullUri,
-            ];
-            let has_credentials = sources.iter().any(|key| builder.get_config_value(key).is_some());
-            (boxed(builder.build()), has_credentials)
+            let (builder, has_credentials) = built!(
+                AmazonS3Builder::new(),
+                "AWS_",
+                AmazonS3ConfigKey::{
+                    AccessKeyId, SecretAccessKey, WebIdentityTokenFile, ContainerCredentialsRelativeUri,
+                    ContainerCredentialsFullUri
+                }
+            );
+            // Some stores do not support deleting several objects in one request.
+            (boxed(builder.with_bucket_name(bucket).with_disable_bulk_delete(true).build()), has_credentials)
         }
         StoreKind::Google => {
-            use GoogleConfigKey as Key;
-            let set = |builder: GoogleCloudStorageBuilder, (name, value): (String, &String)| match name.parse() {
-                Ok(key) => builder.with_config(key, value),
-                Err(_) => builder,
-            };
             let mut builder = GoogleCloudStorageBuilder::new();
             if let Some(path) = value_of("SERVICE_ACCOUNT") {
                 builder = builder.with_service_account_path(path);
             }
-            let builder = named("GOOGLE_")
-                .fold(builder, set)
-                .with_bucket_name(bucket)
-                .with_config(Key::Client(ClientConfigKey::Timeout), NEVER)
-                .with_retry(retries());
-            let sources = [Key::ServiceAccount, Key::ServiceAccountKey, Key::ApplicationCredentials, Key::BearerToken];
-            let has_credentials = sources.iter().any(|key| builder.get_config_value(key).is_some());
-            (boxed(builder.build()), has_credentials)
+            let (builder, has_credentials) = built!(
+                builder,
+                "GOOGLE_",
+                GoogleConfigKey::{ServiceAccount, ServiceAccountKey, ApplicationCredentials, BearerToken}
+            );
+            (boxed(builder.with_bucket_name(bucket).build()), has_credentials)
         }
         StoreKind::Azure => {
-            use AzureConfigKey as Key;
-            let set = |builder: MicrosoftAzureBuilder, (name, value): (String, &String)| match name.parse() {
-                Ok(key) => builder.with_config(key, value),
-                Err(_) => builder,
-            };
             let mut builder = MicrosoftAzureBuilder::new();
             if let Some(endpoint) = value_of("IDENTITY_ENDPOINT") {
                 builder = builder.with_msi_endpoint(endpoint);
             }
-            let builder = named("AZURE_")
-                .fold(builder, set)
-                .with_container_name(bucket)
-                .with_config(Key::Client(ClientConfigKey::Timeout), NEVER)
-                .with_retry(retries());
-            let sources = [Key::AccessKey, Key::SasKey, Key::Token, Key::ClientSecret, Key::FederatedTokenFile];
-            let has_credentials = sources.iter().any(|key| builder.get_config_value(key).is_some());
-            (boxed(builder.build()), has_credentials)
+            let (builder, has_credentials) = built!(
+                builder,
+                "AZURE_",
+                AzureConfigKey::{AccessKey, SasKey, Token, ClientSecret, FederatedTokenFile}
+            );
+            (boxed(builder.with_container_name(bucket).build()), has_credentials)
         }
     }
 }

@@ -1,12 +1,11 @@
-//! An entry of the log. It holds commits with their changes, or a whole state instead.
+//! An entry of the log. It holds commits with their changes, or says that the log continues from a whole state.
 
 use serde::{Deserialize, Serialize};
 
 use super::frame::{self, Hash, MalformedObject, Misplaced, PAYLOAD_BYTES};
-use super::state::{PartRef, check_parts};
 use crate::model::{CommitInfo, DatabaseId, Head, RowDigest, Timestamp};
 
-const MARK: &str = "medfeed log 1";
+const MARK: &str = "medfeed log 2";
 
 /// The header of an entry. A replica that applied the entry is at `seq`, `lineage` and `digest`.
 #[allow(missing_docs, reason = "the names explain the other fields")]
@@ -23,13 +22,12 @@ pub struct EntryHeader {
     pub who: String,
     /// The time of publishing, by the publisher's clock.
     pub at: Timestamp,
-    /// The commits, each based on the one before it. Empty if the entry is a whole state.
+    /// The commits, each based on the one before it. If there are none, the log continues from the whole state of this
+    /// slot, as after a restore.
     pub commits: Vec<CommitInfo>,
     pub seq: u64,
     pub lineage: [u8; 16],
     pub digest: RowDigest,
-    /// The parts of the whole state, if the entry is one.
-    pub state: Option<Vec<PartRef>>,
 }
 
 /// A decoded entry.
@@ -49,9 +47,14 @@ impl EntryHeader {
         Head { seq: self.seq, lineage: self.lineage }
     }
 
+    /// Whether the log continues from the whole state of this slot.
+    pub fn is_state(&self) -> bool {
+        self.commits.is_empty()
+    }
+
     /// Whether the entry starts the log over: a state without a parent, after missing entries.
     pub fn starts_over(&self) -> bool {
-        self.slot > 1 && self.parent == Hash::default() && self.state.is_some()
+        self.slot > 1 && self.parent == Hash::default() && self.is_state()
     }
 
     /// Fails unless the entry is of this slot and database.
@@ -68,14 +71,7 @@ impl EntryHeader {
                 self.slot
             )));
         }
-        let mut commits = self.commits.iter();
-        let (Some(first), None) = (commits.next(), &self.state) else {
-            return match &self.state {
-                Some(parts) if self.commits.is_empty() => check_parts(self.slot, parts).map(|()| 0),
-                Some(_) => Err(MalformedObject::new("it holds commits and a state")),
-                None => Err(MalformedObject::new("it holds neither commits nor a state")),
-            };
-        };
+        let Some(first) = self.commits.first() else { return Ok(0) };
         let mut total = 0_u64;
         let mut base = first.base;
         for commit in &self.commits {
@@ -107,7 +103,7 @@ pub fn encode(header: &EntryHeader, changes: &[&[u8]]) -> Result<(Vec<u8>, Hash)
     if !lengths.eq(header.commits.iter().map(|commit| commit.bytes)) {
         return Err(MalformedObject::new("the changes are not those of the commits"));
     }
-    let payload = if header.state.is_some() { Vec::new() } else { frame::deflate(changes)? };
+    let payload = if header.is_state() { Vec::new() } else { frame::deflate(changes)? };
     frame::encode(MARK, header, &payload)
 }
 
@@ -115,10 +111,10 @@ pub fn encode(header: &EntryHeader, changes: &[&[u8]]) -> Result<(Vec<u8>, Hash)
 pub fn decode(bytes: &[u8]) -> Result<LogEntry, MalformedObject> {
     let (header, payload, hash): (EntryHeader, _, _) = frame::decode(MARK, bytes)?;
     let total = header.check_itself()?;
-    if header.state.is_some() {
+    if header.is_state() {
         return match payload {
             [] => Ok(LogEntry { header, hash, changes: Vec::new() }),
-            _ => Err(MalformedObject::new("it holds changes and a state")),
+            _ => Err(MalformedObject::new("it holds changes without commits")),
         };
     }
     let inflated = frame::inflate(payload, total)?;
@@ -144,7 +140,6 @@ mod tests {
     use proptest::test_runner::TestCaseError;
 
     use super::*;
-    use crate::replicate::layout;
 
     fn header(slot: u64, changes: &[Vec<u8>]) -> EntryHeader {
         let mut base = Head { seq: slot * 100, lineage: [9; 16] };
@@ -174,14 +169,8 @@ mod tests {
             seq: base.seq,
             lineage: base.lineage,
             digest: commits.last().map_or(RowDigest([4; 4]), |last| last.digest),
-            state: changes.is_empty().then(|| parts(slot)),
             commits,
         }
-    }
-
-    fn parts(slot: u64) -> Vec<PartRef> {
-        let part = |index| PartRef { name: layout::part(slot, "0123456789abcdef", index), hash: [7; 32], bytes: 5 };
-        (0..3).map(part).collect()
     }
 
     fn encoded(header: &EntryHeader, changes: &[Vec<u8>]) -> (Vec<u8>, Hash) {
@@ -240,12 +229,11 @@ mod tests {
     #[test]
     fn wrong_headers_are_refused() {
         type Wrong = fn(&mut EntryHeader);
-        let cases: [(&str, Wrong); 13] = [
+        let cases: [(&str, Wrong); 12] = [
             ("slot 0 does not fit", |header| header.slot = 0),
             ("slot 1 does not fit", |header| header.slot = 1),
             ("slot 2 does not fit", |header| header.parent = [0; 32]),
-            ("neither commits nor a state", |header| header.commits.clear()),
-            ("commits and a state", |header| header.state = Some(parts(2))),
+            ("changes without commits", |header| header.commits.clear()),
             ("does not follow", |header| header.commits[1].base.lineage[0] ^= 1),
             ("does not follow", |header| header.commits[0].first_seq = 200),
             ("does not follow", |header| header.commits[1].first_seq = header.commits[1].last_seq + 1),
@@ -277,8 +265,8 @@ mod tests {
             let refused = decode(&frame::encode(MARK, &sound, &payload).unwrap().0).unwrap_err().to_string();
             assert!(refused.contains(expected), "{expected}: {refused}");
         }
-        // Format 10 begins like format 1.
-        for mark in ["medfeed log 2", "medfeed log 10"] {
+        // Format 20 begins like format 2.
+        for mark in ["medfeed log 1", "medfeed log 20"] {
             let (other, _) = frame::encode(mark, &header(2, &changes), b"").unwrap();
             let refused = decode(&other).unwrap_err().to_string();
             assert!(is_of_other_format(&other) && refused.contains("a newer one"), "{mark}: {refused}");

@@ -24,6 +24,12 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
+    /// Whether it was written before `other`, by its publisher or an earlier one. A later slot is later, whatever the
+    /// time: the clock of a publisher that was replaced may have been ahead.
+    pub fn is_before(&self, other: &Heartbeat) -> bool {
+        self.slot <= other.slot && self.at < other.at
+    }
+
     /// Returns the encoded heartbeat.
     pub fn encode(&self) -> Result<Vec<u8>, MalformedObject> {
         Ok(frame::encode(ALIVE_MARK, self, &[])?.0)

@@ -6,6 +6,7 @@
 //! | `states/SLOT` | the manifest of the whole state after that slot; created once |
 //! | `parts/SLOT-RANDOM/INDEX` | rows of that state |
 //! | `alive` | the publisher's heartbeat; overwritten |
+//! | `probe/RANDOM` | an object of a test of the store; deleted after it |
 //!
 //! A slot has 20 digits, so the order of names is the order of slots.
 
@@ -15,6 +16,8 @@ pub const LOG: &str = "log";
 pub const STATES: &str = "states";
 /// The folder of the states' parts.
 pub const PARTS: &str = "parts";
+/// The folder of objects that test the store. A killed test leaves one.
+pub const PROBES: &str = "probe";
 /// The publisher's heartbeat.
 pub const ALIVE: &str = "alive";
 
@@ -64,12 +67,25 @@ pub fn state_slot(name: &str) -> Option<u64> {
 pub fn parse_part(name: &str) -> Option<PartName<'_>> {
     let (folder, index) = name.strip_prefix(PARTS)?.strip_prefix('/')?.split_once('/')?;
     let (digits, random) = folder.split_once('-')?;
-    let is_random = random.len() == RANDOM_DIGITS && random.bytes().all(|byte| b"0123456789abcdef".contains(&byte));
     let parsed = PartName { slot: slot(digits)?, random, index: index.parse().ok()? };
-    (is_random && part(parsed.slot, random, parsed.index) == name).then_some(parsed)
+    (is_random(random) && part(parsed.slot, random, parsed.index) == name).then_some(parsed)
 }
 
-/// Returns 16 random hex digits for [`PartName::random`].
+/// Returns the name of an object that tests the store.
+pub fn probe(random: &str) -> String {
+    format!("{PROBES}/{random}")
+}
+
+/// Whether an object has a name that [`probe`] gives.
+pub fn is_probe(name: &str) -> bool {
+    name.strip_prefix(PROBES).and_then(|name| name.strip_prefix('/')).is_some_and(is_random)
+}
+
+fn is_random(text: &str) -> bool {
+    text.len() == RANDOM_DIGITS && text.bytes().all(|byte| b"0123456789abcdef".contains(&byte))
+}
+
+/// Returns 16 random hex digits, for names.
 pub fn new_random() -> Result<String, getrandom::Error> {
     let mut random = [0; RANDOM_DIGITS / 2];
     getrandom::fill(&mut random)?;
@@ -95,6 +111,10 @@ mod tests {
                 let name = part(slot, &random, index);
                 assert_eq!(parse_part(&name), Some(PartName { slot, random: &random, index }), "{name}");
             }
+        }
+        assert!(is_probe(&probe(&random)));
+        for name in ["probe", "probe/", "probe/0123456789abcde", "probe/0123456789ABCDEF", "probe/0123456789abcdef/x"] {
+            assert!(!is_probe(name), "{name}");
         }
         assert!(log(9) < log(10) && part(1, &random, 9) < part(1, &random, 10));
         assert_eq!(log(42), "log/00000000000000000042");

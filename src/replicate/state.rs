@@ -49,25 +49,25 @@ impl Manifest {
         frame::check_identity((self.slot, self.id), slot, id)
     }
 
-    /// Returns the encoded manifest and its hash.
-    pub fn encode(&self) -> Result<(Vec<u8>, Hash), MalformedObject> {
+    /// Returns the encoded manifest.
+    pub fn encode(&self) -> Result<Vec<u8>, MalformedObject> {
         check_parts(self.slot, &self.parts)?;
-        frame::encode(MARK, self, &[])
+        Ok(frame::encode(MARK, self, &[])?.0)
     }
 
-    /// Decodes a manifest; returns its hash too. Only bytes that [`Manifest::encode`] can produce are accepted.
-    pub fn decode(bytes: &[u8]) -> Result<(Manifest, Hash), MalformedObject> {
-        let (manifest, payload, hash): (Manifest, _, _) = frame::decode(MARK, bytes)?;
+    /// Decodes a manifest. Only bytes that [`Manifest::encode`] can produce are accepted.
+    pub fn decode(bytes: &[u8]) -> Result<Manifest, MalformedObject> {
+        let (manifest, payload, _): (Manifest, _, _) = frame::decode(MARK, bytes)?;
         check_parts(manifest.slot, &manifest.parts)?;
         if !payload.is_empty() {
             return Err(MalformedObject::new("it holds more than a manifest"));
         }
-        Ok((manifest, hash))
+        Ok(manifest)
     }
 }
 
 /// Fails unless the parts are complete, in order, and of one attempt to write the state after `slot`.
-pub(super) fn check_parts(slot: u64, parts: &[PartRef]) -> Result<(), MalformedObject> {
+fn check_parts(slot: u64, parts: &[PartRef]) -> Result<(), MalformedObject> {
     let mut random = None;
     for (at, part) in parts.iter().enumerate() {
         let name = parse_part(&part.name).filter(|name| name.slot == slot && name.index == at);
@@ -137,12 +137,12 @@ mod tests {
         #[test]
         fn states_round_trip(texts in some_texts(), slot in 1..5_u64) {
             let (manifest, stored) = manifest(slot, &texts);
-            let (bytes, hash) = manifest.encode().unwrap();
+            let bytes = manifest.encode().unwrap();
             let read = Manifest::decode(&bytes).map_err(|error| TestCaseError::fail(error.to_string()))?;
-            prop_assert_eq!(&read, &(manifest.clone(), hash));
-            prop_assert_eq!(read.0.check(slot, manifest.id), Ok(()));
-            prop_assert_eq!(read.0.check(slot + 1, manifest.id), Err(Misplaced::Slot(slot)));
-            prop_assert_eq!(read.0.check(slot, DatabaseId([8; 16])), Err(Misplaced::Database(manifest.id)));
+            prop_assert_eq!(&read, &manifest);
+            prop_assert_eq!(read.check(slot, manifest.id), Ok(()));
+            prop_assert_eq!(read.check(slot + 1, manifest.id), Err(Misplaced::Slot(slot)));
+            prop_assert_eq!(read.check(slot, DatabaseId([8; 16])), Err(Misplaced::Database(manifest.id)));
             for ((part, stored), text) in manifest.parts.iter().zip(&stored).zip(&texts) {
                 prop_assert_eq!(&decode_part(part, stored), &Ok(text.clone()));
             }
@@ -151,7 +151,7 @@ mod tests {
         #[test]
         fn other_bytes_are_rejected(texts in some_texts(), at in any::<prop::sample::Index>(), bit in 0..8_u8) {
             let (manifest, stored) = manifest(2, &texts);
-            let (bytes, _) = manifest.encode().unwrap();
+            let bytes = manifest.encode().unwrap();
             let wrong = |bytes: &[u8]| {
                 let at = at.index(bytes.len());
                 let mut flipped = bytes.to_vec();
@@ -198,7 +198,7 @@ mod tests {
         // The largest part, and the densest one, are sound.
         let mut largest = sound.clone();
         largest.parts[0].bytes = PAYLOAD_BYTES;
-        assert!(Manifest::decode(&largest.encode().unwrap().0).is_ok());
+        assert!(Manifest::decode(&largest.encode().unwrap()).is_ok());
         let zeros = vec![0; 4 << 20];
         let (encoded, part) = encode_part(layout::part(2, RANDOM, 0), &zeros).unwrap();
         assert!(encoded.len() < zeros.len() / 1000 && decode_part(&part, &encoded) == Ok(zeros));

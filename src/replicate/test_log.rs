@@ -68,7 +68,6 @@ impl TestLog {
             seq,
             lineage,
             digest: RowDigest([slot; 4]),
-            state: None,
         }
     }
 
@@ -89,14 +88,14 @@ impl TestLog {
 
     /// Puts an entry that is a whole state.
     pub fn put_state(&self, slot: u64, parent: Hash) -> Hash {
-        self.put_entry(&EntryHeader { state: Some(Vec::new()), ..self.header(slot, parent, "origin") }, &[])
+        self.put_entry(&self.header(slot, parent, "origin"), &[])
     }
 
     pub fn put_manifest(&self, slot: u64, entry_hash: Hash, parts: Vec<PartRef>) {
         let Head { seq, lineage } = head(slot);
         let (id, digest) = (self.id, RowDigest([slot; 4]));
         let manifest = Manifest { id, slot, entry_hash, schema: SCHEMA, seq, lineage, digest, at: time(), parts };
-        self.bucket().put(&layout::state(slot), &manifest.encode().unwrap().0).unwrap();
+        self.bucket().put(&layout::state(slot), &manifest.encode().unwrap()).unwrap();
     }
 
     /// Puts a part; returns the reference to it.

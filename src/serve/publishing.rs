@@ -56,6 +56,12 @@ const SAMPLED: &[Sampled<PublisherSample>] = &[
         |sample| count(sample.progress.failures),
     ),
     (
+        "publish_lost_objects",
+        MetricKind::Counter,
+        "Times when objects of the bucket were found to be gone or damaged",
+        |sample| count(sample.progress.lost_objects),
+    ),
+    (
         "publish_trouble",
         MetricKind::Seconds,
         "Time for which an operation on the bucket has been failing; 0 if none is",

@@ -207,7 +207,6 @@ fn note(site: &Site) -> PublishedNote {
         hash: [7; 32],
         fenced: None,
         fenced_at: None,
-        probed_at: None,
     }
 }
 

@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use medfeed::model::DatabaseId;
 use medfeed::replicate::heartbeat::Heartbeat;
@@ -20,8 +21,8 @@ use super::published::{Place, note, rows_of};
 use super::publishing::{commit, copy_of, curated};
 use super::replica_faults::follow;
 use super::replicas;
-use super::s3::S3;
-use super::site::{SOON, Server, Site, conferences_of_version, wait_until};
+use super::s3::{Fault, S3};
+use super::site::{Process, SOON, Server, Site, conferences_of_version, wait_until};
 
 const TARGET: &str = "/v1/conferences?limit=1";
 /// Options of a publisher whose heartbeats come often, and of a replica that reads them often.
@@ -98,7 +99,7 @@ fn a_running_replica_heeds_the_sign_of_life() {
             Some(Heartbeat { slot: 3, hash: [7; 32], at: later(10), ..sound.clone() }),
             "slot 3 (`log/00000000000000000003`)",
         ),
-        (Some(Heartbeat { slot: 1, hash: first, at: later(-60), ..sound.clone() }), "went back from slot 2 to 1"),
+        (Some(Heartbeat { slot: 1, hash: first, at: later(-60), ..sound.clone() }), "went back: from slot 2 at"),
         (Some(Heartbeat { hash: [7; 32], at: later(30), ..sound.clone() }), "names another entry of slot 2"),
         (Some(Heartbeat { id: DatabaseId([7; 16]), at: later(40), ..sound.clone() }), "is of another database"),
         (None, "heartbeat (`alive`) is not in the bucket"),
@@ -428,8 +429,7 @@ fn old_signs_of_life_are_none() {
         (kept.len() >= 10).then_some(())
     });
     let node = Site::new();
-    let command = place
-        .serve_command(&node, "--poll 20ms --max-staleness 1h --max-silence 3s --admin-listen 127.0.0.1:0 --log info");
+    let command = place.serve_command(&node, "--poll 20ms --max-staleness 20s --admin-listen 127.0.0.1:0 --log info");
     let (server, mut admin) = start_watched(&node, place.told(command));
     let mut client = server.client(&key);
     wait_for_status(&mut client, 200);
@@ -441,10 +441,74 @@ fn old_signs_of_life_are_none() {
             (at, read) = (at + 1, reads());
             s3.set_object(&name, Some(kept[at % kept.len()].clone()));
         }
-        (client.get(TARGET).status == 503).then_some(())
+        (scrape(&mut admin)["medfeed_replica_publisher_silence_seconds"] >= 3.0).then_some(())
     });
-    assert!(readyz(&mut admin).1.contains("written no heartbeat"), "{:?}", readyz(&mut admin));
     server.stop();
+}
+
+/// A publisher whose clock is ten minutes ahead (a store refuses more), with its bucket, and a replica that can take over.
+fn publisher_ahead(site: &Site, s3: &S3) -> Option<(Place, Process, Site)> {
+    let place = Place::s3(s3);
+    let clock = Clock::new(site)?;
+    clock.set(600);
+    let mut command = place.command(site, LIVELY);
+    clock.wind(&mut command);
+    let publisher = Process::spawn(command.args(["--log", "warn"]).stdout(Stdio::null()).stderr(Stdio::null()));
+    wait_until("a heartbeat", SOON, || place.bucket.get(layout::ALIVE).unwrap());
+    let next = replica_of(&place);
+    Some((place, publisher, next))
+}
+
+fn promote(place: &Place, next: &Site) {
+    let promoted = place.ends(next, &["promote", &place.url, "--yes"]);
+    assert_eq!(promoted.code, Some(0), "{promoted:?}");
+}
+
+#[test]
+fn a_late_sign_of_life_of_a_replaced_publisher_silences_nobody() {
+    let (s3, site) = (S3::start(), curated());
+    let key = site.key("all", &[]).1;
+    let Some((place, mut old, next)) = publisher_ahead(&site, &s3) else { return };
+    let node = replica_of(&place);
+    let command = place.serve_command(&node, &format!("{STRICT} --admin-listen 127.0.0.1:0 --log info"));
+    let (server, mut admin) = start_watched(&node, command);
+    let mut client = server.client(&key);
+    wait_for_status(&mut client, 200);
+    // A heartbeat is on its way while a replica takes over.
+    s3.fail("PUT", "/alive", Fault::Waiting, 1);
+    s3.wait_for_held();
+    promote(&place, &next);
+    let publisher = place.start(&next, LIVELY);
+    let alive = || Heartbeat::decode(&place.bucket.get(layout::ALIVE).unwrap().unwrap().bytes).unwrap();
+    wait_until("the next publisher's heartbeat", SOON, || (alive().slot == 2).then_some(()));
+    wait_until("the promotion", SOON, || (scrape(&mut admin)["medfeed_replica_slot"] == 2.0).then_some(()));
+    publisher.signal("STOP");
+    s3.release();
+    wait_until("the late heartbeat", SOON, || (alive().slot == 1).then_some(()));
+    assert_eq!(old.ended_within(SOON).and_then(|status| status.code()), Some(4));
+    let name = format!("GET feed/some/prefix/{}", layout::ALIVE);
+    let reads = || s3.requests().iter().filter(|request| **request == name).count();
+    let read_again = |count: usize| {
+        let before = reads();
+        wait_until("it is read", SOON, || (reads() >= before + count).then_some(()));
+    };
+    read_again(3);
+    publisher.signal("CONT");
+    wait_until("the next heartbeat", SOON, || (alive().slot == 2).then_some(()));
+    read_again(8);
+    wait_for_status(&mut client, 200);
+    assert_eq!(readyz(&mut admin), (200, "ok\n".to_owned()));
+    server.stop();
+}
+
+#[test]
+fn a_sign_of_life_is_not_repeated_after_a_takeover() {
+    let (s3, site) = (S3::start(), curated());
+    let Some((place, mut old, next)) = publisher_ahead(&site, &s3) else { return };
+    s3.fail("PUT", "/alive", Fault::Status(503), usize::MAX);
+    promote(&place, &next);
+    // It finds the promotion between two attempts.
+    assert_eq!(old.ended_within(SOON).and_then(|status| status.code()), Some(4));
 }
 
 #[test]

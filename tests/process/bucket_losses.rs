@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use medfeed::replicate::follower::{FollowLimits, LogReader, Replica, ReplicaStatus};
+use medfeed::replicate::follower::{LogReader, Replica, ReplicaStatus};
 use medfeed::replicate::layout;
 
 use super::origin::copy_into;
@@ -170,10 +170,7 @@ type Said = (u64, Option<String>);
 impl Follower {
     /// Starts one; `Err` where it refuses to.
     fn start(log: LogReader, file: &Path) -> Result<Follower, String> {
-        let status = Arc::new(ReplicaStatus::new(FollowLimits {
-            heartbeat_check_every: Duration::ZERO,
-            ..FollowLimits::new(SOON, None)
-        }));
+        let status = Arc::new(ReplicaStatus::checking_every(Duration::ZERO, SOON));
         let replica = Replica::start(log, file, Arc::clone(&status), &|| true);
         Ok(Follower { replica: replica.map_err(|trouble| trouble.to_string())?, status })
     }
@@ -269,9 +266,13 @@ fn commands_do_not_take_what_is_left_for_everything() {
         }
         if backup == 1 && loss != Loss::All {
             history.lose(loss);
-            let partial = history.run(&copy, &["backup", &backup_file, "--from", url, "--partial", "--json"]);
-            assert_eq!(partial.code, Some(0), "{loss:?}: {partial:?}");
-            assert!(partial.json()["doubt"].is_string(), "{loss:?}: {partial:?}");
+            let refused = history.run(&copy, &["backup", &backup_file, "--from", url]);
+            let (_, reached) =
+                refused.stderr.rsplit_once("add --at ").unwrap_or_else(|| panic!("{loss:?}: {refused:?}"));
+            let salvage = ["backup", &backup_file, "--from", url, "--at", reached.trim(), "--json"];
+            let salvaged = history.run(&copy, &salvage);
+            assert_eq!(salvaged.code, Some(0), "{loss:?}: {salvaged:?}");
+            assert_eq!(salvaged.json()["last_commit_at"], reached.trim(), "{loss:?}");
         }
         if publish == 1 {
             starts_over(&history, &copy, loss);

@@ -117,21 +117,22 @@ fn starts_read_first_and_try_the_store_last() {
         s3.requests().split_off(before)
     };
     let first = Requests::of(&requests_of(&site, "--once", 0));
-    // Within a day the store is not tried again.
     commit(&site, 1);
     let again = requests_of(&site, "--once", 0);
     let cost = Requests::of(&again);
     println!("the first start: {first:?}, ${:.5}; a further one: {cost:?}, ${:.6}", first.dollars(), cost.dollars());
-    assert!(!again.iter().any(|request| request.contains("/probe/")), "{again:?}");
-    assert!(cost.puts <= 2.0 && cost.lists <= 4.0, "{again:?}");
-    // Nor by who is refused.
+    // Eight creations of one name.
+    assert!(cost.puts <= 10.0 && cost.lists <= 4.0, "{again:?}");
+    let first_put = again.iter().find(|request| request.starts_with("PUT"));
+    assert!(first_put.is_some_and(|request| request.contains("/probe/")), "{again:?}");
+    // Whoever is refused does not try the store.
     let other = curated();
     let refused = requests_of(&other, "--once", 1);
     assert!(!refused.iter().any(|request| request.starts_with("PUT")), "{refused:?}");
     // A start every 10 seconds, as systemd makes them, for a month.
     let month = Requests::of(&again).times(6.0 * MINUTES_A_MONTH).dollars();
     println!("a publisher that ends at once and is started every 10 s: ${month:.2} a month");
-    assert!(month < 10.0, "{month}");
+    assert!(month < 20.0, "{month}");
 }
 
 #[test]

@@ -39,6 +39,9 @@ fn names(bucket: &Bucket, folder: &str, after: Option<&str>) -> Vec<String> {
     bucket.list(folder, after).unwrap().into_iter().map(|listed| listed.name).collect()
 }
 
+/// The name with which stores are tested.
+const PROBE: &str = "probe/0123456789abcdef";
+
 /// Runs a test over every kind of bucket: each is new and has been probed.
 fn with_each(test: impl Fn(&str, &Bucket)) {
     let folder = tempfile::tempdir().unwrap();
@@ -51,7 +54,7 @@ fn with_each(test: impl Fn(&str, &Bucket)) {
         ("s3 below a prefix", in_s3(&s3, "/some/prefix", None)),
         ("sealed s3", in_s3(&s3, "/sealed", key())),
     ] {
-        bucket.probe().unwrap_or_else(|error| panic!("{kind}: {error}"));
+        bucket.probe(PROBE).unwrap_or_else(|error| panic!("{kind}: {error}"));
         test(kind, &bucket);
         if kind == "s3" {
             for name in s3.names() {
@@ -126,7 +129,7 @@ fn sealed_and_plain_objects_are_told_apart() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("bucket");
     let (plain, sealed) = (in_folder(&place, None), in_folder(&place, Some(seal_key(folder.path()))));
-    plain.probe().unwrap();
+    plain.probe(PROBE).unwrap();
     plain.create("log/1", b"plain").unwrap();
     sealed.create("log/2", b"secret text").unwrap();
     let stored = fs::read(place.join("log/2")).unwrap();
@@ -149,7 +152,7 @@ fn a_folder_is_its_owners_alone_and_stays_the_same() {
     for error in [bucket.get("log/1").unwrap_err(), bucket.create("log/1", b"x").unwrap_err()] {
         assert!(matches!(&error, BucketError::Unreachable(text) if text.contains("there is no folder")), "{error}");
     }
-    bucket.probe().unwrap();
+    bucket.probe(PROBE).unwrap();
     bucket.create("log/1", b"x").unwrap();
     let mode = |path: &str| fs::metadata(place.join(path)).unwrap().permissions().mode() & 0o777;
     assert_eq!([mode(""), mode("log"), mode("log/1")], [0o700, 0o700, 0o600]);
@@ -164,10 +167,10 @@ fn a_folder_is_its_owners_alone_and_stays_the_same() {
     let draft = place.join(".draft-killed");
     fs::write(&draft, b"x").unwrap();
     let two_days_ago = fs::metadata(&draft).unwrap().modified().unwrap() - std::time::Duration::from_secs(2 * 86_400);
-    bucket.probe().unwrap();
+    bucket.probe(PROBE).unwrap();
     assert!(draft.exists(), "somebody may be writing it");
     fs::File::options().write(true).open(&draft).unwrap().set_modified(two_days_ago).unwrap();
-    bucket.probe().unwrap();
+    bucket.probe(PROBE).unwrap();
     let mut left: Vec<_> = fs::read_dir(&place).unwrap().map(|file| file.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, ["log", "parts", "replicas"]);
@@ -206,16 +209,14 @@ fn a_store_sees_nothing_of_what_is_sealed() {
 #[test]
 fn stores_without_sound_conditions_are_refused() {
     type Spoil = fn(&S3);
-    let cases: [(Spoil, &str); 2] = [
-        (S3::ignore_conditions, "created a name that was taken"),
-        (S3::race, "let several clients create the same name"),
-    ];
-    for (make_wrong, expected) in cases {
+    let cases: [(Spoil, &str); 2] = [(S3::ignore_conditions, "ignores"), (S3::race, "races")];
+    for (make_wrong, what) in cases {
         let s3 = S3::start();
         make_wrong(&s3);
-        let refused = in_s3(&s3, "/x", None).probe().unwrap_err();
-        assert!(matches!(&refused, BucketError::Refused(text) if text.contains(expected)), "{expected}: {refused}");
-        assert_eq!(s3.names(), [""; 0], "{expected}: nothing is left behind");
+        let refused = in_s3(&s3, "/x", None).probe(PROBE).unwrap_err();
+        let expected = "let several clients create the same name";
+        assert!(matches!(&refused, BucketError::Refused(text) if text.contains(expected)), "{what}: {refused}");
+        assert_eq!(s3.names(), [""; 0], "{what}: nothing is left behind");
     }
 }
 
@@ -327,7 +328,7 @@ fn wrong_settings_are_told_with_what_to_do() {
         ("az://feed", Vec::new(), false, "check AZURE_STORAGE_ACCOUNT_NAME"),
     ];
     for (url, environment, may_pass, expected) in cases {
-        let tried = open(url, None, &environment).and_then(|bucket| bucket.probe());
+        let tried = open(url, None, &environment).and_then(|bucket| bucket.probe(PROBE));
         let error = tried.unwrap_err();
         assert!(error.to_string().contains(expected), "{expected}: {error}");
         assert_eq!(error.may_pass(), may_pass, "{expected}: {error}");

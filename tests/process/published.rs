@@ -177,18 +177,17 @@ impl Place {
             let mark =
                 ReplicaMark { url: self.url.clone(), id: header.id, slot: header.slot, hash, digest: header.digest };
             replayed.entries += 1;
-            match &header.state {
-                Some(parts) => {
-                    replayed.state_entries += 1;
-                    draft = self.load(file, parts, &mark, header.head());
+            if header.is_state() {
+                replayed.state_entries += 1;
+                // A publisher that was killed before it wrote the manifest wrote another state next.
+                if states.contains(&header.slot) {
+                    draft = self.load(file, &self.manifest(header.slot).parts, &mark, header.head());
                 }
-                None => {
-                    let commits: Vec<_> =
-                        std::iter::zip(header.commits.iter().copied(), entry.changes.iter().map(AsRef::as_ref))
-                            .collect();
-                    replayed.commits += commits.len();
-                    draft.apply(&commits, &mark).unwrap_or_else(|error| panic!("slot {}: {error}", header.slot));
-                }
+            } else {
+                let commits: Vec<_> =
+                    std::iter::zip(header.commits.iter().copied(), entry.changes.iter().map(AsRef::as_ref)).collect();
+                replayed.commits += commits.len();
+                draft.apply(&commits, &mark).unwrap_or_else(|error| panic!("slot {}: {error}", header.slot));
             }
             (replayed.slot, replayed.head) = (header.slot, header.head());
         }
@@ -224,7 +223,7 @@ impl Place {
     }
 
     pub fn manifest(&self, slot: u64) -> Manifest {
-        Manifest::decode(&self.bucket.get(&layout::state(slot)).unwrap().expect("a manifest").bytes).unwrap().0
+        Manifest::decode(&self.bucket.get(&layout::state(slot)).unwrap().expect("a manifest").bytes).unwrap()
     }
 
     /// An entry.

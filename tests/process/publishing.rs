@@ -140,7 +140,7 @@ fn a_state_goes_out_where_there_are_no_changes() {
     let mut is_state = |what: &str, expected: bool| {
         assert_eq!(place.once(&site), 1, "{what}");
         slot += 1;
-        assert_eq!(place.entry(slot).header.state.is_some(), expected, "{what}");
+        assert_eq!(place.entry(slot).header.is_state(), expected, "{what}");
         place.check(&site);
     };
     is_state("a commit", false);
@@ -190,7 +190,7 @@ fn sweeping_keeps_what_is_needed() {
     let site = curated();
     let place = Place::folder(&site);
     let (bucket, orphan) = (site.path("bucket"), layout::part(2, "0123456789abcdef", 0));
-    let probe = "probe/0123456789abcdef/twice-00";
+    let probe = &layout::probe("0123456789abcdef");
     let put = |version| {
         commit(&site, version);
         // Each round puts a state, since the last one is old enough.
@@ -262,7 +262,7 @@ fn what_cannot_go_on_is_refused_and_says_what_to_do() {
     }
     assert_eq!(place.once_with(&site, "--start-over"), 1);
     let state = place.entry(3).header;
-    assert!(state.state.is_some() && state.seq > place.entry(2).header.seq, "replicas never go back: {state:?}");
+    assert!(state.is_state() && state.seq > place.entry(2).header.seq, "replicas never go back: {state:?}");
     place.check(&site);
     assert_eq!(follow(&place, &replica), (3, None));
     assert_eq!(rows_of(&replica), rows_of(&site.db()));
@@ -276,8 +276,8 @@ fn what_cannot_go_on_is_refused_and_says_what_to_do() {
     assert!(refused.stderr.contains("is empty, though "), "{refused:?}");
     assert_eq!(place.once_with(&site, "--start-over"), 1);
     let place = Place::folder(&site);
-    let state = place.entry(4);
-    assert!(state.header.state.is_some() && state.header.parent != [0; 32], "replicas go on from slot 3");
+    assert!(place.entry(4).header.is_state());
+    assert_eq!(follow(&place, &replica), (4, None), "replicas go on from slot 3");
     assert_eq!(place.slots(layout::STATES), [4]);
     place.check(&site);
 

@@ -59,11 +59,11 @@ fn a_damaged_outbox_costs_a_state_and_nothing_else() {
             if !is_written_first {
                 assert!(done.stderr.contains("publishing a whole state instead"), "{what}: {done:?}");
             }
-            assert!(place.entry(2).header.state.is_some(), "{what}");
+            assert!(place.entry(2).header.is_state(), "{what}");
             place.check(&site);
             commit(&site, 4);
             assert_eq!(place.once(&site), 1, "{what}");
-            assert!(place.entry(3).header.state.is_none(), "{what}: changes go out again");
+            assert!(!place.entry(3).header.is_state(), "{what}: changes go out again");
             place.check(&site);
             site.check();
         }
@@ -80,7 +80,7 @@ fn what_is_compacted_leaves_damage_behind() {
     site.json(["compact"]);
     site.check();
     assert_eq!(place.once(&site), 1);
-    assert!(place.entry(2).header.state.is_some());
+    assert!(place.entry(2).header.is_state());
     place.check(&site);
 }
 

@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
+use medfeed::replicate::layout;
 use medfeed::store::Follower;
 
 use super::monitoring::{check_with_promtool, scrape};
@@ -37,6 +38,7 @@ fn metrics_tell_how_publishing_stands() {
         ("entries_total", 2.0),
         ("states_total", 1.0),
         ("bucket_failures_total", 0.0),
+        ("lost_objects_total", 0.0),
         ("trouble_seconds", 0.0),
         ("fenced", 0.0),
     ];
@@ -61,6 +63,15 @@ fn metrics_tell_how_publishing_stands() {
     assert!(publisher.logged().contains("publishing continues after "), "{}", publisher.logged());
     let slot = scrape(&mut publisher.admin)["medfeed_publish_slot"];
     wait_until("it is noted", SOON, || (note(&site).slot as f64 == slot).then_some(()));
+    // A heartbeat that fails is trouble too, though what is asked before it succeeds.
+    s3.fail("PUT", "/alive", Fault::Status(503), usize::MAX);
+    publisher.wait_for("trouble_seconds", |trouble| trouble >= 1.0);
+    s3.heal();
+    publisher.wait_for("trouble_seconds", |trouble| trouble == 0.0);
+    // The newest state is gone: that is told, and another one is written.
+    s3.set_object(&format!("some/prefix/{}", layout::state(1)), None);
+    publisher.wait_for("lost_objects_total", |lost| lost >= 1.0);
+    publisher.wait_for("states_total", |states| states == 2.0);
     check_with_promtool(&publisher.admin);
     for (target, status) in [("/livez", 200), ("/readyz", 200), ("/", 404), ("/nothing", 404)] {
         assert_eq!(publisher.admin.get(target).status, status, "{target}");

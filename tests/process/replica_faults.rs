@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use medfeed::model::{DatabaseId, Head, RowDigest};
 use medfeed::replicate::follower::audit::audit;
-use medfeed::replicate::follower::{EndRule, FollowLimits, Replica, ReplicaStatus, StateLoader};
+use medfeed::replicate::follower::{Replica, ReplicaStatus, StateLoader};
 use medfeed::replicate::layout;
 
 use super::published::{Place, rows_of};
@@ -88,14 +88,8 @@ impl Published {
         }
         // One that loads.
         let file = folder.path().join("loaded.redb");
-        let load = StateLoader {
-            log: &self.place.log(),
-            path: &file,
-            id: None,
-            until: None,
-            end: EndRule::Confirmed,
-            keep_going: &|| true,
-        };
+        let log = self.place.log();
+        let load = StateLoader { must_confirm: true, ..StateLoader::new(&log, &file, &|| true) };
         let loaded = load.newest().and_then(|loaded| Ok(loaded.draft.persist(None)?)).map(drop);
         assert_eq!(file.exists(), loaded.is_ok());
         if loaded.is_ok() {
@@ -113,7 +107,7 @@ impl Published {
 
 /// Follows the log in a file as far as it goes; returns the slot, and what is in the way.
 pub fn follow(place: &Place, file: &Path) -> (u64, Option<String>) {
-    let status = Arc::new(ReplicaStatus::new(FollowLimits::new(SOON, None)));
+    let status = Arc::new(ReplicaStatus::new(SOON));
     let mut replica = Replica::start(place.log(), file, Arc::clone(&status), &|| true).unwrap();
     replica.poll(&|| true);
     let progress = status.progress();

@@ -92,7 +92,6 @@ fn a_database_that_was_taken_over_is_read_only() {
         hash: [0; 32],
         fenced: Some("host b took over at 12:00".to_owned()),
         fenced_at: None,
-        probed_at: None,
     };
     note.write(&site.db()).unwrap();
     let rows = site.write("conferences.jsonl", conferences_of_version(40, 1));

@@ -313,7 +313,7 @@ impl Run {
         }
         self.world.wait_for_publisher();
         let last = self.world.last_slot();
-        let is_state = (before + 1..=last).any(|slot| self.world.place.entry(slot).header.state.is_some());
+        let is_state = (before + 1..=last).any(|slot| self.world.place.entry(slot).header.is_state());
         let time = match &self.world.s3 {
             Some(s3) => {
                 s3.release();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use medfeed::replicate::follower::{FollowLimits, Replica, ReplicaStatus};
+use medfeed::replicate::follower::{Replica, ReplicaStatus};
 use medfeed::replicate::layout;
 
 use super::answer_faults::Fault;
@@ -125,10 +125,9 @@ impl Log {
 
 impl Follower {
     fn new(file: Option<&Path>) -> Follower {
-        let limits = FollowLimits { heartbeat_check_every: Duration::ZERO, ..FollowLimits::new(SOON, None) };
         let follower = Follower {
             folder: tempfile::tempdir().unwrap(),
-            status: Arc::new(ReplicaStatus::new(limits)),
+            status: Arc::new(ReplicaStatus::checking_every(Duration::ZERO, SOON)),
             replica: None,
             slot: 0,
         };

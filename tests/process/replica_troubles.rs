@@ -62,22 +62,15 @@ fn a_revoked_key_dies_and_a_replica_that_is_cut_off_answers_no_more() {
 }
 
 #[test]
-fn a_silent_publisher_is_told_and_heeded_if_wanted() {
+fn a_silent_publisher_is_told() {
     let (origin, key) = origin();
     let replica = origin.replica();
-    let (server, mut admin) = serve(&replica, "--poll 50ms --max-silence 1s");
-    let mut client = server.client(&key);
-    wait_until("the silence is too much", SOON, || (client.get("/v1/conferences").status == 503).then_some(()));
-    let told = String::from_utf8(admin.get("/readyz").body).unwrap();
-    assert!(told.contains("written no heartbeat"), "{told}");
+    let (server, mut admin) = serve(&replica, "--poll 50ms");
     let mut silence_s = || scrape(&mut admin)["medfeed_replica_publisher_silence_seconds"];
-    assert!(silence_s() >= 1.0);
+    wait_until("there is silence", SOON, || (silence_s() >= 1.0).then_some(()));
     // Each heartbeat ends the silence, however long the replica runs.
     let _publisher = Place::folder(&origin.site).start(&origin.site, "--heartbeat 50ms");
     wait_until("the silence is over", SOON, || (silence_s() == 0.0).then_some(()));
-    wait_until("it answers again", SOON, || (client.get("/v1/conferences").status == 200).then_some(()));
-    server.stop();
-    let (server, _) = serve(&replica, "--poll 50ms");
     assert_eq!(server.client(&key).get("/v1/conferences").status, 200);
     server.stop();
 }
@@ -206,7 +199,7 @@ fn a_replica_whose_disk_is_full_goes_on_once_there_is_room() {
 }
 
 #[test]
-fn a_swept_place_is_not_followed() {
+fn a_swept_place_is_not_served() {
     let (mut origin, key) = origin();
     let replica = origin.replica();
     let (server, _) = serve(&replica, "");
@@ -223,7 +216,7 @@ fn a_swept_place_is_not_followed() {
         origin.publish();
     }
     origin.add_state();
-    for stray in [None, Some(&stray_bytes)] {
+    for (stray, applied) in [(None, 0.0), (Some(&stray_bytes), 1.0)] {
         let replica_of_old = origin.site.path("old.redb");
         std::fs::copy(replica.site.db(), &replica_of_old).unwrap();
         match stray {
@@ -231,11 +224,14 @@ fn a_swept_place_is_not_followed() {
             Some(stray) => std::fs::write(origin.folder().join(&swept), stray).unwrap(),
         }
         let (server, mut admin) = serve(&replica, "--poll 20ms");
-        wait_for_seq(&origin, &mut admin);
+        let mut client = server.client(&key);
+        wait_until("the first answer", SOON, || {
+            let answer = client.get("/v1/conferences/1");
+            (answer.status == 200).then(|| assert_eq!(answer.json()["data"]["venue"], "version 4"))
+        });
         let metrics = scrape(&mut admin);
         let done = (metrics["medfeed_replica_loads_total"], metrics["medfeed_replica_entries_applied_total"]);
-        assert_eq!(done, (1.0, 0.0), "the whole state was loaded");
-        assert_eq!(server.client(&key).get("/v1/conferences/1").json()["data"]["venue"], "version 4");
+        assert_eq!(done, (1.0, applied), "the whole state was loaded");
         server.stop();
         replica.site.check();
         std::fs::rename(&replica_of_old, replica.site.db()).unwrap();

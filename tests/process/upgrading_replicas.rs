@@ -48,8 +48,8 @@ fn files(folder: &Path) -> BTreeSet<PathBuf> {
 /// Makes a bucket look like one of another format.
 fn set_format(folder: &Path, format: u32) {
     for path in files(&folder.join(layout::STATES)) {
-        let (manifest, _) = Manifest::decode(&fs::read(&path).unwrap()).unwrap();
-        fs::write(&path, Manifest { schema: format, ..manifest }.encode().unwrap().0).unwrap();
+        let manifest = Manifest::decode(&fs::read(&path).unwrap()).unwrap();
+        fs::write(&path, Manifest { schema: format, ..manifest }.encode().unwrap()).unwrap();
     }
     for path in files(&folder.join(layout::LOG)) {
         let mut entry = entry::decode(&fs::read(&path).unwrap()).unwrap();

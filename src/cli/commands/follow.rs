@@ -16,8 +16,7 @@ use crate::cli::shared::output::counted;
 use crate::model::Timestamp;
 use crate::model::time::parse_time;
 use crate::replicate::follower::audit::audit;
-use crate::replicate::follower::status::FollowLimits;
-use crate::replicate::follower::{EndRule, LogReader, Replica, ReplicaStatus, StateLoader};
+use crate::replicate::follower::{LogReader, Replica, ReplicaStatus, StateLoader};
 use crate::serve::following::background::BackgroundTask;
 use crate::serve::following::replica::ReplicaThread;
 use crate::serve::following::upstream::Upstream;
@@ -35,27 +34,9 @@ pub(in crate::cli) struct FollowArgs {
     /// How often to look for new commits in the bucket
     #[arg(long, env = "MEDFEED_POLL", value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
     poll: Duration,
-    /// Answer 503 after this long without a heartbeat of the publisher [default: never]
-    #[arg(long, env = "MEDFEED_MAX_SILENCE", value_name = "TIME", value_parser = parse_duration)]
-    max_silence: Option<Duration>,
     /// The file with the seal key, which encrypts the bucket
     #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
     seal_key: Option<PathBuf>,
-}
-
-/// A replica that is opened, but does not follow the bucket yet.
-pub(in crate::cli) struct FollowedReplica {
-    replica: Replica,
-    url: String,
-    poll: Duration,
-}
-
-impl FollowedReplica {
-    /// Starts to follow the bucket.
-    pub fn start(self, watcher: &Arc<Watcher>) -> std::io::Result<(Arc<dyn Upstream>, BackgroundTask)> {
-        let (following, tasks) = ReplicaThread::start(self.replica, self.url, self.poll, Arc::clone(watcher))?;
-        Ok((following, tasks))
-    }
 }
 
 /// A reader of the log in a bucket.
@@ -66,7 +47,7 @@ pub(in crate::cli) fn open_log(url: &BucketUrl, seal_key: Option<&PathBuf>) -> a
 
 impl FollowArgs {
     /// Opens or loads the replica; `None` without `--from`.
-    pub fn open(&self, common: &Common, staleness: Duration) -> anyhow::Result<Option<FollowedReplica>> {
+    pub fn open(&self, common: &Common, staleness: Duration) -> anyhow::Result<Option<Replica>> {
         let Some(url) = &self.from else { return Ok(None) };
         require_folder(&common.resolved_db())?;
         let log = open_log(url, self.seal_key.as_ref())?;
@@ -75,9 +56,18 @@ impl FollowArgs {
                 "the bucket is not sealed: anyone who can read it sees all records, and anyone who can write to it can create API keys; run publisher and replicas with --seal-key FILE"
             );
         }
-        let status = ReplicaStatus::new(FollowLimits::new(staleness, self.max_silence));
-        let replica = Replica::start(log, &common.db, Arc::new(status), &|| true)?;
-        Ok(Some(FollowedReplica { replica, url: url.to_string(), poll: self.poll }))
+        let status = ReplicaStatus::new(staleness);
+        Ok(Some(Replica::start(log, &common.db, Arc::new(status), &|| true)?))
+    }
+
+    /// Starts to follow the bucket.
+    pub fn start(
+        &self,
+        replica: Replica,
+        watcher: &Arc<Watcher>,
+    ) -> std::io::Result<(Arc<dyn Upstream>, BackgroundTask)> {
+        let (thread, tasks) = ReplicaThread::start(replica, self.poll, Arc::clone(watcher))?;
+        Ok((thread, tasks))
     }
 }
 
@@ -92,10 +82,6 @@ pub(in crate::cli) struct BackupFromArgs {
     /// beginning, UTC)
     #[arg(long, value_name = "TIME", requires = "from", value_parser = parse_moment)]
     at: Option<Timestamp>,
-    /// Take what can be reached, even if entries are missing or the end of the log is unknown; a warning says what is
-    /// uncertain
-    #[arg(long, requires = "from")]
-    partial: bool,
     /// The file with the seal key, which encrypts the bucket
     #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
     seal_key: Option<PathBuf>,
@@ -106,20 +92,20 @@ fn parse_moment(text: &str) -> Result<Timestamp, String> {
 }
 
 impl BackupFromArgs {
-    /// Writes a backup from the bucket; `None` without `--from`. With [`EndRule::Partial`] it also returns why this may
-    /// not be the newest state.
-    pub fn backup(&self, common: &Common, file: &Path) -> anyhow::Result<Option<(BackupReport, Option<String>)>> {
+    /// Writes a backup from the bucket; `None` without `--from`.
+    pub fn backup(&self, common: &Common, file: &Path) -> anyhow::Result<Option<BackupReport>> {
         let Some(url) = &self.from else { return Ok(None) };
         require_folder(file)?;
         check_target(&common.resolved_db(), file)?;
         let log = open_log(url, self.seal_key.as_ref())?;
-        let end = if self.partial { EndRule::Partial } else { EndRule::Confirmed };
-        let load = StateLoader { log: &log, path: file, id: None, until: self.at, end, keep_going: &|| true };
-        let loaded = load.newest().map_err(|error| match error.is_of_log() {
-            true => anyhow!("{error}. To take what can be reached, add --partial"),
-            false => error.into(),
+        let load = StateLoader { until: self.at, must_confirm: true, ..StateLoader::new(&log, file, &|| true) };
+        let loaded = load.newest().map_err(|error| match load.reached.get() {
+            Some(reached) => {
+                anyhow!("{error}. The newest state that can be had is that of {reached}: add --at {reached}")
+            }
+            None => error.into(),
         })?;
-        Ok(Some((loaded.draft.write_backup(file)?, loaded.doubt)))
+        Ok(Some(loaded.draft.write_backup(file)?))
     }
 }
 

@@ -9,13 +9,12 @@ use anyhow::anyhow;
 use clap::Args;
 use serde_json::json;
 
-use crate::bucket::{Bucket, BucketUrl, SealKey};
+use crate::bucket::BucketUrl;
 use crate::cli::commands::follow::open_log;
 use crate::cli::shared::common::Common;
 use crate::cli::shared::output::confirm;
 use crate::model::shell::ShellWord;
 use crate::replicate::follower::promote::Promoted;
-use crate::replicate::follower::status::FollowLimits;
 use crate::replicate::follower::{Replica, ReplicaStatus};
 use crate::replicate::publisher::lock::PublisherLock;
 use crate::replicate::publisher::{PublishSettings, Publisher, publisher_name};
@@ -83,7 +82,7 @@ fn open_replica(common: &Common, url: &BucketUrl) -> anyhow::Result<ReplicaWrite
 
 fn take_over(common: &Common, args: &PromoteArgs, since: u64) -> anyhow::Result<Promoted> {
     let log = open_log(&args.url, args.seal_key.as_ref())?;
-    let status = Arc::new(ReplicaStatus::new(FollowLimits::new(Duration::MAX, None)));
+    let status = Arc::new(ReplicaStatus::new(Duration::MAX));
     let keep_going = &|| true;
     // The lock's name identifies an entry of an earlier run that was killed.
     let lock = PublisherLock::take(&common.db)?;
@@ -97,11 +96,10 @@ fn take_over(common: &Common, args: &PromoteArgs, since: u64) -> anyhow::Result<
 
 /// Makes the file an origin, then publishes its whole state.
 fn start_over(common: &Common, args: &PromoteArgs) -> anyhow::Result<Promoted> {
-    let seal = args.seal_key.as_deref().map(SealKey::load).transpose().map_err(|error| anyhow!(error))?;
-    let bucket = Bucket::open(&args.url, seal)?;
-    let promoted = Replica::start_over(&common.db, &bucket)?;
+    let log = open_log(&args.url, args.seal_key.as_ref())?;
+    let promoted = Replica::start_over(&common.db, &log)?;
     let settings = PublishSettings::once(common.wait, true);
-    let published = Publisher::start(&common.db, Arc::new(bucket), settings, Arc::default())
+    let published = Publisher::start(&common.db, Arc::clone(log.bucket()), settings, Arc::default())
         .and_then(|mut publisher| publisher.run(|| ()));
     let round = published.map_err(|error| {
         anyhow!(

@@ -23,9 +23,11 @@ use crate::cli::shared::common::Common;
 use crate::cli::shared::failure;
 use crate::cli::shared::output::{counted, print_line};
 use crate::model::printable::Printable;
+use crate::replicate::entry::EntryHeader;
+use crate::replicate::follower::LogReader;
 use crate::replicate::publisher::progress::PublisherStatus;
-use crate::replicate::publisher::status::{EndStatus, PublicationStatus, Waiting};
-use crate::replicate::publisher::{PublishError, PublishSettings, Publisher, Round};
+use crate::replicate::publisher::status::{PublicationStatus, Waiting};
+use crate::replicate::publisher::{PublishError, PublishSettings, Publisher, Round, user_part};
 use crate::serve::operators::admin::{self, AdminSetup};
 use crate::serve::publishing::MonitoredPublisher;
 use crate::serve::{notify, run_to_end};
@@ -109,8 +111,8 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
     let seal = args.seal_key.as_deref().map(SealKey::load).transpose().map_err(|error| anyhow!(error))?;
     let bucket = Bucket::open(&args.bucket, seal)?;
     if args.status {
-        let (db, opened) = (common.db.clone(), bucket);
-        let read = thread::spawn(move || PublicationStatus::read(&db, &opened)).join();
+        let (db, log) = (common.db.clone(), LogReader::new(bucket));
+        let read = thread::spawn(move || PublicationStatus::read(&db, &log)).join();
         return match read.map_err(|_| anyhow!("the status could not be read"))? {
             Ok(status) => show(common, &args.bucket, &status),
             Err(error) => fail(common, error),
@@ -217,8 +219,8 @@ fn show(common: &Common, url: &BucketUrl, status: &PublicationStatus) -> anyhow:
             "slot": end.slot,
             "seq": end.seq,
             "at": end.at.to_string(),
-            "who": end.who,
-            "entries_since_state": end.entries_since_state,
+            "who": user_part(&end.who),
+            "entries_since_state": status.entries_since_state,
         })
     });
     let states = status.states.iter().map(|(slot, at)| json!({ "slot": slot, "at": at.to_string() }));
@@ -246,15 +248,15 @@ fn text(common: &Common, url: &BucketUrl, status: &PublicationStatus) -> String 
     let mut lines = Vec::new();
     match &status.end {
         None => lines.push(format!("Nothing is published in {url}.")),
-        Some(EndStatus { id, slot, seq, at, who, entries_since_state }) => {
-            let who = Printable(who);
+        Some(EntryHeader { id, slot, seq, at, who, .. }) => {
+            let who = Printable(user_part(who));
             lines.push(format!("{url} ends at slot {slot}, seq {seq}, published at {at} by {who}; database {id}."));
             lines.push(match &status.alive_at {
                 Some(at) => format!("The publisher's last heartbeat: {at}."),
                 None => "The publisher has left no heartbeat that can be read.".to_owned(),
             });
             let states = status.states.iter().map(|(slot, at)| format!("slot {slot} at {at}"));
-            let since = counted(*entries_since_state, "entry");
+            let since = counted(status.entries_since_state, "entry");
             lines.push(format!("States, newest first: {}; {since} since.", states.collect::<Vec<_>>().join(", ")));
         }
     }

@@ -43,21 +43,15 @@ pub(in crate::cli) fn backup(common: &Common, args: &BackupArgs) -> anyhow::Resu
         file: &'a PathBuf,
         #[serde(flatten)]
         report: BackupReport,
-        /// Why this may not be the newest state of the bucket.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        doubt: Option<String>,
     }
-    let (report, doubt) = match args.from.backup(common, &args.file)? {
+    let report = match args.from.backup(common, &args.file)? {
         Some(published) => published,
         None => {
             let follower = common.open_follower()?;
             require_folder(&args.file)?;
-            (replace::backup(&follower, &args.file)?, None)
+            replace::backup(&follower, &args.file)?
         }
     };
-    if let Some(doubt) = &doubt {
-        common.output().warning(format!("this may not be the newest state: {doubt}"));
-    }
     let records: Vec<String> = report.records.iter().map(|(dataset, count)| format!("{count} {dataset}")).collect();
     let text = format!(
         "{}: {}, as of {}; {} bytes, checked.",
@@ -66,7 +60,7 @@ pub(in crate::cli) fn backup(common: &Common, args: &BackupArgs) -> anyhow::Resu
         report.last_commit_at.as_deref().unwrap_or("the beginning"),
         report.bytes
     );
-    common.output().result(&BackedUp { file: &args.file, report, doubt }, text)
+    common.output().result(&BackedUp { file: &args.file, report }, text)
 }
 
 pub(in crate::cli) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Result<ExitCode> {

@@ -235,7 +235,7 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs, limits: Limits) -> a
             }
         };
         let _recording = usage.start(&watcher)?;
-        let (upstream, _following) = replica.map(|replica| replica.start(&watcher)).transpose()?.unzip();
+        let (upstream, _following) = replica.map(|replica| args.follow.start(replica, &watcher)).transpose()?.unzip();
         let setup = Setup {
             listener: TcpListener::from_std(listener)?,
             watcher,
@@ -265,7 +265,7 @@ fn refuse_replica(database: &Path) -> anyhow::Result<()> {
     let Ok((mark, _)) = read_replica(database) else { return Ok(()) };
     let url = Printable(&mark.url).to_string();
     bail!(
-        "{} is a replica of {url} and must follow it, because keys may be revoked there; serve it with `--from {word}`, also next to another server, or turn it into the origin with `medfeed promote {word}`",
+        "{} is a replica of {url} and must follow it, because keys may be revoked there; serve it with `--from {word}`, or turn it into the origin with `medfeed promote {word}`",
         database.display(),
         word = ShellWord(&url)
     )

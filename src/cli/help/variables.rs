@@ -79,7 +79,6 @@ mod tests {
         "listen",
         "log",
         "log-format",
-        "max-silence",
         "max-staleness",
         "plain-http",
         "poll",

@@ -4,11 +4,12 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use super::error::FollowError;
-use super::load::{EndRule, LoadedState, StateLoader, commits_of, mark_at, position_of};
-use super::log::{EndCheck, LogPosition, LogReader, WholeState};
+use super::load::{LoadedState, StateLoader, commits_of, mark_at, position_of};
+use super::log::{EndCheck, LogPosition, LogReader};
 use crate::replicate::entry::LogEntry;
 use crate::replicate::layout;
 use crate::store::file::replace::BackupReport;
+use crate::store::replication::SCHEMA;
 
 /// The result of an audit.
 #[allow(missing_docs, reason = "the names explain the other fields")]
@@ -34,71 +35,57 @@ pub fn audit(log: &LogReader, path: &Path) -> Result<Audit, FollowError> {
     let mut states = log.state_slots()?;
     states.reverse();
     // Replaying begins after an upgrade to this format.
-    let is_older = |slot| matches!(log.manifest(slot), Err(FollowError::OlderSchema { .. }));
-    let older = states.iter().take_while(|slot| is_older(**slot)).count();
-    states.drain(..older.min(states.len().saturating_sub(1)));
-    let Some(oldest) = states.first().copied() else { return Err(FollowError::Nothing(log.url())) };
-    let load = StateLoader { log, path, id: None, until: None, end: EndRule::Confirmed, keep_going: &|| true };
-    let missing = |name: String| FollowError::object(name, "it is missing");
-    let manifest = |slot| log.manifest(slot)?.ok_or_else(|| missing(layout::state(slot)));
-    let first = WholeState::of_manifest(manifest(oldest)?);
-    let id = first.position.id;
-    // Replicas at this position need the entry of the oldest state.
-    let name = layout::log(oldest);
-    if log.entry(oldest)?.ok_or_else(|| missing(name.clone()))?.hash != first.position.hash {
-        return Err(FollowError::object(name, "it is not the entry that the oldest state names"));
+    let is_older = |slot| Ok::<_, FollowError>(log.manifest(slot)?.is_some_and(|manifest| manifest.schema < SCHEMA));
+    while states.len() > 1 && is_older(states[0])? {
+        states.remove(0);
     }
-    let mut loaded = load.load(first)?;
+    let Some(oldest) = states.first().copied() else { return Err(FollowError::Nothing(log.url())) };
+    let load = StateLoader::new(log, path, &|| true);
+    // Replicas at this position need the entry of the oldest state.
+    let first = log.entry(oldest)?.ok_or_else(|| FollowError::object(layout::log(oldest), "it is missing"))?;
+    let mut loaded = load.load(log.state_of(&first)?)?;
     let (mut entries, mut given_up) = (0, Vec::new());
-    let differs = |slot| FollowError::object(layout::state(slot), "it differs from the result of replaying the log");
     loop {
         let here = position_of(&loaded.mark);
         let Some((slot, entry)) = next_entry(log, here, &states)? else { break };
-        let mut state = WholeState::of_entry(&entry.header, entry.hash);
         let mut before = here;
         if slot > here.slot + 1 {
             given_up.push(here.slot + 1..=slot - 1);
             before = LogPosition { slot: slot - 1, hash: entry.header.parent, ..here };
-            if state.is_none() {
-                state = Some(WholeState::of_manifest(manifest(slot)?));
-            }
         }
         let position = before.check_next(&entry)?;
-        match state {
-            Some(state) if state.position != position => return Err(differs(slot)),
-            Some(state) => loaded = load.load(state)?,
-            None => {
-                let name = layout::log(slot);
-                let mark = mark_at(log.url(), position, entry.header.digest);
-                let applied = loaded.draft.apply(&commits_of(&entry), &mark);
-                applied.map_err(|error| FollowError::of_apply(error, &name))?;
-                loaded = LoadedState { mark, head: entry.header.head(), ..loaded };
+        if entry.header.is_state() || before != here {
+            loaded = load.load(log.state_of(&entry)?)?;
+        } else {
+            let mark = mark_at(log.url(), position, entry.header.digest);
+            let applied = loaded.draft.apply(&commits_of(&entry), &mark);
+            applied.map_err(|error| FollowError::of_apply(error, &layout::log(slot)))?;
+            loaded = LoadedState { mark, head: entry.header.head(), ..loaded };
+            // The rows have the digest of the entry. So they are those of a state that has it too.
+            if states.contains(&slot) {
+                log.parts(&log.state_of(&entry)?.parts, &mut |_, _| Ok(()))?;
             }
         }
         entries += 1;
-        if states.contains(&slot) {
-            let state = WholeState::of_manifest(manifest(slot)?);
-            let found = (state.position, state.head, state.digest);
-            if found != (position_of(&loaded.mark), loaded.head, loaded.mark.digest) || state.position.id != id {
-                return Err(differs(slot));
-            }
-            log.parts(&state.parts, &mut |_, _| Ok(()))?;
-        }
     }
     let result = loaded.draft.write_backup(path)?;
     Ok(Audit { states, entries, given_up, slot: loaded.mark.slot, seq: loaded.head.seq, result })
 }
 
-/// Returns the next entry and its slot. After a gap, that is the first entry that starts the log over or has a state in
-/// its slot. `None` at the end of the log, which is not before the last of `states`.
+/// Returns the next entry and its slot. After a gap, that is the first entry that has a state. `None` at the end of the
+/// log, which is not before the last of `states`.
 fn next_entry(log: &LogReader, here: LogPosition, states: &[u64]) -> Result<Option<(u64, LogEntry)>, FollowError> {
     let slot = here.slot + 1;
-    if let Some(entry) = log.entry(slot)? {
+    let has_state = |slot| Ok::<_, FollowError>(states.contains(&slot) || log.manifest(slot)?.is_some());
+    if let Some(entry) = log.entry(slot)?
+        && (!entry.header.is_state() || has_state(slot)?)
+    {
         return Ok(Some((slot, entry)));
     }
-    for later in log.slots_after(here.slot)? {
-        let is_whole = |entry: &LogEntry| entry.header.starts_over() || states.contains(&later);
-        if let Some(entry) = log.entry(later)?.filter(is_whole) {
+    for later in log.slots_after(slot)? {
+        if has_state(later)?
+            && let Some(entry) = log.entry(later)?
+        {
             return Ok(Some((later, entry)));
         }
     }

@@ -1,6 +1,9 @@
 //! The errors of a replica.
 
+use std::path::PathBuf;
+
 use crate::bucket::BucketError;
+use crate::model::printable::Printable;
 use crate::model::shell::ShellWord;
 use crate::model::{DatabaseId, Timestamp};
 use crate::replicate::frame::MalformedObject;
@@ -71,7 +74,7 @@ pub enum FollowError {
     TooEarly { oldest: Timestamp },
     #[error(
         "the database as it was at {until} is not in the bucket: the commits after {before} were published in one \
-         whole state, as of {after}. Use --at {before} or --at {after}; --partial takes the earlier one"
+         whole state, as of {after}. Use --at {before} or --at {after}"
     )]
     WithinState { until: Timestamp, before: Timestamp, after: Timestamp },
     #[error(
@@ -90,8 +93,11 @@ pub enum FollowError {
          origin if you can, and run this command again"
     )]
     Overtaken,
-    #[error("another process updates this file; stop it first")]
-    Followed,
+    #[error(
+        "{} is in use by {}; one server follows with a file. Stop that one first, or name another file with --db",
+        path.display(), Printable(holder)
+    )]
+    InUse { path: PathBuf, holder: String },
     #[error(
         "{0}; so it is unknown whether this replica took over; the old origin may be fenced. Run this command again"
     )]

@@ -1,5 +1,6 @@
 //! Loading a whole state and the entries after it into a draft. The draft gets its name only when it has caught up.
 
+use std::cell::Cell;
 use std::path::Path;
 
 use super::error::FollowError;
@@ -10,7 +11,6 @@ use crate::replicate::layout;
 use crate::store::replication::{ApplyError, CommitChanges, LoadedDraft, ReplicaDraft, ReplicaMark};
 
 /// The settings of a load.
-#[derive(Clone, Copy)]
 pub struct StateLoader<'a> {
     /// The log.
     pub log: &'a LogReader,
@@ -20,21 +20,13 @@ pub struct StateLoader<'a> {
     pub id: Option<DatabaseId>,
     /// The time of the last commit to apply; `None` for all.
     pub until: Option<Timestamp>,
-    /// The required certainty about the end of the log.
-    pub end: EndRule,
+    /// Whether the heartbeat must agree with the end of the log. Without it the replica waits for one before it
+    /// responds.
+    pub must_confirm: bool,
+    /// The newest instant that was reached before an error, if any.
+    pub reached: Cell<Option<Timestamp>>,
     /// Called between objects; returns false to cancel the load.
     pub keep_going: &'a dyn Fn() -> bool,
-}
-
-/// The required certainty about the end of the log, after the last entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndRule {
-    /// Certain: no later entry is listed, and the heartbeat agrees.
-    Confirmed,
-    /// No later entry is listed or named. Without a heartbeat the replica waits for one before it responds.
-    Follow,
-    /// Uncertain: entries may be missing. [`LoadedState::doubt`] says why.
-    Partial,
 }
 
 enum StopReason {
@@ -54,15 +46,9 @@ pub struct LoadedState {
     /// Its position in the log.
     pub mark: ReplicaMark,
     pub head: Head,
-    /// Why it may not be the newest state, with [`EndRule::Partial`].
-    pub doubt: Option<String>,
 }
 
 impl LoadedState {
-    fn in_doubt(self, error: &FollowError) -> LoadedState {
-        LoadedState { doubt: Some(error.to_string()), ..self }
-    }
-
     fn position(&self) -> LogPosition {
         position_of(&self.mark)
     }
@@ -80,62 +66,61 @@ pub(super) fn commits_of(entry: &LogEntry) -> Vec<CommitChanges<'_>> {
     entry.header.commits.iter().copied().zip(entry.changes.iter().map(AsRef::as_ref)).collect()
 }
 
-impl StateLoader<'_> {
+impl<'a> StateLoader<'a> {
+    /// Returns a loader of the newest state of any database.
+    pub fn new(log: &'a LogReader, path: &'a Path, keep_going: &'a dyn Fn() -> bool) -> StateLoader<'a> {
+        StateLoader { log, path, id: None, until: None, must_confirm: false, reached: Cell::new(None), keep_going }
+    }
+
     /// Loads the newest valid state that is not too late, and the entries after it.
     ///
     /// # Errors
     /// If no state is valid, the error of the newest one.
     pub fn newest(&self) -> Result<LoadedState, FollowError> {
-        let slots = self.log.state_slots()?;
-        // A publisher that was killed at its start leaves no manifest. Then the first entry is a state.
-        let slots = if slots.is_empty() { vec![1] } else { slots };
+        let mut slots = self.log.state_slots()?;
+        if slots.is_empty()
+            && let Some(first) = self.log.entry(1)?
+        {
+            // The manifest of the first state is on its way.
+            self.log.state_of(&first)?;
+            slots.push(1);
+        }
         // The log does not end before its newest state.
         let newest = slots.first().copied().unwrap_or_default();
-        let (mut first_error, mut oldest, mut too_early) = (None, None, None);
-        for slot in &slots {
-            let loaded = match self.state_after(*slot) {
-                Ok(Some((state, at))) if self.until.is_none_or(|until| at <= until) => self.from_state(state, newest),
-                Ok(found) => {
-                    oldest = found.map(|(state, _)| state).or(oldest);
-                    continue;
+        let (mut first_error, mut too_early, mut later) = (None, None, None);
+        for slot in slots.into_iter().map(Some).chain([None]) {
+            let found = slot.map_or(Ok(None), |slot| self.state_after(slot));
+            if let Ok(Some((state, at))) = &found
+                && self.until.is_some_and(|until| *at > until)
+            {
+                // It was written later than its last commit was made. So the first of these may be early enough.
+                later = Some(state.clone());
+                continue;
+            }
+            let found = found.map(|found| found.map(|(state, _)| state)).transpose();
+            for state in later.take().map(Ok).into_iter().chain(found) {
+                match state.and_then(|state| self.from_state(state, newest)) {
+                    Err(error @ FollowError::Object { .. }) => {
+                        tracing::warn!(%error, "a state cannot be loaded; trying an older one");
+                        first_error.get_or_insert(error);
+                    }
+                    Err(error @ FollowError::TooEarly { .. }) => too_early = Some(error),
+                    loaded => return loaded,
                 }
-                Err(error) => Err(error),
-            };
-            match loaded {
-                Err(error @ FollowError::Object { .. }) => {
-                    tracing::warn!(%error, slot, "a state cannot be loaded; trying an older one");
-                    first_error.get_or_insert(error);
-                }
-                // By a clock that was ahead, the last commit can be later than its state.
-                Err(error @ FollowError::TooEarly { .. }) => too_early = Some(error),
-                loaded => return loaded,
             }
         }
-        match (first_error, oldest, too_early) {
-            (Some(error), ..) | (None, _, Some(error)) => Err(error),
-            // The state may have been published later than its last commit was made.
-            (None, Some(oldest), None) => self.from_state(oldest, newest),
-            (None, None, None) => Err(FollowError::Nothing(self.log.url())),
-        }
+        Err(first_error.or(too_early).unwrap_or_else(|| FollowError::Nothing(self.log.url())))
     }
 
-    /// Finds the state after a slot by its manifest, or else its entry. Returns its time too.
+    /// Reads the manifest of the state after a slot. Returns its time too.
     fn state_after(&self, slot: u64) -> Result<Option<(WholeState, Timestamp)>, FollowError> {
-        let found = match self.log.manifest(slot)? {
-            Some(manifest) => {
-                let at = manifest.at;
-                Some((WholeState::of_manifest(manifest), at))
-            }
-            None => self
-                .log
-                .entry(slot)?
-                .and_then(|entry| Some((WholeState::of_entry(&entry.header, entry.hash)?, entry.header.at))),
-        };
-        match (&found, self.id) {
-            (Some((state, _)), Some(expected)) if state.position.id != expected => {
+        let Some(manifest) = self.log.manifest(slot)? else { return Ok(None) };
+        let (at, state) = (manifest.at, WholeState::of_manifest(manifest));
+        match self.id {
+            Some(expected) if state.position.id != expected => {
                 Err(FollowError::OtherDatabase { expected, found: state.position.id })
             }
-            _ => Ok(found),
+            _ => Ok(Some((state, at))),
         }
     }
 
@@ -155,16 +140,16 @@ impl StateLoader<'_> {
                 return self.before_state(before, &loaded, until);
             }
             let next = loop {
-                match self.catch_up(&mut loaded, at_least) {
-                    Ok(StopReason::Instant) => return Ok(loaded),
-                    Ok(StopReason::State(next)) => break next,
-                    Ok(StopReason::End) if self.is_end(&mut loaded)? => return Ok(loaded),
-                    Ok(StopReason::End) => {}
-                    // The next entry is damaged, and was not applied.
-                    Err(error @ FollowError::Object { .. }) if self.end == EndRule::Partial => {
-                        return Ok(loaded.in_doubt(&error));
-                    }
-                    Err(error) => return Err(error),
+                let stop = match self.catch_up(&mut loaded, at_least) {
+                    Ok(StopReason::End) => self.is_end(&loaded).map(|is_end| is_end.then_some(StopReason::End)),
+                    stop => stop.map(Some),
+                };
+                match stop {
+                    // There is a further entry by now.
+                    Ok(None) => {}
+                    Ok(Some(StopReason::State(next))) => break next,
+                    Ok(Some(StopReason::End | StopReason::Instant)) => return Ok(loaded),
+                    Err(error) => return self.before_error(loaded, error),
                 }
             };
             // Keep this state: the next one may be later than the requested time.
@@ -184,23 +169,28 @@ impl StateLoader<'_> {
             return Ok(before);
         }
         let (before_at, after_at) = (before.draft.head()?.time, next.draft.head()?.time);
-        let error = FollowError::WithinState { until, before: before_at, after: after_at };
-        if self.end == EndRule::Partial { Ok(before.in_doubt(&error)) } else { Err(error) }
+        Err(FollowError::WithinState { until, before: before_at, after: after_at })
     }
 
-    fn is_end(&self, loaded: &mut LoadedState) -> Result<bool, FollowError> {
-        let found = match self.log.end_after(loaded.position()) {
+    /// Returns what was loaded before an error of the log, if its last commit is of the requested time. Otherwise notes
+    /// that time, and returns the error.
+    fn before_error(&self, loaded: LoadedState, error: FollowError) -> Result<LoadedState, FollowError> {
+        if error.is_of_log() || matches!(error, FollowError::Object { .. }) {
+            let reached = Some(loaded.draft.head()?.time);
+            if self.until == reached {
+                return Ok(loaded);
+            }
+            self.reached.set(self.reached.get().max(reached));
+        }
+        Err(error)
+    }
+
+    fn is_end(&self, loaded: &LoadedState) -> Result<bool, FollowError> {
+        match self.log.end_after(loaded.position()) {
             // The entry was read a moment ago, and is gone.
             Ok(EndCheck::Before { slot, seq }) => Err(FollowError::Behind { slot, end: seq, here: loaded.head.seq }),
-            found => found,
-        };
-        match found {
             Ok(found) => Ok(found == EndCheck::Confirmed),
-            Err(FollowError::Unconfirmed(..)) if self.end == EndRule::Follow => Ok(true),
-            Err(error) if self.end == EndRule::Partial && error.is_of_log() => {
-                loaded.doubt = Some(error.to_string());
-                Ok(true)
-            }
+            Err(FollowError::Unconfirmed(..)) if !self.must_confirm => Ok(true),
             Err(error) => Err(error),
         }
     }
@@ -217,7 +207,7 @@ impl StateLoader<'_> {
         })?;
         let mark = mark_at(self.log.url(), state.position, state.digest);
         let draft = draft.finish(&mark, state.head).map_err(of_load(&layout::state(state.position.slot)))?;
-        Ok(LoadedState { draft, mark, head: state.head, doubt: None })
+        Ok(LoadedState { draft, mark, head: state.head })
     }
 
     fn catch_up(&self, loaded: &mut LoadedState, at_least: u64) -> Result<StopReason, FollowError> {
@@ -228,7 +218,7 @@ impl StateLoader<'_> {
             let slot = loaded.mark.slot + 1;
             let name = layout::log(slot);
             let Some(entry) = self.log.entry(slot)? else {
-                return match slot <= at_least && self.end != EndRule::Partial {
+                return match slot <= at_least {
                     true => Err(FollowError::Missing { slot, later: at_least }),
                     false => Ok(StopReason::End),
                 };
@@ -237,8 +227,8 @@ impl StateLoader<'_> {
                 FollowError::Diverged(detail) => FollowError::object(&name, detail),
                 other => other,
             })?;
-            if let Some(state) = WholeState::of_entry(&entry.header, entry.hash) {
-                return Ok(StopReason::State(state));
+            if entry.header.is_state() {
+                return self.log.state_of(&entry).map(StopReason::State);
             }
             let mut commits = commits_of(&entry);
             let in_time = |at: Timestamp| self.until.is_none_or(|until| at <= until);

@@ -1,10 +1,13 @@
 //! Reading the log, and checking names, hashes and predecessors of its objects.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
+use std::thread::sleep;
+use std::time::Duration;
 
 use super::error::FollowError;
-use crate::bucket::Bucket;
+use crate::bucket::{Bucket, ListedObject};
 use crate::model::{DatabaseId, Head, RowDigest};
 use crate::replicate::entry::{self, EntryHeader, LogEntry};
 use crate::replicate::frame::Hash;
@@ -14,14 +17,20 @@ use crate::replicate::state::{Manifest, PartRef, decode_part};
 use crate::store::replication::SCHEMA;
 
 const FETCHERS: usize = 4;
+/// How often to look for the manifest of a state that an entry announces, and the pause in between.
+const STATE_TRIES: usize = 20;
+const STATE_PAUSE: Duration = Duration::from_millis(50);
+
+/// The maximum number of objects that are read to find one that can be decoded. With a wrong seal key, none can.
+const MAX_UNREADABLE: usize = 50;
 
 /// A callback for the encoded changes of a part.
 pub type TakePart<'a> = &'a mut dyn FnMut(&PartRef, Vec<u8>) -> Result<(), FollowError>;
 
 /// A reader of the log in a bucket.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct LogReader {
-    bucket: Bucket,
+    bucket: Arc<Bucket>,
 }
 
 /// A position in a log, after an entry.
@@ -73,28 +82,6 @@ pub enum EndCheck {
     },
 }
 
-/// A position, compared with the end of the log in a heartbeat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum HeartbeatRelation {
-    At,
-    Before,
-    /// The heartbeat is older than the last entry, or the bucket lost entries.
-    Beyond,
-    /// The same slot, another entry.
-    Forked,
-}
-
-impl HeartbeatRelation {
-    fn of(position: LogPosition, alive: &Heartbeat) -> HeartbeatRelation {
-        match position.slot.cmp(&alive.slot) {
-            Ordering::Less => HeartbeatRelation::Before,
-            Ordering::Greater => HeartbeatRelation::Beyond,
-            Ordering::Equal if position.hash == alive.hash => HeartbeatRelation::At,
-            Ordering::Equal => HeartbeatRelation::Forked,
-        }
-    }
-}
-
 /// A whole state in the log.
 #[allow(missing_docs, reason = "the names explain the fields")]
 #[derive(Clone, Debug)]
@@ -113,23 +100,16 @@ impl WholeState {
         let position = LogPosition { id: manifest.id, slot: manifest.slot, hash: manifest.entry_hash };
         WholeState { position, head, digest: manifest.digest, schema: manifest.schema, parts: manifest.parts }
     }
-
-    /// Returns the state in an entry, if it holds one.
-    pub fn of_entry(header: &EntryHeader, hash: Hash) -> Option<WholeState> {
-        let parts = header.state.clone()?;
-        let position = LogPosition { id: header.id, slot: header.slot, hash };
-        Some(WholeState { position, head: header.head(), digest: header.digest, schema: header.schema, parts })
-    }
 }
 
 impl LogReader {
     /// Returns a reader. It sends no request yet.
-    pub fn new(bucket: Bucket) -> LogReader {
-        LogReader { bucket }
+    pub fn new(bucket: impl Into<Arc<Bucket>>) -> LogReader {
+        LogReader { bucket: bucket.into() }
     }
 
     /// Returns the bucket.
-    pub fn bucket(&self) -> &Bucket {
+    pub fn bucket(&self) -> &Arc<Bucket> {
         &self.bucket
     }
 
@@ -142,25 +122,59 @@ impl LogReader {
     pub fn entry(&self, slot: u64) -> Result<Option<LogEntry>, FollowError> {
         let name = layout::log(slot);
         let Some(object) = self.bucket.get(&name)? else { return Ok(None) };
-        entry::decode(&object.bytes).map(Some).map_err(FollowError::malformed(&name))
+        let entry = entry::decode(&object.bytes).map_err(FollowError::malformed(&name))?;
+        entry.header.check(slot, entry.header.id).map_err(|misplaced| FollowError::object(&name, misplaced))?;
+        Ok(Some(entry))
+    }
+
+    /// Lists the manifests of all states, by ascending slot.
+    pub fn states(&self) -> Result<Vec<(u64, ListedObject)>, FollowError> {
+        let listed = self.bucket.list(layout::STATES, None)?;
+        Ok(listed.into_iter().filter_map(|object| Some((layout::state_slot(&object.name)?, object))).collect())
     }
 
     /// Lists the slots of all states, newest first.
     pub fn state_slots(&self) -> Result<Vec<u64>, FollowError> {
-        let listed = self.bucket.list(layout::STATES, None)?;
-        let mut slots: Vec<u64> = listed.iter().filter_map(|object| layout::state_slot(&object.name)).collect();
-        slots.reverse();
-        Ok(slots)
+        Ok(self.states()?.into_iter().rev().map(|(slot, _)| slot).collect())
     }
 
     /// Reads the manifest of the state after a slot; `None` if it was deleted.
     pub fn manifest(&self, slot: u64) -> Result<Option<Manifest>, FollowError> {
         let name = layout::state(slot);
         let Some(object) = self.bucket.get(&name)? else { return Ok(None) };
-        let (manifest, _) = Manifest::decode(&object.bytes).map_err(FollowError::malformed(&name))?;
+        let manifest = Manifest::decode(&object.bytes).map_err(FollowError::malformed(&name))?;
         manifest.check(slot, manifest.id).map_err(|misplaced| FollowError::object(&name, misplaced))?;
-        check_schema(manifest.schema)?;
         Ok(Some(manifest))
+    }
+
+    /// Reads the state after an entry. The publisher writes it right after an entry that announces it, so waits for a
+    /// moment.
+    ///
+    /// # Errors
+    /// [`FollowError::Object`] if it is missing, or is not that of the entry.
+    pub fn state_of(&self, entry: &LogEntry) -> Result<WholeState, FollowError> {
+        let EntryHeader { id, slot, digest, schema, .. } = entry.header;
+        check_schema(schema)?;
+        let name = layout::state(slot);
+        for _ in 0..STATE_TRIES {
+            let Some(manifest) = self.manifest(slot)? else {
+                sleep(STATE_PAUSE);
+                continue;
+            };
+            let state = WholeState::of_manifest(manifest);
+            let expected = (LogPosition { id, slot, hash: entry.hash }, entry.header.head(), digest);
+            return match (state.position, state.head, state.digest) == expected {
+                true => Ok(state),
+                false => Err(FollowError::object(name, "it is not the state after the entry of its slot")),
+            };
+        }
+        Err(FollowError::object(name, "it is missing"))
+    }
+
+    /// Reads the heartbeat; `None` if there is none.
+    pub fn heartbeat(&self) -> Result<Option<Heartbeat>, FollowError> {
+        let Some(object) = self.bucket.get(layout::ALIVE)? else { return Ok(None) };
+        Heartbeat::decode(&object.bytes).map(Some).map_err(FollowError::malformed(layout::ALIVE))
     }
 
     /// Reads the heartbeat to compare with a position.
@@ -168,25 +182,27 @@ impl LogReader {
     /// # Errors
     /// [`FollowError::Unconfirmed`] if there is no valid heartbeat of this database.
     pub(super) fn heartbeat_for(&self, position: LogPosition) -> Result<Heartbeat, FollowError> {
-        let name = layout::ALIVE;
-        let found = match self.bucket.get(name).map_err(FollowError::from) {
+        let found = match self.heartbeat() {
             Ok(None) => Err("the publisher's heartbeat (`alive`) is not in the bucket".to_owned()),
-            Ok(Some(object)) => {
-                Heartbeat::decode(&object.bytes).map_err(|error| FollowError::object(name, error).to_string())
+            Ok(Some(alive)) if alive.id == position.id => Ok(alive),
+            Ok(Some(alive)) => {
+                let other = format!("it is of another database ({})", alive.id);
+                Err(FollowError::object(layout::ALIVE, other).to_string())
             }
             Err(error @ FollowError::Object { .. }) => Err(error.to_string()),
             Err(error) => return Err(error),
         };
-        let found = found.and_then(|alive| match alive.id == position.id {
-            true => Ok(alive),
-            false => Err(FollowError::object(name, format!("it is of another database ({})", alive.id)).to_string()),
-        });
         found.map_err(|detail| FollowError::Unconfirmed(detail, position.slot))
     }
 
+    /// Lists the entries after a slot, ascending: slot, and bytes in the store. From the first one on without a slot.
+    pub fn entries_after(&self, slot: Option<u64>) -> Result<Vec<(u64, u64)>, FollowError> {
+        let listed = self.bucket.list(layout::LOG, slot.map(layout::log).as_deref())?;
+        Ok(listed.iter().filter_map(|object| Some((layout::log_slot(&object.name)?, object.bytes))).collect())
+    }
+
     pub(super) fn slots_after(&self, slot: u64) -> Result<Vec<u64>, FollowError> {
-        let listed = self.bucket.list(layout::LOG, Some(&layout::log(slot)))?;
-        Ok(listed.iter().filter_map(|object| layout::log_slot(&object.name)).collect())
+        Ok(self.entries_after(Some(slot))?.into_iter().map(|(slot, _)| slot).collect())
     }
 
     /// Fails unless all entries between the newest state and `position` are listed. A new replica needs them.
@@ -231,35 +247,23 @@ impl LogReader {
         }
     }
 
-    /// Whether the entry of a position is in the log, or is the last one that the heartbeat names.
-    pub(super) fn holds(&self, position: LogPosition) -> Result<bool, FollowError> {
-        if let Some(entry) = self.entry(position.slot)? {
-            return Ok(entry.hash == position.hash);
-        }
-        match self.heartbeat_for(position) {
-            Ok(alive) => Ok(HeartbeatRelation::of(position, &alive) == HeartbeatRelation::At),
-            Err(FollowError::Unconfirmed(..)) => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
     /// Compares a position with the end of the log in a heartbeat. The slot after the position was found empty.
     ///
     /// # Errors
     /// [`FollowError::Missing`] if the log continues; [`FollowError::Diverged`] if it has another entry at the position.
     pub fn compare(&self, position: LogPosition, alive: &Heartbeat) -> Result<EndCheck, FollowError> {
-        match HeartbeatRelation::of(position, alive) {
-            HeartbeatRelation::At => Ok(EndCheck::Confirmed),
-            HeartbeatRelation::Forked => {
+        match position.slot.cmp(&alive.slot) {
+            Ordering::Equal if position.hash == alive.hash => Ok(EndCheck::Confirmed),
+            Ordering::Equal => {
                 Err(FollowError::Diverged(format!("`{}` names another entry of slot {}", layout::ALIVE, position.slot)))
             }
             // The entry may have been created since the slot was found empty.
-            HeartbeatRelation::Before => match self.entry(position.slot + 1)? {
+            Ordering::Less => match self.entry(position.slot + 1)? {
                 Some(_) => Ok(EndCheck::More),
                 None => Err(FollowError::Missing { slot: position.slot + 1, later: alive.slot }),
             },
-            // Normal: heartbeats are less frequent than entries.
-            HeartbeatRelation::Beyond => match self.entry(position.slot)? {
+            // Heartbeats are less frequent than entries. Or the bucket lost entries.
+            Ordering::Greater => match self.entry(position.slot)? {
                 Some(entry) if entry.hash == position.hash => Ok(EndCheck::Confirmed),
                 Some(_) => Err(FollowError::Diverged(format!("slot {} holds another entry", position.slot))),
                 None => Ok(EndCheck::Before { slot: alive.slot, seq: alive.seq }),
@@ -267,26 +271,38 @@ impl LogReader {
         }
     }
 
-    /// Whether all entries from a position to a state exist, each with the right parent. Check this before applying
-    /// any: deleted slots can be used again, by entries that do not lead to the state.
-    pub fn leads_to(
-        &self,
-        from: LogPosition,
-        state: LogPosition,
-        keep_going: &dyn Fn() -> bool,
-    ) -> Result<bool, FollowError> {
-        let mut position = from;
-        while position.slot < state.slot {
-            if !keep_going() {
-                return Err(FollowError::Stopped);
+    /// Fails if the bucket holds another database. Returns false if it holds nothing. The newest object that can be
+    /// decoded decides, because some may be damaged.
+    ///
+    /// # Errors
+    /// [`FollowError::OtherDatabase`]. If no object can be decoded, as with a wrong seal key, the error of the newest
+    /// one.
+    pub fn check_database(&self, expected: DatabaseId) -> Result<bool, FollowError> {
+        let mut first_error = None;
+        for folder in [layout::STATES, layout::LOG] {
+            for object in self.bucket.list(folder, None)?.iter().rev().take(MAX_UNREADABLE) {
+                match self.database_of(&object.name) {
+                    Ok(Some(found)) if found != expected => return Err(FollowError::OtherDatabase { expected, found }),
+                    Ok(Some(_)) => return Ok(true),
+                    Ok(None) => {}
+                    Err(error @ FollowError::Object { .. }) => {
+                        first_error.get_or_insert(error);
+                    }
+                    Err(error) => return Err(error),
+                }
             }
-            let Some(entry) = self.entry(position.slot + 1)? else { return Ok(false) };
-            position = match position.check_next(&entry) {
-                Err(FollowError::Diverged(_)) => return Ok(false),
-                next => next?,
-            };
         }
-        Ok(position == state)
+        first_error.map_or(Ok(false), Err)
+    }
+
+    /// Returns the id in an entry or a manifest; `None` if it was deleted.
+    fn database_of(&self, name: &str) -> Result<Option<DatabaseId>, FollowError> {
+        let Some(object) = self.bucket.get(name)? else { return Ok(None) };
+        let id = match layout::state_slot(name) {
+            Some(_) => Manifest::decode(&object.bytes).map(|manifest| manifest.id),
+            None => entry::decode(&object.bytes).map(|entry| entry.header.id),
+        };
+        id.map(Some).map_err(FollowError::malformed(name))
     }
 
     /// Passes the parts of a state to `take`, in order, each checked against its hash.
@@ -373,24 +389,6 @@ mod tests {
     }
 
     #[test]
-    fn the_log_holds_an_entry_only_with_its_hash() {
-        let (log, hashes) = TestLog::up_to(3);
-        let holds = |slot, hash| reader(&log).holds(at(slot, hash)).unwrap();
-        assert!(holds(3, hashes[2]) && holds(1, hashes[0]));
-        assert!(!holds(3, OTHER) && !holds(3, hashes[1]) && !holds(4, OTHER));
-        // The entry is gone, and the heartbeat names it, another one of its slot, or another slot.
-        for (slot, hash, expected) in [(4, OTHER, true), (4, hashes[2], false), (5, OTHER, false), (3, OTHER, false)] {
-            log.put_alive(slot, hash, 40);
-            assert_eq!(holds(4, OTHER), expected, "{slot}");
-        }
-        let other = TestLog { id: OTHER_ID, folder: log.folder };
-        other.put_alive(4, OTHER, 40);
-        assert!(!reader(&other).holds(at(4, OTHER)).unwrap(), "a heartbeat of another database says nothing");
-        other.remove(layout::ALIVE);
-        assert!(!reader(&other).holds(at(4, OTHER)).unwrap(), "no heartbeat");
-    }
-
-    #[test]
     fn the_end_of_the_log_is_neither_before_a_listed_entry_nor_without_a_heartbeat() {
         let (log, hashes) = TestLog::up_to(5);
         let end = |slot: usize| shown(reader(&log).end_after(at(slot as u64, hashes[slot - 1])));
@@ -415,27 +413,34 @@ mod tests {
         assert_eq!(shown(reader(&other).end_after(at(3, hashes[2]))), "Object log/00000000000000000004");
     }
 
+    fn rot(log: &TestLog, names: &[String]) {
+        names.iter().for_each(|name| log.bucket().put(name, b"rotten").unwrap());
+    }
+
     #[test]
-    fn entries_lead_to_a_state_only_one_after_the_other() {
-        let (log, hashes) = TestLog::up_to(4);
-        let leads = |from: LogPosition, to| reader(&log).leads_to(from, to, &|| true).unwrap();
-        let sound = |slot: usize| at(slot as u64, hashes[slot - 1]);
-        assert!(leads(sound(1), sound(4)) && leads(sound(3), sound(4)) && leads(sound(4), sound(4)));
-        assert!(!leads(sound(1), at(4, OTHER)), "another state");
-        assert!(!leads(at(1, OTHER), sound(4)), "another start");
-        assert!(!leads(sound(4), sound(3)), "back");
-        assert!(!leads(sound(4), at(4, OTHER)), "another entry of the slot");
-        assert!(!leads(sound(4), at(5, OTHER)), "beyond the end");
-        let stopped = reader(&log).leads_to(sound(1), sound(4), &|| false);
-        assert!(matches!(stopped, Err(FollowError::Stopped)));
-        log.put(4, OTHER, "a stalled publisher");
-        assert!(!leads(sound(1), sound(4)), "the last entry follows another one");
-        assert!(leads(sound(1), sound(3)));
-        log.remove(&layout::log(2));
-        assert!(!leads(sound(1), sound(3)) && leads(sound(2), sound(3)), "an entry is missing");
-        let strange = TestLog { id: OTHER_ID, folder: log.folder };
-        strange.put(2, hashes[0], "origin");
-        assert!(reader(&strange).leads_to(sound(1), sound(3), &|| true).is_err(), "an entry of another database");
+    fn a_bucket_is_of_the_database_in_its_newest_readable_object() {
+        /// How a log of three entries and a state is damaged, the expected database, and how the error begins.
+        type Case = (&'static str, fn(&TestLog), DatabaseId, &'static str);
+        let cases: [Case; 6] = [
+            ("nothing", |_| {}, ID, ""),
+            ("another database", |_| {}, OTHER_ID, "the bucket holds database"),
+            ("a rotten state", |log| rot(log, &[layout::state(1)]), ID, ""),
+            ("a rotten state of another", |log| rot(log, &[layout::state(1)]), OTHER_ID, "the bucket holds database"),
+            (
+                "all is rotten",
+                |log| rot(log, &[layout::state(1), layout::log(1), layout::log(2), layout::log(3)]),
+                ID,
+                "object `states/00000000000000000001` cannot be used",
+            ),
+            ("all is gone", TestLog::empty, OTHER_ID, ""),
+        ];
+        for (what, change, expected, error) in cases {
+            let (log, _) = TestLog::up_to(3);
+            change(&log);
+            let found = reader(&log).check_database(expected).map_err(|error| error.to_string());
+            assert_eq!(found.is_ok(), error.is_empty(), "{what}: {found:?}");
+            assert!(found.map_or_else(|found| found.starts_with(error), |_| true), "{what}");
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub mod replica;
 pub mod status;
 
 pub use error::FollowError;
-pub use load::{EndRule, LoadedState, StateLoader};
+pub use load::{LoadedState, StateLoader};
 pub use log::LogReader;
 pub use replica::Replica;
-pub use status::{FollowLimits, ReplicaStatus, Unfit};
+pub use status::{ReplicaStatus, Unfit};

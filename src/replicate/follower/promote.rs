@@ -4,22 +4,18 @@ use std::path::Path;
 
 use super::error::FollowError;
 use super::load::{mark_at, position_of};
-use super::log::LogPosition;
+use super::log::{LogPosition, LogReader};
 use super::replica::Replica;
-use crate::bucket::{Bucket, BucketError, Created};
+use crate::bucket::{BucketError, Created};
+use crate::model::Head;
 use crate::model::time::now;
-use crate::model::{DatabaseId, Head};
 use crate::replicate::entry::{self, EntryHeader};
 use crate::replicate::layout;
-use crate::replicate::state::Manifest;
 use crate::replicate::user::is_same_publisher;
 use crate::store::replication::{PublishedNote, ReplicaWriter, SCHEMA, SeqJump};
 
 /// The maximum number of attempts to create the entry, and to learn whether it was created.
 const TRIES: usize = 3;
-
-/// The maximum number of objects that are read to find one that can be decoded. With a wrong seal key, none can.
-const MAX_UNREADABLE: usize = 100;
 
 /// A replica that became the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,12 +30,7 @@ pub struct Promoted {
 
 fn note_of(url: String, position: LogPosition, head: Head) -> PublishedNote {
     let (LogPosition { id, slot, hash }, Head { seq, lineage }) = (position, head);
-    PublishedNote { url, id, slot, seq, lineage, hash, fenced: None, fenced_at: None, probed_at: None }
-}
-
-enum EntryOutcome {
-    Ours,
-    Others,
+    PublishedNote { url, id, slot, seq, lineage, hash, fenced: None, fenced_at: None }
 }
 
 impl Replica {
@@ -82,11 +73,10 @@ impl Replica {
                 seq: head.seq,
                 lineage: head.lineage,
                 digest: commit.digest,
-                state: None,
             };
             let name = layout::log(header.slot);
             let (bytes, hash) = entry::encode(&header, &[&changes]).map_err(FollowError::malformed(&name))?;
-            if let EntryOutcome::Others = self.create_entry(&name, &bytes)? {
+            if !self.create_entry(&name, &bytes)? {
                 continue;
             }
             let position = LogPosition { slot: header.slot, hash, ..here };
@@ -108,107 +98,34 @@ impl Replica {
     ///
     /// # Errors
     /// [`FollowError::Store`], or the bucket holds another database or cannot be read. The file is still a replica then.
-    pub fn start_over(path: &Path, bucket: &Bucket) -> Result<Promoted, FollowError> {
+    pub fn start_over(path: &Path, log: &LogReader) -> Result<Promoted, FollowError> {
         let writer = ReplicaWriter::open(path)?;
         let (mark, before) = (writer.mark()?, writer.head()?.head());
-        check_bucket(bucket, mark.id)?;
+        log.check_database(mark.id)?;
         // Written first: it replaces the note of an earlier database of this name.
         note_of(mark.url.clone(), position_of(&mark), before).write(path)?;
         let writer = writer.start_over(&mark.url)?;
         Ok(Promoted { slot: mark.slot, before, head: writer.snapshot()?.commit().head() })
     }
 
-    /// Creates an entry. After a lost response, the bytes in the bucket decide whose entry it is.
-    fn create_entry(&self, name: &str, bytes: &[u8]) -> Result<EntryOutcome, FollowError> {
+    /// Creates an entry. Returns whether it is ours: after a lost response, the bytes in the bucket decide.
+    fn create_entry(&self, name: &str, bytes: &[u8]) -> Result<bool, FollowError> {
         let bucket = self.log().bucket();
         let mut lost = None;
         for _ in 0..TRIES {
-            let found = match bucket.create(name, bytes) {
-                Ok(Created::New) => return Ok(EntryOutcome::Ours),
-                Ok(Created::Exists) => bucket.get(name),
-                // The store's client retries requests: one whose response was lost may have created the entry.
-                Err(error @ BucketError::Refused(_)) if lost.is_none() => match bucket.get(name) {
-                    Ok(None) => return Err(error.into()),
-                    found => found,
-                },
-                Err(error) => Err(error),
+            let refused = match bucket.create(name, bytes) {
+                Ok(Created::New) => return Ok(true),
+                Ok(Created::Exists) => None,
+                Err(error) => Some(error),
             };
-            match found {
-                Ok(Some(object)) if object.bytes == bytes => return Ok(EntryOutcome::Ours),
-                Ok(Some(_)) => return Ok(EntryOutcome::Others),
-                // The store refused because another request for the name was in progress.
-                Ok(None) => {}
-                Err(error) => lost = Some(error),
+            match (bucket.get(name), refused) {
+                (Ok(Some(object)), _) => return Ok(object.bytes == bytes),
+                (Ok(None), Some(error @ BucketError::Refused(_))) if lost.is_none() => return Err(error.into()),
+                // The store may have refused because another request for the name was in progress.
+                (Ok(None), refused) => lost = refused.or(lost),
+                (Err(error), _) => lost = Some(error),
             }
         }
         Err(lost.map_or(FollowError::Overtaken, FollowError::Unsure))
-    }
-}
-
-/// Fails unless the bucket holds this database, or nothing. The newest object that can be decoded decides, because some
-/// may be damaged.
-///
-/// # Errors
-/// [`FollowError::OtherDatabase`]. If no object can be decoded, as with a wrong seal key, the error of the newest one.
-fn check_bucket(bucket: &Bucket, expected: DatabaseId) -> Result<(), FollowError> {
-    let mut first_error = None;
-    let (states, log) = (bucket.list(layout::STATES, None)?, bucket.list(layout::LOG, None)?);
-    for object in states.iter().rev().chain(log.iter().rev()).take(MAX_UNREADABLE) {
-        match database_of(bucket, &object.name) {
-            Ok(Some(found)) if found != expected => return Err(FollowError::OtherDatabase { expected, found }),
-            Ok(Some(_)) => return Ok(()),
-            Ok(None) => {}
-            Err(error @ FollowError::Object { .. }) => {
-                first_error.get_or_insert(error);
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    first_error.map_or(Ok(()), Err)
-}
-
-/// Returns the id in an entry or a manifest; `None` if it was deleted.
-fn database_of(bucket: &Bucket, name: &str) -> Result<Option<DatabaseId>, FollowError> {
-    let Some(object) = bucket.get(name)? else { return Ok(None) };
-    let id = match layout::state_slot(name) {
-        Some(_) => Manifest::decode(&object.bytes).map(|(manifest, _)| manifest.id),
-        None => entry::decode(&object.bytes).map(|entry| entry.header.id),
-    };
-    id.map(Some).map_err(FollowError::malformed(name))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::replicate::test_log::{ID, OTHER_ID, TestLog};
-
-    fn rot(log: &TestLog, names: &[String]) {
-        names.iter().for_each(|name| log.bucket().put(name, b"rotten").unwrap());
-    }
-
-    #[test]
-    fn a_bucket_is_of_the_database_in_its_newest_readable_object() {
-        /// How a log of three entries and a state is damaged, the expected database, and how the error begins.
-        type Case = (&'static str, fn(&TestLog), DatabaseId, &'static str);
-        let cases: [Case; 6] = [
-            ("nothing", |_| {}, ID, ""),
-            ("another database", |_| {}, OTHER_ID, "the bucket holds database"),
-            ("a rotten state", |log| rot(log, &[layout::state(1)]), ID, ""),
-            ("a rotten state of another", |log| rot(log, &[layout::state(1)]), OTHER_ID, "the bucket holds database"),
-            (
-                "all is rotten",
-                |log| rot(log, &[layout::state(1), layout::log(1), layout::log(2), layout::log(3)]),
-                ID,
-                "object `states/00000000000000000001` cannot be used",
-            ),
-            ("all is gone", TestLog::empty, OTHER_ID, ""),
-        ];
-        for (what, change, expected, error) in cases {
-            let (log, _) = TestLog::up_to(3);
-            change(&log);
-            let found = check_bucket(&log.bucket(), expected).map_err(|error| error.to_string());
-            assert_eq!(found.is_ok(), error.is_empty(), "{what}: {found:?}");
-            assert!(found.map_or_else(|found| found.starts_with(error), |()| true), "{what}");
-        }
     }
 }

@@ -1,12 +1,12 @@
-//! A replica: the writer of a file that follows a log, or a standby while another process is the writer.
+//! A replica: a file that follows a log.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::error::FollowError;
-use super::load::{EndRule, LoadedState, StateLoader, commits_of, mark_at, position_of};
-use super::log::{EndCheck, LogPosition, LogReader, WholeState};
+use super::load::{LoadedState, StateLoader, commits_of, mark_at, position_of};
+use super::log::{EndCheck, LogReader};
 use super::status::ReplicaStatus;
 use crate::bucket::BucketError;
 use crate::model::Head;
@@ -17,11 +17,8 @@ use crate::replicate::layout;
 use crate::store::replication::{OlderReplica, ReplicaMark, ReplicaWriter, read_replica};
 use crate::store::{StoreError, panics};
 
-/// After this time without the bucket, the path to the newest state is verified again: slots may have been deleted and
-/// reused.
-const REVERIFY_AFTER: Duration = Duration::from_secs(3600);
-/// The minimum time between two verifications of the path while there is no heartbeat.
-const PATH_SEARCH_EVERY: Duration = Duration::from_secs(15);
+/// The minimum time between two lists of the log while its end is in doubt.
+const LIST_EVERY: Duration = Duration::from_secs(15);
 /// The minimum time between two loads for repair.
 const REPAIR_EVERY: Duration = Duration::from_secs(60);
 /// The minimum time between two searches for a state that repairs a missing or invalid entry.
@@ -29,41 +26,56 @@ const STATE_SEARCH_EVERY: Duration = Duration::from_secs(5);
 /// The pause after a failed load. It doubles with each further failure.
 const FIRST_LOAD_PAUSE: Duration = Duration::from_secs(1);
 const MAX_LOAD_PAUSE: Duration = Duration::from_secs(60);
-/// The maximum time that a standby waits for the other process to apply an entry.
-const APPLY_TIMEOUT: Duration = Duration::from_secs(1);
-/// The interval of the polls in that time.
-const APPLY_POLL: Duration = Duration::from_millis(50);
-
-/// A replica's file, which follows the log of its origin. Its methods block. Several processes can share a file. The
-/// one with the lock writes it. The others stand by: they also poll the log, to know the age of the file, and one of
-/// them takes over when the lock is free.
+/// A replica's file, which follows the log of its origin. Its methods block. No other process can write the file.
 #[derive(Debug)]
 pub struct Replica {
     log: LogReader,
     path: PathBuf,
-    /// `None` for a standby, and after an error of the file until it is opened again.
+    /// `None` after an error of the file, until it is opened again.
     writer: Option<ReplicaWriter>,
-    is_standby: bool,
     mark: ReplicaMark,
     head: Head,
     status: Arc<ReplicaStatus>,
-    /// Whether the entries after the mark are known to lead to the newest state.
-    is_path_verified: bool,
-    path_verified_at: Duration,
-    /// When the bucket last responded to a read of the next slot.
-    read_at: Duration,
-    /// The time without the bucket after which the path is verified again.
-    reverify_after: Duration,
-    /// Whether the log was listed since the verification. A list shows entries after a missing one.
-    is_log_listed: bool,
+    end: LogEnd,
+    /// The newest heartbeat.
     alive: Option<Heartbeat>,
-    /// When the heartbeat last agreed with the end of the log.
-    confirmed_at: Option<Duration>,
-    next_heartbeat_check: Duration,
     next_repair_at: Duration,
     failed_load: Option<FailedLoad>,
     /// The last applied entry: its last seq, and its publisher.
     last_applied: Option<(u64, String)>,
+}
+
+/// What a replica knows about the end of the log. Times are since the machine's start.
+#[derive(Clone, Copy, Debug)]
+enum LogEnd {
+    /// The heartbeat agreed at this time that the log ends at the replica's position. For a while an empty slot is
+    /// enough.
+    Confirmed { at: Duration },
+    /// Nothing confirms it. Each poll reads the heartbeat. A list shows entries after a missing one.
+    InDoubt {
+        /// The last time when the heartbeat agreed.
+        confirmed_at: Option<Duration>,
+        /// The time of the next list.
+        list_at: Duration,
+    },
+}
+
+impl LogEnd {
+    const UNKNOWN: LogEnd = LogEnd::InDoubt { confirmed_at: None, list_at: Duration::ZERO };
+
+    fn confirmed_at(self) -> Option<Duration> {
+        match self {
+            LogEnd::Confirmed { at } => Some(at),
+            LogEnd::InDoubt { confirmed_at, .. } => confirmed_at,
+        }
+    }
+
+    fn in_doubt(self) -> LogEnd {
+        match self {
+            LogEnd::Confirmed { at } => LogEnd::InDoubt { confirmed_at: Some(at), list_at: at },
+            in_doubt @ LogEnd::InDoubt { .. } => in_doubt,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -79,21 +91,22 @@ impl Replica {
     ///
     /// # Errors
     /// For an existing replica, only errors that cannot be repaired while it waits. An unreachable or incomplete
-    /// bucket, or a full disk, is no error.
+    /// bucket, or a full disk, is no error. [`FollowError::InUse`] if another process follows with this file.
     pub fn start(
         log: LogReader,
         path: &Path,
         status: Arc<ReplicaStatus>,
         keep_going: &dyn Fn() -> bool,
     ) -> Result<Replica, FollowError> {
-        let OpenedReplica { writer, is_followed, mark, head } = loop {
+        let OpenedReplica { writer, mark, head } = loop {
             let older = match open(path) {
                 Err(StoreError::NotFound { .. }) => None,
                 Err(StoreError::OlderFields { .. }) => Some(OlderReplica::open(path)?),
+                Err(StoreError::Busy { path, holder }) => return Err(FollowError::InUse { path, holder }),
                 opened => break opened?,
             };
             let id = older.as_ref().map(|older| older.id);
-            let load = StateLoader { log: &log, path, id, until: None, end: EndRule::Follow, keep_going };
+            let load = StateLoader { id, ..StateLoader::new(&log, path, keep_going) };
             let LoadedState { draft, mark, head, .. } = load.newest()?;
             let taken = match older {
                 Some(older) if head.seq < older.head.seq => {
@@ -113,38 +126,31 @@ impl Replica {
                 Err(StoreError::Replaced { .. }) => {}
                 taken => {
                     status.note(|progress| progress.loads += 1);
-                    break OpenedReplica { writer: Some(taken?), is_followed: false, mark, head };
+                    break OpenedReplica { writer: Some(taken?), mark, head };
                 }
             }
         };
         let mut replica = Replica {
             log,
             path: path.to_owned(),
-            is_standby: is_followed,
             writer,
             mark,
             head,
             status,
-            is_path_verified: false,
-            path_verified_at: Duration::ZERO,
-            read_at: Duration::ZERO,
-            reverify_after: REVERIFY_AFTER,
-            is_log_listed: false,
+            end: LogEnd::UNKNOWN,
             alive: None,
-            confirmed_at: None,
-            next_heartbeat_check: Duration::ZERO,
             next_repair_at: Duration::ZERO,
             failed_load: None,
             last_applied: None,
         };
-        if replica.is_standby {
-            tracing::info!("another server updates this file; this one reads it, and takes over when that one ends");
-        }
         replica.note_position();
-        match replica.advance_or_reload(keep_going) {
+        let started = match replica.log.check_database(replica.mark.id) {
+            Ok(false) => Err(FollowError::Nothing(replica.log.url())),
+            Ok(true) => replica.advance_or_reload(keep_going),
+            Err(error) => Err(error),
+        };
+        match started {
             Ok(()) => Ok(replica),
-            // The process with the lock repairs it.
-            Err(FollowError::Diverged(_)) if replica.is_standby => Ok(replica),
             Err(error) if may_recover(&error) => {
                 replica.report_error(&error);
                 Ok(replica)
@@ -158,7 +164,8 @@ impl Replica {
         &self.status
     }
 
-    pub(super) fn log(&self) -> &LogReader {
+    /// Returns the log that it follows.
+    pub fn log(&self) -> &LogReader {
         &self.log
     }
 
@@ -179,12 +186,13 @@ impl Replica {
         self.last_applied.as_ref().filter(|(last, _)| *last == seq).map(|(_, who)| who.as_str())
     }
 
-    pub(super) fn writer(&self) -> Result<&ReplicaWriter, FollowError> {
-        self.writer.as_ref().ok_or(FollowError::Followed)
+    pub(super) fn writer(&mut self) -> Result<&mut ReplicaWriter, FollowError> {
+        Ok(open_writer(&mut self.writer, &self.path)?)
     }
 
-    pub(super) fn into_writer(self) -> Result<ReplicaWriter, FollowError> {
-        self.writer.ok_or(FollowError::Followed)
+    pub(super) fn into_writer(mut self) -> Result<ReplicaWriter, FollowError> {
+        self.writer()?;
+        self.writer.ok_or(FollowError::Stopped)
     }
 
     pub(super) fn catch_up(&mut self, keep_going: &dyn Fn() -> bool) -> Result<(), FollowError> {
@@ -194,9 +202,6 @@ impl Replica {
     /// Polls the log, and applies new entries. Returns false if polling must end. Errors are logged and stored in the
     /// status.
     pub fn poll(&mut self, keep_going: &dyn Fn() -> bool) -> bool {
-        if must_reverify(self.read_at, since_boot(), self.reverify_after) {
-            self.is_path_verified = false;
-        }
         let result = match panics::catch(|| self.advance_or_reload(keep_going)) {
             Ok(result) => result,
             Err(caught) => {
@@ -262,7 +267,7 @@ impl Replica {
             progress.unusable_objects += u64::from(is_of_object);
         });
         let now = since_boot();
-        if self.is_standby || now < self.next_repair_at {
+        if now < self.next_repair_at {
             return Err(error);
         }
         let may_help = match &error {
@@ -279,24 +284,15 @@ impl Replica {
         self.next_repair_at = now + REPAIR_EVERY;
         tracing::error!(error = %error, "loading a whole state for repair");
         self.load_in_place(&|load| load.newest(), keep_going)?;
-        (self.is_path_verified, self.is_log_listed) = (true, false);
+        self.end = LogEnd::InDoubt { confirmed_at: self.end.confirmed_at(), list_at: Duration::ZERO };
         self.advance(keep_going)
     }
 
     fn advance(&mut self, keep_going: &dyn Fn() -> bool) -> Result<(), FollowError> {
         self.reopen()?;
-        if !self.is_path_verified {
-            self.verify_path(keep_going)?;
-            (self.is_path_verified, self.is_log_listed, self.path_verified_at) = (true, false, since_boot());
-        }
-        if self.is_standby {
-            return self.stand_by(keep_going);
-        }
         loop {
             let asked = since_boot();
-            let next = self.log.entry(self.mark.slot + 1)?;
-            self.read_at = asked;
-            match next {
+            match self.log.entry(self.mark.slot + 1)? {
                 Some(entry) => self.apply_entry(&entry, keep_going)?,
                 None if self.is_end(asked)? => return Ok(()),
                 None => {}
@@ -309,15 +305,14 @@ impl Replica {
 
     /// Whether the log ends here. The next slot was found empty at `asked`. Returns false if it has an entry by now.
     fn is_end(&mut self, asked: Duration) -> Result<bool, FollowError> {
-        if asked < self.next_heartbeat_check {
+        if matches!(self.end, LogEnd::Confirmed { at } if asked < at + self.status.heartbeat_check_every()) {
             self.status.note_end_seen(asked);
             return Ok(true);
         }
         let checked_at = since_boot();
         match self.check_heartbeat() {
             Ok(EndCheck::Confirmed) => {
-                self.next_heartbeat_check = checked_at + self.status.heartbeat_check_every();
-                self.confirmed_at = Some(checked_at);
+                self.end = LogEnd::Confirmed { at: checked_at };
                 self.status.note_end_seen(asked);
                 Ok(true)
             }
@@ -341,29 +336,30 @@ impl Replica {
 
     /// Records that the end of the log is unknown since the heartbeat last agreed.
     fn retract_end(&mut self) {
-        self.next_heartbeat_check = Duration::ZERO;
-        self.status.retract_end(self.confirmed_at);
+        self.end = self.end.in_doubt();
+        self.status.retract_end(self.end.confirmed_at());
     }
 
     fn check_heartbeat(&mut self) -> Result<EndCheck, FollowError> {
         let position = position_of(&self.mark);
-        if !self.is_log_listed {
+        if let LogEnd::InDoubt { list_at, .. } = &mut self.end
+            && since_boot() >= *list_at
+        {
             if self.log.lists_next(position)? {
                 return Ok(EndCheck::More);
             }
-            self.is_log_listed = true;
+            *list_at = since_boot() + LIST_EVERY;
         }
         let began = since_boot();
-        let found = self.log.heartbeat_for(position).inspect_err(|error| {
-            // The whole bucket may have been replaced. That check needs lists, so it is not made at every poll.
-            let is_recent = since_boot() < self.path_verified_at + PATH_SEARCH_EVERY;
-            self.is_path_verified &= is_recent || !matches!(error, FollowError::Unconfirmed(..));
-        })?;
-        let is_later = self.alive.as_ref().is_none_or(|known| found.at > known.at);
+        let found = self.log.heartbeat_for(position)?;
+        let is_later = self.alive.as_ref().is_none_or(|known| (found.slot, found.at) != (known.slot, known.at));
         if let Some(known) = &self.alive {
             // An old heartbeat that was put back says nothing about later entries.
-            if found.at < known.at {
-                let detail = format!("the publisher's heartbeat went back from slot {} to {}", known.slot, found.slot);
+            if found.is_before(known) {
+                let detail = format!(
+                    "the publisher's heartbeat went back: from slot {} at {} to slot {} at {}",
+                    known.slot, known.at, found.slot, found.at
+                );
                 return Err(FollowError::Unconfirmed(detail, position.slot));
             }
             if is_later {
@@ -387,8 +383,7 @@ impl Replica {
             return Err(FollowError::Paused(failed.error.clone()));
         }
         open_writer(&mut self.writer, &self.path)?;
-        let (id, end) = (Some(self.mark.id), EndRule::Follow);
-        let settings = StateLoader { log: &self.log, path: &self.path, id, until: None, end, keep_going };
+        let settings = StateLoader { id: Some(self.mark.id), ..StateLoader::new(&self.log, &self.path, keep_going) };
         let loaded = load(&settings).and_then(|loaded| self.replace_by(loaded));
         self.failed_load = match &loaded {
             Ok(()) | Err(FollowError::Stopped) => None,
@@ -401,99 +396,21 @@ impl Replica {
         loaded
     }
 
-    /// Opens the file for writing, unless another process has the lock.
+    /// Opens the file again after an error of it.
     fn reopen(&mut self) -> Result<(), FollowError> {
-        if self.writer.is_some() {
-            return Ok(());
-        }
-        let OpenedReplica { writer, is_followed, mark, head } = open(&self.path)?;
-        (self.writer, self.mark, self.head) = (writer, mark, head);
-        let was_standby = std::mem::replace(&mut self.is_standby, is_followed);
-        if was_standby && !self.is_standby {
-            tracing::info!(slot = self.mark.slot, "the other server has ended; this one updates the file now");
-        }
-        self.note_position();
-        Ok(())
-    }
-
-    /// Polls the log while another process writes the file. The file is as new as the poll if the log ends at its
-    /// position.
-    fn stand_by(&mut self, keep_going: &dyn Fn() -> bool) -> Result<(), FollowError> {
-        let until = since_boot() + APPLY_TIMEOUT;
-        loop {
-            let asked = since_boot();
-            let slot = self.mark.slot + 1;
-            let next = self.log.entry(slot)?;
-            self.read_at = asked;
-            if next.is_none() {
-                if self.is_end(asked)? {
-                    return Ok(());
-                }
-                continue;
-            }
-            self.status.note_heartbeat();
-            while self.mark.slot < slot {
-                if !keep_going() {
-                    return Err(FollowError::Stopped);
-                }
-                if since_boot() >= until {
-                    return Ok(());
-                }
-                std::thread::sleep(APPLY_POLL);
-                let (mark, head) = read_replica(&self.path)?;
-                (self.mark, self.head) = (mark, head.head());
-            }
+        if self.writer.is_none() {
+            let OpenedReplica { writer, mark, head } = open(&self.path)?;
+            (self.writer, self.mark, self.head) = (writer, mark, head);
             self.note_position();
         }
-    }
-
-    /// Checks that the log belongs to the file's database, and that its entries lead from the file to the newest state.
-    fn verify_path(&self, keep_going: &dyn Fn() -> bool) -> Result<(), FollowError> {
-        let here = position_of(&self.mark);
-        let mut newest = None;
-        for slot in self.log.state_slots()? {
-            newest = match self.log.manifest(slot) {
-                Err(error @ FollowError::Object { .. }) => {
-                    tracing::warn!(%error, "a state cannot be used; trying an older one");
-                    None
-                }
-                manifest => manifest?,
-            };
-            if newest.is_some() {
-                break;
-            }
-        }
-        let newest = newest.map(|manifest| WholeState::of_manifest(manifest).position);
-        if let Some(LogPosition { id: found, .. }) = newest.filter(|position| position.id != here.id) {
-            return Err(FollowError::OtherDatabase { expected: here.id, found });
-        }
-        let leads = match newest {
-            Some(state) if state.slot > here.slot => self.log.leads_to(here, state, keep_going)?,
-            Some(state) if state.slot == here.slot => state == here,
-            // Entries after the newest state are never deleted.
-            Some(_) => self.log.holds(here)?,
-            None if self.log.entry(here.slot)?.is_none() => return Err(FollowError::Nothing(self.log.url())),
-            None => self.log.holds(here)?,
-        };
-        if leads {
-            return Ok(());
-        }
-        match self.log.heartbeat_for(here) {
-            // The log has no newer state than the file.
-            Ok(alive) if alive.seq < self.head.seq => {
-                Err(FollowError::Behind { slot: alive.slot, end: alive.seq, here: self.head.seq })
-            }
-            Ok(_) | Err(FollowError::Unconfirmed(..)) => {
-                Err(FollowError::Diverged(format!("slot {} does not lead to its end", here.slot)))
-            }
-            Err(error) => Err(error),
-        }
+        Ok(())
     }
 
     fn apply_entry(&mut self, entry: &LogEntry, keep_going: &dyn Fn() -> bool) -> Result<(), FollowError> {
         let position = position_of(&self.mark).check_next(entry)?;
         self.status.note_heartbeat();
-        if let Some(state) = WholeState::of_entry(&entry.header, entry.hash) {
+        if entry.header.is_state() {
+            let state = self.log.state_of(entry)?;
             return self.load_in_place(&|load| load.from_state(state.clone(), position.slot), keep_going);
         }
         let mark = mark_at(self.log.url(), position, entry.header.digest);
@@ -526,11 +443,6 @@ impl Replica {
     }
 }
 
-/// Whether the bucket has not responded for so long that slots may have been reused.
-fn must_reverify(read_at: Duration, now: Duration, after: Duration) -> bool {
-    now.saturating_sub(read_at) > after
-}
-
 /// Whether a replica with a file may wait for a repair of this error.
 fn may_recover(error: &FollowError) -> bool {
     let is_of_disk = matches!(error, FollowError::Store(StoreError::DiskFull(_) | StoreError::Io { .. }));
@@ -541,26 +453,23 @@ fn may_recover(error: &FollowError) -> bool {
 struct OpenedReplica {
     /// `None` if the file can only be read.
     writer: Option<ReplicaWriter>,
-    /// Whether another process has the lock.
-    is_followed: bool,
     mark: ReplicaMark,
     head: Head,
 }
 
-/// Opens a replica's file. If another process has the lock, or the file cannot be written for now, opens it for
-/// reading.
+/// Opens a replica's file. If it cannot be written for now, as with a full disk, opens it for reading.
 fn open(path: &Path) -> Result<OpenedReplica, StoreError> {
-    let is_followed = match ReplicaWriter::open(path) {
+    match ReplicaWriter::open(path) {
         Ok(writer) => {
             let (mark, head) = (writer.mark()?, writer.head()?.head());
-            return Ok(OpenedReplica { writer: Some(writer), is_followed: false, mark, head });
+            Ok(OpenedReplica { writer: Some(writer), mark, head })
         }
-        Err(StoreError::Busy { .. }) => true,
-        Err(StoreError::DiskFull(_) | StoreError::Io { .. }) => false,
-        Err(error) => return Err(error),
-    };
-    let (mark, head) = read_replica(path)?;
-    Ok(OpenedReplica { writer: None, is_followed, mark, head: head.head() })
+        Err(StoreError::DiskFull(_) | StoreError::Io { .. }) => {
+            let (mark, head) = read_replica(path)?;
+            Ok(OpenedReplica { writer: None, mark, head: head.head() })
+        }
+        Err(error) => Err(error),
+    }
 }
 
 fn open_writer<'w>(writer: &'w mut Option<ReplicaWriter>, path: &Path) -> Result<&'w mut ReplicaWriter, StoreError> {

@@ -9,33 +9,10 @@ use super::ahead::AheadTokens;
 use crate::model::Head;
 use crate::model::time::since_boot;
 
-/// The allowed age of a replica's data.
-#[derive(Clone, Copy, Debug)]
-pub struct FollowLimits {
-    /// The maximum time since the end of the log was seen.
-    pub staleness: Duration,
-    /// The maximum time without a new heartbeat; `None` for no limit.
-    pub silence: Option<Duration>,
-    /// The maximum time between two reads of the heartbeat.
-    pub heartbeat_check_every: Duration,
-}
-
 /// The usual time between two reads of the heartbeat.
 const HEARTBEAT_CHECK_EVERY: Duration = Duration::from_secs(15);
 /// The minimum number of heartbeat reads within the allowed age, so that a lost entry is noticed in time.
 const HEARTBEAT_CHECKS_PER_LIMIT: u32 = 4;
-
-impl FollowLimits {
-    /// Returns limits with the usual time between two reads of the heartbeat.
-    pub fn new(staleness: Duration, silence: Option<Duration>) -> FollowLimits {
-        let shortest = silence.map_or(staleness, |silence| silence.min(staleness));
-        FollowLimits {
-            staleness,
-            silence,
-            heartbeat_check_every: HEARTBEAT_CHECK_EVERY.min(shortest / HEARTBEAT_CHECKS_PER_LIMIT),
-        }
-    }
-}
 
 /// Why a replica must not respond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +21,6 @@ pub enum Unfit {
     Unseen,
     /// It has not seen the end of the log for this long.
     Stale(Duration),
-    /// The publisher has written no heartbeat for this long.
-    Silent(Duration),
 }
 
 impl Display for Unfit {
@@ -54,9 +29,6 @@ impl Display for Unfit {
             Unfit::Unseen => f.write_str("this replica has not reached the end of its origin's log since it started"),
             Unfit::Stale(age) => {
                 write!(f, "this replica last saw the end of its origin's log {} seconds ago", age.as_secs())
-            }
-            Unfit::Silent(age) => {
-                write!(f, "the origin's publisher has written no heartbeat for {} seconds", age.as_secs())
             }
         }
     }
@@ -83,7 +55,9 @@ pub struct ReplicaProgress {
 /// The shared status of a replica.
 #[derive(Debug)]
 pub struct ReplicaStatus {
-    limits: FollowLimits,
+    /// The maximum time since the end of the log was seen.
+    staleness: Duration,
+    heartbeat_check_every: Duration,
     started: Duration,
     /// When the end of the log was last seen, in milliseconds since the machine's start; 0 for never.
     end_seen_ms: AtomicU64,
@@ -96,17 +70,21 @@ pub struct ReplicaStatus {
 }
 
 impl ReplicaStatus {
-    /// Returns the status of a replica that has seen nothing yet.
-    pub fn new(limits: FollowLimits) -> ReplicaStatus {
+    /// Returns the status of a replica that has seen nothing yet. It is unfit after `staleness`.
+    pub fn new(staleness: Duration) -> ReplicaStatus {
+        ReplicaStatus::checking_every(HEARTBEAT_CHECK_EVERY.min(staleness / HEARTBEAT_CHECKS_PER_LIMIT), staleness)
+    }
+
+    /// Returns the same, with this time between two reads of the heartbeat.
+    pub fn checking_every(heartbeat_check_every: Duration, staleness: Duration) -> ReplicaStatus {
         let started = since_boot();
-        let (end_seen_ms, end_served_ms, heartbeat_ms) =
-            (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(millis(started)));
         ReplicaStatus {
-            limits,
+            staleness,
+            heartbeat_check_every,
             started,
-            end_seen_ms,
-            end_served_ms,
-            heartbeat_ms,
+            end_seen_ms: AtomicU64::new(0),
+            end_served_ms: AtomicU64::new(0),
+            heartbeat_ms: AtomicU64::new(millis(started)),
             progress: Mutex::default(),
             ahead: Mutex::default(),
         }
@@ -114,12 +92,10 @@ impl ReplicaStatus {
 
     /// Returns why the replica must not respond at present.
     pub fn unfit(&self) -> Option<Unfit> {
-        let Some(stale) = self.stale_for() else { return Some(Unfit::Unseen) };
-        if stale > self.limits.staleness {
-            return Some(Unfit::Stale(stale));
+        match self.stale_for() {
+            None => Some(Unfit::Unseen),
+            Some(stale) => (stale > self.staleness).then_some(Unfit::Stale(stale)),
         }
-        let silent = self.silent_for();
-        self.limits.silence.filter(|limit| silent > *limit).map(|_| Unfit::Silent(silent))
     }
 
     /// Records that the server shows all entries up to the end of the log that was last seen.
@@ -158,8 +134,9 @@ impl ReplicaStatus {
         self.end_seen_ms.fetch_min(known.map_or(0, millis), Ordering::Relaxed);
     }
 
+    /// Returns the time between two reads of the heartbeat.
     pub(super) fn heartbeat_check_every(&self) -> Duration {
-        self.limits.heartbeat_check_every
+        self.heartbeat_check_every
     }
 
     pub(super) fn note_heartbeat(&self) {
@@ -193,26 +170,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_heartbeat_is_read_four_times_within_the_shorter_limit() {
-        let s = Duration::from_secs;
-        for (staleness, silence, expected) in [
-            (s(60), None, s(15)),
-            (s(3600), None, s(15)),
-            (s(20), None, s(5)),
-            (s(3600), Some(s(8)), s(2)),
-            (s(8), Some(s(3600)), s(2)),
-            (s(64), Some(s(3600)), s(15)),
-        ] {
-            let limits = FollowLimits::new(staleness, silence);
-            assert_eq!(limits.heartbeat_check_every, expected, "{staleness:?} {silence:?}");
-            assert_eq!((limits.staleness, limits.silence), (staleness, silence));
+    fn the_heartbeat_is_read_four_times_within_the_limit() {
+        for (staleness_s, expected_s) in [(60, 15), (3600, 15), (20, 5), (64, 15)] {
+            let status = ReplicaStatus::new(Duration::from_secs(staleness_s));
+            assert_eq!(status.heartbeat_check_every(), Duration::from_secs(expected_s), "{staleness_s}");
         }
     }
 
     #[test]
     fn a_doubtful_end_of_the_log_only_takes_back() {
         let ms = Duration::from_millis;
-        let status = ReplicaStatus::new(FollowLimits::new(Duration::from_secs(60), None));
+        let status = ReplicaStatus::new(Duration::from_secs(60));
         for (seen, known, expected) in [(500, Some(300), 300), (300, Some(500), 300), (500, None, 0)] {
             status.note_end_seen(ms(seen));
             status.retract_end(known.map(ms));
@@ -225,7 +193,7 @@ mod tests {
     #[test]
     fn a_follower_runs_since_its_own_start() {
         let before = since_boot();
-        let status = ReplicaStatus::new(FollowLimits::new(Duration::from_secs(60), None));
+        let status = ReplicaStatus::new(Duration::from_secs(60));
         let longest = since_boot() - before;
         assert!(status.running_for() <= longest + (since_boot() - before), "not since the machine's start");
     }
@@ -233,16 +201,16 @@ mod tests {
     #[test]
     fn a_limit_below_a_second_is_kept() {
         let ms = Duration::from_millis;
-        let status = ReplicaStatus::new(FollowLimits::new(ms(10), None));
+        let status = ReplicaStatus::new(ms(10));
         status.note_end_seen(since_boot() - ms(20));
         status.note_end_served();
         assert!(matches!(status.unfit(), Some(Unfit::Stale(age)) if age >= ms(20)));
     }
 
     #[test]
-    fn a_stale_or_silent_replica_is_unfit() {
+    fn a_stale_replica_is_unfit() {
         let minute = Duration::from_secs(60);
-        let status = ReplicaStatus::new(FollowLimits::new(minute, Some(2 * minute)));
+        let status = ReplicaStatus::new(minute);
         assert_eq!(status.unfit(), Some(Unfit::Unseen));
         status.note_end_seen(since_boot());
         assert_eq!(status.unfit(), Some(Unfit::Unseen), "nothing is served yet");
@@ -259,11 +227,7 @@ mod tests {
         if since_boot() > 4 * minute {
             see_and_show(ago(2 * minute));
             assert!(matches!(status.unfit(), Some(Unfit::Stale(age)) if age >= 2 * minute));
-            see_and_show(since_boot());
-            status.heartbeat_ms.store(millis(ago(3 * minute)), Ordering::Relaxed);
-            assert!(matches!(status.unfit(), Some(Unfit::Silent(age)) if age >= 3 * minute));
         }
-        status.note_heartbeat();
         see_and_show(since_boot());
         assert_eq!(status.unfit(), None);
     }

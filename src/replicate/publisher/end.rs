@@ -1,12 +1,11 @@
 //! Reading the end of the log.
 
-use std::fmt::Display;
-
 use super::error::PublishError;
 use super::retry::Retry;
 use crate::bucket::{Bucket, ListedObject};
 use crate::model::{Head, RowDigest};
-use crate::replicate::entry::{self, EntryHeader};
+use crate::replicate::entry::{EntryHeader, LogEntry};
+use crate::replicate::follower::{FollowError, LogReader};
 use crate::replicate::frame::Hash;
 use crate::replicate::layout;
 use crate::replicate::state::{Manifest, PartRef};
@@ -32,7 +31,7 @@ impl LastEntry {
 pub(super) struct FoundLog {
     pub header: EntryHeader,
     pub hash: Hash,
-    /// The newest state that can be read; `None` if a publisher died between the first entry and its manifest.
+    /// The newest state that can be read; `None` if a publisher died between the first entry and its state.
     pub manifest: Option<Manifest>,
     pub growth: Growth,
     /// The name of a missing part of the newest state.
@@ -59,7 +58,7 @@ impl FoundLog {
 
     /// Whether the last entry is a whole state without a manifest.
     pub fn lacks_manifest(&self) -> bool {
-        self.header.state.is_some() && !self.has_state_name()
+        self.header.is_state() && !self.has_state_name()
     }
 
     /// Whether the name of the state at the last slot is taken.
@@ -69,114 +68,54 @@ impl FoundLog {
     }
 }
 
-pub(super) fn unusable(bucket: &Bucket, name: &str, detail: impl ToString) -> PublishError {
-    PublishError::Object { url: bucket.url().to_string(), name: name.to_owned(), detail: detail.to_string() }
-}
-
-pub(super) fn unusable_entry(bucket: &Bucket, name: &str, error: impl Display) -> PublishError {
-    let detail = format!("{error}. Find out who wrote it. Put back the right entry, or delete it if there is none");
-    unusable(bucket, name, detail)
-}
-
-/// Returns the error for an entry that is missing although later ones exist.
-fn lost(bucket: &Bucket, name: &str) -> PublishError {
-    PublishError::Missing { url: bucket.url().to_string(), name: name.to_owned() }
-}
-
-pub(super) fn read_entry(
-    bucket: &Bucket,
-    retry: &mut Retry,
-    slot: u64,
-) -> Result<Option<(EntryHeader, Hash)>, PublishError> {
-    let name = layout::log(slot);
-    read_object(bucket, retry, &name, |bytes| {
-        let read = entry::decode(bytes).map_err(|error| unusable_entry(bucket, &name, error))?;
-        if read.header.slot != slot {
-            return Err(unusable(bucket, &name, format!("it is of slot {}", read.header.slot)));
-        }
-        Ok((read.header, read.hash))
-    })
-}
-
-/// Reads and decodes an object. If it cannot be decoded, reads it once more: a response may be changed on its way.
-fn read_object<T>(
-    bucket: &Bucket,
-    retry: &mut Retry,
-    name: &str,
-    decode: impl Fn(&[u8]) -> Result<T, PublishError>,
-) -> Result<Option<T>, PublishError> {
-    let mut read = || retry.run(|| bucket.get(name))?.map(|object| decode(&object.bytes)).transpose();
-    match read() {
-        Err(error) if error.is_of_object() => read(),
-        found => found,
-    }
-}
-
-pub(super) fn read_manifest(bucket: &Bucket, retry: &mut Retry, slot: u64) -> Result<Option<Manifest>, PublishError> {
-    let name = layout::state(slot);
-    read_object(bucket, retry, &name, |bytes| {
-        let (manifest, _) = Manifest::decode(bytes).map_err(|error| unusable(bucket, &name, error))?;
-        if manifest.slot != slot {
-            return Err(unusable(bucket, &name, format!("it is of slot {}", manifest.slot)));
-        }
-        Ok(manifest)
-    })
-}
-
-/// Lists the manifests, by ascending slot.
-pub(super) fn list_states(bucket: &Bucket, retry: &mut Retry) -> Result<Vec<(u64, ListedObject)>, PublishError> {
-    let listed = retry.run(|| bucket.list(layout::STATES, None))?;
-    Ok(listed.into_iter().filter_map(|object| Some((layout::state_slot(&object.name)?, object))).collect())
-}
-
 /// Reads the end of the log; `None` if there is no log. Passes over manifests that are damaged.
 ///
 /// # Errors
 /// If neither a manifest nor the last entry can be read, as with a wrong seal key, the error of the newest manifest.
-pub(super) fn read_end(bucket: &Bucket, retry: &mut Retry) -> Result<Option<FoundLog>, PublishError> {
+pub(super) fn read_end(log: &LogReader, retry: &mut Retry) -> Result<Option<FoundLog>, FollowError> {
     'tries: for _ in 0..TRIES {
         let (mut newest, mut damaged) = (None, None);
-        for (slot, _) in list_states(bucket, retry)?.into_iter().rev() {
-            match read_manifest(bucket, retry, slot) {
+        for slot in retry.read(|| log.state_slots())? {
+            match retry.read(|| log.manifest(slot)) {
                 Ok(Some(manifest)) => {
                     newest = Some(manifest);
                     break;
                 }
                 // It was deleted since the list was read, so there are newer ones.
                 Ok(None) => continue 'tries,
-                Err(error) if error.is_of_object() => {
+                Err(error @ FollowError::Object { .. }) => {
                     damaged.get_or_insert((slot, error));
                 }
                 Err(error) => return Err(error),
             }
         }
         let is_readable = newest.is_some();
-        let found = read_after(bucket, retry, newest);
+        let found = read_after(log, retry, newest);
         return match (found, damaged) {
-            (Err(error), Some((_, damage))) if !is_readable && error.is_of_object() => Err(damage),
+            (Err(FollowError::Object { .. }), Some((_, damage))) if !is_readable => Err(damage),
             // The log does not end before its newest state.
-            (Ok(Some(found)), Some((slot, _))) if slot > found.header.slot => Err(lost(bucket, &layout::log(slot))),
+            (Ok(Some(found)), Some((later, _))) if later > found.header.slot => {
+                Err(FollowError::Missing { slot: found.header.slot + 1, later })
+            }
             (Ok(Some(found)), Some((slot, _))) => Ok(Some(FoundLog { damaged_state: Some(slot), ..found })),
             (found, _) => found,
         };
     }
-    let name = layout::STATES;
-    Err(unusable(bucket, name, "the newest state is listed but cannot be read; check the health of the store"))
+    Err(FollowError::object(
+        layout::STATES,
+        "the newest one is listed but cannot be read; check the health of the store",
+    ))
 }
 
-fn read_after(
-    bucket: &Bucket,
-    retry: &mut Retry,
-    manifest: Option<Manifest>,
-) -> Result<Option<FoundLog>, PublishError> {
+fn read_after(log: &LogReader, retry: &mut Retry, manifest: Option<Manifest>) -> Result<Option<FoundLog>, FollowError> {
     let state_slot = manifest.as_ref().map(|manifest| manifest.slot);
-    let entries = list_log(bucket, retry, state_slot.map(|slot| slot.saturating_sub(1)))?;
+    let entries = retry.read(|| log.entries_after(state_slot.map(|slot| slot.saturating_sub(1))))?;
     let first = entries.first().map(|(slot, _)| *slot);
     let Some(mut slot) = state_slot.or(first) else { return Ok(None) };
     let mut growth = Growth::default();
     for (expected, (found, bytes)) in (slot..).zip(&entries) {
         if *found != expected {
-            return Err(lost(bucket, &layout::log(expected)));
+            return Err(FollowError::Missing { slot: expected, later: *found });
         }
         slot = *found;
         if Some(slot) != state_slot {
@@ -184,46 +123,38 @@ fn read_after(
             growth.bytes += bytes;
         }
     }
-    let Some(mut last) = read_entry(bucket, retry, slot)? else { return Err(lost(bucket, &layout::log(slot))) };
+    let missing = FollowError::Missing { slot, later: slot };
+    let mut read = |slot| retry.read(|| log.entry(slot)).map_err(with_advice);
+    let mut last = read(slot)?.ok_or(missing)?;
     // Entries that were created since the list was read.
-    while let Some(next) = read_entry(bucket, retry, last.0.slot + 1)? {
+    while let Some(next) = read(last.header.slot + 1)? {
         growth.entries += 1;
         last = next;
     }
-    let (header, hash) = last;
+    let LogEntry { header, hash, .. } = last;
     let mut lost_part = None;
     if let Some(manifest) = &manifest {
-        check_fit(bucket, &header, hash, manifest)?;
+        if manifest.id != header.id || (manifest.slot == header.slot && manifest.entry_hash != hash) {
+            let detail = "it does not belong to the newest state: two logs are mixed here; publish to another prefix";
+            return Err(FollowError::object(layout::log(header.slot), detail));
+        }
         let state = StateObjects::of(manifest.slot, &manifest.parts);
-        let listed = state.list(bucket, retry)?;
+        let listed = state.list(log.bucket(), retry)?;
         growth.state_bytes = listed.iter().map(|part| part.bytes).sum();
         lost_part = state.lost_of(&listed);
     }
     Ok(Some(FoundLog { header, hash, manifest, growth, lost_part, damaged_state: None }))
 }
 
-/// Lists the entries after a slot, ascending: slot and bytes in the store.
-pub(super) fn list_log(
-    bucket: &Bucket,
-    retry: &mut Retry,
-    after: Option<u64>,
-) -> Result<Vec<(u64, u64)>, PublishError> {
-    let after = after.map(layout::log);
-    let listed = retry.run(|| bucket.list(layout::LOG, after.as_deref()))?;
-    Ok(listed.iter().filter_map(|object| Some((layout::log_slot(&object.name)?, object.bytes))).collect())
-}
-
-/// Returns the slots of the states from a slot on, ascending.
-pub(super) fn later_states(bucket: &Bucket, retry: &mut Retry, slot: u64) -> Result<Vec<u64>, PublishError> {
-    let states = list_states(bucket, retry)?;
-    Ok(states.into_iter().map(|(slot, _)| slot).filter(|later| *later >= slot).collect())
-}
-
-/// Returns the last slot with a listed entry or state; 0 if there is none. Entries before it may be missing.
-pub(super) fn last_listed(bucket: &Bucket, retry: &mut Retry) -> Result<u64, PublishError> {
-    let entry = list_log(bucket, retry, None)?.last().map(|(slot, _)| *slot);
-    let state = list_states(bucket, retry)?.last().map(|(slot, _)| *slot);
-    Ok(entry.max(state).unwrap_or_default())
+/// Adds what to do to the error of an entry that cannot be used.
+pub(super) fn with_advice(error: FollowError) -> FollowError {
+    match error {
+        FollowError::Object { name, detail } => FollowError::object(
+            name,
+            format!("{detail}. Find out who wrote it. Put back the right entry, or delete it if there is none"),
+        ),
+        other => other,
+    }
 }
 
 /// The names of a whole state's objects.
@@ -239,7 +170,7 @@ impl StateObjects {
         StateObjects { slot, parts: parts.iter().map(|part| part.name.clone()).collect() }
     }
 
-    fn list(&self, bucket: &Bucket, retry: &mut Retry) -> Result<Vec<ListedObject>, PublishError> {
+    fn list(&self, bucket: &Bucket, retry: &mut Retry) -> Result<Vec<ListedObject>, FollowError> {
         let Some((folder, _)) = self.parts.first().and_then(|part| part.rsplit_once('/')) else {
             return Ok(Vec::new());
         };
@@ -256,16 +187,6 @@ impl StateObjects {
     }
 }
 
-/// Fails unless the last entry and the newest state belong to one log.
-fn check_fit(bucket: &Bucket, header: &EntryHeader, hash: Hash, manifest: &Manifest) -> Result<(), PublishError> {
-    let fits = manifest.id == header.id && (manifest.slot != header.slot || manifest.entry_hash == hash);
-    if fits {
-        return Ok(());
-    }
-    let detail = "it does not belong to the newest state: two logs are mixed here; publish to another prefix";
-    Err(unusable(bucket, &layout::log(header.slot), detail))
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -280,7 +201,7 @@ mod tests {
     }
 
     fn end_of(log: &TestLog) -> Result<FoundLog, String> {
-        read_end(&log.bucket(), &mut retry()).map(Option::unwrap).map_err(|error| error.to_string())
+        read_end(&LogReader::new(log.bucket()), &mut retry()).map(Option::unwrap).map_err(|error| error.to_string())
     }
 
     fn bytes_of(log: &TestLog, names: &[String]) -> u64 {
@@ -333,7 +254,7 @@ mod tests {
             (&[1, 3], &[], Ok(None)),
             (&[1, 3], &[1, 2, 3, 4], Err(layout::state(3))),
             (&[3], &[4], Err(layout::log(4))),
-            (&[9], &[], Err(layout::log(9))),
+            (&[9], &[], Err(layout::log(5))),
         ];
         for (states, entries, expected) in cases {
             let (log, hashes) = TestLog::up_to(4);
@@ -361,13 +282,13 @@ mod tests {
             log.remove(&layout::log(missing));
             match (end_of(&log), expected) {
                 (Ok(found), None) => assert_eq!(found.header.slot, 5),
-                (Err(error), Some(slot)) => assert!(error.starts_with(&format!("`{}` is missing", layout::log(slot)))),
+                (Err(error), Some(slot)) => assert!(error.contains(&format!("(`{}`)", layout::log(slot))), "{error}"),
                 (found, _) => panic!("slot {missing}: {found:?}"),
             }
         }
         let (log, hashes) = TestLog::up_to(2);
         log.put_manifest(4, hashes[1], Vec::new());
-        assert!(end_of(&log).unwrap_err().starts_with(&format!("`{}` is missing", layout::log(4))), "a later state");
+        assert!(end_of(&log).unwrap_err().contains(&format!("(`{}`)", layout::log(4))), "a later state");
     }
 
     #[test]
@@ -382,21 +303,5 @@ mod tests {
         other.put_manifest(2, hashes[1], Vec::new());
         other.remove(&layout::state(3));
         assert!(mixed(&other), "another database");
-    }
-
-    #[test]
-    fn the_last_slot_is_that_of_an_entry_or_of_a_state() {
-        let (log, hashes) = TestLog::up_to(3);
-        let last = |log: &TestLog| last_listed(&log.bucket(), &mut retry()).unwrap();
-        assert_eq!(last(&log), 3);
-        log.put_manifest(5, hashes[2], Vec::new());
-        assert_eq!(last(&log), 5);
-        let later = |slot| later_states(&log.bucket(), &mut retry(), slot).unwrap();
-        assert_eq!((later(1), later(2), later(5), later(6)), (vec![1, 5], vec![5], vec![5], vec![]));
-        log.remove(&layout::state(5));
-        log.put(7, hashes[2], "another");
-        assert_eq!(last(&log), 7, "after a gap");
-        log.empty();
-        assert_eq!((last(&log), read_end(&log.bucket(), &mut retry()).unwrap().is_none()), (0, true));
     }
 }

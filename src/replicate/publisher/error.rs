@@ -6,6 +6,7 @@ use crate::bucket::BucketError;
 use crate::disk::describe_at;
 use crate::model::DatabaseId;
 use crate::model::printable::Printable;
+use crate::replicate::follower::FollowError;
 use crate::replicate::frame::MalformedObject;
 use crate::store::StoreError;
 
@@ -19,8 +20,9 @@ pub enum PublishError {
     /// The bucket cannot be used.
     #[error(transparent)]
     Bucket(#[from] BucketError),
-    #[error("object `{name}` in {url} cannot be used: {detail}")]
-    Object { url: String, name: String, detail: String },
+    /// The log cannot be read.
+    #[error(transparent)]
+    Log(FollowError),
     #[error("{} is already published by {}; stop that publisher first", path.display(), Printable(holder))]
     Locked { path: PathBuf, holder: String },
     #[error(
@@ -44,8 +46,14 @@ pub enum PublishError {
         own: String,
     },
     /// The database does not contain the end of the log.
-    #[error(transparent)]
-    Diverged(Box<Diverged>),
+    #[error("{text}")]
+    Diverged {
+        slot: u64,
+        /// Whether it was published from this file, which was replaced by an older copy since. Otherwise another file
+        /// published it.
+        is_own: bool,
+        text: String,
+    },
     #[error(
         "{url} is empty, though {} was published there up to slot {slot}; check the URL and the credentials. If the \
          objects were deleted on purpose, add --start-over once",
@@ -59,11 +67,6 @@ pub enum PublishError {
         path.display()
     )]
     WentBack { path: PathBuf, url: String, slot: u64, known: u64, by: &'static str },
-    #[error(
-        "`{name}` is missing in {url}, though later objects exist: find out what deletes objects. Put it back; or, to \
-         continue with a whole state of the database, run `medfeed publish` with --start-over once"
-    )]
-    Missing { url: String, name: String },
     /// A file next to the database cannot be used.
     #[error("{}", describe_at(path, source))]
     Io { path: PathBuf, source: std::io::Error },
@@ -82,40 +85,21 @@ fn only_in_this_file(commits: &str, url: &str) -> String {
     }
 }
 
-/// A database that does not contain the end of the log.
-#[allow(missing_docs, reason = "the message explains the fields")]
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "{} does not contain the last entry of {url}: slot {slot} there, published by {}{} at {published_at}, is the \
-     commit of seq {published_seq}; the last commit here is seq {own_seq} of {own_time}, and its history lacks that \
-     commit. Publish the database that contains it; or, to drop commits that only the log has, add --start-over once",
-    path.display(), Printable(who), if *is_own { " from this very file" } else { "" }
-)]
-pub struct Diverged {
-    pub path: PathBuf,
-    pub url: String,
-    pub slot: u64,
-    /// Its publisher: user and machine.
-    pub who: String,
-    /// Whether it was published from this file, which was replaced by an older copy since. Otherwise another file
-    /// published it.
-    pub is_own: bool,
-    pub published_at: String,
-    pub published_seq: u64,
-    pub own_seq: u64,
-    pub own_time: String,
+impl From<FollowError> for PublishError {
+    fn from(error: FollowError) -> PublishError {
+        match error {
+            FollowError::Bucket(error) => PublishError::Bucket(error),
+            FollowError::Store(error) => PublishError::Store(error),
+            other => PublishError::Log(other),
+        }
+    }
 }
 
 impl PublishError {
-    /// Whether an object was read whose bytes cannot be used, as by damage or with another seal key.
-    pub(super) fn is_of_object(&self) -> bool {
-        matches!(self, PublishError::Object { .. } | PublishError::Bucket(BucketError::Damaged { .. }))
-    }
-
     /// Whether another publisher took over.
     pub fn is_fenced(&self) -> bool {
         match self {
-            PublishError::Diverged(diverged) => !diverged.is_own,
+            PublishError::Diverged { is_own, .. } => !is_own,
             error => matches!(error, PublishError::Fenced { .. } | PublishError::Store(StoreError::Fenced { .. })),
         }
     }

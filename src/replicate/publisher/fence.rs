@@ -1,12 +1,15 @@
 //! Detecting that another publisher took over, and noting next to the database what is published.
 
 use super::Publisher;
-use super::end::{LastEntry, unusable_entry};
-use super::error::{Diverged, PublishError};
+use super::end::{LastEntry, with_advice};
+use super::error::PublishError;
+use super::heartbeat_state::WantedState;
 use super::progress::PublishedEnd;
 use super::user_part;
+use crate::model::printable::Printable;
 use crate::model::time::now;
 use crate::replicate::entry::{self, EntryHeader};
+use crate::replicate::follower::FollowError;
 use crate::replicate::frame::Hash;
 use crate::replicate::layout;
 use crate::replicate::user::is_same_publisher;
@@ -30,14 +33,11 @@ impl Publisher {
         };
         let found = match entry::decode(bytes) {
             Ok(found) if found.header.slot == slot => found,
-            Ok(found) => {
-                let detail = format!("it is of slot {}", found.header.slot);
-                return Err(unusable_entry(&self.bucket, &name, detail));
-            }
+            Ok(found) => return Err(unusable_entry(&name, format!("it is of slot {}", found.header.slot))),
             Err(_) if entry::is_of_other_format(bytes) => {
                 return Err(self.fenced(format!("another version of medfeed published slot {slot}")));
             }
-            Err(error) => return Err(unusable_entry(&self.bucket, &name, error)),
+            Err(error) => return Err(unusable_entry(&name, error)),
         };
         let parent = self.end.map_or_else(Hash::default, |end| end.hash);
         let header = found.header;
@@ -46,6 +46,8 @@ impl Publisher {
         let is_own = is_same_publisher(&header.who, &self.who);
         if follows && is_own && self.follower.origin()?.holds(header.seq, header.lineage)? {
             tracing::info!("slot {slot} was published by an earlier run of this publisher; continuing after it");
+            // The parts of its state are unknown here, so another one follows it.
+            self.wanted_state = header.is_state().then_some(WantedState::Entry).or(self.wanted_state);
             return self.advance_end(&header, found.hash);
         }
         Err(self.fenced_by(&header))
@@ -57,10 +59,10 @@ impl Publisher {
         self.refuse_if_overtaken(header.slot, hash)?;
         self.end = Some(LastEntry::of(header, hash));
         self.note_end();
-        if header.state.is_some() {
-            self.put_manifest_of(header, hash)?;
+        // The note follows the state.
+        if !header.is_state() {
+            self.note();
         }
-        self.note();
         Ok(())
     }
 
@@ -121,7 +123,6 @@ impl Publisher {
             hash: end.hash,
             fenced: None,
             fenced_at: None,
-            probed_at: self.probed_at,
         }
     }
 
@@ -142,18 +143,26 @@ impl Publisher {
         is_own: bool,
     ) -> Result<PublishError, PublishError> {
         let own = view.head()?;
-        Ok(PublishError::Diverged(Box::new(Diverged {
-            path: self.path.clone(),
-            url: self.bucket.url().to_string(),
-            slot: end.slot,
-            who: user_part(&end.who).to_owned(),
-            is_own,
-            published_at: end.at.to_string(),
-            published_seq: end.seq,
-            own_seq: own.seq,
-            own_time: own.time.to_string(),
-        })))
+        let text = format!(
+            "{} does not contain the last entry of {}: slot {} there, published by {}{} at {}, is the commit of seq {}; \
+             the last commit here is seq {} of {}, and its history lacks that commit. Publish the database that contains \
+             it; or, to drop commits that only the log has, add --start-over once",
+            self.path.display(),
+            self.bucket.url(),
+            end.slot,
+            Printable(user_part(&end.who)),
+            if is_own { " from this very file" } else { "" },
+            end.at,
+            end.seq,
+            own.seq,
+            own.time,
+        );
+        Ok(PublishError::Diverged { slot: end.slot, is_own, text })
     }
+}
+
+fn unusable_entry(name: &str, error: impl ToString) -> PublishError {
+    with_advice(FollowError::object(name, error)).into()
 }
 
 pub(super) fn describe_takeover(header: &EntryHeader) -> String {

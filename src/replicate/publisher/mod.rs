@@ -5,7 +5,7 @@
 //! entry at the end of the log and continues there.
 //!
 //! - [`start`]: the lock, the test of the store, and whether this database may continue the log. [`end`] reads its end.
-//! - [`step`] writes pending commits. [`states`] writes whole states, also next to the log in a [`state_thread`].
+//! - [`step`] writes pending commits. [`states`] writes whole states, also next to the log in a thread.
 //! - [`parts`]: the objects of a whole state. [`sweep`]: deleting old objects.
 //! - [`heartbeat`]: the heartbeat, and the check for lost objects. [`heartbeat_state`]: its times and counts.
 //! - [`fence`]: detecting another publisher, and noting what is published.
@@ -22,7 +22,6 @@ mod parts;
 pub mod progress;
 mod retry;
 mod start;
-mod state_thread;
 mod states;
 pub mod status;
 mod step;
@@ -35,16 +34,17 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-pub use error::{Diverged, PublishError};
+pub use error::PublishError;
 
 use self::end::{Growth, LastEntry, StateObjects};
 use self::heartbeat_state::{HeartbeatState, WantedState};
 use self::lock::PublisherLock;
 use self::progress::{FailureReporter, PublisherStatus};
 use self::retry::Retry;
-use self::state_thread::StateThread;
+use self::states::StateThread;
 use crate::bucket::Bucket;
 use crate::model::{DatabaseId, Timestamp};
+use crate::replicate::follower::LogReader;
 use crate::store::{CommitPoint, Follower, StoreError};
 
 const POLL_EVERY: Duration = Duration::from_millis(100);
@@ -99,6 +99,7 @@ pub struct Round {
 pub struct Publisher {
     path: PathBuf,
     bucket: Arc<Bucket>,
+    log: LogReader,
     settings: PublishSettings,
     follower: Follower,
     status: Arc<PublisherStatus>,
@@ -123,8 +124,6 @@ pub struct Publisher {
     /// Whether the note next to the database is out of date.
     note_due: bool,
     heartbeat: HeartbeatState,
-    /// When the store was last tested to create a name only once.
-    probed_at: Option<Timestamp>,
     _lock: PublisherLock,
 }
 
@@ -190,7 +189,7 @@ impl Publisher {
 }
 
 /// Returns the user and machine of [`publisher_name`], for messages.
-pub(super) fn user_part(who: &str) -> &str {
+pub fn user_part(who: &str) -> &str {
     who.split_once(' ').map_or(who, |(who, _)| who)
 }
 

@@ -4,21 +4,24 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use super::end::unusable;
+use super::end::{LastEntry, StateObjects};
 use super::error::PublishError;
 use super::retry::{CreateOutcome, Retry};
 use crate::bucket::Bucket;
-use crate::model::RowDigest;
+use crate::model::time::now;
+use crate::model::{DatabaseId, RowDigest, Timestamp};
+use crate::replicate::follower::FollowError;
 use crate::replicate::layout;
 use crate::replicate::state::{Manifest, PartRef, encode_part};
 use crate::store::StoreError;
-use crate::store::replication::OriginView;
+use crate::store::replication::{OriginView, SCHEMA};
 
 /// The size of a part before compression, in bytes.
 const PART_BYTES: usize = 8 << 20;
 /// The number of parts that are compressed and sent at a time. Replicas read as many at a time.
 const AT_ONCE: usize = 4;
 
+/// The parts of a state, which has no manifest yet.
 pub(super) struct StateParts {
     pub parts: Vec<PartRef>,
     pub digest: RowDigest,
@@ -91,24 +94,55 @@ fn put_part(bucket: &Bucket, retry: &mut Retry, name: String, changes: &[u8]) ->
     let (encoded, part) = encode_part(name, changes)?;
     match retry.create(bucket, &part.name, &encoded)? {
         CreateOutcome::Ours => Ok((part, encoded.len())),
-        CreateOutcome::Others(_) => Err(unusable(bucket, &part.name, "another program wrote it")),
+        CreateOutcome::Others(_) => Err(FollowError::object(part.name, "another program wrote it").into()),
     }
 }
 
-/// Creates a manifest. If the state has a manifest with other parts already, returns that one.
+/// A state whose manifest is in the bucket.
+#[derive(Clone, Debug)]
+pub(super) struct StoredState {
+    pub at: Timestamp,
+    /// The size of its parts in the store, in bytes.
+    pub bytes: u64,
+    pub objects: StateObjects,
+}
+
+/// Creates the manifest of the state after an entry. If there is one with other parts already, that one stays.
 pub(super) fn put_manifest(
     bucket: &Bucket,
     retry: &mut Retry,
-    manifest: &Manifest,
-) -> Result<Option<Manifest>, PublishError> {
-    let name = layout::state(manifest.slot);
-    let (bytes, _) = manifest.encode()?;
-    let CreateOutcome::Others(found) = retry.create(bucket, &name, &bytes)? else { return Ok(None) };
-    match Manifest::decode(&found) {
-        Ok((other, _)) if (other.slot, other.entry_hash) == (manifest.slot, manifest.entry_hash) => Ok(Some(other)),
-        Ok(_) => Err(unusable(bucket, &name, "it is of another log; publish to another prefix")),
-        Err(error) => Err(unusable(bucket, &name, error)),
+    id: DatabaseId,
+    end: LastEntry,
+    state: StateParts,
+) -> Result<StoredState, PublishError> {
+    if state.digest != end.digest {
+        return Err(StoreError::damaged("meta", "the rows do not add up to the published digest").into());
     }
+    let name = layout::state(end.slot);
+    let manifest = Manifest {
+        id,
+        slot: end.slot,
+        entry_hash: end.hash,
+        schema: SCHEMA,
+        seq: end.head.seq,
+        lineage: end.head.lineage,
+        digest: state.digest,
+        at: now(),
+        parts: state.parts,
+    };
+    let stored = match retry.create(bucket, &name, &manifest.encode()?)? {
+        CreateOutcome::Ours => {
+            tracing::info!(slot = end.slot, seq = end.head.seq, bytes = state.bytes, "published a whole state");
+            manifest
+        }
+        CreateOutcome::Others(found) => match Manifest::decode(&found) {
+            Ok(other) if (other.slot, other.entry_hash) == (end.slot, end.hash) => other,
+            Ok(_) => return Err(FollowError::object(name, "it is of another log; publish to another prefix").into()),
+            Err(error) => return Err(FollowError::object(name, error).into()),
+        },
+    };
+    let objects = StateObjects::of(stored.slot, &stored.parts);
+    Ok(StoredState { at: stored.at, bytes: state.bytes, objects })
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -30,6 +30,8 @@ pub struct PublisherProgress {
     pub states: u64,
     /// The number of failed bucket requests.
     pub failures: u64,
+    /// The number of times when a published object was gone or damaged.
+    pub lost_objects: u64,
     /// The publisher that took over, and when.
     pub fenced: Option<String>,
     /// When everything was last known to be published.

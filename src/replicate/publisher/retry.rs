@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::progress::{FailureReporter, PublisherStatus};
 use crate::bucket::{Bucket, BucketError, Created};
+use crate::replicate::follower::FollowError;
 use crate::transport::backoff::Backoff;
 
 /// Short pauses: a replica that reaches the bucket again should not wait long for the publisher.
@@ -37,6 +38,21 @@ impl Retry {
 
     pub fn for_thread(&self) -> Retry {
         Retry { retries_refusals: self.retries_refusals, ..Retry::new(self.until, self.failures.status()) }
+    }
+
+    /// Reads from the log until the bucket responds. If an object cannot be decoded, reads it once more: a response may
+    /// be changed on its way.
+    pub fn read<T>(&mut self, mut read: impl FnMut() -> Result<T, FollowError>) -> Result<T, FollowError> {
+        let mut once = || {
+            self.run(|| match read() {
+                Err(FollowError::Bucket(error)) => Err(error),
+                found => Ok(found),
+            })
+        };
+        match once()? {
+            Err(FollowError::Object { .. }) => once()?,
+            found => found,
+        }
     }
 
     /// Repeats a request until it succeeds.

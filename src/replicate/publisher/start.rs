@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::end::{FoundLog, Growth, LastEntry, StateObjects, last_listed, read_end, read_entry, read_manifest};
+use super::end::{FoundLog, Growth, LastEntry, StateObjects, read_end};
 use super::error::PublishError;
 use super::fence::describe_takeover;
 use super::heartbeat_state::{HeartbeatState, WantedState};
@@ -12,10 +12,9 @@ use super::lock::PublisherLock;
 use super::progress::{FailureReporter, PublisherStatus};
 use super::retry::Retry;
 use super::{ONCE_TIMEOUT, PublishSettings, Publisher, publisher_name};
-use crate::bucket::{Bucket, BucketError};
-use crate::model::time::now;
+use crate::bucket::Bucket;
 use crate::model::{DatabaseId, Head, Timestamp};
-use crate::replicate::frame::Hash;
+use crate::replicate::follower::{FollowError, LogReader};
 use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
 use crate::replicate::user::is_same_publisher;
@@ -24,15 +23,6 @@ use crate::store::{Follower, StoreError, Writer};
 
 /// The id of a database that was never published.
 const NO_ID: DatabaseId = DatabaseId([0; 16]);
-/// The validity of a test of the store, in seconds.
-const PROBED_FOR_S: i64 = 86_400;
-
-enum LogAtStart {
-    Nothing,
-    Whole(Box<FoundLog>),
-    /// Entries are missing in it.
-    Broken,
-}
 
 impl Publisher {
     /// Takes the database's lock, reads the end of the log, tests the store, and marks the database as published.
@@ -53,23 +43,28 @@ impl Publisher {
         let note = PublishedNote::read(path)?;
         retry.run(|| bucket.prepare())?;
         // Read before the log, so that it cannot name an entry that is created after the log is read.
-        let alive = read_heartbeat(&bucket, &mut retry)?;
-        let found = match read_end(&bucket, &mut retry) {
+        let log = LogReader::new(Arc::clone(&bucket));
+        let alive = match retry.read(|| log.heartbeat()) {
+            Err(FollowError::Object { .. }) => None,
+            found => found?,
+        };
+        let found = match read_end(&log, &mut retry) {
             // `--start-over` drops the entries before the gap.
-            Err(error @ PublishError::Missing { .. }) if start_over => {
+            Err(error @ FollowError::Missing { .. }) if start_over => {
                 tracing::warn!("{error}");
-                LogAtStart::Broken
+                None
             }
-            found => found?.map_or(LogAtStart::Nothing, |found| LogAtStart::Whole(Box::new(found))),
+            found => found?,
         };
         let own = follower.origin()?.id()?;
-        if let LogAtStart::Whole(found) = &found {
+        if let Some(found) = &found {
             check_id(&bucket, found, own)?;
         }
         let mut publisher = Publisher {
             path: path.to_owned(),
             who: publisher_name(&lock),
             bucket,
+            log,
             settings,
             follower,
             retry,
@@ -88,7 +83,6 @@ impl Publisher {
             seen: None,
             note_due: false,
             heartbeat: HeartbeatState::default(),
-            probed_at: None,
             _lock: lock,
         };
         publisher.continue_after(found, note, alive)?;
@@ -99,7 +93,7 @@ impl Publisher {
     /// Makes the end of the log the position of this publisher, if this database may continue there.
     fn continue_after(
         &mut self,
-        read: LogAtStart,
+        found: Option<FoundLog>,
         note: Option<PublishedNote>,
         alive: Option<Heartbeat>,
     ) -> Result<(), PublishError> {
@@ -114,7 +108,7 @@ impl Publisher {
         }
         let note = note.filter(|note| note.url == url && note.id == self.id);
         let alive = alive.filter(|alive| alive.id == self.id);
-        let found = self.set_end(read, note.as_ref(), alive.as_ref())?;
+        let found = self.set_end(found, note.as_ref(), alive.as_ref())?;
         self.heartbeat.follow(alive.map_or(Timestamp::EPOCH, |alive| alive.at));
         self.heartbeat.follow(found.as_ref().map_or(Timestamp::EPOCH, |found| found.header.at));
         let is_contained = match &found {
@@ -127,8 +121,9 @@ impl Publisher {
             self.check_may_replace(&view, found, note.as_ref())?;
         }
         drop(view);
-        // The last check: it takes many requests, and services restart often.
-        self.probe(note.as_ref())?;
+        // The last check, because it takes the most requests.
+        let random = layout::new_random().map_err(StoreError::from)?;
+        self.retry.run(|| self.bucket.probe(&layout::probe(&random)))?;
         self.mark()?;
         self.skip_abandoned_seqs()?;
         let position = self.end.map_or_else(|| "from the start".to_owned(), |end| format!("after slot {}", end.slot));
@@ -146,25 +141,24 @@ impl Publisher {
             self.state_at = found.manifest.as_ref().map_or(found.header.at, |manifest| manifest.at);
             self.newest_state =
                 found.manifest.as_ref().map(|manifest| StateObjects::of(manifest.slot, &manifest.parts));
-            if found.lacks_manifest() {
-                self.put_manifest_of(&found.header, found.hash)?;
-            } else if found.manifest.is_none() || found.lost_part.is_some() || found.damaged_state.is_some() {
+            // A publisher that was killed between an entry and its state leaves the state to the next one. And after an
+            // upgrade, replicas of this version start from a state of its format.
+            if found.lacks_manifest() || !is_contained || found.header.schema != SCHEMA {
+                return self.put_state_entry();
+            }
+            if found.manifest.is_none() || found.lost_part.is_some() || found.damaged_state.is_some() {
                 tracing::error!(
                     "{}: {} is missing or damaged; publishing a whole state now, from which replicas can start. Find \
                      out what deletes or changes objects",
                     self.bucket.url(),
                     found.lost_part.as_deref().unwrap_or("the newest state")
                 );
+                self.status.note(|progress| progress.lost_objects += 1);
                 let is_taken = found.has_state_name();
                 self.wanted_state = Some(if is_taken { WantedState::Entry } else { WantedState::NextToLog });
             }
-            if is_contained && found.header.schema == SCHEMA {
-                self.note_end();
-                self.note();
-            } else {
-                // Also after an upgrade: replicas of this version start from a state of its format.
-                self.put_state_entry()?;
-            }
+            self.note_end();
+            self.note();
         } else {
             self.put_state_entry()?;
         }
@@ -174,74 +168,57 @@ impl Publisher {
     /// Sets the end of the log. Fails if the note or the heartbeat names a later slot than the log has.
     fn set_end(
         &mut self,
-        read: LogAtStart,
+        found: Option<FoundLog>,
         note: Option<&PublishedNote>,
         alive: Option<&Heartbeat>,
     ) -> Result<Option<FoundLog>, PublishError> {
         // A note that says `fenced` is handled later, in `check_may_replace`.
         let noted = note.filter(|note| note.fenced.is_none()).map_or(0, |note| note.slot);
         let announced = alive.map_or(0, |alive| alive.slot);
-        match read {
-            LogAtStart::Whole(found) if found.header.slot >= noted.max(announced) => {
+        let known = noted.max(announced);
+        let by = if known == announced { "the heartbeat there" } else { "the note next to it" };
+        let (path, url) = (self.path.clone(), self.bucket.url().to_string());
+        match found {
+            Some(found) if found.header.slot >= known => {
                 self.end = Some(found.end());
-                return Ok(Some(*found));
+                return Ok(Some(found));
             }
-            LogAtStart::Nothing if noted == 0 && announced == 0 => return Ok(None),
-            LogAtStart::Broken => {}
-            read if !self.settings.start_over => {
-                let (path, url) = (self.path.clone(), self.bucket.url().to_string());
-                let known = noted.max(announced);
-                let by = if known == announced { "the heartbeat there" } else { "the note next to it" };
-                return Err(match read {
-                    LogAtStart::Whole(found) => {
-                        PublishError::WentBack { path, url, slot: found.header.slot, known, by }
-                    }
-                    _ => PublishError::Emptied { path, url, slot: known },
-                });
-            }
-            _ => {}
+            _ if self.settings.start_over => {}
+            Some(found) => return Err(PublishError::WentBack { path, url, slot: found.header.slot, known, by }),
+            None if known > 0 => return Err(PublishError::Emptied { path, url, slot: known }),
+            None => return Ok(None),
         }
         // Start after every known slot: replicas follow from there, and no known object is overwritten.
-        let listed = last_listed(&self.bucket, &mut self.retry)?;
-        let (slot, is_empty) = (listed.max(noted).max(announced), listed == 0);
+        let entry = self.retry.read(|| self.log.entries_after(None))?.last().map(|(slot, _)| *slot);
+        let state = self.retry.read(|| self.log.state_slots())?.first().copied();
+        let slot = entry.max(state).unwrap_or_default().max(known);
+        if slot == 0 {
+            return Ok(None);
+        }
         let last = self.read_last(slot)?;
         let unknown = |seq| Head { seq, ..Head::default() };
         let heads = [last, note.map(PublishedNote::head), alive.map(|alive| unknown(alive.seq))];
         let head = heads.into_iter().flatten().max_by_key(|head| (head.seq, head.lineage)).unwrap_or_default();
-        // If the bucket is empty, the last entry's hash is still known. Otherwise entries before this slot are missing,
-        // so there is no parent.
-        let known = [note.map(|note| (note.slot, note.hash)), alive.map(|alive| (alive.slot, alive.hash))];
-        let known = known.into_iter().flatten().find(|(known, _)| is_empty && *known == slot);
-        let hash = known.map_or_else(Hash::default, |(_, hash)| hash);
-        self.end = Some(LastEntry { slot, hash, head, ..LastEntry::default() });
+        // Without a hash, the state has no parent: entries before it are missing.
+        self.end = Some(LastEntry { slot, head, ..LastEntry::default() });
         tracing::warn!("starting over after slot {slot}: no time between the missing entries and now can be restored");
         Ok(None)
     }
 
     /// Returns the last commit after slot `slot`, if its entry or its manifest can be read.
     fn read_last(&mut self, slot: u64) -> Result<Option<Head>, PublishError> {
-        let entry = read_entry(&self.bucket, &mut self.retry, slot);
-        let manifest = read_manifest(&self.bucket, &mut self.retry, slot);
+        let entry = self.retry.read(|| self.log.entry(slot));
+        let manifest = self.retry.read(|| self.log.manifest(slot));
         let last = match (entry, manifest) {
-            (Ok(Some((header, _))), _) => Some((header.id, header.head())),
+            (Ok(Some(entry)), _) => Some((entry.header.id, entry.header.head())),
             (_, Ok(Some(manifest))) => Some((manifest.id, manifest.head())),
-            (Err(error @ PublishError::Bucket(_)), _) => return Err(error),
+            (Err(error @ FollowError::Bucket(_)), _) => return Err(error.into()),
             _ => None,
         };
         match last {
             Some((found, _)) if found != self.id => Err(other_database(&self.bucket, found, Some(self.id))),
             last => Ok(last.map(|(_, head)| head)),
         }
-    }
-
-    /// Tests whether the store creates a name only once, unless that was tested within a day.
-    fn probe(&mut self, note: Option<&PublishedNote>) -> Result<(), PublishError> {
-        self.probed_at = note.and_then(|note| note.probed_at);
-        if !self.probed_at.is_some_and(|at| is_fresh(at, now())) {
-            self.retry.run(|| self.bucket.probe())?;
-            self.probed_at = Some(now());
-        }
-        Ok(())
     }
 
     /// Skips the seqs of dropped commits, so that their tokens stay invalid and the seqs of replicas never decrease.
@@ -308,20 +285,6 @@ impl Publisher {
     }
 }
 
-/// Returns the heartbeat in the bucket, if there is one that can be read.
-fn read_heartbeat(bucket: &Bucket, retry: &mut Retry) -> Result<Option<Heartbeat>, PublishError> {
-    match retry.run(|| bucket.get(layout::ALIVE)) {
-        Ok(found) => Ok(found.and_then(|object| Heartbeat::decode(&object.bytes).ok())),
-        Err(BucketError::Damaged { .. }) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Whether a test of the store at `at` still counts. A time in the future does not.
-fn is_fresh(at: Timestamp, now: Timestamp) -> bool {
-    (at..at.plus_s(PROBED_FOR_S)).contains(&now)
-}
-
 fn check_id(bucket: &Bucket, found: &FoundLog, own: Option<DatabaseId>) -> Result<(), PublishError> {
     if own == Some(found.header.id) { Ok(()) } else { Err(other_database(bucket, found.header.id, own)) }
 }
@@ -332,18 +295,5 @@ fn other_database(bucket: &Bucket, found: DatabaseId, own: Option<DatabaseId>) -
         url: bucket.url().to_string(),
         found,
         own: own.map_or_else(|| "one that was never published".to_owned(), |id| id.to_string()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_test_of_the_store_counts_for_a_day() {
-        let now = Timestamp::from_unix_s(1_800_000_000);
-        for (age_s, expected) in [(0, true), (1, true), (86_399, true), (86_400, false), (-1, false)] {
-            assert_eq!(is_fresh(now.plus_s(-age_s), now), expected, "{age_s} s");
-        }
     }
 }

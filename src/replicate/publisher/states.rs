@@ -1,19 +1,19 @@
 //! Writing whole states: as an entry if there are no changes to publish, and next to the log for new replicas.
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use super::Publisher;
-use super::end::{Growth, StateObjects};
+use super::end::Growth;
 use super::error::PublishError;
 use super::heartbeat_state::WantedState;
-use super::parts::{put_manifest, put_parts};
-use super::state_thread::{StateJob, StateThread};
+use super::parts::{StoredState, put_manifest, put_parts};
+use super::sweep::sweep;
 use crate::model::time::now;
 use crate::model::{RowDigest, Timestamp};
 use crate::replicate::entry::EntryHeader;
-use crate::replicate::frame::Hash;
-use crate::replicate::state::Manifest;
 use crate::store::StoreError;
 use crate::store::replication::OriginView;
 
@@ -24,6 +24,15 @@ const AHEAD_S: i64 = 3600;
 /// The size of entries that may follow any state, however small, in bytes.
 const SMALL_BYTES: u64 = 1 << 20;
 
+/// A thread that writes a whole state next to the log, while entries continue, and then deletes old objects. Its view was
+/// taken while the last entry was the end of the log.
+#[derive(Debug)]
+pub(super) struct StateThread {
+    /// The size of the log since the previous state, when this one began.
+    before: Growth,
+    thread: JoinHandle<Result<StoredState, PublishError>>,
+}
+
 impl Publisher {
     /// Writes a state as the next entry.
     pub(super) fn put_state_entry(&mut self) -> Result<(), PublishError> {
@@ -32,32 +41,24 @@ impl Publisher {
         // The database may have been replaced by a file without the mark.
         self.mark()?;
         let view = self.follower.origin()?;
-        let header = self.next_header(view.head()?.head(), RowDigest::default(), None);
-        let state_parts = put_parts(&self.bucket, &self.retry, &view, header.slot)?;
-        let header = EntryHeader { digest: state_parts.digest, state: Some(state_parts.parts), ..header };
-        self.put_entry(&header, &[])?;
-        self.growth = Growth { state_bytes: state_parts.bytes, ..Growth::default() };
-        self.state_at = header.at;
-        self.wanted_state = None;
+        let header = self.next_header(view.head()?.head(), RowDigest::default());
+        let parts = put_parts(&self.bucket, &self.retry, &view, header.slot)?;
+        let header = EntryHeader { digest: parts.digest, ..header };
+        if let (true, Some(end)) = (self.put_entry(&header, &[])?, self.end) {
+            let stored = put_manifest(&self.bucket, &mut self.retry, self.id, end, parts)?;
+            self.status.note(|progress| progress.states += 1);
+            self.growth = Growth::default();
+            self.note_state(stored);
+        }
         Ok(())
     }
 
-    /// Writes the manifest of an entry that is a state. Any publisher would write the same bytes.
-    pub(super) fn put_manifest_of(&mut self, header: &EntryHeader, hash: Hash) -> Result<(), PublishError> {
-        let manifest = Manifest {
-            id: header.id,
-            slot: header.slot,
-            entry_hash: hash,
-            schema: header.schema,
-            seq: header.seq,
-            lineage: header.lineage,
-            digest: header.digest,
-            at: header.at,
-            parts: header.state.clone().unwrap_or_default(),
-        };
-        let present = put_manifest(&self.bucket, &mut self.retry, &manifest)?;
-        self.newest_state = Some(StateObjects::of(manifest.slot, &present.unwrap_or(manifest).parts));
-        Ok(())
+    fn note_state(&mut self, stored: StoredState) {
+        self.growth.state_bytes = stored.bytes;
+        self.state_at = stored.at;
+        self.newest_state = Some(stored.objects);
+        self.wanted_state = None;
+        self.note();
     }
 
     /// Whether much log has gathered since the last state, or the last state is lost, and none is being written.
@@ -85,23 +86,30 @@ impl Publisher {
         if self.end != Some(end) || self.wanted_state == Some(WantedState::Entry) {
             return Ok(());
         }
-        let job = StateJob {
-            bucket: Arc::clone(&self.bucket),
-            retry: self.retry.for_thread(),
-            status: Arc::clone(&self.status),
-            id: self.id,
-            end,
-            // Only a publisher that created an entry deletes, because only it knows that the log is its own.
-            keep: (self.entries > 0).then_some(self.settings.keep),
+        // Only a publisher that created an entry deletes, because only it knows that the log is its own.
+        let keep = (self.entries > 0).then_some(self.settings.keep);
+        let (log, status, id) = (self.log.clone(), Arc::clone(&self.status), self.id);
+        let mut retry = self.retry.for_thread();
+        let work = move || {
+            let parts = put_parts(log.bucket(), &retry, &view, end.slot)?;
+            // Lets the database reuse the pages of the view.
+            drop(view);
+            let stored = put_manifest(log.bucket(), &mut retry, id, end, parts)?;
+            status.note(|progress| progress.states += 1);
+            if let Some(keep) = keep {
+                sweep(&log, &mut retry, end, keep)?;
+            }
+            Ok(stored)
         };
-        let begun = StateThread::begin(job, view, self.growth);
-        self.state_thread = Some(begun.map_err(|source| StoreError::Io { path: self.path.clone(), source })?);
+        let thread = Builder::new().name("state".to_owned()).spawn(work);
+        let thread = thread.map_err(|source| StoreError::Io { path: self.path.clone(), source })?;
+        self.state_thread = Some(StateThread { before: self.growth, thread });
         Ok(())
     }
 
     /// Takes the result of the state thread, if it has finished.
     pub(super) fn collect_state(&mut self) -> Result<(), PublishError> {
-        let done = self.state_thread.take_if(|state_thread| state_thread.is_done());
+        let done = self.state_thread.take_if(|running| running.thread.is_finished());
         done.map_or(Ok(()), |state_thread| self.finish_state(state_thread))
     }
 
@@ -109,16 +117,11 @@ impl Publisher {
         self.state_thread.take().map_or(Ok(()), |state_thread| self.finish_state(state_thread))
     }
 
-    fn finish_state(&mut self, state_thread: StateThread) -> Result<(), PublishError> {
-        let (before, put) = state_thread.finish()?;
-        self.growth = Growth {
-            entries: self.growth.entries.saturating_sub(before.entries),
-            bytes: self.growth.bytes.saturating_sub(before.bytes),
-            state_bytes: put.bytes,
-        };
-        self.state_at = put.at;
-        self.newest_state = Some(put.objects);
-        self.wanted_state = None;
+    fn finish_state(&mut self, StateThread { before, thread }: StateThread) -> Result<(), PublishError> {
+        let put = thread.join().unwrap_or_else(|panic| resume_unwind(panic))?;
+        self.growth.entries = self.growth.entries.saturating_sub(before.entries);
+        self.growth.bytes = self.growth.bytes.saturating_sub(before.bytes);
+        self.note_state(put);
         Ok(())
     }
 }

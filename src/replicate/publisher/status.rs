@@ -1,18 +1,16 @@
-//! The content of a bucket: the end of the log, its states, the and the pending commits.
+//! The content of a bucket: the end of the log, its states, and the pending commits.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::end::{list_states, read_end};
+use super::end::read_end;
 use super::error::PublishError;
 use super::retry::Retry;
-use super::user_part;
-use crate::bucket::{Bucket, BucketError};
 use crate::model::time::now;
 use crate::model::{DatabaseId, Head, Timestamp};
-use crate::replicate::heartbeat::Heartbeat;
-use crate::replicate::layout;
+use crate::replicate::entry::EntryHeader;
+use crate::replicate::follower::{FollowError, LogReader};
 use crate::store::replication::{Pending, PublishedNote};
 use crate::store::{CommitPoint, Follower, StoreError};
 
@@ -22,8 +20,10 @@ const STATES: usize = 5;
 #[allow(missing_docs, reason = "the names explain the other fields")]
 #[derive(Clone, Debug)]
 pub struct PublicationStatus {
-    /// The end of the log; `None` if nothing was published.
-    pub end: Option<EndStatus>,
+    /// The last entry of the log; `None` if nothing was published.
+    pub end: Option<EntryHeader>,
+    /// The entries after the newest state.
+    pub entries_since_state: u64,
     /// The newest states, newest first: slot, and modification time in the store.
     pub states: Vec<(u64, Timestamp)>,
     /// The time in the publisher's last heartbeat, by the publisher's clock.
@@ -34,20 +34,6 @@ pub struct PublicationStatus {
     pub fenced: Option<String>,
     /// The reason why the heartbeat cannot be used.
     pub unusable: Option<String>,
-}
-
-/// The end of the log.
-#[allow(missing_docs, reason = "the names explain the other fields")]
-#[derive(Clone, Debug)]
-pub struct EndStatus {
-    pub id: DatabaseId,
-    pub slot: u64,
-    pub seq: u64,
-    /// When the last entry was published, by the publisher's clock.
-    pub at: Timestamp,
-    /// Its publisher: user and machine.
-    pub who: String,
-    pub entries_since_state: u64,
 }
 
 /// The changes of the database that the log lacks.
@@ -73,33 +59,27 @@ pub enum Waiting {
 
 impl PublicationStatus {
     /// Reads the content of a bucket, and compares it with a database, if there is one.
-    pub fn read(database: &Path, bucket: &Bucket) -> Result<PublicationStatus, PublishError> {
+    pub fn read(database: &Path, log: &LogReader) -> Result<PublicationStatus, PublishError> {
         // No retries: a status should return quickly.
         let retry = &mut Retry::new(Some(Instant::now()), &Arc::default());
-        let found = read_end(bucket, retry)?;
-        let states = list_states(bucket, retry)?;
+        let found = read_end(log, retry)?;
+        let states = log.states()?;
         let states = states.iter().rev().take(STATES).map(|(slot, object)| (*slot, object.modified)).collect();
-        let (alive_at, unusable) = match read_heartbeat(bucket)? {
-            Some(Ok(alive)) => (Some(alive.at), None),
-            Some(Err(detail)) => (None, Some(format!("object `{}` cannot be used: {detail}", layout::ALIVE))),
-            None => (None, None),
+        let (alive_at, unusable) = match log.heartbeat() {
+            Ok(alive) => (alive.map(|alive| alive.at), None),
+            Err(error @ FollowError::Object { .. }) => (None, Some(error.to_string())),
+            Err(error) => return Err(error.into()),
         };
-        let end = found.as_ref().map(|found| EndStatus {
-            id: found.header.id,
-            slot: found.header.slot,
-            seq: found.header.seq,
-            at: found.header.at,
-            who: user_part(&found.header.who).to_owned(),
-            entries_since_state: found.growth.entries,
-        });
         let waiting = match Follower::open(database) {
             Ok(follower) => Some(waiting(&follower, found.as_ref().map(|found| (found.header.id, found.end().head)))?),
             Err(StoreError::NotFound { .. }) => None,
             Err(error) => return Err(error.into()),
         };
-        let note = PublishedNote::read(database)?.filter(|note| note.url == bucket.url().to_string());
+        let note = PublishedNote::read(database)?.filter(|note| note.url == log.url());
         let fenced = note.and_then(|note| note.fenced);
-        Ok(PublicationStatus { end, states, alive_at, waiting, fenced, unusable })
+        let entries_since_state = found.as_ref().map_or(0, |found| found.growth.entries);
+        let end = found.map(|found| found.header);
+        Ok(PublicationStatus { end, entries_since_state, states, alive_at, waiting, fenced, unusable })
     }
 
     /// Returns the seconds since everything was published; 0 if nothing is pending, `None` if unknown.
@@ -111,15 +91,6 @@ impl PublicationStatus {
             }
             Waiting::State | Waiting::Elsewhere => None,
         }
-    }
-}
-
-/// Reads the heartbeat; the inner error says why it cannot be used.
-fn read_heartbeat(bucket: &Bucket) -> Result<Option<Result<Heartbeat, String>>, BucketError> {
-    match bucket.get(layout::ALIVE) {
-        Ok(found) => Ok(found.map(|object| Heartbeat::decode(&object.bytes).map_err(|error| error.to_string()))),
-        Err(BucketError::Damaged { detail, .. }) => Ok(Some(Err(detail))),
-        Err(error) => Err(error),
     }
 }
 

@@ -3,16 +3,15 @@
 use std::time::Instant;
 
 use super::Publisher;
-use super::end::read_entry;
 use super::error::PublishError;
 use super::heartbeat_state::WantedState;
 use super::retry::CreateOutcome;
 use crate::model::time::now;
 use crate::model::{CommitInfo, Head, RowDigest};
 use crate::replicate::entry::{self, EntryHeader};
+use crate::replicate::follower::FollowError;
 use crate::replicate::frame::Hash;
 use crate::replicate::layout;
-use crate::replicate::state::PartRef;
 use crate::store::StoreError;
 use crate::store::replication::SCHEMA;
 use crate::store::replication::{OriginView, Pending};
@@ -65,11 +64,9 @@ impl Publisher {
             if view.is_restored_over(end.head)? {
                 return Ok(NextEntry::State);
             }
-            let last = read_entry(&self.bucket, &mut self.retry, end.slot)?;
-            let Some((header, _)) = last else {
-                return Err(self.missing(end.slot));
-            };
-            return Err(self.diverged(view, &header, true)?);
+            let missing = FollowError::Missing { slot: end.slot, later: end.slot };
+            let last = self.retry.read(|| self.log.entry(end.slot))?.ok_or(missing)?;
+            return Err(self.diverged(view, &last.header, true)?);
         }
         let read = read_waiting(view, end.head);
         if let Some(damage) = read.as_ref().err().and_then(StoreError::outbox_damage) {
@@ -83,24 +80,17 @@ impl Publisher {
         Ok(read?)
     }
 
-    fn missing(&self, slot: u64) -> PublishError {
-        super::end::unusable(
-            &self.bucket,
-            &layout::log(slot),
-            "it was published from here and is missing now; find out what deletes objects there",
-        )
-    }
-
     fn put_commits(&mut self, commits: &[CommitInfo], changes: &[Vec<u8>]) -> Result<(), PublishError> {
         let Some(last) = commits.last() else { return Ok(()) };
         let head = Head { seq: last.last_seq, lineage: last.lineage };
-        let header = EntryHeader { commits: commits.to_vec(), ..self.next_header(head, last.digest, None) };
+        let header = EntryHeader { commits: commits.to_vec(), ..self.next_header(head, last.digest) };
         let changes: Vec<&[u8]> = changes.iter().map(Vec::as_slice).collect();
-        self.put_entry(&header, &changes)
+        self.put_entry(&header, &changes)?;
+        Ok(())
     }
 
     /// Returns the header of the next entry, without commits.
-    pub(super) fn next_header(&self, head: Head, digest: RowDigest, state: Option<Vec<PartRef>>) -> EntryHeader {
+    pub(super) fn next_header(&self, head: Head, digest: RowDigest) -> EntryHeader {
         EntryHeader {
             id: self.id,
             slot: self.end.map_or(1, |end| end.slot + 1),
@@ -112,35 +102,28 @@ impl Publisher {
             seq: head.seq,
             lineage: head.lineage,
             digest,
-            state,
         }
     }
 
     /// Creates the next entry: the commit point. Its bytes are built once, so they can be recognized after a lost
-    /// response.
-    pub(super) fn put_entry(&mut self, header: &EntryHeader, changes: &[&[u8]]) -> Result<(), PublishError> {
+    /// response. Returns false if an earlier run of this publisher has created another one.
+    pub(super) fn put_entry(&mut self, header: &EntryHeader, changes: &[&[u8]]) -> Result<bool, PublishError> {
         let (bytes, hash) = entry::encode(header, changes)?;
         let made = self.retry.create(&self.bucket, &layout::log(header.slot), &bytes)?;
         self.entry_at = Some(Instant::now());
         match made {
-            CreateOutcome::Others(found) => self.check_next_entry(header.slot, &found),
+            CreateOutcome::Others(found) => self.check_next_entry(header.slot, &found).map(|()| false),
             CreateOutcome::Ours => {
                 self.entries += 1;
                 // The last entry exists again.
                 self.wanted_state = self.wanted_state.map(|_| WantedState::NextToLog);
-                self.status.note(|progress| {
-                    progress.entries += 1;
-                    progress.states += u64::from(header.state.is_some());
-                });
+                self.status.note(|progress| progress.entries += 1);
                 self.growth.entries += 1;
                 self.growth.bytes += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
                 self.advance_end(header, hash)?;
-                let (slot, seq, bytes) = (header.slot, header.seq, bytes.len());
-                match &header.state {
-                    None => tracing::info!(slot, seq, commits = header.commits.len(), bytes, "published"),
-                    Some(parts) => tracing::info!(slot, seq, parts = parts.len(), "published a whole state"),
-                }
-                Ok(())
+                let (slot, seq, commits, bytes) = (header.slot, header.seq, header.commits.len(), bytes.len());
+                tracing::info!(slot, seq, commits, bytes, "published");
+                Ok(true)
             }
         }
     }

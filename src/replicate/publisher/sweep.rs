@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use super::end::{LastEntry, list_states, read_manifest};
+use super::end::LastEntry;
 use super::error::PublishError;
 use super::retry::Retry;
-use crate::bucket::{Bucket, ListedObject, PROBES, is_probe};
+use crate::bucket::ListedObject;
 use crate::model::Timestamp;
+use crate::replicate::follower::{FollowError, LogReader};
 use crate::replicate::layout;
 
 /// Objects younger than this are kept, because they may be in use. In seconds before the last heartbeat.
@@ -19,11 +20,12 @@ const KEPT_STATES: usize = 2;
 /// sweep leaves no reference to a deleted object. `end` is a last entry that this publisher created.
 ///
 /// Ages are measured by the store's clock only.
-pub(super) fn sweep(bucket: &Bucket, retry: &mut Retry, end: LastEntry, keep: Duration) -> Result<(), PublishError> {
+pub(super) fn sweep(log: &LogReader, retry: &mut Retry, end: LastEntry, keep: Duration) -> Result<(), PublishError> {
+    let bucket = log.bucket();
     // The store's time of the last heartbeat.
     let Some(alive) = retry.run(|| bucket.get(layout::ALIVE))? else { return Ok(()) };
     let keep_s = i64::try_from(keep.as_secs()).unwrap_or(i64::MAX);
-    let states = list_states(bucket, retry)?;
+    let states = retry.read(|| log.states())?;
     let Some(first_kept) = first_kept(&states, alive.modified, keep_s) else { return Ok(()) };
     let is_old = |object: &ListedObject| object.modified < alive.modified.plus_s(-YOUNG_S);
     let mut to_delete: Vec<String> = Vec::new();
@@ -31,23 +33,28 @@ pub(super) fn sweep(bucket: &Bucket, retry: &mut Retry, end: LastEntry, keep: Du
         states.iter().filter(|(slot, object)| *slot < first_kept && is_old(object)).map(|(_, o)| o.name.clone()),
     );
     let parts = retry.run(|| bucket.list(layout::PARTS, None))?;
-    let mut named = NamedParts::default();
-    for part in parts.iter().filter(|part| is_old(part)) {
-        let Some(part_name) = layout::parse_part(&part.name) else { continue };
+    let slot_of = |part: &ListedObject| layout::parse_part(&part.name).map(|name| name.slot);
+    let old_parts: Vec<(u64, String)> =
+        parts.into_iter().filter(is_old).filter_map(|part| Some((slot_of(&part)?, part.name))).collect();
+    for of_slot in old_parts.chunk_by(|(slot, _), (next, _)| slot == next) {
+        let slot = of_slot[0].0;
         // A state at the end or later may still be waiting for its entry or manifest.
-        let is_finished = part_name.slot < end.slot;
-        let is_listed = states.iter().any(|(slot, _)| *slot == part_name.slot);
-        if part_name.slot < first_kept
-            || is_finished && !named.may_name(bucket, retry, &part.name, part_name.slot, is_listed)?
-        {
-            to_delete.push(part.name.clone());
+        if slot >= first_kept && slot >= end.slot {
+            continue;
+        }
+        let named = match slot < first_kept {
+            true => Some(Vec::new()),
+            false => named_parts(log, retry, slot, states.iter().any(|(listed, _)| *listed == slot))?,
+        };
+        if let Some(named) = named {
+            to_delete.extend(of_slot.iter().map(|(_, name)| name.clone()).filter(|name| !named.contains(name)));
         }
     }
-    let log = retry.run(|| bucket.list(layout::LOG, None))?;
+    let entries = retry.run(|| bucket.list(layout::LOG, None))?;
     let before = |object: &&ListedObject| layout::log_slot(&object.name).is_some_and(|slot| slot < first_kept);
-    to_delete.extend(log.iter().filter(before).filter(|object| is_old(object)).map(|object| object.name.clone()));
-    let probes = retry.run(|| bucket.list(PROBES, None))?;
-    let is_old_probe = |object: &ListedObject| is_probe(&object.name) && is_old(object);
+    to_delete.extend(entries.iter().filter(before).filter(|object| is_old(object)).map(|object| object.name.clone()));
+    let probes = retry.run(|| bucket.list(layout::PROBES, None))?;
+    let is_old_probe = |object: &ListedObject| layout::is_probe(&object.name) && is_old(object);
     to_delete.extend(probes.into_iter().filter(is_old_probe).map(|object| object.name));
     for name in &to_delete {
         retry.run(|| bucket.delete(name))?;
@@ -58,33 +65,19 @@ pub(super) fn sweep(bucket: &Bucket, retry: &mut Retry, end: LastEntry, keep: Du
     Ok(())
 }
 
-/// The parts that the manifest of one slot names. Lists are ordered by slot, so one manifest at a time is enough.
-#[derive(Default)]
-struct NamedParts {
-    slot: Option<u64>,
-    /// `None` if the manifest is damaged, or was listed and then not found, as behind a proxy that answers 404 itself.
-    parts: Option<Vec<String>>,
-}
-
-impl NamedParts {
-    /// Whether the manifest names a part, or cannot be known.
-    fn may_name(
-        &mut self,
-        bucket: &Bucket,
-        retry: &mut Retry,
-        part: &str,
-        slot: u64,
-        is_listed: bool,
-    ) -> Result<bool, PublishError> {
-        if self.slot != Some(slot) {
-            let manifest = match read_manifest(bucket, retry, slot) {
-                Err(error) if error.is_of_object() => None,
-                found => found?,
-            };
-            let parts = manifest.map(|manifest| manifest.parts.into_iter().map(|part| part.name).collect());
-            *self = NamedParts { slot: Some(slot), parts: parts.or_else(|| (!is_listed).then(Vec::new)) };
-        }
-        Ok(self.parts.as_ref().is_none_or(|parts| parts.iter().any(|name| name == part)))
+/// Returns the parts that the manifest of a slot names. `None` if it is damaged, or was listed and then not found, as
+/// behind a proxy that answers 404 itself.
+fn named_parts(
+    log: &LogReader,
+    retry: &mut Retry,
+    slot: u64,
+    is_listed: bool,
+) -> Result<Option<Vec<String>>, PublishError> {
+    match retry.read(|| log.manifest(slot)) {
+        Ok(Some(manifest)) => Ok(Some(manifest.parts.into_iter().map(|part| part.name).collect())),
+        Ok(None) => Ok((!is_listed).then(Vec::new)),
+        Err(FollowError::Object { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -109,11 +102,11 @@ mod tests {
 
     fn sweep_log(log: &TestLog, end: u64, keep: Duration) {
         let end = LastEntry { slot: end, ..LastEntry::default() };
-        sweep(&log.bucket(), &mut Retry::new(None, &Arc::default()), end, keep).unwrap();
+        sweep(&LogReader::new(log.bucket()), &mut Retry::new(None, &Arc::default()), end, keep).unwrap();
     }
 
     fn names(log: &TestLog) -> Vec<String> {
-        let folders = [layout::LOG, layout::STATES, layout::PARTS, PROBES];
+        let folders = [layout::LOG, layout::STATES, layout::PARTS, layout::PROBES];
         let listed = folders.map(|folder| log.bucket().list(folder, None).unwrap());
         listed.into_iter().flatten().map(|object| object.name).collect()
     }
@@ -181,7 +174,7 @@ mod tests {
         // How old, in seconds before the heartbeat, and whether it goes.
         for (age_s, goes) in [(0, false), (DAY_S, false), (DAY_S + 1, true)] {
             let log = swept();
-            let (probe, foreign) = (format!("{PROBES}/{RANDOM}/twice-00"), format!("{PROBES}/2026/samples.csv"));
+            let (probe, foreign) = (layout::probe(RANDOM), format!("{}/2026/samples.csv", layout::PROBES));
             log.bucket().put(&probe, b"x").unwrap();
             log.bucket().put(&foreign, b"x").unwrap();
             log.date(&foreign, time().plus_s(-90 * DAY_S));
@@ -229,11 +222,9 @@ mod tests {
     fn parts_of_a_manifest_that_is_listed_and_not_found_are_kept() {
         let log = swept();
         log.remove(&layout::state(5));
-        let part = layout::part(5, RANDOM, 0);
-        for is_listed in [true, false] {
+        for (is_listed, expected) in [(true, None), (false, Some(Vec::new()))] {
             let mut retry = Retry::new(None, &Arc::default());
-            let may_name = NamedParts::default().may_name(&log.bucket(), &mut retry, &part, 5, is_listed).unwrap();
-            assert_eq!(may_name, is_listed);
+            assert_eq!(named_parts(&LogReader::new(log.bucket()), &mut retry, 5, is_listed).unwrap(), expected);
         }
     }
 

@@ -162,7 +162,7 @@ fn a_takeover_in_a_second_bucket_is_noted_for_that_bucket() {
     copy.publish(&second, once()).unwrap();
     origin.commit();
     let refused = origin.publish(&second, once()).unwrap_err();
-    assert!(matches!(refused, PublishError::Diverged(_)), "{refused}");
+    assert!(matches!(refused, PublishError::Diverged { .. }), "{refused}");
     let note = origin.note();
     assert_eq!((note.url, note.fenced.is_some()), (second.bucket().url().to_string(), true));
     // The first bucket is still this file's.
@@ -238,6 +238,8 @@ fn a_running_publisher_checks_the_bucket_again_before_each_heartbeat() {
     let log = four_entries(&origin);
     let mut publisher = origin.start(&log, once()).unwrap();
     let beat = |publisher: &mut Publisher| {
+        // Every second one looks at the newest state.
+        publisher.heartbeat.count = 1;
         publisher.heartbeat.make_due();
         publisher.heartbeat_if_due()
     };
@@ -267,6 +269,22 @@ fn a_running_publisher_checks_the_bucket_again_before_each_heartbeat() {
     let fenced = beat(&mut publisher).unwrap_err();
     assert!(fenced.is_fenced(), "{fenced}");
     assert!(origin.note().fenced.is_some_and(|by| by.contains("published slot 5")));
+}
+
+#[test]
+fn a_heartbeat_that_is_ahead_is_overtaken() {
+    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+    origin.publish(&log, once()).unwrap();
+    let mut publisher = origin.start(&log, once()).unwrap();
+    // One of an earlier publisher, whose clock is ahead, comes late.
+    let late = Heartbeat { at: now().plus_s(86_400), ..heartbeat(&log) };
+    log.bucket().put(layout::ALIVE, &late.encode().unwrap()).unwrap();
+    for _ in 0..2 {
+        publisher.heartbeat.make_due();
+        publisher.heartbeat_if_due().unwrap();
+    }
+    let found = heartbeat(&log);
+    assert!(found.slot == late.slot && found.at > late.at, "{found:?}");
 }
 
 #[test]
@@ -326,7 +344,7 @@ fn a_state_follows_an_end_of_an_older_format() {
         assert_eq!(origin.publish(&log, once()).unwrap().entries, expected, "after an end of format {schema}");
     }
     let last = entry(&log, 3).header;
-    assert!(last.schema == SCHEMA && last.state.is_some(), "{last:?}");
+    assert!(last.schema == SCHEMA && last.is_state(), "{last:?}");
 }
 
 #[test]
@@ -400,7 +418,7 @@ fn a_file_that_is_replaced_while_it_is_published_needs_a_restore_after_the_last_
     // The copy contains the restore, but not the commit in slot 3.
     fs::rename(older.path(), origin.path()).unwrap();
     let refused = publisher.run(|| ()).unwrap_err();
-    assert!(matches!(&refused, PublishError::Diverged(found) if found.slot == 3 && found.is_own), "{refused}");
+    assert!(matches!(&refused, PublishError::Diverged { slot: 3, is_own: true, .. }), "{refused}");
     assert_eq!(slots(&log, layout::LOG), [1, 2, 3]);
 }
 
@@ -415,7 +433,7 @@ fn the_note_shows_that_the_last_entry_is_of_this_file() {
     fs::rename(older.path(), origin.path()).unwrap();
     fs::remove_file(origin.folder.path().join("origin.redb.publisher")).unwrap();
     let refused = origin.publish(&log, once()).unwrap_err();
-    assert!(matches!(&refused, PublishError::Diverged(found) if found.slot == 2 && found.is_own), "{refused}");
+    assert!(matches!(&refused, PublishError::Diverged { slot: 2, is_own: true, .. }), "{refused}");
     assert_eq!(origin.note().fenced, None);
 }
 
@@ -425,9 +443,9 @@ fn after_a_start_the_age_of_the_newest_state_counts() {
         let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
         origin.publish(&log, once()).unwrap();
         let name = layout::state(1);
-        let (manifest, _) = Manifest::decode(&log.bucket().get(&name).unwrap().unwrap().bytes).unwrap();
+        let manifest = Manifest::decode(&log.bucket().get(&name).unwrap().unwrap().bytes).unwrap();
         let dated = Manifest { at: now().plus_s(-age_s), ..manifest };
-        log.bucket().put(&name, &dated.encode().unwrap().0).unwrap();
+        log.bucket().put(&name, &dated.encode().unwrap()).unwrap();
         // The last entry is young.
         origin.commit();
         origin.publish(&log, once()).unwrap();
@@ -465,7 +483,7 @@ fn a_lost_state_is_written_again_although_a_commit_waits() {
         }
         origin.commit();
         assert_eq!(origin.publish(&log, once()).unwrap().slot, end + 1);
-        assert!(entry(&log, end + 1).header.state.is_none(), "the commit");
+        assert!(!entry(&log, end + 1).header.is_state(), "the commit");
         assert_eq!(slots(&log, layout::STATES), [1, end + 1]);
     }
 }
@@ -558,7 +576,7 @@ fn publishing_is_behind_since_the_first_commit_that_waits() {
     for minute in 0..3 {
         origin.commit_at(first.plus_s(60 * minute));
     }
-    let status = PublicationStatus::read(&origin.path(), &log.bucket()).unwrap();
+    let status = PublicationStatus::read(&origin.path(), &LogReader::new(log.bucket())).unwrap();
     let waiting = status.waiting.unwrap();
     assert!(matches!(waiting, Waiting::Commits { count: 3, since, .. } if since == first), "{waiting:?} since {first}");
 }

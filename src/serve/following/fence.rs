@@ -114,7 +114,6 @@ mod tests {
             hash: [0; 32],
             fenced: fenced_s_ago.map(|_| "ana@b published slot 2".to_owned()),
             fenced_at: fenced_s_ago.map(|ago_s| now().plus_s(-ago_s)),
-            probed_at: None,
         }
     }
 

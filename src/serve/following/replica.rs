@@ -39,11 +39,10 @@ impl ReplicaThread {
     /// serves the replica's file.
     pub fn start(
         mut replica: Replica,
-        url: String,
         poll: Duration,
         watcher: Arc<Watcher>,
     ) -> io::Result<(Arc<ReplicaThread>, BackgroundTask)> {
-        let status = Arc::clone(replica.status());
+        let (url, status) = (replica.log().url(), Arc::clone(replica.status()));
         let thread = Arc::new(ReplicaThread { url, status, polls: Mutex::default(), changed: Condvar::new() });
         let shared = Arc::clone(&thread);
         shared.show(&watcher);
@@ -140,16 +139,10 @@ impl Upstream for ReplicaThread {
     }
 
     fn stats(&self) -> ReplicaStats {
-        let progress = self.status.progress();
         ReplicaStats {
-            slot: progress.slot,
-            seq: progress.head.seq,
+            progress: self.status.progress(),
             stale_s: self.status.stale_for().unwrap_or_else(|| self.status.running_for()).as_secs(),
             silence_s: self.status.silent_for().as_secs(),
-            applied: progress.applied,
-            loads: progress.loads,
-            digest_failures: progress.digest_failures,
-            unusable_objects: progress.unusable_objects,
         }
     }
 }
@@ -159,12 +152,11 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
-    use crate::replicate::follower::FollowLimits;
 
     const MS: Duration = Duration::from_millis(1);
 
     fn thread() -> ReplicaThread {
-        let status = Arc::new(ReplicaStatus::new(FollowLimits::new(Duration::from_secs(60), None)));
+        let status = Arc::new(ReplicaStatus::new(Duration::from_secs(60)));
         ReplicaThread { url: String::new(), status, polls: Mutex::default(), changed: Condvar::new() }
     }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::api::SnapshotSource;
 use crate::api::source::{SnapshotCallback, Unservable};
+use crate::replicate::follower::status::ReplicaProgress;
 use crate::serve::following::watcher::Watcher;
 use crate::store::Snapshot;
 
@@ -42,22 +43,13 @@ pub trait Upstream: Debug + Send + Sync {
 }
 
 /// The numbers of a replica for monitoring.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReplicaStats {
-    /// The slot of the last applied log entry.
-    pub slot: u64,
-    /// The last seq after it.
-    pub seq: u64,
+    pub progress: ReplicaProgress,
     /// Seconds since the end of the log was reached, or since the start.
     pub stale_s: u64,
     /// Seconds since the publisher's last heartbeat, or since the start.
     pub silence_s: u64,
-    pub applied: u64,
-    pub loads: u64,
-    /// The number of times that the rows differed from the origin's.
-    pub digest_failures: u64,
-    /// The number of polls that found an unusable object.
-    pub unusable_objects: u64,
 }
 
 /// The snapshots of a replica.

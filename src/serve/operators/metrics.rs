@@ -136,9 +136,9 @@ type ReplicaSamples = (SampledMetrics<Arc<dyn Upstream>>, Arc<dyn Upstream>);
 
 const SAMPLED_OF_REPLICAS: &[Sampled<Arc<dyn Upstream>>] = &[
     ("replica_slot", MetricKind::Gauge, "The slot of the last applied entry of the origin's log", |upstream| {
-        count(upstream.stats().slot)
+        count(upstream.stats().progress.slot)
     }),
-    ("replica_seq", MetricKind::Gauge, "The last applied seq", |upstream| count(upstream.stats().seq)),
+    ("replica_seq", MetricKind::Gauge, "The last applied seq", |upstream| count(upstream.stats().progress.head.seq)),
     (
         "replica_stale",
         MetricKind::Seconds,
@@ -152,20 +152,20 @@ const SAMPLED_OF_REPLICAS: &[Sampled<Arc<dyn Upstream>>] = &[
         |upstream| count(upstream.stats().silence_s),
     ),
     ("replica_entries_applied", MetricKind::Counter, "Applied entries of the origin's log", |upstream| {
-        count(upstream.stats().applied)
+        count(upstream.stats().progress.applied)
     }),
-    ("replica_loads", MetricKind::Counter, "Loaded whole states", |upstream| count(upstream.stats().loads)),
+    ("replica_loads", MetricKind::Counter, "Loaded whole states", |upstream| count(upstream.stats().progress.loads)),
     (
         "replica_digest_failures",
         MetricKind::Counter,
         "Number of times that the rows differed from the origin's",
-        |upstream| count(upstream.stats().digest_failures),
+        |upstream| count(upstream.stats().progress.digest_failures),
     ),
     (
         "replica_unusable_objects",
         MetricKind::Counter,
         "Polls of the bucket that found a damaged or misplaced object",
-        |upstream| count(upstream.stats().unusable_objects),
+        |upstream| count(upstream.stats().progress.unusable_objects),
     ),
     (
         "replica_fit",

@@ -40,9 +40,6 @@ pub struct PublishedNote {
     /// When this publisher first noticed that.
     #[serde(default)]
     pub fenced_at: Option<Timestamp>,
-    /// When the bucket last passed the test that it creates a name only once.
-    #[serde(default)]
-    pub probed_at: Option<Timestamp>,
 }
 
 fn hex<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
@@ -136,7 +133,6 @@ mod tests {
             hash: [2; 32],
             fenced: None,
             fenced_at: None,
-            probed_at: None,
         }
     }
 
@@ -145,12 +141,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let database = folder.path().join("medfeed.redb");
         assert_eq!(PublishedNote::read(&database).unwrap(), None);
-        let fenced = PublishedNote {
-            fenced: Some("host b, since noon".to_owned()),
-            slot: 43,
-            probed_at: Some(Timestamp::from_unix_s(1_800_000_000)),
-            ..note()
-        };
+        let fenced = PublishedNote { fenced: Some("host b, since noon".to_owned()), slot: 43, ..note() };
         for note in [note(), fenced] {
             note.write(&database).unwrap();
             assert_eq!(PublishedNote::read(&database).unwrap(), Some(note));

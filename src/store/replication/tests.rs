@@ -80,7 +80,6 @@ impl TestOrigin {
             hash: [0; 32],
             fenced: None,
             fenced_at: None,
-            probed_at: None,
         }
     }
 

@@ -303,7 +303,6 @@ fn a_restore_replaces_nothing_that_another_publisher_took_over() {
         hash: [0; 32],
         fenced: Some("host b took over".to_owned()),
         fenced_at: None,
-        probed_at: None,
     };
     note.write(&path).unwrap();
     type Case = (&'static str, fn(&Path));

@@ -1,14 +1,13 @@
-//! Replicas of a bucket that moved back, vanished, differs, or is another one; and several processes with one file.
+//! Replicas of a bucket that moved back, vanished, differs, or is another one.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::fs;
 
 use super::*;
 use crate::model::{RowDigest, Scope};
-use crate::replicate::follower::FollowLimits;
 use crate::replicate::frame::Hash;
 use crate::replicate::publisher::{PublishSettings, Publisher};
-use crate::replicate::test_log::{ID, OTHER_ID, TestLog, time};
+use crate::replicate::test_log::{ID, TestLog, time};
 use crate::store::Writer;
 use crate::store::write::licensing::KeySettings;
 
@@ -21,18 +20,11 @@ fn at(log: &TestLog, slot: u64, hash: Hash) -> Replica {
         log: LogReader::new(log.bucket()),
         path: log.folder.path().join("replica.redb"),
         writer: None,
-        is_standby: false,
         mark: ReplicaMark { url, id: ID, slot, hash, digest: RowDigest::default() },
         head: Head { seq: slot * 10, lineage: [1; 16] },
         status: status(),
-        is_path_verified: false,
-        path_verified_at: Duration::ZERO,
-        read_at: Duration::ZERO,
-        reverify_after: REVERIFY_AFTER,
-        is_log_listed: false,
+        end: LogEnd::UNKNOWN,
         alive: None,
-        confirmed_at: None,
-        next_heartbeat_check: Duration::ZERO,
         next_repair_at: Duration::ZERO,
         failed_load: None,
         last_applied: None,
@@ -40,7 +32,7 @@ fn at(log: &TestLog, slot: u64, hash: Hash) -> Replica {
 }
 
 fn status() -> Arc<ReplicaStatus> {
-    Arc::new(ReplicaStatus::new(FollowLimits::new(Duration::from_secs(3600), None)))
+    Arc::new(ReplicaStatus::new(Duration::from_secs(3600)))
 }
 
 fn shown<T: std::fmt::Debug>(result: Result<T, FollowError>) -> String {
@@ -53,71 +45,6 @@ fn shown<T: std::fmt::Debug>(result: Result<T, FollowError>) -> String {
         Err(FollowError::Nothing(_)) => "Nothing".to_owned(),
         Err(FollowError::OtherDatabase { .. }) => "OtherDatabase".to_owned(),
         Err(error) => format!("{error:?}"),
-    }
-}
-
-fn verified(log: &TestLog, slot: u64, hash: Hash) -> String {
-    shown(at(log, slot, hash).verify_path(&|| true))
-}
-
-#[test]
-fn a_start_compares_the_hash_of_the_last_entry() {
-    let (log, hashes) = TestLog::up_to(3);
-    assert_eq!(verified(&log, 3, hashes[2]), "()");
-    assert_eq!(verified(&log, 3, OTHER), "Diverged", "after the newest state");
-    assert_eq!((verified(&log, 1, hashes[0]), verified(&log, 1, OTHER)), ("()".into(), "Diverged".into()));
-    log.put_manifest(3, hashes[2], Vec::new());
-    assert_eq!((verified(&log, 3, hashes[2]), verified(&log, 3, OTHER)), ("()".into(), "Diverged".into()));
-    assert_eq!((verified(&log, 2, hashes[1]), verified(&log, 2, OTHER)), ("()".into(), "Diverged".into()));
-    for slot in [1, 3] {
-        log.remove(&layout::state(slot));
-    }
-    assert_eq!((verified(&log, 3, hashes[2]), verified(&log, 3, OTHER)), ("()".into(), "Diverged".into()));
-}
-
-#[test]
-fn a_start_finds_that_the_bucket_is_empty() {
-    let (log, hashes) = TestLog::up_to(3);
-    let alive = log.bucket().get(layout::ALIVE).unwrap().unwrap().bytes;
-    log.empty();
-    assert_eq!(verified(&log, 3, hashes[2]), "Nothing");
-    // Even if its heartbeat names the last entry.
-    log.bucket().put(layout::ALIVE, &alive).unwrap();
-    assert_eq!(verified(&log, 3, hashes[2]), "Nothing");
-}
-
-#[test]
-fn a_start_finds_that_the_bucket_moved_back() {
-    let (log, _) = TestLog::up_to(3);
-    assert_eq!(verified(&log, 5, OTHER), "Behind at 3, seq 30 before 50");
-    assert_eq!(verified(&log, 4, OTHER), "Behind at 3, seq 30 before 40");
-    // The origin's seq is not before this replica's: a state of it may help.
-    log.put_alive(3, OTHER, 50);
-    assert_eq!(verified(&log, 5, OTHER), "Diverged");
-    log.put_alive(3, OTHER, 49);
-    assert_eq!(verified(&log, 5, OTHER), "Behind at 3, seq 49 before 50");
-    log.remove(layout::ALIVE);
-    assert_eq!(verified(&log, 5, OTHER), "Diverged");
-    // The heartbeat alone still names the last entry.
-    log.put_alive(5, OTHER, 50);
-    assert_eq!(verified(&log, 5, OTHER), "()");
-}
-
-#[test]
-fn a_start_reads_the_newest_usable_state() {
-    let (log, hashes) = TestLog::up_to(4);
-    log.put_manifest(3, hashes[2], Vec::new());
-    log.bucket().put(&layout::state(4), b"damaged").unwrap();
-    assert_eq!(verified(&log, 2, hashes[1]), "()", "the state of slot 3");
-    log.remove(&layout::log(3));
-    assert_eq!(verified(&log, 2, hashes[1]), "Diverged", "its entry is missing");
-    log.remove(&layout::state(3));
-    assert_eq!(verified(&log, 2, hashes[1]), "()", "the state of slot 1");
-    let other = TestLog { id: OTHER_ID, folder: log.folder };
-    for slot in [1, 2, 3] {
-        other.put_manifest(slot, hashes[0], Vec::new());
-        assert_eq!(verified(&other, 2, hashes[1]), "OtherDatabase", "a state of slot {slot}");
-        other.remove(&layout::state(slot));
     }
 }
 
@@ -159,11 +86,11 @@ fn an_end_in_doubt_counts_as_seen_only_until_the_heartbeat_last_agreed() {
             log.put_alive(2, hashes[1], 20);
         }
         assert_eq!(shown(replica.is_end(since_boot())), "true");
-        replica.next_heartbeat_check = Duration::ZERO;
+        replica.end = replica.end.in_doubt();
         assert_eq!(shown(replica.is_end(since_boot())), expected);
-        assert_eq!(replica.next_heartbeat_check, Duration::ZERO, "the next poll checks again");
+        assert!(matches!(replica.end, LogEnd::InDoubt { .. }), "the next poll checks again");
         assert!(stale(&replica).is_some_and(|stale| stale + Duration::from_millis(1) >= since_boot() - asked));
-        replica.confirmed_at = None;
+        replica.end = LogEnd::UNKNOWN;
         assert_eq!(shown(replica.is_end(since_boot())), expected);
         assert_eq!(stale(&replica), None, "{expected}: it never agreed");
     }
@@ -173,22 +100,23 @@ fn an_end_in_doubt_counts_as_seen_only_until_the_heartbeat_last_agreed() {
 fn an_older_heartbeat_that_is_put_back_decides_nothing() {
     let (log, hashes) = TestLog::up_to(3);
     let mut replica = at(&log, 3, hashes[2]);
-    replica.is_log_listed = true;
     assert_eq!(shown(replica.check_heartbeat()), "Confirmed");
     assert_eq!(shown(replica.check_heartbeat()), "Confirmed", "the same one again");
     let known = replica.alive.clone().unwrap();
-    for (later_s, expected) in [(1, "Unconfirmed"), (0, "Confirmed"), (-1, "Confirmed")] {
-        replica.alive = Some(Heartbeat { at: time().plus_s(later_s), ..known.clone() });
-        assert_eq!(shown(replica.check_heartbeat()), expected, "{later_s}");
+    // The slot and the time of the one that is known.
+    for (slot, later_s, expected) in [
+        (3, 1, "Unconfirmed"),
+        (3, 0, "Confirmed"),
+        (3, -1, "Confirmed"),
+        (4, 1, "Unconfirmed"),
+        (4, -1, "Confirmed"),
+        // A publisher whose clock was ahead was replaced.
+        (2, 3600, "Confirmed"),
+    ] {
+        replica.alive = Some(Heartbeat { slot, at: time().plus_s(later_s), ..known.clone() });
+        assert_eq!(shown(replica.check_heartbeat()), expected, "{slot} {later_s}");
     }
     assert_eq!(replica.alive, Some(known));
-    // Without a heartbeat the path is verified again, but not at every poll.
-    log.remove(layout::ALIVE);
-    for (verified_at, expected) in [(since_boot(), true), (Duration::ZERO, since_boot() < PATH_SEARCH_EVERY)] {
-        (replica.is_path_verified, replica.path_verified_at) = (true, verified_at);
-        assert_eq!(shown(replica.check_heartbeat()), "Unconfirmed");
-        assert_eq!(replica.is_path_verified, expected);
-    }
 }
 
 #[test]
@@ -205,20 +133,6 @@ fn a_token_of_a_commit_that_waits_to_be_published_is_not_lost() {
         log.bucket().put(layout::ALIVE, &later.encode().unwrap()).unwrap();
         assert_eq!(shown(replica.check_heartbeat()), "Confirmed");
         assert_eq!(lost(&replica), [false, false, later_s >= 3], "{later_s}");
-    }
-}
-
-#[test]
-fn the_path_is_verified_again_after_an_hour_without_the_bucket() {
-    let s = Duration::from_secs;
-    for (read_at, now, expected) in [
-        (s(100), s(100), false),
-        (s(100), s(3700), false),
-        (s(100), s(3701), true),
-        (s(100), s(50), false),
-        (s(0), s(4000), true),
-    ] {
-        assert_eq!(must_reverify(read_at, now, REVERIFY_AFTER), expected, "{read_at:?} {now:?}");
     }
 }
 
@@ -282,7 +196,7 @@ impl Origin {
 }
 
 fn polled(replica: &mut Replica) -> (u64, Option<String>) {
-    replica.next_heartbeat_check = Duration::ZERO;
+    replica.end = replica.end.in_doubt();
     replica.next_repair_at = Duration::ZERO;
     replica.poll(&|| true);
     let progress = replica.status.progress();
@@ -292,23 +206,25 @@ fn polled(replica: &mut Replica) -> (u64, Option<String>) {
 #[test]
 fn a_replica_never_goes_back_to_an_older_state() {
     let origin = Origin::new();
-    let first = origin.log.bucket().get(&layout::log(1)).unwrap().unwrap().bytes;
+    let first = LogReader::new(origin.log.bucket()).entry(1).unwrap().expect("an entry").hash;
     origin.commit();
     origin.commit();
     let mut replica = origin.start(&origin.log).unwrap();
     assert_eq!(polled(&mut replica), (3, None));
     let head = replica.head;
-    // Without a heartbeat, only the loaded rows show that the bucket is an older one.
     for slot in 2..=3 {
         origin.log.remove(&layout::log(slot));
     }
-    origin.log.remove(layout::ALIVE);
+    // A heartbeat whose seq is not older: only the loaded rows show that the bucket is an older one.
+    let alive = LogReader::new(origin.log.bucket()).heartbeat().unwrap().expect("a heartbeat");
+    let alive = Heartbeat { slot: 1, hash: first, seq: head.seq, at: alive.at.plus_s(1), ..alive };
+    origin.log.bucket().put(layout::ALIVE, &alive.encode().unwrap()).unwrap();
     for is_restarted in [false, true] {
         if is_restarted {
             drop(replica);
             replica = origin.start(&origin.log).unwrap();
         }
-        (replica.is_path_verified, replica.failed_load) = (false, None);
+        replica.failed_load = None;
         let (slot, error) = polled(&mut replica);
         assert!(slot == 3 && error.as_ref().is_some_and(|error| error.contains("never goes back")), "{error:?}");
         assert_eq!(ReplicaWriter::open(&origin.at("replica.redb")).err().map(|_| ()), Some(()), "it is still open");
@@ -316,7 +232,6 @@ fn a_replica_never_goes_back_to_an_older_state() {
     }
     drop(replica);
     assert_eq!(ReplicaWriter::open(&origin.at("replica.redb")).unwrap().head().unwrap().head(), head);
-    assert!(!first.is_empty());
 }
 
 #[test]
@@ -378,7 +293,7 @@ fn a_load_that_fails_pauses_longer_each_time() {
 }
 
 #[test]
-fn slots_that_were_reused_during_an_outage_are_not_followed() {
+fn slots_that_were_reused_during_an_outage_are_no_end_of_the_log() {
     let origin = Origin::new();
     origin.commit();
     let fork = origin.fork();
@@ -395,66 +310,9 @@ fn slots_that_were_reused_during_an_outage_are_not_followed() {
     }
     let stray = fork.log.bucket().get(&layout::log(3)).unwrap().unwrap();
     origin.log.bucket().put(&layout::log(3), &stray.bytes).unwrap();
-    // The bucket last responded at the machine's start, and polls have failed since.
-    let (bucket, away) = (origin.log.folder.path(), origin.at("away"));
-    fs::rename(bucket, &away).unwrap();
-    (replica.read_at, replica.reverify_after) = (Duration::ZERO, Duration::MAX);
-    let (slot, error) = polled(&mut replica);
-    assert!(slot == 2 && error.is_some(), "{error:?}");
-    fs::rename(&away, bucket).unwrap();
-    replica.reverify_after = since_boot() / 2;
+    // The state does not follow from it.
     assert_eq!(polled(&mut replica), (4, None));
-    let progress = replica.status.progress();
-    assert_eq!((progress.applied, progress.loads), (0, 2), "the first load, and the newest state");
-}
-
-#[test]
-fn a_standby_reports_the_position_that_the_other_process_reached() {
-    let origin = Origin::new();
-    let [mut writer, mut standby] = [(); 2].map(|()| origin.start(&origin.log).unwrap());
-    assert_eq!((writer.is_standby, standby.is_standby), (false, true));
-    for slot in 2..=3 {
-        origin.commit();
-        assert_eq!(polled(&mut writer), (slot, None));
-        assert_eq!(polled(&mut standby), (slot, None));
-        assert_eq!(standby.status.progress().head, writer.head);
-    }
-}
-
-#[test]
-fn a_standby_starts_although_its_file_does_not_fit_the_log() {
-    let origin = Origin::new();
-    let fork = origin.fork();
-    origin.commit();
-    let mut writer = origin.start(&origin.log).unwrap();
-    for _ in 2..=3 {
-        fork.commit();
-    }
-    origin.log.empty();
-    fork.log.copy_to(&origin.log);
-    let mut standby = origin.start(&origin.log).unwrap();
-    assert!(standby.is_standby);
-    assert_eq!(polled(&mut writer), (3, None), "it is replaced by a whole state");
-    assert_eq!(polled(&mut standby), (3, None));
-}
-
-#[test]
-fn a_writer_that_loses_its_file_to_another_process_stands_by() {
-    let origin = Origin::new();
-    let [mut first, second] = [(); 2].map(|()| origin.start(&origin.log).unwrap());
-    // As after an error of the file.
-    first.writer = None;
-    let second = RefCell::new(second);
-    second.borrow_mut().poll(&|| true);
-    assert!(!second.borrow().is_standby);
-    origin.commit();
-    // The second one applies the entry while the first one waits for it.
-    first.poll(&|| second.borrow_mut().poll(&|| true));
-    assert_eq!(first.status.progress().error, None);
-    assert!(first.is_standby);
-    // A slow machine applies it after the wait.
-    assert_eq!((polled(&mut first), first.status.progress().applied), ((2, None), 0));
-    assert_eq!(second.borrow().status.progress().applied, 1);
+    assert_eq!(replica.status.progress().loads, 2, "the first load, and the newest state");
 }
 
 #[test]
@@ -524,6 +382,6 @@ fn a_new_replica_passes_over_a_state_of_another_history() {
     let bucket = origin.log.bucket();
     let mut manifest = LogReader::new(origin.log.bucket()).manifest(2).unwrap().expect("a state");
     manifest.entry_hash = OTHER;
-    bucket.put(&layout::state(2), &manifest.encode().unwrap().0).unwrap();
+    bucket.put(&layout::state(2), &manifest.encode().unwrap()).unwrap();
     assert_eq!(polled(&mut origin.start(&origin.log).unwrap()), (3, None));
 }
