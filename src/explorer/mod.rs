@@ -7,6 +7,26 @@
 //! `shortlist.js` the starred records. `keep.js` stores both and the copies on the computer, and `worker.js` opens the
 //! page without a network. `filters.js` and `regions.js` are generated from the server's tables. `demo` has the data for
 //! a demo's page.
+//!
+//! # How the page works
+//!
+//! The page loads an export, follows the feed, and answers every question from this copy. It sends plain requests to
+//! `/v1`. `model/` holds the copy, search, facets, deadlines and files; these scripts use neither the page nor the
+//! network, so Node can test them. `model/question.js` reads and writes the address of a view, which holds all of its
+//! filters; `model/select.js` answers it in one pass over the index. `views/` draws: `list.js` the list, `record.js`
+//! one record or a few side by side, `files.js` the files and the print of a list. `shortlist.js` keeps the starred
+//! ids in the tab, and with the key on the computer. In a demo the page also reads keys and edits from `/demo.json`.
+//!
+//! If the reader says so, `keep.js` stores the key and the copies in IndexedDB. Records are rows of 256 ids each
+//! (`model/kept.js`), so a change writes few of them. Each write is one transaction. It first compares the stored key
+//! with its own, so a tab cannot write back what another tab has forgotten, and no copy gets under another key. Each
+//! write leaves a new revision. A tab that finds a revision that it did not read or write itself leaves the rows
+//! alone. If nobody has written for three minutes, it writes all of them. No row is older than the token that is
+//! stored with it, and the feed repeats changes. So whichever tab writes, the copy becomes current from its token. The
+//! notes of old values in the `ChangeLog` (`model/changes.js`) are stored in the same transaction. *Forget* clears the
+//! rows, deletes the database, and tells other tabs by a `BroadcastChannel`. The service worker (`worker.js`) has the
+//! page's own files, and no response under `/v1`. It uses them only if the server does not respond. So they never hide
+//! a newer page or another program at the address.
 
 pub(crate) mod demo;
 

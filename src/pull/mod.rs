@@ -19,6 +19,15 @@
 //! - [`sql`]: the copy in a database; [`sqlite`]: an SQLite file; [`postgres`]: PostgreSQL.
 //! - [`folder`]: the copy as JSON lines and CSV.
 //! - [`location`]: the location that `--to` names.
+//!
+//! It knows the service only by the contract. `pull/catch_up.rs` is the protocol on one page. Columns and links that
+//! are derived from a record are written in the record's transaction. A load compares the export with the copy in one
+//! transaction, so readers never see less than a whole state. A broken download continues below the decoder
+//! (`pull/download.rs`), in the same transaction. The changes that an export brings are printed once it has come whole
+//! and matches its digest (`pull/changes.rs`). Everything that a service sends is bounded in bytes, items and time
+//! (`pull/limits.rs`). A repaired copy is compared again before it counts as repaired (`pull/verify.rs`).
+//! `pull/tables.rs` is shared by SQLite and PostgreSQL. PostgreSQL is written in batches, one statement per table,
+//! because each statement crosses the network.
 
 pub mod catch_up;
 pub mod changes;

@@ -1,4 +1,35 @@
 //! Reading the log, and checking names, hashes and predecessors of its objects.
+//!
+//! # Gaps in the log
+//!
+//! **An empty slot is not the end of the log.** Objects may have been deleted, or the bucket may have been restored
+//! from a copy. The heartbeat names the last slot and its hash. A follower compares this with its own position
+//! (`compare` in `follower/log.rs`):
+//!
+//! | heartbeat | must hold |
+//! | --- | --- |
+//! | at the same slot | the hashes agree |
+//! | at a later slot | the next entry exists |
+//! | at an earlier slot | the follower's last entry still exists |
+//!
+//! A missing, damaged or older heartbeat decides nothing. Until one agrees, the end does not count as seen, so
+//! `--max-staleness` runs. It runs from the last time that both agreed, and the heartbeat is read four times within
+//! it. After a start, and while the end is in doubt, the follower also lists the log, so it sees a gap without a
+//! heartbeat. A whole state after the gap repairs the follower.
+//!
+//! | found | a running replica | a new replica, `check`, `backup` | `promote` | a starting publisher |
+//! | --- | --- | --- | --- | --- |
+//! | an entry is missing, later ones are listed or named | applies up to it, then stale; a newer state repairs it | refuse, unless a state follows it | refuses | refuses |
+//! | the last entries are gone, `alive` stays | stale | refuse | refuses | refuses |
+//! | the whole bucket is an older copy | stale, if it was further | cannot know | refuses, if it was further | refuses, by its note |
+//! | `alive` is gone or damaged | stale | new replica: waits; `check`, `backup`: refuse | refuses | writes it again |
+//! | only `alive` is older | stale until the next one | accept it: the log is listed | accepts it | writes it again |
+//! | a state is gone or damaged | not affected | use an older state, if the log reaches back | not affected | writes another one |
+//!
+//! Three things are assumed of the store. A name is created only once; this is tested. A read returns the last
+//! finished write. A list contains all objects that were written before it began. The store may lose objects, or
+//! return older versions of them. One loss cannot be noticed: the whole bucket goes back, and no replica or publisher
+//! that was further sees it.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

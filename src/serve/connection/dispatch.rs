@@ -1,5 +1,29 @@
 //! Turns requests into responses. Requests that memory can answer are answered directly. All others run on a blocking
 //! thread, under a permit.
+//!
+//! Slow work never delays fast responses. The threads that serve connections, one per processor, each have their own
+//! runtime (`serve/connection/workers.rs`), and they never block. One
+//! function answers a request: `Dispatcher::answer`.
+//!
+//! 1. `Service::check` checks the request. A cached response ends here, and so does an empty page of a feed that needs
+//!    only memory.
+//! 2. Otherwise the check makes a *job*: a handler with its parameters parsed and its token opened. A job that reads
+//!    only memory runs at once: lists, reference lists and single records, if the feed is in memory and in this state.
+//!    They take well under a millisecond. Other jobs go on:
+//! 3. If several requests need the same response, one of them builds it (`AnswerCache::join`). If its caller leaves,
+//!    the next one builds it.
+//! 4. The job takes a permit (`serve/connection/permits.rs`): to read, or to build an export. Each kind has few
+//!    permits.
+//! 5. The handler runs once, on a thread that may block. The permit is held until that thread is free.
+//! 6. The response is cached. The key and the license are checked again (`Service::is_still_admitted`), since any of
+//!    these steps may have waited. If one has changed, the request starts again at step 1, but is not counted again.
+//! 7. The response is finished.
+//!
+//! A sync token may come from another server that is a moment ahead. Before its handler runs, such a job takes one of
+//! two permits of another kind, and looks for newer commits.
+//!
+//! The log and the usage record are written by threads of their own. While they write, they hold no lock that a
+//! response needs.
 
 use std::sync::Arc;
 

@@ -18,6 +18,34 @@
 //! with one, of the address with the most connections first, and one of its own if its address has the most.
 //!
 //! A connection whose request is being answered is never the one, and with a usable key not until the response is sent.
+//!
+//! # Which one is closed
+//!
+//! A connection costs a file and some memory for as long as its caller likes. `serve/connection/limits.rs` begins with
+//! a table of what it may cost. Stream and requests set the connection's phase: awaiting a request, answering,
+//! long-polling, sending, or closed. Each phase has a time since which the caller keeps the server waiting. Sent bytes
+//! move this time forward by what 64 KiB/s would take, but not beyond now. So one number says how long an idle caller,
+//! an unfinished request or a slow reader has cost a connection. Once a second the limits of time close those that are
+//! over.
+//!
+//! A new connection at a limit closes another one. It closes one of its own address (an IPv6 /64) if that is at its
+//! limit, or has the most connections:
+//!
+//! 1. one without a usable key that has kept the server waiting for longer than a second;
+//! 2. one without a usable key for which this second is not over, of an address with more connections than the new
+//!    one's;
+//! 3. one with a usable key that has kept the server waiting for longer than a second;
+//! 4. at the limit of its address, one for which this second is not over;
+//! 5. a request that waits for changes. It gets its empty page.
+//!
+//! Of several, the address with the most connections loses the one that has waited longest. A connection whose request
+//! is being answered is never closed, and with a usable key not until the response is sent. If there is no other, a
+//! new connection waits in the kernel's queue. It is refused if it could close only one of its own address. So a crowd
+//! that reconnects all the time excludes only itself, and refusing it costs little.
+//!
+//! What the kernel holds for a caller counts as sent, so its buffer must stay small (`TCP_NOTSENT_LOWAT`). Callers
+//! that receive nothing for 30 seconds are left to the kernel (`TCP_USER_TIMEOUT`), which also frees what it still
+//! holds for closed connections.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;

@@ -1,4 +1,10 @@
 //! Accepts connections until the server stops, then waits for the remaining ones.
+//!
+//! # Stopping
+//!
+//! A stopping server accepts the connections in the queue, and responds with `Connection: close`. Idle callers get two
+//! seconds for a last request. Everything ends after the drain time. Listeners that share an address (`--reuse-port`)
+//! first drop new connections by a packet filter, because closing a listener would refuse the callers in its queue.
 
 use std::future::Future;
 use std::io;

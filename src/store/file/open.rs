@@ -1,4 +1,33 @@
 //! Opening the database file: one writer, any number of followers, and repair after a killed writer.
+//!
+//! redb runs with its feature `experimental-multiprocess`, in the mode `SingleWriter`. A command opens the file for
+//! writing. Servers hold read-only handles and follow the file. A server never writes rows. So an import that crashes
+//! or fills the disk cannot harm it. The special cases are in `store/file/open.rs`:
+//!
+//! - **New databases.** A new database is a file without a name until its first commit. A refused or killed command
+//!   leaves no file.
+//! - **Killed writers.** Only a writer may repair the file. So a reader that finds it unrepaired opens it once for
+//!   writing, but writes nothing. A user without that permission gets a message that names a user who has it.
+//! - **Second writers.** A second writer waits. After its timeout it names the first one, from a note next to the file
+//!   (`store/file/writer_note.rs`). redb owns the lock.
+//! - **Links.** Writers resolve symbolic links first (`store/file/links.rs`). So locks, notes and drafts are next to
+//!   the real file. A follower opens the path as given, so it notices a link that changes its target. So does a server
+//!   when it reads the publisher's note, or stores the use of keys.
+//! - **Newer formats.** Opening for writing marks the file. So medfeed reads the format first, and leaves a newer file
+//!   untouched.
+//! - **Replaced files.** `restore`, `compact` and `upgrade` replace the file by rename, while they hold the lock of
+//!   the old one. A writer compares device and inode with the path after it has the lock, before the commit, and after
+//!   it. A follower does so at each poll. It also compares length and time of the last change (`FileStamp`). A copy
+//!   written into the same file can have the same numbers in redb's header. Then redb answers from its cache. So after
+//!   each write to the file, the follower reads the last commit with a new handle.
+//! - **Quick repair.** Commits are written so that reopening after a kill takes milliseconds.
+//!
+//! An import prepares without the lock: it reads its files, merges and lints the rows with a snapshot, and asks. Then
+//! it takes the lock. If the last commit has another seq or lineage than the snapshot, it merges and lints the rows
+//! that it has read once more, under the lock. Seqs alone do not show this: after a restore the same seqs come again.
+//! If the result is refused, or its warnings are not those that were accepted, the import releases the lock and begins
+//! again with a new snapshot. So nobody is asked while the lock is held. Other commands, such as `key revoke`, wait
+//! while an import writes.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

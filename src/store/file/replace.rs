@@ -1,6 +1,33 @@
 //! Backup and compaction. Both write a complete file and rename it; they never copy over an existing one.
 //!
 //! Compaction locks the old file until after the rename. A writer that waits for this lock then opens the new file.
+//!
+//! # Replacing a file
+//!
+//! Nothing is ever copied over an existing file. A new file is written next to the old one and then renamed
+//! (`store/file/new_file.rs`). `compact`, `restore` and `upgrade` lock the old file, but do not open it for writing
+//! (`store/file/locked.rs`). So none of its bytes change.
+//!
+//! - **`backup`** copies row by row from a read transaction, checks the whole copy, and renames it. It replaces no
+//!   file with the local rows of a replica or of a published database, because a backup never has them.
+//! - **`compact`** does the same, under the lock of the old file.
+//! - **`restore`** copies the backup, checks it, and gives every commit a new lineage. So every older token gets 410.
+//!   It takes revocations and the secret of tokens from the replaced database, adds a commit that names both
+//!   histories, and renames. A server that finds a file of another history logs a warning with the text of that
+//!   commit.
+//! - **`upgrade`** (`store/upgrade.rs`) writes a copy in today's format, checks it, gives the old file a second name,
+//!   and renames the copy. A file stores which fields the JSON of its records has (`store/format/version.rs`). If this
+//!   program has more fields, the upgrade ends with a commit that writes the records again. So the fields reach every
+//!   copy by its feed. `restore` does the same with an older backup. A file of another format is refused.
+//!
+//! A file with several hard links is not replaced, because the names would then lead to different files. A new file
+//! gets the owner of the old one. So only that owner or root can replace it. The folder is opened before the rename,
+//! because a user who may not read it cannot sync it.
+//!
+//! All of these write *drafts* (`store/file/draft.rs`): files without a name, which disappear when the program is
+//! killed. Linux can link such a file only to a free name. So to replace a file, the draft is linked next to it and
+//! then renamed. On systems without such files, a draft has a name from the start. It is locked while its process
+//! lives, and the next writer deletes drafts without a lock.
 
 use std::collections::BTreeMap;
 use std::path::Path;

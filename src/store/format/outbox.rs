@@ -1,4 +1,17 @@
 //! The table `outbox`: the changes of commits that are not published yet.
+//!
+//! All rows are written through `store/write_tx`, a typed wrapper around redb's tables. Once a database is published
+//! (`Writer::mark_published`), it also records each write in order: put, remove, remove a range, and runs of ascending
+//! keys (`store/format/changes.rs`). The commit stores these changes in the table `outbox`, in the same transaction. A
+//! database that is not published has no recorder and no cost.
+//!
+//! A *digest* of all rows is the sum of their hashes. Each commit updates it by the old and new rows, and stores it.
+//! It stays correct if the outbox is dropped because there are too many changes. A replica updates its digest by the
+//! rows that it had itself. So a wrong row makes the sums differ.
+//!
+//! Changes stay in the outbox until the note `NAME.published`, next to the file, says that the bucket has them. The
+//! outbox is dropped at 256 MiB, at a quarter of the file, or at 64 MiB in one commit. The publisher then finds a gap,
+//! and publishes a whole state: all rows as runs, in the same encoding.
 
 use redb::ReadableTable;
 use serde::{Deserialize, Serialize};
