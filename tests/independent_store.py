@@ -97,7 +97,13 @@ class Moto:
             raise Missing(f"{missing}; this needs PyPI to be reachable") from None
 
     def command(self, folder):
-        return [TARGET / "tools" / "moto" / "bin" / "moto_server", "-H", "127.0.0.1", "-p", "0"]
+        # moto's own server answers in threads, and then creates a name twice now and then. The program refuses such a store.
+        serve = (
+            "from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app\n"
+            "from werkzeug.serving import run_simple\n"
+            "run_simple('127.0.0.1', 0, DomainDispatcherApplication(create_backend_app), threaded=False)\n"
+        )
+        return [TARGET / "tools" / "moto" / "bin" / "python", "-c", serve]
 
     def environ(self, endpoint):
         return {
