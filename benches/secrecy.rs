@@ -33,11 +33,12 @@ const FEW: u64 = 10;
 /// Hidden records that match where many do.
 const MANY: u64 = 1_000;
 
-/// What is asked: the name, the filter that hidden records match, the one that none matches. Both are of the same letters.
+/// What is asked: the name, the filter that hidden records match, the one that none matches. Both are of the same
+/// letters, and words of the same pairs of letters: texts without one of them are skipped.
 const PROBES: [(&str, &str, &str); 7] = [
-    ("nothing against nothing", "q=zqwkjv", "q=zqwvjk"),
-    ("q, 10 hidden matches", "q=zqxjkv", "q=zqxkjv"),
-    ("q, 1,000 hidden matches", "q=wjqzvk", "q=wqjzvk"),
+    ("nothing against nothing", "q=vbjvb", "q=bjvbj"),
+    ("q, 10 hidden matches", "q=zqxzq", "q=qxzqx"),
+    ("q, 1,000 hidden matches", "q=wjkwj", "q=jkwjk"),
     ("country of 1 hidden record", "country=Zedonia", "country=Zidonea"),
     ("country of thousands", "country=Elbonia", "country=Ibolnea"),
     ("therapy area of 1 hidden record", "therapy_area=Oneirology", "therapy_area=Onierology"),
@@ -50,8 +51,8 @@ fn conferences() -> String {
         let hidden = id - id / VISIBLE_ONE_IN;
         let word = match hidden {
             _ if visible => "",
-            ..=FEW => "zqxjkv",
-            _ if (FEW + 1..=FEW + MANY).contains(&hidden) => "wjqzvk",
+            ..=FEW => "zqxzq",
+            _ if (FEW + 1..=FEW + MANY).contains(&hidden) => "wjkwj",
             _ => "",
         };
         let country = match (visible, hidden) {
