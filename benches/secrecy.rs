@@ -33,8 +33,8 @@ const FEW: u64 = 10;
 /// Hidden records that match where many do.
 const MANY: u64 = 1_000;
 
-/// What is asked: the name, the filter that hidden records match, the one that none matches. Both are of the same
-/// letters, and words of the same pairs of letters: texts without one of them are skipped.
+/// The probes: a name, a filter that hidden records match, and a filter that no record matches. Both filters have the same
+/// letters. Words for `q` also have the same pairs of letters, because the search skips texts that lack a pair.
 const PROBES: [(&str, &str, &str); 7] = [
     ("nothing against nothing", "q=vbjvb", "q=bjvbj"),
     ("q, 10 hidden matches", "q=zqxzq", "q=qxzqx"),

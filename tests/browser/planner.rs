@@ -293,7 +293,7 @@ fn days_and_numbers_narrow_a_list() {
         browser.js("return [document.getElementById('fee_max').value, location.hash]", &[]),
         json!(["2500", "#/journals?fee_max=2500"])
     );
-    // As people write numbers. What is none stays in the field and filters nothing.
+    // Numbers in the forms that people use. An invalid number stays in the field and filters nothing.
     for (typed, total, chip) in [
         ("2,501", "3 of 4 journals", "fee of at most 2,501 US dollars"),
         ("0,5", "1 of 4 journals", "fee of at most 0.5 US dollars"),

@@ -125,7 +125,7 @@ fn starts_read_first_and_try_the_store_last() {
     assert!(cost.puts <= 10.0 && cost.lists <= 4.0, "{again:?}");
     let first_put = again.iter().find(|request| request.starts_with("PUT"));
     assert!(first_put.is_some_and(|request| request.contains("/probe/")), "{again:?}");
-    // Whoever is refused does not try the store.
+    // A refused publisher does not test the store.
     let other = curated();
     let refused = requests_of(&other, "--once", 1);
     assert!(!refused.iter().any(|request| request.starts_with("PUT")), "{refused:?}");

@@ -172,7 +172,7 @@ fn an_entry_of_a_killed_publisher_that_arrives_late_is_its_own() {
 
 #[test]
 fn whatever_a_kill_leaves_the_next_start_goes_on() {
-    // What was put when the publisher was killed: the first state, then a commit with a state beside it. The entries
+    // The objects in the bucket when the publisher was killed: a first state, then a commit with a state beside it. The entries
     // before the next start and after it: an entry whose state has no manifest is followed by another one.
     let cases: [(&str, usize, u64, u64); 7] = [
         ("/parts/", 1, 0, 1),

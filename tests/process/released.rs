@@ -28,7 +28,7 @@ use super::site::{SOON, Site, conferences_of_version, wait_until};
 
 const RECORDS: u64 = 30;
 
-/// What callers asked for. Their tokens come in addition.
+/// The requests of callers, besides those with a sync token.
 const TARGETS: [&str; 12] = [
     "/v1/conferences?limit=7",
     "/v1/conferences?country=Spain",
@@ -48,8 +48,7 @@ const TARGETS: [&str; 12] = [
 struct Answers {
     program: String,
     key: String,
-    /// A sync token from before the last change, and one from the end.
-    earlier: String,
+    /// The sync token of the end.
     last: String,
     answers: Vec<ToldAnswer>,
 }
@@ -203,7 +202,7 @@ fn writes_the_files_of_this_format() {
         TARGETS.map(str::to_owned).into_iter().chain([since, format!("/v1/conferences/changes?since={last}")]);
     let answers = targets.map(|target| ask(&mut client, target)).collect();
     let program = format!("medfeed {}", env!("CARGO_PKG_VERSION"));
-    let answers = Answers { program, key, earlier, last, answers };
+    let answers = Answers { program, key, last, answers };
     follower.stop();
     server.stop();
     pack(&origin.site.db(), &folder.join("feed.redb.gz"));

@@ -45,7 +45,7 @@ pub struct Replica {
     last_applied: Option<(u64, String)>,
 }
 
-/// What a replica knows about the end of the log. Times are since the machine's start.
+/// How far a replica has compared its file with the end of the log. Times are since the machine's start.
 #[derive(Clone, Copy, Debug)]
 enum LogEnd {
     /// The heartbeat agreed at this time that the log ends at the replica's position. For a while an empty slot is

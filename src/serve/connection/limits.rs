@@ -1,4 +1,4 @@
-//! What a connection may cost, and which one is closed when there are too many.
+//! The limits of connections, and the order in which they are closed when there are too many.
 //!
 //! | cost | at most | beyond that |
 //! | --- | --- | --- |
@@ -21,9 +21,7 @@
 //!
 //! # Which one is closed
 //!
-//! A connection costs a file and some memory for as long as its caller likes. `serve/connection/limits.rs` begins with
-//! a table of what it may cost. Stream and requests set the connection's phase: awaiting a request, answering,
-//! long-polling, sending, or closed. Each phase has a time since which the caller keeps the server waiting. Sent bytes
+//! Stream and requests set a connection's phase: awaiting a request, answering, long-polling, sending, or closed. Each phase has a time since which the caller keeps the server waiting. Sent bytes
 //! move this time forward by what 64 KiB/s would take, but not beyond now. So one number says how long an idle caller,
 //! an unfinished request or a slow reader has cost a connection. Once a second the limits of time close those that are
 //! over.
@@ -43,7 +41,7 @@
 //! new connection waits in the kernel's queue. It is refused if it could close only one of its own address. So a crowd
 //! that reconnects all the time excludes only itself, and refusing it costs little.
 //!
-//! What the kernel holds for a caller counts as sent, so its buffer must stay small (`TCP_NOTSENT_LOWAT`). Callers
+//! Bytes count as sent once the kernel has them, so its buffer must stay small (`TCP_NOTSENT_LOWAT`). Callers
 //! that receive nothing for 30 seconds are left to the kernel (`TCP_USER_TIMEOUT`), which also frees what it still
 //! holds for closed connections.
 
@@ -173,7 +171,7 @@ impl Connection {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Enters a phase if the connection is in one of these. Returns whether it was.
+    /// Goes from one phase to another if the connection is in the first one. Returns whether it was.
     fn pass(&self, from: Phase, to: Phase) -> bool {
         let mut state = self.lock();
         let passes = state.phase == from;
@@ -523,7 +521,7 @@ mod tests {
         slots.into_iter().flatten().collect()
     }
 
-    /// What happens to connections for a new one of a network.
+    /// Lets a connection of a network enter at a limit, and returns the outcome.
     fn closed_for(connections: &Arc<Connections>, slots: &[Slot], new: u8) -> Outcome {
         let full = connections.enter(network(new)).expect_err("a limit is reached");
         let is_closed = |slot: &Slot| slot.connection.close_reason().is_some();
