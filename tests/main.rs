@@ -10,7 +10,6 @@
 //! - `browser`: the explorer in a real browser, where there is one.
 //! - `explorer`: the explorer's model, by Node where there is one.
 //! - `layers`: which module may use which; `circles`: no files use each other.
-//! - `mutations`: bugs that these tests must notice.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(
@@ -24,7 +23,6 @@ mod circles;
 mod explorer;
 mod harness;
 mod layers;
-mod mutations;
 mod power;
 mod process;
 mod properties;
