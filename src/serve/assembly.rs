@@ -21,7 +21,7 @@ use crate::serve::following::background::BackgroundTask;
 use crate::serve::following::upstream::{ReplicaSource, Upstream};
 use crate::serve::following::watcher::Watcher;
 use crate::serve::operators::admin::lag::{self, LagHistory};
-use crate::serve::operators::admin::server::MonitoredServer;
+use crate::serve::operators::admin::monitored::MonitoredServer;
 use crate::serve::operators::admin::{self, AdminSetup};
 use crate::serve::operators::log::LostLines;
 use crate::serve::operators::metrics::Metrics;

@@ -10,8 +10,9 @@ use crate::model::time::now;
 use crate::replicate::publisher::progress::{PublishedEnd, PublisherProgress, PublisherStatus};
 use crate::replicate::publisher::status::{Waiting, waiting};
 use crate::serve::operators::admin::monitored::Monitored;
-use crate::serve::operators::process::ProcessMetrics;
-use crate::serve::operators::registrar::{MetricKind, Registrar, Sampled, SampledMetrics, count, text_of};
+use crate::serve::operators::registrar::{
+    MetricKind, ProcessMetrics, Registrar, Sampled, SampledMetrics, count, text_of,
+};
 use crate::store::Follower;
 
 /// The time for which the bucket may fail before the publisher is not ready.

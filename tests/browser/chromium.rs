@@ -53,6 +53,14 @@ impl WebDriverCompatibleCommand for Vendor {
     }
 }
 
+/// The rules of axe-core that a page is checked by.
+#[derive(Clone, Copy, Debug)]
+pub enum Rules {
+    None,
+    All,
+    Contrast,
+}
+
 /// Whether something else stood where a click was to go.
 fn is_intercepted(error: &CmdError) -> bool {
     matches!(error, CmdError::Standard(problem) if problem.error == ErrorStatus::ElementClickIntercepted)
@@ -242,16 +250,26 @@ impl Browser {
         }
     }
 
-    /// What axe-core finds that is serious or critical.
+    /// axe-core finds nothing that is serious or critical.
     pub fn check_accessibility(&self, axe: &str, place: &str) {
+        self.check_rules(axe, Rules::All, place);
+    }
+
+    /// axe-core finds nothing that is serious or critical, by some of its rules.
+    pub fn check_rules(&self, axe: &str, rules: Rules, place: &str) {
+        let (options, least) = match rules {
+            Rules::None => return,
+            Rules::All => (json!({"rules": {"target-size": {"enabled": true}}}), 10),
+            Rules::Contrast => (json!({"runOnly": ["color-contrast"]}), 0),
+        };
         if self.js("return !window.axe", &[]) == Value::Bool(true) {
             self.js(axe, &[]);
         }
-        let script = "const done = arguments[0]; axe.run({rules: {'target-size': {enabled: true}}}).then(({violations, passes}) => done({passes: passes.length, \
+        let script = "const [options, done] = arguments; axe.run(options).then(({violations, passes}) => done({passes: passes.length, \
                       found: violations.filter(({impact}) => ['serious', 'critical'].includes(impact))\
                       .map(({id, nodes}) => [id, nodes.slice(0, 3).map(node => node.html + ' ' + node.failureSummary)])}))";
-        let result = self.runtime.block_on(self.client.execute_async(script, vec![])).unwrap();
-        assert!(result["passes"].as_u64() > Some(10), "{place}: axe looked at nothing: {result}");
+        let result = self.runtime.block_on(self.client.execute_async(script, vec![options])).unwrap();
+        assert!(result["passes"].as_u64() > Some(least), "{place}: axe looked at nothing: {result}");
         assert_eq!(result["found"], json!([]), "{place}");
     }
 }

@@ -4,9 +4,8 @@
 //! 1. Accept: `server` takes a connection from the listener (`listen`).
 //! 2. Limits: [`limits`] gives it a slot, and closes connections that cost too much.
 //! 3. TLS: `tls` performs the handshake.
-//! 4. Parse: hyper reads a request from `stream`. `refusal` answers what it cannot parse.
-//! 5. Check: `exchange` passes the request to [`dispatch`], with the caller's [`address`] and the flaw of its `Host`
-//!    header (`host`). The API checks it.
+//! 4. Parse: hyper reads a request from `stream` (`http`), which also answers what hyper cannot parse.
+//! 5. Check: `http` passes the request to [`dispatch`], with the caller's [`address`]. The API checks it.
 //! 6. Answer: from memory, on a blocking thread ([`permits`]), or after a wait for changes ([`long_polls`]).
 //! 7. Observe: the API reports the response, and `server` the end of the connection, to `api/observe.rs`.
 //!
@@ -14,13 +13,11 @@
 
 pub mod address;
 pub mod dispatch;
-pub(crate) mod exchange;
-pub(crate) mod host;
+pub(crate) mod http;
 pub mod limits;
 pub(crate) mod listen;
 pub mod long_polls;
 pub mod permits;
-pub(crate) mod refusal;
 pub(crate) mod server;
 pub(crate) mod stream;
 pub(crate) mod tls;

@@ -21,7 +21,7 @@ use crate::api::Service;
 use crate::model::network::network_of;
 use crate::serve::connection::address::TrustedProxies;
 use crate::serve::connection::dispatch::Dispatcher;
-use crate::serve::connection::exchange::{ServerContext, serve_connection};
+use crate::serve::connection::http::{ServerContext, serve_connection};
 use crate::serve::connection::limits::{Connection, Connections, Full, Limits, Slot};
 use crate::serve::connection::listen::{drop_new, prepare};
 use crate::serve::connection::long_polls::LongPolls;

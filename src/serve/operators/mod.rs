@@ -2,8 +2,7 @@
 //!
 //! In reading order:
 //! - `log`: lines on standard error.
-//! - `metrics`: the server's metrics; `process`: those of the process; `registrar`: registers metrics;
-//!   `exposition`: text formats.
+//! - `metrics`: the server's metrics; `registrar`: registers them and those of the process; `exposition`: text formats.
 //! - [`usage`]: the last use of each key.
 //! - [`admin`]: the listener for metrics, readiness and the operators' page.
 //! - `health`: the client of a health check.
@@ -27,6 +26,5 @@ pub(crate) mod exposition;
 pub(crate) mod health;
 pub(crate) mod log;
 pub(crate) mod metrics;
-pub(crate) mod process;
 pub(in crate::serve) mod registrar;
 pub mod usage;

@@ -1,13 +1,11 @@
 //! The listener for operators and monitoring: a page, `/metrics`, `/livez`, `/readyz`.
 //!
-//! In reading order: `monitored` is the trait of a monitored program. For servers, `server` implements readiness,
-//! `traffic` counts responses, `page` renders the page. This file handles the requests.
+//! In reading order: `monitored` is the interface of a monitored program, and a server with its readiness; `lag` samples
+//! the lag of keys; `page` renders the page. This file handles the requests.
 
 pub mod lag;
 pub(crate) mod monitored;
 pub(crate) mod page;
-pub(crate) mod server;
-pub(crate) mod traffic;
 
 use std::convert::Infallible;
 use std::sync::Arc;

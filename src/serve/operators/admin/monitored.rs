@@ -1,6 +1,18 @@
-//! The interface of a monitored program.
+//! The interface of a monitored program, and a server as operators and monitoring see it.
 
 use std::fmt::Debug;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::lag::LagHistory;
+use crate::api::Service;
+use crate::model::Timestamp;
+use crate::serve::connection::limits::Limits;
+use crate::serve::following::upstream::Upstream;
+use crate::serve::following::watcher::Watcher;
+use crate::serve::operators::metrics::Metrics;
+use crate::serve::operators::usage::Usage;
 
 /// A monitored program. [`Monitored::unready`] and [`Monitored::warning`] must not block.
 pub trait Monitored: Debug + Send + Sync + 'static {
@@ -17,4 +29,40 @@ pub trait Monitored: Debug + Send + Sync + 'static {
 
     /// The operators' page, or an error message; `None` for a program without a page.
     fn page(&self) -> Option<Result<String, String>>;
+}
+
+/// A running server.
+#[derive(Debug)]
+pub struct MonitoredServer {
+    pub metrics: Arc<Metrics>,
+    pub watcher: Arc<Watcher>,
+    /// The origin, if the database is a replica.
+    pub upstream: Option<Arc<dyn Upstream>>,
+    pub service: Arc<Service>,
+    pub usage: Option<Arc<Usage>>,
+    pub lags: LagHistory,
+    pub limits: Limits,
+    pub started_at: Timestamp,
+    /// Whether the server is stopping.
+    pub stopping: watch::Receiver<bool>,
+}
+
+impl MonitoredServer {
+    /// The reason why the server should get no new callers.
+    pub fn unready(&self) -> Option<String> {
+        if *self.stopping.borrow() {
+            return Some("the server is stopping".to_owned());
+        }
+        if !self.watcher.is_followed() {
+            return Some("the database file cannot be followed; the last state is served".to_owned());
+        }
+        let upstream = self.upstream.as_ref().filter(|upstream| !upstream.is_fresh());
+        self.watcher.failure().or_else(|| upstream.and_then(|upstream| upstream.failure()))
+    }
+
+    /// A warning for the operator of a ready server. A replica stays ready for a while when its bucket fails. Otherwise
+    /// load balancers would drop all replicas at once.
+    pub fn warning(&self) -> Option<String> {
+        self.upstream.as_ref().and_then(|upstream| upstream.failure())
+    }
 }
