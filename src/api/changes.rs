@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::caller::Caller;
+use super::auth::Caller;
 use super::observe::FeedUse;
 use super::problem::{Code, Problem};
 use super::representation::Representation;

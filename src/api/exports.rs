@@ -5,8 +5,8 @@ use http::HeaderValue;
 use http::header::CONTENT_ENCODING;
 use sha2::{Digest as _, Sha256};
 
-use super::caller::Caller;
-use super::etag::ETag;
+use super::auth::Caller;
+use super::conditional::ETag;
 use super::problem::Problem;
 use super::representation::{Body, Representation};
 use super::response::{REPR_DIGEST, X_RECORD_COUNT, X_RECORDS_DIGEST, X_SYNC_TOKEN};

@@ -3,13 +3,13 @@
 use std::time::Instant;
 
 use super::answers::CachedAnswer;
-use super::caller::Caller;
+use super::auth::Caller;
 use super::changes::{self, FeedQuery};
 use super::problem::Problem;
 use super::request::Request;
 use super::response::accepts_gzip;
 use super::source::SnapshotSource;
-use super::{exports, records, reference};
+use super::{exports, records};
 use crate::contract::parameters::{ExportParameters, ListParameters, NoParameters, ReferenceParameters};
 use crate::contract::{Query, Resource, Route};
 use crate::model::{Dataset, ExportFormat, Id};
@@ -118,9 +118,9 @@ impl Job {
             Handler::Record(id) => records::single(&caller, dataset, id)?,
             Handler::Changes(query) => changes::changes(&caller, dataset, &query, gzip)?,
             Handler::Export(format) => exports::export(&caller, dataset, format, segments)?,
-            Handler::TherapyAreas => reference::list(&list_therapy_areas(&view)?),
-            Handler::Tags(kind) => reference::list(&list_tags(&view, kind.as_deref())?),
-            Handler::Organizations => reference::list(&list_organizations(&view)?),
+            Handler::TherapyAreas => records::reference_list(&list_therapy_areas(&view)?),
+            Handler::Tags(kind) => records::reference_list(&list_tags(&view, kind.as_deref())?),
+            Handler::Organizations => records::reference_list(&list_organizations(&view)?),
         };
         if wants_gzip {
             representation.gzip();

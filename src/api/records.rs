@@ -1,14 +1,15 @@
-//! `GET /{dataset}` and `GET /{dataset}/{id}`.
+//! `GET /{dataset}`, `GET /{dataset}/{id}`, and the reference lists.
 
 use serde_json::Value;
 
-use super::caller::Caller;
-use super::etag::ETag;
+use super::auth::Caller;
+use super::conditional::ETag;
 use super::problem::{Code, Problem};
 use super::representation::Representation;
 use crate::contract::parameters::ListParameters;
 use crate::model::{Dataset, FieldCondition, Filter, Id};
 use crate::query::list;
+use crate::query::reference::envelope;
 use crate::query::segments::SegmentCache;
 use crate::token::{Cursor, Sealer};
 
@@ -72,4 +73,11 @@ pub(super) fn single(caller: &Caller, dataset: Dataset, id: Option<Id>) -> Resul
     let body = [b"{\"data\":", record.json(), b"}"].concat();
     let etag = ETag::of("record", [record.hash().as_slice()]);
     Ok(Representation::json(body).revalidatable(etag))
+}
+
+/// The answer with all items of a reference list.
+pub(super) fn reference_list(items: &[Vec<u8>]) -> Representation {
+    let body = envelope(items);
+    let etag = ETag::of("reference", [body.as_slice()]);
+    Representation::json(body).revalidatable(etag)
 }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use flate2::{Compression, GzBuilder};
 use http::{HeaderName, HeaderValue};
 
-use super::etag::ETag;
+use super::conditional::ETag;
 use super::observe::FeedUse;
 use crate::query::page::JsonPage;
 use crate::query::segments::SegmentCache;

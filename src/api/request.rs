@@ -37,6 +37,11 @@ impl Request {
         self.target.split_once('?').map(|(_, query)| query)
     }
 
+    /// Whether the method is GET or HEAD.
+    pub fn is_reading(&self) -> bool {
+        matches!(self.method, Method::GET | Method::HEAD)
+    }
+
     /// Whether the response must have no body.
     pub fn is_head(&self) -> bool {
         self.method == Method::HEAD

@@ -7,11 +7,10 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
 
+use super::conditional::{self, RequestedPart};
 use super::cors::Cors;
-use super::etag;
 use super::observe::FeedUse;
 use super::problem::{Code, Problem};
-use super::range::RequestedPart;
 use super::rate::Window;
 use super::representation::{Body, Representation};
 use super::request::Request;
@@ -77,7 +76,7 @@ impl Response {
                 headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
                 headers.insert(VARY, HeaderValue::from_static("Authorization, X-API-Key, Accept-Encoding"));
                 headers.insert(ETAG, etag.header().clone());
-                if etag::matches(request.headers.get_all(IF_NONE_MATCH).iter(), etag) {
+                if conditional::matches(request.headers.get_all(IF_NONE_MATCH).iter(), etag) {
                     // Equal bytes may have a newer sync token, which the caller needs after a change of the license.
                     headers.extend(headers_without_body(representation));
                     return Ok(Response { status: StatusCode::NOT_MODIFIED, headers, ..response });

@@ -9,26 +9,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use http::header::{CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY};
-use http::{HeaderValue, Method, StatusCode};
+use http::StatusCode;
 
 use super::answers::{self, AnswerCache, AnswerResult, BuildGuard, CachedAnswer};
-use super::auth::{self, UsableKey};
-use super::caller::Caller;
+use super::auth::{self, Caller, UsableKey};
 use super::cors::Cors;
 use super::exchange::{Exchange, Interest, RateHeaders, new_request_id};
 use super::job::{Job, PermitKind};
 use super::observe::{Answered, Observer, RequestLog};
 use super::problem::{Code, Problem};
+use super::public;
 use super::rate::{RateLimiter, Window};
-use super::representation::Representation;
 use super::request::Request;
-use super::response::{Response, accepts_gzip, prefers_html};
+use super::response::{Response, accepts_gzip};
 use super::source::{SnapshotCallback, SnapshotSource};
-use super::{explorer, status};
 use crate::contract::route::is_under_v1;
 use crate::contract::{CONTRACT, Query, Resource, Route};
-use crate::docs;
 use crate::explorer::Demo;
 use crate::model::KeyRecord;
 use crate::query::segments::SegmentCache;
@@ -182,7 +178,8 @@ impl Service {
         let finished = answer
             .and_then(|answer| catch(|| Response::new(&answer.representation, request, request_id, window.as_ref())));
         let response = finished.unwrap_or_else(|problem| {
-            let page = self.page_instead(exchange, &problem);
+            let is_page = problem.code == Code::NotFound && request.is_reading() && !is_under_v1(request.path());
+            let page = is_page.then(|| public::page_instead(request, request_id)).flatten();
             let docs_url = &self.settings.docs_url;
             page.unwrap_or_else(|| Response::of_problem(problem, docs_url, request, request_id, window.as_ref()))
         });
@@ -193,28 +190,6 @@ impl Service {
     pub fn preflight(&self, exchange: &Exchange) -> Response {
         let window = self.window(exchange);
         self.report(exchange, Response::preflight(&exchange.request, &exchange.request_id, window.as_ref()))
-    }
-
-    /// The response for an unknown path outside `/v1`, instead of a problem: a redirect if a page has moved, or an HTML
-    /// page for browsers.
-    fn page_instead(&self, exchange: &Exchange, problem: &Problem) -> Option<Response> {
-        let Exchange { request, request_id, .. } = exchange;
-        let path = request.path();
-        let reading = matches!(request.method, Method::GET | Method::HEAD);
-        if problem.code != Code::NotFound || !reading || is_under_v1(path) {
-            return None;
-        }
-        let answer = |representation: &Representation| Response::new(representation, request, request_id, None).ok();
-        if let Some(target) = docs::find_moved(&CONTRACT, path) {
-            let location = HeaderValue::from_str(&target).ok()?;
-            let moved = Representation::text("text/plain; charset=utf-8", target.into()).with(LOCATION, location);
-            return Some(Response { status: StatusCode::PERMANENT_REDIRECT, ..answer(&moved)? });
-        }
-        if !prefers_html(&request.headers) {
-            return None;
-        }
-        let page = answer(&page(docs::not_found(path)))?;
-        Some(Response { status: StatusCode::NOT_FOUND, problem: Some(problem.code), ..page })
     }
 
     fn window(&self, Exchange { request, window, .. }: &Exchange) -> Option<Window> {
@@ -273,7 +248,7 @@ impl Service {
         if is_under_v1(request.path()) {
             self.refuse_unservable()?;
         }
-        let reading = matches!(request.method, Method::GET | Method::HEAD);
+        let reading = request.is_reading();
         if request.has_body && reading {
             return Err(Problem::from(Code::InvalidRequest).closing());
         }
@@ -296,17 +271,21 @@ impl Service {
             return Err(closing(Problem::method_not_allowed(&request.method)));
         }
         match route.endpoint.resource {
-            Resource::Docs => return self.docs(request.path(), route.endpoint.pattern).map(CheckedRequest::Answered),
+            Resource::Docs => {
+                let url = &self.settings.public_url;
+                let page = public::docs_page(request.path(), route.endpoint.pattern, url, &self.answers)?;
+                return Ok(CheckedRequest::Answered(page));
+            }
             Resource::Explorer => {
                 let demo = self.settings.demo.as_deref();
-                let page = explorer::page(request, route.endpoint.pattern, demo, &self.answers)?;
+                let page = public::explorer_page(request, route.endpoint.pattern, demo, &self.answers)?;
                 return Ok(CheckedRequest::Answered(page));
             }
             Resource::Status => {
                 let query = Query::of(route.endpoint, request.query());
                 let snapshot = self.source.published();
                 let readable = self.source.is_readable();
-                let status = status::status(&snapshot, readable, &query, request.wall)?;
+                let status = public::status(&snapshot, readable, &query, request.wall)?;
                 return Ok(CheckedRequest::Answered(Arc::new(CachedAnswer::public(exchange.pattern, status))));
             }
             _ => {}
@@ -400,29 +379,6 @@ impl Service {
         }
         Ok(caller)
     }
-
-    fn docs(&self, path: &str, pattern: &'static str) -> Result<Arc<CachedAnswer>, Problem> {
-        if let Some(page) = self.answers.find(None, path) {
-            return Ok(page);
-        }
-        let found = docs::find_page(&CONTRACT, path, &self.settings.public_url).ok_or_else(|| {
-            let start = format!("There is no such page. Start at {}/docs.", self.settings.public_url);
-            Problem::new(Code::NotFound, start)
-        })?;
-        let representation = page(found);
-        // Compress it now, so that the cache counts its full size.
-        representation.gzip();
-        let page = Arc::new(CachedAnswer::public(pattern, representation));
-        self.answers.insert(None, path, Arc::clone(&page));
-        Ok(page)
-    }
-}
-
-/// A page of the documentation, with its security headers.
-fn page(page: docs::DocsPage) -> Representation {
-    Representation::text(page.content_type, page.body)
-        .with(CONTENT_SECURITY_POLICY, HeaderValue::from_static(docs::CONTENT_SECURITY_POLICY))
-        .with(REFERRER_POLICY, HeaderValue::from_static("no-referrer"))
 }
 
 /// The outcome of checking a request.
