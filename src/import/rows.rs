@@ -3,9 +3,9 @@
 use std::io;
 use std::sync::Arc;
 
+use crate::import::faults::{BadRows, FilePosition, Finding, RowFaults, UnknownNames};
 use crate::import::read::options::ReadOptions;
 use crate::import::read::statement::Statement;
-use crate::import::report::faults::{BadRows, FilePosition, Finding, RowFaults, UnknownNames};
 use crate::model::{ConferenceFields, Fields, Id, JournalFields, Message, OrganizationFields, TagFields};
 
 /// All rows of an import, with the faults found while reading.

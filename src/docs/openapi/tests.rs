@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::responses::FILE_HEADERS;
 use super::*;
 use crate::contract::CONTRACT;
+use crate::docs::openapi::responses::FILE_HEADERS;
 use crate::model::reference::{Referenced, References};
 use crate::model::time::parse_time;
 use crate::model::{
@@ -242,7 +242,7 @@ fn patterns_take_positions_of_any_length_that_need_no_escaping() {
 
 #[test]
 fn the_time_pattern_takes_what_the_service_takes() {
-    let pattern = jsonschema::validator_for(&json!({"pattern": parameters::TIME_PATTERN})).unwrap();
+    let pattern = jsonschema::validator_for(&json!({"pattern": TIME_PATTERN})).unwrap();
     for text in [
         "2026-03-15",
         "2026-03-15T09:30",

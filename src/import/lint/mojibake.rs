@@ -100,9 +100,14 @@ pub(super) fn repair(text: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
-    use crate::import::lint::real_names::names;
+
+    /// Returns real names of journals and societies in many languages.
+    pub fn names() -> Vec<&'static str> {
+        let lines = include_str!("../../../fixtures/names.txt").lines();
+        lines.filter(|line| !line.is_empty() && !line.starts_with(['#', '['])).collect()
+    }
 
     /// Returns spellings of a name: in capitals, with another apostrophe, with punctuation.
     fn variants(name: &str) -> Vec<String> {

@@ -5,15 +5,15 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde::Serialize;
 
+use crate::import::faults::{BadRows, FilePosition, shortened};
 use crate::import::lint::valid_issn;
 use crate::import::read::options::{ISSN_COLUMNS, columns_of};
-use crate::import::report::faults::{BadRows, FilePosition, shortened};
 use crate::import::rows::{ImportRow, MAY_BE_NOTE, RowEdit};
 use crate::model::field::Field;
 use crate::model::fold::fold;
 use crate::model::message::message;
 use crate::model::value::ValueKind;
-use crate::model::value::cell::ITEM_SEPARATOR;
+use crate::model::value::text::ITEM_SEPARATOR;
 use crate::model::{Curated, Dataset, Id, RecordFields};
 use crate::store::{Snapshot, StoreError};
 

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::identify::AssignedId;
+use crate::import::faults::{BadRows, FilePosition, RowFaults};
 use crate::import::lint::{Lint, Lintable, RowLocation};
 use crate::import::read::statement::RecordLink;
-use crate::import::report::faults::{BadRows, FilePosition, RowFaults};
 use crate::import::rows::{ImportRow, MAY_BE_NOTE, RowEdit};
 use crate::model::message::{Message, Remedy, message};
 use crate::model::nearest::nearest;

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 
+use crate::import::faults::RowFaults;
 use crate::import::read::cells::{Notation, normalize, normalize_issn};
 use crate::import::read::options::ISSN_COLUMNS;
-use crate::import::report::faults::RowFaults;
 use crate::model::field::Field;
 use crate::model::id::NotAnId;
 use crate::model::message::{Message, message};
@@ -271,7 +271,7 @@ impl<F: Fields> std::fmt::Display for Statement<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::report::faults::{BadRows, FilePosition, UnknownNames};
+    use crate::import::faults::{BadRows, FilePosition, UnknownNames};
     use crate::model::{ConferenceFields, JournalFields};
 
     /// Returns the value of the field, as JSON or as links, or the messages of its faults.

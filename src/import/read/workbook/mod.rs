@@ -8,7 +8,6 @@
 mod annotations;
 mod archive;
 mod cell;
-mod fault;
 mod format;
 #[cfg(test)]
 mod tests;
@@ -20,16 +19,15 @@ use std::io::{self, BufReader, Seek};
 
 use calamine::{DataRef, Reader, SheetType, SheetVisible, Xlsx, XlsxCellReader};
 
-use crate::import::read::bounds::Bounds;
+use crate::import::read::cells::TableCell;
+use crate::import::read::options::Bounds;
 use crate::import::read::source::{RowKind, kind_from_name};
-use crate::import::read::table_cell::TableCell;
 use crate::import::read::tabular::TableReader;
 use crate::import::rows::{FileRows, ReadRows};
 use crate::model::Fields;
 use annotations::Annotations;
-use archive::HiddenRows;
+use archive::{HiddenRows, cell_name, damaged, sheet_error, unreadable, unusable};
 use cell::CellStyles;
-use fault::{cell_name, damaged, sheet_error, unreadable, unusable};
 
 type Book = Xlsx<BufReader<File>>;
 
