@@ -4,8 +4,8 @@ use super::problem::{Code, Problem};
 use super::representation::Representation;
 use crate::contract::Query;
 use crate::contract::parameters::NoParameters;
-use crate::contract::status::{DatasetBody, DatasetsBody, StatusBody};
-use crate::model::{Dataset, Timestamp};
+use crate::contract::{DatasetBody, StatusBody};
+use crate::model::{PerDataset, Timestamp};
 use crate::store::Snapshot;
 
 /// The totals of the whole datasets, regardless of licenses.
@@ -23,7 +23,7 @@ pub(super) fn status(
         let state = snapshot.dataset_state(dataset);
         DatasetBody::new(state.records, state.last_change_at)
     };
-    let datasets = DatasetsBody { conferences: of(Dataset::Conferences), journals: of(Dataset::Journals) };
+    let datasets = PerDataset::of(of);
     let status = StatusBody::up(now, datasets);
     let body = serde_json::to_vec(&status).unwrap_or_default();
     Ok(Representation::json(body))

@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use jiff::civil::date;
 use serde_json::Value;
 
-use crate::contract::status::{DatasetBody, DatasetsBody, StatusBody};
-use crate::contract::{CodeInfo, Contract, ProblemBody, Query, Resource};
+use crate::contract::{CodeInfo, Contract, DatasetBody, ProblemBody, Query, Resource, StatusBody};
 use crate::model::reference::{ReferenceFields, Referenced, References};
 use crate::model::time::parse_time;
 use crate::model::{
     Access, Conference, ConferenceFields, Curated, Dataset, DateStatus, Fields, Id, Journal, JournalFields, LicenseId,
-    OrganizationFields, TagFields, Timestamp, Witness, json,
+    OrganizationFields, PerDataset, TagFields, Timestamp, Witness, json,
 };
 use crate::query::export::{push_header, push_record};
 use crate::query::feed::tombstone;
@@ -124,7 +123,7 @@ impl Samples {
             }
             Resource::Record(dataset) => return Some([b"{\"data\":", &*self.record(dataset), b"}"].concat()),
             Resource::Status => {
-                let datasets = DatasetsBody {
+                let datasets = PerDataset {
                     conferences: DatasetBody::new(9012, Some(self.updated_at)),
                     journals: DatasetBody::new(3047, None),
                 };

@@ -3,21 +3,18 @@
 use crate::import::faults::{FilePosition, Finding};
 use crate::model::{Fault, Fields, Id, Message};
 
-/// A rule about a single text, in any field of any row.
-pub(in crate::import) struct TextRule {
+/// A rule. `find` returns a problem and its remedy.
+pub(in crate::import) struct Rule<F> {
     /// The name in reports and in docs/import.md.
     pub name: &'static str,
-    /// Returns the problem of a field's text, and its remedy.
-    pub find: fn(field: &str, text: &str) -> Option<Message>,
+    pub find: F,
 }
 
+/// A rule about a single text, in any field of any row.
+pub(in crate::import) type TextRule = Rule<fn(field: &str, text: &str) -> Option<Message>>;
+
 /// A rule about a row.
-pub(in crate::import) struct RowRule<F> {
-    /// The name in reports and in docs/import.md.
-    pub name: &'static str,
-    /// Returns the problem of a row, and its remedy.
-    pub find: fn(&F) -> Option<Fault>,
-}
+pub(in crate::import) type RowRule<F> = Rule<fn(&F) -> Option<Fault>>;
 
 /// The location of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -26,7 +26,6 @@ use self::references::{FoundLink, Resolved, resolve};
 use super::lint::{Lint, Respelling, fix_text};
 use super::rows::{ImportRow, ImportRows, RowEdit};
 use crate::import::faults::{BadRows, FilePosition, Finding, sort_by_file};
-use crate::import::read::statement::LinkList;
 use crate::model::field::RowMember;
 use crate::model::message::message;
 use crate::model::reference::ReferenceFields;
@@ -200,12 +199,8 @@ fn collect_links<'a, F>(
 ) {
     for row in rows {
         let RowEdit::Set(statement) = &row.edit else { continue };
-        for list in &statement.links {
-            match list {
-                LinkList::Organizations(links) => organizations.extend(links.iter().map(|link| (&row.position, link))),
-                LinkList::Tags(links) => tags.extend(links.iter().map(|link| (&row.position, link))),
-            }
-        }
+        organizations.extend(statement.organizations.iter().map(|link| (&row.position, link)));
+        tags.extend(statement.tags.iter().map(|link| (&row.position, link)));
     }
 }
 

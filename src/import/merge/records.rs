@@ -6,7 +6,6 @@ use std::fmt;
 use super::references::Resolved;
 use crate::import::faults::{BadRows, FilePosition, RowFaults};
 use crate::import::lint::{Lint, Lintable, RowLocation};
-use crate::import::read::statement::LinkList;
 use crate::import::rows::{ImportRow, RowEdit};
 use crate::model::message::message;
 use crate::model::{Curated, Dataset, Id, OrganizationFields, RecordFields, ReferenceKind, TagFields};
@@ -81,14 +80,13 @@ pub(super) fn merge_records<F: RecordFields + Lintable>(
                     statement.clear_in(stored);
                 }
                 let mut faults = RowFaults::new(&row.position, context.bad);
-                for list in statement.apply_to(&mut fields) {
-                    let (kind, ids) = match list {
-                        LinkList::Organizations(list) => {
-                            (ReferenceKind::Organization, context.organizations.find_ids(list, &mut faults))
-                        }
-                        LinkList::Tags(list) => (ReferenceKind::Tag, context.tags.find_ids(list, &mut faults)),
-                    };
-                    fields.set_links(kind, ids);
+                let organizations = context.organizations.find_ids(&statement.organizations, &mut faults);
+                let tags = context.tags.find_ids(&statement.tags, &mut faults);
+                statement.apply_to(&mut fields);
+                for (kind, ids) in [(ReferenceKind::Organization, organizations), (ReferenceKind::Tag, tags)] {
+                    if !ids.is_empty() {
+                        fields.set_links(kind, ids);
+                    }
                 }
                 // Rules about whole rows need complete rows. Otherwise one mistake would be reported twice.
                 if !row.is_bad && !faults.has_fault() {

@@ -306,6 +306,8 @@ mod tests {
             ("sep=\t\r\nid\tname\r\n1\tA\r\n", "3:1 name=\"A\"\n"),
             ("\"sep=|\"\nid|name\n1|A\n", "3:1 name=\"A\"\n"),
             ("id,name\n9007199254740991,A\n", "2:9007199254740991 name=\"A\"\n"),
+            ("Removed in 2026\nid,deleted\n1,TRUE\n", "3:1 removed\n"),
+            ("A title,\nid,updated_at\n1,x\n", "3:1\n"),
         ];
         for (content, expected) in cases {
             assert_eq!(read::<OrganizationFields>(content.as_bytes()), expected, "{content:?}");

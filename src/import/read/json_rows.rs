@@ -75,12 +75,11 @@ impl<'o> ObjectReader<'o> {
                 faults.push_row(Some(&other.to_string()), message);
                 return None;
             }
-            Ok(Err(fault)) if fault.path.is_empty() => {
-                faults.push_row(None, fault.message);
-                return None;
-            }
-            Ok(Err(fault)) => {
-                faults.push(&fault.path, fault.message);
+            Ok(Err((path, message))) => {
+                match path.as_str() {
+                    "" => faults.push_row(None, message),
+                    path => faults.push(&path, message),
+                }
                 return None;
             }
             Err(error) => {
@@ -257,7 +256,7 @@ fn line_ends(text: &[u8]) -> u64 {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
     use crate::import::faults::{BadRows, UnknownNames};
     use crate::import::read::options::{Bounds, ReadOptions, sample_options};
@@ -278,10 +277,7 @@ pub(super) mod tests {
     }
 
     /// Returns the rows in a short form, then the faults, and then the warnings.
-    pub fn shown<F: Fields>(
-        options: &ReadOptions,
-        read: impl FnOnce(&mut FileRows<'_, F>) -> io::Result<usize>,
-    ) -> String {
+    fn shown<F: Fields>(options: &ReadOptions, read: impl FnOnce(&mut FileRows<'_, F>) -> io::Result<usize>) -> String {
         let (mut rows, mut bad) = (Vec::<ImportRow<F>>::new(), BadRows::default());
         let (file, mut warnings) = ("f".into(), Vec::new());
         let unknown = UnknownNames::new(options.ignore_unknown);
@@ -384,8 +380,8 @@ pub(super) mod tests {
             ("tags", r#"[5,"T: A: B"]"#, "Tags([Id(Id(5)), Label(\"T: A: B\")])"),
             ("tags", "[0]", "`0` - is not a valid tag"),
             ("tags", "[5.0]", "`5.0` - is not a valid tag"),
-            ("tags", r#"[""]"#, "Tags([])"),
-            ("tags", "[null]", "Tags([])"),
+            ("tags", r#"[""]"#, "tags=[]"),
+            ("tags", "[null]", "tags=[]"),
             ("tags", r#"[{"id":5,"type":"T","name":"N","category":null}]"#, "Object(Curated"),
             ("tags", r#"[{"id":5,"type":"T","name":"N","category":""}]"#, "category: None"),
             ("tags", r#"[{"id":5,"type":"T","name":"N"}]"#, "tags.category: is missing"),

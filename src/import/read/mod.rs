@@ -35,8 +35,8 @@ use crate::import::read::csv::read_csv;
 use crate::import::read::json_rows::{read_json, read_jsonl};
 use crate::import::read::options::ReadOptions;
 use crate::import::read::source::{FileFormat, RowKind, Source, SourceContent};
-use crate::import::read::workbook::Workbook;
-use crate::import::rows::{FileRows, ImportRows, ReadRows};
+use crate::import::read::workbook::{SheetRows, Workbook};
+use crate::import::rows::{FileRows, ImportRows};
 use crate::model::Fields;
 use crate::model::message::message;
 
@@ -69,7 +69,7 @@ pub fn read_sources(sources: &[Source], options: &ReadOptions) -> Result<ImportR
 fn read_source(source: &Source, options: &ReadOptions, rows: &mut ImportRows) -> io::Result<()> {
     match source.open(options)? {
         SourceContent::Text(format, content) => match source.kind {
-            Some(kind) => read_kind(kind, &source.name, options, rows, TextFile { format, content }),
+            Some(kind) => read_kind(kind, &source.name, options, rows, RowSource::Text(format, content)),
             None => {
                 Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a workbook; name its dataset with --dataset"))
             }
@@ -87,25 +87,27 @@ fn read_source(source: &Source, options: &ReadOptions, rows: &mut ImportRows) ->
             }
             for (kind, sheet) in chosen.sheets {
                 let name = format!("{}[{}]", source.name, sheet.trim()).into();
-                read_kind(kind, &name, options, rows, workbook.sheet(&sheet)?)?;
+                read_kind(kind, &name, options, rows, RowSource::Sheet(workbook.sheet(&sheet)?))?;
             }
             Ok(())
         }
     }
 }
 
-/// A text file.
-struct TextFile {
-    format: FileFormat,
-    content: Box<dyn io::Read>,
+/// An input whose rows are all of one kind.
+enum RowSource<'w> {
+    Text(FileFormat, Box<dyn io::Read>),
+    Sheet(SheetRows<'w>),
 }
 
-impl ReadRows for TextFile {
+impl RowSource<'_> {
+    /// Reads the rows, and returns their number, including bad ones.
     fn read<F: Fields>(self, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
-        match self.format {
-            FileFormat::Jsonl => read_jsonl(self.content, rows),
-            FileFormat::Json => read_json(self.content, rows),
-            FileFormat::Csv | FileFormat::Xlsx => read_csv(self.content, rows),
+        match self {
+            RowSource::Text(FileFormat::Jsonl, content) => read_jsonl(content, rows),
+            RowSource::Text(FileFormat::Json, content) => read_json(content, rows),
+            RowSource::Text(FileFormat::Csv | FileFormat::Xlsx, content) => read_csv(content, rows),
+            RowSource::Sheet(sheet) => sheet.read(rows),
         }
     }
 }
@@ -116,7 +118,7 @@ fn read_kind(
     file: &Arc<str>,
     options: &ReadOptions,
     rows: &mut ImportRows,
-    from: impl ReadRows,
+    from: RowSource<'_>,
 ) -> io::Result<()> {
     let ImportRows { organizations, tags, conferences, journals, bad, warnings, .. } = rows;
     macro_rules! read {

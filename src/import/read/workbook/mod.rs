@@ -23,7 +23,7 @@ use crate::import::read::cells::TableCell;
 use crate::import::read::options::Bounds;
 use crate::import::read::source::{RowKind, kind_from_name};
 use crate::import::read::tabular::TableReader;
-use crate::import::rows::{FileRows, ReadRows};
+use crate::import::rows::FileRows;
 use crate::model::Fields;
 use annotations::Annotations;
 use archive::{HiddenRows, cell_name, damaged, sheet_error, unreadable, unusable};
@@ -153,8 +153,9 @@ pub(in crate::import) struct SheetRows<'a> {
     hidden_rows: HashSet<u32>,
 }
 
-impl ReadRows for SheetRows<'_> {
-    fn read<F: Fields>(self, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
+impl SheetRows<'_> {
+    /// Reads the rows, and returns their number, including bad ones.
+    pub fn read<F: Fields>(self, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
         let SheetRows { name, mut cells, styles, annotations, hidden_rows } = self;
         let bounds = &rows.options.bounds;
         let mut table = TableReader::new(rows, false);
