@@ -14,11 +14,10 @@ use super::representation::Representation;
 use super::request::Request;
 use super::response::{Response, prefers_html};
 use crate::contract::parameters::NoParameters;
-use crate::contract::status::{DatasetBody, DatasetsBody, StatusBody};
-use crate::contract::{CONTRACT, Query};
+use crate::contract::{CONTRACT, DatasetBody, Query, StatusBody};
 use crate::docs;
 use crate::explorer::{self, Demo};
-use crate::model::{Dataset, Timestamp};
+use crate::model::{PerDataset, Timestamp};
 use crate::store::Snapshot;
 
 /// `GET /status`: the totals of the whole datasets, regardless of licenses.
@@ -36,8 +35,7 @@ pub(super) fn status(
         let state = snapshot.dataset_state(dataset);
         DatasetBody::new(state.records, state.last_change_at)
     };
-    let datasets = DatasetsBody { conferences: of(Dataset::Conferences), journals: of(Dataset::Journals) };
-    let status = StatusBody::up(now, datasets);
+    let status = StatusBody::up(now, PerDataset::of(of));
     let body = serde_json::to_vec(&status).unwrap_or_default();
     Ok(Representation::json(body))
 }

@@ -1,9 +1,10 @@
-//! The endpoints. All support `GET`, and `HEAD` at the same cost.
+//! The endpoints, and the body of `/status`. All support `GET`, and `HEAD` at the same cost.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use http::StatusCode;
+use serde::Serialize;
 
 use super::codes::Code::{self, InvalidCursor, InvalidSyncToken, NotFound, RecordNotFound, ResyncRequired};
 use super::codes::{CODES, CodeInfo, CodeScope};
@@ -12,6 +13,7 @@ use super::parameters::{
     ReferenceParameters,
 };
 use crate::model::Dataset::{self, Conferences, Journals};
+use crate::model::{PerDataset, Timestamp};
 
 /// An endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -300,5 +302,41 @@ impl Contract {
         let of_file = of_file.into_iter().filter(|_| endpoint.resource.is_file());
         let errors = self.codes_of(endpoint).map(|info| info.status);
         [StatusCode::OK].into_iter().chain(revalidated).chain(of_file).chain(errors).collect()
+    }
+}
+
+/// The body of `/status`, its members in the order of the JSON (contract, "GET /status").
+#[derive(Clone, Debug, Serialize)]
+pub struct StatusBody {
+    /// `ok` if the API is up.
+    pub status: &'static str,
+    /// The API version in all paths.
+    pub api_version: &'static str,
+    /// The present time.
+    pub time: String,
+    /// The datasets, by name.
+    pub datasets: PerDataset<DatasetBody>,
+}
+
+/// The size and age of a dataset.
+#[derive(Clone, Debug, Serialize)]
+pub struct DatasetBody {
+    /// The number of records.
+    pub records: u64,
+    /// The time of the last change.
+    pub last_change_at: Option<String>,
+}
+
+impl StatusBody {
+    /// Returns the body for a service that is up.
+    pub fn up(now: Timestamp, datasets: PerDataset<DatasetBody>) -> StatusBody {
+        StatusBody { status: "ok", api_version: "v1", time: now.to_string(), datasets }
+    }
+}
+
+impl DatasetBody {
+    /// Builds the member of a dataset.
+    pub fn new(records: u64, last_change_at: Option<Timestamp>) -> DatasetBody {
+        DatasetBody { records, last_change_at: last_change_at.map(|time| time.to_string()) }
     }
 }

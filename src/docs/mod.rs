@@ -2,12 +2,10 @@
 //!
 //! All of it is outside `/v1`, needs no key, and loads nothing from other servers. In reading order:
 //! - [`fields`]: the fields of rows, from the model's tables.
-//! - [`examples`]: example errors, built by the service's own code.
-//! - [`samples`]: example rows and responses, rendered by the service's own code.
+//! - [`samples`]: example rows, responses and errors, rendered by the service's own code.
 //! - [`openapi`]: the contract as an OpenAPI document.
 //! - [`pages`]: the contract as HTML.
 
-pub mod examples;
 pub mod fields;
 pub mod openapi;
 pub mod pages;

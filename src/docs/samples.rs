@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use jiff::civil::date;
 use serde_json::Value;
 
-use crate::contract::Resource;
-use crate::contract::status::{DatasetBody, DatasetsBody, StatusBody};
+use crate::contract::{CodeInfo, Contract, DatasetBody, ProblemBody, Query, Resource, StatusBody};
 use crate::model::reference::{ReferenceFields, Referenced, References};
 use crate::model::time::parse_time;
 use crate::model::{
     Access, Conference, ConferenceFields, Curated, Dataset, DateStatus, Fields, Id, Journal, JournalFields, LicenseId,
-    OrganizationFields, TagFields, Timestamp, Witness, json,
+    OrganizationFields, PerDataset, TagFields, Timestamp, Witness, json,
 };
 use crate::query::export::{push_header, push_record};
 use crate::query::feed::tombstone;
@@ -124,7 +123,7 @@ impl Samples {
             }
             Resource::Record(dataset) => return Some([b"{\"data\":", &*self.record(dataset), b"}"].concat()),
             Resource::Status => {
-                let datasets = DatasetsBody {
+                let datasets = PerDataset {
                     conferences: DatasetBody::new(9012, Some(self.updated_at)),
                     journals: DatasetBody::new(3047, None),
                 };
@@ -237,6 +236,28 @@ fn link<F: Fields + ReferenceFields>(rows: &mut BTreeMap<Id, Referenced<F>>, num
     let id = row.id();
     rows.insert(id, Referenced::new(row));
     Some(id)
+}
+
+/// An example of a request id.
+const REQUEST_ID: &str = "0198c2f4-5b1e-7c3a-9d42-6f0a1b2c3d4e";
+
+/// Returns the address of a code's page. It is the problem's `type`, unless the operator set another one.
+fn page_url(info: &CodeInfo, public_url: &str) -> String {
+    format!("{public_url}/docs/errors/{}", info.name)
+}
+
+/// Returns the body that the code's example request gets.
+pub fn problem_example(contract: &Contract, info: &CodeInfo, public_url: &str) -> ProblemBody<'static> {
+    let detail = refusal(contract, info.request).unwrap_or_else(|| info.detail.replace("{public_url}", public_url));
+    ProblemBody::new(info.status, page_url(info, public_url), detail, REQUEST_ID)
+}
+
+/// Returns the error that the query parser reports for a request, if any.
+fn refusal(contract: &Contract, request: &str) -> Option<String> {
+    let (_, target) = request.split_once(' ')?;
+    let (path, query) = target.split_once('?')?;
+    let endpoint = contract.route(path)?.endpoint;
+    Query::of(endpoint, Some(query)).parse::<Value>().err().map(|refused| refused.detail)
 }
 
 #[cfg(test)]

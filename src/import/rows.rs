@@ -1,12 +1,11 @@
 //! Rows of files, not yet merged with stored rows.
 
-use std::io;
 use std::sync::Arc;
 
+use crate::import::faults::{BadRows, FilePosition, Finding, RowFaults, UnknownNames};
 use crate::import::read::options::ReadOptions;
 use crate::import::read::statement::Statement;
-use crate::import::report::faults::{BadRows, FilePosition, Finding, RowFaults, UnknownNames};
-use crate::model::{ConferenceFields, Fields, Id, JournalFields, Message, OrganizationFields, TagFields};
+use crate::model::{ConferenceFields, Id, JournalFields, Message, OrganizationFields, TagFields};
 
 /// All rows of an import, with the faults found while reading.
 #[derive(Clone, Debug, Default)]
@@ -70,12 +69,6 @@ pub(super) struct FileRows<'a, F> {
     pub bad: &'a mut BadRows,
     pub unknown: UnknownNames,
     pub warnings: &'a mut Vec<Finding>,
-}
-
-/// An input whose rows are all of one kind.
-pub(super) trait ReadRows {
-    /// Reads the rows, and returns their number, including bad ones.
-    fn read<F: Fields>(self, rows: &mut FileRows<'_, F>) -> io::Result<usize>;
 }
 
 impl<F> FileRows<'_, F> {

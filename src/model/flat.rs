@@ -7,8 +7,8 @@ use super::curated::{Curated, Fields};
 use super::field::FieldTable;
 use super::time::Timestamp;
 use super::value::LinkTexts;
-pub use super::value::cell::looks_like_formula;
 use super::value::json::is_line_end;
+pub use super::value::text::looks_like_formula;
 
 /// The first bytes of a CSV file: the byte-order mark of UTF-8.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";

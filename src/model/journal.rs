@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::curated::{Curated, RecordFields, require, row};
 use super::field::fields;
-use super::value::{Links, Scalar, ValueKind};
+use super::reference::Links;
+use super::value::{Scalar, ValueKind};
 use super::{Dataset, Number, OrganizationFields, TagFields};
 
 /// A journal that follows all rules.

@@ -2,7 +2,7 @@
 //!
 //! In reading order:
 //! - [`dataset`] and [`id`]: the parts of every path and row key.
-//! - [`number`], [`time`], [`status`]: small values with rules of their own.
+//! - [`time`]: dates and timestamps.
 //! - [`value`]: the kinds of field values, each with its JSON, CSV, schema and parser.
 //! - [`field`]: the table of a row's fields. JSON, CSV, import and documentation use these tables.
 //! - [`curated`]: a row that follows all rules. [`conference`], [`journal`] and [`mod@reference`] are the kinds of
@@ -32,19 +32,17 @@ pub mod license;
 pub mod message;
 pub mod nearest;
 pub mod network;
-pub mod number;
 pub mod printable;
 pub mod reference;
 pub mod replication;
 pub mod shell;
-pub mod status;
 pub mod time;
 pub mod value;
 
 #[cfg(test)]
 mod tests;
 
-pub use conference::{Conference, ConferenceFields};
+pub use conference::{Conference, ConferenceFields, DateStatus};
 pub use curated::{Curated, Fault, Fields, RecordFields};
 pub use dataset::{Dataset, ExportFormat, PerDataset};
 pub use filter::{FieldCondition, Filter};
@@ -53,8 +51,7 @@ pub use journal::{Access, Journal, JournalFields};
 pub use key::{ApiKey, KeyHash, KeyRecord};
 pub use license::{FeedId, License, LicenseId, Rule, Scope, Subscription, Witness};
 pub use message::Message;
-pub use number::Number;
 pub use reference::{Organization, OrganizationFields, ReferenceKind, References, Tag, TagFields};
 pub use replication::{CommitInfo, DatabaseId, Head, RowDigest};
-pub use status::DateStatus;
 pub use time::Timestamp;
+pub use value::scalar::Number;

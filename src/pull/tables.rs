@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::columns::{Column, columns, value_of};
-use crate::model::value::{JsonType, LinkTarget, ReferenceKind, ValueKind};
+use crate::model::reference::LinkTarget;
+use crate::model::value::{JsonType, ReferenceKind, ValueKind};
 use crate::model::{Dataset, Fields, OrganizationFields, TagFields};
 
 /// A kind of row that records link to: organizations, tags, or the items of a list of texts.

@@ -50,19 +50,13 @@ fn patched(mut book: Vec<u8>, magic: &[u8], at: usize, value: &[u8]) -> Vec<u8> 
 fn damaged() -> Vec<Case> {
     let book = good().pack();
     let half = book[..book.len() / 2].to_vec();
-    let rename = |from: &'static str, to: &'static str| move |text: &str| text.replace(from, to);
+    let changed = |from: &str, to: &str| good().changed(SHEET, |text| text.replace(from, to)).pack();
+    let text = "t=\"inlineStr\"><is><t>ESMO</t></is>";
     vec![
         ("cut in half", half, "its zip archive is damaged: "),
         ("wrong checksum", patched(book.clone(), b"PK\x01\x02", 16, &[1, 2, 3, 4]), "Invalid checksum; save it again"),
         ("wrong size", patched(book.clone(), b"PK\x01\x02", 24, &[1, 0]), "larger than its declared"),
-        ("encrypted", patched(book.clone(), b"PK\x01\x02", 8, &[1]), "it has a password; save it without one"),
-        (
-            "unknown compression",
-            patched(book.clone(), b"PK\x01\x02", 10, &[99]),
-            "its part `xl/worksheets/sheet1.xml` is damaged: ",
-        ),
-        ("no directory", patched(book.clone(), b"PK\x05\x06", 16, &[9, 0, 0]), "its zip archive is damaged: "),
-        ("more parts than there are", patched(book, b"PK\x05\x06", 10, &[0, 9]), "its zip archive is damaged: "),
+        ("encrypted", patched(book, b"PK\x01\x02", 8, &[1]), "it has a password; save it without one"),
         ("no sheet", good().without(SHEET).pack(), "Worksheet 'organizations' not found; save it again"),
         (
             "no workbook",
@@ -71,65 +65,27 @@ fn damaged() -> Vec<Case> {
         ),
         ("no relationships", good().without("_rels/.rels").pack(), "it is not an Excel workbook; save it as .xlsx"),
         (
-            "no relationships of the workbook",
-            good().without("xl/_rels/workbook.xml.rels").pack(),
-            "File not found 'xl/_rels/workbook.xml.rels'; save it again",
-        ),
-        (
-            "the workbook as its own sheet",
-            good().changed("xl/_rels/workbook.xml.rels", rename("worksheets/sheet1.xml", "workbook.xml")).pack(),
-            "Expecting a worksheet, got workbook; save it again",
-        ),
-        (
-            "relationships as the workbook",
-            good().changed("_rels/.rels", rename("xl/workbook.xml", "_rels/.rels")).pack(),
-            "its content cannot be read: ",
-        ),
-        (
             "a binary workbook",
             good().with("xl/workbook.bin", "").pack(),
             "it is a binary workbook (.xlsb), which is not read; save it as .xlsx, or as CSV in UTF-8",
         ),
         ("a text document", good().with("mimetype", "application/vnd.oasis").pack(), "it is not an Excel workbook"),
-        ("a part twice", good().with("XL/Workbook.xml", "x").pack(), "its content cannot be read: "),
-        ("no end", good().changed(SHEET, rename("</sheetData></worksheet>", "")).pack(), "expecting '</sheetData>'"),
-        ("ends that differ", good().changed(SHEET, rename("</row>", "</rows>")).pack(), "is damaged: "),
-        (
-            "an unknown entity",
-            good().changed(SHEET, rename("ESMO", "&esmo;")).pack(),
-            "after the cell A2: Xml error: at 0..0: unrecognized entity `&esmo;`",
-        ),
+        ("no end", changed("</sheetData></worksheet>", ""), "expecting '</sheetData>'"),
+        ("ends that differ", changed("</row>", "</rows>"), "is damaged: "),
+        ("an unknown entity", changed("ESMO", "&esmo;"), "after the cell A2: Xml error: at 0..0: unrecognized entity"),
         (
             "no UTF-8",
             good().with(TEXTS, [&b"<sst><si><t>"[..], b"\xff</t></si></sst>"].concat()).pack(),
             "its part `xl/sharedStrings.xml` is damaged: cannot decode input using UTF-8",
         ),
         (
-            "UTF-16",
-            good().with(TEXTS, "\u{feff}<sst/>".encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>()).pack(),
-            "Unexpected end of xml, expecting '</sst>'; save it again",
-        ),
-        (
             "rows out of order",
             Parts::of_sheet(sheet(&format!("{ROW}{}", ROW.replace('2', "1")), "")).pack(),
             "its rows are not in order; save it again",
         ),
-        ("a cell twice", good().changed(SHEET, rename("r=\"B2\"", "r=\"A2\"")).pack(), "it has the cell A2 twice"),
-        (
-            "a cell of another row",
-            good().changed(SHEET, rename("r=\"B2\"", "r=\"B3\"")).pack(),
-            "its row 2 has a cell of row 3; save it again",
-        ),
-        (
-            "a row too far",
-            good().changed(SHEET, rename("r=\"2\"", "r=\"4294967297\"")).pack(),
-            "its part `xl/worksheets/sheet1.xml` is damaged: no sheet has the cells `4294967297`; save it again",
-        ),
-        (
-            "a column too far",
-            good().changed(SHEET, rename("r=\"B2\"", "r=\"XFE2\"")).pack(),
-            "no sheet has the cells `XFE2`",
-        ),
+        ("a cell twice", changed("r=\"B2\"", "r=\"A2\""), "it has the cell A2 twice"),
+        ("a cell of another row", changed("r=\"B2\"", "r=\"B3\""), "its row 2 has a cell of row 3; save it again"),
+        ("a row too far", changed("r=\"2\"", "r=\"4294967297\""), "no sheet has the cells `4294967297`; save it again"),
         (
             "a range from its end",
             Parts::of_sheet(sheet(ROW, "<mergeCells><mergeCell ref=\"C3:A1\"/></mergeCells>")).pack(),
@@ -137,17 +93,17 @@ fn damaged() -> Vec<Case> {
         ),
         (
             "a text that is not there",
-            good().changed(SHEET, rename("t=\"inlineStr\"><is><t>ESMO</t></is>", "t=\"s\"><v>7</v>")).pack(),
+            changed(text, "t=\"s\"><v>7</v>"),
             "its sheet `organizations` cannot be read after the cell A2: Cell string index not found in shared strings table",
         ),
         (
             "an unknown error",
-            good().changed(SHEET, rename("t=\"inlineStr\"><is><t>ESMO</t></is>", "t=\"e\"><v>#SPILL!</v>")).pack(),
+            changed(text, "t=\"e\"><v>#SPILL!</v>"),
             "contains the spreadsheet error `#SPILL!` after the cell A2; correct or clear that cell",
         ),
         (
             "a number that is none",
-            good().changed(SHEET, rename("<v>1</v>", "<v>1e999</v>")).pack(),
+            changed("<v>1</v>", "<v>1e999</v>"),
             "organizations]:2: id: `inf` - the cell A2 contains a value that cannot be read; enter it again",
         ),
     ]
@@ -170,8 +126,8 @@ fn large() -> Vec<Case> {
             "its part `xl/media/image1.png` is damaged: ",
         ),
         (
-            "16 million texts",
-            good().with(TEXTS, format!("<sst>{}", "<si/>".repeat(16 * MIB))).pack(),
+            "5 million texts",
+            good().with(TEXTS, format!("<sst>{}", "<si/>".repeat(5 * MIB))).pack(),
             "its cells hold more than 4000000 texts; split it, or save it as CSV in UTF-8",
         ),
         (
@@ -184,15 +140,15 @@ fn large() -> Vec<Case> {
             Parts::of_sheet(sheet(&ROW.replace("ESMO", &noise(8 * MIB)), "")).pack(),
             "organizations]:2: the line is longer than 4194304 bytes; correct it",
         ),
-        ("150,000 merged rows", merged(150_000), "and 149,997 more: the cells A2:B2 are merged"),
+        ("50,000 merged rows", merged(50_000), "and 49,997 more: the cells A2:B2 are merged"),
         (
-            "half a million bad cells",
+            "100,000 bad cells",
             Parts::of_sheet(sheet(
-                &numbered(MIB / 2, &|row| format!("<row r=\"{row}\"><c t=\"e\"><v>#N/A</v></c></row>")),
+                &numbered(100_000, &|row| format!("<row r=\"{row}\"><c t=\"e\"><v>#N/A</v></c></row>")),
                 "",
             ))
             .pack(),
-            "and 524,285 more: id: `#N/A` - the cell A2 contains a spreadsheet error; correct or clear it",
+            "and 99,997 more: id: `#N/A` - the cell A2 contains a spreadsheet error; correct or clear it",
         ),
     ]
 }

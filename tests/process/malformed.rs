@@ -36,238 +36,80 @@ fn send(server: &Server, bytes: &[u8]) -> (Answer, After) {
     (answer, if open { Open } else { Closed })
 }
 
+/// The bytes of a request whose lines are separated by `|`, and by `||` from its body. `AUTH` stands for a host and a key.
+/// A character up to U+00FF is one byte.
+fn bytes(request: &str, key: &str) -> Vec<u8> {
+    let whole = if request.contains("||") { request.to_owned() } else { format!("{request}||") };
+    let text = whole.replace("AUTH", &format!("host: x|authorization: Bearer {key}")).replace('|', "\r\n");
+    text.chars().map(|letter| u8::try_from(u32::from(letter)).unwrap()).collect()
+}
+
+/// Requests that are answered by 400 `invalid_request`, and the end of the connection.
+const INVALID: [&str; 22] = [
+    "\0\u{1}\u{2} nonsense",
+    // TLS.
+    "\u{16}\u{3}\u{1}\u{2}\0\u{1}\0\u{1}\u{fc}\u{3}\u{3}",
+    "GET /v1/status|host: x",
+    "GET /v1/status HTTP/9.9|host: x",
+    "GET /v1/status HTTP/1.1|host x",
+    "GET /v1/status HTTP/1.1|ho st: x",
+    "POST /v1/status HTTP/1.1|host: x|content-length: -5",
+    "GET /v1/status HTTP/1.1|host: x|content-length: 1|content-length: 2||ab",
+    "GET /v1/status HTTP/1.1|host: x|transfer-encoding: gzip",
+    "GET /v1/status HTTP/1.1|x: y",
+    "GET /v1/conferences HTTP/1.1|x: y|x-api-key: k",
+    "GET http://x/v1/status HTTP/1.1",
+    "GET /v1/status HTTP/1.1|host: x|Host: x",
+    "GET /v1/status HTTP/1.0|host: x|host: y",
+    "GET /v1/status HTTP/1.1|host: http://x/",
+    "GET /v1/status HTTP/1.1|host: a@x",
+    "GET /v1/status HTTP/1.1|host: \u{ff}",
+    "POST /v1/none HTTP/1.1|content-length: 2||ab",
+    "GET /v1/conferences HTTP/1.1|AUTH|content-length: 5||hello",
+    "GET /v1/conferences HTTP/1.1|AUTH|transfer-encoding: chunked||2|hi|0||",
+    "GET /v1/conferences HTTP/1.1|AUTH|transfer-encoding: chunked||xyz|",
+    "GET /v1/conferences HTTP/1.1|AUTH|expect: 100-continue|content-length: 5",
+];
+
 #[test]
 fn malformed_requests_are_problems() {
     let (_site, server, key) = setup();
-    let auth = format!("host: x\r\nauthorization: Bearer {key}\r\n");
-    let headers = |count: usize| -> String { (0..count).map(|at| format!("x-{at}: 1\r\n")).collect() };
+    let headers = |count: usize| -> String { (0..count).map(|at| format!("|x-{at}: 1")).collect() };
     let long = |length: usize| "a".repeat(length);
-    let cases: Vec<(&str, Vec<u8>, u16, &str, After)> = vec![
-        ("garbage", b"\x00\x01\x02 nonsense\r\n\r\n".to_vec(), 400, "invalid_request", Closed),
-        ("TLS", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n".to_vec(), 400, "invalid_request", Closed),
-        ("no version", b"GET /v1/status\r\nhost: x\r\n\r\n".to_vec(), 400, "invalid_request", Closed),
-        ("a bad version", b"GET /v1/status HTTP/9.9\r\nhost: x\r\n\r\n".to_vec(), 400, "invalid_request", Closed),
-        (
-            "a header without colon",
-            b"GET /v1/status HTTP/1.1\r\nhost x\r\n\r\n".to_vec(),
-            400,
-            "invalid_request",
-            Closed,
-        ),
-        (
-            "a blank in a header's name",
-            b"GET /v1/status HTTP/1.1\r\nho st: x\r\n\r\n".to_vec(),
-            400,
-            "invalid_request",
-            Closed,
-        ),
-        (
-            "a bad length",
-            b"POST /v1/status HTTP/1.1\r\nhost: x\r\ncontent-length: -5\r\n\r\n".to_vec(),
-            400,
-            "invalid_request",
-            Closed,
-        ),
-        (
-            "two lengths",
-            b"GET /v1/status HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab".to_vec(),
-            400,
-            "invalid_request",
-            Closed,
-        ),
-        (
-            "an unknown coding",
-            b"GET /v1/status HTTP/1.1\r\nhost: x\r\ntransfer-encoding: gzip\r\n\r\n".to_vec(),
-            400,
-            "invalid_request",
-            Closed,
-        ),
-        ("no host", b"GET /v1/status HTTP/1.1\r\nx: y\r\n\r\n".to_vec(), 400, "invalid_request", Closed),
-        (
-            "no host with a key",
-            format!("GET /v1/conferences HTTP/1.1\r\n{}\r\n", auth.replace("host: x", "x: y")).into_bytes(),
-            400,
-            "invalid_request",
-            Closed,
-        ),
-        (
-            "no host in an absolute form",
-            b"GET http://x/v1/status HTTP/1.1\r\n\r\n".to_vec(),
-            400,
-            "invalid_request",
-            Closed,
-        ),
-        (
-            "two hosts",
-            b"GET /v1/status HTTP/1.1\r\nhost: x\r\nHost: x\r\n\r\n".to_vec(),
-            400,
-            "invalid_request",
-            Closed,
-        ),
-        (
-            "two hosts in HTTP/1.0",
-            b"GET /v1/status HTTP/1.0\r\nhost: x\r\nhost: y\r\n\r\n".to_vec(),
-            400,
-            "invalid_request",
-            Closed,
-        ),
-        (
-            "a host that is a URL",
-            b"GET /v1/status HTTP/1.1\r\nhost: http://x/\r\n\r\n".to_vec(),
-            400,
-            "invalid_request",
-            Closed,
-        ),
-        (
-            "a host with a user",
-            b"GET /v1/status HTTP/1.1\r\nhost: a@x\r\n\r\n".to_vec(),
-            400,
-            "invalid_request",
-            Closed,
-        ),
-        ("bytes in a host", b"GET /v1/status HTTP/1.1\r\nhost: \xff\r\n\r\n".to_vec(), 400, "invalid_request", Closed),
-        (
-            "a host that is refused for its body too",
-            b"POST /v1/none HTTP/1.1\r\ncontent-length: 2\r\n\r\nab".to_vec(),
-            400,
-            "invalid_request",
-            Closed,
-        ),
-        (
-            "HTTP/2",
-            b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00".to_vec(),
-            505,
-            "invalid_request",
-            Closed,
-        ),
-        ("HTTP/2 without its settings", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(), 505, "invalid_request", Closed),
-        (
-            "64 headers",
-            format!("GET /v1/none HTTP/1.1\r\nhost: x\r\n{}\r\n", headers(63)).into_bytes(),
-            404,
-            "not_found",
-            Open,
-        ),
-        (
-            "65 headers",
-            format!("GET /v1/status HTTP/1.1\r\nhost: x\r\n{}\r\n", headers(64)).into_bytes(),
-            431,
-            "invalid_request",
-            Closed,
-        ),
-        (
-            "200 headers",
-            format!("GET /v1/status HTTP/1.1\r\nhost: x\r\n{}\r\n", headers(200)).into_bytes(),
-            431,
-            "invalid_request",
-            Closed,
-        ),
-        (
-            "a header over 16 KiB",
-            format!("GET /v1/status HTTP/1.1\r\nhost: {}\r\n\r\n", long(17_000)).into_bytes(),
-            431,
-            "invalid_request",
-            Closed,
-        ),
-        (
-            "a URI over 4 KiB",
-            format!("GET /v1/conferences?q={} HTTP/1.1\r\n{auth}\r\n", long(4200)).into_bytes(),
-            414,
-            "invalid_request",
-            Closed,
-        ),
-        (
-            "a path over 4 KiB",
-            format!("GET /v1/{} HTTP/1.1\r\n{auth}\r\n", long(5000)).into_bytes(),
-            414,
-            "invalid_request",
-            Closed,
-        ),
-        (
-            "GET with a body",
-            format!("GET /v1/conferences HTTP/1.1\r\n{auth}content-length: 5\r\n\r\nhello").into_bytes(),
-            400,
-            "invalid_request",
-            Closed,
-        ),
-        (
-            "GET with chunks",
-            format!("GET /v1/conferences HTTP/1.1\r\n{auth}transfer-encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n")
-                .into_bytes(),
-            400,
-            "invalid_request",
-            Closed,
-        ),
-        (
-            "GET with bad chunks",
-            format!("GET /v1/conferences HTTP/1.1\r\n{auth}transfer-encoding: chunked\r\n\r\nxyz\r\n").into_bytes(),
-            400,
-            "invalid_request",
-            Closed,
-        ),
-        (
-            "a body that is expected to be asked for",
-            format!("GET /v1/conferences HTTP/1.1\r\n{auth}expect: 100-continue\r\ncontent-length: 5\r\n\r\n")
-                .into_bytes(),
-            400,
-            "invalid_request",
-            Closed,
-        ),
-        (
-            "POST with a body",
-            format!("POST /v1/conferences HTTP/1.1\r\n{auth}content-length: 5\r\n\r\nhello").into_bytes(),
-            405,
-            "method_not_allowed",
-            Closed,
-        ),
-        (
-            "POST without a body",
-            format!("POST /v1/conferences HTTP/1.1\r\n{auth}content-length: 0\r\n\r\n").into_bytes(),
-            405,
-            "method_not_allowed",
-            Open,
-        ),
-        (
-            "an unknown method",
-            format!("BREW /v1/conferences HTTP/1.1\r\n{auth}\r\n").into_bytes(),
-            405,
-            "method_not_allowed",
-            Open,
-        ),
-        ("OPTIONS *", b"OPTIONS * HTTP/1.1\r\nhost: x\r\n\r\n".to_vec(), 404, "not_found", Open),
-        ("CONNECT", b"CONNECT example.org:443 HTTP/1.1\r\nhost: x\r\n\r\n".to_vec(), 404, "not_found", Open),
-        ("a doubled slash", b"GET //v1/status HTTP/1.1\r\nhost: x\r\n\r\n".to_vec(), 404, "not_found", Open),
-        (
-            "bytes in a key",
-            b"GET /v1/conferences HTTP/1.1\r\nhost: x\r\nauthorization: Bearer \xff\xfe\r\n\r\n".to_vec(),
-            401,
-            "invalid_api_key",
-            Open,
-        ),
-        ("no key", b"GET /v1/conferences HTTP/1.1\r\nhost: x\r\n\r\n".to_vec(), 401, "missing_api_key", Open),
+    let with_headers = |count: usize| format!("GET /v1/none HTTP/1.1|host: x{}", headers(count - 1));
+    let others = [
+        ("PRI * HTTP/2.0||SM||\0\0\0\u{4}\0\0\0\0\0".to_owned(), 505, "invalid_request", Closed),
+        ("PRI * HTTP/2.0||SM||".to_owned(), 505, "invalid_request", Closed),
+        (with_headers(64), 404, "not_found", Open),
+        (with_headers(65), 431, "invalid_request", Closed),
+        (with_headers(201), 431, "invalid_request", Closed),
+        (format!("GET /v1/status HTTP/1.1|host: {}", long(17_000)), 431, "invalid_request", Closed),
+        (format!("GET /v1/conferences?q={} HTTP/1.1|AUTH", long(4200)), 414, "invalid_request", Closed),
+        (format!("GET /v1/{} HTTP/1.1|AUTH", long(5000)), 414, "invalid_request", Closed),
+        ("POST /v1/conferences HTTP/1.1|AUTH|content-length: 5||hello".to_owned(), 405, "method_not_allowed", Closed),
+        ("POST /v1/conferences HTTP/1.1|AUTH|content-length: 0".to_owned(), 405, "method_not_allowed", Open),
+        ("BREW /v1/conferences HTTP/1.1|AUTH".to_owned(), 405, "method_not_allowed", Open),
+        ("OPTIONS * HTTP/1.1|host: x".to_owned(), 404, "not_found", Open),
+        ("CONNECT example.org:443 HTTP/1.1|host: x".to_owned(), 404, "not_found", Open),
+        ("GET //v1/status HTTP/1.1|host: x".to_owned(), 404, "not_found", Open),
+        ("GET /v1/conferences HTTP/1.1|host: x|authorization: Bearer \u{ff}".to_owned(), 401, "invalid_api_key", Open),
+        ("GET /v1/conferences HTTP/1.1|host: x".to_owned(), 401, "missing_api_key", Open),
     ];
-    for (what, bytes, status, code, after) in cases {
-        let (answer, connection) = send(&server, &bytes);
-        assert_eq!((answer.status, connection), (status, after), "{what}: {answer:?}");
-        assert_eq!(answer.problem(), code, "{what}");
+    let invalid = INVALID.map(|request| (request.to_owned(), 400, "invalid_request", Closed));
+    for (request, status, code, after) in invalid.into_iter().chain(others) {
+        let (answer, connection) = send(&server, &bytes(&request, &key));
+        assert_eq!((answer.status, connection), (status, after), "{request:.200}: {answer:?}");
+        assert_eq!(answer.problem(), code, "{request:.200}");
         let closing = answer.header("connection") == Some("close");
-        assert_eq!(closing, after == Closed, "{what}: {:?}", answer.headers);
-        assert_eq!(answer.header("strict-transport-security"), None, "{what}: plain HTTP promises nothing");
+        assert_eq!(closing, after == Closed, "{request:.200}: {:?}", answer.headers);
+        assert_eq!(answer.header("strict-transport-security"), None, "{request:.200}: plain HTTP promises nothing");
     }
-    server.stop();
-}
-
-#[test]
-fn a_uri_over_16_kib_is_a_problem() {
-    let (_site, server, key) = setup();
-    let target = format!("/v1/conferences?q={}", "a".repeat(20_000));
-    let (answer, after) = send(&server, server.client(&key).request(&target).as_bytes());
-    assert!(matches!(answer.status, 414 | 431), "{answer:?}");
-    assert_eq!((answer.problem().as_str(), after), ("invalid_request", Closed));
-    let target = format!("/v1/conferences?q={}", "a".repeat(100_000));
-    let (answer, _) = send(&server, server.client(&key).request(&target).as_bytes());
-    assert!(matches!(answer.status, 414 | 431), "{answer:?}");
-    assert_eq!(answer.problem(), "invalid_request");
+    for length in [20_000, 100_000] {
+        let target = format!("/v1/conferences?q={}", long(length));
+        let (answer, after) = send(&server, server.client(&key).request(&target).as_bytes());
+        assert!(matches!(answer.status, 414 | 431), "{answer:?}");
+        assert_eq!((answer.problem().as_str(), after), ("invalid_request", Closed));
+    }
     server.stop();
 }
 
@@ -301,44 +143,34 @@ fn requests_sent_ahead_are_answered_in_their_order() {
 #[test]
 fn older_callers_and_heads_are_served() {
     let (_site, server, key) = setup();
-    let old = format!("X-API-Key: {key}\r\n");
-    let auth = format!("host: x\r\n{old}");
-    let named = |host: &str| format!("GET /v1/conferences/3 HTTP/1.1\r\nhost:{host}\r\n{old}\r\n");
     let cases = [
-        ("HTTP/1.0", format!("GET /v1/conferences/3 HTTP/1.0\r\n{old}\r\n"), 200, Closed),
-        ("HTTP/1.0 with a host", format!("GET /v1/conferences/3 HTTP/1.0\r\n{auth}\r\n"), 200, Closed),
-        ("HTTP/1.0 kept", format!("GET /v1/conferences/3 HTTP/1.0\r\n{old}connection: keep-alive\r\n\r\n"), 200, Open),
-        ("HTTP/1.0, no record", format!("GET /v1/conferences/99 HTTP/1.0\r\n{old}\r\n"), 404, Closed),
-        ("an empty host", named(""), 200, Open),
-        ("a host with a port", named(" feed.example.org:8080"), 200, Open),
-        ("an address as host", named(" [::1]:8080"), 200, Open),
-        ("bare line ends", format!("GET /v1/conferences/3 HTTP/1.1\n{}\n", auth.replace('\r', "")), 200, Open),
-        ("asked to close", format!("GET /v1/conferences/3 HTTP/1.1\r\n{auth}connection: close\r\n\r\n"), 200, Closed),
-        ("an empty body", format!("GET /v1/conferences/3 HTTP/1.1\r\n{auth}content-length: 0\r\n\r\n"), 200, Open),
-        ("HEAD", format!("HEAD /v1/conferences/3 HTTP/1.1\r\n{auth}\r\n"), 200, Open),
-        ("HEAD of an export", format!("HEAD /v1/exports/conferences HTTP/1.1\r\n{auth}\r\n"), 200, Open),
-        ("HEAD of nothing", format!("HEAD /v1/none HTTP/1.1\r\n{auth}\r\n"), 404, Open),
-        ("an absolute form", format!("GET http://x/v1/conferences/3 HTTP/1.1\r\n{auth}\r\n"), 200, Open),
-        (
-            "an absolute form of another host",
-            format!("GET https://other.example:1/v1/conferences/3 HTTP/1.1\r\n{auth}\r\n"),
-            200,
-            Open,
-        ),
-        (
-            "a fragment of blank lines before",
-            format!("\r\n\r\nGET /v1/conferences/3 HTTP/1.1\r\n{auth}\r\n"),
-            200,
-            Open,
-        ),
+        ("GET /v1/conferences/3 HTTP/1.0|x-api-key: KEY", 200, Closed),
+        ("GET /v1/conferences/3 HTTP/1.0|AUTH", 200, Closed),
+        ("GET /v1/conferences/3 HTTP/1.0|x-api-key: KEY|connection: keep-alive", 200, Open),
+        ("GET /v1/conferences/99 HTTP/1.0|AUTH", 404, Closed),
+        ("GET /v1/conferences/3 HTTP/1.1|host:|x-api-key: KEY", 200, Open),
+        ("GET /v1/conferences/3 HTTP/1.1|host: feed.example.org:8080|x-api-key: KEY", 200, Open),
+        ("GET /v1/conferences/3 HTTP/1.1|host: [::1]:8080|x-api-key: KEY", 200, Open),
+        ("GET /v1/conferences/3 HTTP/1.1\nhost: x\nx-api-key: KEY\n\n", 200, Open),
+        ("GET /v1/conferences/3 HTTP/1.1|AUTH|connection: close", 200, Closed),
+        ("GET /v1/conferences/3 HTTP/1.1|AUTH|content-length: 0", 200, Open),
+        ("HEAD /v1/conferences/3 HTTP/1.1|AUTH", 200, Open),
+        ("HEAD /v1/exports/conferences HTTP/1.1|AUTH", 200, Open),
+        ("HEAD /v1/none HTTP/1.1|AUTH", 404, Open),
+        ("GET http://x/v1/conferences/3 HTTP/1.1|AUTH", 200, Open),
+        ("GET https://other.example:1/v1/conferences/3 HTTP/1.1|AUTH", 200, Open),
+        // Blank lines before a request.
+        ("||GET /v1/conferences/3 HTTP/1.1|AUTH||", 200, Open),
     ];
-    for (what, request, status, after) in cases {
-        let (answer, connection) = send(&server, request.as_bytes());
-        assert_eq!((answer.status, connection), (status, after), "{what}: {answer:?}");
-        assert!(answer.header("x-request-id").is_some(), "{what}");
+    for (request, status, after) in cases {
+        let request = request.replace("KEY", &key);
+        let bytes = if request.contains('\n') { request.clone().into_bytes() } else { bytes(&request, &key) };
+        let (answer, connection) = send(&server, &bytes);
+        assert_eq!((answer.status, connection), (status, after), "{request}: {answer:?}");
+        assert!(answer.header("x-request-id").is_some(), "{request}");
         if request.starts_with("HEAD") {
             let length: u64 = answer.header("content-length").unwrap().parse().unwrap();
-            assert!(length > 0, "{what}: the length of the body that GET would have");
+            assert!(length > 0, "{request}: the length of the body that GET would have");
         }
     }
 

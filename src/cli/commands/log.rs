@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::cli::shared::arguments::parse_dataset;
 use crate::cli::shared::common::Common;
 use crate::cli::shared::values::cut;
-use crate::import::report::groups::grouped;
+use crate::import::findings::grouped;
 use crate::model::printable::Printable;
 use crate::model::time::parse_time;
 use crate::model::{ConferenceFields, Dataset, Id, JournalFields, RecordFields, Timestamp};

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::cli::shared::values::{cut, text_of, value_of};
-use crate::import::report::groups::grouped;
+use crate::import::findings::grouped;
 use crate::model::printable::Printable;
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{Curated, Dataset, Fields, Id, License, RecordFields, References};

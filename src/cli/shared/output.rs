@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use serde::Serialize;
 
-use crate::import::report::groups::grouped;
+use crate::import::findings::grouped;
 use crate::import::{Finding, FindingGroup, group};
 use crate::model::printable::{Printable, printable_json};
 

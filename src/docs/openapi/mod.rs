@@ -1,20 +1,18 @@
 //! The contract as an OpenAPI 3.1 document.
 //!
-//! Records come from the model's field tables. Endpoints, parameters and errors come from [`crate::contract`]. In
-//! reading order:
-//! - `paths`: the endpoints.
-//! - `parameters`, `responses`: the parts of endpoints.
-//! - `schemas`: the bodies. `values`: helpers for JSON values.
+//! Records come from the model's field tables. Endpoints, parameters and errors come from [`crate::contract`]. The
+//! endpoints and their parameters are here. `responses` has their responses, and `schemas` the bodies.
 
-mod parameters;
-mod paths;
 mod responses;
 mod schemas;
-mod values;
 
 use serde_json::{Value, json};
 
-use crate::contract::Contract;
+use self::responses::{FILE_HEADERS, file, names, not_modified, ok, problem, response_name};
+use self::schemas::{component, object};
+use crate::contract::parameters::TIME_EXAMPLES;
+use crate::contract::{Contract, Endpoint, Parameter, ParameterForm, Resource, WhenAbsent};
+use crate::docs::samples::Samples;
 
 const DESCRIPTION: &str = "\
 Read-only access to curated medical conference and journal records: paged lists, single records, full exports, a \
@@ -48,7 +46,7 @@ pub fn document(contract: &Contract, public_url: &str) -> Value {
             {"name": "Reference lists", "description": "The values that visible records carry"},
             {"name": "Status", "description": "The state of the service"},
         ],
-        "paths": paths::all(contract),
+        "paths": paths(contract),
         "components": {
             "securitySchemes": {
                 "bearer": {
@@ -63,7 +61,7 @@ pub fn document(contract: &Contract, public_url: &str) -> Value {
                     "description": "The same key, for tools that cannot set `Authorization`",
                 },
             },
-            "parameters": parameters::all(contract),
+            "parameters": parameters(contract),
             "headers": responses::headers(),
             "responses": responses::all(contract),
             "examples": responses::examples(contract, public_url),
@@ -74,3 +72,85 @@ pub fn document(contract: &Contract, public_url: &str) -> Value {
 
 #[cfg(test)]
 mod tests;
+
+fn paths(contract: &Contract) -> Value {
+    let samples = Samples::new();
+    object(contract.endpoints.iter().map(|endpoint| (endpoint.path(), path_item(contract, endpoint, samples.as_ref()))))
+}
+
+fn path_item(contract: &Contract, endpoint: &Endpoint, samples: Option<&Samples>) -> Value {
+    let tag = match endpoint.resource {
+        Resource::List(dataset) | Resource::Record(dataset) | Resource::Changes(dataset) => names(dataset).0,
+        Resource::Export => "Exports",
+        Resource::TherapyAreas | Resource::Tags | Resource::Organizations => "Reference lists",
+        Resource::Status | Resource::Docs | Resource::Explorer => "Status",
+    };
+    let parameters: Vec<Value> =
+        endpoint.all_parameters().map(|parameter| component("parameters", parameter.component)).collect();
+    let mut item = json!({
+        "get": {
+            "operationId": endpoint.operation,
+            "tags": [tag],
+            "summary": endpoint.summary,
+            "description": endpoint.description,
+            "parameters": parameters,
+            "responses": responses(contract, endpoint, samples),
+        },
+    });
+    if !endpoint.resource.needs_key() {
+        // An empty list overrides the document's default: no key.
+        item["get"]["security"] = json!([]);
+    }
+    item
+}
+
+fn responses(contract: &Contract, endpoint: &Endpoint, samples: Option<&Samples>) -> Value {
+    object(contract.statuses_of(endpoint).into_iter().map(|status| {
+        let response = match status.as_u16() {
+            200 => ok(endpoint.resource, samples),
+            206 => file(true, samples),
+            304 if endpoint.resource == Resource::Export => not_modified(&FILE_HEADERS),
+            // The status whose codes differ between endpoints.
+            400 => problem(status, contract.codes_of(endpoint)),
+            _ => component("responses", &response_name(status)),
+        };
+        (status.as_str().to_owned(), response)
+    }))
+}
+
+/// The pattern of an ISO 8601 date or date-time that the service accepts.
+const TIME_PATTERN: &str =
+    "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?([Zz]|[+-][0-9]{2}(:?[0-9]{2})?)?)?$";
+
+fn parameters(contract: &Contract) -> Value {
+    let declared = contract.endpoints.iter().flat_map(|endpoint| endpoint.all_parameters());
+    object(declared.map(|parameter| (parameter.component, described(parameter))))
+}
+
+fn described(parameter: &Parameter) -> Value {
+    let mut schema = schema(parameter.form);
+    if let WhenAbsent::Default(text) = parameter.absent {
+        schema["default"] = parameter.read(text).unwrap_or_default();
+    }
+    let mut described = json!({"name": parameter.name, "in": parameter.location.to_string(), "description": parameter.note, "schema": schema});
+    if parameter.absent == WhenAbsent::Required {
+        described["required"] = Value::Bool(true);
+    }
+    described
+}
+
+fn schema(form: ParameterForm) -> Value {
+    match form {
+        ParameterForm::Id => component("schemas", "Id"),
+        ParameterForm::Whole(min, max) => json!({"type": "integer", "minimum": min, "maximum": max}),
+        ParameterForm::Number => json!({"type": "number", "minimum": 0}),
+        ParameterForm::Text => json!({"type": "string", "minLength": 1}),
+        ParameterForm::Cursor => component("schemas", "Cursor"),
+        ParameterForm::SyncToken => component("schemas", "SyncToken"),
+        ParameterForm::Length(min, max) => json!({"type": "string", "minLength": min, "maxLength": max}),
+        ParameterForm::Date => json!({"type": "string", "format": "date"}),
+        ParameterForm::Time => json!({"type": "string", "pattern": TIME_PATTERN, "examples": TIME_EXAMPLES}),
+        ParameterForm::Choice(values) => json!({"type": "string", "enum": values}),
+        ParameterForm::ETags => json!({"type": "string"}),
+    }
+}

@@ -3,10 +3,10 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::values::{component, object};
+use super::schemas::{component, object};
 use crate::contract::codes::{ALLOWED_METHODS, Code, INVALID_TOKEN_CHALLENGE};
 use crate::contract::{CodeInfo, Contract, Resource};
-use crate::docs::examples;
+use crate::docs::samples::problem_example;
 use crate::docs::samples::{Samples, value};
 use crate::model::Dataset;
 
@@ -81,9 +81,11 @@ pub fn response_name(status: StatusCode) -> String {
 }
 
 pub fn examples(contract: &Contract, public_url: &str) -> Value {
-    object(contract.codes.iter().map(|info| {
-        (info.name, json!({"summary": info.title, "value": examples::problem(contract, info, public_url)}))
-    }))
+    object(
+        contract.codes.iter().map(|info| {
+            (info.name, json!({"summary": info.title, "value": problem_example(contract, info, public_url)}))
+        }),
+    )
 }
 
 /// Returns a dataset's names in tags and in schemas.

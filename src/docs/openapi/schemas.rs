@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-use super::values::{component, object};
 use crate::docs::fields::{FieldDoc, record_fields, reference_fields, status_meaning};
 use crate::model::field::{JsonNode, NodeContent};
 use crate::model::{ConferenceFields, Dataset, DateStatus, Fields, Id, JournalFields, OrganizationFields, TagFields};
@@ -207,4 +206,12 @@ fn problem() -> Value {
         "detail": {"type": "string", "description": "The cause, and what to send instead; for people"},
         "request_id": {"type": "string", "description": "The same value as in the `X-Request-Id` header"},
     }))
+}
+
+pub fn object<K: Into<String>>(members: impl IntoIterator<Item = (K, Value)>) -> Value {
+    Value::Object(members.into_iter().map(|(key, value)| (key.into(), value)).collect())
+}
+
+pub fn component(section: &str, name: &str) -> Value {
+    json!({"$ref": format!("#/components/{section}/{name}")})
 }

@@ -1,16 +1,14 @@
 //! The documentation as HTML: self-contained pages that need no script.
 //!
-//! The prose is in `reference.html`. The tables are built from the model and the contract. In reading order:
-//! - `html`: escaping, templates and the frame of every page.
-//! - `tables`: the generated parts of the reference page.
+//! The prose is in `reference.html`. The tables are built from the model and the contract. `html` has the
+//! frame of every page, escaping, templates and tables.
 
 mod html;
-mod tables;
 
 use self::html::{escape, fill, frame, inline};
 use super::fields::{record_fields, reference_fields};
 use crate::contract::{CodeInfo, Contract};
-use crate::docs::examples;
+use crate::docs::samples::problem_example;
 use crate::docs::samples::{Samples, indented};
 use crate::model::{ConferenceFields, Dataset, DateStatus, JournalFields, OrganizationFields, TagFields};
 
@@ -22,23 +20,23 @@ pub fn reference(contract: &Contract, public_url: &str) -> String {
     let base_url = format!("{public_url}/v1");
     let samples = Samples::new();
     let sample = |render: fn(&Samples) -> Vec<u8>| samples.as_ref().map(render).unwrap_or_default();
-    let indented = |render| tables::listing(&indented(&sample(render)));
+    let indented = |render| html::listing(&indented(&sample(render)));
     let values = [
         ("base_url", escape(&base_url)),
         ("public_url", escape(public_url)),
-        ("client", tables::listing(CLIENT)),
+        ("client", html::listing(CLIENT)),
         ("tombstone", escape(&String::from_utf8_lossy(&sample(Samples::tombstone)))),
         ("conference_example", indented(|samples| samples.record(Dataset::Conferences))),
         ("journal_example", indented(|samples| samples.record(Dataset::Journals))),
-        ("dlt", tables::listing(include_str!("../../../examples/dlt/medfeed_dlt.py"))),
-        ("airbyte", tables::listing(include_str!("../../../examples/airbyte/manifest.yaml"))),
-        ("endpoints", tables::endpoints(contract, samples.as_ref())),
-        ("conference_fields", tables::fields(&record_fields::<ConferenceFields>())),
-        ("journal_fields", tables::fields(&record_fields::<JournalFields>())),
-        ("organization_fields", tables::fields(&reference_fields::<OrganizationFields>())),
-        ("tag_fields", tables::fields(&reference_fields::<TagFields>())),
-        ("date_confidence", tables::date_confidence(&DateStatus::ALL)),
-        ("errors", tables::errors(contract.codes, "docs/errors/")),
+        ("dlt", html::listing(include_str!("../../../examples/dlt/medfeed_dlt.py"))),
+        ("airbyte", html::listing(include_str!("../../../examples/airbyte/manifest.yaml"))),
+        ("endpoints", html::endpoints(contract, samples.as_ref())),
+        ("conference_fields", html::fields(&record_fields::<ConferenceFields>())),
+        ("journal_fields", html::fields(&record_fields::<JournalFields>())),
+        ("organization_fields", html::fields(&reference_fields::<OrganizationFields>())),
+        ("tag_fields", html::fields(&reference_fields::<TagFields>())),
+        ("date_confidence", html::date_confidence(&DateStatus::ALL)),
+        ("errors", html::errors(contract.codes, "docs/errors/")),
     ];
     frame("medfeed: guide and reference", "./", &fill(include_str!("reference.html"), &values))
 }
@@ -49,7 +47,7 @@ pub fn error_index(contract: &Contract) -> String {
         "<main class=\"narrow\"><h1>Errors</h1>\n\
          <p>Every error has an HTTP error status and a body of type <code>application/problem+json</code>. Its \
          <code>type</code> is the address of one of these pages.</p>\n{}</main>\n",
-        tables::errors(contract.codes, "errors/")
+        html::errors(contract.codes, "errors/")
     );
     frame("medfeed: errors", "../", &body)
 }
@@ -73,7 +71,7 @@ pub fn error(contract: &Contract, info: &CodeInfo, public_url: &str) -> String {
         remedy = inline(info.remedy),
         request = escape(info.request),
         example =
-            escape(&serde_json::to_string_pretty(&examples::problem(contract, info, public_url)).unwrap_or_default()),
+            escape(&serde_json::to_string_pretty(&problem_example(contract, info, public_url)).unwrap_or_default()),
     );
     frame(&format!("medfeed: {}", info.name), "../../", &body)
 }

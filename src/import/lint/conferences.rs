@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use jiff::civil::Date;
 
 use super::rule::RowRule;
-use super::uses::Uses;
-use crate::import::report::faults::Finding;
+use super::rule::Uses;
+use crate::import::faults::Finding;
 use crate::model::country::{COUNTRIES, same_country};
 use crate::model::message::message;
 use crate::model::{ConferenceFields, Fault};

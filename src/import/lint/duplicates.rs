@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use super::identity::{Identity, MatchKey};
 use super::lintable::Lintable;
 use super::rule::RowLocation;
-use crate::import::report::faults::Finding;
+use crate::import::faults::Finding;
 use crate::model::Curated;
 
 /// A row that has a certain match key.

@@ -1,57 +1,46 @@
 //! Lint: warnings about probable mistakes in valid rows. A warning alone does not stop an import.
 //!
 //! Each file has a table of rules:
-//! - [`texts`]: placeholders and damaged text. [`addresses`], [`issn`]: texts with a fixed form.
-//! - [`mojibake`]: UTF-8 that was decoded in a single-byte encoding.
+//! - [`texts`]: placeholders, damaged texts (with [`mojibake`]) and addresses. [`issn`]: ISSNs.
 //! - [`conferences`] and [`journals`]: values that contradict each other, or that no row has.
 //! - [`duplicates`]: rows that probably describe the same thing, by their [`identity`].
-//! - [`spellings`]: words that licenses compare exactly, with the vocabularies [`areas`] and [`countries`].
-//! - [`uses`]: the rows that share a word or day.
-//! - [`edit_distance`]: the distance of two texts, with a time limit.
+//! - [`spellings`]: words that licenses compare exactly, with their [`vocabularies`].
 //!
 //! [`rule`] defines rules, and [`lintable`] the values that they check. An import reports what `medfeed lint` finds
 //! after it, about the values that it brings. A rule may know the right value, which `import --fix` writes.
 
-mod addresses;
-mod areas;
 mod conferences;
-mod countries;
 mod duplicates;
-mod edit_distance;
 mod identity;
 mod issn;
 mod journals;
 mod lintable;
 mod mojibake;
-#[cfg(test)]
-mod real_names;
 pub mod rule;
 mod spellings;
 mod texts;
-mod uses;
+mod vocabularies;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::civil::Date;
 
-use self::areas::AREAS;
 use self::conferences::crowded_days;
-use self::countries::COUNTRIES;
 use self::duplicates::Duplicates;
 pub(in crate::import) use self::issn::valid_issn;
 pub(in crate::import) use self::lintable::Lintable;
 pub use self::rule::RowLocation;
-use self::rule::TextRule;
+use self::rule::{TextRule, Uses};
 pub(in crate::import) use self::spellings::Respelling;
 use self::spellings::Spellings;
 pub(in crate::import) use self::texts::is_placeholder;
-use self::uses::Uses;
-use crate::import::report::faults::{Finding, sort_by_file};
+use self::vocabularies::{AREAS, COUNTRIES};
+use crate::import::faults::{Finding, sort_by_file};
 use crate::model::{ConferenceFields, Curated, Fault, Id, JournalFields, License, RecordFields};
 use crate::store::{Snapshot, StoreError};
 
-const TEXT_RULES: [&[TextRule]; 3] = [texts::RULES, addresses::RULES, issn::RULES];
+const TEXT_RULES: [&[TextRule]; 2] = [texts::RULES, issn::RULES];
 
 /// Checks rows one by one, and finally compares them. An import reports what lint finds afterwards, about the values that
 /// it brings.
@@ -209,7 +198,7 @@ mod tests {
 
     #[test]
     fn findings_are_listed_by_file_and_line_and_then_by_kind_and_id() {
-        use crate::import::report::faults::FilePosition;
+        use crate::import::faults::FilePosition;
         let file = |file: &str, line| RowLocation::File(FilePosition { file: file.into(), line });
         let stored = |kind, id| RowLocation::Database(kind, Id::try_from(id).unwrap());
         let mut lint = Lint::new(true);

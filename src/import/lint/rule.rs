@@ -1,24 +1,20 @@
-//! Rules and their findings.
+//! Rules, the locations of their findings, and the rows that share a value.
 
-use crate::import::report::faults::FilePosition;
-use crate::import::report::faults::Finding;
+use crate::import::faults::{FilePosition, Finding};
 use crate::model::{Fault, Fields, Id, Message};
 
-/// A rule about a single text, in any field of any row.
-pub(in crate::import) struct TextRule {
+/// A rule. `find` returns a problem and its remedy.
+pub(in crate::import) struct Rule<F> {
     /// The name in reports and in docs/import.md.
     pub name: &'static str,
-    /// Returns the problem of a field's text, and its remedy.
-    pub find: fn(field: &str, text: &str) -> Option<Message>,
+    pub find: F,
 }
 
+/// A rule about a single text, in any field of any row.
+pub(in crate::import) type TextRule = Rule<fn(field: &str, text: &str) -> Option<Message>>;
+
 /// A rule about a row.
-pub(in crate::import) struct RowRule<F> {
-    /// The name in reports and in docs/import.md.
-    pub name: &'static str,
-    /// Returns the problem of a row, and its remedy.
-    pub find: fn(&F) -> Option<Fault>,
-}
+pub(in crate::import) type RowRule<F> = Rule<fn(&F) -> Option<Fault>>;
 
 /// The location of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,5 +54,35 @@ impl RowLocation {
             }
         };
         Finding { rule: Some(rule), ..finding }
+    }
+}
+
+/// The rows that have a value.
+#[derive(Debug, Default)]
+pub(super) struct Uses {
+    /// The number of rows that have it after the import.
+    pub total: usize,
+    /// The rows to which the import brings it.
+    pub brought: Vec<Id>,
+    /// The location of the first of these.
+    pub first: Option<RowLocation>,
+    /// Whether the database has it before the import.
+    pub is_stored: bool,
+}
+
+impl Uses {
+    /// Adds a row of the import.
+    pub fn add(&mut self, location: &RowLocation, id: Id, is_brought: bool) {
+        self.total += 1;
+        if is_brought {
+            self.brought.push(id);
+            self.first.get_or_insert_with(|| location.clone());
+        }
+    }
+
+    /// Adds a record of the database. `is_kept` says that the import neither sets nor removes it.
+    pub fn add_stored(&mut self, is_kept: bool) {
+        self.is_stored = true;
+        self.total += usize::from(is_kept);
     }
 }

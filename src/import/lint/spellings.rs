@@ -7,11 +7,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::edit_distance::{CountedText, MAX_BYTES};
+use super::identity::{CountedText, MAX_BYTES};
 use super::rule::RowLocation;
+use super::rule::Uses;
 use super::texts::{is_placeholder, tidy};
-use super::uses::Uses;
-use crate::import::report::faults::Finding;
+use crate::import::faults::Finding;
 use crate::model::message::{Message, Remedy, message};
 use crate::model::{Id, License, Scope};
 
@@ -337,7 +337,7 @@ fn rows(uses: &Uses) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::lint::areas::AREAS;
+    use crate::import::lint::vocabularies::AREAS;
     use crate::model::ConferenceFields;
 
     #[test]

@@ -5,15 +5,15 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde::Serialize;
 
+use crate::import::faults::{BadRows, FilePosition, shortened};
 use crate::import::lint::valid_issn;
 use crate::import::read::options::{ISSN_COLUMNS, columns_of};
-use crate::import::report::faults::{BadRows, FilePosition, shortened};
 use crate::import::rows::{ImportRow, MAY_BE_NOTE, RowEdit};
 use crate::model::field::Field;
 use crate::model::fold::fold;
 use crate::model::message::message;
 use crate::model::value::ValueKind;
-use crate::model::value::cell::ITEM_SEPARATOR;
+use crate::model::value::text::ITEM_SEPARATOR;
 use crate::model::{Curated, Dataset, Id, RecordFields};
 use crate::store::{Snapshot, StoreError};
 
@@ -39,18 +39,15 @@ impl AssignedId {
     }
 }
 
-/// A set of fields that identifies records, and an index of the records.
+/// A set of fields that identifies records, and an index of the records by their values in these fields. It includes rows
+/// of the files.
 struct MatchSet<'a> {
     fields: Vec<MatchField<'a>>,
-    index: RecordIndex,
-}
-
-impl MatchSet<'_> {
-    /// Returns the quoted names of fields.
-    fn names(&self, is_named: &dyn Fn(usize) -> bool) -> String {
-        let names = self.fields.iter().enumerate().filter(|(at, _)| is_named(*at)).map(|(_, field)| field.name);
-        format!("`{}`", names.collect::<Vec<_>>().join("`, `"))
-    }
+    /// The id and the comparable values of each record. A missing value is empty. A record with two ISSNs is included once
+    /// for each.
+    records: Vec<(Id, Vec<String>)>,
+    /// The indexes of the records with a value in a field. The flag separates records that have values in all fields.
+    by_value: HashMap<(bool, usize, String), Vec<usize>>,
 }
 
 /// A field of a match set, and its columns in the table of a dataset: both ISSNs for `issn`, else one.
@@ -59,21 +56,17 @@ struct MatchField<'a> {
     columns: Vec<usize>,
 }
 
-/// An index of records by their values in the fields of a match set. It includes rows of the files.
-#[derive(Default)]
-struct RecordIndex {
-    /// The id and the comparable values of each record. A missing value is empty. A record with two ISSNs is included once
-    /// for each.
-    records: Vec<(Id, Vec<String>)>,
-    /// The indexes of the records with a value in a field. The flag separates records that have values in all fields.
-    by_value: HashMap<(bool, usize, String), Vec<usize>>,
-}
-
 fn is_complete(values: &[String]) -> bool {
     values.iter().all(|value| !value.is_empty())
 }
 
-impl RecordIndex {
+impl MatchSet<'_> {
+    /// Returns the quoted names of fields.
+    fn names(&self, is_named: &dyn Fn(usize) -> bool) -> String {
+        let names = self.fields.iter().enumerate().filter(|(at, _)| is_named(*at)).map(|(_, field)| field.name);
+        format!("`{}`", names.collect::<Vec<_>>().join("`, `"))
+    }
+
     fn add(&mut self, id: Id, choices: Vec<Vec<String>>) {
         for values in choices {
             for (field, value) in values.iter().enumerate().filter(|(_, value)| !value.is_empty()) {
@@ -131,7 +124,7 @@ pub(super) fn identify<F: RecordFields>(
     state.for_each_record::<F, StoreError>(|record, _, _| {
         let values = record.fields().values();
         for set in &mut sets {
-            set.index.add(record.id(), match_values::<F>(&set.fields, &|at| values[at].to_csv(&())));
+            set.add(record.id(), match_values::<F>(&set.fields, &|at| values[at].to_csv(&())));
         }
         Ok(())
     })?;
@@ -143,7 +136,7 @@ pub(super) fn identify<F: RecordFields>(
             && state.find_stored::<F>(id)?.is_none()
         {
             for set in &mut sets {
-                set.index.add(id, match_values::<F>(&set.fields, &|at| statement.value(at)));
+                set.add(id, match_values::<F>(&set.fields, &|at| statement.value(at)));
             }
         }
     }
@@ -170,11 +163,11 @@ pub(super) fn identify<F: RecordFields>(
             continue;
         };
         let (choices, all_names) = (choices_of(set), set.names(&|_| true));
-        let mut equal: BTreeSet<Id> = choices.iter().flat_map(|values| set.index.find_equal(values)).collect();
+        let mut equal: BTreeSet<Id> = choices.iter().flat_map(|values| set.find_equal(values)).collect();
         if let [values] = &*choices {
-            equal.extend(set.index.find_only(values));
+            equal.extend(set.find_only(values));
         }
-        let partial = choices.iter().find_map(|values| Some((values, set.index.find_partial(values).next()?)));
+        let partial = choices.iter().find_map(|values| Some((values, set.find_partial(values).next()?)));
         let message = match (equal.first().copied(), equal.last().copied(), partial) {
             (Some(one), Some(other), _) if one != other => message!(
                 "is missing, and {all_names} match both {one} and {other} of {}; give the id, or --match more fields",
@@ -235,7 +228,7 @@ pub(super) fn identify<F: RecordFields>(
                     row.id = Some(id);
                     for set in &mut sets {
                         let choices = match_values::<F>(&set.fields, &|at| statement.value(at));
-                        set.index.add(id, choices);
+                        set.add(id, choices);
                     }
                     positions.insert(id, row.position.clone());
                     assigned.push(AssignedId::new(&row.position, F::STEM, id, None));
@@ -254,7 +247,7 @@ fn match_sets<F: RecordFields>(matching: &[Vec<String>]) -> Vec<MatchSet<'_>> {
     let field = |name| MatchField { name, columns: column_indexes::<F>(&columns_of(name)) };
     let sets = matching.iter().map(|names| {
         let fields = names.iter().map(|name| field(name)).filter(|field| !field.columns.is_empty()).collect();
-        MatchSet { fields, index: RecordIndex::default() }
+        MatchSet { fields, records: Vec::new(), by_value: HashMap::new() }
     });
     sets.filter(|set| !set.fields.is_empty()).collect()
 }

@@ -1,35 +1,35 @@
 //! Phase 2: merges the rows of files with stored rows into a batch (docs/import.md).
 //!
-//! First it resolves organizations and tags, since links by name refer to the names after the import (`references`).
-//! Then it merges each record with its stored values (`records`). Finally it checks that no record links to a removed
-//! row.
+//! The steps of [`merge()`]:
+//! 1. It corrects texts (`--fix`), and drops rows that equal an earlier one.
+//! 2. It finds the records of rows without ids (`identify`).
+//! 3. It resolves organizations and tags, since links by name refer to the names after the import (`references`).
+//! 4. It merges each record with its stored values (`records`).
+//! 5. It checks that no record links to a removed row, and that the import removes few records.
+//! 6. Lint compares the rows, and corrects their words.
 
-mod equal_rows;
-mod fixes;
 mod identify;
 #[cfg(test)]
 mod lint_tests;
 mod records;
 mod references;
-mod removals;
 #[cfg(test)]
 mod tests;
 
-use self::equal_rows::drop_equal_rows;
-use self::fixes::{fix_texts, fix_words};
+use std::collections::HashMap;
+
 pub use self::identify::AssignedId;
 use self::identify::identify;
-use self::records::{MergeContext, MergedRecords, merge_records};
+use self::records::{MergeContext, MergedRecords, Removals, merge_records};
+pub use self::records::{MergeOptions, TooManyRemovals};
 use self::references::{FoundLink, Resolved, resolve};
-use self::removals::Removals;
-pub use self::removals::{MergeOptions, TooManyRemovals};
-use super::lint::Lint;
+use super::lint::{Lint, Respelling, fix_text};
 use super::rows::{ImportRow, ImportRows, RowEdit};
-use crate::import::read::statement::LinkList;
-use crate::import::report::faults::{BadRows, Finding, sort_by_file};
+use crate::import::faults::{BadRows, FilePosition, Finding, sort_by_file};
+use crate::model::field::RowMember;
 use crate::model::message::message;
 use crate::model::reference::ReferenceFields;
-use crate::model::{ConferenceFields, Dataset, JournalFields, OrganizationFields, TagFields};
+use crate::model::{ConferenceFields, Curated, Dataset, Fields, JournalFields, OrganizationFields, TagFields};
 use crate::store::write::batch::Batch;
 use crate::store::{Snapshot, StoreError};
 
@@ -125,6 +125,72 @@ pub fn merge(rows: ImportRows, state: &Snapshot, options: &MergeOptions) -> Resu
     Ok(Merged { batch, warnings, notes, assigned, fixes })
 }
 
+/// Corrects the texts that rows set. Returns the corrections.
+fn fix_texts<F: Fields>(rows: &mut [ImportRow<F>]) -> Vec<Finding> {
+    let mut fixes = Vec::new();
+    for ImportRow { position, edit, .. } in rows {
+        let RowEdit::Set(statement) = edit else { continue };
+        for (field, value) in statement.values_mut() {
+            value.replace_texts(&mut |text| {
+                let right = fix_text(&field.name, text)?;
+                fixes.push(Finding::fixed(position, &field.name, text, right.clone()));
+                Some(right)
+            });
+        }
+    }
+    fixes
+}
+
+/// Corrects words of merged conferences. Returns the corrections.
+fn fix_words(records: &mut MergedRecords<ConferenceFields>, respellings: Vec<Respelling>) -> Vec<Finding> {
+    let mut fixes = Vec::new();
+    for Respelling { field, word, right, rows } in respellings {
+        for id in rows {
+            let (Some(position), Some(Some(record))) = (records.positions.get(&id), records.rows.get(&id)) else {
+                continue;
+            };
+            let mut fields = record.fields().clone();
+            for (one, value) in ConferenceFields::table().fields.iter().zip(fields.values_mut()) {
+                value.replace_texts(&mut |text| (one.name == field && text == word).then(|| Some(right.clone())));
+            }
+            if let Ok(record) = Curated::new(id, fields) {
+                fixes.push(Finding::fixed(position, field, &word, Some(right.clone())));
+                records.rows.insert(id, Some(record));
+            }
+        }
+    }
+    fixes
+}
+
+/// Returns the rows without those that equal an earlier one, with a warning for each of these. Bad rows stay, since their
+/// faults are about each.
+fn drop_equal_rows<F: Fields>(rows: Vec<ImportRow<F>>, warnings: &mut Vec<Finding>) -> Vec<ImportRow<F>> {
+    // Only rows that share their id and their digest are equal.
+    let mut first: HashMap<blake3::Hash, FilePosition> = HashMap::with_capacity(rows.len());
+    let mut content = Vec::new();
+    let mut kept = Vec::with_capacity(rows.len());
+    for row in rows {
+        content.clear();
+        content.extend_from_slice(&row.id.map_or(0, |id| id.get()).to_be_bytes());
+        match &row.edit {
+            RowEdit::Set(statement) => statement.write(&mut content),
+            RowEdit::Remove => content.push(b'-'),
+        }
+        let digest = blake3::hash(&content);
+        match first.get(&digest) {
+            Some(position) if !row.is_bad => {
+                let message = message!("equals the row at {position}, so it counts once");
+                warnings.push(Finding::new(&row.position, None, None, message));
+                continue;
+            }
+            Some(_) => {}
+            None => drop(first.insert(digest, row.position.clone())),
+        }
+        kept.push(row);
+    }
+    kept
+}
+
 /// Collects the links of records.
 fn collect_links<'a, F>(
     rows: &'a [ImportRow<F>],
@@ -133,12 +199,8 @@ fn collect_links<'a, F>(
 ) {
     for row in rows {
         let RowEdit::Set(statement) = &row.edit else { continue };
-        for list in &statement.links {
-            match list {
-                LinkList::Organizations(links) => organizations.extend(links.iter().map(|link| (&row.position, link))),
-                LinkList::Tags(links) => tags.extend(links.iter().map(|link| (&row.position, link))),
-            }
-        }
+        organizations.extend(statement.organizations.iter().map(|link| (&row.position, link)));
+        tags.extend(statement.tags.iter().map(|link| (&row.position, link)));
     }
 }
 

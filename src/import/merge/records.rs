@@ -1,15 +1,14 @@
 //! Merging of records with their stored values.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 
 use super::references::Resolved;
-use super::removals::{MergeOptions, Removals};
+use crate::import::faults::{BadRows, FilePosition, RowFaults};
 use crate::import::lint::{Lint, Lintable, RowLocation};
-use crate::import::read::statement::LinkList;
-use crate::import::report::faults::{BadRows, FilePosition, RowFaults};
 use crate::import::rows::{ImportRow, RowEdit};
 use crate::model::message::message;
-use crate::model::{Curated, Id, OrganizationFields, RecordFields, ReferenceKind, TagFields};
+use crate::model::{Curated, Dataset, Id, OrganizationFields, RecordFields, ReferenceKind, TagFields};
 use crate::store::{Snapshot, StoreError};
 
 /// The inputs and outputs of merging records.
@@ -81,14 +80,13 @@ pub(super) fn merge_records<F: RecordFields + Lintable>(
                     statement.clear_in(stored);
                 }
                 let mut faults = RowFaults::new(&row.position, context.bad);
-                for list in statement.apply_to(&mut fields) {
-                    let (kind, ids) = match list {
-                        LinkList::Organizations(list) => {
-                            (ReferenceKind::Organization, context.organizations.find_ids(list, &mut faults))
-                        }
-                        LinkList::Tags(list) => (ReferenceKind::Tag, context.tags.find_ids(list, &mut faults)),
-                    };
-                    fields.set_links(kind, ids);
+                let organizations = context.organizations.find_ids(&statement.organizations, &mut faults);
+                let tags = context.tags.find_ids(&statement.tags, &mut faults);
+                statement.apply_to(&mut fields);
+                for (kind, ids) in [(ReferenceKind::Organization, organizations), (ReferenceKind::Tag, tags)] {
+                    if !ids.is_empty() {
+                        fields.set_links(kind, ids);
+                    }
                 }
                 // Rules about whole rows need complete rows. Otherwise one mistake would be reported twice.
                 if !row.is_bad && !faults.has_fault() {
@@ -114,4 +112,88 @@ pub(super) fn merge_records<F: RecordFields + Lintable>(
     let stored = usize::try_from(state.dataset_state(F::DATASET).records).unwrap_or(usize::MAX);
     let removals = Removals { dataset: F::DATASET, removed, stored };
     Ok(MergedRecords { rows: merged, positions, removals })
+}
+
+/// The options for merging.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MergeOptions {
+    /// Whether to remove the records that are missing in the files, in each dataset that the files contain.
+    pub replace: bool,
+    /// The maximum number of removed records per dataset, if that is more than the default allows.
+    pub allow_removals: Option<u64>,
+    /// Whether lint reports all values of the rows, not only changed ones.
+    pub lints_all: bool,
+    /// Whether values that have exactly one right value are corrected.
+    pub fix: bool,
+}
+
+/// The datasets that would lose more than ten records and more than a tenth of their records.
+#[derive(Debug)]
+pub struct TooManyRemovals(pub(super) Vec<Removals>);
+
+/// The number of records of a dataset that an import removes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Removals {
+    pub dataset: Dataset,
+    pub removed: usize,
+    pub stored: usize,
+}
+
+impl Removals {
+    /// Returns true if the removals need no permission.
+    pub fn is_small(self) -> bool {
+        self.removed <= 10 || self.removed.saturating_mul(10) <= self.stored
+    }
+}
+
+impl TooManyRemovals {
+    /// The smallest `--allow-removals` that permits the import.
+    pub fn needed(&self) -> usize {
+        self.0.iter().map(|removals| removals.removed).max().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for TooManyRemovals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the import would remove ")?;
+        for (at, Removals { dataset, removed, stored }) in self.0.iter().enumerate() {
+            write!(f, "{}{removed} of {stored} {dataset}", if at > 0 { " and " } else { "" })?;
+        }
+        write!(f, "; to allow that, add `--allow-removals {}`", self.needed())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ten_records_or_a_tenth_may_go() {
+        let cases = [
+            (0, 0, true),
+            (10, 10, true),
+            (10, 11, true),
+            (11, 11, false),
+            (11, 109, false),
+            (11, 110, true),
+            (11, 111, true),
+            (12, 119, false),
+            (100, 999, false),
+            (100, 1_000, true),
+            (101, 1_000, false),
+        ];
+        for (removed, stored, expected) in cases {
+            let removals = Removals { dataset: Dataset::Journals, removed, stored };
+            assert_eq!(removals.is_small(), expected, "{removed} of {stored}");
+        }
+    }
+
+    #[test]
+    fn the_permission_covers_each_dataset() {
+        let of = |dataset, removed, stored| Removals { dataset, removed, stored };
+        let refused = TooManyRemovals(vec![of(Dataset::Conferences, 11, 20), of(Dataset::Journals, 30, 40)]);
+        let expected = "the import would remove 11 of 20 conferences and 30 of 40 journals; to allow that, add \
+                    `--allow-removals 30`";
+        assert_eq!(refused.to_string(), expected);
+    }
 }

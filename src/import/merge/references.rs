@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::identify::AssignedId;
+use crate::import::faults::{BadRows, FilePosition, RowFaults};
 use crate::import::lint::{Lint, Lintable, RowLocation};
 use crate::import::read::statement::RecordLink;
-use crate::import::report::faults::{BadRows, FilePosition, RowFaults};
 use crate::import::rows::{ImportRow, MAY_BE_NOTE, RowEdit};
 use crate::model::message::{Message, Remedy, message};
 use crate::model::nearest::nearest;
@@ -264,18 +264,18 @@ impl<F: ReferenceFields> Resolved<'_, F> {
     }
 
     /// Returns the ids that the links refer to, and reports links without a target.
-    pub fn find_ids(&self, links: Vec<RecordLink<F>>, faults: &mut RowFaults<'_>) -> Vec<Id> {
+    pub fn find_ids(&self, links: &[RecordLink<F>], faults: &mut RowFaults<'_>) -> Vec<Id> {
         let mut ids = Vec::with_capacity(links.len());
         for link in links {
             match link {
                 RecordLink::Object(object) => ids.push(object.id()),
-                RecordLink::Id(id) => match self.why_missing(id) {
-                    None => ids.push(id),
+                RecordLink::Id(id) => match self.why_missing(*id) {
+                    None => ids.push(*id),
                     Some(message) => faults.push_value(&F::STEM, &id.to_string(), message),
                 },
-                RecordLink::Label(label) => match self.ids_by_label.get(&label) {
+                RecordLink::Label(label) => match self.ids_by_label.get(label) {
                     Some(id) => ids.push(*id),
-                    None => faults.push_value(&F::STEM, &label, self.why_unknown(&label, faults)),
+                    None => faults.push_value(&F::STEM, label, self.why_unknown(label, faults)),
                 },
             }
         }

@@ -62,7 +62,7 @@ pub(super) fn run(database: &TestDatabase, files: &str, options: MergeOptions) -
             let mut short = BadRows::default();
             let folder = format!("{}/", folder.path().display());
             for row in bad.kept() {
-                let position = crate::import::report::faults::FilePosition {
+                let position = crate::import::faults::FilePosition {
                     file: row.file.as_ref().unwrap().replace(&folder, "").into(),
                     line: row.line.unwrap(),
                 };

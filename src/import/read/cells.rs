@@ -1,16 +1,83 @@
-//! Conversion of cells and JSON texts to the form that fields are parsed from. Unambiguous spellings are converted.
+//! The cells of tables, and their conversion to the form that fields are parsed from. Unambiguous spellings are converted.
 //! Ambiguous or damaged cells are rejected, with a message that shows the right spelling.
 
 use std::borrow::Cow;
 
-use crate::import::lint::valid_issn;
-use crate::import::read::dates::normalize_date;
-pub(in crate::import) use crate::import::read::notation::Notation;
-pub use crate::import::read::notation::{DateOrder, DecimalSign};
-use crate::import::read::numbers::{normalize_integer, normalize_number};
+use serde::Deserialize;
+
+use crate::import::lint::{is_placeholder, valid_issn};
+use crate::import::read::dates::{DateOrder, normalize_date};
 use crate::model::fold::{comparable, fold, is_blank};
-use crate::model::message::Message;
-use crate::model::value::ValueKind;
+use crate::model::message::{Message, message};
+use crate::model::value::{Json, ValueKind};
+
+/// A cell of a table, or a value of a JSON object.
+#[derive(Clone, Debug, Default)]
+pub(in crate::import) struct TableCell<'a> {
+    pub text: Cow<'a, str>,
+    /// Whether the cell is a date cell of a workbook.
+    pub is_date: bool,
+    /// Whether the cell is a number cell of a workbook, or a number in JSON.
+    pub is_number: bool,
+    /// The reason why the cell cannot be read. `text` is the content for the report.
+    pub fault: Option<Message>,
+    /// The number format of a cell that shows its number in other digits or signs than `text`.
+    pub format: Option<String>,
+    /// The unit that the spreadsheet displays. If the column name contains the unit, `fault` is ignored.
+    pub unit: Option<String>,
+    /// The items of a list in JSON.
+    pub items: Option<Vec<Json<'a>>>,
+    /// The target of the cell's hyperlink.
+    pub link: Option<Cow<'a, str>>,
+}
+
+impl<'a> TableCell<'a> {
+    pub fn text(text: impl Into<Cow<'a, str>>) -> TableCell<'a> {
+        TableCell { text: text.into(), ..TableCell::default() }
+    }
+
+    pub fn is_blank(&self) -> bool {
+        self.fault.is_none() && self.text.chars().all(is_blank)
+    }
+}
+
+/// The known facts about how a table writes its values.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::import) struct Notation {
+    /// Whether semicolons separate the cells. In such files a comma usually is the decimal sign, and points group
+    /// digits.
+    pub has_semicolons: bool,
+    /// Whether the column contains prices. Prices rarely have three decimals.
+    pub is_price: bool,
+    /// Whether the table is a sheet of a workbook. Its numbers are number cells, not text.
+    pub is_sheet: bool,
+    /// Whether the cell is a number cell of a workbook.
+    pub is_number: bool,
+    /// Whether the cell is from JSON, whose texts have no guard against formulas.
+    pub is_json: bool,
+    /// The decimal sign, if set by an option.
+    pub decimal: Option<DecimalSign>,
+    /// The order of day and month, if set by an option.
+    pub dates: Option<DateOrder>,
+}
+
+impl Notation {
+    /// Returns true if a comma may be the decimal sign.
+    pub fn may_have_comma(&self) -> bool {
+        self.has_semicolons || self.decimal == Some(DecimalSign::Comma)
+    }
+}
+
+/// A decimal sign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, strum::EnumString, strum::VariantNames)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum DecimalSign {
+    /// `2.5`; commas group digits.
+    Point,
+    /// `2,5`; points group digits.
+    Comma,
+}
 
 /// Returns the cell in the form that a field of this kind is parsed from; empty for null. The error says what to write
 /// instead.
@@ -103,6 +170,124 @@ pub(in crate::import) fn parse_flag(cell: &str) -> Option<bool> {
         no if NO.contains(&no) => Some(false),
         _ => None,
     }
+}
+
+/// Returns the digits of a whole number.
+pub(super) fn normalize_integer<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, str>, Message> {
+    if !cell.is_empty() && is_placeholder("", cell) {
+        return Err("is not a number; leave the cell empty".into());
+    }
+    let sign = if cell.contains(',') { DecimalSign::Comma } else { DecimalSign::Point };
+    if let Some((whole, fraction)) = cell.split_once(['.', ','])
+        && !whole.is_empty()
+        && are_digits(whole)
+        && !fraction.is_empty()
+        && fraction.bytes().all(|byte| byte == b'0')
+        && (notation.decimal == Some(sign) || !may_be_grouped(cell))
+    {
+        return if sign == DecimalSign::Point || notation.may_have_comma() {
+            Ok(Cow::Borrowed(whole))
+        } else {
+            Err(message!("has a decimal comma; write only the digits, `{whole}`, or add --decimal comma"))
+        };
+    }
+    if cell.contains(['e', 'E']) && cell.parse::<f64>().is_ok() {
+        return Err(
+            "is written with an exponent, which loses digits; format the column as text, and write all digits".into()
+        );
+    }
+    // The point of a number cell always begins a fraction.
+    if let Some(digits) = without_separators(cell).filter(|_| !notation.is_number) {
+        return Err(message!("has separators between its digits; write only the digits, `{digits}`"));
+    }
+    Ok(Cow::Borrowed(cell))
+}
+
+/// Returns true if a sign may group digits.
+fn is_separator(sign: char) -> bool {
+    matches!(sign, ',' | '.' | '\'' | '’') || is_blank(sign)
+}
+
+/// Returns the digits of a number whose thousands are grouped by one sign; a second sign may begin a fraction.
+fn without_separators(cell: &str) -> Option<String> {
+    let separator = cell.chars().find(|sign| is_separator(*sign))?;
+    let (first, rest) = cell.split_once(separator)?;
+    let is_grouped = (1..=3).contains(&first.len()) && rest.split(separator).all(|group| group.len() == 3);
+    let digits = cell.replace(separator, "");
+    (is_grouped && are_digits(&digits)).then_some(digits)
+}
+
+fn are_digits(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Returns a number with at most one decimal point.
+pub(super) fn normalize_number<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, str>, Message> {
+    if !cell.is_empty() && is_placeholder("", cell) {
+        return Err("is not a number; leave the cell empty".into());
+    }
+    let mut dollars = ["US$", "USD", "$"].into_iter().filter(|_| notation.is_price);
+    let price = |sign| cell.strip_prefix(sign).or_else(|| cell.strip_suffix(sign)).map(str::trim);
+    let cell = dollars.find_map(price).unwrap_or(cell);
+    if cell.ends_with('%') {
+        return Err("is a percentage; write only the number, without `%`".into());
+    }
+    let is_plain = |sign: char| sign.is_ascii_digit() || matches!(sign, '.' | ',');
+    if !cell.chars().all(is_plain) {
+        return match without_separators(cell) {
+            Some(digits) => Err(message!("has separators between its digits; write only the digits, `{digits}`")),
+            None if cell.chars().all(|sign| sign.is_ascii_digit() || is_separator(sign)) => {
+                Err("has several separators; write digits and at most one decimal point".into())
+            }
+            None => Ok(Cow::Borrowed(cell)),
+        };
+    }
+    let Some(last) = cell.rfind(['.', ',']) else { return Ok(Cow::Borrowed(cell)) };
+    let (whole, fraction) = (&cell[..last], &cell[last + 1..]);
+    let sign = if cell[last..].starts_with(',') { DecimalSign::Comma } else { DecimalSign::Point };
+    let as_decimal = || Cow::Owned(format!("{whole}.{fraction}"));
+    if whole.contains(['.', ',']) {
+        // Several separators have one meaning: groups and a fraction, such as `1.234,5`, or several groups.
+        let groups_by = if whole.contains(',') { DecimalSign::Comma } else { DecimalSign::Point };
+        let (number, expected) = match (without_separators(whole), without_separators(cell)) {
+            (Some(digits), _) if sign != groups_by => (format!("{digits}.{fraction}"), "has a decimal comma"),
+            (_, Some(digits)) => (digits, "groups digits by points"),
+            _ => return Err("has several commas or points; write digits and at most one decimal point".into()),
+        };
+        // In other tables `3.125` is read with a decimal point.
+        return if groups_by == DecimalSign::Comma || notation.may_have_comma() {
+            Ok(Cow::Owned(number))
+        } else {
+            Err(message!("{expected}; write `{number}`, or add --decimal comma"))
+        };
+    }
+    let may_group = may_be_grouped(cell);
+    // Exports never write three decimals that end with a zero, so exported numbers are read back unchanged.
+    let is_likely = notation.has_semicolons || notation.is_price && (notation.is_sheet || cell.ends_with('0'));
+    match (sign, notation.decimal) {
+        (_, Some(decimal)) if decimal == sign => Ok(as_decimal()),
+        (_, Some(_)) if may_group => Ok(Cow::Owned(format!("{whole}{fraction}"))),
+        (DecimalSign::Point, _) if !may_group || !is_likely => Ok(Cow::Borrowed(cell)),
+        (DecimalSign::Comma, _) if !may_group && notation.may_have_comma() => Ok(as_decimal()),
+        (DecimalSign::Comma, _) if !may_group => {
+            Err(message!("has a decimal comma; write a decimal point, `{whole}.{fraction}`, or add --decimal comma"))
+        }
+        _ => {
+            let (digits, number) = (format!("{whole}{fraction}"), format!("{whole}.{fraction}"));
+            let number = number.trim_end_matches('0').trim_end_matches('.');
+            let sign = &cell[last..=last];
+            Err(message!(
+                "may be {digits} or {number}, since a `{sign}` before three digits may group them; write `{digits}` or \
+                 `{number}`, or set the decimal sign with --decimal point or --decimal comma"
+            ))
+        }
+    }
+}
+
+/// Returns true if the text has one separator, with exactly three digits after it. The sign may group digits or start a
+/// fraction.
+fn may_be_grouped(cell: &str) -> bool {
+    cell.matches(is_separator).count() == 1 && !cell.starts_with('0') && without_separators(cell).is_some()
 }
 
 #[cfg(test)]

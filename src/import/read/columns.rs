@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 
-use crate::import::read::column_name::{ColumnName, column_letters};
-use crate::import::read::mapped::is_list;
+use crate::import::faults::{RowFaults, shortened};
+use crate::import::read::cells::TableCell;
+use crate::import::read::options::{ColumnName, column_letters};
 use crate::import::read::options::{Given, ReadOptions, columns_of, is_same};
-use crate::import::read::table_cell::TableCell;
-use crate::import::report::faults::{RowFaults, shortened};
 use crate::import::rows::ADDED_TO_RECORDS;
 use crate::model::field::{Field, FieldTable};
 use crate::model::fold::{comparable, is_blank};
@@ -161,7 +160,7 @@ impl<'o> Columns<'o> {
     fn find_sources(&mut self, table: &FieldTable, faults: &mut RowFaults<'_>) {
         let is_joined = |meaning: &ColumnMeaning| {
             let ColumnMeaning::Fields(fields) = meaning else { return false };
-            fields.iter().all(|at| is_list(table.fields[*at].kind))
+            fields.iter().all(|at| table.fields[*at].kind.is_list())
         };
         for (at, meaning) in self.meanings.iter().enumerate() {
             if matches!(meaning, ColumnMeaning::Ignored | ColumnMeaning::Unnamed) {

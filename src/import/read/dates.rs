@@ -4,9 +4,9 @@
 use std::borrow::Cow;
 
 use jiff::civil::Date;
+use serde::Deserialize;
 
 use crate::import::lint::is_placeholder;
-use crate::import::read::notation::DateOrder;
 use crate::model::fold::{fold, is_blank};
 use crate::model::message::{Message, message};
 use crate::model::time::{NotADate, parse_date};
@@ -44,6 +44,17 @@ const TO: &str = "to until till through thru bis au al all' a ate";
 
 /// Words and signs without a meaning: articles, prepositions, and the ends of ordinal numbers.
 const FILLERS: &str = "the of from den der vom von le l' du el de del il dal dall' o st nd rd th er °";
+
+/// The order of day, month and year in a date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, strum::Display, strum::EnumString, strum::VariantNames)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum DateOrder {
+    /// Day, month, year.
+    Dmy,
+    /// Month, day, year.
+    Mdy,
+}
 
 /// A part of a text with dates: its sign, and its number. The signs are `d` for a number of one or two digits, `y` for a
 /// year, `M` for a month, `W` for a weekday, `T` for `mar`, `>` for a word between two dates, and otherwise themselves.

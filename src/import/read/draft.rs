@@ -1,9 +1,8 @@
 //! Drafts of recipes: the columns of a file, each with its best field.
 
-use crate::import::read::column_name::column_letters;
+use crate::import::read::dates::DateOrder;
 use crate::import::read::dates::date_range;
-use crate::import::read::mapped::is_list;
-use crate::import::read::notation::DateOrder;
+use crate::import::read::options::column_letters;
 use crate::import::read::sample::FileSample;
 use crate::import::read::source::RowKind;
 use crate::import::read::tabular::joined_header;
@@ -201,7 +200,7 @@ impl FileSample {
             }
             let fields = refined(fields, &column.samples, has_year);
             let kind = fields.first().and_then(kind_of);
-            if kind.is_some_and(is_list) || !fields.iter().any(|field| used.contains(field)) {
+            if kind.is_some_and(ValueKind::is_list) || !fields.iter().any(|field| used.contains(field)) {
                 used.extend(&fields);
                 (column.fields, column.kind) = (fields, kind);
             }
@@ -303,7 +302,7 @@ fn has_decimal_comma(columns: &[DraftColumn]) -> bool {
 
 /// Returns the separator of list items, if it is not `; `.
 fn list_separator(columns: &[DraftColumn]) -> Option<&'static str> {
-    let lists = columns.iter().filter(|column| column.kind.is_some_and(is_list));
+    let lists = columns.iter().filter(|column| column.kind.is_some_and(ValueKind::is_list));
     let samples: Vec<&String> = lists.flat_map(|column| &column.samples).collect();
     let has = |separator: &str| samples.iter().any(|text| text.contains(separator));
     ["|", ";"].into_iter().find(|separator| has(separator) && (*separator != ";" || !has("; ")))

@@ -12,15 +12,6 @@ use crate::model::message::{Message, message};
 use crate::model::value::Json;
 use crate::model::value::json::JsonMembers;
 
-/// The reason why a text is rejected.
-#[derive(Debug)]
-pub struct JsonFault {
-    /// The keys from the top level to the fault, joined by dots.
-    pub path: String,
-    /// The fault and its remedy.
-    pub message: Message,
-}
-
 /// Returns the values of the object at `path` that are no objects, with their paths: their keys, joined by dots. The values
 /// in a list of objects are lists, unless `is_whole` returns true for its path.
 pub(in crate::import) fn leaves<'j>(
@@ -53,8 +44,8 @@ pub(in crate::import) fn leaves<'j>(
     found
 }
 
-/// Parses one JSON value.
-pub fn parse(text: &str) -> Result<Json<'_>, JsonFault> {
+/// Parses one JSON value. The error is the keys from the top level to the fault, joined by dots, and the fault with its remedy.
+pub fn parse(text: &str) -> Result<Json<'_>, (String, Message)> {
     let trail = RefCell::new(Vec::new());
     let mut deserializer = serde_json::Deserializer::from_str(text);
     JsonReader { trail: &trail }
@@ -62,7 +53,7 @@ pub fn parse(text: &str) -> Result<Json<'_>, JsonFault> {
         .and_then(|json| deserializer.end().map(|()| json))
         .map_err(|error| {
             let path: Vec<Cow<'_, str>> = trail.take().into_iter().rev().collect();
-            JsonFault { path: path.join("."), message: explain(&error, text) }
+            (path.join("."), explain(&error, text))
         })
 }
 
@@ -212,9 +203,9 @@ mod tests {
             (r#"{'a':1}"#, "", "key must be a string"),
         ];
         for (text, path, message) in cases {
-            let fault = parse(text).unwrap_err();
-            assert_eq!(fault.path, path, "{text}: {}", fault.message);
-            assert!(fault.message.contains(message), "{text}: {}", fault.message);
+            let (found, fault) = parse(text).unwrap_err();
+            assert_eq!(found, path, "{text}: {fault}");
+            assert!(fault.contains(message), "{text}: {fault}");
         }
         assert!(parse(&"[".repeat(100_000)).is_err(), "deep nesting must not overflow the stack");
     }

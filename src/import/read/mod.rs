@@ -1,41 +1,151 @@
-//! Phase 1: reads files into rows.
+//! Phase 1: reads files into rows ([`read_sources`]). It needs no database and no lock.
 //!
-//! In reading order:
-//! - [`source`]: input files, folders and standard input.
-//! - [`bounds`]: limits on the input. [`options`]: other options for reading.
-//! - [`sources`]: reads all sources into rows.
-//! - [`recipe`] reads the options of a source from a file. `draft` drafts it from a [`sample`] of the file.
-//! - `jsonl` and `json` read JSON lines. `json_list` reads other JSON files. `csv` (with `csv_reader`) and `workbook` pass
-//!   rows of cells to `tabular`. `columns` reads its header, and [`column_name`] is a name in an option.
-//! - `mapped` and `parts` read texts as fields. [`cells`] normalizes them, with `dates` and `numbers`. `notation` says how a
-//!   table writes them. `address` handles cells with a hyperlink. `table_row` reads a row of cells, and
-//!   `statement` holds its values.
-//! - `encoding` decodes texts that are not UTF-8.
+//! The steps:
+//! 1. [`source`] finds the files, opens them, and decodes them to UTF-8. [`options`] say how they are read, within
+//!    bounds. [`recipe`] reads the options of a source from a file. `draft` drafts it from a [`sample`] of the file.
+//! 2. `csv` and `workbook` pass rows of cells to `tabular`, which finds the header. `columns` gives its names a meaning.
+//!    `json_rows` reads JSON objects (`json`) like rows of cells: the paths of their members are the header.
+//! 3. `table_row` reads a row of cells as the values of a `statement`. [`cells`] brings each into the form of its field,
+//!    with `dates`. `parts` splits cells with several fields.
 
-mod address;
-pub mod bounds;
 pub mod cells;
-pub mod column_name;
 mod columns;
 mod csv;
-mod csv_reader;
-pub(in crate::import) mod dates;
+pub mod dates;
 mod draft;
-mod encoding;
 mod json;
-mod json_list;
-mod jsonl;
-mod mapped;
-mod notation;
-mod numbers;
+mod json_rows;
 pub mod options;
 mod parts;
 pub mod recipe;
 pub mod sample;
 pub mod source;
-pub mod sources;
 pub(in crate::import) mod statement;
-mod table_cell;
 mod table_row;
 mod tabular;
 mod workbook;
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::disk::describe_at;
+use crate::import::faults::{Finding, UnknownNames};
+use crate::import::read::csv::read_csv;
+use crate::import::read::json_rows::{read_json, read_jsonl};
+use crate::import::read::options::ReadOptions;
+use crate::import::read::source::{FileFormat, RowKind, Source, SourceContent};
+use crate::import::read::workbook::{SheetRows, Workbook};
+use crate::import::rows::{FileRows, ImportRows};
+use crate::model::Fields;
+use crate::model::message::message;
+
+/// The error of a source that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {}", describe_at(Path::new(&**file), error))]
+pub struct ReadError {
+    /// The name of the source, as in the command.
+    pub file: Arc<str>,
+    /// The cause; part of the message.
+    pub error: io::Error,
+}
+
+/// Reads all sources. Bad rows are not an error here: [`merge`](crate::import::merge::merge) reports them together with its
+/// own.
+pub fn read_sources(sources: &[Source], options: &ReadOptions) -> Result<ImportRows, ReadError> {
+    let matching = options.matching.iter().map(|set| set.value.clone()).collect();
+    let mut rows = ImportRows { matching, create_links: options.create_links, ..ImportRows::default() };
+    if options.all_faults {
+        rows.bad.keep_all();
+    }
+    for source in sources {
+        read_source(source, options, &mut rows).map_err(|error| ReadError { file: source.name.clone(), error })?;
+    }
+    let note = |(field, message)| Finding { field, message, ..Finding::default() };
+    rows.notes.extend(options.notes().into_iter().map(note));
+    Ok(rows)
+}
+
+fn read_source(source: &Source, options: &ReadOptions, rows: &mut ImportRows) -> io::Result<()> {
+    match source.open(options)? {
+        SourceContent::Text(format, content) => match source.kind {
+            Some(kind) => read_kind(kind, &source.name, options, rows, RowSource::Text(format, content)),
+            None => {
+                Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a workbook; name its dataset with --dataset"))
+            }
+        },
+        SourceContent::Workbook(file) => {
+            let mut workbook = Workbook::open(file, &options.bounds)?;
+            let chosen = workbook.choose(source.kind, options.sheet.as_deref())?;
+            if !chosen.skipped.is_empty() {
+                let message = message!(
+                    "skipped {}; only sheets named `conferences`, `journals`, `organizations` or `tags` are read",
+                    chosen.skipped.join(", ")
+                );
+                let file = Some(source.name.to_string());
+                rows.warnings.push(Finding { file, message, rule: Some("sheet_passed_over"), ..Finding::default() });
+            }
+            for (kind, sheet) in chosen.sheets {
+                let name = format!("{}[{}]", source.name, sheet.trim()).into();
+                read_kind(kind, &name, options, rows, RowSource::Sheet(workbook.sheet(&sheet)?))?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// An input whose rows are all of one kind.
+enum RowSource<'w> {
+    Text(FileFormat, Box<dyn io::Read>),
+    Sheet(SheetRows<'w>),
+}
+
+impl RowSource<'_> {
+    /// Reads the rows, and returns their number, including bad ones.
+    fn read<F: Fields>(self, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
+        match self {
+            RowSource::Text(FileFormat::Jsonl, content) => read_jsonl(content, rows),
+            RowSource::Text(FileFormat::Json, content) => read_json(content, rows),
+            RowSource::Text(FileFormat::Csv | FileFormat::Xlsx, content) => read_csv(content, rows),
+            RowSource::Sheet(sheet) => sheet.read(rows),
+        }
+    }
+}
+
+/// Reads the rows of one kind.
+fn read_kind(
+    kind: RowKind,
+    file: &Arc<str>,
+    options: &ReadOptions,
+    rows: &mut ImportRows,
+    from: RowSource<'_>,
+) -> io::Result<()> {
+    let ImportRows { organizations, tags, conferences, journals, bad, warnings, .. } = rows;
+    macro_rules! read {
+        ($rows:ident) => {
+            from.read(&mut FileRows {
+                file,
+                options,
+                rows: $rows,
+                bad,
+                unknown: UnknownNames::new(options.ignore_unknown),
+                warnings: &mut *warnings,
+            })
+        };
+    }
+    let row_count = match kind {
+        RowKind::Organizations => read!(organizations),
+        RowKind::Tags => read!(tags),
+        RowKind::Conferences => read!(conferences),
+        RowKind::Journals => read!(journals),
+    }?;
+    if row_count == 0 {
+        warnings.push(Finding {
+            file: Some(file.to_string()),
+            message: message!("has no rows, so it changes no {kind}"),
+            rule: Some("no_rows"),
+            ..Finding::default()
+        });
+    }
+    Ok(())
+}

@@ -2,13 +2,12 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use encoding_rs::Encoding;
 
-use crate::import::read::bounds::Bounds;
-use crate::import::read::cells::word_meant;
-use crate::import::read::column_name::ColumnName;
-use crate::import::read::notation::{DateOrder, DecimalSign, Notation};
+use crate::import::read::cells::{DecimalSign, Notation, word_meant};
+use crate::import::read::dates::DateOrder;
 use crate::import::read::sample::FileSample;
 use crate::model::field::{Field, FieldTable};
 use crate::model::fold::{comparable, fold};
@@ -355,6 +354,118 @@ pub(in crate::import) fn sample_options(columns: &[&str], matching: &[&str]) -> 
     }
 }
 
+/// The limits on the input of an import. They bound the memory and time that a broken or huge file can cost. All programs use the defaults; tests use smaller ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// The maximum size of a JSON line or a CSV row.
+    pub line_bytes: usize,
+    /// The maximum number of columns of a table.
+    pub columns: usize,
+    /// The maximum number of CSV rows or JSON lines in a file, including blank ones.
+    pub rows: usize,
+    /// The maximum decompressed size of a file.
+    pub file_bytes: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds { line_bytes: 4 << 20, columns: 1_000, rows: 2_000_000, file_bytes: 1 << 30 }
+    }
+}
+
+impl Bounds {
+    pub(in crate::import) fn line_fault(&self) -> Message {
+        message!("the line is longer than {} bytes; correct it", self.line_bytes)
+    }
+
+    /// The message for a CSV row that is too long. Reading stops at this row.
+    pub(in crate::import) fn table_row_fault(&self, in_quotes: bool) -> Message {
+        let remedy = if in_quotes { "close the quote that it opens" } else { "correct it" };
+        message!("the row is longer than {} bytes, and the rest of the table is not read; {remedy}", self.line_bytes)
+    }
+
+    pub(in crate::import) fn columns_fault(&self) -> Message {
+        message!("has more than {} columns; remove those that are not fields", self.columns)
+    }
+
+    pub(in crate::import) fn rows_fault(&self, what: &str) -> Message {
+        message!("the file has more than {} {what}; split it", self.rows)
+    }
+}
+
+/// The name of a column in an option: its header, `header#2` for the second column with this header, or `=D` for the
+/// column D. In JSON, it is a key, or several that are joined by dots.
+#[derive(Clone, Debug)]
+pub struct ColumnName {
+    text: String,
+    comparable: String,
+    /// The header and its number, from 1, in `header#2`.
+    numbered: Option<(String, usize)>,
+    /// The index in `=D`.
+    index: Option<usize>,
+}
+
+impl From<&str> for ColumnName {
+    fn from(text: &str) -> ColumnName {
+        let numbered = text.rsplit_once('#').and_then(|(header, number)| {
+            Some((comparable(header), number.trim().parse().ok().filter(|number| *number > 0)?))
+        });
+        let index = text.trim().strip_prefix('=').and_then(index_of_letters);
+        ColumnName { text: text.to_owned(), comparable: comparable(text), numbered, index }
+    }
+}
+
+impl fmt::Display for ColumnName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl PartialEq for ColumnName {
+    fn eq(&self, other: &ColumnName) -> bool {
+        self.comparable == other.comparable
+    }
+}
+
+impl ColumnName {
+    /// Returns true if the name means a column, by its comparable header, the number of the columns with this header so
+    /// far, and its index.
+    pub(in crate::import) fn matches(&self, header: &str, number: usize, index: Option<usize>) -> bool {
+        self.comparable == header && !header.is_empty()
+            || self.numbered.as_ref().is_some_and(|(name, wanted)| name == header && *wanted == number)
+            || self.index.is_some() && self.index == index
+    }
+
+    /// Returns the name as it is written.
+    pub(in crate::import) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the index of a column that is named by its letter.
+    pub(in crate::import) fn index(&self) -> Option<usize> {
+        self.index
+    }
+
+    /// Returns true if the name means one column, even if there are several with its header.
+    pub(in crate::import) fn is_specific(&self) -> bool {
+        self.numbered.is_some() || self.index.is_some()
+    }
+}
+
+/// Returns the spreadsheet name of the column with this index: `A` for 0.
+pub(in crate::import) fn column_letters(at: usize) -> String {
+    let letter = char::from(b'A' + u8::try_from(at % 26).unwrap_or(0));
+    let before = if at < 26 { String::new() } else { column_letters(at / 26 - 1) };
+    format!("{before}{letter}")
+}
+
+/// Returns the index of the column with this spreadsheet name: 0 for `A`.
+fn index_of_letters(letters: &str) -> Option<usize> {
+    let is_name = (1..=3).contains(&letters.len()) && letters.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let value = |letter: u8| usize::from(letter.to_ascii_uppercase() - b'A' + 1);
+    is_name.then(|| letters.bytes().fold(0, |sum, letter| sum * 26 + value(letter)) - 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -437,5 +548,33 @@ mod tests {
                 "Some(\"sjr\"): 1 cell with `N/A` counts as empty"
             ]
         );
+    }
+
+    #[test]
+    fn columns_have_the_letters_of_spreadsheets() {
+        for (at, expected) in [(0, "A"), (25, "Z"), (26, "AA"), (701, "ZZ"), (702, "AAA")] {
+            assert_eq!(column_letters(at), expected);
+            assert_eq!(index_of_letters(expected), Some(at));
+        }
+        assert_eq!((index_of_letters("d"), index_of_letters(""), index_of_letters("A1")), (Some(3), None, None));
+    }
+
+    #[test]
+    fn column_names_match_headers() {
+        let cases = [
+            ("Journal name", "journalname", 1, Some(0), true),
+            ("Publisher", "publisher", 2, Some(4), true),
+            ("Publisher#2", "publisher", 2, Some(4), true),
+            ("Publisher#2", "publisher", 1, Some(2), false),
+            // A header that has the sign itself.
+            ("Society #1", "society#1", 1, Some(2), true),
+            ("=D", "", 1, Some(3), true),
+            ("=D", "d", 1, Some(2), false),
+            ("venue.name", "venuename", 1, None, true),
+            ("", "", 1, Some(0), false),
+        ];
+        for (name, header, number, index, expected) in cases {
+            assert_eq!(ColumnName::from(name).matches(header, number, index), expected, "{name} {header} {number}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Cells that contain several fields, such as `Rome, Italy` or `12-15 March 2026`.
 
+use crate::import::read::dates::DateOrder;
 use crate::import::read::dates::date_range;
-use crate::import::read::notation::DateOrder;
 use crate::import::read::options::ReadOptions;
 use crate::model::country::is_country;
 use crate::model::field::Field;

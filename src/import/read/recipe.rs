@@ -10,7 +10,8 @@ use serde::Deserialize;
 use toml::{Spanned, Value};
 
 use crate::disk::describe_at;
-use crate::import::read::notation::{DateOrder, DecimalSign};
+use crate::import::read::cells::DecimalSign;
+use crate::import::read::dates::DateOrder;
 use crate::import::read::options::{ColumnMapping, Given, ReadOptions, Word};
 use crate::import::read::source::RowKind;
 use crate::model::message::{Message, message};

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 
+use crate::import::faults::RowFaults;
 use crate::import::read::cells::{Notation, normalize, normalize_issn};
 use crate::import::read::options::ISSN_COLUMNS;
-use crate::import::report::faults::RowFaults;
 use crate::model::field::Field;
 use crate::model::id::NotAnId;
 use crate::model::message::{Message, message};
@@ -20,15 +20,10 @@ pub(in crate::import) struct Statement<F> {
     fields: F,
     /// For each field of the table, whether the row sets it.
     is_set: Vec<bool>,
-    /// The lists of links, in the order of the row.
-    pub links: Vec<LinkList>,
-}
-
-/// A list of links of a record.
-#[derive(Clone, Debug)]
-pub(in crate::import) enum LinkList {
-    Organizations(Vec<RecordLink<OrganizationFields>>),
-    Tags(Vec<RecordLink<TagFields>>),
+    /// The links to organizations.
+    pub organizations: Vec<RecordLink<OrganizationFields>>,
+    /// The links to tags.
+    pub tags: Vec<RecordLink<TagFields>>,
 }
 
 /// A link of a record.
@@ -44,7 +39,8 @@ pub(in crate::import) enum RecordLink<F> {
 impl<F: Fields> Statement<F> {
     /// Creates a statement that sets no field.
     pub fn new() -> Statement<F> {
-        Statement { fields: F::default(), is_set: vec![false; F::table().fields.len()], links: Vec::new() }
+        let is_set = vec![false; F::table().fields.len()];
+        Statement { fields: F::default(), is_set, organizations: Vec::new(), tags: Vec::new() }
     }
 
     /// Returns the value of a field in CSV form; empty if the row does not set it.
@@ -69,7 +65,7 @@ impl<F: Fields> Statement<F> {
             out.extend_from_slice(&index.to_be_bytes());
             value.write_json(out, &());
         }
-        self.links.iter().for_each(|list| out.extend_from_slice(format!("{list:?}").as_bytes()));
+        out.extend_from_slice(format!("{:?}{:?}", self.organizations, self.tags).as_bytes());
     }
 
     /// Returns a reader that adds values to this statement.
@@ -79,15 +75,15 @@ impl<F: Fields> Statement<F> {
             table,
             values: self.fields.values_mut(),
             is_set: &mut self.is_set,
-            links: &mut self.links,
+            organizations: &mut self.organizations,
+            tags: &mut self.tags,
             faults,
         }
     }
 
-    /// Copies the values to `fields`. Lists of links are set to empty, and returned for resolving.
-    pub fn apply_to(self, fields: &mut F) -> Vec<LinkList> {
+    /// Copies the values to `fields`. Links are resolved later, so lists of links become empty.
+    pub fn apply_to(self, fields: &mut F) {
         fields.replace_named(self.fields, &mut self.is_set.into_iter());
-        self.links
     }
 }
 
@@ -96,7 +92,8 @@ pub(in crate::import) struct StatementReader<'a, 'f> {
     table: &'static [Field],
     values: Vec<&'a mut dyn FieldValue>,
     is_set: &'a mut [bool],
-    links: &'a mut Vec<LinkList>,
+    organizations: &'a mut Vec<RecordLink<OrganizationFields>>,
+    tags: &'a mut Vec<RecordLink<TagFields>>,
     pub faults: &'a mut RowFaults<'f>,
 }
 
@@ -144,10 +141,8 @@ impl StatementReader<'_, '_> {
     pub fn is_empty(&self, index: usize) -> bool {
         // Links are resolved later.
         match self.table[index].kind {
-            ValueKind::Links(kind) => !self.links.iter().any(|list| match list {
-                LinkList::Organizations(links) => kind == ReferenceKind::Organization && !links.is_empty(),
-                LinkList::Tags(links) => kind == ReferenceKind::Tag && !links.is_empty(),
-            }),
+            ValueKind::Links(ReferenceKind::Organization) => self.organizations.is_empty(),
+            ValueKind::Links(ReferenceKind::Tag) => self.tags.is_empty(),
             _ => self.values[index].to_csv(&()).is_empty(),
         }
     }
@@ -164,7 +159,8 @@ impl StatementReader<'_, '_> {
 
     fn read(&mut self, index: usize, name: &dyn Display, read: impl FnOnce(&mut dyn FieldValue, &mut dyn ValueReader)) {
         let before = self.faults.total();
-        read(self.values[index], &mut FieldReader { name, links: self.links, faults: self.faults });
+        let (organizations, tags, faults) = (&mut *self.organizations, &mut *self.tags, &mut *self.faults);
+        read(self.values[index], &mut FieldReader { name, organizations, tags, faults });
         self.is_set[index] = self.faults.total() == before;
     }
 }
@@ -172,7 +168,8 @@ impl StatementReader<'_, '_> {
 /// Collects the faults and links of one field.
 struct FieldReader<'a, 'f> {
     name: &'a dyn Display,
-    links: &'a mut Vec<LinkList>,
+    organizations: &'a mut Vec<RecordLink<OrganizationFields>>,
+    tags: &'a mut Vec<RecordLink<TagFields>>,
     faults: &'a mut RowFaults<'f>,
 }
 
@@ -182,19 +179,19 @@ impl ValueReader for FieldReader<'_, '_> {
     }
 
     fn links(&mut self, kind: ReferenceKind, items: Vec<Json<'_>>) {
-        self.links.extend(match kind {
-            ReferenceKind::Organization => read_links(items, self.name, self.faults).map(LinkList::Organizations),
-            ReferenceKind::Tag => read_links(items, self.name, self.faults).map(LinkList::Tags),
-        });
+        match kind {
+            ReferenceKind::Organization => self.organizations.extend(read_links(items, self.name, self.faults)),
+            ReferenceKind::Tag => self.tags.extend(read_links(items, self.name, self.faults)),
+        }
     }
 }
 
-/// Reads a list of links. Reports each bad link; if there is one, returns `None`.
+/// Reads a list of links. Reports each bad link; if there is one, returns none.
 fn read_links<F: ReferenceFields>(
     items: Vec<Json<'_>>,
     field: &dyn Display,
     faults: &mut RowFaults<'_>,
-) -> Option<Vec<RecordLink<F>>> {
+) -> Vec<RecordLink<F>> {
     let before = faults.total();
     let read = items.into_iter().filter_map(|item| match item {
         Json::Text(text) if !text.is_empty() => Some(RecordLink::Label(text.into_owned())),
@@ -207,7 +204,7 @@ fn read_links<F: ReferenceFields>(
         }
     });
     let links = read.collect();
-    (faults.total() == before).then_some(links)
+    if faults.total() == before { links } else { Vec::new() }
 }
 
 /// Reads a full object in a list of links. It must have all members of its kind.
@@ -263,7 +260,8 @@ impl<F: Fields> std::fmt::Display for Statement<F> {
             value.write_json(&mut json, &());
             format!("{}={}", field.name, String::from_utf8_lossy(&json))
         });
-        let links = self.links.iter().map(|list| format!("{list:?}"));
+        let links = [("Organizations", format!("{:?}", self.organizations)), ("Tags", format!("{:?}", self.tags))];
+        let links = links.into_iter().filter(|(_, list)| list != "[]").map(|(name, list)| format!("{name}({list})"));
         f.write_str(&named.chain(links).collect::<Vec<_>>().join(" "))
     }
 }
@@ -271,7 +269,7 @@ impl<F: Fields> std::fmt::Display for Statement<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::report::faults::{BadRows, FilePosition, UnknownNames};
+    use crate::import::faults::{BadRows, FilePosition, UnknownNames};
     use crate::model::{ConferenceFields, JournalFields};
 
     /// Returns the value of the field, as JSON or as links, or the messages of its faults.

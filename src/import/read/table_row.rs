@@ -1,21 +1,22 @@
-//! A row of cells, as the values of a record.
+//! A row of cells, as the values of a record: with the words and empty texts of a recipe, with lists, and with
+//! hyperlinks.
 
 use std::borrow::Cow;
 
-use crate::import::read::address::address;
-use crate::import::read::cells::{normalize, parse_flag};
-use crate::import::read::column_name::column_letters;
+use url::Url;
+
+use crate::import::faults::RowFaults;
+use crate::import::read::cells::{Notation, TableCell, normalize, parse_flag};
 use crate::import::read::columns::{ColumnMeaning, Columns};
-use crate::import::read::mapped::{is_list, read_text, read_texts};
-use crate::import::read::notation::Notation;
-use crate::import::read::options::ReadOptions;
-use crate::import::read::statement::Statement;
-use crate::import::read::table_cell::TableCell;
-use crate::import::report::faults::RowFaults;
+use crate::import::read::options::{ReadOptions, column_letters};
+use crate::import::read::parts::split_parts;
+use crate::import::read::statement::{Statement, StatementReader};
 use crate::import::rows::RowEdit;
 use crate::model::field::Field;
+use crate::model::fold::is_blank;
 use crate::model::id::NotAnId;
 use crate::model::message::{Message, message};
+use crate::model::value::text::{ITEM_SEPARATOR, split_at};
 use crate::model::value::{Json, ValueKind};
 use crate::model::{Fields, Id};
 
@@ -53,7 +54,7 @@ pub(in crate::import) fn read_row<F: Fields>(
         }
     }
     for (meaning, at_columns) in columns.sources.iter().filter(|(_, at_columns)| at_columns.len() > 1) {
-        let is_joined = matches!(meaning, ColumnMeaning::Fields(fields) if fields.iter().all(|at| is_list(F::table().fields[*at].kind)));
+        let is_joined = matches!(meaning, ColumnMeaning::Fields(fields) if fields.iter().all(|at| F::table().fields[*at].kind.is_list()));
         let mut filled = filled_cells(cells, at_columns);
         if let Some(first) = filled.next()
             && let Some(other) = filled.find(|cell| !is_joined && cell.text != first.text)
@@ -120,9 +121,9 @@ fn filled_cells<'c, 'a>(cells: &'c [TableCell<'a>], columns: &'c [usize]) -> imp
 
 /// Returns the text of a cell for a field, or the reason why it cannot be read.
 fn cell_text<'c>(cell: &'c TableCell<'_>, field: &Field) -> Result<Cow<'c, str>, Message> {
-    let (column, holds_text) = (field.column.as_str(), is_list(field.kind) || field.kind == ValueKind::Text);
+    let (column, holds_text) = (field.column.as_str(), field.kind.is_list() || field.kind == ValueKind::Text);
     let is_nested = |item: &Json<'_>| matches!(item, Json::List(_) | Json::Object(_));
-    if !is_list(field.kind) && cell.items.iter().flatten().any(is_nested) {
+    if !field.kind.is_list() && cell.items.iter().flatten().any(is_nested) {
         return Err("is a list of lists or objects; ignore it, or map a list of texts".into());
     }
     let has_unit = cell.unit.as_ref().is_some_and(|unit| names_unit(column, unit));
@@ -184,6 +185,128 @@ fn read_deleted(cell: &TableCell<'_>, faults: &mut RowFaults<'_>) -> bool {
         _ => {
             faults.push_value(&"deleted", &cell.text, "write TRUE to remove the row, or leave the cell empty");
             false
+        }
+    }
+}
+
+/// Reads the cells of a row for `fields`: several fields share the first text, and a list joins all cells.
+pub(in crate::import) fn read_texts(
+    fields: &[usize],
+    texts: &[Cow<'_, str>],
+    cells: &[&TableCell<'_>],
+    notation: &Notation,
+    options: &ReadOptions,
+    reader: &mut StatementReader<'_, '_>,
+) {
+    let (Some(index), Some(text)) = (fields.first(), texts.first()) else { return };
+    let field = reader.field(*index);
+    if fields.len() > 1 {
+        let text = options.read_meaning(&field.column, text).unwrap_or_default();
+        let parts: Vec<&Field> = fields.iter().map(|index| reader.field(*index)).collect();
+        return match split_parts(&parts, text, notation.dates, options) {
+            Ok(texts) => {
+                for (index, text) in fields.iter().zip(texts) {
+                    read_text(*index, &text, notation, options, reader);
+                }
+            }
+            Err(message) => reader.faults.push_value(&field.column, text, message),
+        };
+    }
+    let has_items = cells.iter().any(|cell| cell.items.is_some());
+    let is_plain =
+        texts.len() == 1 && options.list_separator.is_none() && options.words_of(&field.column).next().is_none();
+    if !field.kind.is_list() || is_plain && !has_items {
+        return read_text(*index, text, notation, options, reader);
+    }
+    let separator = options.list_separator.as_deref().unwrap_or(ITEM_SEPARATOR);
+    let mut items: Vec<Json<'_>> = Vec::new();
+    for (text, cell) in texts.iter().zip(cells) {
+        match (&cell.items, split_at(text, separator)) {
+            (Some(found), _) => items.extend(found.iter().cloned()),
+            (None, Ok(found)) => items.extend(found.map(|item| Json::Text(item.trim().into()))),
+            (None, Err(message)) => return reader.faults.push_value(&field.column, text, message),
+        }
+    }
+    let meant = |item| match item {
+        Json::Text(text) => Some(Json::Text(options.read_meaning(&field.column, &text)?.to_owned().into())),
+        other => Some(other),
+    };
+    let items = items.into_iter().filter_map(meant).filter(|item| !item.is_empty()).collect();
+    reader.read_json(*index, Json::List(items), &field.column);
+}
+
+/// Reads one text as one field.
+pub(in crate::import) fn read_text(
+    index: usize,
+    text: &str,
+    notation: &Notation,
+    options: &ReadOptions,
+    reader: &mut StatementReader<'_, '_>,
+) {
+    let field = reader.field(index);
+    match options.read_meaning(&field.column, text) {
+        Some(text) => {
+            let notation = Notation { is_price: field.column.ends_with("_usd"), ..*notation };
+            reader.read_csv(index, text, &notation, &field.column);
+        }
+        None => reader.set_null(index),
+    }
+}
+
+/// Returns the address to store for a cell with the text `text` and a hyperlink to `link`. An address in the text takes
+/// precedence. Fails if the two addresses differ, or if neither is a web address.
+pub(in crate::import) fn address<'c>(text: &'c str, link: &'c str) -> Result<Cow<'c, str>, Message> {
+    let shown = text.trim_matches(is_blank);
+    let link = link.trim_matches(is_blank);
+    match (web_address(shown), web_address(link)) {
+        (Some(shown), Some(target)) if comparable(&shown) != comparable(&target) => Err(message!(
+            "shows one address and links to another, `{link}`; remove the link, or write the right address in both"
+        )),
+        (Some(_), _) => Ok(text.into()),
+        (None, Some(_)) => Ok(link.into()),
+        (None, None) => Err(message!(
+            "links to `{link}`, which is not a web address (http or https); write the address in the cell, and remove \
+             the link"
+        )),
+    }
+}
+
+fn web_address(text: &str) -> Option<Url> {
+    Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"))
+}
+
+/// Returns the address without its scheme and its final slashes. Spreadsheets change these when they turn a text into a
+/// hyperlink.
+fn comparable(url: &Url) -> String {
+    let rest = url.as_str().split_once("://").map_or("", |(_, rest)| rest);
+    rest.trim_end_matches('/').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_found() {
+        let cases = [
+            ("ESMO", "https://esmo.org/", Ok("https://esmo.org/")),
+            ("www.esmo.org", "http://www.esmo.org/", Ok("http://www.esmo.org/")),
+            ("https://esmo.org", "https://esmo.org/", Ok("https://esmo.org")),
+            ("https://ESMO.org", "http://esmo.org/", Ok("https://ESMO.org")),
+            ("https://esmo.org/a b", "https://esmo.org/a%20b", Ok("https://esmo.org/a b")),
+            ("https://esmo.org/2026", "https://esmo.org/2025", Err("links to another, `https://esmo.org/2025`")),
+            ("https://esmo.org", "mailto:info@esmo.org", Ok("https://esmo.org")),
+            ("ESMO", "mailto:info@esmo.org", Err("`mailto:info@esmo.org`, which is not a web address")),
+            ("ESMO", "file:///C:/esmo.html", Err("not a web address")),
+            ("ESMO", "#Sheet2!A1", Err("not a web address")),
+            ("ESMO", "HYPERLINK(A1,B1)", Err("not a web address")),
+        ];
+        for (text, link, expected) in cases {
+            match (address(text, link), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{text} {link}"),
+                (Err(message), Err(expected)) => assert!(message.contains(expected), "{text} {link}: {message}"),
+                (found, expected) => panic!("{text} {link}: {found:?}, expected {expected:?}"),
+            }
         }
     }
 }

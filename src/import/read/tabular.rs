@@ -2,9 +2,9 @@
 
 use std::ops::ControlFlow;
 
+use crate::import::read::cells::Notation;
+use crate::import::read::cells::TableCell;
 use crate::import::read::columns::{ColumnMeaning, Columns, identify_rows};
-use crate::import::read::notation::Notation;
-use crate::import::read::table_cell::TableCell;
 use crate::import::read::table_row::read_row;
 use crate::import::rows::FileRows;
 use crate::model::Fields;

@@ -101,7 +101,7 @@ impl Display for Json<'_> {
     }
 }
 
-pub(super) fn push_list<T>(out: &mut Vec<u8>, items: &[T], mut push_item: impl FnMut(&mut Vec<u8>, &T)) {
+pub(in crate::model) fn push_list<T>(out: &mut Vec<u8>, items: &[T], mut push_item: impl FnMut(&mut Vec<u8>, &T)) {
     out.push(b'[');
     for (index, item) in items.iter().enumerate() {
         if index > 0 {

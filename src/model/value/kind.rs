@@ -81,6 +81,11 @@ impl ValueKind {
         matches!(self, ValueKind::Integer | ValueKind::Year)
     }
 
+    /// Whether the values are lists.
+    pub const fn is_list(self) -> bool {
+        matches!(self, ValueKind::Texts | ValueKind::Links(_))
+    }
+
     /// Returns the type of the values in JSON. Lists are never null.
     pub const fn json_type(self) -> JsonType {
         match self {

@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek};
 
 use calamine::{DataRef, Dimensions, Xlsx, XlsxFormulaMetadata};
 
-use super::fault::{cell_name, sheet_error, unreadable};
+use super::archive::{cell_name, sheet_error, unreadable};
 use crate::model::message::{Message, message};
 
 /// The merged cells, hyperlinks and empty formulas of a sheet. Positions are rows and columns, from 0.

@@ -8,7 +8,6 @@
 mod annotations;
 mod archive;
 mod cell;
-mod fault;
 mod format;
 #[cfg(test)]
 mod tests;
@@ -20,16 +19,15 @@ use std::io::{self, BufReader, Seek};
 
 use calamine::{DataRef, Reader, SheetType, SheetVisible, Xlsx, XlsxCellReader};
 
-use crate::import::read::bounds::Bounds;
+use crate::import::read::cells::TableCell;
+use crate::import::read::options::Bounds;
 use crate::import::read::source::{RowKind, kind_from_name};
-use crate::import::read::table_cell::TableCell;
 use crate::import::read::tabular::TableReader;
-use crate::import::rows::{FileRows, ReadRows};
+use crate::import::rows::FileRows;
 use crate::model::Fields;
 use annotations::Annotations;
-use archive::HiddenRows;
+use archive::{HiddenRows, cell_name, damaged, sheet_error, unreadable, unusable};
 use cell::CellStyles;
-use fault::{cell_name, damaged, sheet_error, unreadable, unusable};
 
 type Book = Xlsx<BufReader<File>>;
 
@@ -155,8 +153,9 @@ pub(in crate::import) struct SheetRows<'a> {
     hidden_rows: HashSet<u32>,
 }
 
-impl ReadRows for SheetRows<'_> {
-    fn read<F: Fields>(self, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
+impl SheetRows<'_> {
+    /// Reads the rows, and returns their number, including bad ones.
+    pub fn read<F: Fields>(self, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
         let SheetRows { name, mut cells, styles, annotations, hidden_rows } = self;
         let bounds = &rows.options.bounds;
         let mut table = TableReader::new(rows, false);

@@ -6,8 +6,8 @@ use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
 use super::*;
+use crate::import::faults::{BadRows, UnknownNames};
 use crate::import::read::options::ReadOptions;
-use crate::import::report::faults::{BadRows, UnknownNames};
 use crate::import::rows::{ImportRow, RowEdit};
 use crate::model::{ConferenceFields, OrganizationFields};
 

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-pub use crate::import::report::finding::{FilePosition, Finding};
-pub(in crate::import) use crate::import::report::finding::{shortened, sort_by_file};
-use crate::import::report::groups::{FindingGroup, FindingGroups};
+pub use crate::import::findings::{FilePosition, Finding};
+use crate::import::findings::{FindingGroup, FindingGroups};
+pub(in crate::import) use crate::import::findings::{shortened, sort_by_file};
 use crate::model::Fault;
 use crate::model::message::{Message, Remedy, message};
 use crate::model::nearest::nearest;

@@ -1,6 +1,7 @@
-//! Therapy areas.
+//! The vocabularies of therapy areas and of countries, whose words licenses and filters compare exactly.
 
 use super::spellings::Vocabulary;
+use crate::model::country;
 use crate::model::fold::fold;
 
 /// The vocabulary of therapy areas, which licenses restrict.
@@ -9,21 +10,21 @@ pub(super) static AREAS: Vocabulary = Vocabulary {
     kind: "therapy area",
     remedy: "check its spelling, and keep it if it is a new one",
     rules: ["area_spelling", "area_list", "area_unknown"],
-    comparable,
-    known: &[KNOWN],
+    comparable: comparable_area,
+    known: &[KNOWN_AREAS],
     separators: &[";", "|", "\n", "\t", ",", "/", "+", " & ", " and "],
     of_scope: |scope| scope.therapy_areas.as_ref(),
 };
 
 /// Returns the area without case, diacritics, blanks, punctuation, and differences of British and American spelling.
-fn comparable(area: &str) -> String {
+fn comparable_area(area: &str) -> String {
     let words = fold(area).replace('&', " and ").replace("ae", "e").replace("oe", "e");
     words.chars().filter(|letter| letter.is_alphanumeric()).collect()
 }
 
 /// Areas that resemble others or combine two, and common ones. They allow lint to find a typo in a word that no other
 /// row has.
-const KNOWN: &[&str] = &[
+const KNOWN_AREAS: &[&str] = &[
     "Addiction Medicine",
     "Allergy",
     "Allergy and Immunology",
@@ -131,3 +132,15 @@ const KNOWN: &[&str] = &[
     "Virology",
     "Women's Health",
 ];
+
+/// The vocabulary of countries, which licenses and the filter `country` use.
+pub(super) static COUNTRIES: Vocabulary = Vocabulary {
+    field: "country",
+    kind: "country",
+    remedy: "write the usual English name of one country, such as `Germany`, or leave the cell empty",
+    rules: ["country_spelling", "country_spelling", "country_unknown"],
+    comparable: country::comparable,
+    known: &country::COUNTRIES,
+    separators: &[],
+    of_scope: |scope| scope.countries.as_ref(),
+};

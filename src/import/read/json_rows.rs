@@ -1,20 +1,22 @@
-//! JSON Lines: one object per line.
+//! JSON objects, read like the rows of a table: one per line (JSON Lines), or a list of them in a document.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io::{self, BufRead, BufReader, Read};
 
+use serde_json::Deserializer;
+use serde_json::value::RawValue;
+
+use crate::import::faults::RowFaults;
+use crate::import::read::cells::{Notation, TableCell};
 use crate::import::read::columns::Columns;
-use crate::import::read::json::{leaves, parse};
-use crate::import::read::mapped::is_list;
-use crate::import::read::notation::Notation;
+use crate::import::read::json::{explain, leaves, parse};
 use crate::import::read::options::ReadOptions;
-use crate::import::read::table_cell::TableCell;
 use crate::import::read::table_row::read_row;
-use crate::import::report::faults::RowFaults;
 use crate::import::rows::{FileRows, RowEdit};
 use crate::model::message::message;
-use crate::model::value::cell::ITEM_SEPARATOR;
+use crate::model::value::text::ITEM_SEPARATOR;
 use crate::model::value::{Json, JsonType};
 use crate::model::{Fields, Id};
 
@@ -73,12 +75,11 @@ impl<'o> ObjectReader<'o> {
                 faults.push_row(Some(&other.to_string()), message);
                 return None;
             }
-            Ok(Err(fault)) if fault.path.is_empty() => {
-                faults.push_row(None, fault.message);
-                return None;
-            }
-            Ok(Err(fault)) => {
-                faults.push(&fault.path, fault.message);
+            Ok(Err((path, message))) => {
+                match path.as_str() {
+                    "" => faults.push_row(None, message),
+                    path => faults.push(&path, message),
+                }
                 return None;
             }
             Err(error) => {
@@ -97,7 +98,7 @@ impl<'o> ObjectReader<'o> {
         let (fields, options) = (&F::table().fields, self.options);
         // The objects of links are read as a whole, unless an option names a member of them.
         let is_whole = |path: &str| {
-            fields.iter().any(|field| field.name == path && is_list(field.kind))
+            fields.iter().any(|field| field.name == path && field.kind.is_list())
                 && !options.columns.iter().any(|given| is_within(given.value.column.text(), path))
         };
         for (path, value) in leaves("", members, &is_whole) {
@@ -174,12 +175,91 @@ fn cell<'j>(value: Json<'j>, options: &ReadOptions) -> TableCell<'j> {
     }
 }
 
+/// Reads all rows, and returns their number. A file of JSON lines is read, too.
+pub(in crate::import) fn read_json<F: Fields>(mut content: impl Read, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
+    let mut bytes = Vec::new();
+    content.read_to_end(&mut bytes)?;
+    let text = match std::str::from_utf8(&bytes) {
+        Ok(text) => text,
+        Err(error) => {
+            rows.add_fault(1 + line_ends(&bytes[..error.valid_up_to()]), "is not UTF-8; save the file as UTF-8");
+            return Ok(1);
+        }
+    };
+    let document = match serde_json::from_str::<&RawValue>(text) {
+        Ok(document) => document.get(),
+        Err(_) if are_lines(text) => return read_jsonl(bytes.as_slice(), rows),
+        Err(error) => {
+            let line = text.lines().nth(error.line().saturating_sub(1)).unwrap_or_default();
+            rows.add_fault(u64::try_from(error.line()).unwrap_or(1), explain(&error, line));
+            return Ok(1);
+        }
+    };
+    let Some(list) = list_within(document, rows) else { return Ok(1) };
+    // A document that is no list is one row.
+    let items: Vec<&str> = serde_json::from_str::<Vec<&RawValue>>(list)
+        .map_or_else(|_| vec![list], |items| items.into_iter().map(RawValue::get).collect());
+    let (mut line, mut line_of) = (1, 0);
+    let options = rows.options;
+    let mut objects = ObjectReader::new(options);
+    for (at, item) in items.iter().enumerate() {
+        let begins_at = item.as_ptr().addr() - text.as_ptr().addr();
+        line += line_ends(&bytes[line_of..begins_at]);
+        line_of = begins_at;
+        if at == options.bounds.rows {
+            rows.add_fault(line, options.bounds.rows_fault("objects"));
+            break;
+        } else if item.len() > options.bounds.line_bytes {
+            rows.add_fault(line, options.bounds.line_fault());
+        } else {
+            rows.add(line, |faults| objects.read(item.as_bytes(), faults));
+        }
+    }
+    rows.warn_of_ignored(None, "field");
+    Ok(items.len().min(options.bounds.rows))
+}
+
+/// Returns true if the text contains JSON lines, or nothing.
+fn are_lines(text: &str) -> bool {
+    let first = Deserializer::from_str(text).into_iter::<&RawValue>().next();
+    first.is_none_or(|first| first.is_ok_and(|first| first.get().starts_with('{')))
+}
+
+/// Returns the list of objects that a document contains, or the document itself if it is a list or a row. A row may have
+/// lists of links. Warns of the members next to the list. Reports several lists, and returns `None`.
+fn list_within<'t, F: Fields>(document: &'t str, rows: &mut FileRows<'_, F>) -> Option<&'t str> {
+    let is_list = |value: &str| value.strip_prefix('[').is_some_and(|items| items.trim_start().starts_with('{'));
+    let is_field = |name: &str| F::table().nodes.iter().any(|node| node.key == name);
+    let members: BTreeMap<String, &RawValue> = serde_json::from_str(document).unwrap_or_default();
+    let (lists, others): (Vec<_>, Vec<_>) =
+        members.iter().partition(|(name, value)| is_list(value.get()) && !is_field(name));
+    match *lists {
+        [] => Some(document),
+        [(name, list)] => {
+            if !others.is_empty() {
+                let names: Vec<&str> = others.iter().map(|(name, _)| name.as_str()).collect();
+                let message = message!("only the list `{name}` is read; ignored next to it: `{}`", names.join("`, `"));
+                rows.warn(None, message);
+            }
+            Some(list.get())
+        }
+        [(one, _), (other, _), ..] => {
+            let message = message!("contains the lists `{one}` and `{other}`; write each list to a file of its own");
+            rows.add_fault(1, message);
+            None
+        }
+    }
+}
+
+fn line_ends(text: &[u8]) -> u64 {
+    text.iter().map(|byte| u64::from(*byte == b'\n')).sum()
+}
+
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::import::read::bounds::Bounds;
-    use crate::import::read::options::sample_options;
-    use crate::import::report::faults::{BadRows, UnknownNames};
+    use crate::import::faults::{BadRows, UnknownNames};
+    use crate::import::read::options::{Bounds, ReadOptions, sample_options};
     use crate::import::rows::ImportRow;
     use crate::model::{ConferenceFields, JournalFields, OrganizationFields, TagFields};
 
@@ -197,10 +277,7 @@ pub(super) mod tests {
     }
 
     /// Returns the rows in a short form, then the faults, and then the warnings.
-    pub fn shown<F: Fields>(
-        options: &ReadOptions,
-        read: impl FnOnce(&mut FileRows<'_, F>) -> io::Result<usize>,
-    ) -> String {
+    fn shown<F: Fields>(options: &ReadOptions, read: impl FnOnce(&mut FileRows<'_, F>) -> io::Result<usize>) -> String {
         let (mut rows, mut bad) = (Vec::<ImportRow<F>>::new(), BadRows::default());
         let (file, mut warnings) = ("f".into(), Vec::new());
         let unknown = UnknownNames::new(options.ignore_unknown);
@@ -235,7 +312,7 @@ pub(super) mod tests {
             (
                 r#"{"id":5,"formats":null}"#,
                 "5 formats.oral=null formats.poster=null formats.e_poster=null formats.published_abstract=null \
-                 formats.encore=null\n",
+             formats.encore=null\n",
             ),
             (r#"{"id":5,"city":null,"year":2026}"#, "5 year=2026 city=null\n"),
             (r#"{"id":"5","year":"2026","formats_oral":"yes"}"#, "5 year=2026 formats.oral=true\n"),
@@ -303,8 +380,8 @@ pub(super) mod tests {
             ("tags", r#"[5,"T: A: B"]"#, "Tags([Id(Id(5)), Label(\"T: A: B\")])"),
             ("tags", "[0]", "`0` - is not a valid tag"),
             ("tags", "[5.0]", "`5.0` - is not a valid tag"),
-            ("tags", r#"[""]"#, "Tags([])"),
-            ("tags", "[null]", "Tags([])"),
+            ("tags", r#"[""]"#, "tags=[]"),
+            ("tags", "[null]", "tags=[]"),
             ("tags", r#"[{"id":5,"type":"T","name":"N","category":null}]"#, "Object(Curated"),
             ("tags", r#"[{"id":5,"type":"T","name":"N","category":""}]"#, "category: None"),
             ("tags", r#"[{"id":5,"type":"T","name":"N"}]"#, "tags.category: is missing"),
@@ -340,14 +417,14 @@ pub(super) mod tests {
         assert_eq!(
             read::<JournalFields>(line),
             "5 timelines.accept_to_online.min_weeks=null timelines.accept_to_online.max_weeks=null \
-             timelines.accept_to_print.max_weeks=4.0\n"
+         timelines.accept_to_print.max_weeks=4.0\n"
         );
         let shown = read::<JournalFields>(br#"{"id":5,"timelines":null}"#);
         let (all, null) = (shown.matches("timelines.").count(), shown.matches("_weeks=null").count());
         assert!(all >= 4 && null == all, "{shown}");
         let line = br#"{"id":5,"timelines":{"accept_to_print":{"max_week":4}}}"#;
         let expected = "f:1: timelines.accept_to_print.max_week: unknown field `timelines.accept_to_print.max_week`; did you mean \
-                        `timelines_accept_to_print_max_weeks`?";
+                    `timelines_accept_to_print_max_weeks`?";
         assert!(read::<JournalFields>(line).contains(expected));
         let line = br#"{"id":5,"timelines":{"accept_to_print":4}}"#;
         assert!(read::<JournalFields>(line).contains("unknown field `timelines.accept_to_print`"));
@@ -391,7 +468,7 @@ pub(super) mod tests {
         let twice = |url: &str, first: &str, second: &str| {
             format!(
                 "1! name=\"N\" url=\"{url}\"\nf:1: {second}: the columns `{first}` and `{second}` are both read as `url`; map or \
-                 ignore one of them"
+             ignore one of them"
             )
         };
         let cases = [
@@ -433,7 +510,7 @@ pub(super) mod tests {
             (
                 r#"{"id":1,"oral":true,"formats":{"oral":false}}"#,
                 "1! formats.oral=true\nf:1: formats.oral: the columns `oral` and `formats.oral` are both read as `formats_oral`; map or \
-                 ignore one of them",
+             ignore one of them",
             ),
         ];
         for (line, expected) in cases {
@@ -446,7 +523,7 @@ pub(super) mod tests {
         let content = b"\n{\"id\":1}\r\n  \r\n\xff\n{\"id\":2,\"x\":1}\n{\"id\":3}";
         let shown = read::<TagFields>(content);
         let expected = "1 \n2! \n3 \nf:4: is not UTF-8 (at byte 1 of the line); save the file as UTF-8\n\
-             f:5: x: unknown field `x`; known names are `id`, `type`, `name`, `category`; use --map";
+         f:5: x: unknown field `x`; known names are `id`, `type`, `name`, `category`; use --map";
         assert!(shown.starts_with(expected), "{shown}");
         assert_eq!(read::<TagFields>(b""), "");
     }
@@ -487,5 +564,80 @@ pub(super) mod tests {
         let keys: String = (0..100_000).map(|at| format!(",\"nam{at}\":1")).collect();
         let shown = read::<ConferenceFields>(format!("{{\"id\":1{keys}}}").as_bytes());
         assert!(shown.ends_with("has more than 1000 columns; remove those that are not fields"), "{shown}");
+    }
+
+    fn read_list<F: Fields>(text: &str, bounds: Bounds) -> String {
+        let options = ReadOptions { bounds, ..ReadOptions::default() };
+        shown(&options, |rows: &mut FileRows<'_, F>| read_json(text.as_bytes(), rows))
+    }
+
+    #[test]
+    fn lists_of_objects_are_read() {
+        let cases = [
+            ("", ""),
+            (" [ ] \n", ""),
+            (r#"[{"id":1,"name":"A"},{"id":2}]"#, "1 name=\"A\"\n2 \n"),
+            ("[\n {\"id\":1,\n\"name\":\"[{\\\"\"}\n,\n{\"id\":2}]\n", "1 name=\"[{\\\"\"\n2 \n"),
+            (r#"{"data":[{"id":1}]}"#, "1 \n"),
+            (
+                r#"{"count":1,"next":null,"data":[{"id":1}],"none":[]}"#,
+                "1 \n\nf: only the list `data` is read; ignored next to it: `count`, `next`, `none`",
+            ),
+            ("{\"id\":1}\n{\"id\":2}\n", "1 \n2 \n"),
+            ("{\n\"id\":\n1}\n", "1 \n"),
+            ("[{\"id\":1},\n{\"id\":0},\n\n[],{\"id\":1,\n\"id\":2}]", "1 \nf:2: id: `0` - an id is"),
+            ("[{\"id\":1},\n\n[]]", "f:3: `[]` - is a list; write one object per line"),
+            ("[{\"id\":1},\n{\n\"nam\":1,\"id\":2}]", "f:2: nam: unknown field `nam`"),
+            ("{\"x\":1,\n\"a\":[\n{\"id\":1},{\"id\":0}]}", "f:3: id: `0`"),
+            ("[{\"id\":1},\n{\"id\":2,\"id\":3}]", "f:2: id: appears twice"),
+            ("[{\"id\":1},\n{\"id\":NaN}]", "f:2: is not valid JSON: JSON has no NaN and no Infinity (column 7)"),
+            ("[{\"id\":1},\n{\"id\":2}", "f:2: is not valid JSON: it ends too early"),
+            ("[{\"id\":1},]", "f:1: is not valid JSON: expected value (column 11)"),
+            ("[{\"id\":1}]\n[{\"id\":2}]", "f:2: is not valid JSON: trailing characters (column 1)"),
+            ("[{\"id\":1}]\n  x", "f:2: is not valid JSON: trailing characters (column 3)"),
+            ("{\"id\":1}\nx", "f:2: is not valid JSON"),
+            ("5", "f:1: `5` - is a number; write one object per line"),
+            (r#"{"a":[{"id":1}],"b":[{"id":2}]}"#, "f:1: contains the lists `a` and `b`; write each list to a file"),
+            (r#"{"data":{"items":[{"id":1}]}}"#, "f:1: data.items.id: unknown field `data.items.id`"),
+        ];
+        for (text, expected) in cases {
+            let read = read_list::<OrganizationFields>(text, Bounds::default());
+            assert!(read.contains(expected) && read.is_empty() == expected.is_empty(), "{text}: {read}");
+        }
+        // A list of links is no list of rows.
+        let row = r#"{"id":1,"organizations":[{"id":5,"name":"A","abbv":null,"type":null,"url":null}]}"#;
+        for (text, rows) in [(row, 1), (&*format!("{row}\n{row}"), 2), (&*format!("[{row},{row}]"), 2)] {
+            let read = read_list::<ConferenceFields>(text, Bounds::default());
+            assert_eq!(read.matches("1 organizations=[] Organizations([Object").count(), rows, "{text}: {read}");
+        }
+        let not_utf8 = shown(&ReadOptions::default(), |rows: &mut FileRows<'_, OrganizationFields>| {
+            read_json(&b"[{\"id\":1},\n{\"name\":\"\xff\"}]"[..], rows)
+        });
+        assert_eq!(not_utf8, "f:2: is not UTF-8; save the file as UTF-8");
+    }
+
+    #[test]
+    fn bounds_are_kept_in_lists() {
+        let objects = Bounds { line_bytes: 10, ..Bounds::default() };
+        let rows = Bounds { rows: 2, ..Bounds::default() };
+        let cases = [
+            (
+                objects,
+                "[{\"id\":123},\n{\"id\":1234},{\"id\":5}]",
+                "123 \n5 \nf:2: the line is longer than 10 bytes; correct it",
+            ),
+            (
+                rows,
+                "[{\"id\":1},{\"id\":2},\n{\"id\":3},{\"id\":4}]",
+                "1 \n2 \nf:2: the file has more than 2 objects; split it",
+            ),
+        ];
+        for (bounds, text, expected) in cases {
+            assert_eq!(read_list::<OrganizationFields>(text, bounds), expected);
+        }
+        let deep = "[".repeat(1_000_000);
+        assert!(read_list::<OrganizationFields>(&deep, Bounds::default()).contains("ends too early"));
+        let closed = format!("{deep}{}", "]".repeat(1_000_000));
+        assert!(read_list::<OrganizationFields>(&closed, Bounds::default()).contains("recursion limit"));
     }
 }
