@@ -22,10 +22,9 @@ use std::time::{Duration, Instant};
 use child::Server;
 use criterion::{BatchSize, Criterion};
 use medfeed::model::Dataset;
-use medfeed::pull::catch_up::{Done, catch_up};
-use medfeed::pull::client::ChangesResponse;
+use medfeed::pull::catch_up::{Done, Pull};
 use medfeed::pull::entry::{Entry, FeedPage};
-use medfeed::pull::{Events, PullClient, PullError, PullTarget, SqliteCopy};
+use medfeed::pull::{Events, PullClient, PullTarget, SqliteCopy};
 use rusqlite::Connection;
 use serde_json::Value;
 use support::Arguments;
@@ -77,14 +76,16 @@ impl Service {
     fn copy(&self) -> (TempDir, PathBuf, SqliteCopy) {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("copy.sqlite");
-        let copy = SqliteCopy::open(&path, self.client.server(), false).expect("a new copy");
+        let copy = SqliteCopy::open(path.clone(), self.client.server(), false).expect("a new copy");
         (folder, path, copy)
     }
 
     fn catch_up(&self, copy: &mut SqliteCopy) {
         for dataset in Dataset::ALL {
             let mut done = Done::default();
-            catch_up(&self.client, copy, dataset, 0, &Nobody, &mut done).expect("the copy is brought to the present");
+            Pull { server: &self.client, copy, events: &Nobody }
+                .catch_up(dataset, 0, &mut done)
+                .expect("the copy is brought to the present");
         }
     }
 }
@@ -93,12 +94,6 @@ impl Service {
 struct Nobody;
 
 impl Events for Nobody {
-    fn change(&self, _: Dataset, _: &str) -> Result<(), PullError> {
-        Ok(())
-    }
-
-    fn progress(&self, _: Dataset, _: u64, _: u64) {}
-
     fn note(&self, _: &str) {}
 }
 
@@ -184,9 +179,9 @@ fn pages(criterion: &mut Criterion, service: &Service) {
     commit(&service.world.writer(), synthetic::records(0..PAGE, [], 9_000));
     let page = loop {
         match service.client.changes(Dataset::Conferences, &since, 30).expect("the service answers") {
-            ChangesResponse::Page(page) if !page.entries.is_empty() => break page,
-            ChangesResponse::Page(_) => {}
-            ChangesResponse::ResyncRequired => unreachable!("nobody has changed the license"),
+            Some(page) if !page.entries.is_empty() => break page,
+            Some(_) => {}
+            None => unreachable!("nobody has changed the license"),
         }
     };
     assert_eq!(page.entries.len() as u64, PAGE, "a whole page");

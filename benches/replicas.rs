@@ -35,7 +35,6 @@ use client::{Exchange, drive, fetch};
 use http::StatusCode;
 use medfeed::model::{Dataset, Head};
 use medfeed::pull::PullClient;
-use medfeed::pull::client::ChangesResponse;
 use medfeed::pull::entry::FeedPage;
 use medfeed::store::file::published_note::PublishedNote;
 use medfeed::store::{Follower, Writer};
@@ -235,9 +234,9 @@ fn next_page(client: &PullClient, since: &str) -> FeedPage {
     let mut since = since.to_owned();
     loop {
         match client.changes(Dataset::Conferences, &since, 30).expect("the replica answers") {
-            ChangesResponse::Page(page) if page.entries.is_empty() => since = page.token,
-            ChangesResponse::Page(page) => return page,
-            ChangesResponse::ResyncRequired => unreachable!("nobody has changed the license"),
+            Some(page) if page.entries.is_empty() => since = page.token,
+            Some(page) => return page,
+            None => unreachable!("nobody has changed the license"),
         }
     }
 }

@@ -1,26 +1,29 @@
-//! The command line: [`commands`] has one file per subcommand, [`shared`] the code that several use, and [`help`]
-//! examples and hints for wrong command lines.
+//! The command line: [`commands`] has one file per subcommand or group of them, [`shared`] the code that several use.
+//! [`examples`] are those of all commands, and [`hints`] are for wrong command lines.
 
 mod commands;
-mod help;
+mod examples;
+mod hints;
 mod shared;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap_complete::Shell;
 
+use self::commands::follow::CheckFromArgs;
 use self::commands::{
-    check, completions, demo, export, health, import, key, license, lint, log, manual, pull, replace, serve, show,
-    template, upgrade,
+    check, demo, export, health, import, key, license, log, manual, promote, publish, pull, replace, serve, show,
+    template,
 };
-use self::commands::{promote, publish};
-use self::help::{examples, hints, variables};
+use self::shared::arguments::{parse_dataset, path_parser};
 use self::shared::common::{Common, EXIT_FENCED, asks_for_json};
-use self::shared::failure;
-use self::shared::output::{Output, note};
+use self::shared::output::{Output, describe_error, note};
 use crate::model::printable::steers;
+use crate::model::{Dataset, Id};
 use crate::serve::Limits;
 use crate::store::StoreError;
 use crate::store::file::writer_note::name_command;
@@ -47,7 +50,8 @@ enum Command {
     /// Import curated files in one commit, all or nothing
     Import(import::ImportArgs),
     /// Find likely mistakes in files or in the database; change nothing
-    Lint(lint::LintArgs),
+    #[command(mut_arg("paths", |paths| paths.required(false)))]
+    Lint(import::ReadArgs),
     /// Write all records, organizations and tags as import files
     Export(export::ExportArgs),
     /// Print the header of an import file, or write an empty workbook to fill in
@@ -78,11 +82,17 @@ enum Command {
     /// are refused.
     Publish(Box<publish::PublishArgs>),
     /// Show a record, when it changed, and which licenses show it
-    Show(show::ShowArgs),
+    Show {
+        /// The record's dataset: conferences or journals
+        #[arg(value_parser = parse_dataset)]
+        dataset: Dataset,
+        /// The record's id
+        id: Id,
+    },
     /// Show the commits: who changed what, and when
     Log(log::CommitLogArgs),
     /// Compare every index, hash and count of the database with its records
-    Check(check::CheckArgs),
+    Check(CheckFromArgs),
     /// Write a consistent copy of the database, also while it is read and written
     Backup(replace::BackupArgs),
     /// Replace the database with a backup; every older sync token gets 410
@@ -93,13 +103,28 @@ enum Command {
     ///
     /// medfeed writes a copy, checks it, and replaces the database with it in one step. The old file is kept next to
     /// it, as NAME.format-5. Servers of the old medfeed continue to answer from the old file until they are restarted.
-    Upgrade(upgrade::UpgradeArgs),
+    Upgrade {
+        /// Show what an upgrade would do, and what customers would notice; change nothing
+        #[arg(long, conflicts_with = "if_needed")]
+        dry_run: bool,
+        /// Succeed silently if there is nothing to upgrade: no database, a current one, or a replica. For scripts that
+        /// start a server
+        #[arg(long)]
+        if_needed: bool,
+    },
     /// Turn a replica into the origin after the old origin was lost
     Promote(promote::PromoteArgs),
     /// Print a completion script for a shell
-    Completions(completions::CompletionsArgs),
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
     /// Print the manual pages, or write them into a folder
-    Man(manual::ManArgs),
+    Man {
+        /// Write each page as a file into this folder, such as medfeed-import.1; the folder is created
+        #[arg(long, value_name = "FOLDER", value_parser = path_parser())]
+        folder: Option<PathBuf>,
+    },
 }
 
 /// Whether an argument or a variable contains control characters. clap repeats both in its messages.
@@ -128,8 +153,8 @@ impl Cli {
             leaf = matches;
         }
         let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut program))?;
-        if !matches!(cli.command, Command::Completions(_) | Command::Man(_)) {
-            variables::warn_of_unknown(&program);
+        if !matches!(cli.command, Command::Completions { .. } | Command::Man { .. }) {
+            hints::warn_of_unknown_variables(&program);
         }
         Ok((cli, names.join(" ")))
     }
@@ -163,7 +188,7 @@ pub fn run(arguments: Vec<OsString>, limits: Limits) -> ExitCode {
     let message = match panics::catch(|| run_command(&common, command, limits)) {
         Ok(Ok(code)) => return code,
         Ok(Err(error)) => {
-            let message = failure::describe(&error);
+            let message = describe_error(&error);
             match error.downcast_ref() {
                 // The engine's errors do not name the file.
                 Some(StoreError::Damaged { .. } | StoreError::UnknownRow { .. } | StoreError::Engine(_)) => {
@@ -191,23 +216,23 @@ fn run_command(common: &Common, command: Command, limits: Limits) -> anyhow::Res
         Command::Serve(args) => serve::run(common, *args, limits),
         Command::Health(args) => health::run(common, args),
         Command::Import(args) => import::run(common, &args),
-        Command::Lint(args) => lint::run(common, &args),
+        Command::Lint(args) => import::lint(common, &args),
         Command::Export(args) => export::run(common, args),
         Command::Template(args) => template::run(common, &args),
         Command::License(command) => license::run(common, command),
         Command::Key(command) => key::run(common, command),
         Command::Pull(args) => pull::run(common, *args),
         Command::Publish(args) => publish::run(common, *args),
-        Command::Show(args) => show::run(common, &args),
+        Command::Show { dataset, id } => show::run(common, dataset, id),
         Command::Log(args) => log::run(common, &args),
         Command::Check(args) => check::run(common, &args),
         Command::Backup(args) => replace::backup(common, &args),
         Command::Restore(args) => replace::restore(common, &args),
         Command::Compact => replace::compact(common),
-        Command::Upgrade(args) => upgrade::run(common, &args),
+        Command::Upgrade { dry_run, if_needed } => replace::upgrade(common, dry_run, if_needed),
         Command::Promote(args) => promote::run(common, &args),
-        Command::Completions(args) => completions::run(args, program()),
-        Command::Man(args) => manual::run(&args, program()),
+        Command::Completions { shell } => manual::completions(shell, program()),
+        Command::Man { folder } => manual::pages(folder, program()),
     }
 }
 

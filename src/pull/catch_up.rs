@@ -1,14 +1,28 @@
 //! The protocol: load the export, then apply the pages of the change feed, each saved with its token. After a change of
-//! the license, the feed sends the difference. If the feed cannot continue from the token, load the export again.
+//! the license, the feed sends the difference. If the feed cannot continue from the token, load the export again. A copy
+//! is proved by the digest of the service's export at the same token.
 
-use super::client::{ChangesResponse, PullClient};
-use super::digest::ContentDigest;
+use super::client::PullClient;
 use super::entry::FeedPage;
 use super::error::PullError;
+use super::export::ContentDigest;
 use super::target::{Events, PullTarget};
 use crate::model::Dataset;
 
 const MAX_EMPTY_PAGES: u32 = 100;
+
+/// The most comparisons while the service's content changes during each one.
+const MAX_COMPARISONS: u32 = 5;
+
+/// A pull from a service into a copy.
+pub struct Pull<'a> {
+    /// The service.
+    pub server: &'a PullClient,
+    /// The copy.
+    pub copy: &'a mut dyn PullTarget,
+    /// Receives changes, progress and notes.
+    pub events: &'a dyn Events,
+}
 
 /// The progress of a catch-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,46 +33,111 @@ pub struct Done {
     pub is_loaded: bool,
 }
 
-/// Brings the copy of a dataset up to date. If it is up to date already, the service may long-poll for `wait_s`
-/// seconds. Adds the progress to `done`, also before an error. Each applied page is kept, so the next call continues
-/// after it.
-pub fn catch_up(
-    server: &PullClient,
-    copy: &mut dyn PullTarget,
-    dataset: Dataset,
-    wait_s: u64,
-    events: &dyn Events,
-    done: &mut Done,
-) -> Result<(), PullError> {
-    let mut budget = CatchUpBudget { left: server.limits().catch_up_items, empty_pages: 0 };
-    loop {
-        let Some(position) = copy.position(dataset)? else {
-            return load(server, copy, dataset, true, events, done).map(|_| ());
-        };
-        let page = match server.changes(dataset, &position.token, wait_s)? {
-            ChangesResponse::Page(page) => page,
-            // 410: the license changed, or the service was restored from a backup. After a change of the license, newer
-            // services send the difference as pages.
-            ChangesResponse::ResyncRequired => match server.difference(dataset, &position.token)? {
-                ChangesResponse::Page(page) => {
-                    events.note(&format!("{dataset}: the license changed; applying the difference"));
-                    page
-                }
-                ChangesResponse::ResyncRequired => {
-                    events.note(&format!(
-                        "{dataset}: the license changed, or the service was restored from a backup; loading the export"
-                    ));
-                    return load(server, copy, dataset, false, events, done).map(|_| ());
-                }
-            },
-        };
-        if page.has_more {
-            budget.check(&page, &position.token)?;
+/// The result of a comparison.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The copy is equal to the service's content.
+    Sound,
+    /// The copy had this fault. It was loaded again, and is equal now.
+    Repaired(String),
+}
+
+impl Pull<'_> {
+    /// Brings the copy of a dataset up to date. If it is up to date already, the service may long-poll for `wait_s`
+    /// seconds. Adds the progress to `done`, also before an error. Each applied page is kept, so the next call continues
+    /// after it.
+    pub fn catch_up(&mut self, dataset: Dataset, wait_s: u64, done: &mut Done) -> Result<(), PullError> {
+        let mut budget = CatchUpBudget { left: self.server.limits().catch_up_items, empty_pages: 0 };
+        loop {
+            let Some(position) = self.copy.position(dataset)? else {
+                return self.load(dataset, true, done).map(|_| ());
+            };
+            let page = match self.server.changes(dataset, &position.token, wait_s)? {
+                Some(page) => page,
+                // The license changed, or the service was restored from a backup. After a change of the license, newer
+                // services send the difference as pages.
+                None => match self.server.difference(dataset, &position.token)? {
+                    Some(page) => {
+                        self.events.note(&format!("{dataset}: the license changed; applying the difference"));
+                        page
+                    }
+                    None => {
+                        self.events.note(&format!(
+                            "{dataset}: the license changed, or the service was restored from a backup; loading the export"
+                        ));
+                        return self.load(dataset, false, done).map(|_| ());
+                    }
+                },
+            };
+            if page.has_more {
+                budget.check(&page, &position.token)?;
+            }
+            self.copy.apply(dataset, &page, self.events)?;
+            done.entries += page.entries.len() as u64;
+            if !page.has_more {
+                return Ok(());
+            }
         }
-        copy.apply(dataset, &page, events)?;
-        done.entries += page.entries.len() as u64;
-        if !page.has_more {
-            return Ok(());
+    }
+
+    /// Makes the copy equal to the export. Returns the export's digest.
+    fn load(&mut self, dataset: Dataset, rewrite_all: bool, done: &mut Done) -> Result<ContentDigest, PullError> {
+        let note = |text: &str| self.events.note(text);
+        let mut export = self.server.export(dataset, &note)?;
+        self.copy.load(dataset, &mut export, rewrite_all, self.events)?;
+        done.is_loaded = true;
+        Ok(export.content())
+    }
+
+    /// Brings the copy up to date, and compares it with the service's export at the same token. Also compares the derived
+    /// tables and files with the records. Loads a copy that differs again, and compares it once more.
+    pub fn verify(&mut self, dataset: Dataset, done: &mut Done) -> Result<Verdict, PullError> {
+        for _ in 0..MAX_COMPARISONS {
+            self.catch_up(dataset, 0, done)?;
+            let (token, theirs) = self.server.export_digest(dataset)?;
+            let Some(position) = self.copy.position(dataset)? else { continue };
+            let ours = self.copy.digest(dataset)?;
+            if ours != theirs && token != position.token {
+                // The service's content has changed meanwhile, so the two may differ.
+                continue;
+            }
+            let Some(fault) = self.fault(dataset, &ours, &theirs)? else {
+                self.copy.set_verified(dataset)?;
+                return Ok(Verdict::Sound);
+            };
+            self.events.note(&format!("{dataset}: the copy was changed or damaged: {fault}; loading the export"));
+            let theirs = self.load(dataset, true, done)?;
+            // Another program may write to the copy at the same time.
+            let ours = self.copy.digest(dataset)?;
+            if let Some(left) = self.fault(dataset, &ours, &theirs)? {
+                return Err(PullError::Unusable(format!(
+                    "{dataset}: the copy still differs after the export was loaded: {left}; another program may be writing to \
+                     it: stop it, or give another location"
+                )));
+            }
+            self.copy.set_verified(dataset)?;
+            return Ok(Verdict::Repaired(fault));
+        }
+        Err(PullError::failed(format!(
+            "{dataset}: the service's content changed again and again while it was compared; verify it at a quieter time"
+        )))
+    }
+
+    /// Compares the records with the service's digest, and the derived tables and files with the records.
+    fn fault(
+        &mut self,
+        dataset: Dataset,
+        ours: &ContentDigest,
+        theirs: &ContentDigest,
+    ) -> Result<Option<String>, PullError> {
+        if ours != theirs {
+            let (ours, theirs) = (ours.records, theirs.records);
+            let counts = if ours == theirs { String::new() } else { format!(" ({ours} records instead of {theirs})") };
+            return Ok(Some(format!("it differs from the service's content{counts}")));
+        }
+        match self.copy.position(dataset)? {
+            Some(position) if position.records != ours.records => Ok(Some("its count of records was wrong".to_owned())),
+            _ => self.copy.find_fault(dataset),
         }
     }
 }
@@ -89,22 +168,6 @@ impl CatchUpBudget {
              operator"
         )))
     }
-}
-
-/// Makes the copy equal to the export. Returns the export's digest.
-pub fn load(
-    server: &PullClient,
-    copy: &mut dyn PullTarget,
-    dataset: Dataset,
-    rewrite_all: bool,
-    events: &dyn Events,
-    done: &mut Done,
-) -> Result<ContentDigest, PullError> {
-    let note = |text: &str| events.note(text);
-    let mut export = server.export(dataset, &note)?;
-    copy.load(dataset, &mut export, rewrite_all, events)?;
-    done.is_loaded = true;
-    Ok(export.content())
 }
 
 #[cfg(test)]

@@ -11,21 +11,18 @@ use flate2::read::MultiGzDecoder;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde::Deserialize;
 
-use super::digest::ContentDigest;
-use super::download::{Bytes, Download};
+use super::body::{Bounded, Bytes, Download, Paced, ReadLimits};
 use super::entry::FeedPage;
 use super::error::PullError;
-use super::export::{Announced, Export};
-use super::limits::{Bounded, Paced, ReadLimits, TooLong};
-use super::pause::{pause_after, reason};
+use super::export::{Announced, ContentDigest, Export};
 use super::server_url::ServerUrl;
 use crate::contract::Code;
 use crate::disk::describe_at;
 use crate::model::Dataset;
 use crate::model::time::{now, parse_http_date};
-use crate::transport::causes::root_cause;
-use crate::transport::http::{self as transport, ClientSettings, RequestBuilder, Response};
-use crate::transport::trust;
+use crate::transport::http::{self as transport, RequestBuilder, Response};
+use crate::transport::root_cause;
+use crate::transport::tls;
 
 /// The longest time of a long poll, in seconds. It is shorter than the read timeout, and than the 60 seconds after which
 /// many proxies give up.
@@ -53,33 +50,6 @@ pub struct PullClient {
     /// The index in [`PAGE_LIMITS`] of the current `limit`.
     page_limit: AtomicU32,
     limits: ReadLimits,
-}
-
-/// The response of a change feed.
-#[derive(Debug)]
-pub enum ChangesResponse {
-    /// The changes after the token.
-    Page(FeedPage),
-    /// The feed cannot continue from the token (410): load the export.
-    ResyncRequired,
-}
-
-enum Answer {
-    Success(HeaderMap, Response),
-    Problem(ServiceProblem),
-}
-
-impl Answer {
-    fn read(answer: Response, limits: &ReadLimits) -> Answer {
-        let (status, headers) = (answer.status(), answer.headers().clone());
-        if status == StatusCode::OK {
-            return Answer::Success(headers, answer);
-        }
-        let mut json = Vec::new();
-        // Without a readable body, the message shows the status only.
-        let _ = bounded(&headers, answer, "the answer", MAX_PROBLEM_BYTES, limits).read_to_end(&mut json);
-        Answer::Problem(ServiceProblem::read(status, &headers, &json))
-    }
 }
 
 /// An error response (RFC 9457).
@@ -111,9 +81,8 @@ impl PullClient {
                         digits"
                 .to_owned());
         }
-        let tls = if server.is_https() { trust::trust_authorities(ca_file)? } else { trust::trust_nothing()? };
-        let rules = ClientSettings { tls, is_local: server.is_loopback(), silence: limits.silence };
-        let http = transport::client(rules).map_err(|error| root_cause(&error))?;
+        let tls = if server.is_https() { tls::trust_authorities(ca_file)? } else { tls::trust_nothing()? };
+        let http = transport::client(tls, server.is_loopback(), limits.silence).map_err(|error| root_cause(&error))?;
         let authorization = format!("Bearer {key}");
         let (takes_wait, page_limit) = (AtomicBool::new(true), AtomicU32::new(0));
         Ok(PullClient { http, server, authorization, takes_wait, page_limit, limits })
@@ -139,63 +108,58 @@ impl PullClient {
         self.takes_wait.store(true, Ordering::Relaxed);
     }
 
-    /// The changes after a token: `GET /v1/{dataset}/changes?since=`. If there are none, the service may long-poll for
-    /// `wait_s` seconds. Older services respond at once.
-    pub fn changes(&self, dataset: Dataset, since: &str, wait_s: u64) -> Result<ChangesResponse, PullError> {
+    /// The changes after a token: `GET /v1/{dataset}/changes?since=`. `None` if the feed cannot continue from the token
+    /// (410). If there are no changes, the service may long-poll for `wait_s` seconds. Older services respond at once.
+    pub fn changes(&self, dataset: Dataset, since: &str, wait_s: u64) -> Result<Option<FeedPage>, PullError> {
         let waits = wait_s > 0 && self.takes_wait();
         let wait = waits.then(|| ("wait", wait_s.min(LONGEST_WAIT_S).to_string()));
         match self.page(dataset, since, wait)? {
-            Ok(page) => Ok(ChangesResponse::Page(page)),
-            Err(problem) if problem.status == StatusCode::GONE => Ok(ChangesResponse::ResyncRequired),
-            Err(problem) if waits && problem.code == Code::UnknownParameter.as_str() => {
+            Err(problem) if waits && problem.is(Code::UnknownParameter) => {
                 self.takes_wait.store(false, Ordering::Relaxed);
                 self.changes(dataset, since, 0)
             }
-            Err(problem) => Err(self.refusal(dataset, problem)),
+            answer => answer.map_err(|problem| self.refusal(dataset, problem)),
         }
     }
 
     /// The difference that a change of the license made: `GET /v1/{dataset}/changes?since=&resync=diff`. The page's
-    /// token is valid for the new license, so [`PullClient::changes`] continues from it. Older services lead to
-    /// `ResyncRequired`.
-    pub fn difference(&self, dataset: Dataset, since: &str) -> Result<ChangesResponse, PullError> {
+    /// token is valid for the new license, so [`PullClient::changes`] continues from it. Older services send none.
+    pub fn difference(&self, dataset: Dataset, since: &str) -> Result<Option<FeedPage>, PullError> {
         match self.page(dataset, since, Some(("resync", "diff".to_owned())))? {
-            Ok(page) => Ok(ChangesResponse::Page(page)),
-            Err(problem) if problem.status == StatusCode::GONE => Ok(ChangesResponse::ResyncRequired),
-            Err(problem) if problem.code == Code::UnknownParameter.as_str() => Ok(ChangesResponse::ResyncRequired),
-            Err(problem) => Err(self.refusal(dataset, problem)),
+            Err(problem) if problem.is(Code::UnknownParameter) => Ok(None),
+            answer => answer.map_err(|problem| self.refusal(dataset, problem)),
         }
     }
 
     /// Requests a page of the change feed, with an optional extra parameter. Requests a shorter page if one is too
-    /// long.
+    /// long. `None` if the feed cannot continue from the token (410).
     fn page(
         &self,
         dataset: Dataset,
         since: &str,
         extension: Option<(&str, String)>,
-    ) -> Result<Result<FeedPage, ServiceProblem>, PullError> {
+    ) -> Result<Result<Option<FeedPage>, ServiceProblem>, PullError> {
         loop {
             let step = self.page_limit.load(Ordering::Relaxed) as usize;
             let limit = PAGE_LIMITS.get(step).copied().flatten().map(|limit| ("limit", limit.to_string()));
             let mut query = url::form_urlencoded::Serializer::new(String::new());
             query.append_pair("since", since).extend_pairs(&extension).extend_pairs(limit);
-            let (headers, body) = match self.get(&format!("/v1/{dataset}/changes?{}", query.finish()))? {
-                Answer::Success(headers, body) => (headers, body),
-                Answer::Problem(problem) => return Ok(Err(problem)),
+            let body = match self.ask(Method::GET, &format!("/v1/{dataset}/changes?{}", query.finish()))? {
+                Ok(body) => body,
+                Err(problem) if problem.status == StatusCode::GONE => return Ok(Ok(None)),
+                Err(problem) => return Ok(Err(problem)),
             };
             let mut json = Vec::new();
-            let most = self.limits.page_bytes;
-            match bounded(&headers, body, "a page of the feed", most, &self.limits).read_to_end(&mut json) {
+            match self.bounded(body, "a page of the feed", self.limits.page_bytes).read_to_end(&mut json) {
                 Ok(_) => {
                     let page = FeedPage::read(&json)?;
                     if !page.has_more {
                         // Later pages may be short again.
                         self.page_limit.store(0, Ordering::Relaxed);
                     }
-                    return Ok(Ok(page));
+                    return Ok(Ok(Some(page)));
                 }
-                Err(error) if TooLong::is(&error) && step + 1 < PAGE_LIMITS.len() => {
+                Err(error) if error.kind() == io::ErrorKind::FileTooLarge && step + 1 < PAGE_LIMITS.len() => {
                     self.page_limit.fetch_add(1, Ordering::Relaxed);
                 }
                 Err(error) => return Err(self.broken(error)),
@@ -207,10 +171,8 @@ impl PullClient {
     /// `ETag` has not changed, and reports that to `note`.
     pub fn export<'a>(&'a self, dataset: Dataset, note: &'a dyn Fn(&str)) -> Result<Export<'a>, PullError> {
         let target = format!("/v1/exports/{dataset}");
-        let (headers, body) = match self.get(&target)? {
-            Answer::Success(headers, body) => (headers, self.paced(body)),
-            Answer::Problem(problem) => return Err(self.refusal(dataset, problem)),
-        };
+        let body = self.ask(Method::GET, &target)?.map_err(|problem| self.refusal(dataset, problem))?;
+        let headers = body.headers().clone();
         let Some(announced) = Announced::read(&headers)? else {
             return Err(PullError::failed(format!(
                 "{} sent an export without `X-Sync-Token` and `X-Record-Count`; check that a medfeed service answers \
@@ -224,15 +186,14 @@ impl PullClient {
         let bytes: Box<dyn Read + 'a> = match (length, etag) {
             (Some(length), Some(etag)) => {
                 let resume = move |at: u64, failures: u32, error: &PullError| {
-                    let pause = pause_after(failures, error);
-                    let reason = reason(error);
+                    let (pause, reason) = error.pause_after(failures);
                     note(&format!("{dataset}: {error}; resuming in {} s{reason}", pause.as_secs_f64().ceil()));
                     sleep(pause);
                     self.rest(dataset, &target, &etag, at, length)
                 };
-                Box::new(Download::new(body, length, Box::new(resume)))
+                Box::new(Download::new(self.paced(body), length, Box::new(resume)))
             }
-            _ => body,
+            _ => self.paced(body),
         };
         Export::new(announced, decoded(&headers, bytes), &self.limits)
     }
@@ -256,10 +217,10 @@ impl PullClient {
         if answer.status() == StatusCode::PARTIAL_CONTENT && is_rest {
             return Ok(Some(self.paced(answer)));
         }
-        match Answer::read(answer, &self.limits) {
-            Answer::Success(..) => Ok(None),
-            Answer::Problem(problem) if problem.status == StatusCode::RANGE_NOT_SATISFIABLE => Ok(None),
-            Answer::Problem(problem) => Err(self.refusal(dataset, problem)),
+        match self.checked(answer) {
+            Ok(_) => Ok(None),
+            Err(problem) if problem.status == StatusCode::RANGE_NOT_SATISFIABLE => Ok(None),
+            Err(problem) => Err(self.refusal(dataset, problem)),
         }
     }
 
@@ -267,8 +228,8 @@ impl PullClient {
     /// export if the service sends no digest.
     pub fn export_digest(&self, dataset: Dataset) -> Result<(String, ContentDigest), PullError> {
         // The error of a HEAD request has no body. The GET request gets the explanation.
-        if let Answer::Success(headers, _) = self.ask(Method::HEAD, &format!("/v1/exports/{dataset}"))?
-            && let Some(Announced { token, digest: Some(digest), .. }) = Announced::read(&headers)?
+        if let Ok(answer) = self.ask(Method::HEAD, &format!("/v1/exports/{dataset}"))?
+            && let Some(Announced { token, digest: Some(digest), .. }) = Announced::read(answer.headers())?
         {
             return Ok((token, digest));
         }
@@ -278,18 +239,33 @@ impl PullClient {
         Ok((export.token, content))
     }
 
-    fn get(&self, target: &str) -> Result<Answer, PullError> {
-        self.ask(Method::GET, target)
+    fn ask(&self, method: Method, target: &str) -> Result<Result<Response, ServiceProblem>, PullError> {
+        let answer = self.request(method, target).send().map_err(|error| self.unreachable(&error))?;
+        Ok(self.checked(answer))
     }
 
-    fn ask(&self, method: Method, target: &str) -> Result<Answer, PullError> {
-        let answer = self.request(method, target).send().map_err(|error| self.unreachable(&error))?;
-        Ok(Answer::read(answer, &self.limits))
+    /// Returns an answer with the status 200, and reads any other one.
+    fn checked(&self, answer: Response) -> Result<Response, ServiceProblem> {
+        let (status, headers) = (answer.status(), answer.headers().clone());
+        if status == StatusCode::OK {
+            return Ok(answer);
+        }
+        let mut json = Vec::new();
+        // Without a readable body, the message shows the status only.
+        let _ = self.bounded(answer, "the answer", MAX_PROBLEM_BYTES).read_to_end(&mut json);
+        Err(ServiceProblem::read(status, &headers, &json))
+    }
+
+    /// A body whose size is limited, both compressed and decompressed.
+    fn bounded(&self, body: Response, what: &'static str, most: u64) -> impl Read {
+        let headers = body.headers().clone();
+        let wire = Bounded::new(self.paced(body), what, most);
+        Bounded::new(decoded(&headers, wire), what, most)
     }
 
     /// A body that fails if it is too slow.
     fn paced(&self, body: Response) -> Bytes {
-        Box::new(Paced::new(body, self.limits.pace))
+        Box::new(Paced::new(body, &self.limits))
     }
 
     fn request(&self, method: Method, target: &str) -> RequestBuilder {
@@ -328,7 +304,7 @@ impl PullClient {
     }
 
     fn unreachable(&self, error: &transport::Error) -> PullError {
-        let reason = trust::reason_in(error).unwrap_or_else(|| match (error.is_timeout(), error.is_connect()) {
+        let reason = tls::reason_in(error).unwrap_or_else(|| match (error.is_timeout(), error.is_connect()) {
             (true, true) => "timed out while connecting; check the address and the network".to_owned(),
             (true, false) => format!("timed out: no answer in {} s", self.limits.silence.as_secs()),
             (false, _) => root_cause(error),
@@ -337,10 +313,7 @@ impl PullClient {
     }
 
     fn broken(&self, error: io::Error) -> PullError {
-        if TooLong::is(&error) {
-            return PullError::failed(error.to_string());
-        }
-        // A body that is too slow has its own error.
+        // A body that is too long or too slow has its own error.
         let own = error.downcast::<PullError>();
         own.unwrap_or_else(|error| {
             PullError::failed(format!("the connection to {} broke: {}", self.server, root_cause(&error)))
@@ -353,18 +326,6 @@ fn decoded<'a>(headers: &HeaderMap, body: impl Read + 'a) -> Box<dyn Read + 'a> 
     let coding = headers.get(header::CONTENT_ENCODING).map(HeaderValue::as_bytes);
     let is_packed = coding.is_some_and(|coding| coding.eq_ignore_ascii_case(b"gzip"));
     if is_packed { Box::new(MultiGzDecoder::new(body)) } else { Box::new(body) }
-}
-
-/// A body whose size is limited, both compressed and decompressed.
-fn bounded<'a>(
-    headers: &HeaderMap,
-    body: Response,
-    what: &'static str,
-    most: u64,
-    limits: &ReadLimits,
-) -> impl Read + 'a {
-    let wire = Bounded::new(Paced::new(body, limits.pace), what, most);
-    Bounded::new(decoded(headers, wire), what, most)
 }
 
 impl ServiceProblem {
@@ -393,6 +354,10 @@ impl ServiceProblem {
         });
         let location = text(header::LOCATION).filter(|_| status.is_redirection()).map(str::to_owned);
         ServiceProblem { status, code, detail, retry_after: retry_after_s.map(Duration::from_secs), location }
+    }
+
+    fn is(&self, code: Code) -> bool {
+        self.code == code.as_str()
     }
 }
 

@@ -1,10 +1,8 @@
 //! The entries of the feed and the export: records and tombstones, with the bytes of their JSON.
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::de::{Error as _, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::error::PullError;
@@ -75,46 +73,22 @@ impl FeedPage {
         #[derive(Deserialize)]
         struct Envelope<'a> {
             #[serde(borrow)]
-            data: Items<'a>,
+            data: Vec<&'a RawValue>,
             has_more: bool,
             next_sync_token: String,
         }
         let page: Envelope<'_> = serde_json::from_slice(body).map_err(|error| {
             PullError::failed(format!("the service answered with something else than a page of the feed ({error})"))
         })?;
-        let token = checked_token(page.next_sync_token)?;
-        let entries = page.data.0.iter().map(|json| Entry::read(&in_one_line(json.get()))).collect::<Result<_, _>>()?;
-        Ok(FeedPage { entries, has_more: page.has_more, token })
-    }
-}
-
-/// The items of a page. Parsing stops after [`MAX_ENTRIES`].
-struct Items<'a>(Vec<&'a RawValue>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Items<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Items<'a>, D::Error> {
-        struct ItemsVisitor;
-        impl<'de> Visitor<'de> for ItemsVisitor {
-            type Value = Items<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of records")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Items<'de>, A::Error> {
-                let mut items = Vec::new();
-                while let Some(item) = list.next_element()? {
-                    if items.len() == MAX_ENTRIES {
-                        return Err(A::Error::custom(format_args!(
-                            "the page holds more than {MAX_ENTRIES} entries, the most that the contract allows"
-                        )));
-                    }
-                    items.push(item);
-                }
-                Ok(Items(items))
-            }
+        if page.data.len() > MAX_ENTRIES {
+            return Err(PullError::failed(format!(
+                "the page holds more than {MAX_ENTRIES} entries, the most that the contract allows; the copy stays as it was; \
+                 report it to the service's operator"
+            )));
         }
-        deserializer.deserialize_seq(ItemsVisitor)
+        let token = checked_token(page.next_sync_token)?;
+        let entries = page.data.iter().map(|json| Entry::read(&in_one_line(json.get()))).collect::<Result<_, _>>()?;
+        Ok(FeedPage { entries, has_more: page.has_more, token })
     }
 }
 

@@ -1,8 +1,14 @@
-//! The errors of a pull, by remedy.
+//! The errors of a pull, by remedy, and the pauses before retries.
 
 use std::time::Duration;
 
 use crate::model::Dataset;
+use crate::transport::{Backoff, random_part};
+
+/// The longest pause, even if `Retry-After` is longer: the pull holds the copy's lock meanwhile.
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+
+const BACKOFF: Backoff = Backoff { first: Duration::from_millis(500), longest: LONGEST_PAUSE };
 
 /// The error of a pull. The copy is as it was after the last complete page or load.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +77,48 @@ impl PullError {
             | PullError::Redirected(_)
             | PullError::Refused(_) => 3,
             PullError::Unusable(_) | PullError::Rejected { .. } => 4,
+        }
+    }
+
+    /// The pause after a number of consecutive failures: `Retry-After`, or exponential backoff. Also returns a note for a
+    /// pause that is shorter than `Retry-After`; otherwise it is empty.
+    pub fn pause_after(&self, failures: u32) -> (Duration, String) {
+        let PullError::Failed { retry_after: Some(asked), .. } = self else {
+            return (BACKOFF.pause(failures), String::new());
+        };
+        let pause = (*asked).min(LONGEST_PAUSE) + BACKOFF.first.mul_f64(random_part());
+        let (asked, longest) = (asked.as_secs(), LONGEST_PAUSE.as_secs());
+        let is_shorter = asked > longest;
+        let note = is_shorter.then(|| format!(" (the service asks for {asked} s; a pause is {longest} s at most)"));
+        (pause, note.unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_heed_the_service_within_a_bound() {
+        let cases = [
+            (Some(0), 0, 500, ""),
+            (Some(7), 7000, 7500, ""),
+            (Some(300), 300_000, 300_500, ""),
+            (Some(301), 300_000, 300_500, " (the service asks for 301 s; a pause is 300 s at most)"),
+            (
+                Some(u64::MAX),
+                300_000,
+                300_500,
+                " (the service asks for 18446744073709551615 s; a pause is 300 s at most)",
+            ),
+            // The third failure in a row.
+            (None, 1000, 2000, ""),
+        ];
+        for (asked_s, least_ms, most_ms, told) in cases {
+            let retry_after = asked_s.map(Duration::from_secs);
+            let (pause, note) = PullError::Failed { message: String::new(), retry_after }.pause_after(3);
+            assert!((least_ms..=most_ms).contains(&pause.as_millis()), "{asked_s:?}: {pause:?}");
+            assert_eq!(note, told);
         }
     }
 }

@@ -1,15 +1,57 @@
-//! An export as a stream of records.
+//! An export as a stream of records, and the digest that proves it, or compares two copies without their records.
 
 use std::fmt;
 use std::io::{self, BufReader, Read};
 
+use data_encoding::{BASE64, HEXLOWER};
 use flate2::read::MultiGzDecoder;
 use http::HeaderMap;
+use sha2::{Digest as _, Sha256};
 
-use super::digest::{ContentDigest, Hasher};
+use super::body::{Bounded, ReadLimits, read_line};
 use super::entry::{Entry, checked_token};
 use super::error::PullError;
-use super::limits::{Bounded, ReadLimits, TooLong, read_line};
+
+/// A digest of content. Equal content has equal digests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContentDigest {
+    /// The number of records.
+    pub records: u64,
+    /// SHA-256, in hexadecimal, of the records' JSON, ordered by id, each followed by a line feed.
+    pub sha256: String,
+}
+
+impl ContentDigest {
+    /// Parses a digest field (RFC 9530, section 2) with a member `sha-256=:BASE64:`. `None` if there is no such member.
+    pub fn announced(records: u64, field: &str) -> Option<ContentDigest> {
+        let mut members = field.split(',').map(str::trim);
+        let base64 = members.find_map(|member| member.strip_prefix("sha-256=:")?.strip_suffix(':'))?;
+        let hash = BASE64.decode(base64.as_bytes()).ok().filter(|hash| hash.len() == Sha256::output_size())?;
+        Some(ContentDigest { records, sha256: HEXLOWER.encode(&hash) })
+    }
+}
+
+/// Computes a [`ContentDigest`].
+#[derive(Clone, Debug, Default)]
+pub struct Hasher {
+    hash: Sha256,
+    records: u64,
+}
+
+impl Hasher {
+    /// Adds the next record, in the order of ids.
+    pub fn add(&mut self, json: &[u8]) {
+        self.hash.update(json);
+        self.hash.update(b"\n");
+        self.records += 1;
+    }
+
+    /// The digest of all added records.
+    pub fn finish(self) -> ContentDigest {
+        let sha256 = HEXLOWER.encode(&self.hash.finalize());
+        ContentDigest { records: self.records, sha256 }
+    }
+}
 
 /// The headers of an export.
 pub struct Announced {
@@ -82,7 +124,12 @@ impl Export<'_> {
     /// The next record, in the order of ids; `None` at the end. Checks order, count and digest against the headers.
     pub fn next_record(&mut self) -> Result<Option<Entry>, PullError> {
         let read = read_line(&mut self.lines, &mut self.line, "a record of the export", self.record_bytes);
-        let length = read.map_err(broken_error)?;
+        let broken = |error: io::Error| {
+            // Limits and downloads have their own errors.
+            let own = error.downcast::<PullError>();
+            own.unwrap_or_else(|error| PullError::failed(format!("the export is incomplete: {error}")))
+        };
+        let length = read.map_err(broken)?;
         if length == 0 {
             if self.received != self.records {
                 return Err(PullError::failed(format!(
@@ -122,15 +169,6 @@ impl Export<'_> {
         self.received += 1;
         Ok(Some(entry))
     }
-}
-
-/// Returns the error of a broken export. Size limits and downloads have their own errors.
-fn broken_error(error: io::Error) -> PullError {
-    if TooLong::is(&error) {
-        return PullError::failed(error.to_string());
-    }
-    let own = error.downcast::<PullError>();
-    own.unwrap_or_else(|error| PullError::failed(format!("the export is incomplete: {error}")))
 }
 
 #[cfg(test)]
@@ -268,5 +306,27 @@ mod tests {
         let headers = [(token, long.as_str()), (count, "5")]
             .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap()));
         assert!(Announced::read(&headers.into_iter().collect()).is_err());
+    }
+
+    #[test]
+    fn announced_digests_are_those_that_are_computed() {
+        let mut hasher = Hasher::default();
+        hasher.add(br#"{"id":1}"#);
+        let digest = hasher.finish();
+        // printf '{"id":1}\n' | openssl dgst -sha256 -binary | base64
+        const BYTES: &str = "UbxRMRNUjgYq2mKwPv6hU8riq99GsFHFUcPmKk37iM8=";
+        let cases = [
+            (format!("sha-256=:{BYTES}:"), true),
+            (format!("sha-512=:AAAA:, sha-256=:{BYTES}:"), true),
+            (format!("sha-256=:{BYTES}:,md5=:AAAA:"), true),
+            (format!("sha-256=:{}:", BYTES.replace("Pv6", "Pv7")), false),
+            (format!("sha-256={BYTES}"), false),
+            ("sha-256=:AAAA:".to_owned(), false),
+            ("sha-256=:?:".to_owned(), false),
+            (String::new(), false),
+        ];
+        for (field, expected) in cases {
+            assert_eq!(ContentDigest::announced(1, &field).as_ref() == Some(&digest), expected, "{field}");
+        }
     }
 }

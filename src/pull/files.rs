@@ -104,14 +104,9 @@ fn not_regular() -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
     use std::os::unix::fs::{chown, symlink};
 
     use super::*;
-
-    fn mode(path: &Path) -> u32 {
-        fs::metadata(path).unwrap().mode() & 0o777
-    }
 
     #[test]
     fn a_lock_that_cannot_be_made_is_refused_with_the_reason() {
@@ -129,27 +124,6 @@ mod tests {
     }
 
     #[test]
-    fn drafts_are_new_files_with_the_mode_that_they_replace() {
-        let folder = tempfile::tempdir().unwrap();
-        let (file, draft) = (folder.path().join("a"), folder.path().join("a.new"));
-        let victim = folder.path().join("victim");
-        fs::write(&victim, "mine").unwrap();
-        fs::set_permissions(&victim, Permissions::from_mode(0o644)).unwrap();
-        for (replaced, expected) in [(None, 0o600), (Some(0o640), 0o640), (Some(0o644), 0o644), (Some(0o400), 0o400)] {
-            symlink(&victim, &draft).unwrap();
-            if let Some(mode) = replaced {
-                fs::write(&file, "old").unwrap();
-                fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
-            }
-            make_draft(&draft, &file).unwrap().write_all(b"new").unwrap();
-            assert_eq!(mode(&draft), expected, "{replaced:?}");
-            assert_eq!(fs::read_to_string(&victim).unwrap(), "mine", "{replaced:?}");
-            let _ = fs::remove_file(&file);
-            fs::remove_file(&draft).unwrap();
-        }
-    }
-
-    #[test]
     fn drafts_get_the_group_of_the_file_that_they_replace() {
         let folder = tempfile::tempdir().unwrap();
         let (file, draft) = (folder.path().join("a"), folder.path().join("a.new"));
@@ -162,33 +136,5 @@ mod tests {
         make_draft(&draft, &file).unwrap();
         let found = fs::metadata(&draft).unwrap();
         assert_eq!((found.gid(), found.mode() & 0o777), (group, 0o640));
-    }
-
-    #[test]
-    fn locks_are_files() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        symlink(at("elsewhere"), at("link")).unwrap();
-        fs::create_dir(at("folder")).unwrap();
-        rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), rustix::fs::FileType::Fifo, Mode::from_raw_mode(0o600), 0)
-            .unwrap();
-        for name in ["link", "folder", "pipe"] {
-            let error = lock(&at(name), &at("copy")).unwrap_err().to_string();
-            assert!(error.contains("something else than a file"), "{name}: {error}");
-            assert!(open_file(&at(name)).is_err(), "{name}");
-        }
-        let held = lock(&at("lock"), &at("copy")).unwrap();
-        assert_eq!(mode(&at("lock")), 0o600);
-        assert!(lock(&at("lock"), &at("copy")).unwrap_err().to_string().contains("another `medfeed pull`"));
-        thread::scope(|scope| {
-            let second = scope.spawn(|| lock(&at("lock"), &at("copy")));
-            let begun = Instant::now();
-            while !second.is_finished() && begun.elapsed() < LOCK_WAIT / 5 {
-                thread::sleep(LOCK_RETRY_EVERY);
-            }
-            drop(held);
-            second.join().unwrap().unwrap();
-        });
-        assert!(!at("elsewhere").exists());
     }
 }

@@ -11,20 +11,19 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::changes::{Changes, tombstone};
-use super::columns::{Cell, Column, cell_of, columns};
-use super::digest::{ContentDigest, Hasher};
+use super::body::{ReadLimits, read_line};
+use super::columns::{Cell, cell_of, columns};
 use super::entry::{Entry, FeedPage};
 use super::error::PullError;
-use super::export::Export;
+use super::export::{ContentDigest, Export, Hasher};
 use super::files::{lock, make_draft, make_folder, open_file};
-use super::limits::{ReadLimits, read_line};
 use super::server_url::ServerUrl;
-use super::target::{Events, Position, PullTarget};
+use super::target::{Changes, Events, Position, PullTarget, tombstone};
 use crate::disk::describe_at;
 use crate::model::time::{now, parse_time};
 use crate::model::{Dataset, Number, flat};
@@ -70,8 +69,6 @@ pub struct FolderCopy {
     state: CopyState,
     /// The datasets to load: their files do not match the state, or the user wants to reload.
     to_load: Vec<Dataset>,
-    /// The datasets of another service that the copy held before. Their files are removed once there is new content.
-    leftovers: Vec<Dataset>,
     _lock: File,
 }
 
@@ -100,7 +97,6 @@ impl FolderCopy {
             }
             Err(error) => return Err(fail(error)),
         };
-        let mut leftovers = Vec::new();
         if state.server != server {
             if !reload {
                 return Err(PullError::Unusable(format!(
@@ -109,13 +105,11 @@ impl FolderCopy {
                     state.server
                 )));
             }
-            leftovers.extend(Dataset::ALL.iter().filter(|dataset| state.datasets.contains_key(dataset.as_str())));
             state = CopyState { format: FORMAT, server, datasets: BTreeMap::new() };
         }
         let found = fs::metadata(folder).map_err(fail)?;
         let identity = (found.dev(), found.ino());
-        let mut copy =
-            FolderCopy { folder: folder.to_owned(), identity, state, to_load: Vec::new(), leftovers, _lock: lock };
+        let mut copy = FolderCopy { folder: folder.to_owned(), identity, state, to_load: Vec::new(), _lock: lock };
         for dataset in Dataset::ALL {
             if reload || !copy.fits(dataset).map_err(fail)? {
                 copy.to_load.push(dataset);
@@ -138,7 +132,7 @@ impl FolderCopy {
         let Some(state) = self.state.datasets.get(dataset.as_str()) else { return Ok(true) };
         for (ending, expected) in [("jsonl", &state.jsonl_sha256), ("csv", &state.csv_sha256)] {
             match open_file(&self.file(dataset, ending)) {
-                Ok(file) if sha256_of(&file)? == *expected => {}
+                Ok(file) if digest_of(&file)?.sha256 == *expected => {}
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => return Ok(false),
             }
@@ -212,15 +206,16 @@ impl FolderCopy {
         let fail = |error: io::Error| failure(&folder, &error);
         let (jsonl, csv) = (self.file(dataset, "jsonl"), self.file(dataset, "csv"));
         let mut lines = HashedDraft::new(&jsonl).map_err(fail)?;
-        let mut table = CsvFile::new(HashedDraft::new(&csv).map_err(fail)?, dataset).map_err(fail)?;
+        let mut table = HashedDraft::new(&csv).map_err(fail)?;
+        write_header(&mut table, dataset).map_err(fail)?;
         let mut records = 0;
         while let Some(entry) = next()? {
             lines.write_all(entry.json.as_bytes()).and_then(|()| lines.write_all(b"\n")).map_err(fail)?;
-            table.add(entry.id, &entry.json).map_err(fail)?;
+            write_record(&mut table, dataset, &entry).map_err(fail)?;
             records += 1;
         }
         let jsonl_sha256 = lines.finish().map_err(fail)?;
-        let csv_sha256 = table.draft.finish().map_err(fail)?;
+        let csv_sha256 = table.finish().map_err(fail)?;
         let changed_at = now().to_string();
         let token = token.to_owned();
         let state = DatasetState { token, records, jsonl_sha256, csv_sha256, changed_at, verified_at };
@@ -228,22 +223,12 @@ impl FolderCopy {
         self.to_load.push(dataset);
         put_in_place(&jsonl).and_then(|()| put_in_place(&csv)).map_err(fail)?;
         self.state.datasets.insert(dataset.to_string(), state);
-        // Before the state names the new service, so that a killed run leaves no files of the other one behind.
-        self.remove_leftovers().map_err(fail)?;
+        // Other datasets may have files of another service. They are removed before the state names the new one, so that a
+        // killed run leaves none behind.
+        let others = Dataset::ALL.into_iter().filter(|other| !self.state.datasets.contains_key(other.as_str()));
+        others.map(|other| self.remove_files(other)).collect::<io::Result<()>>().map_err(fail)?;
         self.save().map_err(fail)?;
         self.to_load.retain(|other| *other != dataset);
-        Ok(())
-    }
-
-    /// Removes the files of the other service's datasets that this copy does not have.
-    fn remove_leftovers(&mut self) -> io::Result<()> {
-        for dataset in &self.leftovers {
-            if self.state.datasets.contains_key(dataset.as_str()) {
-                continue;
-            }
-            self.remove_files(*dataset)?;
-        }
-        self.leftovers.clear();
         Ok(())
     }
 
@@ -352,17 +337,12 @@ impl PullTarget for FolderCopy {
 
     fn digest(&mut self, dataset: Dataset) -> Result<ContentDigest, PullError> {
         let path = self.file(dataset, "jsonl");
-        let read = || -> io::Result<ContentDigest> {
-            let file = match open_file(&path) {
-                // A removed file has no records. So a comparison finds the difference, and loads the export.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Hasher::default().finish()),
-                opened => opened?,
-            };
-            let mut file = LineCounter { file, lines: 0 };
-            let sha256 = sha256_of(&mut file)?;
-            Ok(ContentDigest { records: file.lines, sha256 })
+        let digest = match open_file(&path) {
+            // A removed file has no records. So a comparison finds the difference, and loads the export.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Hasher::default().finish()),
+            opened => opened.and_then(|file| digest_of(&file)),
         };
-        read().map_err(|error| failure(&path, &error))
+        digest.map_err(|error| failure(&path, &error))
     }
 
     fn find_fault(&mut self, dataset: Dataset) -> Result<Option<String>, PullError> {
@@ -399,13 +379,10 @@ fn is_foreign(entry: io::Result<fs::DirEntry>) -> bool {
 }
 
 fn read_state(folder: &Path, json: &[u8]) -> Result<CopyState, PullError> {
-    #[derive(Deserialize)]
-    struct StateHead {
-        format: u32,
-    }
     let path = folder.join(STATE_FILE);
-    match serde_json::from_slice(json) {
-        Ok(StateHead { format }) if format != FORMAT => Err(PullError::Unusable(format!(
+    let state: Value = serde_json::from_slice(json).unwrap_or_default();
+    match state["format"].as_u64() {
+        Some(format) if format != u64::from(FORMAT) => Err(PullError::Unusable(format!(
             "{} was written by another version of this program (format {format}; this one knows {FORMAT}); use that \
              version, or give another folder",
             path.display()
@@ -446,27 +423,17 @@ fn put_in_place(path: &Path) -> io::Result<()> {
     fs::rename(draft_of(path), path)
 }
 
-fn sha256_of(mut file: impl Read) -> io::Result<String> {
-    let mut hash = Sha256::new();
+/// The number of lines of a file, and its SHA-256. For a file of records, this is the digest of its content.
+fn digest_of(mut file: &File) -> io::Result<ContentDigest> {
+    let (mut hash, mut records) = (Sha256::new(), 0);
     let mut piece = vec![0; 1 << 16];
     loop {
-        match file.read(&mut piece)? {
-            0 => return Ok(data_encoding::HEXLOWER.encode(&hash.finalize())),
-            length => hash.update(&piece[..length]),
+        let length = file.read(&mut piece)?;
+        if length == 0 {
+            return Ok(ContentDigest { records, sha256: HEXLOWER.encode(&hash.finalize()) });
         }
-    }
-}
-
-struct LineCounter {
-    file: File,
-    lines: u64,
-}
-
-impl Read for LineCounter {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.file.read(buffer)?;
-        self.lines += memchr::memchr_iter(b'\n', &buffer[..count]).count() as u64;
-        Ok(count)
+        hash.update(&piece[..length]);
+        records += memchr::memchr_iter(b'\n', &piece[..length]).count() as u64;
     }
 }
 
@@ -485,7 +452,7 @@ impl HashedDraft {
     fn finish(mut self) -> io::Result<String> {
         self.file.flush()?;
         self.file.get_ref().sync_all()?;
-        Ok(data_encoding::HEXLOWER.encode(&self.hash.finalize()))
+        Ok(HEXLOWER.encode(&self.hash.finalize()))
     }
 }
 
@@ -501,27 +468,19 @@ impl Write for HashedDraft {
     }
 }
 
-struct CsvFile {
-    draft: HashedDraft,
-    columns: &'static [Column],
+/// Writes the header of a dataset's CSV file.
+fn write_header(table: &mut HashedDraft, dataset: Dataset) -> io::Result<()> {
+    table.write_all(flat::BYTE_ORDER_MARK)?;
+    let names = columns(dataset).iter().map(|column| column.column.as_str());
+    flat::write_row(table, ["id"].into_iter().chain(names).chain(["updated_at"]))
 }
 
-impl CsvFile {
-    fn new(mut draft: HashedDraft, dataset: Dataset) -> io::Result<CsvFile> {
-        draft.write_all(flat::BYTE_ORDER_MARK)?;
-        let columns = columns(dataset);
-        let names = columns.iter().map(|column| column.column.as_str());
-        flat::write_row(&mut draft, ["id"].into_iter().chain(names).chain(["updated_at"]))?;
-        Ok(CsvFile { draft, columns })
-    }
-
-    fn add(&mut self, id: i64, json: &str) -> io::Result<()> {
-        let record: Value = serde_json::from_str(json)?;
-        let updated_at = record["updated_at"].as_str().unwrap_or_default().to_owned();
-        let cells = self.columns.iter().map(|column| text_of(cell_of(column, &record)));
-        let updated_at = text_of(Cell::Text(updated_at));
-        flat::write_row(&mut self.draft, [id.to_string()].into_iter().chain(cells).chain([updated_at]))
-    }
+/// Writes a record as a row of CSV.
+fn write_record(table: &mut HashedDraft, dataset: Dataset, entry: &Entry) -> io::Result<()> {
+    let record: Value = serde_json::from_str(&entry.json)?;
+    let updated_at = text_of(record["updated_at"].as_str().unwrap_or_default().into());
+    let cells = columns(dataset).iter().map(|column| text_of(cell_of(column, &record)));
+    flat::write_row(table, [entry.id.to_string()].into_iter().chain(cells).chain([updated_at]))
 }
 
 /// The text of a cell in CSV. A `'` precedes texts that a spreadsheet may take for a formula.
@@ -557,12 +516,13 @@ impl RecordLines {
                 let entry = str::from_utf8(line).ok().and_then(|text| Entry::read(text).ok());
                 entry.map(Some).ok_or_else(|| changed_meanwhile(&self.path))
             }
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Err(changed_meanwhile(&self.path)),
             Err(error) => Err(failure(&self.path, &error)),
         }
     }
 
     /// The SHA-256 of the lines that were read.
     fn sha256(&self) -> String {
-        data_encoding::HEXLOWER.encode(&self.hash.clone().finalize())
+        HEXLOWER.encode(&self.hash.clone().finalize())
     }
 }

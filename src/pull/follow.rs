@@ -4,12 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::catch_up::{Done, catch_up};
-use super::client::{LONGEST_WAIT_S, PullClient};
+use super::catch_up::{Done, Pull, Verdict};
+use super::client::LONGEST_WAIT_S;
 use super::error::PullError;
-use super::pause::{pause_after, reason};
-use super::target::{Events, PullTarget};
-use super::verify::{Verdict, verify};
 use crate::model::Dataset;
 use crate::model::time::now;
 
@@ -44,26 +41,25 @@ fn poll_s(share_s: u64, failing: &BTreeMap<Dataset, Failing>) -> u64 {
     until_retry(failing).map_or(share_s, |left| share_s.min(left.as_secs()))
 }
 
-/// A round of following.
-struct Round {
+/// The pause after a round that took `elapsed`. `asked` is the time that the service was asked to hold the successful
+/// requests; `None` if there was none. `waits` is whether the next round long-polls. It then begins at once, unless the
+/// service responded early without news: it has too many long polls. `until_retry` is the time until a failed dataset is
+/// retried.
+fn pause_after_round(
+    every: Duration,
     elapsed: Duration,
-    /// The time that the service was asked to hold the successful requests; `None` if there was none.
     asked: Option<Duration>,
     has_news: bool,
-    /// The time until a failed dataset is retried.
+    waits: bool,
     until_retry: Option<Duration>,
-}
-
-/// The pause after a round. `waits` is whether the next round long-polls. It then begins at once, unless the service
-/// responded early without news: it has too many long polls.
-fn pause_after_round(every: Duration, waits: bool, round: &Round) -> Duration {
+) -> Duration {
     // The service's clock may run a little faster.
-    let was_held = round.asked.is_some_and(|asked| round.elapsed >= asked.mul_f64(0.9));
-    let is_at_once = waits && (round.has_news || was_held);
-    let pause = if is_at_once { Duration::ZERO } else { every.saturating_sub(round.elapsed) };
-    match round.until_retry {
+    let was_held = asked.is_some_and(|asked| elapsed >= asked.mul_f64(0.9));
+    let is_at_once = waits && (has_news || was_held);
+    let pause = if is_at_once { Duration::ZERO } else { every.saturating_sub(elapsed) };
+    match until_retry {
         // Nothing else is followed.
-        Some(left) if round.asked.is_none() => left,
+        Some(left) if asked.is_none() => left,
         Some(left) => pause.min(left),
         None => pause,
     }
@@ -91,16 +87,6 @@ pub struct Report {
     pub verdict: Option<Verdict>,
     /// The number of records in the copy.
     pub records: u64,
-}
-
-/// A pull from a service into a copy.
-pub struct Pull<'a> {
-    /// The service.
-    pub server: &'a PullClient,
-    /// The copy.
-    pub copy: &'a mut dyn PullTarget,
-    /// Receives changes, progress and notes.
-    pub events: &'a dyn Events,
 }
 
 impl Pull<'_> {
@@ -197,8 +183,7 @@ impl Pull<'_> {
             // The datasets long-poll one after the other.
             share_s = (every.as_secs() / licensed as u64).min(LONGEST_WAIT_S);
             let waits = poll_s(share_s, &failing) > 0 && self.server.takes_wait();
-            let round = Round { elapsed: begun.elapsed(), asked, has_news, until_retry: until_retry(&failing) };
-            sleep(pause_after_round(every, waits, &round));
+            sleep(pause_after_round(every, begun.elapsed(), asked, has_news, waits, until_retry(&failing)));
         }
     }
 
@@ -222,9 +207,9 @@ impl Pull<'_> {
 
     fn update(&mut self, dataset: Dataset, verifies: bool, wait_s: u64, done: &mut Done) -> Result<Report, PullError> {
         let verdict = if verifies {
-            Some(verify(self.server, self.copy, dataset, self.events, done)?)
+            Some(self.verify(dataset, done)?)
         } else {
-            catch_up(self.server, self.copy, dataset, wait_s, self.events, done)?;
+            self.catch_up(dataset, wait_s, done)?;
             None
         };
         let records = self.copy.position(dataset)?.map_or(0, |position| position.records);
@@ -263,7 +248,7 @@ impl Pull<'_> {
 
     /// Reports an error. Returns the pause before the next attempt.
     fn note_pause(&self, failures: u32, error: &PullError) -> Duration {
-        let (pause, reason) = (pause_after(failures, error), reason(error));
+        let (pause, reason) = error.pause_after(failures);
         self.events.note(&format!("{error}; trying again in {} s{reason}", pause.as_secs_f64().ceil()));
         pause
     }
@@ -296,26 +281,9 @@ mod tests {
         ];
         for (every, waits, elapsed, asked, has_news, until_retry, expected) in cases {
             let (s, case) = (Duration::from_secs, (every, waits, elapsed, asked, has_news, until_retry));
-            let round = Round { elapsed: s(elapsed), asked: asked.map(s), has_news, until_retry: until_retry.map(s) };
-            assert_eq!(pause_after_round(s(every), waits, &round), s(expected), "{case:?}");
-        }
-    }
-
-    #[test]
-    fn a_copy_is_compared_once_a_day() {
-        const DAY_S: i64 = 86_400;
-        // When it was compared, now, and whether it is due.
-        let cases = [
-            (0, 20_000 * DAY_S, true),
-            (100, 100, false),
-            (100, 99 + DAY_S, false),
-            (100, 100 + DAY_S, true),
-            (100, 99, true),
-            (30_000 * DAY_S, 20_000 * DAY_S, true),
-            (i64::MAX, i64::MIN, true),
-        ];
-        for (verified_at, now, expected) in cases {
-            assert_eq!(is_verification_due(verified_at, now), expected, "{verified_at} {now}");
+            let (asked, until_retry) = (asked.map(s), until_retry.map(s));
+            let pause = pause_after_round(s(every), s(elapsed), asked, has_news, waits, until_retry);
+            assert_eq!(pause, s(expected), "{case:?}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::files::open_file;
 use super::postgres::address::PostgresAddress;
-use super::sqlite::open::is_sqlite;
+use super::sqlite::file::is_sqlite;
 
 const SQLITE_EXTENSIONS: [&str; 3] = ["sqlite", "sqlite3", "db"];
 

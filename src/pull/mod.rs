@@ -2,19 +2,14 @@
 //!
 //! It uses only the service's public HTTP API. In reading order:
 //! - [`entry`]: the entries of the feed and the export.
-//! - [`digest`]: digests that compare two copies.
-//! - [`error`]: the errors of a pull.
-//! - [`limits`]: bounds on all that is read from a service.
-//! - [`pause`]: pauses between attempts; [`download`]: resumable downloads; [`export`]: the records of an export.
-//! - [`server_url`]: the service's address.
-//! - [`client`]: the requests and their responses.
+//! - [`error`]: the errors of a pull, and the pauses after them.
+//! - [`body`]: bounds on all that is read from a service, and downloads that resume; [`export`]: the records of an
+//!   export, and their digest.
+//! - [`server_url`]: the service's address; [`client`]: the requests and their responses.
 //! - [`target`]: the traits of a copy and of its observers.
-//! - [`changes`]: the changes of an export, held back until it is proved.
-//! - [`catch_up`]: the protocol: load the export, then apply the pages of the feed.
-//! - [`verify`]: compares the copy with the service's content, and repairs it.
+//! - [`catch_up`]: the protocol: load the export, then apply the pages of the feed; compare the copy, and repair it.
 //! - [`follow`]: single rounds and endless following, with retries.
 //! - [`columns`]: a record's JSON as the cells of a flat table.
-//! - [`tables`]: the tables of a copy in a database.
 //! - [`files`]: files that only their owner can read or replace.
 //! - [`sql`]: the copy in a database; [`sqlite`]: an SQLite file; [`postgres`]: PostgreSQL.
 //! - [`folder`]: the copy as JSON lines and CSV.
@@ -23,34 +18,26 @@
 //! It knows the service only by the contract. `pull/catch_up.rs` is the protocol on one page. Columns and links that
 //! are derived from a record are written in the record's transaction. A load compares the export with the copy in one
 //! transaction, so readers never see less than a whole state. A broken download continues below the decoder
-//! (`pull/download.rs`), in the same transaction. The changes that an export brings are printed once it has come whole
-//! and matches its digest (`pull/changes.rs`). Everything that a service sends is bounded in bytes, items and time
-//! (`pull/limits.rs`). A repaired copy is compared again before it counts as repaired (`pull/verify.rs`).
-//! `pull/tables.rs` is shared by SQLite and PostgreSQL. PostgreSQL is written in batches, one statement per table,
-//! because each statement crosses the network.
+//! (`Download`), in the same transaction. The changes that an export brings are printed once it has come whole and matches
+//! its digest (`Changes`). A repaired copy is compared again before it counts as repaired. PostgreSQL is written in
+//! batches, one statement per table, because each statement crosses the network.
 
+pub mod body;
 pub mod catch_up;
-pub mod changes;
 pub mod client;
 pub mod columns;
-pub mod digest;
-pub mod download;
 pub mod entry;
 pub mod error;
 pub mod export;
 pub mod files;
 pub mod folder;
 pub mod follow;
-pub mod limits;
 pub mod location;
-pub mod pause;
 pub mod postgres;
 pub mod server_url;
 pub mod sql;
 pub mod sqlite;
-pub mod tables;
 pub mod target;
-pub mod verify;
 
 pub use client::PullClient;
 pub use error::PullError;

@@ -114,18 +114,6 @@ fn has_curator(server: &Server) -> bool {
     names.any(|name| name.trim() == "curator")
 }
 
-#[test]
-fn quiet_data_are_left_alone() {
-    let site = Site::new();
-    let mut server = site.start(site.command(["demo", "--listen", "127.0.0.1:0", "--quiet-data"]));
-    let lines = introduction(&mut server);
-    assert!(!lines.iter().any(|line| line.contains("curator")), "{lines:?}");
-    assert!(!has_curator(&server));
-    let told = Client::new(server.address, None).get("/demo.json").json();
-    assert_eq!((&told["edits"], &told["curating"]), (&serde_json::json!([]), &false.into()));
-    server.stop();
-}
-
 /// A demo that keeps its folder in the site's.
 fn demo_inside(site: &Site) -> Command {
     let mut command = site.command(["demo", "--listen", "127.0.0.1:0", "--quiet-data"]);
@@ -171,10 +159,32 @@ fn a_server_that_is_no_demo_tells_no_keys() {
     server.stop();
 }
 
+/// Runs lines in a shell, in an empty folder; returns the names of what they made there.
+fn made_by_shell(lines: &str) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let done = std::process::Command::new("sh").arg("-c").arg(lines).current_dir(&folder).output().unwrap();
+    assert!(done.status.success(), "{lines}: {done:?}");
+    let mut made: Vec<String> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    made.sort();
+    made
+}
+
 #[test]
-fn a_demo_gives_its_keys_to_no_other_site() {
+fn a_quiet_demo_edits_nothing_and_works_in_any_folder() {
     let site = Site::new();
-    let server = site.start(site.command(["demo", "--listen", "127.0.0.1:0", "--quiet-data"]));
+    let folder = site.path("it's; touch pwned; $(touch pwned)`touch pwned` \"\\ here");
+    std::fs::create_dir(&folder).unwrap();
+    let mut command = site.command(["demo", "--listen", "127.0.0.1:0", "--quiet-data"]);
+    command.env("TMPDIR", &folder);
+    let mut server = site.start(command);
+    let lines = introduction(&mut server);
+    assert!(!lines.iter().any(|line| line.contains("curator")) && !has_curator(&server), "{lines:?}");
+    let told = Client::new(server.address, None).get("/demo.json").json();
+    assert_eq!((&told["edits"], &told["curating"]), (&serde_json::json!([]), &false.into()));
+
     let port = server.address.port();
     let cases = [
         (format!("127.0.0.1:{port}"), 200),
@@ -196,31 +206,7 @@ fn a_demo_gives_its_keys_to_no_other_site() {
         // The page itself holds nothing that is not public.
         assert_eq!(get_from(server.address, &host, "/").status, 200, "{host}");
     }
-    server.stop();
-}
 
-/// Runs lines in a shell, in an empty folder; returns the names of what they made there.
-fn made_by_shell(lines: &str) -> Vec<String> {
-    let folder = tempfile::tempdir().unwrap();
-    let done = std::process::Command::new("sh").arg("-c").arg(lines).current_dir(&folder).output().unwrap();
-    assert!(done.status.success(), "{lines}: {done:?}");
-    let mut made: Vec<String> = std::fs::read_dir(&folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-        .collect();
-    made.sort();
-    made
-}
-
-#[test]
-fn the_printed_lines_name_any_folder() {
-    let site = Site::new();
-    let folder = site.path("it's; touch pwned; $(touch pwned)`touch pwned` \"\\ here");
-    std::fs::create_dir(&folder).unwrap();
-    let mut command = site.command(["demo", "--listen", "127.0.0.1:0", "--quiet-data"]);
-    command.env("TMPDIR", &folder);
-    let mut server = site.start(command);
-    let lines = introduction(&mut server);
     let line = |part: &str| lines.iter().find(|line| line.contains(part)).expect("a line").as_str();
     assert_eq!(made_by_shell(&[line("echo "), line(" import ")].join("\n")), <[&str; 0]>::default());
     let key = |line: &str| words(line).into_iter().find_map(|word| Some(word.split_once(": ")?.1.to_owned()));

@@ -4,7 +4,8 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use super::pulled::{Pulled, exported};
+use super::postgres_server::Cluster;
+use super::pulled::{Pulled, exported, held};
 use super::site::{Process, SOON, STATUSES, Site, conferences_of_version, wait_until};
 
 pub const JOURNALS: &str = r#"{"id":1,"name":"Journal of Öpen Things","publisher":"P","publishing":{"access":"open","apc_usd":1200.5},"impact_factor":3}
@@ -33,21 +34,42 @@ pub fn site_with_both() -> Site {
 }
 
 #[test]
-fn a_copy_is_loaded_and_follows_the_feed() {
-    let pulled = Pulled::new(site_with_both());
-    let done = pulled.pull("");
-    assert_eq!(done.stdout, "conferences: 1200 records loaded\njournals: 2 records loaded\n");
-    for dataset in ["conferences", "journals"] {
-        pulled.assert_equal(dataset);
+fn a_copy_of_each_kind_is_loaded_and_follows_the_feed() {
+    let cluster = Cluster::shared("a_copy_of_each_kind_is_loaded_and_follows_the_feed");
+    let mut pulled = Pulled::new(site_with_both());
+    // Cells that a spreadsheet would take for something else, in the CSV of a folder.
+    pulled.site.import(
+        "journals.jsonl",
+        "{\"id\":1,\"name\":\"=Formula, \\\"quoted\\\"\",\"impact_factor\":12.50,\
+         \"timelines\":{\"accept_to_print\":{\"max_weeks\":1e-7}}}\n",
+    );
+    let mut client = pulled.client();
+    wait_until("served", SOON, || exported(&mut client, "journals").lines[0].contains("Formula").then_some(()));
+    let places = pulled.places(cluster.as_ref());
+    for place in &places {
+        pulled.copy.clone_from(place);
+        assert_eq!(
+            pulled.pull("").stdout,
+            "conferences: 1200 records loaded\njournals: 2 records loaded\n",
+            "{place:?}"
+        );
+        for dataset in ["conferences", "journals"] {
+            pulled.assert_equal(dataset);
+        }
+        let none = "conferences: nothing new, 1200 records\njournals: nothing new, 2 records\n";
+        assert_eq!(pulled.pull("").stdout, none, "{place:?}");
     }
-    assert_eq!(pulled.pull("").stdout, "conferences: nothing new, 1200 records\njournals: nothing new, 2 records\n");
     // Three pages, with removals among them.
     let removals: String = (1101..=1200).map(|id| format!("{{\"id\":{id},\"deleted\":true}}\n")).collect();
     pulled.site.import("conferences.jsonl", conferences_of_version(1100, 1) + &removals);
-    let done = pulled.settle("conferences", "");
-    assert_eq!(done.stdout, "conferences: 1200 changes applied, 1100 records\njournals: nothing new, 2 records\n");
-    pulled.assert_equal("conferences");
-    assert_eq!(pulled.pull("--verify").stdout.matches("equal to the service's").count(), 2);
+    for place in &places {
+        pulled.copy.clone_from(place);
+        let done = pulled.settle("conferences", "");
+        let told = "conferences: 1200 changes applied, 1100 records\njournals: nothing new, 2 records\n";
+        assert_eq!(done.stdout, told, "{place:?}");
+        pulled.assert_equal("conferences");
+        assert_eq!(pulled.pull("--verify").stdout.matches("equal to the service's").count(), 2, "{place:?}");
+    }
     assert!(pulled.site.files().iter().all(|name| !name.ends_with("-wal")), "{:?}", pulled.site.files());
 }
 
@@ -124,27 +146,38 @@ fn a_person_finds_typed_columns_links_words_and_answers() {
 
 #[test]
 fn a_license_change_and_a_restore_bring_what_differs() {
-    let pulled = Pulled::new(site_with_both());
+    let cluster = Cluster::shared("a_license_change_and_a_restore_bring_what_differs");
+    let mut pulled = Pulled::new(site_with_both());
     let backup = pulled.site.backup("backup.redb");
-    pulled.pull("");
+    let places = pulled.places(cluster.as_ref());
+    let each = |pulled: &mut Pulled, run: &dyn Fn(&Pulled)| {
+        for place in &places {
+            pulled.copy.clone_from(place);
+            run(pulled);
+        }
+    };
+    each(&mut pulled, &|pulled| drop(pulled.pull("")));
     pulled.site.license("all", "--dataset conferences --dataset journals --year 2026");
-    let done = pulled.settle("conferences", "--dataset conferences --json");
-    assert!(done.stderr.contains("applying the difference"), "{done:?}");
-    let told: Vec<Value> = done.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(told.len(), 900, "three in four leave, and nothing else is told");
-    assert!(told.iter().all(|line| line["dataset"] == "conferences" && line["entry"]["deleted"] == true));
-    pulled.assert_equal("conferences");
-
+    each(&mut pulled, &|pulled| {
+        let done = pulled.settle("conferences", "--dataset conferences --json");
+        assert!(done.stderr.contains("applying the difference"), "{done:?}");
+        let told: Vec<Value> = done.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(told.len(), 900, "three in four leave, and nothing else is told");
+        assert!(told.iter().all(|line| line["dataset"] == "conferences" && line["entry"]["deleted"] == true));
+        pulled.assert_equal("conferences");
+    });
     pulled.site.import("conferences.jsonl", conferences_of_version(1200, 2));
-    pulled.settle("conferences", "");
+    each(&mut pulled, &|pulled| drop(pulled.settle("conferences", "")));
     pulled.site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
-    let done = pulled.settle("conferences", "");
-    assert!(done.stderr.contains("loading the export"), "{done:?}");
-    for dataset in ["conferences", "journals"] {
-        pulled.assert_equal(dataset);
-    }
-    pulled.pull("--reload");
-    pulled.assert_equal("conferences");
+    each(&mut pulled, &|pulled| {
+        let done = pulled.settle("conferences", "");
+        assert!(done.stderr.contains("loading the export"), "{done:?}");
+        for dataset in ["conferences", "journals"] {
+            pulled.assert_equal(dataset);
+        }
+        assert_eq!(pulled.pull("--reload").stdout.matches("loaded").count(), 2);
+        pulled.assert_equal("conferences");
+    });
 }
 
 #[test]
@@ -185,7 +218,7 @@ fn a_follower_ends_with_the_reader_of_its_changes() {
     let mut follower = Process::spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
     drop(follower.child().stdout.take());
     assert_eq!(follower.ended_within(SOON).and_then(|status| status.code()), Some(1));
-    assert!(super::pulled::read(&pulled.copy, "conferences").unwrap().is_none(), "unprinted changes are not saved");
+    assert!(held(&pulled.copy, "conferences").is_none(), "unprinted changes are not saved");
 }
 
 #[test]
@@ -201,7 +234,7 @@ fn follow_over_a_restart(pulled: &mut Pulled, every: &str) {
     let mut follower = Process::spawn(&mut pulled.command(&pulled.url(), &format!("--follow --every {every}")));
     let settled = |pulled: &Pulled, what: &str| {
         wait_until(what, SOON * 2, || {
-            let found = super::pulled::read(&pulled.copy, "conferences").ok().flatten()?;
+            let found = held(&pulled.copy, "conferences")?;
             (found == exported(&mut pulled.client(), "conferences")).then_some(())
         });
     };

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use medfeed::model::time::now;
-
-use super::pulled::{Pulled, exported};
-use super::site::{Process, SOON, Site, conferences_of_version, wait_until};
+use super::postgres_server::Cluster;
+use super::pulled::{Pulled, exported, held};
+use super::scripted::{Reply, Scripted};
+use super::site::{Done, Process, SOON, Site, conferences_of_version, wait_until};
 
 fn pulled_site() -> Pulled {
     let site = Site::new();
@@ -40,18 +40,17 @@ fn a_refusing_service_leaves_the_copy() {
         ("two words", "characters that no key has", 2),
     ];
     for (key, message, code) in cases {
-        let output = pulled.command(&pulled.url(), "").env("MEDFEED_KEY", key).output().unwrap();
-        let stderr = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(code), "{key}: {stderr}");
-        assert!(stderr.starts_with("error: ") && stderr.contains(message), "{key}: {stderr}");
+        let done = Done::of(pulled.command(&pulled.url(), "").env("MEDFEED_KEY", key));
+        assert_eq!(done.code, Some(code), "{key}: {done:?}");
+        assert!(done.stderr.starts_with("error: ") && done.stderr.contains(message), "{key}: {done:?}");
         assert_eq!(pulled.content("conferences"), before, "{key}");
     }
     // A file's key goes before the variable's.
     for (before, after) in [("", ""), ("", "\n"), ("", "\r\n"), (" \t", " \n\n")] {
         let file = pulled.site.write("key.txt", format!("{before}{}{after}", pulled.key));
         let args = format!("--key-file {}", file.display());
-        let output = pulled.command(&pulled.url(), &args).env("MEDFEED_KEY", unknown).output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{after:?}: {output:?}");
+        let done = Done::of(pulled.command(&pulled.url(), &args).env("MEDFEED_KEY", unknown));
+        assert_eq!(done.code, Some(0), "{after:?}: {done:?}");
     }
     // Editors of Windows write byte-order marks and UTF-16.
     let utf16 = |begin: &[u8], of: fn(u16) -> [u8; 2]| {
@@ -65,92 +64,48 @@ fn a_refusing_service_leaves_the_copy() {
     ];
     for (bytes, code, message) in cases {
         let file = pulled.site.write("key.txt", bytes);
-        let output = pulled.command(&pulled.url(), &format!("--key-file {}", file.display())).output().unwrap();
-        let stderr = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.code() == Some(code) && stderr.contains(message), "{code}: {stderr}");
-        assert!(!stderr.contains(&pulled.key[4..]), "{stderr}");
+        let done = pulled.run(&format!("--key-file {}", file.display()));
+        assert!(done.code == Some(code) && done.stderr.contains(message), "{code}: {done:?}");
+        assert!(!done.stderr.contains(&pulled.key[4..]), "{done:?}");
     }
 }
 
-#[test]
-fn a_dataset_that_the_license_lacks_is_skipped_or_removed() {
-    let pulled = pulled_site();
-    pulled.site.license("all", "--dataset conferences");
-    let mut client = pulled.client();
-    wait_until("narrowed", SOON, || (client.get("/v1/journals").status == 403).then_some(()));
-    let done = pulled.pull("");
-    assert_eq!(done.stderr, "journals: not in the license, skipped\n");
-    let named = pulled.run("--dataset journals");
-    assert!(named.code == Some(3) && named.stderr.contains("does not have the dataset `journals`"), "{named:?}");
-
-    // Had and lost: the rest goes on, the records leave the copy, and it is told.
-    let both = "--dataset conferences --dataset journals";
-    for args in ["", "--reload", "--verify", "--dataset journals"] {
-        pulled.site.license("all", &format!("{both} --widen"));
-        wait_until("widened", SOON, || (client.get("/v1/journals").status == 200).then_some(()));
-        pulled.pull("");
-        pulled.assert_equal("journals");
-        pulled.site.license("all", "--dataset conferences --year 2026 --widen");
-        wait_until("narrowed", SOON, || (client.get("/v1/journals").status == 403).then_some(()));
-        let lost = pulled.run(args);
-        let is_told = lost.stderr.contains("its 1 records were removed from the copy")
-            && lost.stderr.contains("does not have the dataset `journals` any more");
-        assert!(lost.code == Some(3) && is_told, "{args}: {lost:?}");
-        assert_eq!(super::pulled::read(&pulled.copy, "journals").unwrap(), None, "{args}");
-        assert_eq!(pulled.column("SELECT count(*) FROM journals_search('j')"), ["0"], "{args}");
-        // It is told once.
-        let done = pulled.pull("--verify");
-        assert!(done.stderr.contains("journals: not in the license, skipped"), "{args}: {done:?}");
-    }
-    pulled.assert_equal("conferences");
-    pulled.pull("--dataset conferences");
-}
-
-/// A copy of each kind: a file and a folder. PostgreSQL has its own test.
 #[test]
 fn a_dataset_that_leaves_the_license_leaves_as_tombstones_and_comes_back_anew() {
-    for name in ["copy.sqlite", "copy/"] {
-        let mut pulled = pulled_site();
-        pulled.copy = pulled.site.path(name);
-        if name.ends_with('/') {
-            fs::create_dir(&pulled.copy).unwrap();
-        }
-        let mut client = pulled.client();
-        pulled.site.license("all", "--dataset conferences --dataset journals");
+    let cluster = Cluster::shared("a_dataset_that_leaves_the_license_leaves_as_tombstones_and_comes_back_anew");
+    let mut pulled = pulled_site();
+    let mut client = pulled.client();
+    for place in pulled.places(cluster.as_ref()) {
+        pulled.copy = place.clone();
         pulled.pull("");
-        let shown = || pulled.pull("--json --reload").stdout;
-        assert_eq!(shown(), "", "{name}: all is held");
+        assert_eq!(pulled.pull("--json --reload").stdout, "", "{place:?}: all is held");
         pulled.site.license("all", "--dataset journals");
         wait_until("narrowed", SOON, || (client.get("/v1/conferences").status == 403).then_some(()));
         let done = pulled.run("--json");
-        assert_eq!(done.code, Some(3), "{name}: {done:?}");
-        let expected: String = (1..=300)
-            .map(|id| {
-                format!(
-                    "{{\"dataset\":\"conferences\",\"entry\":{{\"id\":{id},\"deleted\":true,\"changed_at\":null}}}}\n"
-                )
-            })
-            .collect();
-        let rest = done.stdout.strip_prefix(&expected).unwrap_or_else(|| panic!("{name}: {done:?}"));
-        assert!(rest.starts_with("{\"error\":") && rest.lines().count() == 1, "{name}: {rest}");
-        if name.ends_with('/') {
-            let left: Vec<String> = ["conferences.jsonl", "conferences.csv", "journals.jsonl"]
-                .into_iter()
-                .filter(|name| pulled.copy.join(name).exists())
-                .map(str::to_owned)
-                .collect();
-            assert_eq!(left, ["journals.jsonl"]);
-        } else {
-            for table in ["conferences", "conference_therapy_areas", "therapy_areas", "deadlines"] {
+        assert_eq!(done.code, Some(3), "{place:?}: {done:?}");
+        let gone = |id| {
+            format!("{{\"dataset\":\"conferences\",\"entry\":{{\"id\":{id},\"deleted\":true,\"changed_at\":null}}}}\n")
+        };
+        let expected: String = (1..=300).map(gone).collect();
+        let rest = done.stdout.strip_prefix(&expected).unwrap_or_else(|| panic!("{place:?}: {done:?}"));
+        assert!(rest.starts_with("{\"error\":") && rest.lines().count() == 1, "{place:?}: {rest}");
+        assert_eq!(held(&place, "conferences"), None, "{place:?}");
+        pulled.assert_equal("journals");
+        if place.is_dir() {
+            let left = ["conferences.jsonl", "conferences.csv", "journals.jsonl"].map(|name| place.join(name).exists());
+            assert_eq!(left, [false, false, true]);
+        } else if place.is_file() {
+            let search = "conferences_search('conference')";
+            for table in ["conferences", "conference_therapy_areas", "therapy_areas", "deadlines", search] {
                 assert_eq!(pulled.column(&format!("SELECT count(*) FROM {table}")), ["0"], "{table}");
             }
-            assert_eq!(pulled.column("SELECT dataset FROM sync"), ["journals"]);
         }
         pulled.site.license("all", "--dataset conferences --dataset journals --widen");
         wait_until("widened", SOON, || (client.get("/v1/conferences").status == 200).then_some(()));
         let done = pulled.pull("--verify");
-        assert!(done.stdout.contains("conferences: 300 records loaded"), "{name}: {done:?}");
-        assert!(!done.stdout.contains("repaired"), "{name}: {done:?}");
+        assert!(done.stdout.contains("conferences: 300 records loaded"), "{place:?}: {done:?}");
+        assert!(!done.stdout.contains("repaired"), "{place:?}: {done:?}");
+        pulled.assert_equal("conferences");
     }
 }
 
@@ -270,29 +225,25 @@ fn files_that_are_no_copy_of_this_service_stay_untouched() {
     let done = pulled.run("");
     assert!(done.code == Some(4) && done.stderr.contains("did not issue the sync token"), "{done:?}");
     assert_eq!(pulled.content("conferences").lines, before.lines);
-    let output = pulled.command(&other.url(), "--reload").env("MEDFEED_KEY", &other.key).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let done = Done::of(pulled.command(&other.url(), "--reload").env("MEDFEED_KEY", &other.key));
+    assert_eq!(done.code, Some(0), "{done:?}");
     assert_eq!(pulled.content("conferences"), exported(&mut other.client(), "conferences"));
     assert_eq!(pulled.content("journals").lines, [""; 0], "of the first service nothing is left");
-    let nowhere =
-        pulled.site.command(["pull", &pulled.url(), "--to", "none/copy.sqlite"]).env("MEDFEED_KEY", "x").output();
-    let nowhere = nowhere.unwrap();
-    assert_eq!(nowhere.status.code(), Some(4), "{nowhere:?}");
+    let mut nowhere = pulled.site.command(["pull", &pulled.url(), "--to", "none/copy.sqlite"]);
+    assert_eq!(Done::of(nowhere.env("MEDFEED_KEY", "x")).code, Some(4));
 }
 
 #[test]
 fn addresses_and_services_that_are_none_are_told() {
     let pulled = pulled_site();
-    let page = super::pull_kills::answer_always("HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n<html>");
-    let moved = super::pull_kills::answer_always(
-        "HTTP/1.1 301 Moved\r\nlocation: https://x.example\r\ncontent-length: 0\r\n\r\n",
-    );
+    let page = Scripted::new(|_, _| Reply::new(200, "<html>"));
+    let moved = Scripted::new(|_, _| Reply::new(301, "").with("location", "https://x.example"));
     let cases = [
         ("feed.example.org".to_owned(), "write it as https://", 2),
         ("https://key@feed.example.org".to_owned(), "MEDFEED_KEY", 2),
         ("http://192.0.2.1".to_owned(), "must not travel in plain text", 2),
-        (format!("http://{page}"), "check that a medfeed service answers there", 1),
-        (format!("http://{moved}"), "redirects to https://x.example; use that address if you trust it", 3),
+        (page.url(), "check that a medfeed service answers there", 1),
+        (moved.url(), "redirects to https://x.example; use that address if you trust it", 3),
         (format!("{}/nowhere", pulled.url()), "no medfeed service answers there", 1),
     ];
     for (url, message, code) in cases {
@@ -306,7 +257,7 @@ fn addresses_and_services_that_are_none_are_told() {
 fn one_pull_at_a_time_works_on_a_copy() {
     let pulled = pulled_site();
     let mut follower = Process::spawn(&mut pulled.command(&pulled.url(), "--follow --every 10ms"));
-    wait_until("followed", SOON, || super::pulled::read(&pulled.copy, "journals").ok().flatten());
+    wait_until("followed", SOON, || held(&pulled.copy, "journals"));
     let second = pulled.run("");
     assert!(second.code == Some(1) && second.stderr.contains("another `medfeed pull` is using"), "{second:?}");
     // A reader that stays in its transaction keeps its state and hinders nobody.
@@ -360,10 +311,8 @@ fn a_full_disk_leaves_the_copy_as_it_was() {
     wait_until("served", SOON, || (exported(&mut client, "conferences").records == 3000).then_some(()));
     // The shell counts in blocks of 512 or 1024 bytes; a write beyond is an error rather than a signal.
     let inner = pulled.command(&pulled.url(), "");
-    let output = pulled.site.in_shell("trap '' XFSZ; ulimit -f 1500; exec \"$@\"", &inner).output().unwrap();
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{stderr}");
-    assert!(stderr.contains("space"), "{stderr}");
+    let done = Done::of(&mut pulled.site.in_shell("trap '' XFSZ; ulimit -f 1500; exec \"$@\"", &inner));
+    assert!(done.code == Some(1) && done.stderr.contains("space"), "{done:?}");
     let found = pulled.content("conferences");
     assert!(found.records == before.records || found.records % 500 == 0, "whole pages: {}", found.records);
     assert_eq!(found.records, i64::try_from(found.lines.len()).unwrap());
@@ -457,31 +406,6 @@ fn a_copy_that_another_program_changes_meanwhile_is_not_called_repaired() {
         let done = pulled.pull("--verify --dataset conferences");
         assert!(done.stdout.contains("; repaired, and equal"), "{trigger}: {done:?}");
         pulled.assert_equal("conferences");
-    }
-}
-
-#[test]
-fn a_followed_copy_is_compared_once_a_day() {
-    let pulled = pulled_site();
-    pulled.pull("");
-    let cases = [("2020-01-01T00:00:00Z", true), (&now().to_string(), false)];
-    for (verified_at, is_due) in cases {
-        pulled.tamper(&format!(
-            "UPDATE conferences SET city = 'Elsewhere' WHERE id = 9; UPDATE sync SET verified_at = '{verified_at}'"
-        ));
-        let checked = "SELECT count(*) FROM sync WHERE checked_at > '2020-01-02'";
-        pulled.tamper("UPDATE sync SET checked_at = '2020-01-01T00:00:00Z'");
-        let mut follower = Process::spawn(&mut pulled.command(&pulled.url(), "--follow --every 10ms"));
-        wait_until("a round", SOON, || (pulled.column(checked) == ["2"]).then_some(()));
-        let elsewhere = || pulled.column("SELECT count(*) FROM conferences WHERE city = 'Elsewhere'");
-        if is_due {
-            wait_until("repaired", SOON, || (elsewhere() == ["0"]).then_some(()));
-            wait_until("noted", SOON, || {
-                (pulled.column("SELECT count(*) FROM sync WHERE verified_at > '2020-01-02'") == ["2"]).then_some(())
-            });
-        }
-        follower.kill();
-        assert_eq!(elsewhere(), [if is_due { "0" } else { "1" }], "{verified_at}");
     }
 }
 

@@ -3,8 +3,6 @@
 //! `MEDFEED_CASES` sets the number of rounds, `MEDFEED_SEED` the first one's seed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,40 +10,14 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::client::Client;
-use super::pulled::{Content, Pulled, content_of, exported, read};
+use super::postgres_server::Cluster;
+use super::pull::{JOURNALS, linked_conference};
+use super::pulled::{Content, Pulled, content_of, exported, held, read};
 use super::relay::Relay;
 use super::site::{Process, Random, SOON, STATUSES, Site, conferences_of_version, wait_until};
 use crate::harness::counted;
 
 const EXPORT: &str = "/v1/exports/conferences";
-
-/// A listener that gives every caller the same answer; returns its address.
-pub fn answer_always(answer: &'static str) -> SocketAddr {
-    answer_in_turn(std::iter::repeat(answer.into()))
-}
-
-/// A listener that gives one caller after the other an answer, until there are no more; returns its address.
-pub fn answer_in_turn(answers: impl IntoIterator<Item = Vec<u8>, IntoIter: Send + 'static>) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let answers = answers.into_iter();
-    std::thread::spawn(move || {
-        for (stream, answer) in listener.incoming().zip(answers) {
-            let mut stream = stream.unwrap();
-            let mut request = Vec::new();
-            let mut piece = [0; 4096];
-            while !request.ends_with(b"\r\n\r\n") {
-                let length = stream.read(&mut piece).unwrap_or(0);
-                if length == 0 {
-                    break;
-                }
-                request.extend_from_slice(&piece[..length]);
-            }
-            let _ = stream.write_all(&answer);
-        }
-    });
-    address
-}
 
 /// The records after all that the feed has behind a token; `None` when the token has ended (410), or the server is not there.
 fn brought_forward(client: &mut Client, content: &Content) -> Option<Content> {
@@ -287,4 +259,88 @@ impl<F: Fn()> Drop for OnDrop<F> {
     fn drop(&mut self) {
         (self.0)();
     }
+}
+
+#[test]
+fn a_killed_pull_into_postgresql_leaves_the_view_at_its_token() {
+    let Some(cluster) = Cluster::shared("a_killed_pull_into_postgresql_leaves_the_view_at_its_token") else { return };
+    kill_pulls_to(|_| cluster.url(&cluster.database()).into());
+}
+
+#[test]
+fn a_killed_pull_leaves_whole_files() {
+    kill_pulls_to(|site| site.path("copy/"));
+}
+
+/// Kills pulls to a copy at random moments, while records change, and the license too. A folder may be between two renames:
+/// each of its files is of one state then, but not all of the same one.
+fn kill_pulls_to(place: impl Fn(&Site) -> PathBuf) {
+    let rounds = variable("MEDFEED_CASES").unwrap_or(15).min(500);
+    let seed = variable("MEDFEED_SEED").unwrap_or(20_261_122);
+    println!("MEDFEED_SEED={seed} MEDFEED_CASES={rounds}");
+    // One page holds all that changes, so each state of the copy is one of the service.
+    const COUNT: u64 = 400;
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(COUNT, 0));
+    site.import("journals.jsonl", JOURNALS);
+    let mut pulled = Pulled::new(site);
+    pulled.copy = place(&pulled.site);
+    let is_folder = pulled.copy.starts_with(pulled.site.folder());
+    let mut client = pulled.client();
+    let first = exported(&mut client, "conferences");
+    let mut states = HashMap::from([(first.token.clone(), first)]);
+    let mut random = Random::new(seed);
+    let mut seen = BTreeSet::new();
+    for round in 0..rounds {
+        let mut command = pulled.command(&pulled.url(), "--dataset conferences --follow --every 5ms");
+        let mut pull = Process::spawn(command.stderr(std::process::Stdio::null()).stdout(std::process::Stdio::null()));
+        let state = match random.below(6) {
+            0 if !is_folder => {
+                pulled.site.license("all", "--dataset conferences --dataset journals --year 2026");
+                exported(&mut client, "conferences")
+            }
+            1 if !is_folder => {
+                pulled.site.license("all", "--dataset conferences --dataset journals --widen");
+                exported(&mut client, "conferences")
+            }
+            _ => {
+                let count = 1 + random.next() % COUNT;
+                let gone = 1 + random.next() % COUNT;
+                let rows = conferences_of_version(count, round + 1) + &linked_conference(9000 + round % 5, 10);
+                let rows = rows + &format!("{{\"id\":{},\"deleted\":true}}\n", gone + count);
+                let rows = rows + &format!("{{\"id\":9999,\"name\":\"Round {round}\",\"year\":2026,{STATUSES}}}\n");
+                pulled.site.import("conferences.jsonl", rows);
+                wait_until("the server shows the commit", SOON, || {
+                    Some(exported(&mut client, "conferences")).filter(|state| !states.contains_key(&state.token))
+                })
+            }
+        };
+        states.insert(state.token.clone(), state);
+        let ended = pull.ended_within(random.part_of(Duration::from_millis(500)));
+        assert!(ended.is_none(), "seed {seed}, round {round}: the pull ended by itself: {ended:?}");
+        pull.kill();
+        let Some(found) = held(&pulled.copy, "conferences") else { continue };
+        if is_folder {
+            let whole = states.values().any(|state| state.lines == found.lines);
+            assert!(whole, "seed {seed}, round {round}: the lines are of no state: {}", found.lines.len());
+            let table = std::fs::read_to_string(pulled.copy.join("conferences.csv")).unwrap();
+            let whole = states.values().any(|state| table.lines().count() == state.lines.len() + 1);
+            assert!(whole && table.ends_with("\r\n"), "seed {seed}, round {round}: the table is cut off");
+            seen.insert(found.token);
+            continue;
+        }
+        assert_eq!(found.records, i64::try_from(found.lines.len()).unwrap(), "seed {seed}, round {round}");
+        // A change of the license shows in the exports a moment after it was made: that state was not looked at.
+        if let Some(expected) = states.get(&found.token) {
+            assert!(found == *expected, "seed {seed}, round {round}: the copy is not the view at its token");
+            seen.insert(found.token);
+        }
+    }
+    assert!(seen.len() > 1, "the copy was never seen at a state of the service");
+    let done = pulled.pull("--dataset conferences --verify");
+    assert!(
+        done.stdout.contains("equal to the service's") && !done.stdout.contains("repaired"),
+        "seed {seed}: {done:?}"
+    );
+    pulled.assert_equal("conferences");
 }

@@ -3,18 +3,18 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use medfeed::model::{Dataset, Scope};
 use medfeed::pull::PullClient;
-use medfeed::pull::follow::{Plan, Pull};
+use medfeed::pull::catch_up::Pull;
+use medfeed::pull::follow::Plan;
 use medfeed::pull::{Events, FolderCopy, PullError, PullTarget, SqliteCopy};
 use medfeed::store::Writer;
 use medfeed::store::write::licensing::KeySettings;
 
 use super::client::Client;
-use super::pulled::{Content, Pulled, exported, read};
+use super::pulled::{Content, Pulled, exported, held};
 use super::relay::Relay;
 use super::site::{Random, SOON, STATUSES, Server, Site, conferences_of_version, wait_until};
 use crate::harness::counted;
@@ -72,43 +72,6 @@ fn a_change_of_the_license_costs_what_differs() {
     }
 }
 
-/// A service of before `resync=diff` knows nothing of the parameter: the export is loaded.
-#[test]
-fn an_older_service_is_asked_for_the_export() {
-    let answers = [("410 Gone", "resync_required"), ("400 Bad Request", "unknown_parameter")];
-    let gone_then = |pulled: &Pulled| {
-        let bodies = answers.map(|(status, code)| {
-            let body = format!("{{\"type\":\"https://x/errors/{code}\",\"status\":{}}}", &status[..3]);
-            format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len())
-        });
-        let export = pulled.client().get("/v1/exports/conferences");
-        let headers =
-            ["x-sync-token", "x-record-count"].map(|name| format!("{name}: {}\r\n", export.header(name).unwrap()));
-        let head = format!(
-            "HTTP/1.1 200 OK\r\nconnection: close\r\n{}content-length: {}\r\n\r\n",
-            headers.concat(),
-            export.body.len()
-        );
-        let mut all: Vec<Vec<u8>> = bodies.map(String::into_bytes).to_vec();
-        all.push([head.as_bytes(), &export.body].concat());
-        all
-    };
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(40, 0));
-    let mut pulled = Pulled::new(site);
-    let relay = Relay::new(pulled.server.address, 0);
-    assert_eq!(pulled.run_at(&relay.url(), "--dataset conferences").code, Some(0));
-    pulled.site.import("conferences.jsonl", conferences_of_version(30, 1));
-    let mut client = pulled.client();
-    wait_until("served", SOON, || exported(&mut client, "conferences").lines[0].contains("version 1").then_some(()));
-    relay.lead_to(super::pull_kills::answer_in_turn(gone_then(&pulled)));
-    let done = pulled.run_at(&relay.url(), "--dataset conferences");
-    assert!(done.code == Some(0) && done.stderr.ends_with("restored from a backup; loading the export\n"), "{done:?}");
-    assert_eq!(done.stdout, "conferences: 40 records loaded\n");
-    pulled.assert_equal("conferences");
-    pulled.server.process.kill();
-}
-
 /// A copy in the process of the test.
 struct Copy {
     key: String,
@@ -118,12 +81,6 @@ struct Copy {
 }
 
 impl Events for Copy {
-    fn change(&self, _: Dataset, _: &str) -> Result<(), PullError> {
-        Ok(())
-    }
-
-    fn progress(&self, _: Dataset, _: u64, _: u64) {}
-
     fn note(&self, text: &str) {
         self.notes.borrow_mut().push(text.to_owned());
     }
@@ -132,29 +89,13 @@ impl Events for Copy {
 impl Copy {
     fn pull(&self, relay: &Relay, verify: bool) -> Result<(), PullError> {
         let server = PullClient::new(relay.url().parse().unwrap(), &self.key, None).unwrap();
-        let mut copy: Box<dyn PullTarget> = if self.is_folder() {
+        let mut copy: Box<dyn PullTarget> = if self.path.extension().is_none() {
             Box::new(FolderCopy::open(&self.path, server.server(), false)?)
         } else {
-            Box::new(SqliteCopy::open(&self.path, server.server(), false)?)
+            Box::new(SqliteCopy::open(self.path.clone(), server.server(), false)?)
         };
         let plan = Plan { datasets: vec![Dataset::Conferences], are_named: true, verify };
         Pull { server: &server, copy: &mut *copy, events: self }.once(&plan, &mut |_| ())
-    }
-
-    fn is_folder(&self) -> bool {
-        self.path.extension().is_none()
-    }
-
-    fn content(&self) -> Option<Content> {
-        if !self.is_folder() {
-            return self.path.exists().then(|| read(&self.path, "conferences").unwrap()).flatten();
-        }
-        let text = |name: &str| fs::read_to_string(Path::new(&self.path).join(name)).ok();
-        let lines: Vec<String> = text("conferences.jsonl")?.lines().map(str::to_owned).collect();
-        let state: serde_json::Value = serde_json::from_str(&text("medfeed-copy.json")?).unwrap();
-        let state = &state["datasets"]["conferences"];
-        let token = state["token"].as_str().unwrap().to_owned();
-        Some(Content { token, records: state["records"].as_i64().unwrap(), lines })
     }
 }
 
@@ -248,7 +189,7 @@ fn histories_of_licenses_end_with_the_view() {
             }
             let what = format!("seed {seed}, round {round}, {}", copy.name);
             // A copy without records asks for the export. Any other one gets what differs.
-            exports += usize::from(copy.content().is_none());
+            exports += usize::from(held(&copy.path, "conferences").is_none());
             check(&what, copy, scope, &relay, &server);
         }
         assert_eq!(count_of_exports(&relay), exports, "seed {seed}, round {round}: an export was loaded");
@@ -260,9 +201,14 @@ fn histories_of_licenses_end_with_the_view() {
     assert_eq!(notes, BTreeSet::from(["conferences: the license changed; applying the difference".to_owned()]));
     // The comparison agrees.
     for (copy, scope) in copies.iter().zip(&scopes).take(20).filter(|(_, scope)| scope.datasets.len() == 2) {
-        let before = copy.content();
+        let before = held(&copy.path, "conferences");
         copy.pull(&relay, true).unwrap_or_else(|error| panic!("seed {seed}, {}, {scope:?}: {error}", copy.name));
-        assert_eq!((copy.content(), copy.notes.take()), (before, Vec::new()), "seed {seed}, {}", copy.name);
+        assert_eq!(
+            (held(&copy.path, "conferences"), copy.notes.take()),
+            (before, Vec::new()),
+            "seed {seed}, {}",
+            copy.name
+        );
     }
     server.stop();
     counted(histories, "histories of licenses");
@@ -273,7 +219,7 @@ fn count_of_exports(relay: &Relay) -> usize {
 }
 
 fn check(what: &str, copy: &Copy, scope: &Scope, relay: &Relay, server: &Server) {
-    let before = copy.content();
+    let before = held(&copy.path, "conferences");
     let pulled = copy.pull(relay, false);
     if scope.datasets.len() == 1 {
         // Every record left, and it is told once.
@@ -281,11 +227,11 @@ fn check(what: &str, copy: &Copy, scope: &Scope, relay: &Relay, server: &Server)
             Some(_) => assert!(matches!(pulled, Err(PullError::LicenseLost(_))), "{what}: {pulled:?}"),
             None => assert!(matches!(pulled, Err(PullError::NotLicensed(_))), "{what}: {pulled:?}"),
         }
-        assert_eq!(copy.content(), None, "{what}");
+        assert_eq!(held(&copy.path, "conferences"), None, "{what}");
         return;
     }
     assert!(pulled.is_ok(), "{what}: {pulled:?}");
     let expected = exported(&mut Client::new(server.address, Some(&copy.key)), "conferences");
-    let found = copy.content().unwrap();
+    let found = held(&copy.path, "conferences").unwrap();
     assert!(found == expected, "{what}: {scope:?}: {found:?}\n{expected:?}");
 }

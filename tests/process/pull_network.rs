@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::answer_faults::Fault;
 use super::fault_relay::{FaultRelay, Recorded, choose, chosen_size, run_lanes};
-use super::pulled::{Content, Pulled, exported, read};
+use super::pulled::{Content, Pulled, exported, held};
 use super::site::{Done, SOON, Site, conferences_of_version, wait_until};
 use crate::harness::counted;
 
@@ -147,7 +147,7 @@ impl Network {
         let Some(start) = &scenario.start else { return views };
         let mut client = self.sites[scenario.pulled].server.client(&scenario.key);
         for dataset in DATASETS {
-            let Content { mut token, lines, .. } = content(&start.join(scenario.copy), dataset).unwrap();
+            let Content { mut token, lines, .. } = held(&start.join(scenario.copy), dataset).unwrap();
             let mut records: BTreeMap<u64, String> = lines.into_iter().map(|line| (id_of(&line), line)).collect();
             let mut more = "";
             loop {
@@ -221,9 +221,7 @@ impl Network {
         let site = &self.sites[scenario.pulled].site;
         let mut command = site.command(["pull".as_ref(), url.as_ref(), "--to".as_ref(), copy.as_os_str()]);
         command.args(args.split_whitespace()).env("MEDFEED_KEY", &scenario.key);
-        let output = command.output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        Done { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+        Done::of(&mut command)
     }
 
     /// Each fault that can be met in each scenario.
@@ -247,7 +245,7 @@ impl Network {
         let relay = &scenario.relay;
         let folder = scenario.begin();
         let copy = folder.path().join(scenario.copy);
-        let before = DATASETS.map(|dataset| content(&copy, dataset));
+        let before = DATASETS.map(|dataset| held(&copy, dataset));
         relay.begin(&scenario.plan(Some((at, fault))));
         let done = self.pull(scenario, folder.path(), scenario.args);
         let what = format!("{}, {}, {fault:?} at {at} {:?}: {done:?}", scenario.name, scenario.copy, relay.met());
@@ -259,7 +257,7 @@ impl Network {
         let is_retried = done.stderr.contains("trying again");
         assert!(!is_retried || !fault.is_allowed(), "HTTP allows this: {what}");
         for (dataset, before) in DATASETS.into_iter().zip(before) {
-            let held = content(&copy, dataset);
+            let held = held(&copy, dataset);
             let expected = held.as_ref().and_then(|held| self.views.get(&(dataset, held.token.clone())));
             let is_view = held.is_none() || held.as_ref() == expected;
             assert!(is_view || held == before, "{dataset} is not the view at its token: {what}");
@@ -270,7 +268,7 @@ impl Network {
         assert_eq!(done.code, Some(0), "{what}");
         assert_eq!(done.stdout.matches("; equal to the service's\n").count(), DATASETS.len(), "{what}");
         for dataset in DATASETS {
-            assert!(content(&copy, dataset) == Some(self.view(scenario, dataset)), "{dataset} differs: {what}");
+            assert!(held(&copy, dataset) == Some(self.view(scenario, dataset)), "{dataset} differs: {what}");
         }
     }
 }
@@ -301,22 +299,6 @@ pub fn copy_folder(from: &Path, to: &Path) {
             fs::copy(entry.path(), target).unwrap();
         }
     }
-}
-
-/// The content of a copy of either kind.
-fn content(copy: &Path, dataset: &str) -> Option<Content> {
-    if !copy.exists() {
-        return None;
-    }
-    if copy.is_file() {
-        return read(copy, dataset).unwrap();
-    }
-    let state = fs::read_to_string(copy.join("medfeed-copy.json")).ok()?;
-    let state: Value = serde_json::from_str(&state).unwrap();
-    let state = &state["datasets"][dataset];
-    let token = state["token"].as_str()?.to_owned();
-    let lines = fs::read_to_string(copy.join(format!("{dataset}.jsonl"))).unwrap();
-    Some(Content { token, records: state["records"].as_i64()?, lines: lines.lines().map(str::to_owned).collect() })
 }
 
 #[test]

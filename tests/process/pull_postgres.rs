@@ -1,18 +1,15 @@
 //! `medfeed pull` into PostgreSQL, against a real server.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::sync::Arc;
-use std::time::Duration;
 
+use postgres::Client;
 use postgres::types::Type;
-use postgres::{Client, IsolationLevel};
 
 use super::postgres_server::Cluster;
-use super::pull::{JOURNALS, linked_conference, site_with_both};
-use super::pulled::{Content, Pulled, exported};
-use super::site::{Done, Process, Random, SOON, STATUSES, Site, conferences_of_version, wait_until};
+use super::pull::{linked_conference, site_with_both};
+use super::pulled::{Content, Pulled, exported, held};
+use super::site::{Done, SOON, STATUSES, Site, conferences_of_version, wait_until};
 
 /// A site with a server, a key and a database for a copy.
 pub struct Kept {
@@ -37,34 +34,7 @@ impl Kept {
 
     /// What the copy holds, read in one transaction; `None` while it holds nothing.
     pub fn read(&self, dataset: &str) -> Option<Content> {
-        let mut client = self.client();
-        let mut transaction =
-            client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start().unwrap();
-        let is_there = transaction.query_one("SELECT to_regclass('medfeed.sync') IS NOT NULL", &[]).unwrap();
-        if !is_there.get::<_, bool>(0) {
-            return None;
-        }
-        let state =
-            transaction.query_opt("SELECT token, records FROM sync WHERE dataset = $1", &[&dataset]).unwrap()?;
-        let lines = transaction.query(&format!("SELECT json::text FROM {dataset} ORDER BY id"), &[]).unwrap();
-        let lines = lines.iter().map(|row| row.get(0)).collect();
-        Some(Content { token: state.get(0), records: state.get(1), lines })
-    }
-
-    pub fn assert_equal(&self, dataset: &str) {
-        let expected = exported(&mut self.pulled.client(), dataset);
-        let found = self.read(dataset).expect("a copy");
-        assert!(found == expected, "{dataset}: the copy differs: {found:?}\n{expected:?}");
-    }
-
-    /// Waits until the server shows what was committed, and pulls it.
-    fn settle(&self, dataset: &str, args: &str) -> Done {
-        let before = self.read(dataset).expect("a copy").token;
-        let mut client = self.pulled.client();
-        wait_until("the server shows the commit", SOON, || {
-            (exported(&mut client, dataset).token != before).then_some(())
-        });
-        self.pulled.pull(args)
+        held(&self.pulled.copy, dataset)
     }
 
     /// The rows of a query's first column, as texts.
@@ -83,32 +53,8 @@ impl Kept {
         let site = &self.pulled.site;
         let mut command = site.command(["pull", &self.pulled.url(), "--to", to]);
         command.args(args.split_whitespace()).env("MEDFEED_KEY", &self.pulled.key);
-        let output = command.env("HOME", site.folder()).env(variable.0, variable.1).output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        Done { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+        Done::of(command.env("HOME", site.folder()).env(variable.0, variable.1))
     }
-}
-
-#[test]
-fn a_copy_in_postgresql_is_loaded_and_follows_the_feed() {
-    let Some(cluster) = Cluster::shared("a_copy_in_postgresql_is_loaded_and_follows_the_feed") else { return };
-    let kept = Kept::new(&cluster, site_with_both());
-    let pulled = &kept.pulled;
-    let done = pulled.pull("");
-    assert_eq!(done.stdout, "conferences: 1200 records loaded\njournals: 2 records loaded\n");
-    for dataset in ["conferences", "journals"] {
-        kept.assert_equal(dataset);
-    }
-    assert_eq!(pulled.pull("").stdout, "conferences: nothing new, 1200 records\njournals: nothing new, 2 records\n");
-    // Three pages, with removals among them.
-    let removals: String = (1101..=1200).map(|id| format!("{{\"id\":{id},\"deleted\":true}}\n")).collect();
-    pulled.site.import("conferences.jsonl", conferences_of_version(1100, 1) + &removals);
-    let done = kept.settle("conferences", "");
-    assert_eq!(done.stdout, "conferences: 1200 changes applied, 1100 records\njournals: nothing new, 2 records\n");
-    kept.assert_equal("conferences");
-    assert_eq!(pulled.pull("--verify").stdout.matches("equal to the service's").count(), 2);
-    assert_eq!(pulled.pull("--reload").stdout.matches("loaded").count(), 2);
-    kept.assert_equal("conferences");
 }
 
 #[test]
@@ -161,106 +107,6 @@ fn a_person_finds_typed_columns_links_words_and_answers_in_postgresql() {
     for (sql, expected) in cases {
         assert_eq!(kept.column(sql), expected, "{sql}");
     }
-    // What no record carries any more goes; what a journal carries stays.
-    kept.pulled.site.import("conferences.jsonl", "{\"id\":5000,\"deleted\":true}\n{\"id\":5001,\"deleted\":true}\n");
-    kept.settle("conferences", "");
-    assert_eq!(kept.column("SELECT name FROM organizations"), ["Shared Society"]);
-    assert_eq!(kept.column("SELECT name FROM tags"), [""; 0]);
-    assert_eq!(kept.column("SELECT count(*) FROM therapy_areas WHERE name LIKE 'Rare%'"), ["0"]);
-    // A renamed organization comes back with its records.
-    kept.pulled.site.import("organizations.jsonl", "{\"id\":9,\"name\":\"Renamed\"}\n");
-    kept.settle("journals", "");
-    assert_eq!(kept.column("SELECT name FROM organizations"), ["Renamed"]);
-    assert_eq!(kept.pulled.pull("--verify").stdout.matches("equal to the service's").count(), 2);
-}
-
-#[test]
-fn a_license_change_and_a_restore_write_what_differs_to_postgresql() {
-    let Some(cluster) = Cluster::shared("a_license_change_and_a_restore_write_what_differs_to_postgresql") else {
-        return;
-    };
-    let kept = Kept::new(&cluster, site_with_both());
-    let site = &kept.pulled.site;
-    let backup = site.backup("backup.redb");
-    kept.pulled.pull("");
-    site.license("all", "--dataset conferences --dataset journals --year 2026");
-    let done = kept.settle("conferences", "--dataset conferences --json");
-    assert_eq!(done.stdout.lines().count(), 900, "three in four leave, and nothing else is told");
-    assert!(done.stdout.lines().all(|line| line.contains("\"deleted\":true")));
-    kept.assert_equal("conferences");
-
-    site.import("conferences.jsonl", conferences_of_version(1200, 2));
-    kept.settle("conferences", "");
-    site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
-    let done = kept.settle("conferences", "");
-    assert!(done.stderr.contains("loading the export"), "{done:?}");
-    for dataset in ["conferences", "journals"] {
-        kept.assert_equal(dataset);
-    }
-    assert_eq!(kept.pulled.pull("--verify").stdout.matches("equal to the service's").count(), 2);
-}
-
-#[test]
-fn a_killed_pull_leaves_the_view_at_its_token_in_postgresql() {
-    let variable = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
-    let Some(cluster) = Cluster::shared("a_killed_pull_leaves_the_view_at_its_token_in_postgresql") else { return };
-    let rounds: u64 = variable("MEDFEED_CASES").unwrap_or(15).min(500);
-    let seed = variable("MEDFEED_SEED").unwrap_or(20_261_122);
-    println!("MEDFEED_SEED={seed} MEDFEED_CASES={rounds}");
-    // One page holds all that changes, so each state of the copy is one of the service.
-    const COUNT: u64 = 400;
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(COUNT, 0));
-    site.import("journals.jsonl", JOURNALS);
-    let kept = Kept::new(&cluster, site);
-    let mut client = kept.pulled.client();
-    let first = exported(&mut client, "conferences");
-    let mut states = HashMap::from([(first.token.clone(), first)]);
-    let mut random = Random::new(seed);
-    let mut seen = std::collections::BTreeSet::new();
-    for round in 0..rounds {
-        let mut command = kept.pulled.command(&kept.pulled.url(), "--dataset conferences --follow --every 5ms");
-        let mut pull = Process::spawn(command.stderr(Stdio::null()).stdout(Stdio::null()));
-        let state = match random.below(6) {
-            0 => {
-                kept.pulled.site.license("all", "--dataset conferences --dataset journals --year 2026");
-                exported(&mut client, "conferences")
-            }
-            1 => {
-                kept.pulled.site.license("all", "--dataset conferences --dataset journals --widen");
-                exported(&mut client, "conferences")
-            }
-            _ => {
-                let count = 1 + random.next() % COUNT;
-                let gone = 1 + random.next() % COUNT;
-                let rows = conferences_of_version(count, round + 1) + &linked_conference(9000 + round % 5, 10);
-                let rows = rows + &format!("{{\"id\":{},\"deleted\":true}}\n", gone + count);
-                let rows = rows + &format!("{{\"id\":9999,\"name\":\"Round {round}\",\"year\":2026,{STATUSES}}}\n");
-                kept.pulled.site.import("conferences.jsonl", rows);
-                wait_until("the server shows the commit", SOON, || {
-                    Some(exported(&mut client, "conferences")).filter(|state| !states.contains_key(&state.token))
-                })
-            }
-        };
-        states.insert(state.token.clone(), state);
-        let ended = pull.ended_within(random.part_of(Duration::from_millis(500)));
-        assert!(ended.is_none(), "seed {seed}, round {round}: the pull ended by itself: {ended:?}");
-        pull.kill();
-        let Some(found) = kept.read("conferences") else { continue };
-        assert_eq!(found.records, i64::try_from(found.lines.len()).unwrap(), "seed {seed}, round {round}");
-        // A change of the license shows in the exports a moment after it was made: that state was not looked at.
-        if let Some(expected) = states.get(&found.token) {
-            assert!(found == *expected, "seed {seed}, round {round}: the copy is not the view at its token");
-            seen.insert(found.token);
-        }
-    }
-    assert!(seen.len() > 1, "the copy was never seen at a state of the service");
-    let done = kept.pulled.pull("--dataset conferences --verify");
-    assert!(
-        done.stdout.contains("equal to the service's") && !done.stdout.contains("repaired"),
-        "seed {seed}: {done:?}"
-    );
-    kept.assert_equal("conferences");
 }
 
 #[test]
@@ -309,7 +155,7 @@ fn a_comparison_notices_and_mends_what_was_changed_in_postgresql() {
         kept.tamper(sql);
         let done = kept.pulled.pull("--verify --dataset conferences");
         assert!(done.stderr.contains(fault) && done.stdout.contains("; repaired"), "{sql}: {done:?}");
-        kept.assert_equal("conferences");
+        kept.pulled.assert_equal("conferences");
         let again = kept.pulled.pull("--verify --dataset conferences");
         assert!(again.stdout.contains("nothing new") && !again.stdout.contains("repaired"), "{sql}: {again:?}");
     }
@@ -411,37 +257,10 @@ fn every_character_is_kept_in_postgresql() {
     );
     let kept = Kept::new(&cluster, site);
     kept.pulled.pull("--dataset conferences --verify");
-    kept.assert_equal("conferences");
+    kept.pulled.assert_equal("conferences");
     let row = kept.client().query_one("SELECT name FROM conferences WHERE id = 1", &[]).unwrap();
     assert_eq!(row.columns()[0].type_(), &Type::TEXT);
     assert!(row.get::<_, String>(0).contains("\u{1f600} \\u0000 'x' $1 %s"), "{row:?}");
-}
-
-#[test]
-fn a_dataset_that_leaves_the_license_leaves_postgresql_and_comes_back_anew() {
-    let name = "a_dataset_that_leaves_the_license_leaves_postgresql_and_comes_back_anew";
-    let Some(cluster) = Cluster::shared(name) else { return };
-    let kept = Kept::new(&cluster, site_with_both());
-    let site = &kept.pulled.site;
-    let both = "--dataset conferences --dataset journals";
-    site.license("all", both);
-    kept.pulled.pull("");
-    site.license("all", "--dataset journals");
-    let mut client = kept.pulled.client();
-    wait_until("narrowed", SOON, || (client.get("/v1/conferences").status == 403).then_some(()));
-    let done = kept.pulled.run("--json");
-    assert!(done.code == Some(3) && done.stderr.contains("its 1200 records were removed from the copy"), "{done:?}");
-    assert_eq!(done.stdout.matches("\"deleted\":true").count(), 1200, "each leaves as a tombstone");
-    for table in ["conferences", "conference_therapy_areas", "therapy_areas", "upcoming_conferences"] {
-        assert_eq!(kept.column(&format!("SELECT count(*) FROM {table}")), ["0"], "{table}");
-    }
-    assert_eq!(kept.column("SELECT dataset FROM sync"), ["journals"]);
-    kept.assert_equal("journals");
-    site.license("all", &format!("{both} --widen"));
-    wait_until("widened", SOON, || (client.get("/v1/conferences").status == 200).then_some(()));
-    let done = kept.pulled.pull("--verify");
-    assert!(done.stdout.contains("conferences: 1200 records loaded") && !done.stdout.contains("repaired"), "{done:?}");
-    kept.assert_equal("conferences");
 }
 
 #[test]
@@ -519,5 +338,5 @@ fn objects_of_others_that_refuse_a_write_are_named_in_postgresql() {
         kept.tamper(undo);
     }
     kept.pulled.pull("--verify");
-    kept.assert_equal("conferences");
+    kept.pulled.assert_equal("conferences");
 }

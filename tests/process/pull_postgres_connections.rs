@@ -138,7 +138,7 @@ fn a_refusal_of_postgresql_is_told_and_leaves_the_copy() {
     pull.kill();
     kept.tamper("DROP TRIGGER refuse ON conferences; DROP FUNCTION refuse");
     kept.pulled.pull("");
-    kept.assert_equal("conferences");
+    kept.pulled.assert_equal("conferences");
     // Who may not make a schema is told, and may be given one.
     kept.tamper("CREATE ROLE narrow LOGIN");
     let to = format!("{}&schema=given", cluster.url(&kept.database).replace(USER, "narrow"));

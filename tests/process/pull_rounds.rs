@@ -6,9 +6,8 @@ use std::time::Duration;
 use medfeed::model::Dataset::{self, Conferences, Journals};
 use medfeed::model::time::now;
 use medfeed::pull::PullError;
-use medfeed::pull::catch_up::{Done, catch_up};
-use medfeed::pull::follow::{Plan, Pull, Report};
-use medfeed::pull::verify::{Verdict, verify};
+use medfeed::pull::catch_up::{Done, Pull, Verdict};
+use medfeed::pull::follow::{Plan, Report};
 
 use super::scripted::{MemoryCopy, Notes, Reply, Scripted};
 use super::site::SOON;
@@ -326,7 +325,8 @@ fn a_redirect_ends_a_round_and_no_follower() {
 /// Catches a copy up that stands at `t0` with record 1.
 fn caught_up(service: &Scripted, copy: &mut MemoryCopy) -> (Result<(), PullError>, Done) {
     let mut done = Done::default();
-    let result = catch_up(&service.client(), copy, Conferences, 0, &Notes::default(), &mut done);
+    let (server, events) = (&service.client(), &Notes::default());
+    let result = Pull { server, copy, events }.catch_up(Conferences, 0, &mut done);
     (result, done)
 }
 
@@ -407,7 +407,8 @@ fn compared(copy: &mut MemoryCopy, exports: Vec<Reply>) -> (Result<Verdict, Pull
         heads += usize::from(asked.line.starts_with("HEAD"));
         exports[at].clone()
     });
-    let result = verify(&service.client(), copy, Conferences, &Notes::default(), &mut Done::default());
+    let (server, events) = (&service.client(), &Notes::default());
+    let result = Pull { server, copy, events }.verify(Conferences, &mut Done::default());
     (result, service.lines().iter().map(|line| line.split(' ').next().unwrap().to_owned()).collect())
 }
 

@@ -1,12 +1,18 @@
 //! Copies that `medfeed pull` keeps, looked at from outside.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
+use postgres::{IsolationLevel, NoTls};
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use super::client::{Answer, Client};
+use super::postgres_server::Cluster;
 use super::site::{Done, SOON, Server, Site, wait_until};
 
 /// What a copy holds of a dataset, read in one transaction.
@@ -19,7 +25,41 @@ pub struct Content {
     pub lines: Vec<String>,
 }
 
-/// Reads what a copy holds; `None` while it holds nothing.
+/// Reads what a copy of any kind holds; `None` while it holds nothing.
+pub fn held(copy: &Path, dataset: &str) -> Option<Content> {
+    if copy.to_string_lossy().starts_with("postgres:") {
+        return read_postgres(copy, dataset);
+    }
+    if copy.is_dir() {
+        return read_folder(copy, dataset);
+    }
+    copy.exists().then(|| read(copy, dataset).expect("readable")).flatten()
+}
+
+fn read_folder(copy: &Path, dataset: &str) -> Option<Content> {
+    let text = |name: String| fs::read_to_string(copy.join(name)).ok();
+    let state: Value = serde_json::from_str(&text("medfeed-copy.json".to_owned())?).expect("a state");
+    let state = &state["datasets"][dataset];
+    let token = state["token"].as_str()?.to_owned();
+    let lines = text(format!("{dataset}.jsonl"))?.lines().map(str::to_owned).collect();
+    Some(Content { token, records: state["records"].as_i64()?, lines })
+}
+
+fn read_postgres(copy: &Path, dataset: &str) -> Option<Content> {
+    let mut client = postgres::Client::connect(&copy.to_string_lossy(), NoTls).expect("a connection");
+    client.batch_execute("SET search_path TO medfeed").unwrap();
+    let mut transaction = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start().unwrap();
+    let is_there = transaction.query_one("SELECT to_regclass('medfeed.sync') IS NOT NULL", &[]).unwrap();
+    if !is_there.get::<_, bool>(0) {
+        return None;
+    }
+    let state = transaction.query_opt("SELECT token, records FROM sync WHERE dataset = $1", &[&dataset]).unwrap()?;
+    let lines = transaction.query(&format!("SELECT json::text FROM {dataset} ORDER BY id"), &[]).unwrap();
+    let lines = lines.iter().map(|row| row.get(0)).collect();
+    Some(Content { token: state.get(0), records: state.get(1), lines })
+}
+
+/// Reads what a copy in SQLite holds; `None` while it holds nothing.
 pub fn read(copy: &Path, dataset: &str) -> rusqlite::Result<Option<Content>> {
     let mut connection = open(copy)?;
     let transaction = connection.transaction()?;
@@ -66,6 +106,12 @@ impl Pulled {
         format!("{}://{}", self.server.scheme, self.server.address)
     }
 
+    /// The places of a copy of each kind: a file, a folder, and a database of PostgreSQL where `cluster` is one.
+    pub fn places(&self, cluster: Option<&Arc<Cluster>>) -> Vec<PathBuf> {
+        let postgres = cluster.map(|cluster| PathBuf::from(cluster.url(&cluster.database())));
+        [self.site.path("copy.sqlite"), self.site.path("copy/")].into_iter().chain(postgres).collect()
+    }
+
     /// The command that pulls from an address, with further arguments separated by blanks.
     pub fn command(&self, url: &str, args: &str) -> Command {
         let mut command = self.site.command(["pull", url, "--to"].map(OsStr::new));
@@ -75,9 +121,7 @@ impl Pulled {
 
     /// Pulls once from an address, with further arguments separated by blanks.
     pub fn run_at(&self, url: &str, args: &str) -> Done {
-        let output = self.command(url, args).output().expect("the program starts");
-        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-        Done { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+        Done::of(&mut self.command(url, args))
     }
 
     /// Pulls once, with further arguments separated by blanks.
@@ -97,7 +141,7 @@ impl Pulled {
     }
 
     pub fn content(&self, dataset: &str) -> Content {
-        read(&self.copy, dataset).expect("readable").expect("a copy")
+        held(&self.copy, dataset).expect("a copy")
     }
 
     /// The copy is what the license shows, to the byte.
@@ -105,6 +149,22 @@ impl Pulled {
         let expected = exported(&mut self.client(), dataset);
         let found = self.content(dataset);
         assert!(found == expected, "{dataset}: the copy differs: {found:?}\n{expected:?}");
+        if self.copy.is_dir() {
+            self.assert_files_equal(dataset);
+        }
+    }
+
+    /// The files of a folder are those that its state names, and the table is what the service exports.
+    fn assert_files_equal(&self, dataset: &str) {
+        let text = |name: &str| fs::read_to_string(self.copy.join(name)).expect("a file");
+        let (lines, table) = (text(&format!("{dataset}.jsonl")), text(&format!("{dataset}.csv")));
+        let csv = self.client().get(&format!("/v1/exports/{dataset}?format=csv")).gunzip();
+        assert_eq!(table, String::from_utf8(csv).unwrap(), "{dataset}.csv");
+        let state: Value = serde_json::from_str(&text("medfeed-copy.json")).unwrap();
+        for (name, content) in [("jsonl_sha256", &lines), ("csv_sha256", &table)] {
+            let digest = data_encoding::HEXLOWER.encode(&Sha256::digest(content));
+            assert_eq!(state["datasets"][dataset][name], digest.as_str(), "{dataset}: {name}");
+        }
     }
 
     /// Waits until the server shows what was committed, and pulls it.

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::client::{ask, connect, connect_from, read_answer, read_head};
+use super::limited;
 use super::site::{Process, SOON, Server, Site, wait_until};
 use super::stopping::large_conferences;
 
@@ -110,7 +111,7 @@ fn the_drain_time_ends_what_stalls() {
     let site = Site::new();
     site.import("conferences.jsonl", large_conferences());
     let key = site.open_key();
-    let mut server = site.serve_with("--drain-timeout 300ms");
+    let mut server = limited::serve(&site, "drain=300ms", "");
     let stalled = connect_from(Ipv4Addr::LOCALHOST.into(), server.address, Some(16 << 10)).unwrap();
     let mut stalled = BufReader::new(stalled);
     let request = server.client(&key).request("/v1/exports/conferences");

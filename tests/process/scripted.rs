@@ -12,10 +12,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use medfeed::model::Dataset;
 use medfeed::model::time::now;
-use medfeed::pull::digest::{ContentDigest, Hasher};
+use medfeed::pull::body::ReadLimits;
 use medfeed::pull::entry::FeedPage;
-use medfeed::pull::export::Export;
-use medfeed::pull::limits::ReadLimits;
+use medfeed::pull::export::{ContentDigest, Export, Hasher};
 use medfeed::pull::target::Position;
 use medfeed::pull::{Events, PullClient, PullError, PullTarget};
 use sha2::{Digest as _, Sha256};
@@ -60,6 +59,16 @@ impl Reply {
     pub fn with(mut self, name: &str, value: &str) -> Reply {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
+    }
+
+    pub fn without(mut self, name: &str) -> Reply {
+        self.headers.retain(|(other, _)| other != name);
+        self
+    }
+
+    /// The value of a header that is there.
+    pub fn header(&self, name: &str) -> &str {
+        &self.headers.iter().find(|(other, _)| other == name).expect("the header").1
     }
 
     pub fn cut_after(mut self, bytes: usize) -> Reply {
@@ -158,12 +167,6 @@ fn read(reader: &mut impl BufRead) -> Option<Asked> {
 pub struct Notes(pub RefCell<Vec<String>>);
 
 impl Events for Notes {
-    fn change(&self, _: Dataset, _: &str) -> Result<(), PullError> {
-        Ok(())
-    }
-
-    fn progress(&self, _: Dataset, _: u64, _: u64) {}
-
     fn note(&self, text: &str) {
         self.0.borrow_mut().push(text.to_owned());
     }

@@ -48,9 +48,7 @@ impl Copy<'_> {
     }
 
     fn run(&self) -> Done {
-        let output = self.command("0").output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        Done { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+        Done::of(&mut self.command("0"))
     }
 
     /// Runs the script; returns what it did.

@@ -11,10 +11,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use libfuzzer_sys::fuzz_target;
 use medfeed::model::Dataset;
-use medfeed::pull::digest::Hasher;
 use medfeed::pull::entry::{Entry, FeedPage, MAX_ID};
-use medfeed::pull::export::{Announced, Export};
-use medfeed::pull::limits::ReadLimits;
+use medfeed::pull::export::{Announced, Export, Hasher};
+use medfeed::pull::body::ReadLimits;
 use medfeed::pull::server_url::ServerUrl;
 use medfeed::pull::{Events, FolderCopy, PullError, PullTarget, SqliteCopy};
 use medfeed_fuzz::seeds;
@@ -41,8 +40,6 @@ impl Events for Quiet {
         assert!(Entry::read(json).is_ok(), "a change is an entry: {json}");
         Ok(())
     }
-
-    fn progress(&self, _: Dataset, _: u64, _: u64) {}
 
     fn note(&self, _: &str) {}
 }
@@ -91,7 +88,7 @@ impl Copies {
     fn new() -> Copies {
         let files = tempfile::tempdir().expect("a folder");
         let server: ServerUrl = "https://feed.example.org".parse().expect("a URL");
-        let sqlite = SqliteCopy::open(&files.path().join("copy.sqlite"), &server, false).expect("a copy");
+        let sqlite = SqliteCopy::open(files.path().join("copy.sqlite"), &server, false).expect("a copy");
         let folder = FolderCopy::open(&files.path().join("copy"), &server, false).expect("a copy");
         Copies { sqlite, folder, _files: files }
     }

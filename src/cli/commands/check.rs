@@ -3,7 +3,6 @@
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
-use clap::Args;
 use serde::Serialize;
 
 use crate::cli::commands::follow::CheckFromArgs;
@@ -14,15 +13,8 @@ use crate::store::StoreError;
 use crate::store::check::{CheckReport, check, check_unwritable};
 use crate::store::panics;
 
-/// Arguments of `medfeed check`.
-#[derive(Debug, Args)]
-pub(in crate::cli) struct CheckArgs {
-    #[command(flatten)]
-    from: CheckFromArgs,
-}
-
-pub(in crate::cli) fn run(common: &Common, args: &CheckArgs) -> anyhow::Result<ExitCode> {
-    if let Some(code) = args.from.check(common)? {
+pub(in crate::cli) fn run(common: &Common, from: &CheckFromArgs) -> anyhow::Result<ExitCode> {
+    if let Some(code) = from.check(common)? {
         return Ok(code);
     }
     #[derive(Serialize)]

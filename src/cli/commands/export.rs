@@ -8,12 +8,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cli::shared::arguments::path_parser;
 use crate::cli::shared::common::Common;
-use crate::cli::shared::failure::at;
+use crate::cli::shared::output::at;
 use crate::cli::shared::sheets::WorkbookWriter;
 use crate::import::Source;
 use crate::import::read::source::WORKBOOK_STEM;
@@ -54,11 +53,8 @@ impl ExportFileFormat {
     }
 }
 
-#[derive(Debug, Serialize)]
-struct WrittenFile {
-    file: PathBuf,
-    rows: u64,
-}
+/// A written file, and the number of its rows.
+type WrittenFile = (PathBuf, u64);
 
 pub(in crate::cli) fn run(common: &Common, args: ExportArgs) -> anyhow::Result<ExitCode> {
     let follower = common.open_follower()?;
@@ -78,8 +74,8 @@ pub(in crate::cli) fn run(common: &Common, args: ExportArgs) -> anyhow::Result<E
             write_references(references.tags.values(), &target)?,
         ]
     };
-    let text: String =
-        files.iter().map(|written| format!("{}: {} rows\n", written.file.display(), written.rows)).collect();
+    let text: String = files.iter().map(|(file, rows)| format!("{}: {rows} rows\n", file.display())).collect();
+    let files: Vec<Value> = files.iter().map(|(file, rows)| json!({ "file": file, "rows": rows })).collect();
     common.output().result(&json!({ "files": files }), text)
 }
 
@@ -196,7 +192,7 @@ fn write_file(
     let rows = write(draft.file()).with_context(|| file.display().to_string())?;
     target.permissions.set_on(draft.file()).map_err(at(&file))?;
     draft.persist(&file).map_err(at(&file))?;
-    Ok(WrittenFile { file, rows })
+    Ok((file, rows))
 }
 
 fn write_text(

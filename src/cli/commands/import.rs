@@ -1,25 +1,155 @@
-//! `medfeed import`: one run is one commit, all or nothing.
+//! `medfeed import`: one run is one commit, all or nothing. And `medfeed lint`, which finds likely mistakes in files or in
+//! the database, and changes nothing.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io::{IsTerminal, stderr, stdout};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use indicatif::ProgressBar;
 use serde::Serialize;
+use serde_json::json;
+use strum::{ParseError, VariantNames};
 
-use crate::cli::shared::change::{Changes, ChangesJson};
+use crate::cli::shared::change::Changes;
 use crate::cli::shared::common::{AccessChange, Common, require_folder};
 use crate::cli::shared::output::{can_ask, confirm, counted, list_findings, note};
-use crate::cli::shared::read_args::{ReadArgs, read_rows};
+use crate::import::lint::lint_database;
 use crate::import::{
-    self, AssignedId, BadRows, Finding, FindingGroup, ImportRows, MergeOptions, Merged, Refusal, Source, group,
+    self, AssignedId, BadRows, ColumnMapping, DateOrder, DecimalSign, FileFormat, Finding, FindingGroup, Given,
+    ImportRows, MergeOptions, Merged, ReadOptions, Refusal, RowKind, Source, SourceOptions, Word, group, read_recipe,
 };
 use crate::model::printable::Printable;
 use crate::model::{Dataset, Head};
 use crate::store::file::fill::NoDatabase;
 use crate::store::write::batch::{BatchOutcome, LicenseEffect, RowCounts};
+
+/// The files to read, and how.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ReadArgs {
+    /// Files to read, or folders with such files. Without --dataset, a file or a sheet of a workbook is named
+    /// conferences, journals, organizations or tags. Formats: .jsonl, .json, .csv (each also with .gz) and .xlsx. `-`
+    /// reads standard input
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Read the files as this TOML file says. `medfeed template KIND --from FILE` drafts one. The other options of
+    /// this command have precedence
+    #[arg(long, value_name = "FILE")]
+    recipe: Option<PathBuf>,
+    /// The content of files with other names, or of standard input: conferences, journals, organizations or tags
+    #[arg(long, value_name = "KIND", value_parser = one_of::<RowKind>())]
+    dataset: Option<RowKind>,
+    /// The format of the files, if neither their names nor their content show it: jsonl, json, csv or xlsx
+    #[arg(long, value_name = "FORMAT", value_parser = one_of::<FileFormat>())]
+    format: Option<FileFormat>,
+    /// The sheet of a workbook to read
+    #[arg(long, value_name = "NAME")]
+    sheet: Option<String>,
+    /// Read the column or field NAME as FIELD, such as 'Website=url'; repeatable. `NAME#2` is the second column of this
+    /// name, and `=D` the column D
+    #[arg(long = "map", value_name = "NAME=FIELD", value_parser = assignment)]
+    columns: Vec<(String, String)>,
+    /// A value for a field of rows that have none, such as impact_factor_year=2024; repeatable
+    #[arg(long = "set", value_name = "FIELD=VALUE", value_parser = assignment)]
+    constants: Vec<(String, String)>,
+    /// Read cells with exactly this text as empty, such as N/A; repeatable
+    #[arg(long, value_name = "TEXT")]
+    empty: Vec<String>,
+    /// Match rows without ids to records by these fields, such as name,year; rows without a match get new ids. If
+    /// repeated, each row uses the first fields that it fills
+    #[arg(long = "match", value_name = "FIELD")]
+    matching: Vec<String>,
+    /// Create the unknown organizations and tags that records link to
+    #[arg(long)]
+    create_links: bool,
+    /// The order of day and month in dates such as 3/4/2026: dmy or mdy
+    #[arg(long, value_name = "ORDER", value_parser = one_of::<DateOrder>())]
+    dates: Option<DateOrder>,
+    /// The decimal separator, where 3.000 or 3,000 may be 3 or 3000: point or comma
+    #[arg(long, value_name = "SIGN", value_parser = one_of::<DecimalSign>())]
+    decimal: Option<DecimalSign>,
+    /// Skip unknown columns and fields, with a warning that names them
+    #[arg(long)]
+    ignore_unknown: bool,
+    /// List every fault and warning, instead of one line for each kind
+    #[arg(long)]
+    pub all_faults: bool,
+}
+
+/// Parses a name and its value, separated by `=`.
+fn assignment(text: &str) -> Result<(String, String), &'static str> {
+    // The name of a column may contain `=`, and `=D` begins with it.
+    let (name, value) = text.rsplit_once('=').unwrap_or_default();
+    if name.trim().is_empty() || value.trim().is_empty() {
+        return Err("write a name, `=` and a value, such as 'Website=url'");
+    }
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+impl ReadArgs {
+    pub fn is_empty(&self) -> bool {
+        self.paths.is_empty()
+    }
+
+    /// Finds the files at the paths, and returns the options for reading them.
+    pub fn sources_and_options(&self) -> anyhow::Result<(Vec<Source>, ReadOptions)> {
+        let (mut options, of_recipe) = match &self.recipe {
+            Some(path) => read_recipe(path)?,
+            None => (ReadOptions::default(), None),
+        };
+        for (name, field) in &self.columns {
+            let value = ColumnMapping { column: name.as_str().into(), fields: vec![field.clone()] };
+            options.columns.retain(|given| given.value.column != value.column);
+            options.columns.push(Given { value, origin: format!("--map '{name}={field}'") });
+        }
+        for (field, value) in &self.constants {
+            options.constants.retain(|given| given.value.0 != *field);
+            let origin = format!("--set '{field}={value}'");
+            options.constants.push(Given { value: (field.clone(), value.clone()), origin });
+        }
+        if !self.matching.is_empty() {
+            let set = |names: &String| Given {
+                value: names.split(',').map(|name| name.trim().to_owned()).collect(),
+                origin: format!("--match {names}"),
+            };
+            options.matching = self.matching.iter().map(set).collect();
+        }
+        let empty = self.empty.iter().map(|text| Given {
+            value: Word { field: None, text: text.clone(), value: String::new() },
+            origin: format!("--empty '{text}'"),
+        });
+        options.words.splice(0..0, empty);
+        options.sheet = self.sheet.clone().or(options.sheet);
+        options.dates = self.dates.or(options.dates);
+        options.decimal = self.decimal.or(options.decimal);
+        options.create_links |= self.create_links;
+        options.ignore_unknown |= self.ignore_unknown;
+        options.all_faults = self.all_faults;
+        options.check()?;
+        let kind = self.dataset.or(of_recipe);
+        let sources = Source::find(&self.paths, SourceOptions { kind, format: self.format })?;
+        Ok((sources, options))
+    }
+}
+
+/// Returns a parser of the words of an enum.
+fn one_of<T>() -> impl TypedValueParser<Value = T>
+where
+    T: FromStr<Err = ParseError> + VariantNames + Clone + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(T::VARIANTS).try_map(|word| word.parse::<T>())
+}
+
+/// Reads all rows of the files. Merging reports errors in the rows.
+fn read_rows(sources: &[Source], options: &ReadOptions) -> anyhow::Result<ImportRows> {
+    let rows = import::read_sources(sources, options)?;
+    options.check_used()?;
+    Ok(rows)
+}
 
 /// Arguments of `medfeed import`.
 #[derive(Debug, Args)]
@@ -70,7 +200,7 @@ struct Imported {
     assigned: Vec<AssignedId>,
     /// Only in a dry run.
     #[serde(flatten)]
-    changes: Option<ChangesJson>,
+    changes: Option<Changes>,
 }
 
 #[derive(Serialize)]
@@ -159,7 +289,7 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
         notes: merged.notes,
         fixes: merged.fixes,
         assigned: merged.assigned,
-        changes: changes.map(Changes::into_json),
+        changes,
     };
     let done = common.output().result(&imported, text)?;
     if args.dry_run { Ok(done) } else { common.await_publication(AccessChange::None) }
@@ -195,7 +325,7 @@ fn ask(common: &Common, args: &ImportArgs, warnings: &[Finding]) -> anyhow::Resu
 }
 
 /// Merges the rows with the last commit, without the writer's lock. Also returns that commit.
-pub(in crate::cli) fn merge_unlocked(
+fn merge_unlocked(
     common: &Common,
     rows: ImportRows,
     options: &MergeOptions,
@@ -211,7 +341,7 @@ pub(in crate::cli) fn merge_unlocked(
     Ok((snapshot.commit().head(), import::merge(rows, snapshot, options)))
 }
 
-pub(in crate::cli) fn refuse(common: &Common, refusal: Refusal, all_faults: bool) -> anyhow::Result<ExitCode> {
+fn refuse(common: &Common, refusal: Refusal, all_faults: bool) -> anyhow::Result<ExitCode> {
     let (bad, error) = match refusal {
         Refusal::BadRows(bad) => (bad, None),
         Refusal::TooManyRemovals(removals) => (BadRows::default(), Some(removals.to_string())),
@@ -336,6 +466,31 @@ fn show_step(bar: &ProgressBar, message: &'static str) {
     bar.enable_steady_tick(std::time::Duration::from_millis(100));
 }
 
+/// Runs `medfeed lint`.
+pub(in crate::cli) fn lint(common: &Common, args: &ReadArgs) -> anyhow::Result<ExitCode> {
+    let findings = if args.is_empty() {
+        lint_database(common.open_follower()?.newest())?
+    } else {
+        let (sources, options) = args.sources_and_options()?;
+        let rows = read_rows(&sources, &options)?;
+        // The files are merged with the database as in an import, but nothing is written. Removals do not matter here.
+        let options = MergeOptions { lints_all: true, allow_removals: Some(u64::MAX), ..MergeOptions::default() };
+        match merge_unlocked(common, rows, &options)?.1 {
+            Ok(merged) => merged.warnings,
+            Err(refusal) => return refuse(common, refusal, args.all_faults),
+        }
+    };
+    let ok = findings.is_empty();
+    let mut lines = list_findings(&findings, args.all_faults, stdout().is_terminal());
+    lines.push(if ok {
+        "No findings.".to_owned()
+    } else {
+        counted(u64::try_from(findings.len()).unwrap_or(u64::MAX), "finding")
+    });
+    common.output().result(&json!({ "ok": ok, "findings": findings }), lines.join("\n"))?;
+    Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -393,6 +548,22 @@ mod tests {
         for (count, last) in [(20, "a.csv:21 "), (21, "and 1 more new ids;"), (120, "and 100 more new ids;")] {
             let text = describe_assigned(&assigned(count));
             assert!(text.lines().count() <= 21 && text.lines().last().unwrap().starts_with(last), "{text}");
+        }
+    }
+
+    #[test]
+    fn assignments_are_read() {
+        let cases = [
+            ("Website=url", Some(("Website", "url"))),
+            (" a=b = url ", Some(("a=b", "url"))),
+            ("=D=url", Some(("=D", "url"))),
+            ("Website", None),
+            ("=url", None),
+            ("Website=", None),
+        ];
+        for (text, expected) in cases {
+            let read = assignment(text).ok();
+            assert_eq!(read.as_ref().map(|(name, value)| (&**name, &**value)), expected, "{text:?}");
         }
     }
 }

@@ -32,9 +32,18 @@ pub(in crate::cli) enum KeyCommand {
     /// List all keys with their status and last use
     List,
     /// Revoke a key at once
-    Revoke(RevokeArgs),
+    Revoke {
+        /// The key's id, from `medfeed key list`
+        id: String,
+    },
     /// Replace a key with a new one that has the same settings
-    Replace(ReplaceArgs),
+    Replace {
+        /// The key's id, from `medfeed key list`
+        id: String,
+        /// How long the old key continues to work
+        #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
+        overlap: Duration,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -52,21 +61,6 @@ pub(in crate::cli) struct CreateArgs {
     /// Accept the key only from this address or CIDR; repeatable [default: any address]
     #[arg(long, value_name = "CIDR", value_parser = parse_network)]
     allow_ip: Vec<IpNet>,
-}
-
-#[derive(Debug, Args)]
-pub(in crate::cli) struct RevokeArgs {
-    /// The key's id, from `medfeed key list`
-    id: String,
-}
-
-#[derive(Debug, Args)]
-pub(in crate::cli) struct ReplaceArgs {
-    /// The key's id, from `medfeed key list`
-    id: String,
-    /// How long the old key continues to work
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
-    overlap: Duration,
 }
 
 /// A key in JSON.
@@ -150,8 +144,8 @@ pub(in crate::cli) fn run(common: &Common, command: KeyCommand) -> anyhow::Resul
     match command {
         KeyCommand::Create(args) => common.await_publication(create(common, args)?),
         KeyCommand::List => list(common),
-        KeyCommand::Revoke(args) => common.await_publication(revoke(common, &args)?),
-        KeyCommand::Replace(args) => common.await_publication(replace(common, &args)?),
+        KeyCommand::Revoke { id } => common.await_publication(revoke(common, &id)?),
+        KeyCommand::Replace { id, overlap } => common.await_publication(replace(common, &id, overlap)?),
     }
 }
 
@@ -235,26 +229,26 @@ fn refuse_key(id: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn revoke(common: &Common, args: &RevokeArgs) -> anyhow::Result<AccessChange> {
-    refuse_key(&args.id)?;
+fn revoke(common: &Common, id: &str) -> anyhow::Result<AccessChange> {
+    refuse_key(id)?;
     let writer = common.open_writer()?;
     let mut edit = writer.begin()?;
-    require_key(&edit, &args.id)?;
-    let record = edit.revoke_key(&args.id)?;
+    require_key(&edit, id)?;
+    let record = edit.revoke_key(id)?;
     common.commit(edit, format!("key revoke {} of license {}", record.id, record.license_name))?;
     let text = format!("{} of license `{}` is revoked.", record.id, Printable(&record.license_name));
     common.output().result(&KeyJson::of(&record, None, KeyStatus::Revoked), text)?;
     Ok(AccessChange::Revoked)
 }
 
-fn replace(common: &Common, args: &ReplaceArgs) -> anyhow::Result<AccessChange> {
-    refuse_key(&args.id)?;
+fn replace(common: &Common, id: &str, overlap: Duration) -> anyhow::Result<AccessChange> {
+    refuse_key(id)?;
     let writer = common.open_writer()?;
     let mut edit = writer.begin()?;
-    require_key(&edit, &args.id)?;
-    let overlap_s = i64::try_from(args.overlap.as_secs()).unwrap_or(i64::MAX);
-    let (key, record) = edit.replace_key(&args.id, overlap_s)?;
-    common.commit(edit, format!("key replace {} by {} of license {}", args.id, record.id, record.license_name))?;
+    require_key(&edit, id)?;
+    let overlap_s = i64::try_from(overlap.as_secs()).unwrap_or(i64::MAX);
+    let (key, record) = edit.replace_key(id, overlap_s)?;
+    common.commit(edit, format!("key replace {id} by {} of license {}", record.id, record.license_name))?;
     show_new(common, &key, &record)?;
     Ok(AccessChange::Revoked)
 }

@@ -9,10 +9,10 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::cli::commands::license_values as values;
 use crate::cli::shared::arguments::{parse_dataset, parse_plain_text, parse_text, parse_years};
 use crate::cli::shared::common::{AccessChange, Common};
-use crate::cli::shared::output::{confirm, counted, table};
+use crate::cli::shared::output::{can_ask, confirm, counted, table, warn};
+use crate::model::country::same_country;
 use crate::model::license::{Rule, RuleSet};
 use crate::model::nearest::nearest;
 use crate::model::printable::Printable;
@@ -28,11 +28,28 @@ pub(in crate::cli) enum LicenseCommand {
     /// List all licenses
     List,
     /// Show one license
-    Show(NameArgs),
+    Show {
+        /// The name of the license
+        name: String,
+    },
     /// Remove a license and revoke its keys
-    Remove(RemoveArgs),
+    Remove {
+        /// The name of the license
+        name: String,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
     /// Explain why a license shows a record, or does not
-    Explain(ExplainArgs),
+    Explain {
+        /// The name of the license
+        name: String,
+        /// The record's dataset: conferences or journals
+        #[arg(value_parser = parse_dataset)]
+        dataset: Dataset,
+        /// The record's id
+        id: Id,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -68,32 +85,6 @@ pub(in crate::cli) struct SetArgs {
     /// misspelt
     #[arg(long)]
     yes: bool,
-}
-
-#[derive(Debug, Args)]
-pub(in crate::cli) struct NameArgs {
-    /// The name of the license
-    name: String,
-}
-
-#[derive(Debug, Args)]
-pub(in crate::cli) struct RemoveArgs {
-    /// The name of the license
-    name: String,
-    /// Do not ask
-    #[arg(long)]
-    yes: bool,
-}
-
-#[derive(Debug, Args)]
-pub(in crate::cli) struct ExplainArgs {
-    /// The name of the license
-    name: String,
-    /// The record's dataset: conferences or journals
-    #[arg(value_parser = parse_dataset)]
-    dataset: Dataset,
-    /// The record's id
-    id: Id,
 }
 
 impl SetArgs {
@@ -133,9 +124,7 @@ impl LicenseJson {
         let (name, rate_limit) = (Printable(&self.name), self.rate_limit);
         format!("{name}\n{}  rate limit     {rate_limit} requests per minute and key\n", sets.concat())
     }
-}
 
-impl LicenseJson {
     /// The cells of `license list`.
     fn row(&self) -> [String; 6] {
         let [datasets, areas, countries, years] =
@@ -149,16 +138,16 @@ pub(in crate::cli) fn run(common: &Common, command: LicenseCommand) -> anyhow::R
         LicenseCommand::Set(args) => {
             common.require_db(args.create, args.dry_run)?;
             // Asks before the writer's lock is taken, so that no other command waits for the user.
-            let warnings = values::check(common, &args.name, &args.scope(), args.yes || args.dry_run)?;
+            let warnings = check_values(common, &args.name, &args.scope(), args.yes || args.dry_run)?;
             match set(common, &args, warnings, &[])? {
                 Some(access) => common.await_publication(access),
                 None => Ok(ExitCode::SUCCESS),
             }
         }
         LicenseCommand::List => list(common),
-        LicenseCommand::Show(args) => show(common, &args),
-        LicenseCommand::Remove(args) => common.await_publication(remove(common, &args)?),
-        LicenseCommand::Explain(args) => explain(common, &args),
+        LicenseCommand::Show { name } => show(common, &name),
+        LicenseCommand::Remove { name, yes } => common.await_publication(remove(common, &name, yes)?),
+        LicenseCommand::Explain { name, dataset, id } => explain(common, &name, dataset, id),
     }
 }
 
@@ -336,28 +325,28 @@ pub(in crate::cli) fn find_license<'s>(snapshot: &'s Snapshot, name: &str) -> an
     }
 }
 
-fn show(common: &Common, args: &NameArgs) -> anyhow::Result<ExitCode> {
+fn show(common: &Common, name: &str) -> anyhow::Result<ExitCode> {
     let follower = common.open_follower()?;
-    let json = LicenseJson::of(find_license(follower.newest(), &args.name)?);
+    let json = LicenseJson::of(find_license(follower.newest(), name)?);
     common.output().result(&json, json.text())
 }
 
-fn remove(common: &Common, args: &RemoveArgs) -> anyhow::Result<AccessChange> {
-    let question = format!("Remove license `{}` and revoke its keys?", Printable(&args.name));
-    find_license(common.open_follower()?.newest(), &args.name)?;
+fn remove(common: &Common, name: &str, yes: bool) -> anyhow::Result<AccessChange> {
+    let question = format!("Remove license `{}` and revoke its keys?", Printable(name));
+    find_license(common.open_follower()?.newest(), name)?;
     // Asks before the writer's lock is taken, so that no other command waits for the user.
-    confirm(&question, args.yes, "removed")?;
+    confirm(&question, yes, "removed")?;
     let writer = common.open_writer()?;
     let mut edit = writer.begin()?;
-    let revoked_keys = edit.remove_license(&args.name)?;
-    common.commit(edit, format!("license remove {}", args.name))?;
+    let revoked_keys = edit.remove_license(name)?;
+    common.commit(edit, format!("license remove {name}"))?;
     let keys = counted(u64::try_from(revoked_keys).unwrap_or(u64::MAX), "key");
-    let text = format!("License `{}` is removed; {keys} revoked.", Printable(&args.name));
-    common.output().result(&json!({ "removed": args.name, "revoked_keys": revoked_keys }), text)?;
+    let text = format!("License `{}` is removed; {keys} revoked.", Printable(name));
+    common.output().result(&json!({ "removed": name, "revoked_keys": revoked_keys }), text)?;
     Ok(AccessChange::Revoked)
 }
 
-fn explain(common: &Common, args: &ExplainArgs) -> anyhow::Result<ExitCode> {
+fn explain(common: &Common, name: &str, dataset: Dataset, id: Id) -> anyhow::Result<ExitCode> {
     #[derive(Serialize)]
     struct Explanation<'a> {
         license: &'a str,
@@ -369,22 +358,22 @@ fn explain(common: &Common, args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     }
     let follower = common.open_follower()?;
     let snapshot = follower.newest();
-    let scope = &find_license(snapshot, &args.name)?.scope;
-    let (exists, reasons) = match args.dataset {
-        Dataset::Conferences => reasons::<ConferenceFields>(snapshot, args.id, scope)?,
-        Dataset::Journals => reasons::<JournalFields>(snapshot, args.id, scope)?,
+    let scope = &find_license(snapshot, name)?.scope;
+    let (exists, reasons) = match dataset {
+        Dataset::Conferences => reasons::<ConferenceFields>(snapshot, id, scope)?,
+        Dataset::Journals => reasons::<JournalFields>(snapshot, id, scope)?,
     };
     let visible = reasons.is_empty();
-    let name = Printable(&args.name);
+    let shown = Printable(name);
     let mut text = if visible {
-        format!("Record {} of {} is visible to license `{name}`: every rule matches.", args.id, args.dataset)
+        format!("Record {id} of {dataset} is visible to license `{shown}`: every rule matches.")
     } else {
-        format!("Record {} of {} is not visible to license `{name}`:", args.id, args.dataset)
+        format!("Record {id} of {dataset} is not visible to license `{shown}`:")
     };
     for reason in &reasons {
         text.push_str(&format!("\n  {}", Printable(reason)));
     }
-    let json = Explanation { license: &args.name, dataset: args.dataset, id: args.id, exists, visible, reasons };
+    let json = Explanation { license: name, dataset, id, exists, visible, reasons };
     common.output().result(&json, text)
 }
 
@@ -419,10 +408,79 @@ pub(in crate::cli) fn why_hidden<F: RecordFields>(scope: &Scope, fields: &F) -> 
     reasons
 }
 
+/// Asks about each new value that looks like a misspelt known one, and warns of all other unknown values. With `yes` it
+/// only warns. Values that the license already has count as accepted. Returns the warnings.
+/// Fails if the answer is no, or if there is no terminal to ask on.
+fn check_values(common: &Common, license: &str, scope: &Scope, yes: bool) -> anyhow::Result<Vec<String>> {
+    let (mut areas, mut countries, mut before) = (BTreeSet::new(), BTreeSet::new(), None);
+    let is_restricted = scope.therapy_areas.is_some() || scope.countries.is_some();
+    if is_restricted && common.db.exists() {
+        let follower = common.open_follower()?;
+        before = follower.newest().find_license_named(license).map(|license| license.scope.clone());
+        follower.newest().for_each_record::<ConferenceFields, StoreError>(|record, _, _| {
+            let fields = record.into_fields();
+            areas.extend(fields.therapy_areas);
+            countries.extend(fields.country);
+            Ok(())
+        })?;
+    }
+    let accepted = before.unwrap_or_else(|| Scope { therapy_areas: None, countries: None, ..scope.clone() });
+    let sets = [
+        ("has the therapy area", &scope.therapy_areas, accepted.therapy_areas, areas),
+        ("is in the country", &scope.countries, accepted.countries, countries),
+    ];
+    let mut warnings = Vec::new();
+    for (what, stated, accepted, known) in &sets {
+        for given in stated.iter().flatten().filter(|given| !known.contains(*given)) {
+            let is_new = accepted.as_ref().is_none_or(|accepted| !accepted.contains(given));
+            let near = if is_new { same_or_near(given, known) } else { None };
+            let warning = describe_unknown(what, given, near, known);
+            match near {
+                Some(near) if !yes => ask_about(given, near, &warning)?,
+                _ => common.output().warning(&warning),
+            }
+            warnings.push(warning);
+        }
+    }
+    Ok(warnings)
+}
+
+/// The warning about a value of a scope that no conference has. `what` are the words after `no conference`, such as `is in
+/// the country`, and `near` is the known value that was probably meant.
+fn describe_unknown(what: &str, given: &str, near: Option<&str>, known: &BTreeSet<String>) -> String {
+    const SHOWN: usize = 12;
+    let remedy = match near {
+        Some(near) => format!("; did you mean `{near}`?"),
+        None => " yet, so no conference matches it".to_owned(),
+    };
+    let shown: Vec<String> = known.iter().take(SHOWN).map(|known| format!("`{known}`")).collect();
+    let more = match known.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let known =
+        if known.is_empty() { String::new() } else { format!(" (the data contains {}{more})", shown.join(", ")) };
+    format!("no conference {what} `{given}`{remedy}{known}")
+}
+
+/// The known value with the same meaning as the given one, or with a similar spelling.
+fn same_or_near<'a>(given: &str, known: &'a BTreeSet<String>) -> Option<&'a str> {
+    let same = known.iter().map(String::as_str).find(|known| same_country(given, known));
+    same.or_else(|| nearest(given, known.iter().map(String::as_str)))
+}
+
+/// Asks whether to accept a value that looks misspelt.
+fn ask_about(given: &str, near: &str, warning: &str) -> anyhow::Result<()> {
+    if !can_ask() {
+        bail!("{warning}; nothing was changed. Write `{near}`, or add --yes to accept `{given}`");
+    }
+    warn(warning);
+    confirm(&format!("Accept `{given}` nevertheless?"), false, "changed")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::write::batch::LicenseEffect;
 
     fn scope(areas: &[&str], countries: &[&str], years: &[u16]) -> Scope {
         let texts = |texts: &[&str]| given(texts.iter().map(|text| (*text).to_owned()).collect());
@@ -478,40 +536,32 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_told_as_it_is() {
-        let effect =
-            LicenseEffect { license: "a".to_owned(), dataset: Dataset::Journals, entering: 1, changed: 0, leaving: 2 };
-        let told = |created, scope_changed, rate_limit_changed, dry_run| {
-            let (effects, losses) = (Vec::new(), Vec::new());
-            describe("a", &LicenseChange { created, scope_changed, rate_limit_changed, effects, losses }, dry_run)
+    fn an_unknown_value_is_told_with_the_first_known_ones() {
+        let known = |count: usize| -> BTreeSet<String> { (0..count).map(|at| format!("C{at:02}")).collect() };
+        let told = |count, near| {
+            let known = known(count);
+            describe_unknown("is in the country", "O'Land", near, &known)
         };
-        let cases = [
-            (told(true, true, false, false), "License `a` is created."),
-            (told(true, true, false, true), "License `a` would be created."),
-            (
-                told(false, true, true, false),
-                "License `a` is changed. Older sync tokens get 410, so clients load the export again.",
-            ),
-            (
-                told(false, true, true, true),
-                "License `a` would change. Older sync tokens would get 410, so clients would load the export again.",
-            ),
-            (told(false, false, true, false), "The rate limit of license `a` is changed. Sync tokens stay valid."),
-            (
-                told(false, false, true, true),
-                "Only the rate limit of license `a` would change. Sync tokens stay valid.",
-            ),
-            (told(false, false, false, false), "License `a` already has this scope and rate limit; nothing to change."),
-            (told(false, false, false, true), "License `a` already has this scope and rate limit; nothing to change."),
-        ];
-        for (told, expected) in cases {
-            assert_eq!(told, expected);
+        let start = "no conference is in the country `O'Land`";
+        assert_eq!(told(0, None), format!("{start} yet, so no conference matches it"));
+        assert_eq!(told(0, Some("C00")), format!("{start}; did you mean `C00`?"));
+        assert_eq!(told(2, Some("C01")), format!("{start}; did you mean `C01`? (the data contains `C00`, `C01`)"));
+        for (count, end) in [(11, "`C10`)"), (12, "`C11`)"), (13, "`C11` and 1 more)"), (20, "`C11` and 8 more)")] {
+            assert!(told(count, None).ends_with(end), "{}", told(count, None));
         }
-        let (effects, losses) = (vec![effect], vec!["2 of 2 journals".to_owned()]);
-        let change = LicenseChange { created: true, scope_changed: true, rate_limit_changed: false, effects, losses };
-        let expected = "License `a` is created.\n  journals: 1 record enter, 2 records leave";
-        assert_eq!(describe("a", &change, false), expected);
-        let expected = "enter, 2 records leave\nThis asks first, or needs --yes: 2 of 2 journals would leave.";
-        assert!(describe("a", &change, true).ends_with(expected));
+    }
+
+    #[test]
+    fn a_country_in_another_spelling_is_the_same() {
+        let known: BTreeSet<String> = ["Germany", "United States", "Niger"].map(str::to_owned).into();
+        let cases = [
+            ("USA", Some("United States")),
+            ("Germny", Some("Germany")),
+            ("Deutschland", Some("Germany")),
+            ("Atlantis", None),
+        ];
+        for (given, expected) in cases {
+            assert_eq!(same_or_near(given, &known), expected, "{given}");
+        }
     }
 }

@@ -9,8 +9,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::cli::shared::arguments::parse_dataset;
+use crate::cli::shared::change::{NamedRecord, cut};
 use crate::cli::shared::common::Common;
-use crate::cli::shared::values::cut;
 use crate::import::findings::grouped;
 use crate::model::printable::Printable;
 use crate::model::time::parse_time;
@@ -61,15 +61,9 @@ struct CommitRecords {
     dataset: Dataset,
     changed_count: usize,
     /// All in JSON, the first few as text.
-    changed: Vec<RecordName>,
+    changed: Vec<NamedRecord>,
     /// Records that left a license by this commit, and do not exist now. A later commit may have removed them.
     removed: BTreeSet<Id>,
-}
-
-#[derive(Debug, Serialize)]
-struct RecordName {
-    id: Id,
-    name: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -133,7 +127,7 @@ fn touched<F: RecordFields>(
     let mut changed = Vec::new();
     for id in ids.iter().take(most) {
         let name = snapshot.find_record::<F>(*id)?.map(|(record, _)| record.fields().name().to_owned());
-        changed.push(RecordName { id: *id, name: name.unwrap_or_default() });
+        changed.push(NamedRecord { id: *id, name: name.unwrap_or_default() });
     }
     let removed = snapshot.removed_between(F::DATASET, first, last)?;
     Ok(CommitRecords { dataset: F::DATASET, changed_count: ids.len(), changed, removed })
@@ -184,7 +178,7 @@ mod tests {
     fn a_commit_names_its_first_records() {
         let id = |number| Id::try_from(number).unwrap();
         let logged = |changed: u64, removed: u64| {
-            let named = |number| RecordName { id: id(number), name: format!("N{number}") };
+            let named = |number| NamedRecord { id: id(number), name: format!("N{number}") };
             let records = CommitRecords {
                 dataset: Dataset::Journals,
                 changed_count: usize::try_from(changed).unwrap(),

@@ -1,25 +1,16 @@
-//! `medfeed man`: the manual pages of the program and its commands.
+//! `medfeed man` and `medfeed completions`: the manual pages of the commands, and completion scripts for shells.
 
 use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Command};
+use clap::Command;
+use clap_complete::Shell;
 use clap_mangen::Man;
 
-use crate::cli::help::examples;
-use crate::cli::shared::arguments::path_parser;
-use crate::cli::shared::failure::at;
-use crate::cli::shared::output::{print_file, print_line};
-
-/// Arguments of `medfeed man`.
-#[derive(Debug, Args)]
-pub(in crate::cli) struct ManArgs {
-    /// Write each page as a file into this folder, such as medfeed-import.1; the folder is created
-    #[arg(long, value_name = "FOLDER", value_parser = path_parser())]
-    folder: Option<PathBuf>,
-}
+use crate::cli::examples;
+use crate::cli::shared::output::{at, print_file, print_line};
 
 /// The exit codes of commands whose description lists none.
 const EXIT_STATUS: [(&str, &str); 5] = [
@@ -64,11 +55,19 @@ const ENVIRONMENT: [(&str, &str); 2] = [
     ("NO_COLOR", "Turns off the colors of log lines."),
 ];
 
-pub(in crate::cli) fn run(args: &ManArgs, mut program: Command) -> anyhow::Result<ExitCode> {
+pub(in crate::cli) fn completions(shell: Shell, mut program: Command) -> anyhow::Result<ExitCode> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut program, "medfeed", &mut script);
+    print_file(&script)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the manual pages, or writes them into a folder.
+pub(in crate::cli) fn pages(folder: Option<PathBuf>, mut program: Command) -> anyhow::Result<ExitCode> {
     program.build();
     let mut pages = Vec::new();
     collect(&program, "", &mut pages)?;
-    let Some(folder) = &args.folder else {
+    let Some(folder) = &folder else {
         print_file(pages.into_iter().map(|(_, page)| page).collect::<String>().as_bytes())?;
         return Ok(ExitCode::SUCCESS);
     };

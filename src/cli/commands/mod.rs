@@ -1,7 +1,6 @@
 //! The subcommands.
 
 pub(in crate::cli) mod check;
-pub(in crate::cli) mod completions;
 pub(in crate::cli) mod demo;
 pub(in crate::cli) mod export;
 pub(in crate::cli) mod follow;
@@ -9,8 +8,6 @@ pub(in crate::cli) mod health;
 pub(in crate::cli) mod import;
 pub(in crate::cli) mod key;
 pub(in crate::cli) mod license;
-pub(in crate::cli) mod license_values;
-pub(in crate::cli) mod lint;
 pub(in crate::cli) mod log;
 pub(in crate::cli) mod manual;
 pub(in crate::cli) mod promote;
@@ -20,4 +17,3 @@ pub(in crate::cli) mod replace;
 pub(in crate::cli) mod serve;
 pub(in crate::cli) mod show;
 pub(in crate::cli) mod template;
-pub(in crate::cli) mod upgrade;

@@ -20,8 +20,7 @@ use crate::bucket::{Bucket, BucketUrl, SealKey};
 use crate::cli::commands::serve::{LogArgs, NO_RUNTIME, cannot_listen};
 use crate::cli::shared::arguments::{parse_duration, parse_listen, parse_text};
 use crate::cli::shared::common::Common;
-use crate::cli::shared::failure;
-use crate::cli::shared::output::{counted, print_line};
+use crate::cli::shared::output::{counted, describe_error, print_line};
 use crate::model::printable::Printable;
 use crate::replicate::entry::EntryHeader;
 use crate::replicate::follower::LogReader;
@@ -208,7 +207,7 @@ fn fail(common: &Common, error: PublishError) -> anyhow::Result<ExitCode> {
         PublishError::Store(error) => return Err(error.into()),
         error => anyhow::Error::new(error),
     };
-    common.output().error(&failure::describe(&error));
+    common.output().error(&describe_error(&error));
     Ok(ExitCode::from(code))
 }
 

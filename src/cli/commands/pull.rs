@@ -15,11 +15,11 @@ use crate::cli::shared::common::Common;
 use crate::cli::shared::output::{counted, note, print_line};
 use crate::model::Dataset;
 use crate::model::printable::{Printable, printable_json};
+use crate::pull::catch_up::{Pull, Verdict};
 use crate::pull::client::key_in;
-use crate::pull::follow::{Plan, Pull, Report};
+use crate::pull::follow::{Plan, Report};
 use crate::pull::location::CopyLocation;
 use crate::pull::server_url::ServerUrl;
-use crate::pull::verify::Verdict;
 use crate::pull::{Events, FolderCopy, PostgresCopy, PullClient, PullError, PullTarget, SqliteCopy};
 
 /// Arguments of `medfeed pull`.
@@ -94,11 +94,12 @@ fn client(args: &PullArgs) -> Result<PullClient, String> {
 fn pull(common: &Common, args: &PullArgs, place: CopyLocation, client: &PullClient) -> Result<(), PullError> {
     let (server, reload) = (client.server(), args.reload);
     let mut copy: Box<dyn PullTarget> = match place {
-        CopyLocation::Postgres(address) => {
-            Box::new(PostgresCopy::open(*address, server, args.ca_file.as_deref(), reload)?)
+        CopyLocation::Postgres(mut address) => {
+            address.trust(args.ca_file.as_deref());
+            Box::new(PostgresCopy::open(*address, server, reload)?)
         }
         CopyLocation::Folder(folder) => Box::new(FolderCopy::open(&folder, server, reload)?),
-        CopyLocation::Sqlite(file) => Box::new(SqliteCopy::open(&file, server, reload)?),
+        CopyLocation::Sqlite(file) => Box::new(SqliteCopy::open(file, server, reload)?),
     };
     let are_named = !args.dataset.is_empty();
     let mut datasets: Vec<Dataset> = Dataset::ALL.to_vec();

@@ -1,4 +1,4 @@
-//! `medfeed backup`, `medfeed restore` and `medfeed compact`.
+//! `medfeed backup`, `medfeed restore`, `medfeed compact` and `medfeed upgrade`.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -12,9 +12,12 @@ use crate::cli::commands::follow::BackupFromArgs;
 use crate::cli::shared::arguments::path_parser;
 use crate::cli::shared::common::{AccessChange, Common, require_folder};
 use crate::cli::shared::output::{confirm, note};
+use crate::model::PerDataset;
 use crate::model::printable::Printable;
+use crate::store::StoreError;
 use crate::store::file::replace::{self, BackupReport, CompactReport};
 use crate::store::restore::{Restoration, RestoreDifferences};
+use crate::store::upgrade::{self, SCHEMA, UpgradePlan, UpgradeReport};
 
 /// Arguments of `medfeed backup`.
 #[derive(Debug, Args)]
@@ -74,7 +77,7 @@ pub(in crate::cli) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Re
     let is_new = !common.db.exists();
     let restoration = Restoration::prepare(&common.db, &args.file, common.wait)?;
     let differences = restoration.differences().clone();
-    let text = describe(&differences);
+    let text = describe_restore(&differences);
     if let Some(reason) = differences.unreadable.as_ref().filter(|_| !args.yes) {
         bail!(
             "the database to replace cannot be read ({reason}); keys that were revoked since the backup would work again. Add --yes to replace it nevertheless"
@@ -92,7 +95,7 @@ pub(in crate::cli) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Re
     common.await_publication(AccessChange::None)
 }
 
-fn describe(differences: &RestoreDifferences) -> String {
+fn describe_restore(differences: &RestoreDifferences) -> String {
     let RestoreDifferences {
         restored_to,
         replaced_from,
@@ -133,4 +136,66 @@ pub(in crate::cli) fn compact(common: &Common) -> anyhow::Result<ExitCode> {
     common
         .output()
         .result(&report, format!("{}: {bytes_before} bytes before, {bytes_after} after.", common.db.display()))
+}
+
+/// The result of `medfeed upgrade`, for `--json`.
+#[derive(Serialize)]
+struct UpgradeJson<'a> {
+    upgraded: bool,
+    #[serde(flatten)]
+    plan: Option<&'a UpgradePlan>,
+    #[serde(flatten)]
+    done: Option<&'a UpgradeReport>,
+}
+
+pub(in crate::cli) fn upgrade(common: &Common, dry_run: bool, if_needed: bool) -> anyhow::Result<ExitCode> {
+    let db = common.db.display();
+    let planned = match upgrade::plan(&common.db) {
+        // A replica loads its state again when it is served.
+        Err(StoreError::NotFound { .. } | StoreError::OlderReplica { .. }) if if_needed => {
+            return Ok(ExitCode::SUCCESS);
+        }
+        planned => planned?,
+    };
+    let Some(planned) = planned else {
+        if if_needed {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let text = format!("{db} has format {SCHEMA}, the format of this medfeed; there is nothing to upgrade.");
+        return common.output().result(&UpgradeJson { upgraded: false, plan: None, done: None }, text);
+    };
+    if dry_run {
+        let text = format!("{db} would be upgraded {}", describe_upgrade(&planned));
+        return common.output().result(&UpgradeJson { upgraded: false, plan: Some(&planned), done: None }, text);
+    }
+    match upgrade::upgrade(&common.db, common.wait)? {
+        Some(done) => {
+            let text = format!(
+                "{db} is upgraded {}\nThe old file is kept as {}; remove it when you no longer need it to go back.",
+                describe_upgrade(&done.plan),
+                done.kept.display()
+            );
+            common.output().result(&UpgradeJson { upgraded: true, plan: None, done: Some(&done) }, text)
+        }
+        None => {
+            let text = format!("{db} was upgraded by another process meanwhile.");
+            common.output().result(&UpgradeJson { upgraded: false, plan: None, done: None }, text)
+        }
+    }
+}
+
+/// The formats, the number of records, and what customers notice.
+fn describe_upgrade(plan: &UpgradePlan) -> String {
+    let UpgradePlan { from, to, records: PerDataset { conferences, journals }, fields, .. } = plan;
+    let formats = if from == to { format!("within format {to}") } else { format!("from format {from} to format {to}") };
+    let noticed = if fields.is_empty() {
+        "Customers notice nothing: licenses, keys and sync tokens stay, and no record changes.".to_owned()
+    } else {
+        format!(
+            "Licenses, keys and sync tokens stay. Rows get the new fields {}: records with these fields appear once in the change \
+             feed, with `updated_at` as before.",
+            fields.join(", ")
+        )
+    };
+    format!("{formats}: {conferences} conferences, {journals} journals.\n{noticed}")
 }

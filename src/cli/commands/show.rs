@@ -4,34 +4,22 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::cli::commands::license::why_hidden;
 use crate::cli::commands::log::CommitJson;
-use crate::cli::shared::arguments::parse_dataset;
+use crate::cli::shared::change::{text_of, value_of};
 use crate::cli::shared::common::Common;
-use crate::cli::shared::values::{text_of, value_of};
 use crate::model::printable::Printable;
 use crate::model::{ConferenceFields, Dataset, Id, JournalFields, RecordFields, json};
 use crate::store::Snapshot;
 
-/// Arguments of `medfeed show`.
-#[derive(Debug, Args)]
-pub(in crate::cli) struct ShowArgs {
-    /// The record's dataset: conferences or journals
-    #[arg(value_parser = parse_dataset)]
-    dataset: Dataset,
-    /// The record's id
-    id: Id,
-}
-
-pub(in crate::cli) fn run(common: &Common, args: &ShowArgs) -> anyhow::Result<ExitCode> {
+pub(in crate::cli) fn run(common: &Common, dataset: Dataset, id: Id) -> anyhow::Result<ExitCode> {
     let follower = common.open_follower()?;
-    match args.dataset {
-        Dataset::Conferences => show::<ConferenceFields>(common, follower.newest(), args.id),
-        Dataset::Journals => show::<JournalFields>(common, follower.newest(), args.id),
+    match dataset {
+        Dataset::Conferences => show::<ConferenceFields>(common, follower.newest(), id),
+        Dataset::Journals => show::<JournalFields>(common, follower.newest(), id),
     }
 }
 

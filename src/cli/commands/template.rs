@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use crate::cli::shared::common::Common;
-use crate::cli::shared::failure::at;
+use crate::cli::shared::output::at;
 use crate::cli::shared::sheets::WorkbookWriter;
 use crate::import::{self, FileSample, ReadOptions, RowKind, Source, SourceOptions};
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields, flat};

@@ -1,16 +1,15 @@
-//! The changes of a dry run, by row and by license.
+//! The changes of a dry run, by row and by license, and the values of fields as JSON and as text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::cli::shared::values::{cut, text_of, value_of};
 use crate::import::findings::grouped;
 use crate::model::printable::Printable;
 use crate::model::reference::{ReferenceFields, Referenced};
+use crate::model::value::{FieldValue, LinkTexts};
 use crate::model::{Curated, Dataset, Fields, Id, License, RecordFields, References};
 use crate::store::{Batch, Edit, Snapshot, StoreError};
 
@@ -19,18 +18,9 @@ const MAX_SHOWN: usize = 20;
 /// The most characters of a value that are printed as text.
 const MAX_VALUE_CHARS: usize = 100;
 
-/// Collects the changes of a batch.
-#[derive(Debug)]
+/// The changes of a batch.
+#[derive(Debug, Default, Serialize)]
 pub(in crate::cli) struct Changes {
-    references_before: References,
-    licenses: Vec<Arc<License>>,
-    rows: Vec<RowChange>,
-    effects: BTreeMap<(String, Dataset), ViewChanges>,
-}
-
-/// The changes of a batch in JSON.
-#[derive(Debug, Serialize)]
-pub(in crate::cli) struct ChangesJson {
     /// Organizations, tags, conferences, journals; each by id.
     changes: Vec<RowChange>,
     /// By license and dataset.
@@ -65,41 +55,31 @@ struct FieldChange {
 
 /// A record by id and name.
 #[derive(Clone, Debug, Serialize)]
-struct NamedRecord {
-    id: Id,
-    name: String,
+pub(in crate::cli) struct NamedRecord {
+    pub id: Id,
+    pub name: String,
 }
 
 /// The records of a dataset that enter a license, change in it, or leave it.
-#[derive(Debug, Default, Serialize)]
-struct ViewChanges {
-    entering: Vec<NamedRecord>,
-    changed: Vec<NamedRecord>,
-    leaving: Vec<NamedRecord>,
-}
-
 #[derive(Debug, Serialize)]
 struct LicenseChanges {
     license: String,
     dataset: Dataset,
-    #[serde(flatten)]
-    effect: ViewChanges,
+    entering: Vec<NamedRecord>,
+    changed: Vec<NamedRecord>,
+    leaving: Vec<NamedRecord>,
 }
 
 impl Changes {
     /// Compares the state before an edit with the edit, after a batch was applied.
     pub fn of(before: &Snapshot, edit: &Edit<'_>, batch: &Batch) -> Result<Changes, StoreError> {
         let references = before.references()?;
-        let mut changes = Changes {
-            references_before: (**references).clone(),
-            licenses: before.list_licenses().into_iter().cloned().collect(),
-            rows: Vec::new(),
-            effects: BTreeMap::new(),
-        };
+        let mut changes = Changes::default();
         changes.push_references(&references.organizations, &batch.organizations);
         changes.push_references(&references.tags, &batch.tags);
         changes.push_records(before, edit, &batch.conferences)?;
         changes.push_records(before, edit, &batch.journals)?;
+        changes.license_changes.sort_by(|one, other| (&one.license, one.dataset).cmp(&(&other.license, other.dataset)));
         Ok(changes)
     }
 
@@ -108,10 +88,12 @@ impl Changes {
         stored: &BTreeMap<Id, Referenced<F>>,
         rows: &BTreeMap<Id, Option<Curated<F>>>,
     ) {
+        // References link to nothing.
+        let none = References::default();
         for (id, after) in rows {
             let (before, after) = (stored.get(id).map(|found| &found.row), after.as_ref());
             if before != after {
-                self.push(before, after, &References::default());
+                self.changes.extend(RowChange::of((before, &none), (after, &none)));
             }
         }
     }
@@ -125,68 +107,43 @@ impl Changes {
         let removed = rows.iter().filter(|(_, row)| row.is_none()).map(|(id, _)| (*id, None));
         let written = edit.written_records::<F>()?.into_iter().map(|record| (record.id(), Some(record)));
         let changed: BTreeMap<Id, Option<Curated<F>>> = removed.chain(written).collect();
+        let references = before.references()?;
+        let licenses = before.list_licenses();
+        let mut effects: Vec<LicenseChanges> =
+            licenses.iter().map(|license| LicenseChanges::new(license, F::DATASET)).collect();
         for (id, after) in changed {
             let before = before.find_stored(id)?;
             let Some(row) = after.as_ref().or(before.as_ref()) else { continue };
-            self.push(before.as_ref(), after.as_ref(), edit.references());
-            for license in self.licenses.iter().filter(|license| license.feed(F::DATASET).is_some()) {
+            self.changes.extend(RowChange::of((before.as_ref(), &references), (after.as_ref(), edit.references())));
+            for (license, effect) in
+                licenses.iter().zip(&mut effects).filter(|(license, _)| license.feed(F::DATASET).is_some())
+            {
                 let sees =
                     |row: &Option<Curated<F>>| row.as_ref().is_some_and(|row| row.fields().is_in(&license.scope));
-                let visible = (sees(&before), sees(&after));
-                if visible == (false, false) {
-                    continue;
-                }
-                let effect = self.effects.entry((license.name.clone(), F::DATASET)).or_default();
-                let list = match visible {
-                    (false, _) => &mut effect.entering,
+                let list = match (sees(&before), sees(&after)) {
+                    (false, false) => continue,
+                    (false, true) => &mut effect.entering,
                     (true, true) => &mut effect.changed,
                     (true, false) => &mut effect.leaving,
                 };
                 list.push(NamedRecord { id, name: row.fields().name().to_owned() });
             }
         }
+        effects.retain(|effect| !effect.lists().iter().all(|(_, list)| list.is_empty()));
+        self.license_changes.extend(effects);
         Ok(())
-    }
-
-    fn push<F: Fields>(&mut self, before: Option<&Curated<F>>, after: Option<&Curated<F>>, references: &References) {
-        let Some(row) = after.or(before) else { return };
-        let change = match (before, after) {
-            (None, _) => ChangeKind::Added,
-            (_, None) => ChangeKind::Removed,
-            _ => ChangeKind::Changed,
-        };
-        let none = F::default();
-        let old = before.map_or(&none, Curated::fields).values();
-        let new = after.map_or(&none, Curated::fields).values();
-        let differing = F::table().fields.iter().zip(old.into_iter().zip(new)).filter_map(|(field, (old, new))| {
-            let (before, after) = (value_of(old, &self.references_before), value_of(new, references));
-            (before != after).then_some(FieldChange { field: &field.name, before, after })
-        });
-        let fields = differing.collect();
-        let name = row.fields().name().to_owned();
-        self.rows.push(RowChange { dataset: F::STEM, id: row.id(), name, change, fields });
-    }
-
-    pub fn into_json(self) -> ChangesJson {
-        let effects = self.effects.into_iter();
-        ChangesJson {
-            changes: self.rows,
-            license_changes: effects
-                .map(|((license, dataset), effect)| LicenseChanges { license, dataset, effect })
-                .collect(),
-        }
     }
 
     /// The changed rows as text: the first of each kind.
     pub fn describe_rows(&self) -> String {
         let mut text = String::new();
-        let datasets = self.rows.iter().map(|row| row.dataset).collect::<Vec<_>>();
+        let datasets = self.changes.iter().map(|row| row.dataset).collect::<Vec<_>>();
         let kinds = datasets.chunk_by(|one, other| one == other).flat_map(|datasets| {
             [ChangeKind::Added, ChangeKind::Changed, ChangeKind::Removed].map(|change| (datasets[0], change))
         });
         for (dataset, change) in kinds {
             let rows: Vec<&RowChange> =
-                self.rows.iter().filter(|row| (row.dataset, row.change) == (dataset, change)).collect();
+                self.changes.iter().filter(|row| (row.dataset, row.change) == (dataset, change)).collect();
             if rows.is_empty() {
                 continue;
             }
@@ -206,15 +163,53 @@ impl Changes {
     /// The changes of a license as text: the first of each kind.
     pub fn describe_license(&self, license: &str, dataset: Dataset) -> String {
         let mut text = String::new();
-        let Some(effect) = self.effects.get(&(license.to_owned(), dataset)) else { return text };
-        let lists = [("enter", &effect.entering), ("change", &effect.changed), ("leave", &effect.leaving)];
-        for (what, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
+        let mut effects = self.license_changes.iter();
+        let Some(effect) = effects.find(|effect| effect.license == license && effect.dataset == dataset) else {
+            return text;
+        };
+        for (what, list) in effect.lists().into_iter().filter(|(_, list)| !list.is_empty()) {
             for NamedRecord { id, name } in list.iter().take(MAX_SHOWN) {
                 let _ = writeln!(text, "  {what:<6} {id} {}", shown(name));
             }
             push_more(&mut text, "  ", list.len());
         }
         text
+    }
+}
+
+impl LicenseChanges {
+    fn new(license: &License, dataset: Dataset) -> LicenseChanges {
+        let (entering, changed, leaving) = Default::default();
+        LicenseChanges { license: license.name.clone(), dataset, entering, changed, leaving }
+    }
+
+    /// The lists, each with its verb.
+    fn lists(&self) -> [(&'static str, &[NamedRecord]); 3] {
+        [("enter", &self.entering), ("change", &self.changed), ("leave", &self.leaving)]
+    }
+}
+
+impl RowChange {
+    /// Compares the versions of a row before and after, each with the rows that it links to. `None` without any.
+    fn of<F: Fields>(
+        (before, links_before): (Option<&Curated<F>>, &References),
+        (after, links_after): (Option<&Curated<F>>, &References),
+    ) -> Option<RowChange> {
+        let row = after.or(before)?;
+        let change = match (before, after) {
+            (None, _) => ChangeKind::Added,
+            (_, None) => ChangeKind::Removed,
+            _ => ChangeKind::Changed,
+        };
+        let none = F::default();
+        let old = before.map_or(&none, Curated::fields).values();
+        let new = after.map_or(&none, Curated::fields).values();
+        let differing = F::table().fields.iter().zip(old.into_iter().zip(new)).filter_map(|(field, (old, new))| {
+            let (before, after) = (value_of(old, links_before), value_of(new, links_after));
+            (before != after).then_some(FieldChange { field: &field.name, before, after })
+        });
+        let fields = differing.collect();
+        Some(RowChange { dataset: F::STEM, id: row.id(), name: row.fields().name().to_owned(), change, fields })
     }
 }
 
@@ -241,14 +236,50 @@ fn push_more(text: &mut String, indent: &str, count: usize) {
     }
 }
 
+/// A field's value in the JSON of the API.
+pub(in crate::cli) fn value_of(value: &dyn FieldValue, links: &dyn LinkTexts) -> Value {
+    let mut json = Vec::new();
+    value.write_json(&mut json, links);
+    // Valid JSON was just written.
+    serde_json::from_slice(&json).unwrap_or_default()
+}
+
+/// A value as text; `None` if it is empty. Links are named as in CSV.
+pub(in crate::cli) fn text_of(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        Value::Array(items) if items.is_empty() => None,
+        Value::Array(items) => Some(items.iter().filter_map(text_of).collect::<Vec<_>>().join("; ")),
+        // An organization or a tag. A tag has a category, and is shown with its type.
+        Value::Object(members) => {
+            let text = |key: &str| members.get(key).and_then(Value::as_str).unwrap_or_default();
+            let kind = if members.contains_key("category") { format!("{}: ", text("type")) } else { String::new() };
+            Some(format!("{kind}{}", text("name")))
+        }
+        other => Some(other.to_string()),
+    }
+}
+
+/// Shortens a text to `max_chars` characters.
+pub(in crate::cli) fn cut(text: &str, max_chars: usize) -> String {
+    match text.char_indices().nth(max_chars) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
 
-    fn changes(rows: Vec<RowChange>, effects: BTreeMap<(String, Dataset), ViewChanges>) -> Changes {
-        Changes { references_before: References::default(), licenses: Vec::new(), rows, effects }
+    fn license_changes(license: &str, entering: u64, changed: u64, leaving: u64) -> Changes {
+        let (license, dataset) = (license.to_owned(), Dataset::Journals);
+        let [entering, changed, leaving] = [entering, changed, leaving].map(named);
+        let license_changes = vec![LicenseChanges { license, dataset, entering, changed, leaving }];
+        Changes { changes: Vec::new(), license_changes }
     }
 
     fn named(count: u64) -> Vec<NamedRecord> {
@@ -265,13 +296,12 @@ mod tests {
             fields: Vec::new(),
         };
         for (count, last) in [(20, "  20 "), (21, "  and 1 more; --json lists all"), (1021, "  and 1,001 more;")] {
-            let text =
-                changes((1..=count).map(|id| row(id, ChangeKind::Added)).collect(), BTreeMap::new()).describe_rows();
+            let changes = (1..=count).map(|id| row(id, ChangeKind::Added)).collect();
+            let text = Changes { changes, license_changes: Vec::new() }.describe_rows();
             assert_eq!(text.lines().count(), 1 + count.min(21) as usize, "{text}");
             assert!(text.starts_with(&format!("journals added:\n  1 {}…\n", "x".repeat(MAX_VALUE_CHARS))), "{text}");
             assert!(text.lines().last().unwrap().starts_with(last), "{text}");
-            let effect = ViewChanges { leaving: named(count), ..ViewChanges::default() };
-            let all = changes(Vec::new(), [(("acme".to_owned(), Dataset::Journals), effect)].into());
+            let all = license_changes("acme", 0, 0, count);
             let text = all.describe_license("acme", Dataset::Journals);
             assert!(text.lines().count() == count.min(21) as usize, "{text}");
             assert!(
@@ -302,9 +332,40 @@ mod tests {
         ];
         let expected = "tags added:\n  3 A\\n\ntags changed:\n  2 A\\n\n      city: x (a linked row changed)\n      city: (empty) → y\n\
                         tags removed:\n  1 A\\n\nconferences changed:\n  4 A\\n\n      city: it's → (empty)\n";
-        assert_eq!(changes(rows, BTreeMap::new()).describe_rows(), expected);
-        let effect = ViewChanges { entering: named(1), changed: named(2), leaving: Vec::new() };
-        let all = changes(Vec::new(), [(("a".to_owned(), Dataset::Journals), effect)].into());
+        assert_eq!(Changes { changes: rows, license_changes: Vec::new() }.describe_rows(), expected);
+        let all = license_changes("a", 1, 2, 0);
         assert_eq!(all.describe_license("a", Dataset::Journals), "  enter  1 C1\n  change 1 C1\n  change 2 C2\n");
+    }
+
+    #[test]
+    fn values_are_worded() {
+        let cases = [
+            (json!(null), None),
+            (json!([]), None),
+            (json!("Zürich"), Some("Zürich")),
+            (json!(4.5), Some("4.5")),
+            (json!(true), Some("true")),
+            (json!(["Hematology", "Oncology"]), Some("Hematology; Oncology")),
+            (json!([{"id": 1, "name": "ASCO", "abbv": null, "type": "society", "url": null}]), Some("ASCO")),
+            (json!([{"id": 1, "type": "Topic", "name": "Lung", "category": null}]), Some("Topic: Lung")),
+        ];
+        for (value, expected) in cases {
+            assert_eq!(text_of(&value).as_deref(), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn only_longer_texts_are_cut() {
+        let cases = [
+            ("", 3, ""),
+            ("abc", 3, "abc"),
+            ("abcd", 3, "abc…"),
+            ("äöü", 3, "äöü"),
+            ("äöüß", 3, "äöü…"),
+            ("a", 0, "…"),
+        ];
+        for (text, most, expected) in cases {
+            assert_eq!(cut(text, most), expected, "{text}");
+        }
     }
 }

@@ -135,18 +135,6 @@ impl Publication {
     }
 }
 
-fn note_unpublished(why: &str) {
-    note(&format!("done here, but replicas do not have the change yet: {why}"));
-}
-
-fn note_fenced(db: &Path, by: &str) {
-    note(&format!(
-        "done only in {}, which is no longer published: {}; repeat the command in the database that took over",
-        Printable(&db.display().to_string()),
-        Printable(by)
-    ));
-}
-
 impl Common {
     /// Waits until the last commit is published, if the database is published and the options ask for it. Returns the
     /// exit code of the command that made the commit. The writer's lock must be free: the publisher takes it.
@@ -164,12 +152,16 @@ impl Common {
             match Publication::of(&self.db, commit)? {
                 Publication::Done => return Ok(ExitCode::SUCCESS),
                 Publication::Fenced(by) => {
-                    note_fenced(&self.db, &by);
+                    note(&format!(
+                        "done only in {}, which is no longer published: {}; repeat the command in the database that took over",
+                        Printable(&self.db.display().to_string()),
+                        Printable(&by)
+                    ));
                     return Ok(ExitCode::from(EXIT_FENCED));
                 }
                 Publication::Waiting(_) if Instant::now() < deadline => std::thread::sleep(POLL_INTERVAL),
                 Publication::Waiting(why) | Publication::Unknown(why) => {
-                    note_unpublished(&why);
+                    note(&format!("done here, but replicas do not have the change yet: {why}"));
                     return Ok(late);
                 }
             }

@@ -1,12 +1,14 @@
-//! The output of commands: text for people, one JSON object for scripts.
+//! The output of commands: text for people, one JSON object for scripts. Errors name each cause once.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write, stderr, stdin, stdout};
+use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use serde::Serialize;
 
+use crate::disk;
 use crate::import::findings::grouped;
 use crate::import::{Finding, FindingGroup, group};
 use crate::model::printable::{Printable, printable_json};
@@ -160,9 +162,31 @@ pub(in crate::cli) fn counted(count: u64, noun: &str) -> String {
     }
 }
 
+/// The error and its causes in one line. A cause that is already in the text is not repeated.
+pub(in crate::cli) fn describe_error(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain() {
+        let system = cause.downcast_ref::<io::Error>();
+        let cause = system.map_or_else(|| cause.to_string(), disk::describe);
+        if !text.contains(&cause) {
+            let separator = if text.is_empty() { "" } else { ": " };
+            text = format!("{text}{separator}{cause}{}", system.map(disk::remedy).unwrap_or_default());
+        }
+    }
+    text
+}
+
+/// Maps an error of the operating system at a path.
+pub(in crate::cli) fn at(path: &Path) -> impl FnOnce(io::Error) -> anyhow::Error {
+    move |error| anyhow!(disk::describe_at(path, &error))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
+    use crate::store::StoreError;
 
     #[test]
     fn lines_stay_and_control_characters_are_escaped() {
@@ -214,5 +238,31 @@ mod tests {
         let text = table(["NAME", "N", "LAST"], &rows.map(|row| row.map(str::to_owned)));
         assert_eq!(text, "NAME    N      LAST\né\\n     1\nZürich         x\na       22222  yy\n");
         assert_eq!(table(["A"], &[]), "A\n");
+    }
+
+    #[test]
+    fn a_cause_is_described_once() {
+        let missing = || io::Error::from_raw_os_error(2);
+        let cases = [
+            (anyhow!("nothing to do"), "nothing to do"),
+            (
+                anyhow!(io::Error::from_raw_os_error(28)).context("row 3"),
+                "row 3: No space left on device; free some room on the disk",
+            ),
+            (
+                StoreError::Io { path: PathBuf::from("x"), source: missing() }.into(),
+                "x: No such file or directory; check the path and its spelling",
+            ),
+        ];
+        for (error, expected) in cases {
+            assert_eq!(describe_error(&error), expected);
+        }
+        let refused = StoreError::Io { path: PathBuf::from("/x"), source: io::Error::from_raw_os_error(13) };
+        let told = describe_error(&refused.into());
+        assert_eq!(
+            (told.matches("Permission denied").count(), told.matches("run the command").count()),
+            (1, 1),
+            "{told}"
+        );
     }
 }

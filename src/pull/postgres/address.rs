@@ -1,19 +1,13 @@
 //! The URL of a copy in PostgreSQL, and its connection settings.
 
 use std::collections::BTreeMap;
-use std::env;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use postgres::Config;
 use postgres::config::{Host, SslMode};
-use postgres::{Client, Config, NoTls};
-use tokio_postgres_rustls::MakeRustlsConnect;
 use url::form_urlencoded;
-
-use super::failure::unconnected;
-use crate::pull::error::PullError;
-use crate::transport::trust;
 
 const DEFAULT_SCHEMA: &str = "medfeed";
 
@@ -33,10 +27,13 @@ const MAX_SCHEMA_NAME_BYTES: usize = 63;
 /// The URL of a copy in PostgreSQL.
 #[derive(Clone, Debug)]
 pub struct PostgresAddress {
-    config: Config,
-    schema: String,
-    shown: String,
-    roots: Option<PathBuf>,
+    pub(super) config: Config,
+    /// The copy's schema.
+    pub(super) schema: String,
+    /// The URL, for messages.
+    pub(super) shown: String,
+    /// The PEM file of trusted certificates; `None` for the system's.
+    pub(super) roots: Option<PathBuf>,
 }
 
 impl FromStr for PostgresAddress {
@@ -87,35 +84,9 @@ impl FromStr for PostgresAddress {
 }
 
 impl PostgresAddress {
-    /// The copy's schema.
-    pub fn schema(&self) -> &str {
-        &self.schema
-    }
-
-    /// The URL, for messages.
-    pub fn shown(&self) -> &str {
-        &self.shown
-    }
-
     /// Trusts the certificates of this PEM file instead of the system's, unless the URL names another file.
     pub fn trust(&mut self, ca_file: Option<&Path>) {
         self.roots = self.roots.take().or(ca_file.map(Path::to_owned));
-    }
-
-    /// Connects.
-    pub fn connect(&self) -> Result<Client, PullError> {
-        let unusable = |message: String| PullError::Unusable(format!("{}: {message}", self.shown));
-        let mut config = self.config.clone();
-        if let Ok(password) = env::var("PGPASSWORD") {
-            config.password(password);
-        }
-        let client = if config.get_ssl_mode() == SslMode::Disable {
-            config.connect(NoTls)
-        } else {
-            let tls = trust::trust_authorities(self.roots.as_deref()).map_err(unusable)?;
-            config.connect(MakeRustlsConnect::new(tls))
-        };
-        client.map_err(|error| unconnected(&self.shown, &error))
     }
 }
 
@@ -198,7 +169,7 @@ mod tests {
             let read = text.parse::<PostgresAddress>();
             match (&read, expected) {
                 (Ok(address), Ok(expected)) => {
-                    assert_eq!((address.config.get_ssl_mode(), address.schema()), expected, "{text}");
+                    assert_eq!((address.config.get_ssl_mode(), &*address.schema), expected, "{text}");
                 }
                 (Err(message), Err(part)) => assert!(message.contains(part), "{text}: {message}"),
                 _ => panic!("{text}: {read:?}"),

@@ -10,8 +10,8 @@ use serde_json::json;
 
 use super::session::Session;
 use crate::pull::columns::Cell;
-use crate::pull::sql::dialect::{Dialect, Row, Type};
-use crate::pull::sql::schema::SqlTable;
+use crate::pull::sql::database::Database;
+use crate::pull::sql::tables::{Row, SqlTable, Type};
 
 /// Parameters are sent as text. The server converts them to the types of the statement.
 impl ToSql for Cell {

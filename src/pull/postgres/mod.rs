@@ -1,42 +1,239 @@
-//! The copy in a PostgreSQL database: a schema of its own.
+//! The copy in a PostgreSQL database, in a schema of its own: PostgreSQL's SQL.
+//!
+//! The type `json` keeps a record's bytes. PostgreSQL maintains the full-text index.
 //!
 //! - [`address`]: the URL of a copy, and its connection settings.
-//! - [`failure`]: the errors of PostgreSQL.
-//! - [`dialect`]: PostgreSQL's SQL.
+//! - [`session`]: a connection that holds the copy's lock, and its errors.
 //! - [`cells`]: converts cells to parameters and JSON, and results to cells.
-//! - [`session`]: a connection that holds the copy's lock.
-//! - [`open`]: opens the schema of a copy, or creates one.
 
-use std::path::Path;
+use postgres::types::ToSql;
 
+use super::columns::{Cell, columns};
 use super::error::PullError;
-use super::server_url::ServerUrl;
 use super::sql::SqlCopy;
+use super::sql::database::Database;
+use super::sql::rows::{list, listed};
+use super::sql::schema::{self, FORMAT, value_of};
+use super::sql::tables::{DatasetTables, Records, Row, SqlTable, Type, searched};
+use crate::model::Dataset;
+use crate::model::time::{parse_date, parse_time};
+use address::PostgresAddress;
+use cells::{cells, json_of, upsert};
 use session::Session;
 
 pub mod address;
 pub mod cells;
-pub mod database;
-pub mod dialect;
-pub mod failure;
-pub mod open;
 pub mod session;
-
-pub use address::PostgresAddress;
 
 /// A copy in PostgreSQL.
 pub type PostgresCopy = SqlCopy<Session>;
 
-impl PostgresCopy {
-    /// Opens a copy like [`SqlCopy::at`]. Certificates are checked against `ca_file`, unless the URL names another
-    /// file.
-    pub fn open(
-        mut address: PostgresAddress,
-        server: &ServerUrl,
-        ca_file: Option<&Path>,
-        reload: bool,
-    ) -> Result<PostgresCopy, PullError> {
-        address.trust(ca_file);
-        SqlCopy::at(address, server, reload)
+const COMMON: &str = "
+    CREATE TABLE copy (name text PRIMARY KEY, value text NOT NULL);
+    COMMENT ON TABLE copy IS 'Of what this is a copy: the address of the service, and the layout of the tables';
+    CREATE TABLE sync (dataset text PRIMARY KEY, token text NOT NULL, records bigint NOT NULL, loaded_at timestamptz NOT NULL,
+        changed_at timestamptz NOT NULL, checked_at timestamptz NOT NULL, verified_at timestamptz);
+    COMMENT ON TABLE sync IS 'Where the copy stands: the sync token, and when it was loaded, last changed, last asked for news, \
+last found equal to the service''s content';
+";
+
+/// The most characters of a record in the full-text index: more than records have, and less than an entry's limit.
+const SEARCHED_LENGTH: u32 = 50_000;
+
+/// An apostrophe that PostgreSQL takes for a letter, and dashes, after compatibility decomposition.
+const TYPOGRAPHY: &str = "\u{2bc}\u{2010}\u{2012}\u{2013}\u{2014}\u{2015}\u{2212}";
+
+impl Database for Session {
+    type Location = PostgresAddress;
+
+    const OTHER_LOCATION: &str = "name another schema (?schema=NAME), or give";
+    const VIEW_WORDS: [(&str, &str); 3] = [
+        ("{today}", "(now() AT TIME ZONE 'UTC')::date"),
+        ("{in_90_days}", "(now() AT TIME ZONE 'UTC')::date + 90"),
+        ("{days_left}", "due_date - (now() AT TIME ZONE 'UTC')::date"),
+    ];
+    const BEGIN: &str = "BEGIN";
+    const JSON_ITEMS: &str = "json_array_elements";
+    const BY_KEY: &str = "";
+    const JSON_OR_DIGEST: &str = "sha256(convert_to(json::text, 'UTF8'))";
+    // The copy's own foreign keys are those of link tables, whose comments begin with `Which`.
+    const FOREIGN_OBJECTS: &str = "SELECT 'trigger', tgname::text, tgrelid::regclass::text FROM pg_trigger
+            JOIN pg_class t ON t.oid = tgrelid WHERE NOT tgisinternal AND relnamespace = current_schema()::regnamespace
+        UNION ALL SELECT 'constraint', conname::text, conrelid::regclass::text FROM pg_constraint WHERE contype <> 'p'
+            AND strpos($1::text, conname::text) > 0 AND coalesce(obj_description(conrelid, 'pg_class'), '') NOT LIKE 'Which %'
+            AND EXISTS (SELECT 1 FROM pg_class t WHERE t.oid IN (conrelid, confrelid)
+                AND relnamespace = current_schema()::regnamespace)
+        UNION ALL SELECT 'unique index', relname::text, indrelid::regclass::text FROM pg_index
+            JOIN pg_class i ON i.oid = indexrelid WHERE indisunique AND NOT indisprimary
+            AND relnamespace = current_schema()::regnamespace AND strpos($1::text, relname::text) > 0
+            AND NOT EXISTS (SELECT 1 FROM pg_constraint WHERE conindid = indexrelid)";
+
+    fn common() -> String {
+        format!("{COMMON}INSERT INTO copy VALUES ('made by', 'medfeed pull'), ('format', '{FORMAT}');")
+    }
+
+    fn type_name(kind: Type) -> &'static str {
+        match kind {
+            Type::Integer => "bigint",
+            Type::Number => "double precision",
+            Type::Flag => "boolean",
+            Type::Date => "date",
+            Type::Text => "text",
+            Type::Time => "timestamptz",
+            Type::Json => "json",
+        }
+    }
+
+    // The layout's digest includes the whitespace here and in `comment`, so it must not change.
+    fn search(dataset: Dataset) -> (String, String) {
+        // Words are found with and without their accents, and by plain apostrophes and dashes.
+        let texts: Vec<String> = searched(dataset).iter().map(|name| format!("coalesce({name}, '')")).collect();
+        let text = format!("left({}, {SEARCHED_LENGTH})", texts.join(" || ' ' || "));
+        let column = format!(
+            ", search tsvector GENERATED ALWAYS AS (to_tsvector('simple', {text} || ' ' || \
+             translate(regexp_replace(normalize({text}, NFKD), '[\\u0300-\\u036f]', '', 'g'), \
+             '{TYPOGRAPHY}', '''------'))) STORED"
+        );
+        let mut index = format!(
+            "
+         CREATE INDEX {dataset}_search ON {dataset} USING gin (search);
+         COMMENT ON TABLE {dataset} IS 'The {dataset} of the copy; columns as in the CSV export';
+         COMMENT ON COLUMN {dataset}.json IS 'The record as the service sent it';
+         COMMENT ON COLUMN {dataset}.search IS 'Full-text index: search @@ websearch_to_tsquery(''simple'', ''words'')';"
+        );
+        for column in columns(dataset) {
+            let note = column.note.replace('\'', "''");
+            index += &format!("\nCOMMENT ON COLUMN {dataset}.{} IS '{note}';", column.column);
+        }
+        (column, index)
+    }
+
+    fn comment(table: &str, text: &str) -> String {
+        format!("\n             COMMENT ON TABLE {table} IS '{text}';")
+    }
+
+    fn set_aside(dataset: Dataset) -> String {
+        format!(
+            "CREATE TEMPORARY TABLE old_{dataset} (id bigint PRIMARY KEY, json text) ON COMMIT DROP;
+             INSERT INTO old_{dataset} SELECT id, json::text FROM {dataset}; DROP TABLE {dataset};"
+        )
+    }
+
+    fn read(column: &str, kind: Type) -> String {
+        match kind {
+            Type::Date | Type::Json => format!("{column}::text"),
+            // RFC 3339, unlike the result of a cast.
+            Type::Time => format!("to_json({column}) #>> '{{}}'"),
+            _ => column.to_owned(),
+        }
+    }
+
+    /// A cell of another type becomes null. PostgreSQL cannot store NUL, so U+FFFD replaces it.
+    fn stored(kind: Type, cell: Cell) -> Cell {
+        match (kind, cell) {
+            (Type::Date, Cell::Text(text)) if parse_date(&text).is_ok() => Cell::Text(text),
+            (Type::Time, Cell::Text(text)) => {
+                // PostgreSQL's own form, for comparisons.
+                parse_time(&text).map_or(Cell::Null, |time| time.to_string().replace('Z', "+00:00").into())
+            }
+            (Type::Text, Cell::Text(text)) => text.replace('\0', "\u{fffd}").into(),
+            (Type::Json, text @ Cell::Text(_)) => text,
+            (Type::Integer, number @ Cell::Integer(_)) => number,
+            (Type::Number, number @ Cell::Number(_)) => number,
+            (Type::Flag, flag @ Cell::Flag(_)) => flag,
+            _ => Cell::Null,
+        }
+    }
+
+    fn open(address: &PostgresAddress) -> Result<Session, PullError> {
+        let mut session = Session::connect(address)?;
+        let name = &*address.schema;
+        // All objects in a schema depend on it, and so do default privileges, which readers need before the first run.
+        let objects =
+            "SELECT (SELECT count(*) FROM pg_depend d WHERE d.refclassid = 'pg_namespace'::regclass AND d.refobjid = n.oid
+                AND d.classid <> 'pg_default_acl'::regclass)
+             FROM pg_namespace n WHERE nspname = $1::text";
+        let objects = session.query(objects, &[name.into()])?.pop().and_then(|row| row[0].integer());
+        if objects.is_none_or(|objects| objects == 0) {
+            session.in_transaction(|session| {
+                if objects.is_none() {
+                    session.batch(&format!("CREATE SCHEMA \"{name}\""))?;
+                }
+                schema::create(session)
+            })?;
+            return Ok(session);
+        }
+        let columns = "SELECT count(*) FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n \
+                       ON n.oid = c.relnamespace WHERE nspname = $1::text AND relname = 'copy' AND attname IN ('name', 'value')";
+        let is_copy = session.query(columns, &[name.into()])? == [[Cell::Integer(2)]]
+            && value_of(&mut session, "made by")?.as_deref() == Some("medfeed pull");
+        if !is_copy {
+            return Err(PullError::Unusable(format!(
+                "the schema `{name}` of {} contains objects that `medfeed pull` did not create, and was not changed; name \
+                 another one at the end of the address: ?schema=NAME",
+                session.shown()
+            )));
+        }
+        let format = value_of(&mut session, "format")?.unwrap_or_default();
+        if format != FORMAT.to_string() {
+            return Err(PullError::Unusable(format!(
+                "{} was written by another version of this program (format {format}; this one knows {FORMAT}); use that version, or \
+                 name another schema: ?schema=NAME",
+                session.shown()
+            )));
+        }
+        schema::renew(&mut session)?;
+        Ok(session)
+    }
+
+    fn is_lost(&self) -> bool {
+        self.is_lost || self.client.is_closed()
+    }
+
+    fn shown(&self) -> String {
+        self.shown.clone()
+    }
+
+    fn batch(&mut self, sql: &str) -> Result<(), PullError> {
+        let done = self.client.batch_execute(sql);
+        done.map_err(|error| self.fail(&error))
+    }
+
+    fn query(&mut self, sql: &str, params: &[Cell]) -> Result<Vec<Row>, PullError> {
+        let statement = self.statement(sql)?;
+        let params: Vec<&(dyn ToSql + Sync)> = params.iter().map(|cell| cell as &(dyn ToSql + Sync)).collect();
+        let rows = self.client.query(&statement, &params);
+        Ok(rows.map_err(|error| self.fail(&error))?.iter().map(cells).collect())
+    }
+
+    fn write_rows(&mut self, table: &SqlTable, rows: Vec<Row>) -> Result<(), PullError> {
+        if !rows.is_empty() {
+            self.query(&upsert(table), &[json_of(table, &rows)])?;
+        }
+        Ok(())
+    }
+
+    /// PostgreSQL maintains the full-text index.
+    fn write_records(
+        &mut self,
+        tables: &DatasetTables,
+        records: Records,
+        _updates_search: bool,
+    ) -> Result<(), PullError> {
+        let removed: Vec<i64> = records.iter().filter(|(_, row)| row.is_none()).map(|(id, _)| *id).collect();
+        self.write_rows(&tables.records, records.into_values().flatten().collect())?;
+        if !removed.is_empty() {
+            let ids = listed::<Session>("$1", &[Type::Integer]);
+            let delete = format!("DELETE FROM {} WHERE id IN ({ids})", tables.dataset);
+            self.query(&delete, &[list(removed)])?;
+        }
+        Ok(())
+    }
+
+    /// Updates the planner's statistics. Errors are ignored: the server does this later anyway.
+    fn after_load(&mut self, tables: &DatasetTables) {
+        let others: String =
+            tables.links.iter().map(|links| format!(", {}, {}", links.pairs.name, links.kind.rows.name)).collect();
+        let _ = self.batch(&format!("ANALYZE {}{others}", tables.dataset));
     }
 }

@@ -1,18 +1,22 @@
-//! A connection to PostgreSQL that holds the copy's lock.
+//! A connection to PostgreSQL that holds the copy's lock, and its errors.
 
 use std::collections::HashMap;
-use std::fmt;
+use std::error::Error as _;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use std::{env, fmt, io};
 
-use postgres::{Client, Statement};
+use postgres::config::SslMode;
+use postgres::error::SqlState;
+use postgres::{Client, Error, NoTls, Statement};
 use sha2::{Digest as _, Sha256};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::address::PostgresAddress;
-use super::failure::{failure, is_lost};
 use crate::pull::columns::Cell;
 use crate::pull::error::PullError;
 use crate::pull::sql::database::Database;
+use crate::transport::tls;
 
 /// The oldest supported `server_version_num`: PostgreSQL 13, the first with `normalize`.
 const OLDEST_SERVER: i64 = 130_000;
@@ -47,13 +51,24 @@ impl fmt::Debug for Session {
 impl Session {
     /// Connects, and takes the copy's lock.
     pub fn connect(address: &PostgresAddress) -> Result<Session, PullError> {
-        let shown = address.shown().to_owned();
-        let client = address.connect()?;
+        let shown = address.shown.clone();
+        let mut config = address.config.clone();
+        if let Ok(password) = env::var("PGPASSWORD") {
+            config.password(password);
+        }
+        let client = if config.get_ssl_mode() == SslMode::Disable {
+            config.connect(NoTls)
+        } else {
+            let tls = tls::trust_authorities(address.roots.as_deref());
+            let tls = tls.map_err(|message| PullError::Unusable(format!("{shown}: {message}")))?;
+            config.connect(MakeRustlsConnect::new(tls))
+        };
+        let client = client.map_err(|error| unconnected(&shown, &error))?;
         let mut session = Session { client, statements: HashMap::new(), shown, is_lost: false };
         session.batch(SETTINGS)?;
-        session.batch(&format!("SET search_path TO \"{}\"", address.schema()))?;
+        session.batch(&format!("SET search_path TO \"{}\"", address.schema))?;
         session.check_server()?;
-        session.lock(address.schema())?;
+        session.lock(&address.schema)?;
         Ok(session)
     }
 
@@ -107,8 +122,105 @@ impl Session {
         Ok(statement)
     }
 
-    pub(super) fn fail(&mut self, error: &postgres::Error) -> PullError {
+    pub(super) fn fail(&mut self, error: &Error) -> PullError {
         self.is_lost |= is_lost(error);
         failure(&self.shown, error)
     }
+}
+
+/// Maps an error of a statement.
+fn failure(shown: &str, error: &Error) -> PullError {
+    let message = message_of(error);
+    if is_lost(error) {
+        return PullError::failed(format!("the connection to {shown} broke: {message}"));
+    }
+    let Some(code) = error.code() else {
+        return PullError::Unusable(format!("{shown}: {message}"));
+    };
+    match *code {
+        SqlState::DISK_FULL => {
+            PullError::Unwritable(format!("{shown}: no space is left on the server's disk; make room and run again"))
+        }
+        SqlState::INSUFFICIENT_PRIVILEGE => PullError::Unwritable(format!(
+            "{shown}: {message}; the copy needs a schema of its own: have one made by `CREATE SCHEMA name AUTHORIZATION user`, and \
+             name it with ?schema=name"
+        )),
+        SqlState::READ_ONLY_SQL_TRANSACTION => PullError::Unwritable(format!(
+            "{shown}: {message}; the server is read-only; give the address of the primary server"
+        )),
+        SqlState::LOCK_NOT_AVAILABLE => PullError::Unwritable(format!(
+            "{shown}: another session holds a lock on the copy's tables ({message}); end it, or run again later"
+        )),
+        SqlState::IO_ERROR => {
+            PullError::Unwritable(format!("{shown}: {message}; check the server's disk and its space, and run again"))
+        }
+        SqlState::DEPENDENT_OBJECTS_STILL_EXIST => PullError::Unusable(format!(
+            "{shown}: this version creates the copy's tables again, but other objects depend on them ({message}); drop those, run \
+             again, and create them again"
+        )),
+        _ if matches!(&code.code()[..2], "40" | "53" | "57") => PullError::failed(format!("{shown}: {message}")),
+        _ => PullError::Rejected {
+            copy: shown.to_owned(),
+            reason: message,
+            remedy: "drop the schema, and the next pull makes a new copy",
+        },
+    }
+}
+
+/// Whether an error means that the connection broke or the server has closed it.
+fn is_lost(error: &Error) -> bool {
+    let is_ended = |code: &SqlState| {
+        matches!(*code, SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN | SqlState::CANNOT_CONNECT_NOW)
+            || code.code().starts_with("08")
+            || matches!(code.code(), "57P05" | "25P03")
+    };
+    error.is_closed() || error.code().map_or_else(|| is_io(error), is_ended)
+}
+
+/// Maps an error of an attempt to connect.
+fn unconnected(shown: &str, error: &Error) -> PullError {
+    if let Some(reason) = tls::reason_in(error) {
+        return PullError::Unusable(format!(
+            "{shown}: {reason}; ?sslrootcert= also names this file; ?sslmode=disable turns TLS off, for networks where nobody can \
+             listen in"
+        ));
+    }
+    let message = message_of(error);
+    let hint = match error.to_string().as_str() {
+        // The client's messages: its errors have no public kind.
+        "error performing TLS handshake" if !is_io(error) => {
+            "give the PEM file of the server's authority with --ca-file or ?sslrootcert=, or ?sslmode=disable in a network where \
+             nobody can listen in"
+        }
+        "invalid configuration" if message.contains("password") => "set PGPASSWORD",
+        "invalid configuration" | "authentication error" => "check the address",
+        _ => match error.code() {
+            Some(code) if *code == SqlState::INVALID_CATALOG_NAME => "make the database first, by `createdb`",
+            Some(code) if code.code().starts_with("28") => "check user and password, and the server's pg_hba.conf",
+            Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => "ask for the right to connect",
+            _ => return PullError::failed(format!("{shown} cannot be reached: {message}")),
+        },
+    };
+    PullError::Unusable(format!("{shown}: {message}; {hint}"))
+}
+
+/// Whether the network is the cause. TLS errors are I/O errors too, with the kind `InvalidData`.
+fn is_io(error: &Error) -> bool {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+    cause.is_some_and(|cause| !matches!(cause.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput))
+}
+
+/// The server's message, or the error with its causes.
+fn message_of(error: &Error) -> String {
+    if let Some(error) = error.as_db_error() {
+        let detail = error.detail().map(|detail| format!(": {}", detail.replace('\n', "; "))).unwrap_or_default();
+        return format!("{}{detail}", error.message());
+    }
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(&format!(": {inner}"));
+        cause = inner.source();
+    }
+    text
 }

@@ -5,12 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::database::{Database, Reader};
-use super::dialect::{Dialect, Row};
 use super::rows::{FoundLinks, add_links, key_of, list, pairs_of, row_of};
-use super::schema::{DatasetTables, LinkTables};
+use super::tables::{DatasetTables, LinkTable, Row};
 use crate::pull::columns::Cell;
 use crate::pull::error::PullError;
-use crate::pull::tables::no_link;
 
 /// Returns the first fault in the tables that are derived from a dataset's records.
 pub fn find_fault<D: Database>(database: &mut D, tables: &DatasetTables) -> Result<Option<String>, PullError> {
@@ -57,7 +55,7 @@ fn find_in_records<D: Database>(
 }
 
 /// Compares a record's row with its JSON. Adds its links to `expected`. Returns a fault as the error.
-fn check_row<D: Dialect>(tables: &DatasetTables, row: &Row, expected: &mut [FoundLinks]) -> Result<(), String> {
+fn check_row<D: Database>(tables: &DatasetTables, row: &Row, expected: &mut [FoundLinks]) -> Result<(), String> {
     let id = row[0].integer().unwrap_or_default();
     let Some(Cell::Text(json)) = row.last() else { return Err(format!("the JSON of record {id} is not text")) };
     let record: Value = serde_json::from_str(json).map_err(|_| format!("the JSON of record {id} cannot be read"))?;
@@ -78,16 +76,16 @@ fn check_row<D: Dialect>(tables: &DatasetTables, row: &Row, expected: &mut [Foun
 fn find_in_linked<D: Database>(
     database: &mut D,
     tables: &DatasetTables,
-    links: &LinkTables,
+    links: &LinkTable,
     mut expected: BTreeMap<String, Row>,
 ) -> Result<Option<String>, PullError> {
-    let (pairs, table) = (&links.pairs.name, &links.rows.name);
+    let (pairs, table) = (&links.pairs.name, &links.kind.rows.name);
     let id = links.pairs.columns[0].0;
     let dangling = format!("NOT EXISTS (SELECT 1 FROM {} WHERE id = {pairs}.{id})", tables.records.name);
     if database.has(pairs, &dangling)? {
         return Ok(Some(format!("`{pairs}` has a link of a missing record")));
     }
-    for row in database.query(&format!("SELECT {} FROM {table}", links.rows.names()), &[])? {
+    for row in database.query(&format!("SELECT {} FROM {table}", links.kind.rows.names()), &[])? {
         let key = key_of(&row[0]);
         if expected.remove(&key).is_some_and(|expected| expected != row) {
             return Ok(Some(format!("`{table}` does not fit the records that link to `{key}`")));
@@ -96,6 +94,6 @@ fn find_in_linked<D: Database>(
     if let Some(key) = expected.keys().next() {
         return Ok(Some(format!("`{table}` lacks `{key}`")));
     }
-    let stray = format!("true{}", no_link(links.kind, &format!("{table}.{}", links.kind.own_key())));
+    let stray = format!("true{}", links.kind.no_link(&format!("{table}.{}", links.kind.own_key().0)));
     Ok(database.has(table, &stray)?.then(|| format!("`{table}` has a row that no record links to")))
 }

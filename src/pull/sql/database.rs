@@ -1,10 +1,9 @@
-//! The database of a copy, which is SQLite or PostgreSQL.
+//! The database of a copy, which is SQLite or PostgreSQL, and the SQL that differs between them.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
 
-use super::dialect::{Dialect, Records, Row};
-use super::schema::{DatasetTables, SqlTable};
+use super::tables::{DatasetTables, Records, Row, SqlTable, Type};
 use crate::model::Dataset;
 use crate::pull::columns::Cell;
 use crate::pull::error::PullError;
@@ -12,13 +11,49 @@ use crate::pull::error::PullError;
 /// The number of rows that a query reads at once.
 const READ_AT_ONCE: u32 = 500;
 
-/// An open database. It holds the copy's lock.
-pub trait Database: Dialect + Debug + Sized {
+/// An open database. It holds the copy's lock. All statements write parameters as `$1`, `$2`.
+pub trait Database: Debug + Sized {
     /// The path or URL of a copy.
     type Location: Debug;
 
     /// A hint for messages: how to choose another location.
     const OTHER_LOCATION: &str;
+
+    /// The words of the views: today, the day 90 days later, and the days from today until `due_date`, in UTC.
+    const VIEW_WORDS: [(&str, &str); 3];
+    /// Begins a transaction that writes.
+    const BEGIN: &str;
+    /// The function that returns the items of a JSON array as rows, in the column `value`.
+    const JSON_ITEMS: &str;
+    /// The end of the definition of a table whose primary key is not a number.
+    const BY_KEY: &str;
+    /// The JSON of a record, or its SHA-256 if the server can compute it.
+    const JSON_OR_DIGEST: &str;
+
+    /// Selects the kind, the name and the table of objects that others added to the copy's tables: all triggers, and the
+    /// constraints and unique indexes that the message `$1` is about.
+    const FOREIGN_OBJECTS: &str;
+
+    /// Creates the tables `copy` and `sync`, and marks the database as a copy.
+    fn common() -> String;
+
+    /// The name of a type.
+    fn type_name(kind: Type) -> &'static str;
+
+    /// The full-text index of a dataset: further columns of its table, and statements that follow.
+    fn search(dataset: Dataset) -> (String, String);
+
+    /// Comments on a table.
+    fn comment(table: &str, text: &str) -> String;
+
+    /// Moves the records of a dataset to the table `old_DATASET`, and drops their table and its full-text index.
+    fn set_aside(dataset: Dataset) -> String;
+
+    /// An expression that reads a column as a [`Cell`].
+    fn read(column: &str, kind: Type) -> String;
+
+    /// The cell as the database stores it.
+    fn stored(kind: Type, cell: Cell) -> Cell;
 
     /// Opens a copy, or creates one. Leaves other files and databases untouched.
     fn open(address: &Self::Location) -> Result<Self, PullError>;

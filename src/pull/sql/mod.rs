@@ -1,18 +1,305 @@
 //! The copy in an SQL database, made for people: typed columns, link tables, a full-text index, and views.
 //!
+//! - [`tables`]: the tables and their columns.
 //! - [`database`]: the differences between SQLite and PostgreSQL.
-//! - [`schema`]: the tables and views, and the statements that create them.
 //! - [`rows`]: writes records into all of their tables.
-//! - [`layout`]: creates the tables, and replaces those of another version.
+//! - [`schema`]: creates the tables and views, and replaces those of another version.
 //! - [`check`]: compares the derived tables with the records' JSON.
-//! - [`copy`]: the copy as a [`PullTarget`](super::PullTarget).
+
+use std::collections::BTreeSet;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::model::time::{now, parse_time};
+use crate::model::{Dataset, PerDataset};
+use crate::pull::columns::Cell;
+use crate::pull::entry::{Entry, FeedPage};
+use crate::pull::error::PullError;
+use crate::pull::export::{ContentDigest, Export, Hasher};
+use crate::pull::server_url::ServerUrl;
+use crate::pull::target::{Changes, Events, Position, PullTarget, tombstone};
+use database::{Database, Reader};
+use rows::{RecordWriter, list, listed, sweep_all};
+use schema::value_of;
+use tables::{DatasetTables, Type};
 
 pub mod check;
-pub mod copy;
 pub mod database;
-pub mod dialect;
-pub mod layout;
 pub mod rows;
 pub mod schema;
+pub mod tables;
 
-pub use copy::SqlCopy;
+const PROGRESS_EVERY: u64 = 1000;
+
+/// A copy in a database. After a lost connection the next call connects again.
+#[derive(Debug)]
+pub struct SqlCopy<D: Database> {
+    address: D::Location,
+    database: Option<D>,
+    tables: PerDataset<DatasetTables>,
+    server: String,
+    /// The datasets to load even if they have tokens.
+    to_reload: Vec<Dataset>,
+}
+
+impl<D: Database> SqlCopy<D> {
+    /// Opens the copy of a service's content, or creates one. With `reload`, everything is loaded again, and the copy
+    /// may be that of another service. Leaves other files and databases untouched.
+    pub fn open(address: D::Location, server: &ServerUrl, reload: bool) -> Result<SqlCopy<D>, PullError> {
+        let mut copy = SqlCopy {
+            address,
+            database: None,
+            tables: PerDataset::of(DatasetTables::new),
+            server: server.to_string(),
+            to_reload: if reload { Dataset::ALL.to_vec() } else { Vec::new() },
+        };
+        copy.connected()?;
+        Ok(copy)
+    }
+
+    fn connected(&mut self) -> Result<(&mut D, &PerDataset<DatasetTables>), PullError> {
+        let database = match self.database.take().filter(|database| !database.is_lost()) {
+            Some(database) => database,
+            None => self.connect()?,
+        };
+        Ok((self.database.insert(database), &self.tables))
+    }
+
+    fn connect(&self) -> Result<D, PullError> {
+        let mut database = D::open(&self.address)?;
+        let (held, server) = (value_of(&mut database, "server")?, &self.server);
+        // A reload may replace the content of another service.
+        let is_replaced = self.to_reload.len() == Dataset::ALL.len();
+        if let Some(other) = held.filter(|held| held != server && !is_replaced) {
+            return Err(PullError::Unusable(format!(
+                "{} is a copy of {other}, not of {server}; {} --reload to replace its content by what {server} has",
+                database.shown(),
+                D::OTHER_LOCATION
+            )));
+        }
+        Ok(database)
+    }
+}
+
+impl<D: Database> PullTarget for SqlCopy<D> {
+    fn position(&mut self, dataset: Dataset) -> Result<Option<Position>, PullError> {
+        let is_reloaded = self.to_reload.contains(&dataset);
+        let (database, _) = self.connected()?;
+        let verified_at = D::read("verified_at", Type::Time);
+        let query = format!("SELECT token, records, {verified_at} FROM sync WHERE dataset = $1");
+        let row = database.query(&query, &[dataset.as_str().into()])?.pop().unwrap_or_default();
+        let [Cell::Text(token), Cell::Integer(records), verified_at] = &row[..] else { return Ok(None) };
+        let verified_at = str::from_utf8(verified_at.bytes()).ok().and_then(|text| parse_time(text).ok());
+        let verified_at = verified_at.map_or(0, |time| time.unix_s());
+        let position = Position { token: token.clone(), records: records.unsigned_abs(), verified_at };
+        Ok(Some(position).filter(|_| !is_reloaded))
+    }
+
+    fn records(&mut self, dataset: Dataset) -> Result<Option<u64>, PullError> {
+        let server = Cell::from(self.server.as_str());
+        let (database, _) = self.connected()?;
+        let query = "SELECT records FROM sync WHERE dataset = $1
+            AND EXISTS (SELECT 1 FROM copy WHERE name = 'server' AND value = $2)";
+        let row = database.query(query, &[dataset.as_str().into(), server])?.pop();
+        Ok(row.and_then(|row| row[0].integer()).map(i64::unsigned_abs))
+    }
+
+    fn apply(&mut self, dataset: Dataset, page: &FeedPage, events: &dyn Events) -> Result<(), PullError> {
+        let (database, tables) = self.connected()?;
+        database.in_transaction(|database| {
+            let change = apply(database, &tables[dataset], &page.entries, events)?;
+            let save = "UPDATE sync SET token = $2, records = records + $3, checked_at = $4,
+                changed_at = CASE WHEN $5 THEN $4 ELSE changed_at END WHERE dataset = $1";
+            let (time, is_changed) = (now().to_string().into(), Cell::Flag(!page.entries.is_empty()));
+            let saved = [dataset.as_str().into(), page.token.as_str().into(), Cell::Integer(change), time, is_changed];
+            database.query(save, &saved).map(|_| ())
+        })
+    }
+
+    fn load(
+        &mut self,
+        dataset: Dataset,
+        export: &mut Export<'_>,
+        rewrite_all: bool,
+        events: &dyn Events,
+    ) -> Result<(), PullError> {
+        let server = Cell::from(self.server.as_str());
+        let (database, tables) = self.connected()?;
+        database.in_transaction(|database| {
+            remove_other_service(database, tables, dataset, &server)?;
+            let records = Cell::Integer(load(database, &tables[dataset], export, rewrite_all, events)?);
+            let note = "INSERT INTO copy VALUES ('server', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+            database.query(note, &[server])?;
+            // A load that skips equal rows has not checked their derived tables.
+            let time = Cell::from(now().to_string());
+            let verified_at = if rewrite_all { time.clone() } else { Cell::Null };
+            let save = "INSERT INTO sync AS s VALUES ($1, $2, $3, $4, $4, $4, $5) ON CONFLICT (dataset) DO UPDATE SET
+                token = excluded.token, records = excluded.records, loaded_at = excluded.loaded_at,
+                changed_at = excluded.changed_at, checked_at = excluded.checked_at,
+                verified_at = coalesce(excluded.verified_at, s.verified_at)";
+            database.query(save, &[dataset.as_str().into(), export.token.as_str().into(), records, time, verified_at])
+        })?;
+        database.after_load(&tables[dataset]);
+        self.to_reload.retain(|other| *other != dataset);
+        Ok(())
+    }
+
+    fn clear(&mut self, dataset: Dataset, events: &dyn Events) -> Result<u64, PullError> {
+        let (database, tables) = self.connected()?;
+        database.in_transaction(|database| {
+            let (mut held, mut count) = (Reader::new("id", dataset.as_str(), i64::MIN), 0);
+            while let Some(id) = held.next_until(database, i64::MAX)?.and_then(|row| row[0].integer()) {
+                events.change(dataset, &tombstone(id))?;
+                count += 1;
+            }
+            clear(database, &tables[dataset])?;
+            sweep_all(database)?;
+            Ok(count)
+        })
+    }
+
+    fn digest(&mut self, dataset: Dataset) -> Result<ContentDigest, PullError> {
+        let (database, _) = self.connected()?;
+        let mut hasher = Hasher::default();
+        let columns = format!("id, {}", D::read("json", Type::Json));
+        let mut reader = Reader::new(&columns, dataset.as_str(), i64::MIN);
+        while let Some(row) = reader.next_until(database, i64::MAX)? {
+            hasher.add(row[1].bytes());
+        }
+        Ok(hasher.finish())
+    }
+
+    fn find_fault(&mut self, dataset: Dataset) -> Result<Option<String>, PullError> {
+        let (database, tables) = self.connected()?;
+        check::find_fault(database, &tables[dataset])
+    }
+
+    fn set_verified(&mut self, dataset: Dataset) -> Result<(), PullError> {
+        let (database, _) = self.connected()?;
+        let note = "UPDATE sync SET verified_at = $1 WHERE dataset = $2";
+        database.query(note, &[now().to_string().into(), dataset.as_str().into()]).map(|_| ())
+    }
+
+    fn check_location(&self) -> Result<(), PullError> {
+        self.database.as_ref().map_or(Ok(()), D::check_location)
+    }
+}
+
+/// Applies the entries of a page. Returns the change in the number of records.
+fn apply<D: Database>(
+    database: &mut D,
+    tables: &DatasetTables,
+    entries: &[Entry],
+    events: &dyn Events,
+) -> Result<i64, PullError> {
+    let dataset = tables.dataset;
+    let query = format!("SELECT id FROM {dataset} WHERE id IN ({})", listed::<D>("$1", &[Type::Integer]));
+    let rows = database.query(&query, &[list(entries.iter().map(|entry| entry.id))])?;
+    let mut held: BTreeSet<i64> = rows.iter().filter_map(|row| row[0].integer()).collect();
+    let (mut writer, mut change) = (RecordWriter::new(tables, true), 0);
+    let mut entries: Vec<&Entry> = entries.iter().collect();
+    // The later of two entries of a record counts.
+    entries.sort_by_key(|entry| entry.id);
+    for entry in entries {
+        let was_held = held.remove(&entry.id);
+        // The copy may never have had the record of a tombstone.
+        if entry.is_removal && !was_held {
+            continue;
+        }
+        events.change(dataset, &entry.json)?;
+        if !entry.is_removal {
+            held.insert(entry.id);
+        }
+        change += i64::from(!entry.is_removal) - i64::from(was_held);
+        writer.add(database, entry.id, (!entry.is_removal).then(|| entry.json.clone()))?;
+    }
+    writer.finish(database)?;
+    Ok(change)
+}
+
+/// Writes the records of an export that differ, or all of them if `rewrite_all`. Removes all other records. Returns the
+/// number of records in the export.
+fn load<D: Database>(
+    database: &mut D,
+    tables: &DatasetTables,
+    export: &mut Export<'_>,
+    rewrite_all: bool,
+    events: &dyn Events,
+) -> Result<i64, PullError> {
+    let dataset = tables.dataset;
+    if rewrite_all {
+        clear_links(database, tables)?;
+    }
+    let rebuilds_search = rewrite_all || !database.has(dataset.as_str(), "true")?;
+    let mut writer = RecordWriter::new(tables, !rebuilds_search);
+    // Another program may have written invalid ids, so reading begins with the smallest number.
+    let mut held = Reader::new(&format!("id, {}", D::JSON_OR_DIGEST), dataset.as_str(), i64::MIN);
+    let (mut changes, mut received) = (Changes::new(dataset, events), 0);
+    let remove_until =
+        |database: &mut D, held: &mut Reader, changes: &mut Changes<'_>, writer: &mut RecordWriter<'_>, last| {
+            while let Some(id) = held.next_until(database, last)?.and_then(|row| row[0].integer()) {
+                changes.add_removal(id)?;
+                writer.add(database, id, None)?;
+            }
+            Ok::<_, PullError>(())
+        };
+    while let Some(entry) = export.next_record()? {
+        remove_until(database, &mut held, &mut changes, &mut writer, entry.id - 1)?;
+        let before = held.next_until(database, entry.id)?;
+        let is_same = before.is_some_and(|row| is_json(&row[1], &entry.json));
+        if !is_same {
+            changes.add(&entry.json)?;
+        }
+        if !is_same || rewrite_all {
+            writer.add(database, entry.id, Some(entry.json))?;
+        } else {
+            writer.keep::<D>(entry.id, &entry.json)?;
+        }
+        received += 1;
+        if received % PROGRESS_EVERY == 0 {
+            events.progress(dataset, received, export.records);
+        }
+    }
+    remove_until(database, &mut held, &mut changes, &mut writer, i64::MAX)?;
+    writer.finish(database)?;
+    events.progress(dataset, received, export.records);
+    if rewrite_all {
+        sweep_all(database)?;
+    }
+    if rebuilds_search {
+        database.rebuild_search(dataset)?;
+    }
+    changes.tell()?;
+    Ok(i64::try_from(received).unwrap_or(i64::MAX))
+}
+
+/// Whether a cell holds a JSON text or its SHA-256.
+fn is_json(cell: &Cell, json: &str) -> bool {
+    cell.bytes() == json.as_bytes() || *cell.bytes() == *Sha256::digest(json.as_bytes())
+}
+
+fn clear_links<D: Database>(database: &mut D, tables: &DatasetTables) -> Result<(), PullError> {
+    tables.links.iter().try_for_each(|links| database.batch(&format!("DELETE FROM {}", links.pairs.name)))
+}
+
+/// Removes the other datasets if the copy is that of another service.
+fn remove_other_service<D: Database>(
+    database: &mut D,
+    all: &PerDataset<DatasetTables>,
+    kept: Dataset,
+    server: &Cell,
+) -> Result<(), PullError> {
+    let foreign = "SELECT 1 FROM copy WHERE name = 'server' AND value <> $1";
+    if database.query(foreign, std::slice::from_ref(server))?.is_empty() {
+        return Ok(());
+    }
+    all.values().filter(|tables| tables.dataset != kept).try_for_each(|tables| clear(database, tables))
+}
+
+/// Removes the records of a dataset and its position. Rows without links stay.
+fn clear<D: Database>(database: &mut D, tables: &DatasetTables) -> Result<(), PullError> {
+    let dataset = tables.dataset;
+    clear_links(database, tables)?;
+    database.batch(&format!("DELETE FROM {dataset}; DELETE FROM sync WHERE dataset = '{dataset}'"))?;
+    database.rebuild_search(dataset)
+}

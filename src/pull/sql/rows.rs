@@ -6,11 +6,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::database::Database;
-use super::dialect::{Dialect, Records, Row, Type};
-use super::schema::{DatasetTables, LinkTables};
+use super::tables::{DatasetTables, LinkTable, LinkedKind, Records, Row, Type, linked};
 use crate::pull::columns::{Cell, cell_of};
 use crate::pull::error::PullError;
-use crate::pull::tables::{LinkedKind, items_of, linked, no_link};
 
 /// The most records of a batch.
 const WRITE_AT_ONCE: usize = 1000;
@@ -28,7 +26,7 @@ pub struct FoundLinks {
 }
 
 /// The row of a record with the text `json`.
-pub fn row_of<D: Dialect>(tables: &DatasetTables, id: i64, record: &Value, json: &str) -> Row {
+pub fn row_of<D: Database>(tables: &DatasetTables, id: i64, record: &Value, json: &str) -> Row {
     let mut row = vec![Cell::Integer(id)];
     row.extend(tables.columns.iter().map(|column| D::stored(column.kind.into(), cell_of(column, record))));
     let updated_at = record["updated_at"].as_str().map_or(Cell::Null, Cell::from);
@@ -37,9 +35,9 @@ pub fn row_of<D: Dialect>(tables: &DatasetTables, id: i64, record: &Value, json:
 }
 
 /// Adds the links of a record to `found`, which has an item for each link table.
-pub fn add_links<D: Dialect>(tables: &DatasetTables, id: i64, record: &Value, found: &mut [FoundLinks]) {
+pub fn add_links<D: Database>(tables: &DatasetTables, id: i64, record: &Value, found: &mut [FoundLinks]) {
     for (links, found) in tables.links.iter().zip(found) {
-        for row in items_of(tables.columns, links.kind, record).filter_map(|item| linked_row::<D>(links, item)) {
+        for row in links.kind.items_of(tables.columns, record).filter_map(|item| linked_row::<D>(links.kind, item)) {
             let key = key_of(&row[0]);
             found.pairs.insert((id, key.clone()));
             found.rows.insert(key, row);
@@ -47,17 +45,17 @@ pub fn add_links<D: Dialect>(tables: &DatasetTables, id: i64, record: &Value, fo
     }
 }
 
-fn linked_row<D: Dialect>(links: &LinkTables, item: &Value) -> Option<Row> {
+fn linked_row<D: Database>(kind: &LinkedKind, item: &Value) -> Option<Row> {
     let text = |value: &Value| match value {
         Value::Null => Cell::Null,
         Value::String(text) => D::stored(Type::Text, text.as_str().into()),
         other => D::stored(Type::Text, other.to_string().into()),
     };
-    if links.kind.columns.is_empty() {
+    if kind.rows.values().is_empty() {
         return item.is_string().then(|| vec![text(item)]);
     }
     let key = Cell::Integer(item["id"].as_i64()?);
-    Some(std::iter::once(key).chain(links.kind.columns.iter().map(|name| text(&item[*name]))).collect())
+    Some(std::iter::once(key).chain(kind.rows.values().iter().map(|(name, _)| text(&item[*name]))).collect())
 }
 
 /// The key of a linked row as a text.
@@ -70,7 +68,7 @@ pub fn key_of(cell: &Cell) -> String {
 }
 
 /// A query of the rows in a parameter, a JSON array of arrays.
-pub fn listed<D: Dialect>(parameter: &str, types: &[Type]) -> String {
+pub fn listed<D: Database>(parameter: &str, types: &[Type]) -> String {
     let column = |(at, kind): (usize, &Type)| format!("CAST(value ->> {at} AS {})", D::type_name(*kind));
     let columns: Vec<String> = types.iter().enumerate().map(column).collect();
     format!("SELECT {} FROM {}({parameter})", columns.join(", "), D::JSON_ITEMS)
@@ -132,10 +130,10 @@ impl<'a> RecordWriter<'a> {
         self.write(database)?;
         for ((links, kept), written) in self.tables.links.iter().zip(self.kept).zip(&self.written) {
             let rows = kept.rows.into_iter().filter(|(key, _)| !written.contains_key(key));
-            database.write_rows(&links.rows, rows.map(|(_, row)| row).collect())?;
+            database.write_rows(&links.kind.rows, rows.map(|(_, row)| row).collect())?;
         }
         for (links, unlinked) in self.tables.links.iter().zip(self.unlinked).filter(|(_, keys)| !keys.is_empty()) {
-            let (own, key_type) = links.rows.columns[0];
+            let (own, key_type) = links.kind.own_key();
             let condition = format!("{own} IN ({})", listed::<D>("$1", &[key_type]));
             database.query(&sweep(links.kind, &condition), &[list(unlinked)])?;
         }
@@ -163,7 +161,7 @@ impl<'a> RecordWriter<'a> {
                 found.pairs.iter().map(|(id, key)| vec![Cell::Integer(*id), found.rows[key][0].clone()]).collect();
             let rows: BTreeMap<String, Row> =
                 found.rows.into_iter().filter(|(key, row)| written.get(key) != Some(row)).collect();
-            database.write_rows(&links.rows, rows.values().cloned().collect())?;
+            database.write_rows(&links.kind.rows, rows.values().cloned().collect())?;
             database.write_rows(&links.pairs, pairs)?;
             written.extend(rows);
         }
@@ -195,7 +193,7 @@ fn parse(json: &str) -> Result<Value, PullError> {
 /// Reads the links of records. `ids` is a list of their ids.
 pub fn pairs_of<D: Database>(
     database: &mut D,
-    links: &LinkTables,
+    links: &LinkTable,
     ids: &Cell,
 ) -> Result<BTreeSet<(i64, String)>, PullError> {
     let (table, names, (id, id_type)) = (&links.pairs.name, links.pairs.names(), links.pairs.columns[0]);
@@ -205,15 +203,16 @@ pub fn pairs_of<D: Database>(
 }
 
 /// A statement that removes links.
-fn unlink<D: Dialect>(links: &LinkTables) -> String {
+fn unlink<D: Database>(links: &LinkTable) -> String {
     let types = [0, 1].map(|at| links.pairs.columns[at].1);
     format!("DELETE FROM {} WHERE ({}) IN ({})", links.pairs.name, links.pairs.names(), listed::<D>("$1", &types))
 }
 
 /// A statement that removes the linked rows without links.
 fn sweep(kind: &LinkedKind, condition: &str) -> String {
-    let no_link = no_link(kind, &format!("{}.{}", kind.table, kind.own_key()));
-    format!("DELETE FROM {} WHERE {condition}{no_link}", kind.table)
+    let table = &kind.rows.name;
+    let no_link = kind.no_link(&format!("{table}.{}", kind.own_key().0));
+    format!("DELETE FROM {table} WHERE {condition}{no_link}")
 }
 
 /// Removes all linked rows without links.

@@ -1,18 +1,19 @@
-//! The tables and views, and the statements that create them.
-//!
-//! The column `json` holds a record as the service sent it. All other columns and tables are derived from it.
+//! Creates the tables and views of a copy, and replaces those of another version.
 
 use sha2::{Digest as _, Sha256};
 
-use super::dialect::{Dialect, Type};
+use super::database::{Database, Reader};
+use super::rows::RecordWriter;
+use super::tables::{DatasetTables, LinkTable, LinkedKind, SqlTable, Type, link_table, linked};
 use crate::model::Dataset;
-use crate::pull::columns::{Column, columns};
-use crate::pull::tables::{LinkedKind, id_column, linked, links};
+use crate::pull::columns::Cell;
+use crate::pull::entry::MAX_ID;
+use crate::pull::error::PullError;
 
 /// The format of a copy. It changes if older versions must not use newer copies.
 pub const FORMAT: i32 = 1;
 
-/// Views for common questions. The expressions in braces come from [`Dialect::VIEW_WORDS`]. Days are in UTC.
+/// Views for common questions. The expressions in braces come from [`Database::VIEW_WORDS`]. Days are in UTC.
 const VIEWS: [(&str, &str); 6] = [
     (
         "upcoming_conferences",
@@ -49,93 +50,63 @@ const VIEWS: [(&str, &str); 6] = [
     ("copy_status", "SELECT dataset, records, loaded_at, changed_at, checked_at, verified_at FROM sync"),
 ];
 
-/// A table that rows are written to.
-#[derive(Debug)]
-pub struct SqlTable {
-    /// Its name.
-    pub name: String,
-    /// The names and types of its columns, primary key first.
-    pub columns: Vec<(&'static str, Type)>,
-    /// The number of columns of the primary key.
-    pub keys: usize,
+/// Creates all tables of a new copy, within a transaction.
+pub fn create<D: Database>(database: &mut D) -> Result<(), PullError> {
+    let (common, derived, layout) = (D::common(), derived::<D>(), layout::<D>());
+    database.batch(&format!("{common}{derived}INSERT INTO copy VALUES ('layout', '{layout}');"))
 }
 
-/// The tables of a dataset.
-#[derive(Debug)]
-pub struct DatasetTables {
-    /// The dataset.
-    pub dataset: Dataset,
-    /// The columns that come from the record's fields.
-    pub columns: &'static [Column],
-    /// One row for each record.
-    pub records: SqlTable,
-    /// The links of its records.
-    pub links: Vec<LinkTables>,
+/// Returns a value of the table `copy`.
+pub fn value_of<D: Database>(database: &mut D, name: &str) -> Result<Option<String>, PullError> {
+    // The table may belong to another program, with other types.
+    let query = "SELECT CAST(value AS text) FROM copy WHERE CAST(name AS text) = $1";
+    let row = database.query(query, &[name.into()])?.pop().unwrap_or_default();
+    Ok(if let [Cell::Text(value)] = &row[..] { Some(value.clone()) } else { None })
 }
 
-/// A link table and the table that it links to.
-#[derive(Debug)]
-pub struct LinkTables {
-    /// The kind of the linked rows.
-    pub kind: &'static LinkedKind,
-    /// The linked rows.
-    pub rows: SqlTable,
-    /// The link table: the id of a record and the key of a linked row.
-    pub pairs: SqlTable,
-}
-
-impl SqlTable {
-    /// The names of its columns, separated by commas.
-    pub fn names(&self) -> String {
-        let names: Vec<&str> = self.columns.iter().map(|(name, _)| *name).collect();
-        names.join(", ")
+/// Creates the derived tables again if their layout is that of another version.
+pub fn renew<D: Database>(database: &mut D) -> Result<(), PullError> {
+    let wanted = layout::<D>();
+    if value_of(database, "layout")?.as_deref() == Some(&*wanted) {
+        return Ok(());
     }
-
-    /// The columns besides the key.
-    pub fn values(&self) -> &[(&'static str, Type)] {
-        &self.columns[self.keys..]
-    }
+    database.in_transaction(|database| {
+        database.batch(&drop_derived::<D>())?;
+        for dataset in Dataset::ALL {
+            database.batch(&D::set_aside(dataset))?;
+        }
+        database.batch(&derived::<D>())?;
+        for dataset in Dataset::ALL {
+            take_back(database, dataset)?;
+        }
+        database.query("UPDATE copy SET value = $1 WHERE name = 'layout'", &[wanted.into()])?;
+        Ok(())
+    })
 }
 
-impl DatasetTables {
-    /// The tables of a dataset.
-    pub fn new(dataset: Dataset) -> DatasetTables {
-        let columns = columns(dataset);
-        let between = columns.iter().map(|column| (column.column.as_str(), Type::from(column.kind)));
-        let cells = [("id", Type::Integer)].into_iter().chain(between);
-        let cells = cells.chain([("updated_at", Type::Time), ("json", Type::Json)]).collect();
-        DatasetTables {
-            dataset,
-            columns,
-            records: SqlTable { name: dataset.to_string(), columns: cells, keys: 1 },
-            links: links(dataset).into_iter().map(|(kind, table)| LinkTables::new(dataset, kind, table)).collect(),
+/// Writes the records of `old_DATASET` into the new tables.
+fn take_back<D: Database>(database: &mut D, dataset: Dataset) -> Result<(), PullError> {
+    let tables = DatasetTables::new(dataset);
+    let mut writer = RecordWriter::new(&tables, false);
+    let old = format!("old_{dataset}");
+    // Skips invalid ids.
+    let mut reader = Reader::new("id, json", &old, 1);
+    while let Some(row) = reader.next_until(database, MAX_ID)? {
+        if let [Cell::Integer(id), Cell::Text(json)] = &row[..] {
+            writer.add(database, *id, Some(json.as_str().into()))?;
         }
     }
-}
-
-impl LinkTables {
-    fn new(dataset: Dataset, kind: &'static LinkedKind, table: String) -> LinkTables {
-        let pairs = vec![(id_column(dataset), Type::Integer), (kind.key, key_type(kind))];
-        LinkTables { kind, rows: rows_of(kind), pairs: SqlTable { name: table, columns: pairs, keys: 2 } }
-    }
-}
-
-fn rows_of(kind: &LinkedKind) -> SqlTable {
-    let values = kind.columns.iter().map(|name| (*name, Type::Text));
-    let columns = [(kind.own_key(), key_type(kind))].into_iter().chain(values).collect();
-    SqlTable { name: kind.table.to_owned(), columns, keys: 1 }
-}
-
-fn key_type(kind: &LinkedKind) -> Type {
-    if kind.columns.is_empty() { Type::Text } else { Type::Integer }
+    writer.finish(database)?;
+    database.rebuild_search(dataset)?;
+    database.batch(&format!("DROP TABLE {old}"))
 }
 
 /// The statements that create the tables derived from records, and the views.
-pub fn derived<D: Dialect>() -> String {
+fn derived<D: Database>() -> String {
     let mut ddl = String::new();
-    for kind in linked() {
-        let comment = D::comment(kind.table, "Those that the records of the copy name");
-        ddl += &format!("{}{comment}\n", create_table::<D>(&rows_of(kind), ""));
+    for LinkedKind { rows, .. } in linked() {
+        let comment = D::comment(&rows.name, "Those that the records of the copy name");
+        ddl += &format!("{}{comment}\n", create_table::<D>(rows, ""));
     }
     for dataset in Dataset::ALL {
         let (tables, (column, index)) = (DatasetTables::new(dataset), D::search(dataset));
@@ -146,7 +117,7 @@ pub fn derived<D: Dialect>() -> String {
     ddl
 }
 
-fn create_table<D: Dialect>(table: &SqlTable, more: &str) -> String {
+fn create_table<D: Database>(table: &SqlTable, more: &str) -> String {
     let (key, key_type) = table.columns[0];
     let column = |(name, kind): &(&str, Type)| {
         let constraint = match kind {
@@ -162,8 +133,8 @@ fn create_table<D: Dialect>(table: &SqlTable, more: &str) -> String {
 }
 
 // The layout's digest includes the whitespace, so it must not change.
-fn create_links<D: Dialect>(dataset: Dataset, links: &LinkTables) -> String {
-    let (table, target, end) = (&links.pairs.name, links.kind.table, D::BY_KEY);
+fn create_links<D: Database>(dataset: Dataset, links: &LinkTable) -> String {
+    let (table, target, end) = (&links.pairs.name, &links.kind.rows.name, D::BY_KEY);
     let [(id, id_type), (key, key_type)] = [0, 1].map(|at| links.pairs.columns[at]);
     let (id_type, key_type) = (D::type_name(id_type), D::type_name(key_type));
     let comment = D::comment(table, &format!("Which {dataset} name which {target}"));
@@ -175,21 +146,22 @@ fn create_links<D: Dialect>(dataset: Dataset, links: &LinkTables) -> String {
 }
 
 /// The statements that drop the views, the link tables and the linked rows.
-pub fn drop_derived<D: Dialect>() -> String {
+fn drop_derived<D: Database>() -> String {
     let views = views::<D>().rev().map(|(name, _)| format!("DROP VIEW IF EXISTS {name};\n"));
-    let links = Dataset::ALL.into_iter().flat_map(links).map(|(_, table)| table);
-    let tables = links.chain(linked().iter().map(|kind| kind.table.to_owned()));
+    let links =
+        Dataset::ALL.into_iter().flat_map(|dataset| linked().iter().filter_map(move |kind| link_table(dataset, kind)));
+    let tables = links.chain(linked().iter().map(|kind| kind.rows.name.clone()));
     views.chain(tables.map(|table| format!("DROP TABLE IF EXISTS {table};\n"))).collect()
 }
 
 /// The names and queries of the views. Each uses earlier ones only.
-fn views<D: Dialect>() -> impl DoubleEndedIterator<Item = (&'static str, String)> {
+fn views<D: Database>() -> impl DoubleEndedIterator<Item = (&'static str, String)> {
     let spelled =
         |query: &str| D::VIEW_WORDS.iter().fold(query.to_owned(), |query, (word, sql)| query.replace(word, sql));
     VIEWS.into_iter().map(move |(name, query)| (name, spelled(query)))
 }
 
 /// A digest of the layout of the derived tables.
-pub fn layout<D: Dialect>() -> String {
+fn layout<D: Database>() -> String {
     data_encoding::HEXLOWER.encode(&Sha256::digest(derived::<D>().as_bytes()))
 }

@@ -1,16 +1,33 @@
-//! An open SQLite file, and its statements.
+//! Opens the file of a copy, runs its statements, and maps their errors.
 
-use std::fs::File;
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
-use rusqlite::{Connection, params_from_iter};
+use rusqlite::{Connection, Error, ErrorCode, OpenFlags, params_from_iter};
 
-use super::failure::failure;
+use crate::disk::{describe, describe_at};
 use crate::pull::columns::Cell;
 use crate::pull::error::PullError;
-use crate::pull::sql::dialect::Row;
-use crate::pull::sql::schema::SqlTable;
+use crate::pull::files::{self, open_file};
+use crate::pull::sql::schema::FORMAT;
+use crate::pull::sql::tables::{Row, SqlTable};
+
+/// `PRAGMA application_id` of a copy: "mfcp".
+pub const APPLICATION_ID: i32 = 0x6d66_6370;
+
+/// The page cache, in KiB. A load of a million records needs no more.
+const CACHE_KIB: i32 = 16 * 1024;
+
+/// The timeout for the lock of another program that writes to the file.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The first bytes of every SQLite file (<https://sqlite.org/fileformat.html>).
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 /// An open and locked file.
 #[derive(Debug)]
@@ -22,7 +39,7 @@ pub struct SqliteFile {
     /// The device and inode of the file.
     pub identity: (u64, u64),
     /// The lock against other pulls.
-    pub lock: File,
+    pub _lock: File,
 }
 
 impl SqliteFile {
@@ -79,4 +96,147 @@ pub fn insert(table: &SqlTable) -> String {
     let marks = vec!["?"; table.columns.len()].join(", ");
     let (name, names, keys) = (&table.name, table.names(), keys.join(", "));
     format!("INSERT INTO {name} ({names}) VALUES ({marks}) ON CONFLICT ({keys}) DO {action}")
+}
+
+/// The device and inode of a path.
+pub fn identity(path: &Path) -> Result<(u64, u64), PullError> {
+    let found = fs::metadata(path).map_err(|error| {
+        PullError::Unusable(format!(
+            "{}: the copy has gone ({}); run again to make a new one",
+            path.display(),
+            describe(&error)
+        ))
+    })?;
+    Ok((found.dev(), found.ino()))
+}
+
+/// Whether a file begins with SQLite's magic bytes.
+pub fn is_sqlite(file: &mut File) -> bool {
+    let mut begin = [0; MAGIC.len()];
+    file.read_exact(&mut begin).is_ok() && begin == *MAGIC
+}
+
+/// Whether there is a copy at a path. Fails if there is another file. Changes nothing.
+pub fn has_copy(path: &Path) -> Result<bool, PullError> {
+    match fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            return if folder.is_dir() {
+                Ok(false)
+            } else {
+                Err(PullError::Unusable(format!("there is no folder {}; make it first", folder.display())))
+            };
+        }
+        Err(error) => return Err(PullError::Unusable(describe_at(path, &error))),
+        Ok(found) if !found.is_file() => return Err(no_copy(&path.display())),
+        Ok(found) if found.len() == 0 => return Ok(false),
+        // SQLite would overwrite a file that is shorter than its header.
+        Ok(_) if !open_file(path).is_ok_and(|mut file| is_sqlite(&mut file)) => return Err(no_copy(&path.display())),
+        Ok(_) => {}
+    }
+    let read = || -> rusqlite::Result<(i32, i32, i64)> {
+        let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        let number = |pragma: &str| connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0));
+        let tables = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        Ok((number("application_id")?, number("user_version")?, tables))
+    };
+    match read() {
+        Ok((APPLICATION_ID, FORMAT, _)) => Ok(true),
+        Ok((APPLICATION_ID, format, _)) => Err(PullError::Unusable(format!(
+            "{} was written by another version of this program (format {format}; this one knows {FORMAT}); use that \
+             version, or give another path",
+            path.display()
+        ))),
+        // Left by a pull that was killed before its first commit.
+        Ok((0, 0, 0)) => Ok(false),
+        Ok(_) => Err(no_copy(&path.display())),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => Err(no_copy(&path.display())),
+        Err(error) => Err(failure(path, &error)),
+    }
+}
+
+/// Takes the lock of a copy.
+pub fn lock(path: &Path) -> Result<File, PullError> {
+    let mut name = OsString::from(path);
+    name.push(".lock");
+    files::lock(Path::new(&name), path)
+}
+
+/// Opens or creates the database.
+pub fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    // No `SQLITE_OPEN_URI`: `file:x.db` is a file name.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    // WAL does not block readers. A power cut can lose the newest transactions, but only whole ones.
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "synchronous", "normal")?;
+    connection.pragma_update(None, "foreign_keys", "off")?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    Ok(connection)
+}
+
+/// Maps an error of SQLite.
+pub fn failure(path: &Path, error: &Error) -> PullError {
+    let path = path.display();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => {
+            PullError::Unwritable(format!("{path}: no space is left on the disk; make room and run again"))
+        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => PullError::Unwritable(format!(
+            "{path}: another program holds a lock on it for writing; close it, or run again later"
+        )),
+        Some(ErrorCode::SystemIoFailure) => PullError::Unwritable(format!(
+            "{path}: it cannot be read or written ({error}); check the disk and its space, and run again"
+        )),
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => PullError::Unusable(
+            format!("{path}: it cannot be opened for writing; check the permissions of it and its folder"),
+        ),
+        Some(ErrorCode::NotADatabase) => no_copy(&path),
+        Some(ErrorCode::ConstraintViolation | ErrorCode::Unknown) => PullError::Rejected {
+            copy: path.to_string(),
+            reason: error.to_string(),
+            remedy: "move the file away, and the next pull makes a new copy",
+        },
+        _ => PullError::Unusable(format!(
+            "{path}: the copy is damaged ({error}); move it away, and the next pull makes a new one"
+        )),
+    }
+}
+
+/// The error for a file that is not a copy.
+pub fn no_copy(path: &impl std::fmt::Display) -> PullError {
+    PullError::Unusable(format!("{path} is not a copy made by `medfeed pull`, and was not changed; give another path"))
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::ffi;
+
+    use super::*;
+
+    #[test]
+    fn each_error_has_its_exit_code() {
+        // (SQLite's code, whether it may pass, the exit code, a part of the message)
+        let cases = [
+            (ffi::SQLITE_BUSY, true, 1, "another program holds a lock"),
+            (ffi::SQLITE_BUSY_SNAPSHOT, true, 1, "another program holds a lock"),
+            (ffi::SQLITE_LOCKED, true, 1, "another program holds a lock"),
+            (ffi::SQLITE_FULL, true, 1, "no space is left"),
+            (ffi::SQLITE_IOERR, true, 1, "check the disk"),
+            (ffi::SQLITE_READONLY, false, 4, "check the permissions"),
+            (ffi::SQLITE_CANTOPEN, false, 4, "check the permissions"),
+            (ffi::SQLITE_NOTADB, false, 4, "is not a copy"),
+            (ffi::SQLITE_CORRUPT, false, 4, "the copy is damaged"),
+            (ffi::SQLITE_ERROR, false, 4, "the tables are damaged"),
+            (ffi::SQLITE_CONSTRAINT_TRIGGER, false, 4, "the tables are damaged"),
+        ];
+        for (code, may_pass, exit_code, part) in cases {
+            let error = failure(Path::new("copy.sqlite"), &Error::SqliteFailure(ffi::Error::new(code), None));
+            assert_eq!((error.may_pass(), error.exit_code()), (may_pass, exit_code), "{code}: {error}");
+            assert!(error.to_string().contains(part), "{code}: {error}");
+        }
+    }
 }

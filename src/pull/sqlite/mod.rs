@@ -1,32 +1,202 @@
-//! The copy as an SQLite file.
+//! The copy as an SQLite file: SQLite's SQL.
 //!
-//! - [`dialect`]: SQLite's words in the statements of a copy.
-//! - [`failure`]: errors, by what can be done about them.
-//! - [`mod@file`]: an open SQLite file, and its statements.
-//! - [`open`]: which files are taken, and for whom they are kept.
-//! - [`records`]: writing records, and keeping the full-text index with them.
-//! - [`database`]: an SQLite file as the database of a copy.
+//! - [`mod@file`]: opens the file of a copy, runs its statements, and maps their errors.
+//! - [`search`]: writes records with their full-text index.
 
-use std::path::Path;
+use std::path::PathBuf;
 
+use rusqlite::{ErrorCode, params_from_iter};
+
+use super::columns::Cell;
 use super::error::PullError;
-use super::server_url::ServerUrl;
+use super::files::make_file;
 use super::sql::SqlCopy;
-use file::SqliteFile;
+use super::sql::database::Database;
+use super::sql::schema::{self, FORMAT};
+use super::sql::tables::{DatasetTables, Records, Row, SqlTable, Type, searched};
+use crate::disk::describe_at;
+use crate::model::Dataset;
+use file::{APPLICATION_ID, SqliteFile, connect, failure, has_copy, identity, insert, lock, query};
+use search::Statements;
 
-pub mod database;
-pub mod dialect;
-pub mod failure;
 pub mod file;
-pub mod open;
-pub mod records;
+pub mod search;
 
 /// A copy in an SQLite file.
 pub type SqliteCopy = SqlCopy<SqliteFile>;
 
-impl SqliteCopy {
-    /// Opens a copy like [`SqlCopy::at`].
-    pub fn open(path: &Path, server: &ServerUrl, reload: bool) -> Result<SqliteCopy, PullError> {
-        SqlCopy::at(path.to_owned(), server, reload)
+const COMMON: &str = "
+    -- Of what this is a copy: the service's address and the layout of the tables.
+    CREATE TABLE copy (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+    -- Where it stands: the sync token, and when it was loaded, last changed, last compared with the service. Times are UTC.
+    CREATE TABLE sync (dataset TEXT PRIMARY KEY, token TEXT NOT NULL, records INTEGER NOT NULL,
+        loaded_at TEXT NOT NULL, changed_at TEXT NOT NULL, checked_at TEXT NOT NULL, verified_at TEXT);
+";
+
+impl Database for SqliteFile {
+    type Location = PathBuf;
+
+    const OTHER_LOCATION: &str = "give another path, or";
+    const VIEW_WORDS: [(&str, &str); 3] = [
+        ("{today}", "date('now')"),
+        ("{in_90_days}", "date('now', '+90 days')"),
+        ("{days_left}", "CAST(julianday(due_date) - julianday(date('now')) AS INTEGER)"),
+    ];
+    const BEGIN: &str = "BEGIN IMMEDIATE";
+    const JSON_ITEMS: &str = "json_each";
+    const BY_KEY: &str = " WITHOUT ROWID";
+    const JSON_OR_DIGEST: &str = "json";
+    const FOREIGN_OBJECTS: &str = "SELECT 'trigger', name, tbl_name FROM sqlite_schema WHERE type = 'trigger'
+        UNION ALL SELECT 'unique index', name, tbl_name FROM sqlite_schema WHERE sql LIKE 'CREATE UNIQUE INDEX%'
+            AND $1 LIKE 'UNIQUE %' AND (instr($1, tbl_name || '.') OR instr($1, name))
+        UNION ALL SELECT 'check', substr($1, 26), name FROM sqlite_schema WHERE type = 'table'
+            AND $1 LIKE 'CHECK constraint failed: %' AND instr(sql, substr($1, 26))";
+
+    fn common() -> String {
+        format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {FORMAT};\n{COMMON}")
     }
+
+    fn type_name(kind: Type) -> &'static str {
+        match kind {
+            Type::Integer => "INTEGER",
+            Type::Number => "REAL",
+            Type::Flag => "BOOLEAN",
+            Type::Date => "DATE",
+            Type::Text | Type::Time | Type::Json => "TEXT",
+        }
+    }
+
+    // Apostrophes and dashes separate words, as in the query; U+02BC would be a letter. The layout's digest includes the
+    // whitespace, so it must not change.
+    fn search(dataset: Dataset) -> (String, String) {
+        let index = format!(
+            "
+         CREATE VIRTUAL TABLE {dataset}_search USING fts5({}, content='{dataset}', content_rowid='id',
+            tokenize='unicode61 remove_diacritics 2 separators ''\u{2bc}''');",
+            searched(dataset).join(", ")
+        );
+        (String::new(), index)
+    }
+
+    fn comment(_table: &str, _text: &str) -> String {
+        String::new()
+    }
+
+    fn set_aside(dataset: Dataset) -> String {
+        // Without the pragma, views of other programs would get the new name too, or refuse it because of tables that are
+        // dropped at this point (<https://sqlite.org/pragma.html#pragma_legacy_alter_table>).
+        format!(
+            "DROP TABLE IF EXISTS {dataset}_search; PRAGMA legacy_alter_table = on;
+             ALTER TABLE {dataset} RENAME TO old_{dataset};"
+        )
+    }
+
+    fn read(column: &str, _kind: Type) -> String {
+        column.to_owned()
+    }
+
+    /// SQLite stores flags as integers. In a column that is not of text, it would change a text such as `1e3` or `2026`
+    /// into a number, which differs from the record's JSON. Such a text becomes null, as in PostgreSQL.
+    fn stored(kind: Type, cell: Cell) -> Cell {
+        match (kind, cell) {
+            (_, Cell::Flag(flag)) => Cell::Integer(flag.into()),
+            (Type::Integer | Type::Number | Type::Flag | Type::Date, Cell::Text(text)) if is_number(&text) => {
+                Cell::Null
+            }
+            (_, other) => other,
+        }
+    }
+
+    fn open(path: &PathBuf) -> Result<SqliteFile, PullError> {
+        // Checked before the lock file is created next to it.
+        has_copy(path)?;
+        let lock = lock(path)?;
+        let is_there = has_copy(path)?;
+        if !is_there {
+            // The file's mode must not depend on the umask. SQLite uses it for its other files too.
+            make_file(path).map_err(|error| PullError::Unusable(describe_at(path, &error)))?;
+        }
+        let connection = connect(path).map_err(|error| failure(path, &error))?;
+        let mut file = SqliteFile { path: path.clone(), connection, identity: identity(path)?, _lock: lock };
+        if is_there {
+            schema::renew(&mut file)?
+        } else {
+            file.in_transaction(schema::create)?
+        }
+        Ok(file)
+    }
+
+    fn shown(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn check_location(&self) -> Result<(), PullError> {
+        if identity(&self.path)? == self.identity {
+            return Ok(());
+        }
+        Err(PullError::Unusable(format!(
+            "{}: another file has replaced the copy; run again to use that one",
+            self.path.display()
+        )))
+    }
+
+    fn batch(&mut self, sql: &str) -> Result<(), PullError> {
+        self.run(|connection| connection.execute_batch(sql))
+    }
+
+    fn query(&mut self, sql: &str, params: &[Cell]) -> Result<Vec<Row>, PullError> {
+        self.run(|connection| query(connection, &sql.replace('$', "?"), params))
+    }
+
+    fn write_rows(&mut self, table: &SqlTable, rows: Vec<Row>) -> Result<(), PullError> {
+        self.run(|connection| {
+            let mut insert = connection.prepare_cached(&insert(table))?;
+            rows.iter().try_for_each(|row| insert.execute(params_from_iter(row)).map(|_| ()))
+        })
+    }
+
+    fn write_records(
+        &mut self,
+        tables: &DatasetTables,
+        records: Records,
+        updates_search: bool,
+    ) -> Result<(), PullError> {
+        let statements = Statements::new(tables, updates_search);
+        // The full-text index buffers rising ids, and writes them to the disk together.
+        self.run(|connection| records.into_iter().try_for_each(|(id, row)| statements.write(connection, id, row)))
+    }
+
+    fn rebuild_search(&mut self, dataset: Dataset) -> Result<(), PullError> {
+        self.batch(&format!("INSERT INTO {dataset}_search ({dataset}_search) VALUES ('rebuild')"))
+    }
+
+    fn check_storage(&mut self) -> Result<(), PullError> {
+        self.run(|connection| {
+            let state: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+            if state == "ok" {
+                return Ok(());
+            }
+            let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+            Err(rusqlite::Error::SqliteFailure(code, Some(state)))
+        })
+    }
+
+    fn find_search_fault(&mut self, dataset: Dataset) -> Result<Option<String>, PullError> {
+        let compare = format!("INSERT INTO {dataset}_search ({dataset}_search, rank) VALUES ('integrity-check', 1)");
+        self.run(|connection| match connection.execute_batch(&compare) {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
+                Ok(Some("its full-text index does not fit its records".to_owned()))
+            }
+            done => done.map(|()| None),
+        })
+    }
+}
+
+/// Whether SQLite takes a text for a number (<https://sqlite.org/datatype3.html>, section 3). It reads a text up to the
+/// first NUL.
+fn is_number(text: &str) -> bool {
+    let text = text.split('\0').next().unwrap_or_default();
+    let trimmed = text.trim_matches(|letter: char| letter.is_ascii_whitespace() || letter == '\x0b');
+    let is_sign = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
+    trimmed.bytes().all(is_sign) && trimmed.parse::<f64>().is_ok()
 }

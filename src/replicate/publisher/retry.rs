@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::progress::{FailureReporter, PublisherStatus};
 use crate::bucket::{Bucket, BucketError, Created};
 use crate::replicate::follower::FollowError;
-use crate::transport::backoff::Backoff;
+use crate::transport::Backoff;
 
 /// Short pauses: a replica that reaches the bucket again should not wait long for the publisher.
 const BACKOFF: Backoff = Backoff { first: Duration::from_millis(100), longest: Duration::from_secs(3) };

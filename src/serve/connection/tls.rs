@@ -15,8 +15,7 @@ use x509_cert::time::Time;
 
 use crate::model::Timestamp;
 use crate::model::time::now;
-use crate::transport::causes::pem_fault;
-use crate::transport::tls::{self, ServerConfig};
+use crate::transport::tls::{self, ServerConfig, pem_fault};
 
 /// The reason why a certificate and key cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-use crate::transport::causes::root_cause;
-use crate::transport::http::{self as transport, ClientSettings};
-use crate::transport::tls::Error as TlsError;
-use crate::transport::trust;
+use crate::transport::http as transport;
+use crate::transport::root_cause;
+use crate::transport::tls::{self, Error as TlsError};
 
 /// The maximum number of bytes to read of a response.
 const MAX_ANSWER_BYTES: u64 = 64 << 10;
@@ -48,8 +47,8 @@ impl Probe {
     pub fn ask(&self) -> Result<(), Unhealthy> {
         let address = reachable(self.address);
         let (scheme, tls) = match &self.certificate {
-            Some(file) => ("https", trust::trust_exactly(file)),
-            None => ("http", trust::trust_nothing()),
+            Some(file) => ("https", tls::trust_exactly(file)),
+            None => ("http", tls::trust_nothing()),
         };
         let url = format!("{scheme}://{address}{}", self.path);
         let tls = tls.map_err(|reason| Unhealthy::CertificateFile {
@@ -57,7 +56,7 @@ impl Probe {
             reason,
         })?;
         let failed = |error: &(dyn std::error::Error + 'static), is_late: bool| match (
-            trust::tls_error_in(error),
+            tls::tls_error_in(error),
             &self.certificate,
         ) {
             (Some(error), Some(certificate)) => {
@@ -71,7 +70,7 @@ impl Probe {
             (None, None) if transport::speaks_tls(&url, self.timeout) => Unhealthy::SpeaksHttps { url: url.clone() },
             _ => Unhealthy::Unreachable { url: url.clone(), reason: root_cause(error) },
         };
-        let client = transport::client(ClientSettings { tls, is_local: true, silence: self.timeout });
+        let client = transport::client(tls, true, self.timeout);
         let answer = client.and_then(|client| client.get(&url).timeout(self.timeout).send());
         let answer = answer.map_err(|error| failed(&error, error.is_timeout()))?;
         let status = answer.status();

@@ -1,7 +1,6 @@
 //! `medfeed demo`: serves real records from a temporary database, with licenses and keys, while a curator edits them.
 
 mod edits;
-mod sample;
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -12,8 +11,7 @@ use anyhow::Context;
 use clap::Args;
 use tokio::net::TcpListener;
 
-use self::edits::Curator;
-use self::sample::{DemoData, NARROW_AREA, load};
+use self::edits::{Curator, DemoData, NARROW_AREA, load};
 use crate::api::Settings;
 use crate::cli::commands::serve::{LogArgs, NO_RUNTIME, cannot_listen};
 use crate::cli::shared::arguments::parse_listen;

@@ -1,22 +1,17 @@
 //! Writes records and their full-text index.
 
-use std::iter::once;
-
 use rusqlite::Connection;
 
-use super::file::{SqliteFile, execute, insert, query};
-use crate::pull::columns::{Cell, cell_of};
-use crate::pull::sql::dialect::{Dialect, Row};
-use crate::pull::sql::schema::DatasetTables;
-use crate::pull::tables::searched;
+use super::file::{execute, insert, query};
+use crate::pull::columns::Cell;
+use crate::pull::sql::tables::{DatasetTables, Row, searched};
 
 /// The statements that write a record and its full-text index.
-pub struct Statements<'a> {
-    tables: &'a DatasetTables,
+pub struct Statements {
     updates_search: bool,
     /// The positions of the id and of the columns in the full-text index.
     searched: Vec<usize>,
-    /// Selects the id of a record, its texts in the full-text index, and its JSON.
+    /// Selects the id of a record and its texts in the full-text index.
     select: String,
     insert: String,
     update: String,
@@ -28,9 +23,9 @@ pub struct Statements<'a> {
     unsearch: String,
 }
 
-impl<'a> Statements<'a> {
+impl Statements {
     /// The statements of a dataset.
-    pub fn new(tables: &'a DatasetTables, updates_search: bool) -> Statements<'a> {
+    pub fn new(tables: &DatasetTables, updates_search: bool) -> Statements {
         let (dataset, names) = (tables.dataset, searched(tables.dataset));
         let is_searched = |name: &str| name == "id" || names.contains(&name);
         let columns = tables.records.columns.iter().enumerate();
@@ -38,10 +33,9 @@ impl<'a> Statements<'a> {
             columns.clone().skip(1).map(|(at, (name, _))| format!("{name} = ?{}", at + 1)).collect();
         let (texts, marks) = (names.join(", "), ", ?".repeat(names.len()));
         Statements {
-            tables,
             updates_search,
             searched: columns.filter(|(_, (name, _))| is_searched(name)).map(|(at, _)| at).collect(),
-            select: format!("SELECT id, {texts}, json FROM {dataset} WHERE id = ?"),
+            select: format!("SELECT id, {texts} FROM {dataset} WHERE id = ?"),
             insert: insert(&tables.records),
             update: format!("UPDATE {dataset} SET {} WHERE id = ?1", sets.join(", ")),
             delete: format!("DELETE FROM {dataset} WHERE id = ?"),
@@ -62,14 +56,10 @@ impl<'a> Statements<'a> {
             };
         }
         let before = query(connection, &self.select, &key)?.pop();
-        let words = row.as_ref().map(|row| self.words(row));
-        let (was_there, mut is_new) = (before.is_some(), true);
-        if let Some(mut before) = before {
-            let json = before.pop();
-            is_new = words.is_none() || json.and_then(|json| self.words_of(id, &json)) != words;
-            if is_new {
-                execute(connection, &self.unsearch, before)?;
-            }
+        let words: Option<Row> = row.as_ref().map(|row| self.searched.iter().map(|at| row[*at].clone()).collect());
+        let (was_there, is_new) = (before.is_some(), before != words);
+        if let Some(before) = before.filter(|_| is_new) {
+            execute(connection, &self.unsearch, before)?;
         }
         match row {
             Some(row) if was_there => execute(connection, &self.update, row)?,
@@ -77,21 +67,5 @@ impl<'a> Statements<'a> {
             None => execute(connection, &self.delete, key)?,
         }
         words.filter(|_| is_new).map_or(Ok(()), |words| execute(connection, &self.search, words))
-    }
-
-    /// The id of a row, and its texts in the full-text index.
-    fn words(&self, row: &Row) -> Row {
-        self.searched.iter().map(|at| row[*at].clone()).collect()
-    }
-
-    /// Like `words`, from a record's JSON; `None` if the JSON is invalid.
-    fn words_of(&self, id: i64, json: &Cell) -> Option<Row> {
-        let Cell::Text(json) = json else { return None };
-        let record = serde_json::from_str(json).ok()?;
-        let cell = |at: &usize| {
-            let column = &self.tables.columns[at - 1];
-            SqliteFile::stored(column.kind.into(), cell_of(column, &record))
-        };
-        Some(once(Cell::Integer(id)).chain(self.searched[1..].iter().map(cell)).collect())
     }
 }
