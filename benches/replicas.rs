@@ -1,10 +1,9 @@
-//! What replicas cost and give: a commit whose changes are published over one whose are not, how late a replica is, how
-//! long a first load takes, and a replica's pages over its origin's.
+//! How late a replica is, how long its first load takes, and its pages compared with those of its origin.
 //!
 //! The bucket is a folder, so neither a network nor a store's own time is in the figures.
 //!
 //!     cargo bench --bench replicas
-//!     cargo bench --bench replicas -- commit       # or lag, load, pages
+//!     cargo bench --bench replicas -- lag       # or load, pages
 //!     taskset -c 0 cargo bench --bench replicas -- load
 //!
 //! `MEDFEED_BENCH_LARGE=1` adds the load of 1,000,000 records.
@@ -33,12 +32,11 @@ use std::time::{Duration, Instant};
 use child::Server;
 use client::{Exchange, drive, fetch};
 use http::StatusCode;
-use medfeed::model::{Dataset, Head};
+use medfeed::model::Dataset;
 use medfeed::pull::PullClient;
 use medfeed::pull::client::ChangesResponse;
 use medfeed::pull::entry::FeedPage;
-use medfeed::store::file::published_note::PublishedNote;
-use medfeed::store::{Follower, Writer};
+use medfeed::store::Follower;
 use support::Arguments;
 use support::feed::{self, Position};
 use support::machine::{Table, median, print_machine};
@@ -47,10 +45,6 @@ use support::synthetic::{self, CONFERENCES, SEED, id_of};
 use support::world::{Share, Size, World, commit};
 use tempfile::TempDir;
 
-/// Numbers of licenses that a commit is measured with.
-const LICENSES: [usize; 2] = [1, 100];
-/// Times that commits are made in turn.
-const COMMIT_ROUNDS: usize = 101;
 /// Commits whose way to a replica is timed, and the mean time between two.
 const LAG_COMMITS: u64 = 60;
 const LAG_EVERY_MS: u64 = 1_000;
@@ -70,9 +64,6 @@ fn main() {
     print_machine("cargo bench --bench replicas");
     let arguments = Arguments::read();
     let is_test = arguments.is_test;
-    if arguments.asks_for("commit") {
-        compare_commits(if is_test { 3 } else { COMMIT_ROUNDS });
-    }
     if arguments.asks_for("lag") {
         time_lags(if is_test { 2 } else { LAG_COMMITS });
     }
@@ -84,44 +75,6 @@ fn main() {
     if arguments.asks_for("pages") {
         compare_pages(if is_test { 1 } else { PAGE_ROUNDS });
     }
-}
-
-/// Times a change of one record in an unpublished database in turn with the same in a published one.
-fn compare_commits(rounds: usize) {
-    let mut table = Table::new(&["import of one changed record", "unpublished us", "published us", "ratio"]);
-    for licenses in LICENSES {
-        let shares = vec![Share::All; licenses];
-        let [plain, published] = [(); 2].map(|()| World::build(Size::USUAL, &shares));
-        let writers = [plain.writer(), published.writer()];
-        let id = writers[1].mark_published().expect("the database is marked");
-        let mut follower = Follower::open(published.path()).expect("the database opens");
-        let mut times = Vec::new();
-        for round in 0..rounds as u64 {
-            let revision = 1_000 + round;
-            let time = |writer: &Writer| {
-                let batch = synthetic::records([revision * 37 % CONFERENCES], [], revision);
-                let began = Instant::now();
-                commit(writer, batch);
-                began.elapsed().as_secs_f64() * 1e6
-            };
-            times.push((time(&writers[0]), time(&writers[1])));
-            // As a publisher does: the next commit removes from the outbox what the bucket has.
-            let Head { seq, lineage } = follower.refresh().expect("the database can be read").commit().head();
-            let url = "file:///bucket".to_owned();
-            let note =
-                PublishedNote { url, id, slot: revision, seq, lineage, hash: [0; 32], fenced: None, fenced_at: None };
-            note.write(published.path()).expect("the note is written");
-        }
-        table.add(&[
-            &format!("licenses: {licenses}"),
-            &format!("{:.0}", median(times.iter().map(|(plain, _)| *plain))),
-            &format!("{:.0}", median(times.iter().map(|(_, published)| *published))),
-            &format!("{:.2}", median(times.iter().map(|(plain, published)| published / plain))),
-        ]);
-    }
-    println!("medians of {rounds} rounds, in turn:");
-    table.print();
-    println!();
 }
 
 fn medfeed() -> Command {

@@ -30,7 +30,6 @@ workbooks 12000
 pages     4000
 exports   3000
 objects   4000
-rows      24000
 "
 
 # The most memory of a target in MiB, and the most time of one input in seconds.

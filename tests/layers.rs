@@ -78,7 +78,7 @@ fn module_of(path: &Path) -> Option<&str> {
 }
 
 /// The code without comments: documentation may link upwards.
-fn code(text: &str) -> String {
+pub fn code(text: &str) -> String {
     text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
 }
 

@@ -283,12 +283,6 @@ pub fn removals(conferences: impl IntoIterator<Item = u64>) -> Batch {
     Batch { conferences: conferences.into_iter().map(|number| (id_of(number), None)).collect(), ..Batch::default() }
 }
 
-/// Everything that an empty database of usual size is filled with.
-pub fn everything() -> Batch {
-    let Batch { organizations, tags, .. } = references();
-    Batch { organizations, tags, ..records(0..CONFERENCES, 0..JOURNALS, 0) }
-}
-
 fn by_id<F: Fields>(
     numbers: impl IntoIterator<Item = u64>,
     make: impl Fn(u64) -> Curated<F>,

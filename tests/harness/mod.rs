@@ -153,11 +153,6 @@ impl World {
         self.source.catch_up(self.source.polls(), &|_| false);
     }
 
-    /// Where the service's states come from, for another service.
-    pub fn source(&self) -> Arc<dyn api::SnapshotSource> {
-        Arc::clone(&self.source)
-    }
-
     /// The state that answers are made from.
     pub fn published(&self) -> Arc<Snapshot> {
         self.source.published()

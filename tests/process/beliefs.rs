@@ -78,7 +78,7 @@ fn a_missing_entry_is_no_end_of_the_log() {
 }
 
 #[test]
-fn a_running_replica_heeds_the_sign_of_life() {
+fn a_running_replica_heeds_the_heartbeat() {
     let site = curated();
     let place = Place::folder(&site);
     let key = site.key("all", &[]).1;
@@ -186,7 +186,7 @@ fn published_is_said_of_this_very_file() {
 }
 
 #[test]
-fn what_narrows_a_license_tells_that_replicas_do_not_know() {
+fn a_narrowed_license_warns_that_replicas_do_not_have_it_yet() {
     let site = curated();
     let place = Place::folder(&site);
     place.once(&site);
@@ -413,7 +413,7 @@ fn the_newest_copy_can_become_the_origin_by_one_command() {
 }
 
 #[test]
-fn old_signs_of_life_are_none() {
+fn repeated_heartbeats_do_not_keep_a_replica_fresh() {
     let (s3, site) = (S3::start(), curated());
     let place = Place::sealed(&site, &s3);
     let key = site.key("all", &[]).1;
@@ -465,7 +465,7 @@ fn promote(place: &Place, next: &Site) {
 }
 
 #[test]
-fn a_late_sign_of_life_of_a_replaced_publisher_silences_nobody() {
+fn a_late_heartbeat_of_a_replaced_publisher_silences_nobody() {
     let (s3, site) = (S3::start(), curated());
     let key = site.key("all", &[]).1;
     let Some((place, mut old, next)) = publisher_ahead(&site, &s3) else { return };
@@ -502,7 +502,7 @@ fn a_late_sign_of_life_of_a_replaced_publisher_silences_nobody() {
 }
 
 #[test]
-fn a_sign_of_life_is_not_repeated_after_a_takeover() {
+fn a_heartbeat_is_not_repeated_after_a_takeover() {
     let (s3, site) = (S3::start(), curated());
     let Some((place, mut old, next)) = publisher_ahead(&site, &s3) else { return };
     s3.fail("PUT", "/alive", Fault::Status(503), usize::MAX);
@@ -512,7 +512,7 @@ fn a_sign_of_life_is_not_repeated_after_a_takeover() {
 }
 
 #[test]
-fn signs_of_life_go_on_when_the_clock_is_set_back() {
+fn heartbeats_go_on_when_the_clock_is_set_back() {
     let site = curated();
     let place = Place::folder(&site);
     let Some(clock) = Clock::new(&site) else { return };

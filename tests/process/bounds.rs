@@ -16,12 +16,11 @@ const MEMORY_KIB: u32 = 200_000;
 /// The most that is printed.
 const PRINTED_BYTES: usize = 3_000_000;
 
+/// A piece again and again, in members of a gzip file.
 fn gzip(piece: &[u8], pieces: usize) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    for _ in 0..pieces {
-        encoder.write_all(piece).unwrap();
-    }
-    encoder.finish().unwrap()
+    encoder.write_all(piece).unwrap();
+    encoder.finish().unwrap().repeat(pieces)
 }
 
 fn cases() -> Vec<Case> {
@@ -55,7 +54,7 @@ fn cases() -> Vec<Case> {
         (
             "blank lines",
             "tags.jsonl.gz",
-            gzip(&vec![b'\n'; MIB], 1_025),
+            gzip(&vec![b'\n'; MIB], 3),
             "tags.jsonl.gz:2000001: the file has more than 2000000 lines",
         ),
         ("long names", "journals.jsonl", names.into_bytes(), "unknown field `nnnnn"),

@@ -7,7 +7,6 @@
 
 pub mod added_fields;
 mod answer_faults;
-mod answer_memory;
 mod backups;
 mod beliefs;
 mod bounds;
@@ -112,7 +111,6 @@ pub mod site;
 mod soak;
 mod spreadsheets;
 mod stalled;
-mod stopping;
 mod strays;
 mod terminals;
 mod upgrades;

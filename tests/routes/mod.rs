@@ -23,5 +23,3 @@ mod resync;
 mod servers;
 mod shared_feeds;
 mod status;
-mod updated_since;
-mod woken;

@@ -107,7 +107,7 @@ fn a_token_in_the_middle_of_a_walk_goes_on_too() {
 }
 
 #[test]
-fn of_what_left_nothing_but_its_id_is_told() {
+fn a_record_that_left_shows_its_id_alone() {
     let world = World::small();
     let token = world.get("onco", "/v1/conferences/changes").token();
     world.license("onco", "conferences; areas: Oncology; years: 2026");
