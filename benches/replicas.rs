@@ -1,9 +1,9 @@
-//! How late a replica is, how long its first load takes, and its pages compared with those of its origin.
+//! How late a replica is, and how long its first load takes.
 //!
 //! The bucket is a folder, so neither a network nor a store's own time is in the figures.
 //!
 //!     cargo bench --bench replicas
-//!     cargo bench --bench replicas -- lag       # or load, pages
+//!     cargo bench --bench replicas -- lag       # or load
 //!     taskset -c 0 cargo bench --bench replicas -- load
 //!
 //! `MEDFEED_BENCH_LARGE=1` adds the load of 1,000,000 records.
@@ -15,23 +15,15 @@ mod support;
 #[allow(dead_code, reason = "no memory is measured here")]
 #[path = "http/child.rs"]
 mod child;
-#[allow(dead_code, reason = "only requests and their times are needed here")]
-#[path = "http/client.rs"]
-mod client;
-#[allow(dead_code, reason = "no answers are recorded here")]
-#[path = "http/exchange.rs"]
-mod exchange;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use child::Server;
-use client::{Exchange, drive, fetch};
-use http::StatusCode;
 use medfeed::model::Dataset;
 use medfeed::pull::PullClient;
 use medfeed::pull::client::ChangesResponse;
@@ -54,11 +46,6 @@ const LOADS: [u64; 2] = [12_000, 200_000];
 const LARGE_LOAD: u64 = 1_000_000;
 /// Times that a load is timed.
 const LOAD_ROUNDS: usize = 3;
-/// Times that origin and replica are driven in turn, for how long, over how many connections and pages.
-const PAGE_ROUNDS: usize = 20;
-const PAGE_TIME: Duration = Duration::from_millis(500);
-const CONNECTIONS: usize = 8;
-const PAGES: usize = 32;
 
 fn main() {
     print_machine("cargo bench --bench replicas");
@@ -71,9 +58,6 @@ fn main() {
         let large = support::is_large().then_some(LARGE_LOAD);
         let sizes = LOADS.into_iter().chain(large).take(if is_test { 1 } else { usize::MAX });
         time_loads(sizes, if is_test { 1 } else { LOAD_ROUNDS });
-    }
-    if arguments.asks_for("pages") {
-        compare_pages(if is_test { 1 } else { PAGE_ROUNDS });
     }
 }
 
@@ -230,61 +214,4 @@ fn bytes_in(folder: &Path) -> u64 {
             if meta.is_dir() { bytes_in(&entry.path()) } else { meta.len() }
         })
         .sum()
-}
-
-/// Drives an origin and its replica in turn with the same pages of the feed.
-fn compare_pages(rounds: usize) {
-    let world = World::build(Size::USUAL, &Share::EACH);
-    let bucket = Bucket::of(&world);
-    let serve = ["serve", "--listen", "127.0.0.1:0", "--log", "warn"];
-    let origin = Server::start(medfeed().arg("--db").arg(world.path()).args(serve));
-    let replica = bucket.serve("replica");
-    for server in [&origin, &replica] {
-        server.settle();
-    }
-    let follower = Follower::open(world.path()).expect("the database opens");
-    let snapshot = follower.newest();
-    let view = feed::view(snapshot, 0);
-    let seqs = feed::seqs(&view);
-    let before = feed::before(Position::Middle, seqs.len());
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("the runtime starts");
-    let mut table = Table::new(&["feed pages per second", "conns", "origin", "replica", "ratio"]);
-    for (name, pages) in [("pages of 500 asked before", 1), ("pages of 500 in turn", PAGES)] {
-        let exchanges: Vec<Exchange> = (0..pages)
-            .map(|earlier| {
-                let token = feed::token(snapshot, &view, &seqs, before - earlier);
-                let request = format!(
-                    "GET /v1/conferences/changes?since={token} HTTP/1.1\r\nhost: bench\r\nx-api-key: {}\r\n\r\n",
-                    world.keys[0]
-                );
-                let bodies =
-                    [&origin, &replica].map(|server| runtime.block_on(fetch(server.address, request.as_bytes())).body);
-                assert!(bodies[0] == bodies[1], "a replica answers as its origin");
-                let body_bytes = bodies[0].len();
-                Exchange { request: request.into_bytes(), status: StatusCode::OK, body_bytes, tolerance: 0 }
-            })
-            .collect();
-        let exchanges: Arc<[Exchange]> = exchanges.into();
-        let per_s =
-            |server: &Server| runtime.block_on(drive(server.address, &exchanges, CONNECTIONS, PAGE_TIME)).per_s();
-        let _warm = (per_s(&origin), per_s(&replica));
-        // Who comes first may find the machine in another state.
-        let both = (0..rounds).map(|round| match round % 2 {
-            0 => (per_s(&origin), per_s(&replica)),
-            _ => {
-                let replica = per_s(&replica);
-                (per_s(&origin), replica)
-            }
-        });
-        let both: Vec<(f64, f64)> = both.collect();
-        table.add(&[
-            &name,
-            &CONNECTIONS,
-            &format!("{:.0}", median(both.iter().map(|(origin, _)| *origin))),
-            &format!("{:.0}", median(both.iter().map(|(_, replica)| *replica))),
-            &format!("{:.2}", median(both.iter().map(|(origin, replica)| replica / origin))),
-        ]);
-    }
-    println!("medians of {rounds} rounds, in turn:");
-    table.print();
 }

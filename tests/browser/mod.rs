@@ -31,6 +31,20 @@ fn open_demo(test: &str, options: &[&str]) -> Option<(Browser, Server, Site)> {
     Some((browser, server, site))
 }
 
+/// Serves files to a key of all records, and opens the page in a browser. Its downloads go to the folder of the site.
+fn open_page(test: &str, files: &[(&str, String)]) -> Option<(Browser, Site, Server, String)> {
+    let browser = Browser::start(test)?;
+    let site = Site::new();
+    for (name, content) in files {
+        site.import(name, content);
+    }
+    let key = site.open_key();
+    let server = site.serve();
+    browser.download_to(site.folder());
+    browser.go(&format!("http://{}/", server.address));
+    Some((browser, site, server, key))
+}
+
 /// Enters a key.
 fn paste_key(browser: &Browser, key: &str) {
     browser.fill("//input[@id='key']", key);

@@ -6,21 +6,14 @@ use serde_json::{Value, json};
 
 use super::chromium::{Browser, PATIENCE};
 use super::explorer::{conferences, expect_total, kept_texts};
-use super::paste_key;
+use super::{open_page, paste_key};
 use crate::process::site::{Server, Site, wait_until};
 
-/// A site with a key for conferences and journals, its server, and the page in a browser.
+/// Serves conferences and journals, and enters the key, which the tab keeps.
 fn open(test: &str, conferences: &str, journals: &str) -> Option<(Browser, Site, Server, String)> {
-    let browser = Browser::start(test)?;
-    let site = Site::new();
-    for (file, rows) in [("conferences.jsonl", conferences), ("journals.jsonl", journals)] {
-        if !rows.is_empty() {
-            site.import(file, rows);
-        }
-    }
-    let key = site.open_key();
-    let server = site.serve();
-    browser.go(&format!("http://{}/", server.address));
+    let files = [("conferences.jsonl", conferences.to_owned()), ("journals.jsonl", journals.to_owned())];
+    let files: Vec<_> = files.into_iter().filter(|(_, rows)| !rows.is_empty()).collect();
+    let (browser, site, server, key) = open_page(test, &files)?;
     browser.click("//label[contains(., 'Keep the key in this tab')]/input");
     paste_key(&browser, &key);
     Some((browser, site, server, key))
@@ -51,7 +44,6 @@ fn set(browser: &Browser, field: &str, value: &str) {
 fn a_shortlist_is_kept_followed_and_passed_on() {
     let test = "a_shortlist_is_kept_followed_and_passed_on";
     let Some((browser, site, server, key)) = open(test, &conferences(130, 1), "") else { return };
-    browser.download_to(site.folder());
     expect_total(&browser, "130 conferences");
 
     // A star changes its own button and the shortlist's buttons, and no row.

@@ -649,21 +649,4 @@ fn messages_name_what_is_wrong_and_what_to_do() {
     assert!(refused.code == Some(1) && is_told, "{refused:?}");
     let refused = nowhere.run(["publish", "/srv/x"]);
     assert!(refused.code == Some(2) && !refused.stderr.contains("MEDFEED_PUBLISH_URL"), "{refused:?}");
-    // Nothing is served or loaded by a check, nor by a first load with a wrong key.
-    let s3 = S3::start();
-    let sealed = Place::sealed(&site, &s3);
-    let other = curated();
-    let sealed_other = Place::sealed(&other, &s3);
-    sealed_other.once(&other);
-    let wrong = super::published::seal_key(&site, "wrong-key", 7);
-    let loaded = Site::new();
-    let url = sealed.url.as_str();
-    for args in [&["check", "--from", url][..], &["serve", "--listen", "127.0.0.1:0", "--from", url]] {
-        let mut command = sealed.told(loaded.command(args));
-        let done = command.env("MEDFEED_SEAL_KEY", &wrong).output().unwrap();
-        let told = String::from_utf8(done.stderr).unwrap();
-        assert_eq!(done.status.code(), Some(1), "{args:?}: {told}");
-        assert!(!told.contains("serves the last state") && !told.contains("for repair"), "{args:?}: {told}");
-    }
-    assert!(!loaded.db().exists());
 }

@@ -22,8 +22,8 @@ pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 /// A certificate and its key.
 pub struct Pair {
     der: CertificateDer<'static>,
-    certificate: String,
-    key: String,
+    pub certificate: String,
+    pub key: String,
 }
 
 impl Authority {
@@ -50,7 +50,7 @@ impl Authority {
     }
 
     /// The same, valid between the beginnings of two years.
-    fn pair_for_years(&self, from: i32, until: i32) -> Pair {
+    pub fn pair_for_years(&self, from: i32, until: i32) -> Pair {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
         (params.not_before, params.not_after) = (date_time_ymd(from, 1, 1), date_time_ymd(until, 1, 1));

@@ -435,7 +435,7 @@ fn connections_take_no_file_that_the_database_needs() {
 }
 
 #[test]
-fn a_request_that_waited_for_an_export_is_checked_again() {
+fn a_key_is_checked_again_after_a_wait() {
     let (site, _) = large_site();
     let keys = ["one", "two", "late"].map(|name| {
         site.license(name, "--dataset conferences");

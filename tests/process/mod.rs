@@ -24,7 +24,7 @@ mod damage;
 mod damaged_commands;
 mod demo;
 mod deploy_files;
-mod examples;
+pub mod examples;
 mod exports;
 mod fault_relay;
 mod faults;

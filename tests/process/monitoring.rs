@@ -422,6 +422,8 @@ fn readiness_follows_the_database_file() {
         ready(&mut admin, 200, 1.0);
         fs::rename(site.db(), site.path("away")).unwrap();
         ready(&mut admin, 503, 0.0);
+        let page = admin.get("/").body;
+        assert!(String::from_utf8_lossy(&page).contains("cannot be followed"), "the page for operators tells, too");
         for target in ["/v1/conferences", "/v1/conferences/2", "/v1/exports/conferences"] {
             assert_eq!(client.get(target).status, 200, "{target} while the file is away");
         }

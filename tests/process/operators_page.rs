@@ -203,19 +203,6 @@ fn living_servers_are_counted() {
 }
 
 #[test]
-fn the_page_tells_what_is_wrong() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
-    let (server, mut admin) = serve_watched(&site, &[]);
-    assert!(page(&mut admin).contains("<title>medfeed: ready</title>"));
-    std::fs::rename(site.db(), site.path("away")).unwrap();
-    wait_until("the page tells", SOON, || page(&mut admin).contains("cannot be followed").then_some(()));
-    std::fs::rename(site.path("away"), site.db()).unwrap();
-    wait_until("the page is well again", SOON, || page(&mut admin).contains(">ready<").then_some(()));
-    server.stop();
-}
-
-#[test]
 fn the_lag_of_a_key_is_kept_for_a_day() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));

@@ -81,31 +81,6 @@ fn the_use_of_keys_is_listed() {
 }
 
 #[test]
-fn the_usage_of_a_killed_server_is_kept() {
-    let (site, [(id, key)]) = with_keys();
-    let mut server = site.serve();
-    let mut client = server.client(&key);
-    let old = token(&mut client);
-    ask_since(&mut client, &old);
-    let left = wait_until_every(LOOK_EVERY, "the record", SOON, || use_files(&site).pop());
-    let known = use_of(&site, &id);
-    server.process.kill();
-    drop(server);
-    assert_eq!(use_files(&site), std::slice::from_ref(&left));
-    assert_eq!(use_of(&site, &id), known, "what a dead server left counts");
-
-    let next = site.serve();
-    wait_until_every(LOOK_EVERY, "the old record is taken in", SOON, || {
-        let files = use_files(&site);
-        (files.len() == 1 && files[0] != left).then_some(())
-    });
-    assert_eq!(use_of(&site, &id), known);
-    next.stop();
-    assert_eq!(use_of(&site, &id), known);
-    assert!(site.files().iter().all(|name| !name.starts_with(".medfeed")), "{:?}", site.files());
-}
-
-#[test]
 fn living_servers_keep_a_file_each() {
     let (site, [(first, first_key), (second, second_key)]) = with_keys();
     let mut servers = vec![site.serve(), site.serve()];

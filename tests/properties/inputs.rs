@@ -236,7 +236,7 @@ fn files_are_read_or_refused(name: &str, head: &str, pieces: &'static [&'static 
     let path = folder.path().join(name);
     let mut writer = Writer::open_or_create(&folder.path().join("feed.redb"), Duration::ZERO).unwrap();
     let (refused, taken) = (Cell::new(0), Cell::new(0));
-    holds(500, strategy, |(pieces, damages)| {
+    holds(200, strategy, |(pieces, damages)| {
         std::fs::write(&path, damaged(format!("{head}{}", pieces.concat()).into_bytes(), &damages)).unwrap();
         let sources = Source::find(std::slice::from_ref(&path), SourceOptions::default()).unwrap();
         let mut edit = writer.begin().unwrap();

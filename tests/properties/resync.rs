@@ -163,8 +163,7 @@ impl Caller {
         }
         let is_of_now = |begun: &Saved| self.is_licensed(system) && begun.restores == system.restores;
         let Some(begun) = begun.filter(is_of_now) else { return };
-        let visible = self.visible(system);
-        let view: BTreeMap<u64, Value> = visible.iter().map(|id| (*id, system.world.json(self.dataset, *id))).collect();
+        let view = system.view(self.license, self.dataset);
         assert_eq!(self.copy, view, "the copy is the view");
         let rows = &system.world.licenses[self.license].rows[self.dataset];
         for id in &sent {

@@ -321,7 +321,7 @@ fn as_many_wait_as_may() {
 }
 
 #[test]
-fn a_request_that_waited_for_its_answer_is_checked_again() {
+fn a_key_is_checked_again_after_a_wait() {
     type Change = fn(&World);
     let revoke: Change = |world| {
         let id = world.key("onco").id;
