@@ -1,4 +1,4 @@
-//! What keeping a copy in SQLite costs: the first load over HTTP, and pages of changes.
+//! The cost of a copy in SQLite: the first load over HTTP, and pages of changes.
 //!
 //! The load is timed in turn with the `.import` of the same rows by the shell `sqlite3`, where that is installed, and the
 //! ratio is printed. The shell fills the two tables alone, without link tables and full-text indexes.
@@ -36,7 +36,7 @@ use tempfile::TempDir;
 const ROUNDS: usize = 7;
 /// Times that a page is applied.
 const PAGE_ROUNDS: usize = 60;
-/// Changes of a page: what a service sends when it is not told otherwise.
+/// Changes of a page, by default.
 const PAGE: u64 = 500;
 
 fn main() {

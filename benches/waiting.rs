@@ -1,5 +1,4 @@
-//! What callers who wait for news of a feed cost: memory each, what another client notices of them, and how soon they have
-//! what was committed.
+//! The cost of long-polling callers: memory each, latency of another client, and the time from a commit to its entry.
 //!
 //!     cargo bench --bench waiting
 //!     cargo bench --bench waiting -- 500       # so many callers
@@ -118,7 +117,7 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// The variable that makes this program a server for so many callers who wait.
+/// The variable that makes this program a server for this number of waiting callers.
 const SERVE_CALLERS: &str = "SERVE_CALLERS";
 
 fn main() -> ExitCode {

@@ -1,4 +1,5 @@
-//! What a commit of one changed record costs: with many licenses compared with one, and published compared with not published.
+//! The cost of a commit of one changed record: with many licenses compared with one, and published compared with not
+//! published.
 //!
 //! Each two are timed in turn, so that a busy machine troubles both alike. `MEDFEED_BENCH_LARGE=1` adds 1,000 licenses.
 //!
@@ -96,7 +97,7 @@ fn compare_published(rounds: usize) {
         for round in 0..rounds as u64 {
             let revision = 1_000 + round;
             times.push((time_commit(&writers[0], revision), time_commit(&writers[1], revision)));
-            // As a publisher does: the next commit removes from the outbox what the bucket has.
+            // As a publisher does. The next commit removes published changes from the outbox.
             let Head { seq, lineage } = follower.refresh().expect("the database can be read").commit().head();
             let url = "file:///bucket".to_owned();
             let note =

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::layers::{all_sources, code};
 
-/// The rooms that each room of the store uses. What checks uses nothing of what it checks.
+/// The rooms that each room of the store uses. The check uses nothing that it checks.
 const ROOMS: [(&str, &[&str]); 12] = [
     ("error", &[]),
     ("panics", &["error"]),

@@ -148,7 +148,7 @@ fn text_before(text: &str, at: usize) -> &str {
     &text[..at]
 }
 
-/// What a published database commits is recorded by the write transaction, so nothing else may write a row of it.
+/// The write transaction records the changes of a published database, so nothing else may write a row.
 #[test]
 fn rows_are_written_by_the_write_transaction() {
     // The write transaction, opening the file, copies that are not in use yet, and tests that damage rows.

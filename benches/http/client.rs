@@ -44,7 +44,7 @@ impl Load {
     }
 }
 
-/// What one server is asked, and what it answers.
+/// A request, and the expected answer.
 #[derive(Clone, Debug)]
 pub struct Exchange {
     /// The request's bytes.

@@ -1,9 +1,10 @@
 //! The server side by side with hyper alone: real sockets, a real file, the same bytes.
 //!
-//! Three processes: the `medfeed` program over a database of usual size, a bare hyper server that answers recorded
-//! bytes from memory, and this one, whose client drives the two in turn (A B A B ...), so that a busy machine troubles
-//! both alike. Most rows rotate over many URLs, each with an answer of its own, at both servers. The ratio says which part of what hyper and the kernel can do is left after finding, checking and
-//! putting together the answer. All share the processor, so the time that each server spent on a request is given too.
+//! Three processes: the `medfeed` program over a database of usual size, a bare hyper server that answers recorded bytes from
+//! memory, and this one. Its client drives the two in turn (A B A B ...), so that a busy machine disturbs both alike. Most rows
+//! rotate over many URLs, each with an answer of its own, at both servers. The ratio shows what is left of the speed of hyper
+//! and the kernel after finding and checking an answer. All processes share the processor, so the table also has the
+//! processor time of each server per request.
 //!
 //! Two further tables: how long a process takes from its start to its first answer, beside the bare server; and, with
 //! `MEDFEED_BENCH_LARGE=1`, what answers of large databases cost over those of small ones.
@@ -202,7 +203,7 @@ async fn compare(args: &Args) {
     }
 }
 
-/// A server and what it is asked.
+/// A server and its requests.
 #[derive(Clone, Copy)]
 struct Driven<'a> {
     server: &'a Server,
@@ -215,7 +216,7 @@ impl Driven<'_> {
     }
 }
 
-/// What one server did in one round.
+/// The load of one server in one round.
 struct Round {
     load: Load,
     cpu_s: f64,
@@ -251,7 +252,7 @@ struct Recorder<'f> {
 }
 
 impl Recorder<'_> {
-    /// Asks a real server, and records what it answers.
+    /// Sends a request to the real server, and records the answer.
     async fn record(&mut self, caller: Caller<'_>, target: &str, headers: &str) -> Exchange {
         let number = self.answers.len();
         let request = caller.request(target, &format!("{headers}{ROW_HEADER}: {number}\r\n"));
@@ -265,7 +266,7 @@ impl Recorder<'_> {
         Exchange { request, status, body_bytes, tolerance: 0 }
     }
 
-    /// The static server must send what was recorded, head and body, but for the date.
+    /// The static server must send the recorded head and body, except for the date.
     async fn check(&self, address: SocketAddr) {
         for (request, recorded) in &self.answers {
             let answer = fetch(address, request).await;
@@ -281,7 +282,7 @@ impl Recorder<'_> {
     }
 }
 
-/// Puts the requests together, some of them from earlier answers, and records what they are answered.
+/// Builds the requests, some of them from earlier answers, and records their answers.
 async fn rows(real: &Real, filter: &str, recorder: &mut Recorder<'_>) -> Vec<Row> {
     let caller = Caller { address: real.server.address, key: &real.world.keys[0] };
     let list = "/v1/conferences";

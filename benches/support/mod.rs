@@ -23,7 +23,7 @@ pub fn is_large() -> bool {
     std::env::var_os("MEDFEED_BENCH_LARGE").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// What a criterion benchmark was asked for.
+/// The arguments of a benchmark.
 #[derive(Debug)]
 pub struct Arguments {
     filters: Vec<String>,

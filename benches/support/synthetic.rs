@@ -246,7 +246,7 @@ fn organization(number: u64) -> Organization {
 }
 
 fn tag(number: u64) -> Tag {
-    // One kind after the other; numbered by the row, so that each stands once.
+    // One kind after the other, numbered by the row, so that each is unique.
     let kind = TAG_KINDS.into_iter().cycle().nth(usize::try_from(number).expect("tags are few"));
     let fields = TagFields {
         kind: kind.map(str::to_owned),

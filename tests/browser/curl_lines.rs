@@ -1,4 +1,4 @@
-//! Someone who copies the displayed curl line into a shell, from a page that a hostile link or record opened.
+//! Displayed curl lines, pasted into a shell, on pages with hostile links and records.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -244,7 +244,7 @@ fn answers_count_what_is_not_announced_and_leave_out_the_past() {
     let Some((browser, site, _server, key)) = opened else { return };
     paste_key(&browser, &key);
 
-    // The list and its files have what is ahead, and say how much that is. A click shows past meetings.
+    // The list and its files have the meetings to come, and their number. A click shows past meetings.
     expect_total(&browser, "2 of 3 conferences");
     browser.wait_for("//button[starts-with(., 'Calendar (3 dates)')]");
     browser.wait_for("//button[starts-with(., 'CSV (2 rows)')]");
@@ -471,7 +471,7 @@ fn past_its_limit_the_page_asks_the_api() {
         browser.click("//button[.='Clear']");
         browser.wait_for("//h2[contains(., '100 records, more follow')]");
     }
-    // A link keeps what the API cannot filter by, and the page says so.
+    // A link keeps the filters that the API does not have, and the page says so.
     browser
         .view("#/conferences?region=Europe&deadline=abstract&within=60&country=Japan&country=Spain&q=Conference+1500");
     browser.wait_for("//h2[.='1 record']");

@@ -145,7 +145,7 @@ fn a_kept_copy_opens_without_a_key_and_without_a_network() {
     );
     browser.wait_for("//li[contains(., 'Conference 7') and .//span[.='confirmed']]");
     browser.click("//button[.='In the last 7 days']");
-    // The site is younger than that. Old values are known of what has changed since.
+    // The site is younger than that. The page knows old values only of later changes.
     browser.wait_for("//h2[contains(., '130 changes since')]");
     browser.wait_for("//li[contains(., 'Conference 9 ') and .//span[.='updated']]");
     browser.view("#/changes/journals");

@@ -1,4 +1,4 @@
-//! The explorer for whoever plans: the shortlist, records side by side, days and numbers, the way back, paper.
+//! The explorer for planners: the shortlist, records side by side, days and numbers, the way back, paper.
 
 use std::fs;
 
@@ -195,7 +195,7 @@ fn two_to_four_records_stand_side_by_side() {
     browser.wait_for("//tr[contains(., 'Place')]//span[.='differs']");
     browser.wait_for("//tr[contains(., 'Formats')]/td[2][.='–']");
     browser.wait_for("//tr[contains(., 'Meeting')]/td[3][contains(., '31 Dec 9999')]");
-    // A number without a record is told, and so are too many.
+    // The page names numbers without a record, and says if there are too many.
     browser.view("#/compare/conferences?ids=1,4711,x,2,3,4");
     browser.wait_for("//p[contains(., 'Not in this license, or removed: number 4711.')]");
     browser.wait_for("//p[contains(., 'At most 4 stand side by side. The address names 5.')]");
@@ -374,7 +374,7 @@ fn paper_has_all_rows_and_says_what_they_are() {
     expect_total(&browser, "87 of 130 conferences");
     let rows = "return document.querySelectorAll('tbody tr').length";
     assert_eq!(browser.js(rows, &[]), 50);
-    // A browser tells of a print before it looks at the page.
+    // A browser sends an event before it prints.
     let print = || {
         browser.devtools("Emulation.setEmulatedMedia", json!({"media": "print"}));
         browser.js("dispatchEvent(new Event('beforeprint'))", &[]);
@@ -397,7 +397,7 @@ fn paper_has_all_rows_and_says_what_they_are() {
     browser.wait_for_js("the list as it was", "return document.querySelectorAll('tbody tr').length === 50");
     assert!(!browser.js("return document.body.innerText", &[]).as_str().unwrap().contains("Printed on"));
 
-    // The reader says for whom. A browser that prints stands still, so the test only looks that it is asked to.
+    // The reader says for whom. Printing would block the browser, so the test replaces it.
     browser.js("window.print = () => { window.printed = true; }", &[]);
     browser.click("//button[.='Print (87 rows)']");
     browser.fill("//input[@id='printed-for']", "Ada <b>Müller</b>");

@@ -157,7 +157,7 @@ pub struct Received {
     pub is_closed: bool,
 }
 
-/// An exchange, and what the relay knows of earlier ones.
+/// An exchange, and the earlier ones that a fault needs.
 #[derive(Clone, Copy)]
 pub struct Exchange<'a> {
     pub sent: &'a Sent,

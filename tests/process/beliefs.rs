@@ -1,5 +1,5 @@
-//! Replicas, commands and servers do not trust what they cannot know: a bucket that lost objects, a note about another file, a
-//! machine that lost its place.
+//! Replicas, commands and servers with misleading evidence: a bucket that lost objects, a note about another file, a publisher
+//! that was replaced.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -93,7 +93,7 @@ fn a_running_replica_heeds_the_heartbeat() {
     let sound = Heartbeat::decode(&fs::read(&path).unwrap()).unwrap();
     let first = place.entry(1).hash;
     let later = |seconds: i64| sound.at.plus_s(seconds);
-    // Signs of life, and what is told of them; each time the replica falls silent, and then is well again.
+    // Heartbeats, and a part of the message. Each time the replica answers 503, and then recovers.
     let cases = [
         (
             Some(Heartbeat { slot: 3, hash: [7; 32], at: later(10), ..sound.clone() }),
@@ -619,7 +619,7 @@ fn a_replica_on_a_full_disk_serves_what_it_has_and_does_not_fill_it_again_and_ag
     let loads = server.logged().matches("loading a whole state").count();
     assert!(loads <= 4, "{loads} loads within some seconds");
     server.stop();
-    // Started again while the disk is full, it serves the file that it has, if it may: it does not know what it missed.
+    // Started again while the disk is full, it opens its file. It answers 503, because it may have missed commits.
     disk.fill(16 << 10);
     let (server, mut admin) = replicas::serve(&node, "--poll 20ms");
     assert_eq!(server.client(&key).get("/docs").status, 200);

@@ -1,4 +1,4 @@
-//! Hostile and thoroughly broken files are refused in little memory and time, with a short message.
+//! Huge and broken files are refused with little memory and time, and a short message.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use flate2::write::GzEncoder;
 
 use super::site::Site;
 
-/// What the file is, its name, its content, and what is told of it.
+/// The case, the name and content of the file, and a part of the message.
 type Case = (&'static str, &'static str, Vec<u8>, &'static str);
 
 /// The most address space that an import of any of them may take, in KiB: less than most of them hold.

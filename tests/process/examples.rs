@@ -280,7 +280,7 @@ fn a_copy_follows_the_feed() {
     let copied = || copied(&copy).iter().map(|line| format!("{line}\n")).collect::<String>();
 
     let settle = |what: &str| {
-        // What a command committed is served a moment later.
+        // The server follows a commit a moment later.
         super::site::wait_until(what, super::site::SOON, || (run().unwrap() == what).then_some(()));
     };
     assert_eq!(run().unwrap(), "0 changes applied");

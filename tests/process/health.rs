@@ -1,4 +1,4 @@
-//! `medfeed health` and `serve --create`: what containers and units start with.
+//! `medfeed health` and `serve --create`, for containers and units.
 
 use std::net::TcpListener;
 

@@ -16,7 +16,7 @@ use super::client::{Answer, Client, connect, is_closed, read_answer};
 use super::monitoring::{scrape, serve_watched};
 use super::site::{SOON, Server, Site, wait_until};
 
-/// Who signs the test's certificates.
+/// The authority that signs the certificates of tests.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 /// A certificate and its key.

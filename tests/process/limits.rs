@@ -1,4 +1,4 @@
-//! What a caller may use of a server: time, size, connections.
+//! Limits of a server for each caller: time, size, connections.
 
 use std::io::{self, BufReader, Read, Write};
 use std::net::{IpAddr, TcpStream};
@@ -21,7 +21,7 @@ fn small_site() -> Site {
     site
 }
 
-/// Holds that the time is 300 ms, give or take what a busy machine needs.
+/// Asserts that 300 ms have passed, with room for a busy machine.
 fn assert_300ms(since: Instant, case: &str) {
     let took = since.elapsed();
     assert!((250..3000).contains(&took.as_millis()), "{case}: closed after {took:?}");
@@ -240,7 +240,7 @@ fn a_download_at_a_good_rate_makes_no_room() {
     server.stop();
 }
 
-/// Takes what comes, so many bytes every 20 ms, until the end or until it is told to stop.
+/// Reads some bytes every 20 ms, until the end or until `stop` returns true.
 fn trickle(stream: &mut impl Read, bytes: usize, stop: impl Fn() -> bool) -> io::Result<usize> {
     let mut piece = vec![0; bytes];
     let mut taken = 0;
@@ -294,7 +294,7 @@ fn slow_readers_shut_nobody_out() {
         for number in 0_u8..48 {
             let (server, requests, is_over) = (&server, &requests, &is_over);
             scope.spawn(move || {
-                // Who is given up comes again.
+                // An attacker that was closed connects again.
                 while !is_over() {
                     let source = IpAddr::from([127, 0, 1, 1 + number % 6]);
                     let mut stream = connect_from(source, server.address, Some(4 << 10)).unwrap();

@@ -1,4 +1,4 @@
-//! What an operator's monitoring sees.
+//! Metrics and health checks.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::harness::{World, conference};
 
 const DAY_S: i64 = 86_400;
 
-/// Serves with an admin listener, whose address the log tells; returns a client of it too.
+/// Serves with a monitoring listener. Returns a client of it, too.
 pub fn serve_watched(site: &Site, more: &[&str]) -> (Server, Client) {
     serve_on(site, "127.0.0.1:0", more)
 }
@@ -35,7 +35,7 @@ pub fn start_watched(site: &Site, command: Command) -> (Server, Client) {
     (server, Client::new(admin, None))
 }
 
-/// A server, and a caller who has loaded the export.
+/// A server, and a caller that has loaded the export.
 pub struct Loader {
     pub server: Server,
     pub admin: Client,
@@ -46,7 +46,7 @@ pub struct Loader {
     pub token: String,
 }
 
-/// Serves three conferences to a caller who has loaded them.
+/// Serves three conferences to a caller that has loaded them.
 pub fn serve_a_loader(site: &Site) -> Loader {
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     site.license("all", "--dataset conferences");
@@ -57,7 +57,7 @@ pub fn serve_a_loader(site: &Site) -> Loader {
     Loader { server, admin, client, id, token }
 }
 
-/// Where monitoring is, as a log tells.
+/// The address of monitoring in a log.
 pub fn admin_address(log: &str) -> Option<SocketAddr> {
     let (_, told) = log.split_once("listening for monitoring on http://")?;
     told.split(|letter: char| !letter.is_ascii_digit() && !".:[]".contains(letter)).next()?.parse().ok()
@@ -162,7 +162,7 @@ fn a_scrape_has_the_format_that_it_asks_for() {
     server.stop();
 }
 
-/// The value of a sample; what was never counted is 0.
+/// The value of a sample, or 0 if there is none.
 fn value(samples: &BTreeMap<String, f64>, name: &str) -> f64 {
     samples.get(name).copied().unwrap_or_default()
 }
@@ -185,7 +185,7 @@ fn counters_rise_by_what_was_asked() {
     let (server, mut admin) = serve_watched(&site, &[]);
     let before = scrape(&mut admin);
 
-    // Who asks, for what, how often, and the status.
+    // The key, the target, the number of requests, and the status.
     let asked: [(&str, &str, u32, u16); 12] = [
         (&key, "/v1/conferences", 3, 200),
         (&key, "/v1/conferences?year=2025", 2, 200),
@@ -295,7 +295,7 @@ fn a_feed_that_falls_behind_is_seen() {
     let samples = scrape(&mut admin);
     assert!(samples[&position] > stood && samples[&behind] == 0.0, "{samples:#?}");
     assert_eq!(scrape(&mut admin)["medfeed_database_followed"], 1.0);
-    // A customer who left is behind nothing, and nowhere.
+    // A revoked key has no lag.
     site.json(["key", "revoke", &id]);
     wait_until("no figure of the revoked key", SOON, || {
         scrape(&mut admin).keys().all(|name| !name.contains(&id)).then_some(())
@@ -303,7 +303,7 @@ fn a_feed_that_falls_behind_is_seen() {
     server.stop();
 }
 
-/// Records that are ten days old, and a caller who has loaded those of Oncology from a server.
+/// Records that are ten days old, and a caller that has loaded those of Oncology from a server.
 struct OldSite {
     site: Site,
     id: String,

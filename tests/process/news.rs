@@ -269,7 +269,7 @@ fn the_longest_wait_ends_when_its_connection_is_needed() {
     until_waiting(&mut admin, 1);
     let second = send(&server, &key, &target);
     until_waiting(&mut admin, 2);
-    // No time limit of asking is on for who waits.
+    // The time limit of requests does not apply to a request that waits.
     std::thread::sleep(Duration::from_millis(2500));
     assert!(is_silent(&first) && is_silent(&second));
     assert_eq!(server.client(&key).get("/v1/conferences/1").status, 200);

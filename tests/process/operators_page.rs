@@ -85,7 +85,7 @@ fn the_page_shows_what_is_served_and_to_whom() {
         "{shown}"
     );
     assert!(!shown.contains("further"), "all licenses and keys are shown");
-    // Texts of others stay texts, and keys are told by their ids alone.
+    // Texts of others stay texts, and keys are shown only by their ids.
     assert!(!shown.contains(hostile) && shown.contains("alert(1)"), "{shown}");
     assert!(!shown.contains("<script>") && !shown.contains("mfk_") && !shown.contains("style=\""), "{shown}");
     let open = text_around(&shown, "<div>", "</div>", "Open connections");
@@ -121,7 +121,7 @@ fn the_page_is_safe_to_open() {
             assert_eq!(answer.header("cache-control"), Some("no-store"));
             assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
         }
-        // It tells nothing, and a probe by another name must not have the server restarted.
+        // It reveals nothing, and a probe by another name must not cause a restart.
         assert_eq!(get_from(address, host, "/livez").status, 200, "{host}");
     }
     let refused = get_from(address, "evil.example", "/");

@@ -53,7 +53,7 @@ fn no_request_fails_while_servers_take_turns() {
     let stop = AtomicBool::new(false);
     let answers: [AtomicUsize; CALLERS] = Default::default();
     std::thread::scope(|scope| {
-        // A caller keeps its connection until it is told that the server closes it. Nothing else may end it.
+        // A caller keeps its connection until the server announces its end. Nothing else may end it.
         let callers = answers.each_ref().map(|answers| {
             let stop = &stop;
             scope.spawn(move || {
@@ -242,7 +242,7 @@ fn a_passed_socket_must_be_one_and_may_be_reachable_only_with_consent() {
     assert_eq!(status.code(), Some(1), "{told}");
     assert!(told.contains("systemd passes 2 sockets") && told.contains("an empty `ListenStream=` line"), "{told}");
 
-    // What was meant for another process is left alone.
+    // A socket for another process is ignored.
     let script = r#"exec 3</dev/null; export LISTEN_PID=1 LISTEN_FDS=1; exec "$@""#;
     site.start(site.in_shell(script, &site.serve_command(""))).stop();
 }

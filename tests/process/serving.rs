@@ -1,4 +1,4 @@
-//! What is committed while a server runs is seen soon, whole, and by the right callers.
+//! Commits become visible while a server runs: soon, whole, and to the right callers.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,8 +9,8 @@ use super::site::{SOON, Site, conferences_of_version, version_of, wait_until, wa
 /// How long a commit may take to be seen.
 const VISIBLE_WITHIN: Duration = Duration::from_secs(2);
 
-/// Asks for everything in turn and holds that each answer is of one state, none older than the one before. Returns how
-/// many answers there were.
+/// Requests everything in turn. Each answer must be of one state, and none older than the one before. Returns the number of
+/// answers.
 pub fn read_whole_states(client: &mut Client, count: usize, stop: &AtomicBool) -> usize {
     let targets = [
         "/v1/conferences?limit=500",

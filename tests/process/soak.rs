@@ -172,7 +172,7 @@ fn wait_for_news(address: SocketAddr, key: &str, load: &Load, resync: &str) {
     }
 }
 
-/// Callers who send a request byte by byte, read an export slowly, or go away in the middle of it.
+/// Callers that send a request byte by byte, read an export slowly, or close the connection in the middle of it.
 fn stall(address: SocketAddr, key: &str, load: &Load, seed: u64) {
     let mut random = Random::new(seed);
     let request = Client::new(address, Some(key)).request("/v1/exports/conferences");
@@ -185,7 +185,7 @@ fn stall(address: SocketAddr, key: &str, load: &Load, seed: u64) {
         let mut stream = connected.expect("the server takes callers");
         let pieces = if is_slow_to_send { 40 } else { 1 };
         for piece in request.as_bytes().chunks(request.len().div_ceil(pieces)) {
-            // It may be told that it is too slow.
+            // The server may close it for being too slow.
             let _ = stream.write_all(piece);
             load.pause(Duration::from_millis(if is_slow_to_send { 50 } else { 0 }));
         }
@@ -317,7 +317,7 @@ fn nothing_grows_under_a_mixed_load() {
             }
         }
         callers.push(scope.spawn(|| curate(&site, &load, seed)));
-        // A caller who fails ends the load for all.
+        // A failed caller ends the load for all.
         while begun.elapsed() < lasts && !callers.iter().any(thread::ScopedJoinHandle::is_finished) {
             load.pause(Duration::from_millis(500));
             watch.sample(begun.elapsed());

@@ -1,4 +1,4 @@
-//! Who uses which key, and who is behind: the small files beside the database.
+//! The usage of keys and their lag: the small files next to the database.
 
 use std::fs;
 use std::process::Command;
@@ -145,7 +145,7 @@ fn usage_that_cannot_be_written_gives_one_warning() {
 #[test]
 fn a_usage_name_that_is_a_pipe_is_left_alone() {
     let (site, [(id, key)]) = with_keys();
-    // Whoever opens it waits until somebody writes to it.
+    // A reader of this pipe would wait for a writer.
     let fifo = site.path("feed.redb.usage-fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     let server = site.serve();

@@ -1,4 +1,4 @@
-//! A second writer waits for the first, as long as it was told to.
+//! A second writer waits for the first, up to `--wait`.
 
 use std::fs;
 use std::os::unix::fs::symlink;

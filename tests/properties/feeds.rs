@@ -1,4 +1,4 @@
-//! An export and the feed after it equal the current view, whatever happens in between and however badly callers poll.
+//! An export and the feed after it equal the current view, also if pages are lost or applied twice.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,7 +65,7 @@ fn steps() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A token as the caller saved it, and what the model knows of it.
+/// A token as the caller saved it, with its meaning in the model.
 #[derive(Clone, Debug)]
 pub struct Saved {
     pub token: String,
@@ -121,7 +121,7 @@ impl Caller {
         }
     }
 
-    /// Asks for a page and holds it against the model. Reloads when told to. Returns whether more follows, and the ids.
+    /// Requests a page and compares it with the model. Reloads if the status says so. Returns whether more follows, and the ids.
     fn poll(&mut self, system: &System, limit: usize, fate: Fate) -> (bool, Vec<u64>) {
         let Some(saved) = self.saved.clone() else {
             self.reload(system);
@@ -215,7 +215,7 @@ fn walk_since(system: &System, license: usize, dataset: Dataset, since: Timestam
     }
 }
 
-/// Callers who work by times: the feed and the list from an instant on are what changed or entered since.
+/// Callers that poll by time: the feed and the list since an instant have the records that changed or entered since.
 fn check_times(system: &System, license: usize, dataset: Dataset, limit: usize) {
     let rows = &system.world.licenses[license].rows[dataset];
     let mut times: BTreeSet<Timestamp> = rows.values().flat_map(|row| [row.at, row.at.plus_s(1)]).collect();
@@ -248,7 +248,7 @@ fn export_plus_feed_is_the_view() {
         let mut first_copies = Vec::new();
         for caller in &mut callers {
             caller.reload(&system);
-            // What is committed from now on may have the time of the newest commit.
+            // A later commit may have the time of the newest one.
             let begun = system.newest;
             first_copies
                 .extend(caller.saved.is_some().then(|| (caller.license, caller.dataset, caller.copy.clone(), begun)));

@@ -1,5 +1,5 @@
-//! Callers who send `resync=diff` and never load an export again: whatever becomes of their license, what they hold is its
-//! view, and they are sent what entered, changed or left, and nothing else.
+//! Callers that send `resync=diff` and never load an export again. After any change of the license their copy is its view,
+//! and they get the records that entered, changed or left, and no others.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,7 +66,7 @@ impl Caller {
         system.world.visible(self.license, self.dataset).into_iter().collect()
     }
 
-    /// Notes what the license sees now.
+    /// Adds the ids that the license sees now.
     fn watch(&mut self, system: &System) {
         self.seen.append(&mut self.visible(system));
     }

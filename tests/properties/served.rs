@@ -26,7 +26,7 @@ enum Step {
     Clock(i64),
     BackUp,
     Restore,
-    /// A caller polls until it has what the model shows.
+    /// A caller polls until its copy equals the model.
     Follow(Index),
 }
 
@@ -86,7 +86,7 @@ impl Caller {
         }
     }
 
-    /// Polls until the copy is what the model shows.
+    /// Polls until the copy equals the model.
     fn follow(&mut self, system: &System) {
         let is_licensed = system.world.licenses[self.license].scope.datasets.contains(&self.dataset);
         let expected = system.view(self.license, self.dataset);

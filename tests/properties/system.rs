@@ -1,4 +1,4 @@
-//! The real thing beside the model: a database, its API without sockets, and keys for all licenses.
+//! A database that the model describes, its API without sockets, and keys for all licenses.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -56,13 +56,13 @@ pub struct Export {
 /// A database that follows a model.
 pub struct System {
     pub world: World,
-    /// What the clock shows to commits. It may be moved, also back.
+    /// The clock of commits. It may be moved, also back.
     pub clock: Timestamp,
     /// The time of the newest commit.
     pub newest: Timestamp,
     /// How often a backup was restored: no older token is good.
     pub restores: u32,
-    /// What the backup holds.
+    /// The content of the backup.
     backup: Option<World>,
     keys: Vec<String>,
     service: Option<Direct>,
@@ -111,7 +111,7 @@ impl System {
         self.folder.path().join("feed.redb")
     }
 
-    /// Who writes to it.
+    /// The open writer.
     pub fn writer(&self) -> &Writer {
         self.writer.as_ref().expect("an open database")
     }
@@ -238,7 +238,7 @@ impl System {
         Some(Export { lines, token: reply.token() })
     }
 
-    /// What a license sees, as the model works it out.
+    /// The records that a license sees, by the model.
     pub fn view(&self, license: usize, dataset: Dataset) -> BTreeMap<u64, Value> {
         let ids = self.world.visible(license, dataset);
         ids.into_iter().map(|id| (id, self.world.json(dataset, id))).collect()

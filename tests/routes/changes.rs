@@ -73,7 +73,7 @@ fn an_entry_is_the_whole_current_record() {
 fn several_changes_arrive_as_one() {
     let world = World::small();
     let name = |id, name: &str| patch(id, json!({ "name": name }));
-    // Imports, one commit each, and what a caller finds who polls after all of them.
+    // Imports, one commit each, and the entries of a caller that polls after all of them.
     let cases: &[(&str, &[&[String]], &str)] = &[
         ("edited twice", &[&[name(2, "a")], &[name(2, "b")]], "2"),
         ("two, then the first again", &[&[name(2, "c")], &[name(3, "c")], &[name(2, "d")]], "3 2"),
@@ -192,7 +192,7 @@ fn bad_parameters_are_told() {
 
 #[test]
 fn tokens_end_with_their_scope_or_history_only() {
-    // A change, and what a caller with an older token gets.
+    // A change, and the status for an older token.
     type Change = fn(&World);
     let cases: &[(&str, Change, u16)] = &[
         ("nothing", |_| {}, 200),

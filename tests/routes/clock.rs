@@ -1,4 +1,4 @@
-//! The system's clock is set back: times of commits never descend, so nothing that works by time misses a change.
+//! The system's clock is set back. Times of commits never descend, so a caller that polls by time misses no change.
 
 use medfeed::model::Timestamp;
 use medfeed::model::time::{now, parse_time};
@@ -34,7 +34,7 @@ fn times_do_not_descend_and_nothing_is_missed() {
         let before = last_change(&world, "conferences");
         assert!(before.unix_s() > now().unix_s() - 60 + seconds, "the clock of this test is behind");
         let mut token = world.get("full", "/v1/exports/conferences").token();
-        // Each edit, and what the feed then tells a caller who works by token.
+        // Each edit, and the entries of the feed for a caller that polls by token.
         let edits: [(&[String], &str); 4] = [
             (&[patch(4, json!({"venue": "V"})), removal(2)], "-2 4"),
             (&[patch(1, json!({"venue": "V"}))], "1"),
@@ -55,7 +55,7 @@ fn times_do_not_descend_and_nothing_is_missed() {
             // Again a bit back, between the imports.
             world.pass_s(-2);
         }
-        // Who works by time has all of it, from the last change that was known before.
+        // A caller that polls by time gets all of it, from the last known change on.
         let feed = format!("/v1/conferences/changes?limit=1000&updated_since={before}");
         let page = world.get("full", &feed).expect(200);
         assert!(page.entries().ends_with("-2 1 -3 5 4"), "{seconds} s back: {}", page.entries());

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::harness::{World, conference, removal};
 
-/// The id that stands for the largest there is.
+/// The largest id.
 const LAST: u64 = 9_007_199_254_740_991;
 
 #[track_caller]

@@ -315,7 +315,7 @@ fn a_download_goes_on_only_in_the_same_file() {
     let old = world.get("full", path).expect(200);
     let (etag, rest) = (old.etag(), format!("bytes={}-", old.body.len() / 2));
     let resumed = || world.get_with("full", path, &[("range", &rest), ("if-range", &etag)]);
-    // What the license does not see, or another dataset, changes nothing.
+    // A hidden change, or one of another dataset, changes nothing.
     world.import(&[("journals", &[patch(1, json!({"publisher": "Another"}))])]);
     resumed().expect(206);
     world.conferences(&[patch(1, json!({"venue": "Another"}))]);

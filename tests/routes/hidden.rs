@@ -1,10 +1,10 @@
-//! Records outside the license change no byte: worlds that differ in them alone answer the same.
+//! Records outside the license change no byte: two databases that differ only in them give the same answers.
 
 use serde_json::json;
 
 use crate::harness::{Answer, World, conference, patch, removal};
 
-/// What a caller of the license `onco` may ask; `{token}` and `{cursor}` are from before the worlds went apart.
+/// Requests of the license `onco`. `{token}` and `{cursor}` are from before the two databases differ.
 const REQUESTS: [&str; 64] = [
     "conferences",
     "conferences?limit=1",

@@ -1,4 +1,4 @@
-//! What a token says about history: a database that went back in time never leaves a silent gap.
+//! Tokens and history: a database that goes back in time never leaves a silent gap.
 
 use std::fs;
 
@@ -62,7 +62,7 @@ fn a_walk_in_the_middle_of_a_lost_history_is_gone() {
 
 #[test]
 fn hidden_history_is_no_history() {
-    // What the license never saw may be lost: its tokens rest on nothing of it.
+    // Tokens do not depend on commits that the license never saw.
     let world = World::small();
     let earlier = fs::read(world.database()).unwrap();
     world.conferences(&[

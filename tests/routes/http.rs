@@ -210,7 +210,7 @@ fn gzip_is_negotiated() {
             }
         }
     }
-    // What is small goes as it is, problems too.
+    // Small answers are not compressed, and neither are problems.
     for path in ["/v1/status", "/v1/conferences?year=1999", "/v1/conferences?limit=0", "/v1/conferences/changes"] {
         let answer = world.get_with("full", path, &[("accept-encoding", "gzip")]);
         assert_eq!(answer.header("content-encoding"), None, "{path}");

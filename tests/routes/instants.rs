@@ -1,4 +1,4 @@
-//! Commits with seconds, days and years between them: each time on a page is that of its own commit.
+//! Times of changes: `changed_at`, `updated_since`, and pages at their limits.
 
 use medfeed::model::Timestamp;
 use medfeed::model::time::{now, parse_time};
@@ -115,7 +115,7 @@ fn an_export_of_many_segments_holds_every_record_once() {
     assert_eq!(table.lines().count(), 4301);
 }
 
-/// The time of a world's last commit, as a tombstone or a record tells it.
+/// The time of the last commit, from a tombstone or a record.
 fn time_of(world: &World, path: &str) -> Timestamp {
     let item = world.get("full", path).items().pop().unwrap();
     let time = item.get("changed_at").or(item.get("updated_at")).unwrap();

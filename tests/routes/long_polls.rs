@@ -1,5 +1,5 @@
 //! Requests that wait: which instants of a change wake them, how many may wait, and the checks after the wait. The clock is
-//! tokio's, and it stands still while anything can run.
+//! tokio's, and it is paused while anything can run.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -106,14 +106,14 @@ impl Polls {
         Polls { world, states, ends, service, polls: Arc::new(LongPolls::new(max, max_per_key)) }
     }
 
-    /// Takes over what the world's database holds now, as a watcher does.
+    /// Publishes the present state of the database, as a watcher does.
     fn publish(&self) {
         *self.states.state.lock().unwrap() = self.world.published();
         self.polls.notify();
     }
 
     fn waiter(&self, key: &str, dataset: &str, wait_s: u64, closing: &watch::Receiver<bool>) -> Waiter {
-        // The clock that stands still.
+        // The paused clock.
         let at = tokio::time::Instant::now().into_std();
         let exchange =
             |query: &str| Exchange::new(request(&self.world, key, &format!("/v1/{dataset}/changes{query}"), at));
@@ -300,7 +300,7 @@ fn as_many_wait_as_may() {
                 waiting.push(future);
             }
         }
-        // Who leaves makes room for one, of its key and in all.
+        // A request that leaves makes room for one, of its key and in all.
         drop(waiting.remove(1));
         assert_eq!(polls.ends.0.lock().unwrap().drain(..).collect::<Vec<_>>(), [WaitEnd::Left]);
         for (waiter, waits) in &mut more {
@@ -414,7 +414,7 @@ fn a_request_that_waited_is_counted_once() {
     assert_eq!(check(&service, &mut waited).1, [2, 1, 60]);
     waited.wake(after(20), now(), false);
     assert_eq!(check(&service, &mut waited).1, [2, 1, 40], "the window of the time when it was woken");
-    // Others use up the window meanwhile. What has waited is answered.
+    // Others use up the window meanwhile. The request that has waited is answered.
     assert_eq!(check(&service, &mut exchange()).1, [2, 0, 60]);
     assert_eq!(check(&service, &mut exchange()).0, limited);
     waited.wake(after(59), now(), false);

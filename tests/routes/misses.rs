@@ -1,4 +1,4 @@
-//! Answers that are not cached yet: each is made once, for all who ask for it.
+//! Answers that are not cached yet: each is built once, for all callers that wait for it.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! The URL tree, then what goes across it.
+//! The endpoints, then what they have in common.
 
 mod addresses;
 mod auth;

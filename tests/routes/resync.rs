@@ -1,4 +1,4 @@
-//! `resync=diff` on a feed: over a change of the license by what differs.
+//! `resync=diff` on a feed: a changed license costs only the difference.
 
 use serde_json::json;
 

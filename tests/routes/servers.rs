@@ -179,7 +179,7 @@ fn callers_who_wait_for_the_same_look_share_it() {
     world.conferences(&[removal(1)]);
     let before = watcher.published().commit();
     assert_eq!(watcher.catch_up(came, &|_| true).commit(), before, "that look was before the commit");
-    // Who came after it has another.
+    // A caller that comes after that poll causes another one.
     assert_eq!(watcher.catch_up(watcher.polls(), &|_| true).commit(), world.published().commit());
     assert_eq!(watcher.polls(), came + 2);
 }
