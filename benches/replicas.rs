@@ -1,10 +1,9 @@
-//! What replicas cost and give: a commit whose changes are published over one whose are not, how late a replica is, how
-//! long a first load takes, and a replica's pages over its origin's.
+//! How late a replica is, and how long its first load takes.
 //!
 //! The bucket is a folder, so neither a network nor a store's own time is in the figures.
 //!
 //!     cargo bench --bench replicas
-//!     cargo bench --bench replicas -- commit       # or lag, load, pages
+//!     cargo bench --bench replicas -- lag       # or load
 //!     taskset -c 0 cargo bench --bench replicas -- load
 //!
 //! `MEDFEED_BENCH_LARGE=1` adds the load of 1,000,000 records.
@@ -16,28 +15,19 @@ mod support;
 #[allow(dead_code, reason = "no memory is measured here")]
 #[path = "http/child.rs"]
 mod child;
-#[allow(dead_code, reason = "only requests and their times are needed here")]
-#[path = "http/client.rs"]
-mod client;
-#[allow(dead_code, reason = "no answers are recorded here")]
-#[path = "http/exchange.rs"]
-mod exchange;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use child::Server;
-use client::{Exchange, drive, fetch};
-use http::StatusCode;
-use medfeed::model::{Dataset, Head};
+use medfeed::model::Dataset;
 use medfeed::pull::PullClient;
 use medfeed::pull::entry::FeedPage;
-use medfeed::store::file::published_note::PublishedNote;
-use medfeed::store::{Follower, Writer};
+use medfeed::store::Follower;
 use support::Arguments;
 use support::feed::{self, Position};
 use support::machine::{Table, median, print_machine};
@@ -46,10 +36,6 @@ use support::synthetic::{self, CONFERENCES, SEED, id_of};
 use support::world::{Share, Size, World, commit};
 use tempfile::TempDir;
 
-/// Numbers of licenses that a commit is measured with.
-const LICENSES: [usize; 2] = [1, 100];
-/// Times that commits are made in turn.
-const COMMIT_ROUNDS: usize = 101;
 /// Commits whose way to a replica is timed, and the mean time between two.
 const LAG_COMMITS: u64 = 60;
 const LAG_EVERY_MS: u64 = 1_000;
@@ -59,19 +45,11 @@ const LOADS: [u64; 2] = [12_000, 200_000];
 const LARGE_LOAD: u64 = 1_000_000;
 /// Times that a load is timed.
 const LOAD_ROUNDS: usize = 3;
-/// Times that origin and replica are driven in turn, for how long, over how many connections and pages.
-const PAGE_ROUNDS: usize = 20;
-const PAGE_TIME: Duration = Duration::from_millis(500);
-const CONNECTIONS: usize = 8;
-const PAGES: usize = 32;
 
 fn main() {
     print_machine("cargo bench --bench replicas");
     let arguments = Arguments::read();
     let is_test = arguments.is_test;
-    if arguments.asks_for("commit") {
-        compare_commits(if is_test { 3 } else { COMMIT_ROUNDS });
-    }
     if arguments.asks_for("lag") {
         time_lags(if is_test { 2 } else { LAG_COMMITS });
     }
@@ -80,47 +58,6 @@ fn main() {
         let sizes = LOADS.into_iter().chain(large).take(if is_test { 1 } else { usize::MAX });
         time_loads(sizes, if is_test { 1 } else { LOAD_ROUNDS });
     }
-    if arguments.asks_for("pages") {
-        compare_pages(if is_test { 1 } else { PAGE_ROUNDS });
-    }
-}
-
-/// Times a change of one record in an unpublished database in turn with the same in a published one.
-fn compare_commits(rounds: usize) {
-    let mut table = Table::new(&["import of one changed record", "unpublished us", "published us", "ratio"]);
-    for licenses in LICENSES {
-        let shares = vec![Share::All; licenses];
-        let [plain, published] = [(); 2].map(|()| World::build(Size::USUAL, &shares));
-        let writers = [plain.writer(), published.writer()];
-        let id = writers[1].mark_published().expect("the database is marked");
-        let mut follower = Follower::open(published.path()).expect("the database opens");
-        let mut times = Vec::new();
-        for round in 0..rounds as u64 {
-            let revision = 1_000 + round;
-            let time = |writer: &Writer| {
-                let batch = synthetic::records([revision * 37 % CONFERENCES], [], revision);
-                let began = Instant::now();
-                commit(writer, batch);
-                began.elapsed().as_secs_f64() * 1e6
-            };
-            times.push((time(&writers[0]), time(&writers[1])));
-            // As a publisher does: the next commit removes from the outbox what the bucket has.
-            let Head { seq, lineage } = follower.refresh().expect("the database can be read").commit().head();
-            let url = "file:///bucket".to_owned();
-            let note =
-                PublishedNote { url, id, slot: revision, seq, lineage, hash: [0; 32], fenced: None, fenced_at: None };
-            note.write(published.path()).expect("the note is written");
-        }
-        table.add(&[
-            &format!("licenses: {licenses}"),
-            &format!("{:.0}", median(times.iter().map(|(plain, _)| *plain))),
-            &format!("{:.0}", median(times.iter().map(|(_, published)| *published))),
-            &format!("{:.2}", median(times.iter().map(|(plain, published)| published / plain))),
-        ]);
-    }
-    println!("medians of {rounds} rounds, in turn:");
-    table.print();
-    println!();
 }
 
 fn medfeed() -> Command {
@@ -276,61 +213,4 @@ fn bytes_in(folder: &Path) -> u64 {
             if meta.is_dir() { bytes_in(&entry.path()) } else { meta.len() }
         })
         .sum()
-}
-
-/// Drives an origin and its replica in turn with the same pages of the feed.
-fn compare_pages(rounds: usize) {
-    let world = World::build(Size::USUAL, &Share::EACH);
-    let bucket = Bucket::of(&world);
-    let serve = ["serve", "--listen", "127.0.0.1:0", "--log", "warn"];
-    let origin = Server::start(medfeed().arg("--db").arg(world.path()).args(serve));
-    let replica = bucket.serve("replica");
-    for server in [&origin, &replica] {
-        server.settle();
-    }
-    let follower = Follower::open(world.path()).expect("the database opens");
-    let snapshot = follower.newest();
-    let view = feed::view(snapshot, 0);
-    let seqs = feed::seqs(&view);
-    let before = feed::before(Position::Middle, seqs.len());
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("the runtime starts");
-    let mut table = Table::new(&["feed pages per second", "conns", "origin", "replica", "ratio"]);
-    for (name, pages) in [("pages of 500 asked before", 1), ("pages of 500 in turn", PAGES)] {
-        let exchanges: Vec<Exchange> = (0..pages)
-            .map(|earlier| {
-                let token = feed::token(snapshot, &view, &seqs, before - earlier);
-                let request = format!(
-                    "GET /v1/conferences/changes?since={token} HTTP/1.1\r\nhost: bench\r\nx-api-key: {}\r\n\r\n",
-                    world.keys[0]
-                );
-                let bodies =
-                    [&origin, &replica].map(|server| runtime.block_on(fetch(server.address, request.as_bytes())).body);
-                assert!(bodies[0] == bodies[1], "a replica answers as its origin");
-                let body_bytes = bodies[0].len();
-                Exchange { request: request.into_bytes(), status: StatusCode::OK, body_bytes, tolerance: 0 }
-            })
-            .collect();
-        let exchanges: Arc<[Exchange]> = exchanges.into();
-        let per_s =
-            |server: &Server| runtime.block_on(drive(server.address, &exchanges, CONNECTIONS, PAGE_TIME)).per_s();
-        let _warm = (per_s(&origin), per_s(&replica));
-        // Who comes first may find the machine in another state.
-        let both = (0..rounds).map(|round| match round % 2 {
-            0 => (per_s(&origin), per_s(&replica)),
-            _ => {
-                let replica = per_s(&replica);
-                (per_s(&origin), replica)
-            }
-        });
-        let both: Vec<(f64, f64)> = both.collect();
-        table.add(&[
-            &name,
-            &CONNECTIONS,
-            &format!("{:.0}", median(both.iter().map(|(origin, _)| *origin))),
-            &format!("{:.0}", median(both.iter().map(|(_, replica)| *replica))),
-            &format!("{:.2}", median(both.iter().map(|(origin, replica)| replica / origin))),
-        ]);
-    }
-    println!("medians of {rounds} rounds, in turn:");
-    table.print();
 }

@@ -1,8 +1,8 @@
-//! What the time of an answer tells of records that its caller does not see.
+//! Whether response times reveal hidden records.
 //!
-//! For each probe two things are asked for in turn: a filter that only hidden records match and one that none matches, or a
-//! hidden record and one that does not exist. The figure is the area under the curve (AUC) of telling the two by their times: 0.5 is a coin, 1 is certainty. Requests go
-//! straight into the handlers, without sockets: a caller measures through a network and can only tell less.
+//! Each probe alternates two requests: a filter that only hidden records match and one that no record matches, or a hidden
+//! record and one that does not exist. The figure is the area under the curve (AUC) of distinguishing the two by their times:
+//! 0.5 is a coin, 1 is certainty. Requests need no sockets: a network only adds noise.
 //!
 //! `cargo bench --bench secrecy`; `MEDFEED_BENCH_SAMPLES` sets the samples of each side.
 

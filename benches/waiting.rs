@@ -1,5 +1,4 @@
-//! What callers who wait for news of a feed cost: memory each, what another client notices of them, and how soon they have
-//! what was committed.
+//! The cost of long-polling callers: memory each, latency of another client, and the time from a commit to its entry.
 //!
 //!     cargo bench --bench waiting
 //!     cargo bench --bench waiting -- 500       # so many callers
@@ -10,6 +9,12 @@ mod support;
 
 #[path = "http/child.rs"]
 mod child;
+#[allow(dead_code, reason = "one connection after the other is enough here")]
+#[path = "http/client.rs"]
+mod client;
+#[allow(dead_code, reason = "no answers are recorded here")]
+#[path = "http/exchange.rs"]
+mod exchange;
 
 use std::net::SocketAddr;
 use std::process::{Command, ExitCode};
@@ -18,12 +23,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use child::Server;
+use client::Connection;
 use medfeed::serve::Limits;
 use support::machine::{Table, print_machine};
 use support::synthetic;
 use support::world::{Share, Size, World, commit};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 const FEED: &str = "/v1/conferences/changes";
@@ -37,38 +41,12 @@ const QUIET: Duration = Duration::from_secs(10);
 /// Between two requests of that client.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// A connection with an answer's bytes.
-struct Connection {
-    stream: TcpStream,
-    bytes: Vec<u8>,
-}
-
-impl Connection {
-    async fn open(address: SocketAddr) -> Connection {
-        let stream = TcpStream::connect(address).await.expect("the server takes the connection");
-        stream.set_nodelay(true).expect("TCP_NODELAY can be set");
-        Connection { stream, bytes: Vec::new() }
-    }
-
-    /// Asks for a target; the answer's body.
-    async fn get(&mut self, key: &str, target: &str) -> &str {
-        let request = format!("GET {target} HTTP/1.1\r\nhost: bench\r\nx-api-key: {key}\r\n\r\n");
-        self.stream.write_all(request.as_bytes()).await.expect("the request is sent");
-        self.bytes.clear();
-        loop {
-            let read = self.stream.read_buf(&mut self.bytes).await.expect("the connection stays open");
-            assert!(read > 0, "the server closed the connection");
-            let text = std::str::from_utf8(&self.bytes).unwrap_or_default();
-            if let Some((head, body)) = text.split_once("\r\n\r\n") {
-                let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
-                if length == Some(body.len()) {
-                    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
-                    let start = self.bytes.len() - body.len();
-                    return std::str::from_utf8(&self.bytes[start..]).expect("UTF-8");
-                }
-            }
-        }
-    }
+/// Asks for a target; the answer's body.
+async fn get(connection: &mut Connection, key: &str, target: &str) -> String {
+    let request = format!("GET {target} HTTP/1.1\r\nhost: bench\r\nx-api-key: {key}\r\n\r\n");
+    let answer = connection.ask(request.as_bytes()).await;
+    assert!(answer.head.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer.head));
+    String::from_utf8(answer.body).expect("UTF-8")
 }
 
 fn token_of(page: &str) -> String {
@@ -89,13 +67,13 @@ struct Told {
 /// Waits for news again and again.
 async fn wait_for_news(address: SocketAddr, key: String, told: Arc<Told>) {
     let mut connection = Connection::open(address).await;
-    let mut token = token_of(connection.get(&key, FEED).await);
+    let mut token = token_of(&get(&mut connection, &key, FEED).await);
     while !told.is_over.load(Ordering::Relaxed) {
         told.waiting.fetch_add(1, Ordering::Relaxed);
-        let page = connection.get(&key, &format!("{FEED}?since={token}&wait=60")).await;
+        let page = get(&mut connection, &key, &format!("{FEED}?since={token}&wait=60")).await;
         let at = Instant::now();
         let has_news = page.contains("\"id\":");
-        token = token_of(page);
+        token = token_of(&page);
         told.waiting.fetch_sub(1, Ordering::Relaxed);
         if has_news && let Some(committed) = *told.committed.lock().expect("no panic while it is held") {
             let ms = at.duration_since(committed).as_secs_f64() * 1e3;
@@ -119,7 +97,7 @@ async fn good_client(address: SocketAddr, key: String, is_over: impl Fn() -> boo
         // Journals: none of them is ever removed.
         let target = format!("/v1/journals/{}", synthetic::id_of(latencies.len() as u64 % 500));
         let asked = Instant::now();
-        connection.get(&key, &target).await;
+        get(&mut connection, &key, &target).await;
         latencies.push(asked.elapsed().as_secs_f64() * 1e3);
         tokio::time::sleep(PAUSE).await;
     }
@@ -139,7 +117,7 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// The variable that makes this program a server for so many callers who wait.
+/// The variable that makes this program a server for this number of waiting callers.
 const SERVE_CALLERS: &str = "SERVE_CALLERS";
 
 fn main() -> ExitCode {

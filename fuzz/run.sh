@@ -23,14 +23,11 @@ done
 # A target: its name, and the longest input in bytes.
 targets="
 requests  2000
-tokens    600
-csv       4000
-jsonl     4000
+texts     4000
 workbooks 12000
 pages     4000
 exports   3000
 objects   4000
-rows      24000
 "
 
 # The most memory of a target in MiB, and the most time of one input in seconds.

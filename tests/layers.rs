@@ -78,7 +78,7 @@ fn module_of(path: &Path) -> Option<&str> {
 }
 
 /// The code without comments: documentation may link upwards.
-fn code(text: &str) -> String {
+pub fn code(text: &str) -> String {
     text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
 }
 
@@ -148,7 +148,7 @@ fn text_before(text: &str, at: usize) -> &str {
     &text[..at]
 }
 
-/// What a published database commits is recorded by the write transaction, so nothing else may write a row of it.
+/// The write transaction records the changes of a published database, so nothing else may write a row.
 #[test]
 fn rows_are_written_by_the_write_transaction() {
     // The write transaction, opening the file, copies that are not in use yet, and tests that damage rows.

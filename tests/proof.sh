@@ -24,16 +24,17 @@ done
 # (those of a part that mostly waits, several), and the tests.
 parts="
 model      500   1 properties::feeds properties::resync properties::replicas::a_replica properties::soundness::the_check
-hidden     200   1 properties::soundness::what_is_hidden
+hidden     200   1 properties::soundness::hidden
 served     10    8 properties::served
 walks      300   2 process::replica_walks
 licenses   100   1 process::pull_licenses::histories
-kills      10    2 process::killed process::replica_kills process::promotion::a_promotion_that_is_killed_at_any process::publishing_faults::killed_publishers process::replica_troubles::killed process::upgrades::a_killed process::pull_kills process::shell_example::a_killed
+kills      10    2 process::killed process::replica_kills process::publishing_faults::killed_publishers process::replica_troubles::killed process::upgrades::a_killed process::pull_kills process::shell_example::a_killed
 publishers 4     1 process::publishing_doubles process::races
+takeovers  30    1 process::promotion process::revocation
 instants   12    1 process::replica_instants
 power      1000  1 power::
 disks      100   2 process::full_disks
-inputs     2000  1 properties::inputs properties::workbooks properties::replicas::changed_bytes properties::names properties::lists
+inputs     2000  1 properties::inputs properties::workbooks properties::replicas::changed_bytes properties::lists
 damage     20    2 process::damage:: process::damaged_commands
 buckets    1     2 process::replica_faults::nothing
 soak       share 1 process::soak

@@ -42,7 +42,7 @@ impl Server {
         ticks / TICKS_PER_S
     }
 
-    /// Waits until the server does nothing: what it reads into memory after its start would trouble what is measured.
+    /// Waits until the server is idle. After its start it reads records into memory, which would disturb the figures.
     pub fn settle(&self) {
         let mut before = f64::NAN;
         while self.cpu_s() != before {

@@ -44,7 +44,7 @@ impl Load {
     }
 }
 
-/// What one server is asked, and what it answers.
+/// A request, and the expected answer.
 #[derive(Clone, Debug)]
 pub struct Exchange {
     /// The request's bytes.
@@ -98,23 +98,29 @@ pub async fn drive(address: SocketAddr, exchanges: &Arc<[Exchange]>, connections
 
 /// Sends a request once and keeps its answer.
 pub async fn fetch(address: SocketAddr, request: &[u8]) -> Recorded {
-    let mut connection = Connection::open(address).await;
-    connection.send(request).await;
-    let mut body = Vec::new();
-    let (head, _) = connection.receive(|piece| body.extend_from_slice(piece)).await;
-    Recorded { head, body }
+    Connection::open(address).await.ask(request).await
 }
 
-struct Connection {
+/// A connection that is kept open.
+pub struct Connection {
     stream: TcpStream,
     buffer: Vec<u8>,
 }
 
 impl Connection {
-    async fn open(address: SocketAddr) -> Connection {
+    /// Connects to a server.
+    pub async fn open(address: SocketAddr) -> Connection {
         let stream = TcpStream::connect(address).await.expect("the server takes the connection");
         stream.set_nodelay(true).expect("TCP_NODELAY can be set");
         Connection { stream, buffer: vec![0; READ_BYTES] }
+    }
+
+    /// Sends a request and keeps its answer.
+    pub async fn ask(&mut self, request: &[u8]) -> Recorded {
+        self.send(request).await;
+        let mut body = Vec::new();
+        let (head, _) = self.receive(|piece| body.extend_from_slice(piece)).await;
+        Recorded { head, body }
     }
 
     async fn send(&mut self, mut request: &[u8]) {

@@ -1,9 +1,10 @@
 //! The server side by side with hyper alone: real sockets, a real file, the same bytes.
 //!
-//! Three processes: the `medfeed` program over a database of usual size, a bare hyper server that answers recorded
-//! bytes from memory, and this one, whose client drives the two in turn (A B A B ...), so that a busy machine troubles
-//! both alike. Most rows rotate over many URLs, each with an answer of its own, at both servers. The ratio says which part of what hyper and the kernel can do is left after finding, checking and
-//! putting together the answer. All share the processor, so the time that each server spent on a request is given too.
+//! Three processes: the `medfeed` program over a database of usual size, a bare hyper server that answers recorded bytes from
+//! memory, and this one. Its client drives the two in turn (A B A B ...), so that a busy machine disturbs both alike. Most rows
+//! rotate over many URLs, each with an answer of its own, at both servers. The ratio shows what is left of the speed of hyper
+//! and the kernel after finding and checking an answer. All processes share the processor, so the table also has the
+//! processor time of each server per request.
 //!
 //! Two further tables: how long a process takes from its start to its first answer, beside the bare server; and, with
 //! `MEDFEED_BENCH_LARGE=1`, what answers of large databases cost over those of small ones.
@@ -39,10 +40,8 @@ use exchange::{ROW_HEADER, Recorded, parse_head};
 use support::feed::{self, Position};
 use support::machine::{Table, median, print_machine};
 use support::synthetic::{AREAS, FIRST_YEAR, LAST_YEAR, PLACES, REACHES, id_of};
-use support::world::{Share, Size, World, mixed_licenses};
+use support::world::{Share, Size, World};
 
-/// Licenses of the second database.
-const LICENSES: usize = 100;
 /// Distinct pages of a row that asks for none a second time soon: a server keeps about 100 of them.
 const ROTATED: usize = 2_000;
 /// Records, feed pages and filters that rows rotate over.
@@ -106,12 +105,7 @@ fn main() {
     runtime.block_on(compare(&args));
 }
 
-/// The servers, and the databases of the real ones.
-struct Servers {
-    usual: Real,
-    many: Real,
-}
-
+/// A server, and its database.
 struct Real {
     world: World,
     server: Server,
@@ -137,23 +131,17 @@ fn start_static(folder: &Path) -> Server {
 /// A request that is measured.
 struct Row {
     name: &'static str,
-    address: SocketAddr,
     exchanges: Arc<[Exchange]>,
     /// The length of the answers, in bytes: the mean.
     bytes: f64,
 }
 
 async fn compare(args: &Args) {
-    let servers = Servers {
-        usual: Real::start(World::build(Size::USUAL, &Share::EACH), &args.log),
-        many: Real::start(World::build(Size::USUAL, &mixed_licenses(LICENSES)), &args.log),
-    };
-    for server in [&servers.usual.server, &servers.many.server] {
-        server.settle();
-    }
+    let usual = Real::start(World::build(Size::USUAL, &Share::EACH), &args.log);
+    usual.server.settle();
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut recorder = Recorder { folder: folder.path(), answers: Vec::new() };
-    let rows = rows(&servers, &args.rows, &mut recorder).await;
+    let rows = rows(&usual, &args.rows, &mut recorder).await;
     let bare = start_static(folder.path());
     recorder.check(bare.address).await;
 
@@ -175,10 +163,8 @@ async fn compare(args: &Args) {
     ]);
     for connections in &args.connections {
         for row in &rows {
-            let server =
-                if row.address == servers.many.server.address { &servers.many.server } else { &servers.usual.server };
             let driven = |server| Driven { server, exchanges: &row.exchanges };
-            let (ours, theirs) = in_turn(args, *connections, driven(server), driven(&bare)).await;
+            let (ours, theirs) = in_turn(args, *connections, driven(&usual.server), driven(&bare)).await;
             let ratio = median(ours.iter().zip(&theirs).map(|(one, other)| one.load.per_s() / other.load.per_s()));
             let bytes = row.bytes;
             let of =
@@ -205,20 +191,19 @@ async fn compare(args: &Args) {
     table.print();
     println!();
     let mut memory = Table::new(&["memory", "now MiB", "at most MiB"]);
-    let (usual, many) = (&servers.usual.server, &servers.many.server);
-    for (name, server) in [("medfeed", usual), ("medfeed, 100 licenses", many), ("static", &bare)] {
+    for (name, server) in [("medfeed", &usual.server), ("static", &bare)] {
         let (now, most) = server.memory_mib();
         memory.add(&[&name, &format!("{now:.0}"), &format!("{most:.0}")]);
     }
     memory.print();
-    drop(servers);
+    drop(usual);
     start::compare(args).await;
     if support::is_large() {
         scale::compare(args).await;
     }
 }
 
-/// A server and what it is asked.
+/// A server and its requests.
 #[derive(Clone, Copy)]
 struct Driven<'a> {
     server: &'a Server,
@@ -231,7 +216,7 @@ impl Driven<'_> {
     }
 }
 
-/// What one server did in one round.
+/// The load of one server in one round.
 struct Round {
     load: Load,
     cpu_s: f64,
@@ -267,7 +252,7 @@ struct Recorder<'f> {
 }
 
 impl Recorder<'_> {
-    /// Asks a real server, and records what it answers.
+    /// Sends a request to the real server, and records the answer.
     async fn record(&mut self, caller: Caller<'_>, target: &str, headers: &str) -> Exchange {
         let number = self.answers.len();
         let request = caller.request(target, &format!("{headers}{ROW_HEADER}: {number}\r\n"));
@@ -281,7 +266,7 @@ impl Recorder<'_> {
         Exchange { request, status, body_bytes, tolerance: 0 }
     }
 
-    /// The static server must send what was recorded, head and body, but for the date.
+    /// The static server must send the recorded head and body, except for the date.
     async fn check(&self, address: SocketAddr) {
         for (request, recorded) in &self.answers {
             let answer = fetch(address, request).await;
@@ -297,77 +282,74 @@ impl Recorder<'_> {
     }
 }
 
-/// Puts the requests together, some of them from earlier answers, and records what they are answered.
-async fn rows(servers: &Servers, filter: &str, recorder: &mut Recorder<'_>) -> Vec<Row> {
-    let usual = Caller { address: servers.usual.server.address, key: &servers.usual.world.keys[0] };
-    let many = Caller { address: servers.many.server.address, key: &servers.many.world.keys[0] };
+/// Builds the requests, some of them from earlier answers, and records their answers.
+async fn rows(real: &Real, filter: &str, recorder: &mut Recorder<'_>) -> Vec<Row> {
+    let caller = Caller { address: real.server.address, key: &real.world.keys[0] };
     let list = "/v1/conferences";
     let gzip = "accept-encoding: gzip\r\n";
     let one = |target: &str| vec![(target.to_owned(), String::new())];
-    let feed_pages = |world: &World, position, count| -> Vec<(String, String)> {
-        let tokens = feed_tokens(world, 0, position, count).into_iter();
+    let feed_pages = |position, count| -> Vec<(String, String)> {
+        let tokens = feed_tokens(&real.world, 0, position, count).into_iter();
         tokens.map(|token| (format!("{FEED}?since={token}"), String::new())).collect()
     };
-    let middle = feed_pages(&servers.usual.world, Position::Middle, FEED_PAGES);
-    let head = feed_pages(&servers.many.world, Position::Head, FEED_PAGES);
-    let end = feed_pages(&servers.usual.world, Position::NothingNew, 1);
-    let lists = usual.pages(list).await;
-    let records = usual.records(RECORDS).await;
+    let middle = feed_pages(Position::Middle, FEED_PAGES);
+    let end = feed_pages(Position::NothingNew, 1);
+    let lists = caller.pages(list).await;
+    let records = caller.records(RECORDS).await;
     let wants_gzip =
         |targets: &[(String, String)]| targets.iter().map(|(target, _)| (target.clone(), gzip.to_owned())).collect();
 
     let classes = [
-        ("feed page of 500", usual, middle.clone()),
-        ("feed page of 500, gzip", usual, wants_gzip(&middle)),
-        ("feed page, 100 licenses", many, head),
-        ("feed, nothing new", usual, end),
-        ("list of 100", usual, lists.clone()),
-        ("list of 100, gzip", usual, wants_gzip(&lists)),
-        ("list by filter", usual, filters()),
-        ("list by q", usual, texts()),
-        ("list of 100, 304", usual, usual.with_etags(&lists).await),
-        ("single record", usual, records.clone()),
-        ("single record, 304", usual, usual.with_etags(&records).await),
-        ("therapy areas", usual, one("/v1/reference/therapy-areas")),
-        ("tags", usual, one("/v1/reference/tags?dataset=conferences")),
-        ("organizations", usual, one("/v1/reference/organizations?dataset=conferences")),
-        ("export", usual, one("/v1/exports/conferences")),
+        ("feed page of 500", middle.clone()),
+        ("feed page of 500, gzip", wants_gzip(&middle)),
+        ("feed, nothing new", end),
+        ("list of 100", lists.clone()),
+        ("list of 100, gzip", wants_gzip(&lists)),
+        ("list by filter", filters()),
+        ("list by q", texts()),
+        ("list of 100, 304", caller.with_etags(&lists).await),
+        ("single record", records.clone()),
+        ("single record, 304", caller.with_etags(&records).await),
+        ("therapy areas", one("/v1/reference/therapy-areas")),
+        ("tags", one("/v1/reference/tags?dataset=conferences")),
+        ("organizations", one("/v1/reference/organizations?dataset=conferences")),
+        ("export", one("/v1/exports/conferences")),
     ];
     let mut rows = Vec::new();
-    for (name, caller, targets) in classes {
+    for (name, targets) in classes {
         if name.contains(filter) {
             let mut exchanges = Vec::with_capacity(targets.len());
             for (target, headers) in &targets {
                 exchanges.push(recorder.record(caller, target, headers).await);
             }
-            rows.push(Row::new(name, caller.address, exchanges, recorder));
+            rows.push(Row::new(name, exchanges, recorder));
         }
     }
     for (name, headers) in [("feed page, not asked before", ""), ("feed page, gzip, not asked before", gzip)] {
         if name.contains(filter) {
-            let targets = feed_pages(&servers.usual.world, Position::Middle, ROTATED);
+            let targets = feed_pages(Position::Middle, ROTATED);
             // The static server has one answer for all of them.
             let number = recorder.answers.len();
-            let recorded = recorder.record(usual, &targets[0].0, headers).await;
+            let recorded = recorder.record(caller, &targets[0].0, headers).await;
             let headers = format!("{headers}{ROW_HEADER}: {number}\r\n");
             let tolerance = recorded.body_bytes / LENGTHS_DIFFER;
             let of_target = |(target, _): &(String, String)| Exchange {
-                request: usual.request(target, &headers),
+                request: caller.request(target, &headers),
                 tolerance,
                 ..recorded.clone()
             };
             let exchanges = targets.iter().map(of_target).collect();
-            rows.push(Row::new(name, usual.address, exchanges, recorder));
+            rows.push(Row::new(name, exchanges, recorder));
         }
     }
     rows
 }
 
 impl Row {
-    fn new(name: &'static str, address: SocketAddr, exchanges: Vec<Exchange>, recorder: &Recorder<'_>) -> Row {
+    fn new(name: &'static str, exchanges: Vec<Exchange>, recorder: &Recorder<'_>) -> Row {
         let heads = recorder.answers.last().map_or(0, |(_, recorded)| recorded.head.len());
         let bodies = exchanges.iter().map(|exchange| exchange.body_bytes as f64).sum::<f64>();
-        Row { name, address, bytes: bodies / exchanges.len() as f64 + heads as f64, exchanges: exchanges.into() }
+        Row { name, bytes: bodies / exchanges.len() as f64 + heads as f64, exchanges: exchanges.into() }
     }
 }
 

@@ -73,7 +73,7 @@ async fn serve(answers: Arc<Vec<Prepared>>) {
                 };
                 std::future::ready(Ok::<_, Infallible>(response))
             });
-            // The client leaves when it has what it wants.
+            // The client closes the connection.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
     }

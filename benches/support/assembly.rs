@@ -1,4 +1,4 @@
-//! What an export after a small commit cannot be made faster than: its unchanged parts joined, one part compressed.
+//! The least work of an export after a small commit: one part is compressed, and joined with the unchanged ones.
 
 use std::io::Read;
 

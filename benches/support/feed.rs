@@ -1,4 +1,4 @@
-//! Places in a license's feed, and the tokens that lead there.
+//! Positions in a license's feed, and their tokens.
 
 use medfeed::model::Dataset;
 use medfeed::store::Snapshot;
@@ -46,7 +46,7 @@ pub fn seqs(view: &View<'_>) -> Vec<u64> {
     view.feed_after(0, usize::MAX).expect("the feed can be read").iter().map(|entry| entry.seq).collect()
 }
 
-/// How many entries of a feed stand before a position.
+/// The number of entries before a position.
 pub fn before(position: Position, entries: usize) -> usize {
     match position {
         Position::Start => 0,

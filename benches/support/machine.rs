@@ -1,4 +1,4 @@
-//! What a figure means nothing without: the machine and the command; and figures as tables.
+//! The machine and the command of a run, and tables of figures.
 
 use std::fmt::Display;
 

@@ -3,7 +3,6 @@
 //! - [`random`] and [`synthetic`]: rows made of a seed and their number.
 //! - [`world`]: databases of them, with licenses that show all or a share.
 //! - [`feed`]: positions in a license's feed, and tokens that lead there.
-//! - [`bare`]: the rows of a database, inserted by the engine alone.
 //! - [`assembly`]: the parts of an export, joined by hand.
 //! - [`request`]: requests to the API.
 //! - [`machine`]: the machine's name, and tables.
@@ -12,7 +11,6 @@
 #![allow(clippy::print_stdout, reason = "the figures are the output")]
 
 pub mod assembly;
-pub mod bare;
 pub mod feed;
 pub mod machine;
 pub mod random;
@@ -25,7 +23,7 @@ pub fn is_large() -> bool {
     std::env::var_os("MEDFEED_BENCH_LARGE").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
-/// What a criterion benchmark was asked for.
+/// The arguments of a benchmark.
 #[derive(Debug)]
 pub struct Arguments {
     filters: Vec<String>,

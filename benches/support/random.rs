@@ -5,7 +5,7 @@
 pub struct Random(u64);
 
 impl Random {
-    /// The generator of one thing among many: `stream` tells them apart, so that each can be made alone.
+    /// The generator of one row. Each `stream` gives other numbers, so any row can be built alone.
     pub fn new(seed: u64, stream: u64) -> Random {
         let mut random = Random(seed ^ stream.wrapping_mul(0xd134_2543_de82_ef95));
         random.next();

@@ -246,7 +246,7 @@ fn organization(number: u64) -> Organization {
 }
 
 fn tag(number: u64) -> Tag {
-    // One kind after the other; numbered by the row, so that each stands once.
+    // One kind after the other, numbered by the row, so that each is unique.
     let kind = TAG_KINDS.into_iter().cycle().nth(usize::try_from(number).expect("tags are few"));
     let fields = TagFields {
         kind: kind.map(str::to_owned),
@@ -281,12 +281,6 @@ pub fn records(
 /// The removal of conferences.
 pub fn removals(conferences: impl IntoIterator<Item = u64>) -> Batch {
     Batch { conferences: conferences.into_iter().map(|number| (id_of(number), None)).collect(), ..Batch::default() }
-}
-
-/// Everything that an empty database of usual size is filled with.
-pub fn everything() -> Batch {
-    let Batch { organizations, tags, .. } = references();
-    Batch { organizations, tags, ..records(0..CONFERENCES, 0..JOURNALS, 0) }
 }
 
 fn by_id<F: Fields>(

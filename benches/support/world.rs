@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use medfeed::model::{Dataset, Scope};
 use medfeed::store::write::licensing::KeySettings;
-use medfeed::store::{Batch, Edit, Writer};
+use medfeed::store::{Batch, Writer};
 use tempfile::TempDir;
 
 use super::random::Random;
@@ -90,9 +90,6 @@ impl Size {
     /// The usual size.
     pub const USUAL: Size = Size { conferences: CONFERENCES, journals: JOURNALS };
 
-    /// Nothing.
-    pub const EMPTY: Size = Size { conferences: 0, journals: 0 };
-
     /// A long log of conferences alone.
     pub const fn of_log(conferences: u64) -> Size {
         Size { conferences, journals: 0 }
@@ -111,11 +108,18 @@ pub struct World {
 impl World {
     /// A database whose licenses were there before its records, and whose records changed a little since.
     pub fn build(size: Size, licenses: &[Share]) -> World {
-        let world = World::empty(licenses);
-        let writer = world.writer();
-        if size != Size::EMPTY {
-            commit(&writer, synthetic::references());
+        let folder = tempfile::Builder::new().prefix("medfeed-bench-").tempdir().expect("a temporary folder");
+        let mut world = World { path: folder.path().join("bench.redb"), keys: Vec::new(), _folder: folder };
+        let writer = Writer::open_or_create(&world.path, Duration::ZERO).expect("a new database");
+        let mut edit = writer.begin().expect("the write transaction begins");
+        for (index, share) in licenses.iter().enumerate() {
+            let name = license_name(index);
+            edit.set_license(&name, share.scope(), Some(RATE_LIMIT)).expect("the license is set");
+            let (key, _) = edit.create_key(&name, KeySettings::default()).expect("the key is made");
+            world.keys.push(key.reveal().to_owned());
         }
+        edit.commit().expect("the licenses are committed");
+        commit(&writer, synthetic::references());
         let mut loaded = 0;
         while loaded < size.conferences {
             let end = size.conferences.min(loaded + LOAD_RECORDS);
@@ -138,23 +142,6 @@ impl World {
         world
     }
 
-    /// A database with licenses and no records.
-    pub fn empty(licenses: &[Share]) -> World {
-        let folder = tempfile::Builder::new().prefix("medfeed-bench-").tempdir().expect("a temporary folder");
-        let mut world = World { path: folder.path().join("bench.redb"), keys: Vec::new(), _folder: folder };
-        let writer = Writer::open_or_create(&world.path, Duration::ZERO).expect("a new database");
-        let mut edit = begin(&writer);
-        for (index, share) in licenses.iter().enumerate() {
-            let name = license_name(index);
-            edit.set_license(&name, share.scope(), Some(RATE_LIMIT)).expect("the license is set");
-            let (key, _) = edit.create_key(&name, KeySettings::default()).expect("the key is made");
-            world.keys.push(key.reveal().to_owned());
-        }
-        edit.commit().expect("the licenses are committed");
-        drop(writer);
-        world
-    }
-
     /// The database file.
     pub fn path(&self) -> &Path {
         &self.path
@@ -166,14 +153,9 @@ impl World {
     }
 }
 
-/// Begins a write transaction.
-pub fn begin(writer: &Writer) -> Edit<'_> {
-    writer.begin().expect("the write transaction begins")
-}
-
 /// Brings a batch in as one commit.
 pub fn commit(writer: &Writer, batch: Batch) {
-    let mut edit = begin(writer);
+    let mut edit = writer.begin().expect("the write transaction begins");
     edit.apply(&batch).expect("the batch is applied");
     edit.commit().expect("the batch is committed");
 }

@@ -108,7 +108,7 @@ pub(in crate::cli) const EXAMPLES: &[Examples] = &[
             "medfeed completions fish > ~/.config/fish/completions/medfeed.fish",
         ],
     ),
-    ("man", &["medfeed man | man -l -", "medfeed man --folder ~/.local/share/man/man1"]),
+    ("man", &["medfeed man | man -l -", "medfeed man ~/.local/share/man/man1"]),
 ];
 
 /// The examples of a command.

@@ -122,7 +122,7 @@ enum Command {
     /// Print the manual pages, or write them into a folder
     Man {
         /// Write each page as a file into this folder, such as medfeed-import.1; the folder is created
-        #[arg(long, value_name = "FOLDER", value_parser = path_parser())]
+        #[arg(value_name = "FOLDER", value_parser = path_parser())]
         folder: Option<PathBuf>,
     },
 }

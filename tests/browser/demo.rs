@@ -1,4 +1,4 @@
-//! Who runs `medfeed demo` and opens its link.
+//! The page of `medfeed demo`.
 
 use super::{end_demo, open_demo};
 use crate::process::client::Client;

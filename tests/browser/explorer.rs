@@ -6,8 +6,7 @@ use medfeed::model::time::now;
 use serde_json::{Value, json};
 
 use super::chromium::{Browser, PATIENCE};
-use super::paste_key;
-use crate::process::client::Client;
+use super::{open_page, paste_key};
 use crate::process::site::{STATUSES, Site, conferences_of_version, wait_until};
 
 /// The records of the site.
@@ -34,12 +33,8 @@ pub(super) fn kept_texts(browser: &Browser) -> Value {
 
 #[test]
 fn a_key_shows_what_its_license_sees() {
-    let Some(browser) = Browser::start("a_key_shows_what_its_license_sees") else { return };
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences(COUNT, 1));
-    let key = site.open_key();
-    let server = site.serve();
-    browser.go(&format!("http://{}/", server.address));
+    let files = [("conferences.jsonl", conferences(COUNT, 1))];
+    let Some((browser, _site, _server, key)) = open_page("a_key_shows_what_its_license_sees", &files) else { return };
 
     // A wrong key stays in its field, with the reason below.
     paste_key(&browser, "mfk_none");
@@ -146,8 +141,6 @@ fn due_in(id: u64, area: &str, country: &str, days: i64) -> String {
 
 #[test]
 fn a_planner_finds_deadlines_and_takes_them_home() {
-    let Some(browser) = Browser::start("a_planner_finds_deadlines_and_takes_them_home") else { return };
-    let site = Site::new();
     let records = [
         due_in(1, "Oncology", "Spain", 50),
         due_in(2, "Oncology", "Germany", 10),
@@ -156,12 +149,9 @@ fn a_planner_finds_deadlines_and_takes_them_home() {
         due_in(5, "Cardiology", "Spain", 10),
         due_in(6, "Oncology", "Spain", -10),
     ];
-    site.import("conferences.jsonl", records.concat());
-    let key = site.open_key();
-    let server = site.serve();
-    browser.download_to(site.folder());
-    let page = format!("http://{}/", server.address);
-    browser.go(&page);
+    let files = [("conferences.jsonl", records.concat())];
+    let opened = open_page("a_planner_finds_deadlines_and_takes_them_home", &files);
+    let Some((browser, site, _server, key)) = opened else { return };
     paste_key(&browser, &key);
     expect_total(&browser, "6 conferences");
 
@@ -230,8 +220,6 @@ fn a_planner_finds_deadlines_and_takes_them_home() {
 
 #[test]
 fn answers_count_what_is_not_announced_and_leave_out_the_past() {
-    let Some(browser) = Browser::start("answers_count_what_is_not_announced_and_leave_out_the_past") else { return };
-    let site = Site::new();
     let day = |days: i64| now().plus_s(days * 86_400).date();
     let conference = |id: u64, fields: Value| {
         let mut record = json!({"id": id, "name": format!("Meeting {id}"), "therapy_areas": ["Oncology"], "start_date_status": "check",
@@ -251,14 +239,12 @@ fn answers_count_what_is_not_announced_and_leave_out_the_past() {
             json!({"country": "Germany", "abstract_due_date": day(-400), "start_date": day(-300), "end_date": day(-298)}),
         ),
     ];
-    site.import("conferences.jsonl", records.concat());
-    let key = site.open_key();
-    let server = site.serve();
-    browser.download_to(site.folder());
-    browser.go(&format!("http://{}/", server.address));
+    let files = [("conferences.jsonl", records.concat())];
+    let opened = open_page("answers_count_what_is_not_announced_and_leave_out_the_past", &files);
+    let Some((browser, site, _server, key)) = opened else { return };
     paste_key(&browser, &key);
 
-    // The list and its files have what is ahead, and say how much that is. A click shows past meetings.
+    // The list and its files have the meetings to come, and their number. A click shows past meetings.
     expect_total(&browser, "2 of 3 conferences");
     browser.wait_for("//button[starts-with(., 'Calendar (3 dates)')]");
     browser.wait_for("//button[starts-with(., 'CSV (2 rows)')]");
@@ -347,12 +333,10 @@ fn the_tab_keeps_the_key_if_the_reader_says_so() {
 
 #[test]
 fn changes_arrive_and_the_copy_equals_the_export() {
-    let Some(browser) = Browser::start("changes_arrive_and_the_copy_equals_the_export") else { return };
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences(COUNT, 1));
-    let key = site.open_key();
-    let server = site.serve();
-    browser.go(&format!("http://{}/", server.address));
+    let files = [("conferences.jsonl", conferences(COUNT, 1))];
+    let Some((browser, site, _server, key)) = open_page("changes_arrive_and_the_copy_equals_the_export", &files) else {
+        return;
+    };
     paste_key(&browser, &key);
     expect_total(&browser, "130 conferences");
 
@@ -392,72 +376,12 @@ fn changes_arrive_and_the_copy_equals_the_export() {
 }
 
 #[test]
-fn a_dataset_leaves_its_views_with_the_license_and_returns() {
-    let Some(browser) = Browser::start("a_dataset_leaves_its_views_with_the_license_and_returns") else { return };
-    let site = Site::new();
-    site.import("journals.jsonl", r#"{"id": 5, "name": "Journal of Five"}"#);
-    let key = site.open_key();
-    let server = site.serve();
-    browser.go(&format!("http://{}/#/journals/5", server.address));
-    paste_key(&browser, &key);
-    browser.wait_for("//h1[.='Journal of Five']");
-    browser.wait_for_js(
-        "the copy's record",
-        "return document.querySelector('dl.facts') && !document.querySelector('[aria-busy]')",
-    );
-    // The page asks again after a minute. Here that minute is short.
-    browser.js(
-        "const wait = setTimeout; window.setTimeout = (run, ms) => wait(run, ms >= 60000 && ms <= 61000 ? 50 : ms)",
-        &[],
-    );
-    site.license("all", "--dataset conferences");
-    browser.wait_for("//main[.//h1='Journal 5' and .//p[.='This license has no journals.']]");
-    site.import("journals.jsonl", r#"{"id": 5, "name": "Journal of the Fifth"}"#);
-    site.license("all", "--dataset conferences --dataset journals");
-    browser.wait_for("//h1[.='Journal of the Fifth']");
-    browser.view("#/journals");
-    expect_total(&browser, "1 journal");
-    browser.wait_for("//tbody//a[.='Journal of the Fifth']");
-    browser.expect_quiet_console(&[403]);
-}
-
-#[test]
-fn the_status_follows_the_network() {
-    let Some(browser) = Browser::start("the_status_follows_the_network") else { return };
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences(9, 1));
-    let key = site.open_key();
-    let server = site.serve();
-    browser.go(&format!("http://{}/", server.address));
-    paste_key(&browser, &key);
-    expect_total(&browser, "9 conferences");
-    browser.wait_for("//p[@class='standing' and contains(., 'Current')]");
-    // No pause ends by itself, and the request that waits for news is answered only after the test.
-    browser.js("const wait = setTimeout; window.setTimeout = (run, ms) => wait(run, ms >= 400 ? 1e9 : ms)", &[]);
-    let set_offline = |offline: bool| {
-        let conditions = json!({"offline": offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1});
-        browser.devtools("Network.emulateNetworkConditions", conditions);
-    };
-    browser.devtools("Network.enable", json!({}));
-    set_offline(true);
-    browser.wait_for("//p[@class='standing' and contains(., 'This computer has no network. You see the last known')]");
-    site.import("conferences.jsonl", r#"{"id": 3, "deleted": true}"#);
-    let mut client = Client::new(server.address, Some(&key));
-    wait_until("the server has it", PATIENCE, || (client.get("/v1/conferences/3").status == 404).then_some(()));
-    set_offline(false);
-    browser.wait_for("//p[@class='standing' and contains(., 'Current')]");
-    expect_total(&browser, "8 conferences");
-}
-
-#[test]
 fn exports_and_the_feed_are_for_developers() {
-    let Some(browser) = Browser::start("exports_and_the_feed_are_for_developers") else { return };
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences(COUNT, 1));
-    let key = site.open_key();
-    let server = site.serve();
-    browser.download_to(site.folder());
-    browser.go(&format!("http://{}/#/developers", server.address));
+    let files = [("conferences.jsonl", conferences(COUNT, 1))];
+    let Some((browser, site, _server, key)) = open_page("exports_and_the_feed_are_for_developers", &files) else {
+        return;
+    };
+    browser.view("#/developers");
     paste_key(&browser, &key);
     let token = browser.text("//section[contains(., 'JSON Lines')]//code[@class='token']");
     site.import("conferences.jsonl", r#"{"id": 7, "venue": "Hall 7"}"#);
@@ -523,18 +447,23 @@ fn exports_and_the_feed_are_for_developers() {
 
 #[test]
 fn past_its_limit_the_page_asks_the_api() {
-    let Some(browser) = Browser::start("past_its_limit_the_page_asks_the_api") else { return };
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences(50_001, 1));
-    let key = site.open_key();
-    let server = site.serve();
+    let files = [("conferences.jsonl", conferences(1_500, 1))];
+    let Some((browser, _site, server, key)) = open_page("past_its_limit_the_page_asks_the_api", &files) else { return };
+    // Each export says that it has more records than the page takes.
+    browser.before_each_page(
+        "const load = fetch; window.fetch = async (url, options) => { \
+             const response = await load(url, options); \
+             if (!url.includes('/exports/')) return response; \
+             const headers = new Headers(response.headers); headers.set('X-Record-Count', '50001'); \
+             return new Response(response.body, {status: response.status, headers}); }",
+    );
     browser.go(&format!("http://{}/", server.address));
     paste_key(&browser, &key);
     browser.wait_for("//p[contains(., 'too many for a copy')]");
     browser.wait_for("//h2[contains(., '100 records, more follow')]");
     for (name, value, expected) in [
         ("year", "20x", "must be a whole number from 1900 to 2100"),
-        ("q", "Conference 50001", "1 record"),
+        ("q", "Conference 1500", "1 record"),
         ("country", "japan", "No record fits."),
     ] {
         browser.fill(&format!("//input[@name='{name}']"), &format!("{value}\u{e007}"));
@@ -542,16 +471,16 @@ fn past_its_limit_the_page_asks_the_api() {
         browser.click("//button[.='Clear']");
         browser.wait_for("//h2[contains(., '100 records, more follow')]");
     }
-    // A link keeps what the API cannot filter by, and the page says so.
+    // A link keeps the filters that the API does not have, and the page says so.
     browser
-        .view("#/conferences?region=Europe&deadline=abstract&within=60&country=Japan&country=Spain&q=Conference+50001");
+        .view("#/conferences?region=Europe&deadline=abstract&within=60&country=Japan&country=Spain&q=Conference+1500");
     browser.wait_for("//h2[.='1 record']");
     browser.wait_for("//p[contains(., 'The server cannot filter by these.')]");
     let lost = "return [...document.querySelectorAll('.chip')].map(chip => chip.textContent.replace(/[×\\s]+/g, ' ').trim()).join()";
     let all = "Remove Europe,Remove Japan,Remove Spain,Remove Abstracts,Remove due in the next 60 days";
     assert_eq!(browser.js(lost, &[]), all);
-    browser.fill("//input[@name='q']", "Conference 50000\u{e007}");
-    browser.wait_for("//tbody//a[.='Conference 50000']");
+    browser.fill("//input[@name='q']", "Conference 1499\u{e007}");
+    browser.wait_for("//tbody//a[.='Conference 1499']");
     assert_eq!(browser.js(lost, &[]), all, "the other filters stay");
     browser.click("//a[contains(@class, 'chip') and contains(., 'Spain')]");
     browser.wait_for_js("a filter of one value", "return document.getElementById('country').value === 'Japan'");
@@ -562,9 +491,9 @@ fn past_its_limit_the_page_asks_the_api() {
     browser.wait_for("//h2[contains(., '100 records, more follow')]");
     assert_eq!(browser.js(lost, &[]), "");
     // A key in a filter box gets into no address, neither the page's nor that of a request.
-    browser.fill("//input[@name='q']", &format!("{key} 50001\u{e007}"));
-    browser.wait_for_js("the filter is applied", "return location.hash === '#/conferences?q=50001'");
-    browser.wait_for_js("the box as it is applied", "return document.getElementById('q').value === '50001'");
+    browser.fill("//input[@name='q']", &format!("{key} 1500\u{e007}"));
+    browser.wait_for_js("the filter is applied", "return location.hash === '#/conferences?q=1500'");
+    browser.wait_for_js("the box as it is applied", "return document.getElementById('q').value === '1500'");
     let names = browser.js("return performance.getEntriesByType('resource').map(({name}) => name)", &[]);
     assert!(!names.to_string().contains("mfk_"), "{names}");
     browser.click("//button[.='Clear']");
@@ -596,7 +525,7 @@ fn past_its_limit_the_page_asks_the_api() {
     browser.click("//a[.='Back to the list of conferences']");
     browser.wait_for("//div[@aria-busy='false']//h2[contains(., '100 records, more follow')]");
     assert_eq!(browser.js("return location.hash", &[]), page);
-    browser.view("#/compare/conferences?ids=1,4711,99999");
+    browser.view("#/compare/conferences?ids=1,471,99999");
     browser.wait_for("//p[contains(., 'Not in this license, or removed: number 99999.')]");
     browser.view("#/conferences?year=2096");
     browser.wait_for("//div[@aria-busy='false']//h2[contains(., '100 records, more follow')]");
@@ -624,32 +553,27 @@ fn past_its_limit_the_page_asks_the_api() {
 
 #[test]
 fn hostile_records_stay_text() {
-    let Some(browser) = Browser::start("hostile_records_stay_text") else { return };
-    let site = Site::new();
     let hostile = "\"'><img src=http://127.0.0.2/x onerror=\"window.pwned=1\"><script>window.pwned=1</script>${window.pwned=1}{{pwned}}";
     let address = "javascript:window.pwned=1";
-    site.import(
-        "organizations.jsonl",
-        json!({"id": 1, "name": hostile, "abbv": hostile, "type": hostile, "url": address}).to_string(),
-    );
-    site.import("tags.jsonl", json!({"id": 1, "type": hostile, "name": hostile, "category": hostile}).to_string());
+    let organization = json!({"id": 1, "name": hostile, "abbv": hostile, "type": hostile, "url": address});
+    let tag = json!({"id": 1, "type": hostile, "name": hostile, "category": hostile});
     let conference = json!({"id": 7, "name": hostile, "abbv": hostile, "year": 2097, "country": hostile, "city": hostile, "venue": hostile,
         "url": address, "therapy_areas": [hostile], "organizations": [1], "tags": [1], "start_date": "2097-05-01",
         "start_date_status": "confirmed", "abstract_due_date_status": "not_found", "late_breaking_due_date_status": "not_found"});
-    site.import("conferences.jsonl", conference.to_string());
     // Texts of another direction, numbers and days at their ends, and nothing where a value can be missing.
     let mixed = format!("\u{202e}مؤتمر {hostile}");
-    let other = json!({"id": 8, "name": mixed, "abbv": mixed, "year": 2100, "city": mixed, "start_date": "9999-12-31", "end_date": "9999-12-31", "abstract_due_date": "9999-12-31",
+    let mixed_conference = json!({"id": 8, "name": mixed, "abbv": mixed, "year": 2100, "city": mixed, "start_date": "9999-12-31", "end_date": "9999-12-31", "abstract_due_date": "9999-12-31",
         "start_date_status": "confirmed", "abstract_due_date_status": "confirmed", "late_breaking_due_date_status": "not_found"});
-    site.import("conferences.jsonl", other.to_string());
-    let other = json!({"id": 8, "name": mixed, "impact_factor": 1e6, "publishing": {"apc_usd": null}, "timelines": {"online_submit_to_accept": {"min_weeks": null, "max_weeks": null}}});
-    site.import("journals.jsonl", other.to_string());
+    let mixed_journal = json!({"id": 8, "name": mixed, "impact_factor": 1e6, "publishing": {"apc_usd": null}, "timelines": {"online_submit_to_accept": {"min_weeks": null, "max_weeks": null}}});
     let journal = json!({"id": 7, "name": hostile, "abbv": hostile, "publisher": hostile, "url": address, "organizations": [1], "tags": [1]});
-    site.import("journals.jsonl", journal.to_string());
-    let key = site.open_key();
-    let server = site.serve();
+    let files = [
+        ("organizations.jsonl", organization.to_string()),
+        ("tags.jsonl", tag.to_string()),
+        ("conferences.jsonl", format!("{conference}\n{mixed_conference}")),
+        ("journals.jsonl", format!("{journal}\n{mixed_journal}")),
+    ];
+    let Some((browser, site, server, key)) = open_page("hostile_records_stay_text", &files) else { return };
     let own = format!("http://{}/", server.address);
-    browser.go(&own);
     paste_key(&browser, &key);
     for view in [
         "#/conferences",

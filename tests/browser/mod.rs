@@ -2,9 +2,8 @@
 //!
 //! `chromium` drives it; there is one module for each use of the page: `demo` (the demo's keys), `explorer` (the reader's own
 //! key), `curl_lines` (lines that are pasted into a shell), `forms` (phones and desktops, light and dark, keyboard and screen
-//! reader), `kept` (what stays on the computer), `model` (the cases of the page's model, in the browser), `picture` (the
-//! README's pictures), `planner` (the shortlist, records side by side, the way back, paper), `redirects` (a server that
-//! sends the page elsewhere).
+//! reader), `kept` (what stays on the computer), `picture` (the README's pictures), `planner` (the shortlist, records side by
+//! side, the way back, paper), `redirects` (a server that sends the page elsewhere).
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what is left out is told")]
 
@@ -14,7 +13,6 @@ mod demo;
 mod explorer;
 mod forms;
 mod kept;
-mod model;
 mod picture;
 mod planner;
 mod redirects;
@@ -31,6 +29,20 @@ fn open_demo(test: &str, options: &[&str]) -> Option<(Browser, Server, Site)> {
     browser.go(&format!("http://{}/", server.address));
     browser.wait_for("//h1[.='Two licenses, side by side']");
     Some((browser, server, site))
+}
+
+/// Serves files to a key of all records, and opens the page in a browser. Its downloads go to the folder of the site.
+fn open_page(test: &str, files: &[(&str, String)]) -> Option<(Browser, Site, Server, String)> {
+    let browser = Browser::start(test)?;
+    let site = Site::new();
+    for (name, content) in files {
+        site.import(name, content);
+    }
+    let key = site.open_key();
+    let server = site.serve();
+    browser.download_to(site.folder());
+    browser.go(&format!("http://{}/", server.address));
+    Some((browser, site, server, key))
 }
 
 /// Enters a key.

@@ -11,7 +11,7 @@ use super::{end_demo, open_demo};
 /// The most bytes of a picture.
 const MAX_BYTES: usize = 150 << 10;
 
-/// Writes what the window shows to a file in `docs`.
+/// Writes a picture of the window to a file in `docs`.
 fn write(browser: &Browser, name: &str) {
     let picture = browser.picture();
     assert!(picture.len() <= MAX_BYTES, "{name} has {} bytes", picture.len());

@@ -1,4 +1,4 @@
-//! The explorer for whoever plans: the shortlist, records side by side, days and numbers, the way back, paper.
+//! The explorer for planners: the shortlist, records side by side, days and numbers, the way back, paper.
 
 use std::fs;
 
@@ -6,21 +6,14 @@ use serde_json::{Value, json};
 
 use super::chromium::{Browser, PATIENCE};
 use super::explorer::{conferences, expect_total, kept_texts};
-use super::paste_key;
+use super::{open_page, paste_key};
 use crate::process::site::{Server, Site, wait_until};
 
-/// A site with a key for conferences and journals, its server, and the page in a browser.
+/// Serves conferences and journals, and enters the key, which the tab keeps.
 fn open(test: &str, conferences: &str, journals: &str) -> Option<(Browser, Site, Server, String)> {
-    let browser = Browser::start(test)?;
-    let site = Site::new();
-    for (file, rows) in [("conferences.jsonl", conferences), ("journals.jsonl", journals)] {
-        if !rows.is_empty() {
-            site.import(file, rows);
-        }
-    }
-    let key = site.open_key();
-    let server = site.serve();
-    browser.go(&format!("http://{}/", server.address));
+    let files = [("conferences.jsonl", conferences.to_owned()), ("journals.jsonl", journals.to_owned())];
+    let files: Vec<_> = files.into_iter().filter(|(_, rows)| !rows.is_empty()).collect();
+    let (browser, site, server, key) = open_page(test, &files)?;
     browser.click("//label[contains(., 'Keep the key in this tab')]/input");
     paste_key(&browser, &key);
     Some((browser, site, server, key))
@@ -51,7 +44,6 @@ fn set(browser: &Browser, field: &str, value: &str) {
 fn a_shortlist_is_kept_followed_and_passed_on() {
     let test = "a_shortlist_is_kept_followed_and_passed_on";
     let Some((browser, site, server, key)) = open(test, &conferences(130, 1), "") else { return };
-    browser.download_to(site.folder());
     expect_total(&browser, "130 conferences");
 
     // A star changes its own button and the shortlist's buttons, and no row.
@@ -203,7 +195,7 @@ fn two_to_four_records_stand_side_by_side() {
     browser.wait_for("//tr[contains(., 'Place')]//span[.='differs']");
     browser.wait_for("//tr[contains(., 'Formats')]/td[2][.='–']");
     browser.wait_for("//tr[contains(., 'Meeting')]/td[3][contains(., '31 Dec 9999')]");
-    // A number without a record is told, and so are too many.
+    // The page names numbers without a record, and says if there are too many.
     browser.view("#/compare/conferences?ids=1,4711,x,2,3,4");
     browser.wait_for("//p[contains(., 'Not in this license, or removed: number 4711.')]");
     browser.wait_for("//p[contains(., 'At most 4 stand side by side. The address names 5.')]");
@@ -382,7 +374,7 @@ fn paper_has_all_rows_and_says_what_they_are() {
     expect_total(&browser, "87 of 130 conferences");
     let rows = "return document.querySelectorAll('tbody tr').length";
     assert_eq!(browser.js(rows, &[]), 50);
-    // A browser tells of a print before it looks at the page.
+    // A browser sends an event before it prints.
     let print = || {
         browser.devtools("Emulation.setEmulatedMedia", json!({"media": "print"}));
         browser.js("dispatchEvent(new Event('beforeprint'))", &[]);
@@ -405,7 +397,7 @@ fn paper_has_all_rows_and_says_what_they_are() {
     browser.wait_for_js("the list as it was", "return document.querySelectorAll('tbody tr').length === 50");
     assert!(!browser.js("return document.body.innerText", &[]).as_str().unwrap().contains("Printed on"));
 
-    // The reader says for whom. A browser that prints stands still, so the test only looks that it is asked to.
+    // The reader says for whom. Printing would block the browser, so the test replaces it.
     browser.js("window.print = () => { window.printed = true; }", &[]);
     browser.click("//button[.='Print (87 rows)']");
     browser.fill("//input[@id='printed-for']", "Ada <b>Müller</b>");

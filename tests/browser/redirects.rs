@@ -1,30 +1,12 @@
 //! The explorer at a server that redirects its requests to another host, which must not see the key.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 
 use super::chromium::Browser;
 use super::paste_key;
+use crate::process::examples::{noting, redirect};
 use crate::process::site::{Site, conferences_of_version};
-
-/// Listens on an address, and answers each request: `answer` gets its head.
-fn answering(address: &str, answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> SocketAddr {
-    let listener = TcpListener::bind((address, 0)).unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut reader = BufReader::new(stream.unwrap());
-            let mut head = String::new();
-            while reader.read_line(&mut head).is_ok_and(|length| length > 2) {}
-            // A browser may open a connection and leave.
-            if !head.is_empty() {
-                let _ = reader.get_mut().write_all(&answer(&head));
-            }
-        }
-    });
-    address
-}
 
 /// Sends a request to a server, and returns the bytes of its response.
 fn forward(server: SocketAddr, head: &str) -> Vec<u8> {
@@ -43,27 +25,17 @@ fn the_page_sends_its_key_to_no_other_host() {
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     let key = site.open_key();
     let server = site.serve();
-    let (asked, seen) = (Arc::<Mutex<Vec<String>>>::default(), Arc::<Mutex<Vec<String>>>::default());
-    let other = answering("127.0.0.2", {
-        let seen = Arc::clone(&seen);
-        move |head| {
-            seen.lock().unwrap().push(head.to_owned());
-            b"HTTP/1.1 200 OK\r\nConnection: close\r\nAccess-Control-Allow-Origin: *\r\nAccess-Control-Allow-Headers: *, \
-              authorization\r\nContent-Length: 2\r\n\r\n{}"
-                .to_vec()
-        }
+    let (other, seen) = noting("127.0.0.2", |_| {
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\nAccess-Control-Allow-Origin: *\r\nAccess-Control-Allow-Headers: *, \
+          authorization\r\nContent-Length: 2\r\n\r\n{}"
+            .to_vec()
     });
-    let (address, noted) = (server.address, Arc::clone(&asked));
-    let first = answering("127.0.0.1", move |head| {
-        let path = head.split(' ').nth(1).unwrap_or_default();
-        if !path.starts_with("/v1/") {
-            return forward(address, head);
-        }
-        noted.lock().unwrap().push(head.to_owned());
-        let location = format!("Location: http://{other}{path}");
-        format!("HTTP/1.1 302 Found\r\nConnection: close\r\n{location}\r\nContent-Length: 0\r\n\r\n").into_bytes()
+    let address = server.address;
+    let (first, asked) = noting("127.0.0.1", move |head| match head.split(' ').nth(1) {
+        Some(path) if path.starts_with("/v1/") => redirect("302 Found", &other, head),
+        _ => forward(address, head),
     });
-    browser.go(&format!("http://{first}/"));
+    browser.go(&format!("{first}/"));
     paste_key(&browser, &key);
     browser.wait_for("//p[@id='key-error' and contains(., 'redirects to another address')]");
     assert!(asked.lock().unwrap().iter().any(|head| head.contains(&key)), "the first host was asked with the key");

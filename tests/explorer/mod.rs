@@ -1,7 +1,5 @@
-//! The explorer's model: its cases, run by Node where there is one. Chromium runs the same cases. Other scripts, also that
-//! of the operators' page, have cases for Node alone.
+//! The cases of the explorer's scripts and of the operators' page, run by Node where there is one.
 
-use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,11 +10,6 @@ use medfeed::model::fold::fold;
 /// The folder of the cases and of their runner.
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/explorer")
-}
-
-/// The folder of the model's modules.
-fn model() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src/explorer/model")
 }
 
 /// The files of a folder whose names end with `.js`, in alphabetical order.
@@ -61,57 +54,28 @@ fn run_cases(file: &str, variable: &str, value: &Path, least: usize) {
     assert!(passed >= least, "only {passed} cases passed\n{report}");
 }
 
-fn run_model_cases(model: &Path) {
-    run_cases("model.test.js", "EXPLORER_MODEL", model, 105);
-}
-
-/// Runs the cases of the page's other scripts. `text_of` returns a script as it is to be tested.
-fn run_page_cases(text_of: impl Fn(&str) -> Vec<u8>) {
-    let page = tempfile::tempdir().unwrap();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/explorer");
-    for folder in ["", "model", "views"] {
-        fs::create_dir_all(page.path().join(folder)).unwrap();
-        for path in scripts(&source.join(folder)) {
-            let name = path.strip_prefix(&source).unwrap().to_str().unwrap();
-            fs::write(page.path().join(name), text_of(name)).unwrap();
-        }
-    }
-    for name in ["preact.js", "filters.js", "regions.js"] {
-        fs::write(page.path().join(name), served(name)).unwrap();
-    }
-    run_cases("page.test.js", "EXPLORER_PAGE", page.path(), 21);
-}
-
-/// A script as the server sends it.
-fn served(name: &str) -> Vec<u8> {
-    let folder = if name == "worker.js" { "" } else { "/explorer" };
-    medfeed::explorer::find(&format!("{folder}/{name}"), false).expect(name).body
-}
-
 #[test]
 fn the_model_passes_its_cases() {
-    run_model_cases(&model());
+    let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/explorer/model");
+    run_cases("model.test.js", "EXPLORER_MODEL", &model, 103);
 }
 
-#[test]
-fn the_model_passes_its_cases_as_it_is_served() {
-    let folder = tempfile::tempdir().unwrap();
-    for path in scripts(&model()) {
-        let name = path.file_name().unwrap().to_str().unwrap();
-        fs::write(folder.path().join(name), served(&format!("model/{name}"))).unwrap();
-    }
-    run_model_cases(folder.path());
-}
-
+/// The scripts are tested as they are served, because two of them are generated.
 #[test]
 fn the_page_passes_its_cases() {
+    let page = tempfile::tempdir().unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/explorer");
-    run_page_cases(|name| fs::read(source.join(name)).unwrap());
-}
-
-#[test]
-fn the_page_passes_its_cases_as_it_is_served() {
-    run_page_cases(served);
+    let mut names = ["preact.js", "filters.js", "regions.js"].map(str::to_owned).to_vec();
+    for folder in ["", "model", "views"] {
+        fs::create_dir_all(page.path().join(folder)).unwrap();
+        let scripts = scripts(&source.join(folder));
+        names.extend(scripts.iter().map(|path| path.strip_prefix(&source).unwrap().to_str().unwrap().to_owned()));
+    }
+    for name in names {
+        let url = if name == "worker.js" { "/worker.js".to_owned() } else { format!("/explorer/{name}") };
+        fs::write(page.path().join(&name), medfeed::explorer::find(&url, false).expect(&name).body).unwrap();
+    }
+    run_cases("page.test.js", "EXPLORER_PAGE", page.path(), 21);
 }
 
 /// All texts of up to three characters that matter to the guard of cells.
@@ -160,33 +124,4 @@ fn the_page_folds_as_the_server() {
 fn the_operators_page_is_loaded_again() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/serve/operators/admin/page.js");
     run_cases("operators.test.js", "OPERATORS_SCRIPT", &script, 5);
-}
-
-/// A script for a page of the explorer that runs all cases, and calls its last argument with `{passed, failed}`.
-pub fn cases_script() -> String {
-    let stem = |path: &Path| path.file_stem().unwrap().to_str().unwrap().to_owned();
-    let mut script = "const done = arguments[arguments.length - 1], model = {}, failed = [];\nlet passed = 0;\n\
-        const is = (actual, expected, what) => {\n\
-        const [one, other] = [actual, expected].map(value => String(JSON.stringify(value)));\n\
-        if (one !== other) throw new Error(`${what}: ${one} is not ${other}`);\n};\n(async () => {\n"
-        .to_owned();
-    for path in scripts(&model()) {
-        let name = stem(&path);
-        writeln!(script, "model['{name}'] = await import('/explorer/model/{name}.js');").unwrap();
-    }
-    for path in scripts(&folder().join("cases")) {
-        let name = stem(&path);
-        let text = fs::read_to_string(&path).unwrap();
-        // A page's policy forbids modules from elsewhere, so the table becomes the value of a function.
-        assert_eq!(text.matches("\nexport ").count() + usize::from(text.starts_with("export ")), 1, "{name}");
-        let text = text.replace("export const cases =", "return");
-        writeln!(
-            script,
-            "for (const [title, run] of (() => {{\n{text}\n}})()) {{\n\
-             try {{ await run(model, is); passed++; }} catch (error) {{ failed.push(`{name}: ${{title}}: ${{error}}`); }}\n}}"
-        )
-        .unwrap();
-    }
-    script.push_str("})().catch(error => failed.push(String(error))).then(() => done({passed, failed}));\n");
-    script
 }

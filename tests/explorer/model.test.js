@@ -1,4 +1,4 @@
-// Runs the cases of the explorer's model: `node --test tests/explorer/model.test.js`. The same cases run in Chromium.
+// Runs the cases of the explorer's model.
 //
 // Each file in `cases` holds a table of [title, run(model, is)]. `model` has the exports of all modules, by file name.
 // `is(actual, expected, what)` compares by JSON.
@@ -7,8 +7,8 @@ import {readdir} from 'node:fs/promises';
 import test from 'node:test';
 import {pathToFileURL} from 'node:url';
 
-// The variable EXPLORER_MODEL names another folder, such as one with the scripts as they are served.
-const MODEL = process.env.EXPLORER_MODEL ? pathToFileURL(process.env.EXPLORER_MODEL + '/') : new URL('../../src/explorer/model/', import.meta.url);
+// The variable EXPLORER_MODEL names the folder of the modules.
+const MODEL = pathToFileURL(process.env.EXPLORER_MODEL + '/');
 const CASES = new URL('./cases/', import.meta.url);
 
 const is = (actual, expected, what) => assert.equal(JSON.stringify(actual), JSON.stringify(expected), what);

@@ -7,7 +7,7 @@ use http::HeaderMap;
 use medfeed::api::{Request, Response};
 use serde_json::Value;
 
-/// An answer and what was asked.
+/// An answer with its request.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// Method and target, for messages.

@@ -175,7 +175,7 @@ fn check_caching(request: &Request, answer: &Answer) {
     };
     let is_kept = is_explorer(request.path()) || is_under_v1(request.path()) && is_fixed(&decoded(request.path()));
     let revalidatable = answer.status < 400 && is_kept;
-    // 416 tells which file has no such range.
+    // A 416 names the file that has no such range.
     assert_eq!(answer.header("etag").is_some(), revalidatable || answer.status == 416, "{asked}: etag");
     if revalidatable {
         let etag = answer.etag();
@@ -193,7 +193,7 @@ fn check_caching(request: &Request, answer: &Answer) {
     }
 }
 
-/// An export tells what it is and what it holds; nothing else does.
+/// Only exports have digests of the file and of its records.
 fn check_digests(request: &Request, answer: &Answer) {
     let asked = &answer.asked;
     let is_export = answer.header("x-sync-token").is_some();

@@ -46,7 +46,7 @@ pub struct World {
     folder: Arc<tempfile::TempDir>,
     source: Arc<dyn api::SnapshotSource>,
     service: Direct,
-    /// Is asked whatever the service is asked, with HEAD for GET: so its windows stand where the service's stand.
+    /// A second service. It gets each request too, with HEAD for GET, so that its rate windows are the same.
     twin: Direct,
     keys: RefCell<Keys>,
     request_ids: RefCell<HashSet<String>>,
@@ -143,19 +143,14 @@ impl World {
         changed
     }
 
-    /// Lets the service look at the file and take over what is there.
+    /// Lets the service poll the file and publish the newest commit.
     pub fn catch_up(&self) {
         self.source.catch_up(self.source.polls(), &|_| true);
     }
 
-    /// Lets the service look at the file; what is new is held back where a delay is set.
+    /// Lets the service poll the file. With a delay, newer commits are held back.
     pub fn look(&self) {
         self.source.catch_up(self.source.polls(), &|_| false);
-    }
-
-    /// Where the service's states come from, for another service.
-    pub fn source(&self) -> Arc<dyn api::SnapshotSource> {
-        Arc::clone(&self.source)
     }
 
     /// The state that answers are made from.
@@ -311,7 +306,7 @@ impl World {
     }
 }
 
-/// A whole row of a conference: all that is required, and what is given.
+/// A whole row of a conference: the required fields, and those that are given.
 pub fn conference(id: u64, given: Value) -> String {
     let mut row = json!({
         "id": id,

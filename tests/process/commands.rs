@@ -399,7 +399,7 @@ fn scripts_and_pages_are_printed() {
         assert_eq!(page.contains("\"EXIT STATUS\""), !has_own_codes, "{page}");
     }
     assert!(pages.iter().any(|page| page.contains("Exit codes: ")), "pull has codes of its own");
-    let written = site.run(["man", "--folder", "man1"]);
+    let written = site.run(["man", "man1"]);
     assert_eq!(written.code, Some(0), "{written:?}");
     for page in ["medfeed", "medfeed-serve", "medfeed-license-set"] {
         let text = std::fs::read_to_string(site.path(&format!("man1/{page}.1"))).unwrap();

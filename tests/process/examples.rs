@@ -107,11 +107,9 @@ pub struct TwoHosts {
 impl TwoHosts {
     pub fn new(status: &'static str) -> TwoHosts {
         let (second, seen) =
-            noting("127.0.0.2", |_| "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}".to_owned());
+            noting("127.0.0.2", |_| b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}".to_vec());
         let to = second.clone();
-        let (first, asked) = noting("127.0.0.1", move |path| {
-            format!("HTTP/1.1 {status}\r\nLocation: {to}{path}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
-        });
+        let (first, asked) = noting("127.0.0.1", move |head| redirect(status, &to, head));
         TwoHosts { first, second, heads: [asked, seen] }
     }
 
@@ -123,8 +121,8 @@ impl TwoHosts {
     }
 }
 
-/// Listens on an address; returns its URL and the heads of all requests. `answer` takes a path.
-fn noting(address: &str, answer: impl Fn(&str) -> String + Send + 'static) -> (String, Arc<Mutex<Vec<String>>>) {
+/// Listens on an address; returns its URL and the heads of all requests. `answer` takes a head.
+pub fn noting(address: &str, answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind((address, 0)).unwrap();
     let (url, heads) = (format!("http://{}", listener.local_addr().unwrap()), Arc::<Mutex<Vec<String>>>::default());
     let noted = Arc::clone(&heads);
@@ -133,12 +131,21 @@ fn noting(address: &str, answer: impl Fn(&str) -> String + Send + 'static) -> (S
             let mut reader = BufReader::new(stream.unwrap());
             let mut head = String::new();
             while reader.read_line(&mut head).is_ok_and(|length| length > 2) {}
-            noted.lock().unwrap().push(head.clone());
-            let path = head.split(' ').nth(1).unwrap_or_default();
-            let _ = reader.get_mut().write_all(answer(path).as_bytes());
+            // A browser may open a connection and leave.
+            if !head.is_empty() {
+                let _ = reader.get_mut().write_all(&answer(&head));
+                noted.lock().unwrap().push(head);
+            }
         }
     });
     (url, heads)
+}
+
+/// The redirect of a request to the same path of another host.
+pub fn redirect(status: &str, to: &str, head: &str) -> Vec<u8> {
+    let path = head.split(' ').nth(1).unwrap_or_default();
+    let location = format!("Location: {to}{path}");
+    format!("HTTP/1.1 {status}\r\n{location}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n").into_bytes()
 }
 
 /// The statuses of redirects.
@@ -273,7 +280,7 @@ fn a_copy_follows_the_feed() {
     let copied = || copied(&copy).iter().map(|line| format!("{line}\n")).collect::<String>();
 
     let settle = |what: &str| {
-        // What a command committed is served a moment later.
+        // The server follows a commit a moment later.
         super::site::wait_until(what, super::site::SOON, || (run().unwrap() == what).then_some(()));
     };
     assert_eq!(run().unwrap(), "0 changes applied");

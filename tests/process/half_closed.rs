@@ -1,4 +1,4 @@
-//! Callers who close their sending half after a request, such as `nc -N`: they are answered, and take no place for a wait.
+//! Callers that close their sending half after a request, such as `nc -N`: they are answered, and do not wait.
 
 use std::io::{BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -87,7 +87,7 @@ fn a_wait_ends_with_the_sending_half() {
     assert!(read_to_end(stream).items().is_empty());
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     assert_eq!(ended(&mut admin), 2.0);
-    // Callers who went away keep no place, whether they closed or reset their connection.
+    // Callers that closed or reset their connection take no place.
     let gone: Vec<TcpStream> = (0..5)
         .map(|_| {
             let mut stream = connect(server.address).unwrap();

@@ -1,21 +1,10 @@
-//! `medfeed health` and `serve --create`: what containers and units start with.
+//! `medfeed health` and `serve --create`, for containers and units.
 
 use std::net::TcpListener;
 
-use rcgen::{CertificateParams, KeyPair};
-
+use super::https::Authority;
 use super::monitoring::serve_watched;
 use super::site::{SOON, Site, conferences_of_version, wait_until};
-
-/// The files of a self-signed certificate that is good for nothing but its key: another name, and long over.
-fn write_certificate(site: &Site, name: &str) {
-    let key = KeyPair::generate().unwrap();
-    let mut params = CertificateParams::new(vec!["feed.example.org".to_owned()]).unwrap();
-    params.not_after = rcgen::date_time_ymd(2001, 1, 1);
-    let certificate = params.self_signed(&key).unwrap();
-    site.write(&format!("{name}.pem"), certificate.pem());
-    site.write(&format!("{name}-key.pem"), key.serialize_pem());
-}
 
 #[test]
 fn a_server_is_healthy_as_long_as_it_answers() {
@@ -72,7 +61,10 @@ fn the_servers_own_certificate_is_the_one_that_is_accepted() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     for name in ["own", "other"] {
-        write_certificate(&site, name);
+        // It is long over. Only the key counts.
+        let pair = Authority::new().pair_for_years(1975, 2001);
+        site.write(&format!("{name}.pem"), pair.certificate);
+        site.write(&format!("{name}-key.pem"), pair.key);
     }
     let server = site.serve_with("--tls-cert own.pem --tls-key own-key.pem");
     let address = server.address.to_string();

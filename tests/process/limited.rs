@@ -27,7 +27,6 @@ fn limits_of(text: &str) -> Limits {
             "exports" => limits.exports = number(),
             "request" => limits.request = time(),
             "response" => limits.response = time(),
-            "drain" => limits.drain = time(),
             _ => panic!("no limit is named {name}"),
         }
     }

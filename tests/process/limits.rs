@@ -1,7 +1,7 @@
-//! What a caller may use of a server: time, size, connections.
+//! Limits of a server for each caller: time, size, connections.
 
 use std::io::{self, BufReader, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, TcpStream};
+use std::net::{IpAddr, TcpStream};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use super::client::{ask, connect, connect_from, is_closed, read_answer, read_head};
 use super::limited::{command, serve};
 use super::monitoring::{scrape, start_watched};
+use super::restarts::large_site;
 use super::site::{SOON, Server, Site, conferences_of_version, version_of, wait_until};
-use super::stopping::large_conferences;
 
 const STATUS: &str = "GET /v1/status HTTP/1.1\r\nhost: x\r\n\r\n";
 
@@ -21,7 +21,7 @@ fn small_site() -> Site {
     site
 }
 
-/// Holds that the time is 300 ms, give or take what a busy machine needs.
+/// Asserts that 300 ms have passed, with room for a busy machine.
 fn assert_300ms(since: Instant, case: &str) {
     let took = since.elapsed();
     assert!((250..3000).contains(&took.as_millis()), "{case}: closed after {took:?}");
@@ -40,6 +40,14 @@ fn a_head_comes_in_time_or_not_at_all() {
         let _ = stream.read_to_end(&mut told);
         assert_300ms(since, begun);
         assert!(!told.starts_with(b"HTTP/1.1 2"), "{begun:?} is no request");
+    }
+    // A connection without a further request is closed, too.
+    for requests in 1..=3 {
+        let mut idle = BufReader::new(connect(server.address).unwrap());
+        (0..requests).for_each(|_| assert_eq!(ask(&mut idle, STATUS).unwrap().status, 200));
+        let since = Instant::now();
+        assert!(is_closed(&mut idle, SOON), "still open after {requests} requests");
+        assert_300ms(since, "idle");
     }
     // One byte at a time wins no more of it; neither does it for a second request.
     for first in [false, true] {
@@ -64,73 +72,51 @@ fn a_head_comes_in_time_or_not_at_all() {
 }
 
 #[test]
-fn who_asks_no_more_is_closed() {
-    let site = small_site();
+fn a_connection_that_takes_an_answer_is_not_idle() {
+    let (site, key) = large_site();
     let server = serve(&site, "request=300ms", "");
-    for requests in 1..=3 {
-        let mut idle = BufReader::new(connect(server.address).unwrap());
-        idle.get_ref().set_read_timeout(Some(Duration::from_secs(3))).unwrap();
-        for _ in 0..requests {
-            assert_eq!(ask(&mut idle, STATUS).unwrap().status, 200);
-        }
-        let since = Instant::now();
-        assert!(is_closed(&mut idle, SOON), "still open after {requests} requests");
-        assert_300ms(since, "idle");
-    }
-    server.stop();
-}
-
-#[test]
-fn who_still_takes_an_answer_is_not_idle() {
-    let site = Site::new();
-    site.import("conferences.jsonl", large_conferences());
-    let key = site.open_key();
-    let server = serve(&site, "request=300ms", "");
-    let slow = connect_from(Ipv4Addr::LOCALHOST.into(), server.address, Some(16 << 10)).unwrap();
-    let mut slow = BufReader::new(slow);
-    slow.get_mut().write_all(server.client(&key).request("/v1/exports/conferences").as_bytes()).unwrap();
-    let (_, headers) = read_head(&mut slow).unwrap();
+    let (mut slow, length) = begin_export(&server, &key, [127, 0, 0, 1]);
     // More time passes than a caller may be idle, or send a head.
     std::thread::sleep(Duration::from_millis(900));
-    let mut body = vec![0; length_of(&headers)];
-    slow.read_exact(&mut body).expect("the answer goes on");
+    slow.read_exact(&mut vec![0; length]).expect("the answer goes on");
     assert_eq!(ask(&mut slow, STATUS).expect("and then another request").status, 200);
     server.stop();
 }
 
-fn length_of(headers: &[(String, String)]) -> usize {
+/// Asks for an export from an address, with a small receive buffer, and reads its head. Returns the length of its body, too.
+fn begin_export(server: &Server, key: &str, source: [u8; 4]) -> (BufReader<TcpStream>, usize) {
+    let mut stream = BufReader::new(connect_from(IpAddr::from(source), server.address, Some(16 << 10)).unwrap());
+    stream.get_mut().write_all(server.client(key).request("/v1/exports/conferences").as_bytes()).unwrap();
+    let (status, headers) = read_head(&mut stream).unwrap();
+    assert_eq!(status, 200);
     let length = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
-    length.expect("a length").1.parse().expect("a number")
+    (stream, length.expect("a length").1.parse().expect("a number"))
+}
+
+/// Reads the rest of an export, by pieces of some bytes with pauses between them, while they are asked for.
+fn read_slowly(stream: &mut impl Read, mut left: usize, piece: usize, pause: Duration, is_slow: impl Fn() -> bool) {
+    let mut bytes = vec![0; piece];
+    while left > 0 {
+        let next = left.min(piece);
+        stream.read_exact(&mut bytes[..next]).expect("the answer comes whole");
+        left -= next;
+        if is_slow() {
+            std::thread::sleep(pause);
+        }
+    }
 }
 
 #[test]
-fn who_takes_nothing_is_closed_but_not_who_is_slow() {
-    let site = Site::new();
-    site.import("conferences.jsonl", large_conferences());
-    let key = site.open_key();
+fn a_reader_that_takes_nothing_is_closed_and_a_slow_one_is_served() {
+    let (site, key) = large_site();
     let server = serve(&site, "response=500ms", "--log debug");
-    let request = server.client(&key).request("/v1/exports/conferences");
-    let begin = || {
-        let stream = connect_from(Ipv4Addr::LOCALHOST.into(), server.address, Some(32 << 10)).unwrap();
-        let mut stream = BufReader::new(stream);
-        stream.get_mut().write_all(request.as_bytes()).unwrap();
-        let (status, headers) = read_head(&mut stream).unwrap();
-        assert_eq!(status, 200);
-        (stream, length_of(&headers))
-    };
+    let begin = || begin_export(&server, &key, [127, 0, 0, 1]);
     let (mut stalled, length) = begin();
     std::thread::scope(|scope| {
         let slow = scope.spawn(|| {
             let (mut slow, length) = begin();
             let since = Instant::now();
-            let mut piece = vec![0; length.div_ceil(60)];
-            let mut left = length;
-            while left > 0 {
-                let next = left.min(piece.len());
-                slow.read_exact(&mut piece[..next]).expect("a slow reader is served to the end");
-                left -= next;
-                std::thread::sleep(Duration::from_millis(25));
-            }
+            read_slowly(&mut slow, length, length.div_ceil(60), Duration::from_millis(25), || true);
             since.elapsed()
         });
         let since = Instant::now();
@@ -203,53 +189,47 @@ fn an_address_makes_room_among_its_own() {
 }
 
 #[test]
-fn half_open_connections_lock_no_address_out() {
+fn half_open_connections_lock_nobody_out() {
     let site = small_site();
     let key = site.open_key();
-    let server = serve(&site, "per-address=8 request=300s", "");
-    let mut kept = server.client(&key);
-    assert_eq!(kept.get("/v1/conferences/1").status, 200);
     let begun = ["", "G", "GET /v1/status HTTP/1.1\r\n", "GET /v1/status HTTP/1.1\r\nhost: x\r\n"];
-    let mut crowd = Vec::new();
-    for number in 0..100 {
-        let mut stream = connect(server.address).unwrap();
-        stream.write_all(begun[number % 4].as_bytes()).unwrap();
-        crowd.push(stream);
-        if number % 10 == 9 {
-            let mut fresh = server.client(&key);
-            assert_eq!(fresh.try_get("/v1/conferences/1").expect("a fresh connection").status, 200, "{number}");
+    // Of the customer's own address, and of many. No time limit of a connection is over before the test is.
+    for (limits, addresses, message) in [
+        ("per-address=8 request=300s", 1, "an address has reached its connection limit"),
+        ("connections=4 request=300s", 40, "all connection slots are taken"),
+    ] {
+        let server = serve(&site, limits, "");
+        let mut kept = server.client(&key);
+        assert_eq!(kept.get("/v1/conferences/1").status, 200);
+        let mut crowd = Vec::new();
+        for number in 0_u8..40 {
+            let source = IpAddr::from([127, 0, u8::from(addresses > 1), 1 + number % addresses]);
+            let mut stream = connect_from(source, server.address, None).unwrap();
+            stream.write_all(begun[usize::from(number) % 4].as_bytes()).unwrap();
+            crowd.push(stream);
+            if number % 10 == 9 {
+                let mut fresh = server.client(&key);
+                assert_eq!(fresh.try_get("/v1/conferences/1").expect("a fresh connection").status, 200, "{number}");
+            }
         }
+        drop(crowd);
+        assert_eq!(server.stop_and_read().matches(message).count(), 1, "{limits}");
     }
-    drop(crowd);
-    assert_eq!(server.stop_and_read().matches("an address has reached its connection limit").count(), 1);
 }
 
 #[test]
-fn who_loads_at_a_good_rate_makes_no_room() {
-    let site = Site::new();
-    site.import("conferences.jsonl", large_conferences());
-    let key = site.open_key();
+fn a_download_at_a_good_rate_makes_no_room() {
+    let (site, key) = large_site();
     let server = serve(&site, "per-address=2", "");
-    let request = server.client(&key).request("/v1/exports/conferences");
     let began = Barrier::new(3);
     let tried = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                let mut stream = BufReader::new(connect(server.address).unwrap());
-                stream.get_mut().write_all(request.as_bytes()).unwrap();
-                let (_, headers) = read_head(&mut stream).unwrap();
+                let (mut stream, length) = begin_export(&server, &key, [127, 0, 0, 1]);
                 began.wait();
-                let mut piece = vec![0; 32 << 10];
-                let mut left = length_of(&headers);
-                while left > 0 {
-                    let next = left.min(piece.len());
-                    stream.read_exact(&mut piece[..next]).expect("the answer comes whole");
-                    left -= next;
-                    if !tried.load(Ordering::Relaxed) {
-                        std::thread::sleep(Duration::from_millis(10));
-                    }
-                }
+                let is_slow = || !tried.load(Ordering::Relaxed);
+                read_slowly(&mut stream, length, 32 << 10, Duration::from_millis(10), is_slow);
             });
         }
         began.wait();
@@ -260,7 +240,7 @@ fn who_loads_at_a_good_rate_makes_no_room() {
     server.stop();
 }
 
-/// Takes what comes, so many bytes every 20 ms, until the end or until it is told to stop.
+/// Reads some bytes every 20 ms, until the end or until `stop` returns true.
 fn trickle(stream: &mut impl Read, bytes: usize, stop: impl Fn() -> bool) -> io::Result<usize> {
     let mut piece = vec![0; bytes];
     let mut taken = 0;
@@ -275,39 +255,23 @@ fn trickle(stream: &mut impl Read, bytes: usize, stop: impl Fn() -> bool) -> io:
 }
 
 #[test]
-fn who_takes_an_answer_too_slowly_is_given_up() {
-    let site = Site::new();
-    site.import("conferences.jsonl", large_conferences());
-    let key = site.open_key();
+fn a_reader_below_the_least_rate_is_closed() {
+    let (site, key) = large_site();
     let (server, mut admin) =
         start_watched(&site, command(&site, "response=1s", "--admin-listen 127.0.0.1:0 --log info"));
-    let export = server.client(&key).request("/v1/exports/conferences");
-    let open = || {
-        let mut stream = connect_from(Ipv4Addr::LOCALHOST.into(), server.address, Some(16 << 10)).unwrap();
-        stream.write_all(export.as_bytes()).unwrap();
-        stream
-    };
+    let begin = || begin_export(&server, &key, [127, 0, 0, 1]);
     std::thread::scope(|scope| {
         // 1 MB a second is enough, however long it takes; 25 KB a second is not, though there is progress all the time.
         let slow = scope.spawn(|| {
             let begun = Instant::now();
-            let _ = trickle(&mut open(), 500, || begun.elapsed() > SOON);
+            let _ = trickle(&mut begin().0, 500, || begun.elapsed() > SOON);
             assert!(begun.elapsed() < SOON, "not given up");
         });
-        let mut fast = BufReader::new(open());
-        let (_, headers) = read_head(&mut fast).unwrap();
-        let mut piece = vec![0; 20_000];
-        let mut left = length_of(&headers);
+        let (mut fast, length) = begin();
+        // Long enough for some checks of the time.
         let begun = Instant::now();
-        while left > 0 {
-            let next = left.min(piece.len());
-            fast.read_exact(&mut piece[..next]).expect("who is fast enough gets all");
-            left -= next;
-            // Long enough for some checks of the time.
-            if begun.elapsed() < Duration::from_secs(4) {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-        }
+        let is_slow = || begun.elapsed() < Duration::from_secs(4);
+        read_slowly(&mut fast, length, 20_000, Duration::from_millis(20), is_slow);
         slow.join().expect("the slow one");
     });
     let samples = scrape(&mut admin);
@@ -330,7 +294,7 @@ fn slow_readers_shut_nobody_out() {
         for number in 0_u8..48 {
             let (server, requests, is_over) = (&server, &requests, &is_over);
             scope.spawn(move || {
-                // Who is given up comes again.
+                // An attacker that was closed connects again.
                 while !is_over() {
                     let source = IpAddr::from([127, 0, 1, 1 + number % 6]);
                     let mut stream = connect_from(source, server.address, Some(4 << 10)).unwrap();
@@ -361,7 +325,7 @@ fn slow_readers_shut_nobody_out() {
 }
 
 #[test]
-fn who_idles_longest_makes_room() {
+fn the_connection_that_idles_longest_makes_room() {
     let site = small_site();
     let server = serve(&site, "connections=3", "");
     let mut held = Vec::new();
@@ -382,45 +346,10 @@ fn who_idles_longest_makes_room() {
 }
 
 #[test]
-fn held_slots_shut_nobody_out() {
-    let site = small_site();
-    let key = site.open_key();
-    // No time limit of a connection is over before the test is.
-    let server = serve(&site, "connections=4 request=300s", "");
-    let begun = ["", "G", "GET /v1/status HTTP/1.1\r\n", "GET /v1/status HTTP/1.1\r\nhost: x\r\n"];
-    for round in 0..3 {
-        let crowd: Vec<_> = (0_u8..12)
-            .map(|number| {
-                let source = IpAddr::from([127, 0, 1, 1 + number]);
-                let mut stream = connect_from(source, server.address, None).unwrap();
-                stream.write_all(begun[usize::from(number) % 4].as_bytes()).unwrap();
-                stream
-            })
-            .collect();
-        let answer = server.client(&key).get("/v1/conferences/1");
-        assert_eq!(answer.status, 200, "round {round}");
-        drop(crowd);
-    }
-    server.stop();
-}
-
-#[test]
-fn who_is_served_keeps_its_slot() {
-    let site = Site::new();
-    site.import("conferences.jsonl", large_conferences());
-    let key = site.open_key();
+fn a_connection_that_is_served_keeps_its_slot() {
+    let (site, key) = large_site();
     let server = serve(&site, "connections=2", "");
-    let request = server.client(&key).request("/v1/exports/conferences");
-    let mut taking: Vec<_> = (2..4)
-        .map(|number| {
-            let stream = connect_from(IpAddr::from([127, 0, 0, number]), server.address, Some(16 << 10)).unwrap();
-            let mut stream = BufReader::new(stream);
-            stream.get_mut().write_all(request.as_bytes()).unwrap();
-            let (status, headers) = read_head(&mut stream).unwrap();
-            assert_eq!(status, 200);
-            (stream, length_of(&headers))
-        })
-        .collect();
+    let mut taking: Vec<_> = (2..4).map(|number| begin_export(&server, &key, [127, 0, 0, number])).collect();
     let mut third = BufReader::new(connect(server.address).unwrap());
     // Longer than an idle connection keeps its slot.
     third.get_ref().set_read_timeout(Some(Duration::from_millis(1500))).unwrap();
@@ -506,9 +435,8 @@ fn connections_take_no_file_that_the_database_needs() {
 }
 
 #[test]
-fn who_waited_for_an_export_is_checked_again() {
-    let site = Site::new();
-    site.import("conferences.jsonl", large_conferences());
+fn a_key_is_checked_again_after_a_wait() {
+    let (site, _) = large_site();
     let keys = ["one", "two", "late"].map(|name| {
         site.license(name, "--dataset conferences");
         site.key(name, &[])

@@ -11,7 +11,7 @@ use super::site::{Process, SOON, Server, Site, conferences_of_version, wait_unti
 
 /// More lines than a pipe holds.
 const REQUESTS: usize = 3_000;
-/// What a pipe holds (pipe(7)).
+/// The capacity of a pipe (pipe(7)).
 const PIPE_BYTES: usize = 64 << 10;
 
 fn small_site() -> (Site, String) {
@@ -28,7 +28,7 @@ fn free_port(host: u8) -> SocketAddr {
         .expect("a free port")
 }
 
-/// A server that logs each request to what is given, and the client of its monitoring.
+/// A server that logs each request to `stderr`, and the client of its monitoring.
 fn serve(site: &Site, host: u8, script: Option<&str>, stderr: Stdio) -> (Server, Client) {
     let admin = free_port(host);
     let mut command = site.serve_command("--log info --admin-listen");

@@ -7,7 +7,6 @@
 
 pub mod added_fields;
 mod answer_faults;
-mod answer_memory;
 mod backups;
 mod beliefs;
 mod bounds;
@@ -25,7 +24,7 @@ mod damage;
 mod damaged_commands;
 mod demo;
 mod deploy_files;
-mod examples;
+pub mod examples;
 mod exports;
 mod fault_relay;
 mod faults;
@@ -112,7 +111,6 @@ pub mod site;
 mod soak;
 mod spreadsheets;
 mod stalled;
-mod stopping;
 mod strays;
 mod terminals;
 mod upgrades;

@@ -2,7 +2,7 @@
 
 use std::io::{BufReader, ErrorKind, Write};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use medfeed::model::time::now;
 use serde_json::json;
@@ -94,13 +94,17 @@ fn an_entry_ends_the_wait() {
     assert_eq!(told.items().len(), 3);
     // The present moment is there at once.
     assert!(is_empty_page(&ask(&mut waiters[0], &request("wait=60")).unwrap()));
+    let head = request(&format!("since={next}&wait=60")).replacen("GET", "HEAD", 1);
+    let mut stream = BufReader::new(connect(server.address).unwrap());
+    stream.get_mut().write_all(head.as_bytes()).unwrap();
+    assert_eq!(read_answer(&mut stream, true).expect("HEAD does not wait").status, 200);
     until_waiting(&mut admin, 0);
     assert_eq!(ended(&mut admin, "change"), 41.0);
     server.stop();
 }
 
 #[test]
-fn who_sees_nothing_new_sleeps_on() {
+fn a_hidden_change_ends_no_wait() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(6, 0));
     let of = |area: &str| {
@@ -148,28 +152,6 @@ fn who_sees_nothing_new_sleeps_on() {
     assert_eq!(told.items().iter().map(|item| item["id"].clone()).collect::<Vec<_>>(), [json!(3)]);
     assert_eq!(told.header("ratelimit-limit"), Some("77"), "the window is the present one");
     assert!(proof().iter().zip(&before).all(|(after, before)| after != before));
-    server.stop();
-}
-
-#[test]
-fn without_news_the_time_passes() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
-    let key = site.open_key();
-    let server = site.serve();
-    let since = token(&server, &key);
-    let target = format!("{FEED}?since={since}&wait=1");
-    // The second time the answer is in memory.
-    for _ in 0..2 {
-        let begun = Instant::now();
-        let told = answer(&mut send(&server, &key, &target));
-        assert!(begun.elapsed() >= Duration::from_secs(1), "{:?}", begun.elapsed());
-        assert!(is_empty_page(&told) && told.json()["next_sync_token"] == since.as_str(), "{told:?}");
-    }
-    let request = server.client(&key).request(&format!("{FEED}?since={since}&wait=60"));
-    let mut stream = BufReader::new(connect(server.address).unwrap());
-    stream.get_mut().write_all(request.replacen("GET", "HEAD", 1).as_bytes()).unwrap();
-    assert_eq!(read_answer(&mut stream, true).expect("HEAD does not wait").status, 200);
     server.stop();
 }
 
@@ -257,32 +239,6 @@ fn commits_that_are_held_back_wake_nobody() {
 }
 
 #[test]
-fn beyond_the_bound_nobody_waits() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
-    site.license("all", "--dataset conferences");
-    let keys: Vec<String> = (0..5).map(|_| site.key("all", &[]).1).collect();
-    let (server, mut admin) =
-        start_watched(&site, command(&site, "long-polls=4", "--admin-listen 127.0.0.1:0 --log info"));
-    // A quarter of them for one key.
-    let mut waiters = vec![wait(&server, &keys[0], "")];
-    until_waiting(&mut admin, 1);
-    assert!(is_empty_page(&answer(&mut wait(&server, &keys[0], ""))), "the second one of the key");
-    for (key, count) in keys[1..4].iter().zip(2..) {
-        waiters.push(wait(&server, key, ""));
-        until_waiting(&mut admin, count);
-    }
-    assert!(is_empty_page(&answer(&mut wait(&server, &keys[4], ""))), "the fifth one in all");
-    // Who leaves makes room.
-    drop(waiters.remove(0));
-    until_waiting(&mut admin, 3);
-    assert_eq!(ended(&mut admin, "left"), 1.0);
-    waiters.push(wait(&server, &keys[4], ""));
-    until_waiting(&mut admin, 4);
-    server.stop();
-}
-
-#[test]
 fn a_server_that_stops_answers_who_waits() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
@@ -300,7 +256,7 @@ fn a_server_that_stops_answers_who_waits() {
 }
 
 #[test]
-fn who_waits_longest_is_answered_when_its_connection_is_needed() {
+fn the_longest_wait_ends_when_its_connection_is_needed() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     let key = site.open_key();
@@ -313,7 +269,7 @@ fn who_waits_longest_is_answered_when_its_connection_is_needed() {
     until_waiting(&mut admin, 1);
     let second = send(&server, &key, &target);
     until_waiting(&mut admin, 2);
-    // No time limit of asking is on for who waits.
+    // The time limit of requests does not apply to a request that waits.
     std::thread::sleep(Duration::from_millis(2500));
     assert!(is_silent(&first) && is_silent(&second));
     assert_eq!(server.client(&key).get("/v1/conferences/1").status, 200);

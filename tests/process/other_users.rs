@@ -1,4 +1,4 @@
-//! Commands of a user who does not own the database, but may write to it and to its folder.
+//! Commands of a user that does not own the database, but may write to it and to its folder.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -116,7 +116,7 @@ fn a_folder_that_cannot_be_read_gets_no_file() {
     }
 }
 
-/// Checks a file as `nobody`, who may not write to it. Returns the plain and the JSON output.
+/// Checks a file as `nobody`, without the right to write to it. Returns the plain and the JSON output.
 fn check_as_nobody(site: &Site, file: &str) -> (Done, Done) {
     let check = |more: &[&str]| Done::of(as_nobody(&mut site.command([&["check", "--db", file], more].concat())));
     (check(&[]), check(&["--json"]))

@@ -1,19 +1,41 @@
-//! One server after another, without a request lost between them.
+//! The end of a server, and one server after another, without a request lost between them.
 
 use std::io::{BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
 use std::process::Stdio;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::client::{ask, connect, connect_from, read_answer, read_head};
-use super::limited;
-use super::site::{Process, SOON, Server, Site, wait_until};
-use super::stopping::large_conferences;
+use super::client::{Answer, ask, connect, connect_from, read_answer, read_head};
+use super::site::{Process, Random, SOON, STATUSES, Server, Site, wait_until};
 
 const STATUS: &str = "GET /v1/status HTTP/1.1\r\nhost: x\r\n\r\n";
+
+/// Conferences of a large site.
+const LARGE_RECORDS: usize = 200;
+
+/// A site whose export is too large for the buffers of sockets, because its venues hardly compress. Returns a key for it, too.
+pub fn large_site() -> (Site, String) {
+    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-";
+    static LARGE: OnceLock<(Vec<u8>, String)> = OnceLock::new();
+    let (database, key) = LARGE.get_or_init(|| {
+        let mut random = Random::new(1);
+        let mut line = |id: usize| {
+            let venue: String = (0..60_000).map(|_| char::from(ALPHABET[random.below(64)])).collect();
+            format!("{{\"id\":{id},\"name\":\"C\",\"venue\":\"{venue}\",{STATUSES}}}\n")
+        };
+        let site = Site::new();
+        site.import("conferences.jsonl", (1..=LARGE_RECORDS).map(&mut line).collect::<String>());
+        let key = site.open_key();
+        (std::fs::read(site.db()).unwrap(), key)
+    });
+    let site = Site::new();
+    site.write("feed.redb", database);
+    (site, key.clone())
+}
 
 /// A site with one record.
 fn small_site() -> Site {
@@ -31,7 +53,7 @@ fn no_request_fails_while_servers_take_turns() {
     let stop = AtomicBool::new(false);
     let answers: [AtomicUsize; CALLERS] = Default::default();
     std::thread::scope(|scope| {
-        // A caller keeps its connection until it is told that the server closes it. Nothing else may end it.
+        // A caller keeps its connection until the server announces its end. Nothing else may end it.
         let callers = answers.each_ref().map(|answers| {
             let stop = &stop;
             scope.spawn(move || {
@@ -107,11 +129,41 @@ fn a_closing_server_says_so() {
 }
 
 #[test]
-fn the_drain_time_ends_what_stalls() {
-    let site = Site::new();
-    site.import("conferences.jsonl", large_conferences());
-    let key = site.open_key();
-    let mut server = limited::serve(&site, "drain=300ms", "");
+fn a_download_that_runs_is_finished_first() {
+    let (site, key) = large_site();
+    for signal in ["TERM", "INT"] {
+        let mut server = site.serve();
+        let mut idle = connect(server.address).unwrap();
+        let download = connect_from(Ipv4Addr::LOCALHOST.into(), server.address, Some(16 << 10)).unwrap();
+        let mut download = BufReader::new(download);
+        let request = server.client(&key).request("/v1/exports/conferences");
+        download.get_mut().write_all(request.as_bytes()).unwrap();
+        let (status, headers) = read_head(&mut download).unwrap();
+        let mut answer = Answer { status, headers, body: Vec::new() };
+        let length: usize = answer.header("content-length").unwrap().parse().unwrap();
+        assert!(length > 8 << 20, "{length} bytes may fit into buffers");
+
+        server.process.signal(signal);
+        wait_until("the listener closes", SOON, || TcpStream::connect(server.address).is_err().then_some(()));
+        let mut nothing = [0; 1];
+        idle.set_read_timeout(Some(SOON)).unwrap();
+        assert_eq!(idle.read(&mut nothing).unwrap_or(0), 0, "an idle connection is closed");
+        assert_eq!(server.process.ended_within(Duration::from_millis(300)), None, "SIG{signal}: the download runs");
+
+        answer.body.resize(length, 0);
+        for piece in answer.body.chunks_mut(1 << 20) {
+            download.read_exact(piece).unwrap_or_else(|error| panic!("SIG{signal}: the download broke: {error}"));
+        }
+        assert_eq!(answer.lines().len(), LARGE_RECORDS);
+        let status = server.process.ended_within(SOON).expect("the server ends");
+        assert_eq!(status.code(), Some(0), "SIG{signal}");
+    }
+}
+
+#[test]
+fn the_drain_time_ends_a_stalled_download() {
+    let (site, key) = large_site();
+    let mut server = site.serve_with("--drain-timeout 300ms");
     let stalled = connect_from(Ipv4Addr::LOCALHOST.into(), server.address, Some(16 << 10)).unwrap();
     let mut stalled = BufReader::new(stalled);
     let request = server.client(&key).request("/v1/exports/conferences");
@@ -190,7 +242,7 @@ fn a_passed_socket_must_be_one_and_may_be_reachable_only_with_consent() {
     assert_eq!(status.code(), Some(1), "{told}");
     assert!(told.contains("systemd passes 2 sockets") && told.contains("an empty `ListenStream=` line"), "{told}");
 
-    // What was meant for another process is left alone.
+    // A socket for another process is ignored.
     let script = r#"exec 3</dev/null; export LISTEN_PID=1 LISTEN_FDS=1; exec "$@""#;
     site.start(site.in_shell(script, &site.serve_command(""))).stop();
 }

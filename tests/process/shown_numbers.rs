@@ -28,11 +28,9 @@ fn journal(column: &str, number: f64, format: &str) -> Vec<u8> {
 
 #[test]
 fn numbers_mean_what_the_sheet_shows() {
-    let cases: [(&str, f64, &str, Then<'_>); 19] = [
+    let cases: [(&str, f64, &str, Then<'_>); 13] = [
         ("impact_factor", 12.5, "0.00", Stored(&[r#"{"id":1,"impact_factor":12.5}"#])),
-        ("impact_factor", 0.1 + 0.2, "0.0", Stored(&[r#"{"id":1,"impact_factor":0.3}"#])),
         ("impact_factor", 0.1 + 0.2, "General", Stored(&[r#"{"id":1,"impact_factor":0.3}"#])),
-        ("impact_factor", 2.345, "General", Stored(&[r#"{"id":1,"impact_factor":2.345}"#])),
         (
             "impact_factor",
             2.5,
@@ -59,7 +57,6 @@ fn numbers_mean_what_the_sheet_shows() {
                 r#"{"id":1,"publishing":{"access":null,"content_license":null,"apc_usd":3000.0,"embargo_months":null}}"#,
             ]),
         ),
-        ("publishing_apc_usd", 3_000.0, "[$$-409]#,##0", Stored(&[r#"{"id":1}"#])),
         (
             "publishing_apc_usd",
             3_000.0,
@@ -111,16 +108,6 @@ fn numbers_mean_what_the_sheet_shows() {
                  the format `mmm yy`; write the date in a cell that shows day, month and year, such as 2026-03-15",
             ),
         ),
-        ("publishing_embargo_months", 12.0, "0 \"months\"", Stored(&[r#"{"id":1}"#])),
-        (
-            "abbv",
-            12.0,
-            "0 \"abbv\"",
-            Refused(
-                "book.xlsx[journals]:2: abbv: `12` - is a number in the format `0 \"abbv\"`; format the cell as text, \
-                 and enter what it shows",
-            ),
-        ),
         (
             "h_index",
             1.234,
@@ -129,7 +116,6 @@ fn numbers_mean_what_the_sheet_shows() {
                 "book.xlsx[journals]:2: h_index: `1.234` - write a whole number from 0 to 9007199254740991, without a fraction",
             ),
         ),
-        ("h_index", 12.0, "0.0", Stored(&[r#"{"id":1,"h_index":12}"#])),
         ("abbv", 2026.0, "0", Stored(&[r#"{"id":1,"abbv":"2026"}"#])),
     ];
     for (column, number, format, then) in cases {
@@ -159,16 +145,11 @@ fn conference(number: f64, format: &str) -> Vec<u8> {
 #[test]
 fn dates_mean_what_the_sheet_shows() {
     let whole = &[r#"{"id":1,"start_date":"2026-03-15"}"#];
-    for format in ["dd.mm.yyyy", "m/d/yy", "d-mmm-yy", "[$-F800]dddd\\,\\ mmmm\\ dd\\,\\ yyyy", "yyyy\\-mm\\-dd;@"] {
+    for format in ["dd.mm.yyyy", "[$-F800]dddd\\,\\ mmmm\\ dd\\,\\ yyyy"] {
         check("book.xlsx", &conference(46_096.0, format), "", Stored(whole));
     }
-    let cases = [
-        (46_082.0, "mmm yy", "2026-03-01"),
-        (46_096.0, "mmm d", "2026-03-15"),
-        (46_023.0, "yyyy", "2026-01-01"),
-        (11_032.0, "dd.mm.yy", "1930-03-15"),
-        (46_096.0, "h:mm", "2026-03-15"),
-    ];
+    let cases =
+        [(46_082.0, "mmm yy", "2026-03-01"), (11_032.0, "dd.mm.yy", "1930-03-15"), (46_096.0, "h:mm", "2026-03-15")];
     for (number, format, stored) in cases {
         let expected = format!(
             "book.xlsx[conferences]:2: start_date: `{stored}` - the cell C2 shows only a part of the date, in the format \

@@ -1,8 +1,6 @@
 //! A long mixed load on real programs: an origin, its publisher, a replica, and a copy that follows. Curators import, licenses
-//! change, callers ask, stall, break off and wait for news. Afterwards everybody holds the same, and after the warm-up neither
-//! memory nor descriptors nor files of any program have grown. A database file grows in large steps, so what is judged is what
-//! its tables store, and by how much the file is larger than its backup. The history of commits has to grow: there, the bytes
-//! of a commit are judged.
+//! change, and callers ask, stall, break off and wait for news. Afterwards all have the same records. After the warm-up,
+//! memory, descriptors and files of the programs do not grow.
 //!
 //! `MEDFEED_CASES` sets how many seconds the load lasts, `MEDFEED_SEED` the seed. Growth is judged from ten minutes on.
 
@@ -23,7 +21,6 @@ use super::published::{Place, rows_of};
 use super::pulled::{exported, read};
 use super::replicas::seq_of;
 use super::site::{Process, Random, SOON, STATUSES, Site, wait_until};
-use redb::{ReadableDatabase, ReadableTableMetadata, TableHandle};
 
 use crate::harness::counted;
 use crate::properties::variable;
@@ -37,28 +34,17 @@ const JUDGED_FROM: Duration = Duration::from_secs(600);
 /// The part of a run that is the warm-up.
 const WARM_UP: f64 = 0.25;
 
-/// The growth in an hour that a series may have.
-const BYTES_PER_HOUR: f64 = 1e6;
-
-/// The history keeps every commit. So many bytes may each take.
-const BYTES_OF_COMMIT: f64 = 500.0;
-
-/// A database file may be so many times as large as its backup. The engine keeps pages that older snapshots need, and doubles
-/// a file that is full.
-const FILE_PER_BACKUP: f64 = 4.0;
+/// The growth in an hour that each measure may have. The history of commits has to grow: each takes up to 500 bytes.
+const GROWTH_PER_HOUR: [(&str, f64); 4] = [("memory", 1e6), ("file", 1e6), ("descriptors", 2.0), ("backup", 2.5e6)];
 
 /// Databases are backed up so often.
 const BACKUP_EVERY: Duration = Duration::from_secs(30);
 
-/// The series is printed as the medians of so many parts of the run.
-const PARTS: u32 = 8;
-
 /// Options of a server with monitoring whose log leaves out the answers. Its caches are full after the warm-up.
 const MONITORED: &str = "--admin-listen 127.0.0.1:0 --log info,medfeed::api::observe=warn --cache-bytes 4000000";
 
-const DESCRIPTORS_PER_HOUR: f64 = 2.0;
-
 /// When the load ends, and what was done.
+#[derive(Default)]
 struct Load {
     is_over: AtomicBool,
     imports: AtomicU64,
@@ -186,7 +172,7 @@ fn wait_for_news(address: SocketAddr, key: &str, load: &Load, resync: &str) {
     }
 }
 
-/// Callers who send a request byte by byte, read an export slowly, or go away in the middle of it.
+/// Callers that send a request byte by byte, read an export slowly, or close the connection in the middle of it.
 fn stall(address: SocketAddr, key: &str, load: &Load, seed: u64) {
     let mut random = Random::new(seed);
     let request = Client::new(address, Some(key)).request("/v1/exports/conferences");
@@ -199,7 +185,7 @@ fn stall(address: SocketAddr, key: &str, load: &Load, seed: u64) {
         let mut stream = connected.expect("the server takes callers");
         let pieces = if is_slow_to_send { 40 } else { 1 };
         for piece in request.as_bytes().chunks(request.len().div_ceil(pieces)) {
-            // It may be told that it is too slow.
+            // The server may close it for being too slow.
             let _ = stream.write_all(piece);
             load.pause(Duration::from_millis(if is_slow_to_send { 50 } else { 0 }));
         }
@@ -218,44 +204,20 @@ struct Watch<'s> {
     files: Vec<(&'static str, PathBuf)>,
     databases: Vec<(&'static str, &'s Site)>,
     backed_up: Option<Duration>,
-    series: BTreeMap<String, Series>,
+    /// The times and values of each measure of a program or file.
+    series: BTreeMap<(&'static str, &'static str), Vec<(Duration, f64)>>,
 }
 
-/// The samples of one measure: the time since the begin, and bytes, descriptors or a ratio.
-#[derive(Default)]
-struct Series(Vec<(Duration, f64)>);
-
-impl Series {
-    fn lasted(&self) -> Duration {
-        self.0.last().expect("a sample").0
-    }
-
-    fn after_warm_up(&self) -> impl Iterator<Item = (f64, f64)> {
-        let from = self.lasted().mul_f64(WARM_UP);
-        self.0.iter().filter(move |(at, _)| *at >= from).map(|(at, value)| (at.as_secs_f64() / 3600.0, *value))
-    }
-
-    /// The growth in an hour after the warm-up: the slope of the least squares.
-    fn per_hour(&self) -> f64 {
-        let count = self.after_warm_up().count() as f64;
-        let mean = |of: fn((f64, f64)) -> f64| self.after_warm_up().map(of).sum::<f64>() / count;
-        let (time, value) = (mean(|sample| sample.0), mean(|sample| sample.1));
-        let (products, squares) = self.after_warm_up().fold((0.0, 0.0), |(products, squares), (at, sample)| {
-            (products + (at - time) * (sample - value), squares + (at - time) * (at - time))
-        });
-        if squares == 0.0 { 0.0 } else { products / squares }
-    }
-
-    fn medians(&self) -> Vec<f64> {
-        let part = |at: Duration| (at.as_secs_f64() / self.lasted().as_secs_f64() * f64::from(PARTS)).ceil();
-        let median = |number: u32| {
-            let mut values: Vec<f64> =
-                self.0.iter().filter(|(at, _)| part(*at) == f64::from(number)).map(|(_, value)| *value).collect();
-            values.sort_unstable_by(f64::total_cmp);
-            values.get(values.len() / 2).copied()
-        };
-        (1..=PARTS).filter_map(median).collect()
-    }
+/// The growth in an hour after the warm-up: the slope of the least squares.
+fn per_hour(series: &[(Duration, f64)]) -> f64 {
+    let warm_up = series.last().expect("a sample").0.mul_f64(WARM_UP);
+    let judged = series.iter().filter(|(at, _)| *at >= warm_up).map(|(at, value)| (at.as_secs_f64() / 3600.0, *value));
+    let judged: Vec<(f64, f64)> = judged.collect();
+    let mean = |of: fn(&(f64, f64)) -> f64| judged.iter().map(of).sum::<f64>() / judged.len() as f64;
+    let (time, value) = (mean(|sample| sample.0), mean(|sample| sample.1));
+    let products: f64 = judged.iter().map(|(at, sample)| (at - time) * (sample - value)).sum();
+    let squares: f64 = judged.iter().map(|(at, _)| (at - time) * (at - time)).sum();
+    if squares == 0.0 { 0.0 } else { products / squares }
 }
 
 /// The memory of a process that is its own (resident, not of a file), in bytes.
@@ -269,77 +231,36 @@ fn size(file: &Path) -> f64 {
     fs::metadata(file).map_or(0.0, |file| file.len() as f64)
 }
 
-/// What a backup takes.
-struct BackedUp {
-    file_bytes: f64,
-    /// What is stored beside the commits. The file's size alone tells little, because a file grows by doubling.
-    stored_bytes: f64,
-    bytes_per_commit: f64,
-}
-
-fn backed_up(site: &Site) -> BackedUp {
-    let backup = site.path("backup.redb");
-    site.json(["backup".as_ref(), backup.as_os_str()]);
-    let file_bytes = size(&backup);
-    let (mut stored_bytes, mut bytes_per_commit) = (0.0, 0.0);
-    let database = redb::Database::open(&backup).expect("the backup opens");
-    let tx = database.begin_read().expect("the backup is readable");
-    for table in tx.list_tables().expect("the backup is readable") {
-        let is_history = table.name() == "commits";
-        let table = tx.open_untyped_table(table).expect("a table");
-        let bytes = table.stats().expect("a table").stored_bytes() as f64;
-        match is_history {
-            true => bytes_per_commit = bytes / table.len().expect("a table") as f64,
-            false => stored_bytes += bytes,
-        }
-    }
-    fs::remove_file(backup).expect("the backup is there");
-    BackedUp { file_bytes, stored_bytes, bytes_per_commit }
-}
-
-fn descriptors(process: u32) -> f64 {
-    fs::read_dir(format!("/proc/{process}/fd")).expect("the program runs").count() as f64
-}
-
 impl Watch<'_> {
     fn sample(&mut self, at: Duration) {
         let mut sampled = Vec::new();
         for (name, process) in &self.programs {
-            sampled.push((format!("{name}: memory"), memory(*process)));
-            sampled.push((format!("{name}: descriptors"), descriptors(*process)));
+            let descriptors = fs::read_dir(format!("/proc/{process}/fd")).expect("the program runs").count();
+            sampled.extend([((*name, "memory"), memory(*process)), ((*name, "descriptors"), descriptors as f64)]);
         }
-        for (name, file) in &self.files {
-            sampled.push((format!("{name}: file"), size(file)));
-        }
+        sampled.extend(self.files.iter().map(|(name, file)| ((*name, "file"), size(file))));
+        // A database file grows in large steps, so its backups are measured.
         if self.backed_up.is_none_or(|last| at >= last + BACKUP_EVERY) {
             self.backed_up = Some(at);
             for (name, site) in &self.databases {
-                let (file, backup) = (size(&site.db()), backed_up(site));
-                sampled.push((format!("{name}: stored"), backup.stored_bytes));
-                sampled.push((format!("{name}: bytes of a commit"), backup.bytes_per_commit));
-                sampled.push((format!("{name}: database, in backups"), file / backup.file_bytes));
+                let backup = site.backup("backup.redb");
+                sampled.push(((*name, "backup"), size(&backup)));
+                fs::remove_file(backup).expect("the backup is there");
             }
         }
-        for (name, value) in sampled {
-            self.series.entry(name).or_default().0.push((at, value));
+        for (measure, value) in sampled {
+            self.series.entry(measure).or_default().push((at, value));
         }
     }
 
-    /// Prints each series; returns those that grew.
+    /// Prints the growth of each measure; returns those that grew too much.
     fn grown(&self) -> Vec<String> {
         let mut grown = Vec::new();
-        for (name, series) in &self.series {
-            let (per_hour, medians) = (series.per_hour(), series.medians());
-            println!("soak: {name}: {per_hour:+.1} in an hour; medians {medians:.1?}");
-            let is_flat = match name {
-                _ if name.ends_with("descriptors") => per_hour <= DESCRIPTORS_PER_HOUR,
-                _ if name.ends_with("of a commit") => medians.iter().all(|bytes| *bytes <= BYTES_OF_COMMIT),
-                _ if name.ends_with("in backups") => medians.iter().all(|times| *times <= FILE_PER_BACKUP),
-                _ => per_hour <= BYTES_PER_HOUR,
-            };
-            if !is_flat {
-                grown.push(format!("{name}: {medians:.1?}"));
-            }
+        for ((name, measure), series) in &self.series {
+            let told = format!("{name}: {measure}: {:+.1} in an hour", per_hour(series));
+            println!("soak: {told}");
+            let (_, most) = GROWTH_PER_HOUR.iter().find(|(of, _)| of == measure).expect("a bound");
+            grown.extend((per_hour(series) > *most).then_some(told));
         }
         grown
     }
@@ -381,14 +302,7 @@ fn nothing_grows_under_a_mixed_load() {
         backed_up: None,
         series: BTreeMap::new(),
     };
-    let load = Load {
-        is_over: AtomicBool::new(false),
-        imports: AtomicU64::new(0),
-        licenses: AtomicU64::new(0),
-        answers: AtomicU64::new(0),
-        news: AtomicU64::new(0),
-        stalled: AtomicU64::new(0),
-    };
+    let load = Load::default();
     let begun = Instant::now();
     thread::scope(|scope| {
         let mut callers = Vec::new();
@@ -403,7 +317,7 @@ fn nothing_grows_under_a_mixed_load() {
             }
         }
         callers.push(scope.spawn(|| curate(&site, &load, seed)));
-        // A caller who fails ends the load for all.
+        // A failed caller ends the load for all.
         while begun.elapsed() < lasts && !callers.iter().any(thread::ScopedJoinHandle::is_finished) {
             load.pause(Duration::from_millis(500));
             watch.sample(begun.elapsed());

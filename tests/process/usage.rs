@@ -1,4 +1,4 @@
-//! Who uses which key, and who is behind: the small files beside the database.
+//! The usage of keys and their lag: the small files next to the database.
 
 use std::fs;
 use std::process::Command;
@@ -7,7 +7,6 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::client::Client;
-use super::monitoring::{scrape, serve_watched};
 use super::site::{SOON, Site, conferences_of_version, wait_until, wait_until_every};
 
 /// How often the record is looked for: servers write it every few seconds.
@@ -82,31 +81,6 @@ fn the_use_of_keys_is_listed() {
 }
 
 #[test]
-fn the_usage_of_a_killed_server_is_kept() {
-    let (site, [(id, key)]) = with_keys();
-    let mut server = site.serve();
-    let mut client = server.client(&key);
-    let old = token(&mut client);
-    ask_since(&mut client, &old);
-    let left = wait_until_every(LOOK_EVERY, "the record", SOON, || use_files(&site).pop());
-    let known = use_of(&site, &id);
-    server.process.kill();
-    drop(server);
-    assert_eq!(use_files(&site), std::slice::from_ref(&left));
-    assert_eq!(use_of(&site, &id), known, "what a dead server left counts");
-
-    let next = site.serve();
-    wait_until_every(LOOK_EVERY, "the old record is taken in", SOON, || {
-        let files = use_files(&site);
-        (files.len() == 1 && files[0] != left).then_some(())
-    });
-    assert_eq!(use_of(&site, &id), known);
-    next.stop();
-    assert_eq!(use_of(&site, &id), known);
-    assert!(site.files().iter().all(|name| !name.starts_with(".medfeed")), "{:?}", site.files());
-}
-
-#[test]
 fn living_servers_keep_a_file_each() {
     let (site, [(first, first_key), (second, second_key)]) = with_keys();
     let mut servers = vec![site.serve(), site.serve()];
@@ -142,7 +116,7 @@ fn living_servers_keep_a_file_each() {
 }
 
 #[test]
-fn where_it_cannot_be_written_a_warning_says_so_once() {
+fn usage_that_cannot_be_written_gives_one_warning() {
     let (site, [(id, key)]) = with_keys();
     let folder = site.path("folder");
     fs::create_dir(&folder).unwrap();
@@ -171,7 +145,7 @@ fn where_it_cannot_be_written_a_warning_says_so_once() {
 #[test]
 fn a_usage_name_that_is_a_pipe_is_left_alone() {
     let (site, [(id, key)]) = with_keys();
-    // Whoever opens it waits until somebody writes to it.
+    // A reader of this pipe would wait for a writer.
     let fifo = site.path("feed.redb.usage-fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     let server = site.serve();
@@ -179,32 +153,4 @@ fn a_usage_name_that_is_a_pipe_is_left_alone() {
     server.stop();
     assert!(use_of(&site, &id)["last_used_at"].is_string());
     assert!(fifo.exists());
-}
-
-#[test]
-fn a_position_in_a_lost_history_has_no_lag() {
-    let (site, [(id, key)]) = with_keys();
-    let (server, mut admin) = serve_watched(&site, &[]);
-    let mut client = server.client(&key);
-    let lost = token(&mut client);
-    ask_since(&mut client, &lost);
-    let has_lag = || use_of(&site, &id)["feeds"]["conferences"]["behind_s"].is_u64();
-    wait_until_every(LOOK_EVERY, "the use", SOON, || has_lag().then_some(()));
-    let mut has_sample = || scrape(&mut admin).keys().any(|name| name.starts_with("medfeed_feed_behind_seconds"));
-    assert!(has_sample());
-
-    // A restore renews all lineages.
-    site.backup("backup.redb");
-    site.json(["restore", "backup.redb", "--yes"]);
-    assert!(!has_lag());
-    assert!(use_of(&site, &id)["last_used_at"].is_string(), "the use itself is known");
-    wait_until("the restored file is served", SOON, || {
-        (client.get(&format!("/v1/conferences/changes?since={lost}")).status == 410).then_some(())
-    });
-    assert!(!has_sample());
-    let fresh = token(&mut client);
-    ask_since(&mut client, &fresh);
-    assert!(has_sample());
-    wait_until_every(LOOK_EVERY, "the use of the new token", SOON, || has_lag().then_some(()));
-    server.stop();
 }

@@ -1,7 +1,7 @@
-//! A second writer waits for the first, as long as it was told to.
+//! A second writer waits for the first, up to `--wait`.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -53,24 +53,6 @@ fn a_second_writer_waits_or_says_who_writes() {
     let note = site.path("feed.redb.writer");
     assert!(!note.exists(), "the note of who writes goes with the writer");
     assert_eq!(site.json(["import", file])["datasets"]["conferences"]["unchanged"], 3);
-}
-
-#[test]
-fn the_note_of_who_writes_is_no_way_to_other_files() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
-    let note = site.path("feed.redb.writer");
-    let dear = site.write("dear", "to somebody");
-    for target in [dear.as_path(), &site.path("not there")] {
-        symlink(target, &note).unwrap();
-        let writer = Writer::open(&site.db(), Duration::ZERO).unwrap();
-        let found = fs::symlink_metadata(&note).unwrap();
-        assert!(found.is_file() && found.permissions().mode() & 0o777 == 0o600, "{found:?}");
-        assert_eq!(fs::read_to_string(&dear).unwrap(), "to somebody");
-        assert!(!site.path("not there").exists());
-        drop(writer);
-        assert!(!note.exists() && !note.is_symlink());
-    }
 }
 
 #[test]

@@ -143,7 +143,7 @@ const THINGS: &[Wrong<'_>] = &[
     ("restore - --yes", 2, "a database or a folder is no stream"),
     ("import rows --create --db -", 2, "a database or a folder is no stream"),
     ("export -", 2, "a database or a folder is no stream"),
-    ("man --folder -", 2, "a database or a folder is no stream"),
+    ("man -", 2, "a database or a folder is no stream"),
     ("pull http://127.0.0.1:1 --to -", 2, "a database or a folder is no stream"),
     ("template -", 1, "`-` is neither `conferences`"),
     (

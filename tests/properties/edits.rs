@@ -1,4 +1,4 @@
-//! What happens to a world: imports as batches, and changes of licenses.
+//! Changes of a world: imports as batches, and changes of licenses.
 
 use std::collections::BTreeMap;
 

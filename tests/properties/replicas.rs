@@ -1,4 +1,4 @@
-//! A replica holds what its origin holds, whatever happened there and however it came to the replica.
+//! A replica holds the rows of its origin, after any history and however they were applied.
 
 use std::cell::Cell;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Callers who send `resync=diff` and never load an export again: whatever becomes of their license, what they hold is its
-//! view, and they are sent what entered, changed or left, and nothing else.
+//! Callers that send `resync=diff` and never load an export again. After any change of the license their copy is its view,
+//! and they get the records that entered, changed or left, and no others.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,7 +66,7 @@ impl Caller {
         system.world.visible(self.license, self.dataset).into_iter().collect()
     }
 
-    /// Notes what the license sees now.
+    /// Adds the ids that the license sees now.
     fn watch(&mut self, system: &System) {
         self.seen.append(&mut self.visible(system));
     }
@@ -163,8 +163,7 @@ impl Caller {
         }
         let is_of_now = |begun: &Saved| self.is_licensed(system) && begun.restores == system.restores;
         let Some(begun) = begun.filter(is_of_now) else { return };
-        let visible = self.visible(system);
-        let view: BTreeMap<u64, Value> = visible.iter().map(|id| (*id, system.world.json(self.dataset, *id))).collect();
+        let view = system.view(self.license, self.dataset);
         assert_eq!(self.copy, view, "the copy is the view");
         let rows = &system.world.licenses[self.license].rows[self.dataset];
         for id in &sent {

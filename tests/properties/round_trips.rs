@@ -1,4 +1,4 @@
-//! What is exported and imported into an empty database is exported as the same bytes, whatever the texts.
+//! Exported files that are imported into an empty database are exported as the same bytes, with any texts.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,5 +1,4 @@
-//! The program itself beside the model: a server that follows the file, callers who wait for news over HTTP, and copies by
-//! `medfeed pull`.
+//! The program itself compared with the model: a server that follows the file, and callers who wait for news over HTTP.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -18,7 +17,6 @@ use super::system::System;
 use super::world::{Scope, scopes};
 use crate::harness::counted;
 use crate::process::client::Client;
-use crate::process::pulled::read;
 use crate::process::site::{SOON, Site, wait_until};
 
 #[derive(Clone, Debug)]
@@ -28,9 +26,8 @@ enum Step {
     Clock(i64),
     BackUp,
     Restore,
-    /// A caller polls until it has what the model shows.
+    /// A caller polls until its copy equals the model.
     Follow(Index),
-    Pull(Index),
 }
 
 fn steps() -> impl Strategy<Value = Step> {
@@ -41,7 +38,6 @@ fn steps() -> impl Strategy<Value = Step> {
         1 => Just(Step::BackUp),
         1 => Just(Step::Restore),
         8 => any::<Index>().prop_map(Step::Follow),
-        2 => any::<Index>().prop_map(Step::Pull),
     ]
 }
 
@@ -56,11 +52,6 @@ struct Caller {
     client: Client,
     copy: Copy,
     token: Option<String>,
-}
-
-fn view(system: &System, license: usize, dataset: Dataset) -> Copy {
-    let ids = system.world.visible(license, dataset);
-    ids.into_iter().map(|id| (id, system.world.json(dataset, id))).collect()
 }
 
 impl Caller {
@@ -95,19 +86,17 @@ impl Caller {
         }
     }
 
-    /// Polls until the copy is what the model shows.
+    /// Polls until the copy equals the model.
     fn follow(&mut self, system: &System) {
         let is_licensed = system.world.licenses[self.license].scope.datasets.contains(&self.dataset);
-        let expected = view(system, self.license, self.dataset);
+        let expected = system.view(self.license, self.dataset);
         let begun = Instant::now();
         while self.copy != expected || self.token.is_some() != is_licensed {
             assert!(begun.elapsed() < SOON, "license {}: {:?}\nis not\n{expected:?}", self.license, self.copy);
             self.poll("wait=1");
         }
     }
-}
 
-impl Caller {
     /// Nothing more comes: the token is the one that the present moment has.
     fn reach_the_present(&mut self) {
         wait_until("the present moment", SOON, || {
@@ -125,36 +114,8 @@ impl Caller {
     }
 }
 
-/// A copy by the program is what the model shows, once the server shows it.
-fn pull(system: &System, site: &Site, url: &str, license: usize) {
-    let copy = site.path(&format!("copy{license}.sqlite"));
-    let shown = system.world.licenses[license].scope.datasets.clone();
-    let begun = Instant::now();
-    loop {
-        let mut command = site.command(["pull", url, "--to"]);
-        command.arg(&copy).env("MEDFEED_KEY", system.key(license));
-        let done = command.output().expect("the program starts");
-        let held = |dataset: Dataset| read(&copy, dataset.as_str()).ok().flatten();
-        let found = |dataset: Dataset| -> Copy {
-            let lines = held(dataset).map(|content| content.lines).unwrap_or_default();
-            let records = lines.iter().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-            records.map(|record| (record["id"].as_u64().expect("an id"), record)).collect()
-        };
-        let is_equal = |dataset: &Dataset| found(*dataset) == view(system, license, *dataset);
-        // A copy keeps the records of a dataset that its license lost, and the program says so.
-        let lost = Dataset::ALL.into_iter().any(|dataset| !shown.contains(&dataset) && held(dataset).is_some());
-        let is_told = String::from_utf8_lossy(&done.stderr).contains("does not have the dataset");
-        let is_as_expected =
-            if lost || shown.is_empty() { is_told && done.status.code() == Some(3) } else { done.status.success() };
-        if is_as_expected && shown.iter().all(is_equal) {
-            return;
-        }
-        assert!(begun.elapsed() < SOON, "license {license}: {done:?}");
-    }
-}
-
 #[test]
-fn a_server_and_its_copies_come_to_show_the_model() {
+fn callers_over_http_come_to_hold_the_model() {
     let done = Cell::new(0);
     let strategy = (first_imports(), vec(scopes(), 1..4), vec(steps(), 4..24));
     holds(6, strategy, |(first, scopes, steps)| {
@@ -162,7 +123,6 @@ fn a_server_and_its_copies_come_to_show_the_model() {
         let mut command = site.serve_command("");
         command.env("MEDFEED_DB", system.path());
         let server = site.start(command);
-        let url = format!("http://{}", server.address);
         let mut callers: Vec<Caller> = (0..scopes.len())
             .flat_map(|license| Dataset::ALL.map(|dataset| (license, dataset)))
             .flat_map(|(license, dataset)| [false, true].map(|by_difference| (license, dataset, by_difference)))
@@ -183,7 +143,6 @@ fn a_server_and_its_copies_come_to_show_the_model() {
                     let at = caller.index(callers.len());
                     callers[at].follow(&system);
                 }
-                Step::Pull(license) => pull(&system, &site, &url, license.index(scopes.len())),
             }
         }
         for caller in &mut callers {

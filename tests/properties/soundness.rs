@@ -1,4 +1,4 @@
-//! The full check finds nothing, whatever happened; and hidden changes change no answer.
+//! The check finds no fault after any history, and hidden changes change no answer.
 
 use std::cell::Cell;
 
@@ -52,7 +52,7 @@ fn answers(system: &System, license: usize, tokens: &[(Dataset, String)]) -> Vec
         targets.extend(["tags", "organizations"].map(|list| format!("/v1/reference/{list}?dataset={dataset}")));
     }
     targets.extend(tokens.iter().flat_map(|(dataset, token)| {
-        // With `wait`, an answer without news says so, and is held back by what has sockets.
+        // With `wait`, an answer without news says so. The connection waits, not the service.
         ["", "&limit=1", "&resync=diff", "&wait=30", "&resync=diff&wait=30"]
             .map(|query| format!("/v1/{dataset}/changes?since={token}{query}"))
     }));
@@ -63,7 +63,7 @@ fn answers(system: &System, license: usize, tokens: &[(Dataset, String)]) -> Vec
         let reply = system.get(license, target);
         let mut bytes = format!("{target} {}\n", reply.status).into_bytes();
         for (name, value) in &reply.headers {
-            // What tells requests apart, and the caller's own rate window.
+            // The request's id and its rate window always differ.
             if name != "x-request-id" && !name.as_str().starts_with("ratelimit-") {
                 bytes.extend(name.as_str().bytes().chain(*b": ").chain(value.as_bytes().iter().copied()).chain(*b"\n"));
             }
@@ -94,7 +94,7 @@ fn hidden_records_change_no_byte() {
         tokens.append(&mut tokens_of(&system, 0));
         for (seconds, changes) in edits {
             system.pass_s(seconds);
-            // Of an import only what the license sees neither before nor after is kept.
+            // Keep only the changes of records that the license sees neither before nor after.
             let hidden: Vec<Change> = changes
                 .into_iter()
                 .filter(|change| match change {

@@ -1,14 +1,13 @@
-//! The real thing beside the model: a database, its API without sockets, and keys for all licenses.
+//! A database that the model describes, its API without sockets, and keys for all licenses.
 
-use std::io::Read;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use flate2::read::MultiGzDecoder;
 use http::{HeaderMap, HeaderValue, Method};
-use medfeed::api::{Request, Response, Service, Settings, SnapshotSource};
+use medfeed::api::{Request, Service, Settings, SnapshotSource};
 use medfeed::model::time::now;
 use medfeed::model::{Dataset, Scope as RealScope, Timestamp};
 use medfeed::store::check::check;
@@ -20,7 +19,7 @@ use tempfile::TempDir;
 
 use super::edits::{self, Change};
 use super::world::{Scope, World};
-use crate::harness::Direct;
+use crate::harness::{Answer, Direct, gunzip};
 
 /// 2020-01-01, in seconds since 1970: a clock that begins here may run for years before it is ahead of the real one.
 const FIRST_DAY_S: i64 = 1_577_836_800;
@@ -47,37 +46,6 @@ impl SnapshotSource for Newest {
     }
 }
 
-/// An answer.
-#[derive(Debug)]
-pub struct Reply {
-    pub status: u16,
-    pub headers: HeaderMap,
-    pub body: Vec<u8>,
-}
-
-impl Reply {
-    fn of(response: Response) -> Reply {
-        Reply { status: response.status.as_u16(), headers: response.headers, body: response.body.to_vec() }
-    }
-
-    pub fn text(&self) -> &str {
-        std::str::from_utf8(&self.body).expect("UTF-8")
-    }
-
-    pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("no JSON ({error}): {self:?}"))
-    }
-
-    /// The page's records and tombstones.
-    pub fn items(&self) -> Vec<Value> {
-        assert_eq!(self.status, 200, "{}", self.text());
-        match self.json()["data"].take() {
-            Value::Array(items) => items,
-            other => panic!("no page: {other}"),
-        }
-    }
-}
-
 /// A whole export.
 #[derive(Debug)]
 pub struct Export {
@@ -88,13 +56,13 @@ pub struct Export {
 /// A database that follows a model.
 pub struct System {
     pub world: World,
-    /// What the clock shows to commits. It may be moved, also back.
+    /// The clock of commits. It may be moved, also back.
     pub clock: Timestamp,
     /// The time of the newest commit.
     pub newest: Timestamp,
     /// How often a backup was restored: no older token is good.
     pub restores: u32,
-    /// What the backup holds.
+    /// The content of the backup.
     backup: Option<World>,
     keys: Vec<String>,
     service: Option<Direct>,
@@ -143,7 +111,7 @@ impl System {
         self.folder.path().join("feed.redb")
     }
 
-    /// Who writes to it.
+    /// The open writer.
     pub fn writer(&self) -> &Writer {
         self.writer.as_ref().expect("an open database")
     }
@@ -235,11 +203,11 @@ impl System {
     }
 
     /// Asks with any method and headers, as a license or as nobody.
-    pub fn ask(&self, license: Option<usize>, method: Method, target: &str, mut headers: HeaderMap) -> Reply {
+    pub fn ask(&self, license: Option<usize>, method: Method, target: &str, mut headers: HeaderMap) -> Answer {
         if let Some(license) = license {
             headers.insert("x-api-key", HeaderValue::from_str(&self.keys[license]).expect("a key"));
         }
-        let response = self.service.as_ref().expect("an open database").answer(Request {
+        let request = Request {
             method,
             target: target.to_owned(),
             headers,
@@ -248,12 +216,12 @@ impl System {
             address: IpAddr::V4(Ipv4Addr::LOCALHOST),
             at: Instant::now(),
             wall: now(),
-        });
-        Reply::of(response)
+        };
+        Answer::of(&request, self.service.as_ref().expect("an open database").answer(request.clone()))
     }
 
     /// Asks as a license.
-    pub fn get(&self, license: usize, target: &str) -> Reply {
+    pub fn get(&self, license: usize, target: &str) -> Answer {
         self.ask(Some(license), Method::GET, target, HeaderMap::new())
     }
 
@@ -264,12 +232,16 @@ impl System {
             return None;
         }
         assert_eq!(reply.status, 200, "{}", reply.text());
-        let mut content = String::new();
-        MultiGzDecoder::new(reply.body.as_slice()).read_to_string(&mut content).expect("a gzip file of text");
+        let content = String::from_utf8(gunzip(&reply.body)).expect("a text");
         let lines: Vec<String> = content.lines().map(str::to_owned).collect();
-        assert_eq!(reply.headers["x-record-count"], lines.len().to_string());
-        let token = reply.headers["x-sync-token"].to_str().expect("a token").to_owned();
-        Some(Export { lines, token })
+        assert_eq!(reply.number("x-record-count"), lines.len() as u64);
+        Some(Export { lines, token: reply.token() })
+    }
+
+    /// The records that a license sees, by the model.
+    pub fn view(&self, license: usize, dataset: Dataset) -> BTreeMap<u64, Value> {
+        let ids = self.world.visible(license, dataset);
+        ids.into_iter().map(|id| (id, self.world.json(dataset, id))).collect()
     }
 
     /// Closes the file and checks it: nothing may be found.

@@ -16,7 +16,7 @@ const CASES: u64 = 1_500;
 /// The longest that reading one of them may take. They have a few KiB.
 const SOON: Duration = Duration::from_secs(10);
 
-/// Bytes that stand for much in XML and in zip archives.
+/// Bytes with a meaning in XML or in zip archives.
 const TELLING: &[u8] = b"<>\"'&;/=:!-0123456789AZaz \x00\x01\x7f\x80\xff";
 
 /// A workbook with each kind of cell.

@@ -1,4 +1,4 @@
-//! Whose request it is and what a key's list of addresses says to it: the table `fixtures/addresses.txt`.
+//! The address of a caller, and whether a key's list of addresses allows it: the table `fixtures/addresses.txt`.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! What a token says about history: a database that went back in time never leaves a silent gap.
+//! Tokens and history: a database that goes back in time never leaves a silent gap.
 
 use std::fs;
 
@@ -62,7 +62,7 @@ fn a_walk_in_the_middle_of_a_lost_history_is_gone() {
 
 #[test]
 fn hidden_history_is_no_history() {
-    // What the license never saw may be lost: its tokens rest on nothing of it.
+    // Tokens do not depend on commits that the license never saw.
     let world = World::small();
     let earlier = fs::read(world.database()).unwrap();
     world.conferences(&[
@@ -73,19 +73,6 @@ fn hidden_history_is_no_history() {
     let full = world.get("full", "/v1/conferences/changes").token();
     roll_back(&world, &earlier);
     assert_eq!((since(&world, "onco", &onco), since(&world, "full", &full)), (200, 410));
-}
-
-#[test]
-fn a_lost_license_change_is_gone() {
-    let world = World::small();
-    let earlier = fs::read(world.database()).unwrap();
-    let before = world.get("onco", "/v1/conferences/changes").token();
-    world.license("onco", "conferences; areas: Oncology, None");
-    let lost = world.get("onco", "/v1/conferences/changes").token();
-    roll_back(&world, &earlier);
-    assert_eq!((since(&world, "onco", &before), since(&world, "onco", &lost)), (200, 410));
-    world.license("onco", "conferences; areas: Oncology, Other");
-    assert_eq!((since(&world, "onco", &before), since(&world, "onco", &lost)), (410, 410));
 }
 
 #[test]
@@ -116,42 +103,6 @@ fn a_difference_is_of_one_history() {
     for token in &lost {
         diff(token).expect_problem("resync_required", "/exports/conferences");
     }
-}
-
-#[test]
-fn nothing_of_a_lost_history_is_remembered() {
-    let world = World::small();
-    let earlier = fs::read(world.database()).unwrap();
-    let find = |query: &str| world.get("full", &format!("/v1/conferences?{query}")).expect(200).ids();
-    let row = |id: u64, name: &str, area: &str| {
-        let given = json!({"name": name, "country": name, "year": 2050, "therapy_areas": [area]});
-        if id > 25 { conference(id, given) } else { patch(id, given) }
-    };
-    world.conferences(&[row(1, "Lost", "Lost area"), row(70, "Lost", "Lost area"), removal(2)]);
-    assert_eq!((find("q=lost"), find("year=2050")), (vec![1, 70], vec![1, 70]), "what filters run over is built");
-    roll_back(&world, &earlier);
-    // The same numbers again, for other records.
-    world.conferences(&[row(3, "Found", "Found area"), row(71, "Found", "Found area"), removal(4)]);
-    world.import(&[("organizations", &[json!({"id": 9, "name": "Found organization"}).to_string()])]);
-    let none: Vec<u64> = Vec::new();
-    let cases = [
-        ("q=lost", none.clone()),
-        ("country=Lost", none.clone()),
-        ("therapy_area=Lost+area", none),
-        ("q=found", vec![3, 71]),
-        ("year=2050", vec![3, 71]),
-        ("therapy_area=Found+area", vec![3, 71]),
-        ("q=esmo+congress+2026", vec![2]),
-        ("q=asco", vec![1]),
-        ("q=esc", vec![]),
-    ];
-    for (query, expected) in cases {
-        assert_eq!(find(query), expected, "{query}");
-    }
-    let references = world.get("full", "/v1/reference/organizations?dataset=conferences").text();
-    assert!(references.contains("Found organization") && !references.contains("Łódź"), "{references}");
-    let areas = world.get("full", "/v1/reference/therapy-areas").text();
-    assert!(areas.contains("Found area") && !areas.contains("Lost area"), "{areas}");
 }
 
 #[test]

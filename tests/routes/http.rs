@@ -1,5 +1,6 @@
 //! HTTP itself: methods, bodies, paths, lengths, conditional requests, compression.
 
+use medfeed::store::write::licensing::KeySettings;
 use serde_json::json;
 
 use crate::harness::{Answer, World, conference, gunzip, patch};
@@ -41,6 +42,9 @@ fn paths_are_matched_exactly() {
     let cases = [
         ("/v1/conferences", 200),
         ("/v1/%63onferences", 200),
+        ("/%76%31/status", 200),
+        ("/v%31/conferences", 200),
+        ("/%761/nowhere", 404),
         ("/v1/status", 200),
         ("/v1/conferences/%63hanges", 200),
         ("/v1/exports/%6aournals", 200),
@@ -86,14 +90,6 @@ fn paths_are_matched_exactly() {
         if status == 404 {
             answer.expect_problem("not_found", "");
         }
-    }
-}
-
-#[test]
-fn an_escaped_prefix_is_the_prefix() {
-    let world = World::small();
-    for (path, status) in [("/%76%31/status", 200), ("/v%31/conferences", 401), ("/%761/nowhere", 404)] {
-        world.get("", path).expect(status);
     }
 }
 
@@ -162,7 +158,7 @@ fn if_none_match() {
 }
 
 #[test]
-fn only_what_may_be_revalidated_is() {
+fn answers_without_a_tag_ignore_conditions() {
     let world = World::small();
     let paths = ["/v1/status", "/v1/conferences/changes", "/openapi.json", "/docs"];
     for path in paths {
@@ -214,7 +210,7 @@ fn gzip_is_negotiated() {
             }
         }
     }
-    // What is small goes as it is, problems too.
+    // Small answers are not compressed, and neither are problems.
     for path in ["/v1/status", "/v1/conferences?year=1999", "/v1/conferences?limit=0", "/v1/conferences/changes"] {
         let answer = world.get_with("full", path, &[("accept-encoding", "gzip")]);
         assert_eq!(answer.header("content-encoding"), None, "{path}");
@@ -288,7 +284,7 @@ fn tags_are_equal_exactly_when_contents_are() {
 }
 
 #[test]
-fn of_a_cursor_the_tag_takes_its_meaning() {
+fn a_tag_covers_the_meaning_of_a_cursor() {
     let world = World::small();
     world.license("full-too", "conferences journals");
     let [one, other] = ["full", "full-too"].map(|key| world.get(key, "/v1/conferences?limit=3&year=2026"));
@@ -346,5 +342,34 @@ fn a_tag_changes_with_what_the_answer_holds_and_with_nothing_else() {
         for (at, path) in paths.iter().enumerate() {
             assert_eq!(before[at] != after[at], expected[at], "{what}: {path}");
         }
+    }
+}
+
+#[test]
+fn only_a_key_that_may_be_used_here_counts_for_its_connection() {
+    let world = World::small();
+    world.set_rate_limit("spain", 1);
+    let elsewhere = KeySettings { allowed_ips: vec!["10.0.0.1/32".parse().unwrap()], ..KeySettings::default() };
+    world.new_key("elsewhere", "full", elsewhere);
+    world.new_key("revoked", "full", KeySettings::default());
+    let id = world.key("revoked").id;
+    world.edit(|edit| drop(edit.revoke_key(&id).unwrap()));
+    let cases = [
+        ("full", "/v1/conferences", 200, true),
+        ("full", "/v1/conferences/changes", 200, true),
+        ("full", "/v1/conferences/0", 404, true),
+        ("papers", "/v1/conferences", 403, true),
+        ("full", "/v1/conferences?limit=0", 400, true),
+        ("spain", "/v1/conferences", 200, true),
+        ("spain", "/v1/conferences", 429, true),
+        ("elsewhere", "/v1/conferences", 403, false),
+        ("revoked", "/v1/conferences", 401, false),
+        ("full", "/v1/status", 200, false),
+        ("full", "/v1/nowhere", 404, false),
+        ("full", "/docs", 200, false),
+    ];
+    for (key, target, status, has_key) in cases {
+        let response = world.run(world.ask_at_once(key, target, "identity"));
+        assert_eq!((response.status.as_u16(), response.has_key), (status, has_key), "{key} {target}");
     }
 }

@@ -1,8 +1,8 @@
-//! Requests that wait for a change: which instants of a change wake them, and who may wait. The clock is tokio's, and it
-//! stands still while anything can run.
+//! Requests that wait: which instants of a change wake them, how many may wait, and the checks after the wait. The clock is
+//! tokio's, and it is paused while anything can run.
 
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue, Method};
 use medfeed::api::exchange::{Exchange, Interest};
 use medfeed::api::observe::{Answered, Observer, WaitEnd};
 use medfeed::api::service::CheckedRequest;
-use medfeed::api::{Request, Service, Settings, SnapshotSource};
+use medfeed::api::{Request, Service, Settings, SnapshotSource, Unservable};
 use medfeed::model::time::now;
 use medfeed::serve::connection::limits::Connection;
 use medfeed::serve::connection::long_polls::LongPolls;
@@ -28,6 +28,19 @@ type Hook = Box<dyn FnOnce() + Send>;
 struct States {
     state: Mutex<Arc<Snapshot>>,
     after_reading: Mutex<Option<Hook>>,
+    is_stale: AtomicBool,
+}
+
+impl States {
+    fn of(world: &World) -> Arc<States> {
+        let state = Mutex::new(world.published());
+        Arc::new(States { state, after_reading: Mutex::default(), is_stale: AtomicBool::new(false) })
+    }
+
+    fn service(self: &Arc<States>, observer: Arc<dyn Observer>) -> Service {
+        let source: Arc<dyn SnapshotSource> = Arc::<States>::clone(self);
+        Service::observed(Settings::of("https://feed.example"), source, observer)
+    }
 }
 
 impl SnapshotSource for States {
@@ -40,6 +53,11 @@ impl SnapshotSource for States {
 
     fn newest(&self) -> Arc<Snapshot> {
         Arc::clone(&self.state.lock().unwrap())
+    }
+
+    fn unservable(&self) -> Option<Unservable> {
+        let stale = Unservable { retry_after_s: 10, reason: "Its data may be outdated." };
+        self.is_stale.load(Ordering::Relaxed).then_some(stale)
     }
 
     fn polls(&self) -> u64 {
@@ -83,36 +101,22 @@ struct Waiter {
 
 impl Polls {
     fn new(world: World, max: usize, max_per_key: usize) -> Polls {
-        let (state, after_reading) = (Mutex::new(world.published()), Mutex::default());
-        let states = Arc::new(States { state, after_reading });
-        let ends = Arc::new(Ends::default());
-        let source: Arc<dyn SnapshotSource> = Arc::<States>::clone(&states);
-        let observer: Arc<dyn Observer> = Arc::<Ends>::clone(&ends);
-        let service = Arc::new(Service::observed(Settings::of("https://feed.example"), source, observer));
+        let (states, ends) = (States::of(&world), Arc::new(Ends::default()));
+        let service = Arc::new(states.service(Arc::<Ends>::clone(&ends)));
         Polls { world, states, ends, service, polls: Arc::new(LongPolls::new(max, max_per_key)) }
     }
 
-    /// Takes over what the world's database holds now, as a watcher does.
+    /// Publishes the present state of the database, as a watcher does.
     fn publish(&self) {
         *self.states.state.lock().unwrap() = self.world.published();
         self.polls.notify();
     }
 
     fn waiter(&self, key: &str, dataset: &str, wait_s: u64, closing: &watch::Receiver<bool>) -> Waiter {
-        let key = HeaderValue::from_str(&self.world.key(key).text).unwrap();
-        let exchange = |query: &str| {
-            Exchange::new(Request {
-                method: Method::GET,
-                target: format!("/v1/{dataset}/changes{query}"),
-                headers: HeaderMap::from_iter([("x-api-key".parse().unwrap(), key.clone())]),
-                has_body: false,
-                flaw: None,
-                address: [192, 0, 2, 7].into(),
-                // The clock that stands still.
-                at: tokio::time::Instant::now().into_std(),
-                wall: now(),
-            })
-        };
+        // The paused clock.
+        let at = tokio::time::Instant::now().into_std();
+        let exchange =
+            |query: &str| Exchange::new(request(&self.world, key, &format!("/v1/{dataset}/changes{query}"), at));
         let mut first = exchange("");
         let Ok(CheckedRequest::Answered(page)) = self.service.check(&mut first) else { panic!("the present moment") };
         let page: Value = serde_json::from_slice(&self.service.finish(&first, Ok(page)).body).unwrap();
@@ -136,6 +140,21 @@ impl Polls {
         let begun = tokio::time::Instant::now();
         self.wait(waiter).await;
         (self.ends.0.lock().unwrap().pop().expect("the end of the wait"), begun.elapsed().as_secs())
+    }
+}
+
+/// A GET with the key of a name.
+fn request(world: &World, key: &str, target: &str, at: Instant) -> Request {
+    let key = HeaderValue::from_str(&world.key(key).text).unwrap();
+    Request {
+        method: Method::GET,
+        target: target.to_owned(),
+        headers: HeaderMap::from_iter([("x-api-key".parse().unwrap(), key)]),
+        has_body: false,
+        flaw: None,
+        address: [192, 0, 2, 7].into(),
+        at,
+        wall: now(),
     }
 }
 
@@ -235,26 +254,10 @@ fn all_of_a_group_are_woken_and_no_other_group() {
 }
 
 #[test]
-fn a_wait_ends_with_its_key_or_its_server() {
+fn a_wait_ends_with_its_server() {
     run(async {
-        let world = World::small();
-        let until_s = |seconds| KeySettings { expires_at: Some(now().plus_s(seconds)), ..KeySettings::default() };
-        world.new_key("short", "onco", until_s(1000));
-        let polls = Polls::new(world, 9, 9);
+        let polls = Polls::new(World::small(), 9, 9);
         let (stop, closing) = watch::channel(false);
-        // The request waits for 45 seconds at most, although it asked for more and its key is good for longer.
-        let mut short = polls.waiter("short", "conferences", 60, &closing);
-        assert_eq!(polls.outcome(&mut short).await, (WaitEnd::Time, 45));
-        let mut revoked = polls.waiter("short", "conferences", 60, &closing);
-        {
-            let mut waiting = Box::pin(polls.wait(&mut revoked));
-            assert!(!runs_through(&mut waiting).await);
-            let id = polls.world.key("short").id;
-            polls.world.edit(|edit| edit.revoke_key(&id).unwrap());
-            polls.publish();
-            assert!(runs_through(&mut waiting).await, "its key was revoked");
-        }
-        assert_eq!(polls.ends.0.lock().unwrap().pop(), Some(WaitEnd::Change));
         let mut stopped = polls.waiter("onco", "conferences", 60, &closing);
         {
             let mut waiting = Box::pin(polls.wait(&mut stopped));
@@ -297,7 +300,7 @@ fn as_many_wait_as_may() {
                 waiting.push(future);
             }
         }
-        // Who leaves makes room for one, of its key and in all.
+        // A request that leaves makes room for one, of its key and in all.
         drop(waiting.remove(1));
         assert_eq!(polls.ends.0.lock().unwrap().drain(..).collect::<Vec<_>>(), [WaitEnd::Left]);
         for (waiter, waits) in &mut more {
@@ -318,7 +321,7 @@ fn as_many_wait_as_may() {
 }
 
 #[test]
-fn who_waited_for_its_answer_is_checked_again() {
+fn a_key_is_checked_again_after_a_wait() {
     type Change = fn(&World);
     let revoke: Change = |world| {
         let id = world.key("onco").id;
@@ -353,27 +356,9 @@ fn who_waited_for_its_answer_is_checked_again() {
     ];
     for (at, (target, change, status, expected)) in cases.into_iter().enumerate() {
         let world = World::small();
-        let (state, after_reading) = (Mutex::new(world.published()), Mutex::default());
-        let states = Arc::new(States { state, after_reading });
-        let source: Arc<dyn SnapshotSource> = Arc::<States>::clone(&states);
-        let direct = Direct::new(Service::new(Settings::of("https://feed.example"), source));
-        let ask = |target: &str| {
-            let key = HeaderValue::from_str(&world.key("onco").text).unwrap();
-            let (headers, address) =
-                (HeaderMap::from_iter([("x-api-key".parse().unwrap(), key)]), [192, 0, 2, 7].into());
-            let target = target.to_owned();
-            let (at, wall) = (Instant::now(), now());
-            direct.answer(Request {
-                method: Method::GET,
-                target,
-                headers,
-                has_body: false,
-                flaw: None,
-                address,
-                at,
-                wall,
-            })
-        };
+        let states = States::of(&world);
+        let direct = Direct::new(states.service(Arc::new(Ends::default())));
+        let ask = |target: &str| direct.answer(request(&world, "onco", target, Instant::now()));
         // The token of an export, before an entry.
         let token = ask("/v1/exports/conferences").headers["x-sync-token"].to_str().unwrap().to_owned();
         change_of(&world, "Oncology");
@@ -397,5 +382,65 @@ fn who_waited_for_its_answer_is_checked_again() {
             let number = |name: &str| response.headers[name].to_str().unwrap().parse::<u32>().unwrap();
             assert_eq!(number("ratelimit-limit") - number("ratelimit-remaining"), 2, "{at} {target}: counted once");
         }
+    }
+}
+
+/// Checks a request, and finishes it if no job is needed. Returns the error code, and limit, remaining and reset of its window.
+fn check(service: &Service, exchange: &mut Exchange) -> (String, [u64; 3]) {
+    let (code, answer) = match service.check(exchange) {
+        Ok(CheckedRequest::Answered(answer)) => (String::new(), Ok(answer)),
+        Ok(_) => panic!("a job"),
+        Err(problem) => (problem.code.to_string(), Err(problem)),
+    };
+    let headers = service.finish(exchange, answer).headers;
+    let names = ["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"];
+    (code, names.map(|name| headers[name].to_str().unwrap().parse().unwrap()))
+}
+
+fn polled(world: &World) -> String {
+    format!("/v1/conferences/changes?since={}&wait=60", world.get("onco", "/v1/conferences/changes").token())
+}
+
+#[test]
+fn a_request_that_waited_is_counted_once() {
+    let world = World::small();
+    world.set_rate_limit("onco", 2);
+    let (target, begun) = (polled(&world), Instant::now());
+    let states = States::of(&world);
+    let service = states.service(Arc::new(Ends::default()));
+    let exchange = || Exchange::new(request(&world, "onco", &target, begun));
+    let after = |seconds| begun + Duration::from_secs(seconds);
+    let (mut waited, answered, limited) = (exchange(), String::new(), "rate_limited".to_owned());
+    assert_eq!(check(&service, &mut waited).1, [2, 1, 60]);
+    waited.wake(after(20), now(), false);
+    assert_eq!(check(&service, &mut waited).1, [2, 1, 40], "the window of the time when it was woken");
+    // Others use up the window meanwhile. The request that has waited is answered.
+    assert_eq!(check(&service, &mut exchange()).1, [2, 0, 60]);
+    assert_eq!(check(&service, &mut exchange()).0, limited);
+    waited.wake(after(59), now(), false);
+    assert_eq!(check(&service, &mut waited), (answered.clone(), [2, 0, 1]));
+    // A minute after the first request the window is over.
+    waited.wake(after(60), now(), true);
+    assert_eq!(check(&service, &mut waited), (answered, [2, 2, 60]));
+    // A key that was revoked meanwhile is refused, and its address sent no unusable key.
+    let id = world.key("onco").id;
+    world.edit(|edit| edit.revoke_key(&id).map(drop).unwrap());
+    *states.state.lock().unwrap() = world.published();
+    waited.wake(after(61), now(), false);
+    assert_eq!(check(&service, &mut waited), ("revoked_api_key".to_owned(), [100, 100, 60]));
+}
+
+#[test]
+fn a_replica_that_became_stale_meanwhile_answers_nothing() {
+    let world = World::small();
+    let states = States::of(&world);
+    let service = states.service(Arc::new(Ends::default()));
+    let mut waited = Exchange::new(request(&world, "onco", &polled(&world), Instant::now()));
+    assert_eq!(check(&service, &mut waited).0, "");
+    for (is_stale, is_over, expected) in [(true, false, "unavailable"), (false, false, ""), (true, true, "unavailable")]
+    {
+        states.is_stale.store(is_stale, Ordering::Relaxed);
+        waited.wake(Instant::now() + Duration::from_secs(5), now(), is_over);
+        assert_eq!(check(&service, &mut waited).0, expected, "stale: {is_stale}, over: {is_over}");
     }
 }

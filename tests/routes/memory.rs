@@ -1,5 +1,4 @@
-//! What is kept in memory changes no answer: a server that followed all commits answers like one that was just started,
-//! whatever it was asked before and however the records change meanwhile.
+//! Data in memory change no answer: a server that has followed all commits answers like one that was just started.
 
 use std::time::Duration;
 

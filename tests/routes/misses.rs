@@ -1,16 +1,13 @@
-//! Answers that are not cached yet: each is made once, for all who ask for it.
+//! Answers that are not cached yet: each is built once, for all callers that wait for it.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
-use medfeed::api::{Response, SnapshotSource};
-use medfeed::store::Snapshot;
+use medfeed::api::Response;
 use serde_json::json;
 
-use crate::harness::{World, patch, removal};
+use crate::harness::{World, patch};
 
 /// Answers that are made on a thread of their own. Others take so little that two callers may have one made each.
 const TARGETS: [&str; 5] = [
@@ -49,7 +46,7 @@ fn assert_shared(target: &str, responses: &[Response]) {
 }
 
 #[test]
-fn all_who_ask_for_the_same_get_one_answer() {
+fn equal_requests_at_once_get_one_answer() {
     for encoding in ["identity", "gzip"] {
         let world = World::small();
         for target in TARGETS {
@@ -85,18 +82,6 @@ fn a_caller_who_leaves_leaves_the_answer_to_the_next() {
 }
 
 #[test]
-fn each_caller_gets_the_encoding_it_accepts() {
-    let world = World::small();
-    let target = "/v1/conferences/changes?updated_since=2000-01-01&limit=500";
-    let asker = |encoding: &'static str| -> Asker<'_> { Box::pin(world.ask_at_once("full", target, encoding)) };
-    let askers = ["identity", "gzip", "identity", "gzip"].map(asker);
-    let responses = world.run(join_all(askers.into()));
-    let plain = |response: &Response| !response.headers.contains_key("content-encoding");
-    assert!(plain(&responses[0]) && !plain(&responses[1]) && plain(&responses[2]) && !plain(&responses[3]));
-    assert_eq!(responses[1].body.as_ptr(), responses[3].body.as_ptr(), "it was compressed more than once");
-}
-
-#[test]
 fn a_request_after_a_commit_gets_no_older_answer() {
     let world = World::small();
     let targets = ["/v1/conferences", "/v1/conferences/2", "/v1/conferences?q=on&limit=500", "/v1/exports/conferences"];
@@ -117,70 +102,5 @@ fn a_request_after_a_commit_gets_no_older_answer() {
         assert_eq!((earlier.status.as_u16(), later.status.as_u16()), (200, 200), "{target}");
         assert_ne!(later.body, earlier.body, "{target}: an answer of before the commit");
         assert_eq!(later.body, world.run(asker()).body, "{target}");
-    }
-}
-
-/// Counts how often a request asks for states.
-struct Counted {
-    world: Arc<Snapshot>,
-    asked: [AtomicU64; 3],
-}
-
-impl Counted {
-    fn count(&self, what: usize) -> Arc<Snapshot> {
-        self.asked[what].fetch_add(1, Ordering::SeqCst);
-        Arc::clone(&self.world)
-    }
-
-    fn take(&self) -> [u64; 3] {
-        [0, 1, 2].map(|what| self.asked[what].swap(0, Ordering::SeqCst))
-    }
-}
-
-impl SnapshotSource for Counted {
-    fn published(&self) -> Arc<Snapshot> {
-        self.count(0)
-    }
-
-    fn newest(&self) -> Arc<Snapshot> {
-        self.count(1)
-    }
-
-    fn polls(&self) -> u64 {
-        0
-    }
-
-    fn catch_up(&self, _: u64, _: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
-        self.count(2)
-    }
-}
-
-#[test]
-fn a_request_passes_its_checks_once() {
-    let world = World::small();
-    let fork = world.fork();
-    fork.conferences(&[removal(1)]);
-    let stale = fork.get("full", "/v1/conferences/changes").token();
-    let current = world.get("full", "/v1/conferences/changes").token();
-    let source = Arc::new(Counted { world: world.published(), asked: Default::default() });
-    let counted = world.with_source(source.clone());
-    let stale = format!("/v1/conferences/changes?since={stale}");
-    let poll = format!("/v1/conferences/changes?since={current}");
-    let unknown = "/v1/conferences/999999".to_owned();
-    let targets = TARGETS.map(str::to_owned).into_iter().chain([poll, unknown]);
-    for (target, is_first) in targets.flat_map(|target| [(target.clone(), true), (target, false)]) {
-        let status = counted.run(counted.ask_at_once("full", &target, "identity")).status.as_u16();
-        assert!(status == 200 || target.ends_with("999999") && status == 404, "{target}: {status}");
-        // A response that was built is checked once more, since its request may have waited.
-        let asked = source.take();
-        let is_built = is_first || status == 404;
-        assert!(
-            asked == [1, 1, 0] || is_built && asked == [2, 2, 0],
-            "{target}: {asked:?} published, newest, catch_up"
-        );
-    }
-    for _ in 0..2 {
-        assert_eq!(counted.run(counted.ask_at_once("full", &stale, "identity")).status, 410);
-        assert_eq!(source.take(), [2, 2, 1], "one look before it is said to be lost");
     }
 }

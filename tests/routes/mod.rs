@@ -1,4 +1,4 @@
-//! The URL tree, then what goes across it.
+//! The endpoints, then what they have in common.
 
 mod addresses;
 mod auth;
@@ -23,5 +23,3 @@ mod resync;
 mod servers;
 mod shared_feeds;
 mod status;
-mod updated_since;
-mod woken;

@@ -1,4 +1,4 @@
-//! The order of checks: of two faults the first one is told.
+//! The order of checks: a request with two faults gets the error of the first check.
 
 use medfeed::store::write::licensing::KeySettings;
 

@@ -66,7 +66,7 @@ fn every_keyed_request_costs_the_same() {
     }
     let answer = world.request("GET", PATH, &[("x-api-key", &key), ("if-none-match", &etag)]).expect(304);
     assert_eq!(answer.number("ratelimit-remaining"), left - 1, "a 304");
-    // What is answered before the key is looked at costs the key nothing, and carries the address's window.
+    // Answers before the check of the key cost the key nothing, and have the window of the address.
     for (method, path) in [("GET", "/v1/nowhere"), ("POST", PATH), ("GET", "/v1/status")] {
         assert_eq!(window(&world.request(method, path, &[("x-api-key", &key)])).0, 100, "{method} {path}");
     }

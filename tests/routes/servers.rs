@@ -118,12 +118,25 @@ fn keys_are_taken_at_once() {
     ask(&of_later.text).expect(404);
 }
 
-/// A source whose states cannot be had.
-struct Broken(Arc<Snapshot>);
+/// A source of one state, one of whose functions panics.
+struct Failing(Arc<Snapshot>, Part);
 
-impl SnapshotSource for Broken {
+#[derive(PartialEq)]
+enum Part {
+    Published,
+    CatchUp,
+}
+
+impl Failing {
+    fn state(&self, part: Part) -> Arc<Snapshot> {
+        assert!(self.1 != part, "a secret reason");
+        Arc::clone(&self.0)
+    }
+}
+
+impl SnapshotSource for Failing {
     fn published(&self) -> Arc<Snapshot> {
-        panic!("a secret reason")
+        self.state(Part::Published)
     }
 
     fn newest(&self) -> Arc<Snapshot> {
@@ -135,14 +148,14 @@ impl SnapshotSource for Broken {
     }
 
     fn catch_up(&self, _: u64, _: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
-        Arc::clone(&self.0)
+        self.state(Part::CatchUp)
     }
 }
 
 #[test]
 fn a_panic_is_an_internal_error_for_its_request_alone() {
     let world = World::small();
-    let broken = world.with_source(Arc::new(Broken(world.published())));
+    let broken = world.with_source(Arc::new(Failing(world.published(), Part::Published)));
     for path in ["/v1/conferences", "/v1/exports/journals", "/v1/conferences/changes?since=x"] {
         let answer = broken.get("full", path).expect(500);
         answer.expect_problem("internal_error", "request id");
@@ -166,36 +179,15 @@ fn callers_who_wait_for_the_same_look_share_it() {
     world.conferences(&[removal(1)]);
     let before = watcher.published().commit();
     assert_eq!(watcher.catch_up(came, &|_| true).commit(), before, "that look was before the commit");
-    // Who came after it has another.
+    // A caller that comes after that poll causes another one.
     assert_eq!(watcher.catch_up(watcher.polls(), &|_| true).commit(), world.published().commit());
     assert_eq!(watcher.polls(), came + 2);
-}
-
-/// A source of one state that fails when newer ones are looked for.
-struct Lost(Arc<Snapshot>);
-
-impl SnapshotSource for Lost {
-    fn published(&self) -> Arc<Snapshot> {
-        Arc::clone(&self.0)
-    }
-
-    fn newest(&self) -> Arc<Snapshot> {
-        Arc::clone(&self.0)
-    }
-
-    fn polls(&self) -> u64 {
-        0
-    }
-
-    fn catch_up(&self, _: u64, _: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
-        panic!("a secret reason")
-    }
 }
 
 #[test]
 fn a_panic_of_what_waited_is_an_internal_error_too() {
     let world = World::small();
-    let lost = world.with_source(Arc::new(Lost(world.published())));
+    let lost = world.with_source(Arc::new(Failing(world.published(), Part::CatchUp)));
     world.conferences(&[removal(1)]);
     let token = world.get("full", "/v1/conferences/changes").token();
     let answer = lost.get("full", &format!("/v1/conferences/changes?since={token}"));
@@ -208,7 +200,7 @@ fn a_panic_of_what_waited_is_an_internal_error_too() {
 #[test]
 fn an_older_state_can_be_read_while_newer_feeds_are_in_memory() {
     let world = World::small();
-    let older = world.with_source(Arc::new(Lost(world.published())));
+    let older = world.with_source(Arc::new(Failing(world.published(), Part::CatchUp)));
     let paths = [
         "conferences",
         "conferences/2",

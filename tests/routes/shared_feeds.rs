@@ -14,7 +14,7 @@ fn in_area(id: u64, area: usize) -> String {
     conference(id, json!({"therapy_areas": [AREA_NAMES[area]]}))
 }
 
-/// What a license has learned since ever; walked by pages of every small size, which must agree.
+/// All entries of a license's feed. Walks with pages of every small size must agree.
 #[track_caller]
 fn learned(world: &World, key: &str) -> String {
     let walk = |limit: usize| {
@@ -52,7 +52,7 @@ fn each_license_sees_its_own_history() {
     world.pass_s(10);
     world.license("late", ONCOLOGY);
 
-    // What it has learned: the feed's rows since it came, and its own before; nothing of what left before it came.
+    // The entries of the shared feed since the license joined it, and its own before. Records that left earlier have none.
     let check = |expected: &[(&str, &str)]| {
         for (key, entries) in expected {
             assert_eq!(learned(&world, key), *entries, "{key}");
@@ -64,7 +64,7 @@ fn each_license_sees_its_own_history() {
     check(&[("early", "3 -1 4"), ("twin", "3 -1 4"), ("late", "3 4")]);
     assert_eq!((since("early", &early), since("twin", &twin)), ("-1 4".to_owned(), "-1 4".to_owned()));
 
-    // One goes to another feed and takes what it knows along; the others notice nothing.
+    // One license moves to another feed and keeps its entries. The others notice nothing.
     let late = token("late");
     world.pass_s(10);
     world.license("early", CARDIOLOGY);

@@ -5,26 +5,26 @@
 //! for valid ones, `{key}` for the key of another license.
 #![no_main]
 
-use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Arc, LazyLock};
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use flate2::read::MultiGzDecoder;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use libfuzzer_sys::fuzz_target;
-use medfeed::api::{Code, Request, Response, Service, Settings, SnapshotSource};
+use medfeed::api::{Code, Request, Service, Settings};
 use medfeed::model::Dataset;
-use medfeed::serve::connection::dispatch::Dispatcher;
-use medfeed::serve::connection::limits::Connection;
-use medfeed::serve::connection::long_polls::LongPolls;
-use medfeed::serve::connection::permits::Permits;
-use medfeed::store::{Follower, Snapshot};
+use medfeed::serve::Watcher;
 use medfeed_fuzz::database::{Database, time};
 use medfeed_fuzz::seeds;
-use serde_json::Value;
-use tokio::runtime::{Builder, Runtime};
-use tokio::sync::watch;
+
+use answer::Answer;
+use direct::Direct;
+
+#[allow(dead_code, reason = "the tests of routes use more of it")]
+#[path = "../../../tests/harness/answer.rs"]
+mod answer;
+#[path = "../../../tests/harness/direct.rs"]
+mod direct;
 
 const MAX_REQUESTS: usize = 4;
 
@@ -33,50 +33,13 @@ const MAX_TARGET_BYTES: usize = 5000;
 /// The statuses of the contract. No request causes a 500.
 const STATUSES: [u16; 17] = [200, 204, 206, 301, 304, 308, 400, 401, 403, 404, 405, 406, 410, 414, 416, 429, 503];
 
-static RUNTIME: LazyLock<Runtime> =
-    LazyLock::new(|| Builder::new_multi_thread().worker_threads(1).enable_time().build().expect("a runtime"));
-
-/// A source with one snapshot.
-struct Fixed(Arc<Snapshot>);
-
-impl SnapshotSource for Fixed {
-    fn published(&self) -> Arc<Snapshot> {
-        Arc::clone(&self.0)
-    }
-
-    fn newest(&self) -> Arc<Snapshot> {
-        Arc::clone(&self.0)
-    }
-
-    fn polls(&self) -> u64 {
-        0
-    }
-
-    fn catch_up(&self, _: u64, _: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
-        Arc::clone(&self.0)
-    }
-}
-
 struct Api {
-    snapshot: Arc<Snapshot>,
-    dispatcher: Dispatcher,
+    watcher: Arc<Watcher>,
     keys: [String; 2],
     token: String,
     cursor: String,
     started: Instant,
     _database: Database,
-}
-
-struct Asked {
-    method: Method,
-    target: String,
-    headers: HeaderMap,
-}
-
-struct Answer {
-    status: u16,
-    headers: HeaderMap,
-    body: Vec<u8>,
 }
 
 thread_local! {
@@ -89,43 +52,50 @@ fuzz_target!(init: seeds::write_and_exit(seeds_of_requests), |input: &[u8]| {
         // A new service has an empty cache, so an input has the same answers each time.
         let service = api.service();
         for request in text.split("\n\n").take(MAX_REQUESTS) {
-            if let Some(asked) = api.parse(request) {
-                api.ask_and_check(&service, &asked);
+            if let Some(request) = api.parse(request) {
+                api.ask_and_check(&service, &request);
             }
         }
     });
 });
 
+fn ask(service: &Direct, request: &Request) -> Answer {
+    Answer::of(request, service.answer(request.clone()))
+}
+
 impl Api {
     fn new() -> Api {
         let database = Database::filled();
-        let follower = Follower::open(&database.path()).expect("the database is read");
-        let snapshot = Arc::clone(follower.newest());
-        let dispatcher = Dispatcher::new(Permits::new(8, 2), Arc::new(LongPolls::new(0, 0)), RUNTIME.handle().clone());
+        let watcher = Watcher::open(&database.path(), Duration::ZERO).expect("the database is read");
         let (keys, started) = (database.keys.clone(), Instant::now());
         let (token, cursor) = (String::new(), String::new());
-        let mut api = Api { snapshot, dispatcher, keys, token, cursor, started, _database: database };
+        let mut api = Api { watcher: Arc::new(watcher), keys, token, cursor, started, _database: database };
         let service = api.service();
-        let export = api.ask(&service, &api.get("/v1/exports/conferences"));
-        api.token = export.headers["x-sync-token"].to_str().expect("a token").to_owned();
-        let page = api.ask(&service, &api.get("/v1/conferences?limit=2")).json();
-        api.cursor = page["next_cursor"].as_str().expect("a cursor").to_owned();
+        api.token = ask(&service, &api.get("/v1/exports/conferences")).token();
+        api.cursor = ask(&service, &api.get("/v1/conferences?limit=2")).cursor().expect("a cursor");
         api
     }
 
-    fn service(&self) -> Arc<Service> {
-        let source = Arc::new(Fixed(Arc::clone(&self.snapshot)));
-        Arc::new(Service::new(Settings::of("https://feed.example"), source))
+    fn service(&self) -> Direct {
+        Direct::new(Service::new(Settings::of("https://feed.example"), Arc::<Watcher>::clone(&self.watcher)))
     }
 
-    fn get(&self, target: &str) -> Asked {
-        let mut headers = HeaderMap::new();
-        headers.insert("x-api-key", HeaderValue::from_str(&self.keys[0]).expect("a key"));
-        Asked { method: Method::GET, target: target.to_owned(), headers }
+    fn get(&self, target: &str) -> Request {
+        let key = HeaderValue::from_str(&self.keys[0]).expect("a key");
+        Request {
+            method: Method::GET,
+            target: target.to_owned(),
+            headers: HeaderMap::from_iter([(HeaderName::from_static("x-api-key"), key)]),
+            has_body: false,
+            flaw: None,
+            address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            at: self.started,
+            wall: time(),
+        }
     }
 
     /// Reads a request. A key is added unless a header `no-key` is there. Texts that no HTTP parser accepts are skipped.
-    fn parse(&self, text: &str) -> Option<Asked> {
+    fn parse(&self, text: &str) -> Option<Request> {
         let placed =
             text.replace("{token}", &self.token).replace("{cursor}", &self.cursor).replace("{key}", &self.keys[1]);
         let mut lines = placed.lines();
@@ -134,167 +104,94 @@ impl Api {
         if !is_sound || target.len() > MAX_TARGET_BYTES {
             return None;
         }
-        let mut asked = self.get(target);
-        asked.method = Method::from_bytes(method.as_bytes()).ok()?;
-        for line in lines {
-            let Some((name, value)) = line.split_once(':') else { continue };
+        let mut request = self.get(target);
+        request.method = Method::from_bytes(method.as_bytes()).ok()?;
+        for (name, value) in lines.filter_map(|line| line.split_once(':')) {
             let name = HeaderName::from_bytes(name.as_bytes());
-            let value = HeaderValue::from_bytes(value.trim().as_bytes());
-            if let (Ok(name), Ok(value)) = (name, value) {
-                asked.headers.append(name, value);
+            if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value.trim().as_bytes())) {
+                request.headers.append(name, value);
             }
         }
-        if asked.headers.remove("no-key").is_some() {
-            asked.headers.remove("x-api-key");
+        if request.headers.remove("no-key").is_some() {
+            request.headers.remove("x-api-key");
         }
-        Some(asked)
+        Some(request)
     }
 
-    fn ask(&self, service: &Arc<Service>, asked: &Asked) -> Answer {
-        let request = Request {
-            method: asked.method.clone(),
-            target: asked.target.clone(),
-            headers: asked.headers.clone(),
-            has_body: false,
-            flaw: None,
-            address: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            at: self.started,
-            wall: time(),
-        };
-        let Response { status, headers, body, .. } = RUNTIME.block_on(async {
-            let (_open, mut closing) = watch::channel(false);
-            self.dispatcher.answer(service, request, &Connection::default(), &mut closing).await
-        });
-        Answer { status: status.as_u16(), headers, body: body.to_vec() }
-    }
-
-    fn ask_and_check(&self, service: &Arc<Service>, asked: &Asked) {
-        let answer = self.ask(service, asked);
-        let shown = format!("{} {} {:?}", asked.method, asked.target, asked.headers);
-        answer.check(asked, &shown);
+    fn ask_and_check(&self, service: &Direct, request: &Request) {
+        let answer = ask(service, request);
+        check(request, &answer);
         if answer.status == 429 {
             return;
         }
         // The second answer may come from the cache.
-        let again = self.ask(service, asked);
-        again.check(asked, &shown);
-        let is_error = answer.status >= 400;
+        let again = ask(service, request);
+        check(request, &again);
+        let shown = format!("{} {:?}", answer.asked, request.headers);
         assert_eq!(answer.status, again.status, "{shown}: another status the second time");
-        assert!(is_error || answer.body == again.body, "{shown}: another body the second time");
-        assert_eq!(answer.headers.get("etag"), again.headers.get("etag"), "{shown}");
-        if answer.status != 200 || asked.method != Method::GET {
+        assert!(answer.status >= 400 || answer.body == again.body, "{shown}: another body the second time");
+        assert_eq!(answer.header("etag"), again.header("etag"), "{shown}");
+        if answer.status != 200 || request.method != Method::GET {
             return;
         }
-        self.check_head(service, asked, &answer, &shown);
-        if let Some(etag) = answer.headers.get("etag") {
-            let mut known = Asked { headers: asked.headers.clone(), ..self.get(&asked.target) };
-            known.headers.insert("if-none-match", etag.clone());
-            assert_eq!(self.ask(service, &known).status, 304, "{shown}: its ETag is not valid");
+        if let Some(etag) = answer.header("etag") {
+            let mut known = request.clone();
+            known.headers.insert("if-none-match", HeaderValue::from_str(etag).expect("a tag"));
+            assert_eq!(ask(service, &known).status, 304, "{shown}: its ETag is not valid");
         }
-        self.follow(service, asked, &answer, &shown);
-    }
-
-    fn check_head(&self, service: &Arc<Service>, asked: &Asked, answer: &Answer, shown: &str) {
-        let head = Asked { method: Method::HEAD, headers: asked.headers.clone(), ..self.get(&asked.target) };
-        let head = self.ask(service, &head);
-        assert_eq!((head.status, head.body.len()), (200, 0), "{shown}: HEAD");
-        for name in ["content-length", "content-type", "etag", "x-sync-token", "x-record-count"] {
-            assert_eq!(head.headers.get(name), answer.headers.get(name), "{shown}: {name} of HEAD");
-        }
-    }
-
-    /// Asks for what an answer leads to.
-    fn follow(&self, service: &Arc<Service>, asked: &Asked, answer: &Answer, shown: &str) {
-        let (path, query) = asked.target.split_once('?').unwrap_or((&asked.target, ""));
-        let export_token = answer.headers.get("x-sync-token").and_then(|token| token.to_str().ok());
-        let json = answer.is_json().then(|| answer.json()).unwrap_or_default();
-        let accepted = |target: String| {
-            let next = Asked { headers: asked.headers.clone(), ..self.get(&target) };
-            let next = self.ask(service, &next);
+        for target in next_targets(request, &answer) {
+            let next = ask(service, &Request { target: target.clone(), ..request.clone() });
             assert_eq!(next.status, 200, "{shown}: {target} is refused: {}", next.text());
+        }
+    }
+}
+
+/// The targets that an answer leads to: by a sync token and by a cursor.
+fn next_targets(request: &Request, answer: &Answer) -> Vec<String> {
+    let (path, query) = request.target.split_once('?').unwrap_or((&request.target, ""));
+    let is_json = answer.header("content-type").is_some_and(|kind| kind.starts_with("application/json"));
+    let json = is_json.then(|| answer.json()).unwrap_or_default();
+    let mut targets: Vec<String> =
+        json["next_sync_token"].as_str().map(|token| format!("{path}?since={token}")).into_iter().collect();
+    if let Some(token) = answer.header("x-sync-token") {
+        let file = answer.header("content-disposition").unwrap_or_default();
+        let dataset = Dataset::ALL.into_iter().find(|dataset| file.contains(dataset.as_str()));
+        targets.push(format!("/v1/{}/changes?since={token}", dataset.expect("an export has a dataset")));
+    }
+    if let Some(cursor) = json["next_cursor"].as_str() {
+        let is_cursor = |pair: &&str| {
+            let name = pair.split('=').next().unwrap_or_default();
+            medfeed::contract::query::percent_decode(name, true).is_some_and(|name| name == "cursor")
         };
-        if let Some(token) = json["next_sync_token"].as_str() {
-            accepted(format!("{path}?since={token}"));
-        }
-        if let Some(token) = export_token {
-            let dataset = Dataset::ALL.into_iter().find(|dataset| answer.is_of(<&str>::from(*dataset)));
-            let dataset = dataset.unwrap_or_else(|| panic!("{shown}: the export of no dataset"));
-            accepted(format!("/v1/{dataset}/changes?since={token}"));
-        }
-        if let Some(cursor) = json["next_cursor"].as_str() {
-            let others = query.split('&').filter(|pair| !pair.is_empty() && !is_cursor(pair));
-            let others: String = others.map(|pair| format!("&{pair}")).collect();
-            if asked.target.len() + cursor.len() < 4000 {
-                accepted(format!("{path}?cursor={cursor}{others}"));
-            }
-        }
+        let others = query.split('&').filter(|pair| !pair.is_empty() && !is_cursor(pair));
+        let target = format!("{path}?cursor={cursor}{}", others.map(|pair| format!("&{pair}")).collect::<String>());
+        targets.extend((target.len() < 4000).then_some(target));
     }
+    targets
 }
 
-/// Whether a pair of a query is the cursor, in any spelling.
-fn is_cursor(pair: &str) -> bool {
-    let name = pair.split('=').next().unwrap_or_default();
-    medfeed::contract::query::percent_decode(name, true).is_some_and(|name| name == "cursor")
-}
-
-impl Answer {
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.content()).into_owned()
+/// The form of an answer.
+fn check(request: &Request, answer: &Answer) {
+    let asked = format!("{} {:?}", answer.asked, request.headers);
+    assert!(STATUSES.contains(&answer.status), "{asked}: {} {}", answer.status, answer.text());
+    for name in answer.headers.keys() {
+        assert_eq!(answer.headers.get_all(name).iter().count(), 1, "{asked}: {name} appears twice");
     }
-
-    fn content(&self) -> Vec<u8> {
-        let mut content = self.body.clone();
-        if self.headers.contains_key("content-encoding") || self.headers.contains_key("x-sync-token") {
-            content.clear();
-            MultiGzDecoder::new(self.body.as_slice()).read_to_end(&mut content).expect("gzip");
+    assert!(answer.header("x-request-id").is_some(), "{asked}: no request id");
+    if request.method == Method::HEAD || answer.status == 304 {
+        assert!(answer.body.is_empty(), "{asked}: a body");
+        return;
+    }
+    assert_eq!(answer.number("content-length"), answer.body.len() as u64, "{asked}: content-length");
+    match answer.header("content-type").unwrap_or_default() {
+        kind if answer.status >= 400 && kind.starts_with("text/html") => assert_eq!(answer.status, 404, "{asked}"),
+        kind if answer.status >= 400 => {
+            assert_eq!(kind, "application/problem+json", "{asked}");
+            assert_eq!(answer.json()["status"], answer.status, "{asked}");
+            assert!(Code::ALL.into_iter().any(|known| known.as_str() == answer.code()), "{asked}: {}", answer.text());
         }
-        content
-    }
-
-    fn json(&self) -> Value {
-        serde_json::from_slice(&self.content()).unwrap_or_else(|error| panic!("no JSON ({error}): {}", self.text()))
-    }
-
-    fn kind(&self) -> &str {
-        self.headers.get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default()
-    }
-
-    fn is_json(&self) -> bool {
-        self.kind().starts_with("application/json")
-    }
-
-    /// Whether the name of the file contains this dataset.
-    fn is_of(&self, dataset: &str) -> bool {
-        let name = self.headers.get("content-disposition").and_then(|name| name.to_str().ok());
-        name.is_some_and(|name| name.contains(dataset))
-    }
-
-    /// The form of an answer.
-    fn check(&self, asked: &Asked, shown: &str) {
-        assert!(STATUSES.contains(&self.status), "{shown}: {} {}", self.status, self.text());
-        for name in self.headers.keys() {
-            assert_eq!(self.headers.get_all(name).iter().count(), 1, "{shown}: {name} appears twice");
-        }
-        assert!(self.headers.contains_key("x-request-id"), "{shown}: no request id");
-        if asked.method == Method::HEAD || self.status == 304 {
-            assert!(self.body.is_empty(), "{shown}: a body");
-            return;
-        }
-        let length = self.headers.get("content-length").and_then(|length| length.to_str().ok());
-        assert_eq!(length, Some(self.body.len().to_string().as_str()), "{shown}: content-length");
-        if self.status >= 400 {
-            if self.kind().starts_with("text/html") {
-                assert_eq!(self.status, 404, "{shown}: a page");
-                return;
-            }
-            assert_eq!(self.kind(), "application/problem+json", "{shown}");
-            let problem = self.json();
-            assert_eq!(problem["status"], self.status, "{shown}");
-            let code = problem["type"].as_str().and_then(|url| url.rsplit('/').next()).unwrap_or_default();
-            assert!(Code::ALL.into_iter().any(|known| known.as_str() == code), "{shown}: {problem}");
-        } else if self.is_json() && self.status != 206 {
-            self.json();
-        }
+        kind if kind.starts_with("application/json") && answer.status != 206 => drop(answer.json()),
+        _ => {}
     }
 }
 

@@ -94,6 +94,9 @@ pub(in crate::cli) struct ServeArgs {
     /// Create an empty database if there is none, so that the server can start before the first import
     #[arg(long, env = "MEDFEED_CREATE", value_parser = FalseyValueParser::new())]
     create: bool,
+    /// How long open requests may take after SIGTERM or Ctrl-C
+    #[arg(long, env = "MEDFEED_DRAIN_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
+    drain_timeout: Duration,
     /// The most memory for finished answers, exports included, in bytes. Others are made again on demand
     #[arg(long, env = "MEDFEED_CACHE_BYTES", value_name = "N", default_value_t = DEFAULT_MAX_BYTES)]
     cache_bytes: u64,
@@ -164,7 +167,7 @@ impl LogArgs {
 
 pub(in crate::cli) fn run(common: &Common, args: ServeArgs, limits: Limits) -> anyhow::Result<ExitCode> {
     let log = args.log.start("info")?;
-    let limits = within_open_files(limits);
+    let limits = Limits { drain: args.drain_timeout, ..within_open_files(limits) };
     let tls = match (args.tls_cert, args.tls_key) {
         (Some(certificate), Some(key)) => Some(Arc::new(Tls::load(certificate, key)?)),
         _ => None,

@@ -121,10 +121,6 @@ export const cases = [
 		for (const [name, status, expected] of [['loading', undefined, true], ['current', undefined, true], ['limited', 429, true], ['offline', 503, true], ['offline', undefined, true],
 			['refused', 401, true], ['refused', 403, false], ['refused', 404, false], ['too-many', undefined, false]]) is(usesCopy({name, status}), expected, `${name} ${status}`);
 	}],
-	['when it is stopped it tells nothing more', async (model, is) => {
-		const done = await run(model, {answers: [page([], 't0')], stopAt: 2});
-		is([done.states, done.asked.length, done.follower.isStopped], [['loading', 'current'], 2, true]);
-	}],
 	['states in words', ({follower: {describe}}, is) => {
 		is(describe({name: 'loading', records: 3000, total: 9000}), 'Loading 3,000 of 9,000 records …');
 		for (const name of ['current', 'limited', 'offline', 'refused', 'too-many']) is(describe({name, problem: {detail: 'x'}, count: 60000}).length > 5, true, name);
@@ -196,10 +192,6 @@ export const cases = [
 		later.abort();
 		is(await woken(pause), 'woken', 'aborted meanwhile');
 		is(await woken(sleep(0)), 'woken', 'without a signal');
-	}],
-	['after a failure the copy is current once the feed responds', async (model, is) => {
-		const loads = [new Error('broke off'), {token: 't0', records: [record(1)]}];
-		is((await run(model, {loads, answers: [LOST, page([], 't0'), END]})).states, ['loading', 'offline', 'loading', 'offline', 'current', 'refused']);
 	}],
 	['an export of unknown size is loaded without numbers', ({follower: {describe}}, is) => {
 		for (const total of [NaN, null, undefined, 0]) is(describe({name: 'loading', records: 3000, total}), 'Loading …', `${total}`);
