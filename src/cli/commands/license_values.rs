@@ -8,7 +8,7 @@ use anyhow::bail;
 use crate::cli::shared::common::Common;
 use crate::cli::shared::output::{can_ask, confirm, warn};
 use crate::model::country::same_country;
-use crate::model::nearest::nearest;
+use crate::model::fold::nearest;
 use crate::model::{ConferenceFields, Scope};
 use crate::store::StoreError;
 

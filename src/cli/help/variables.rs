@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use clap::Command;
 
 use crate::cli::shared::output::warn;
-use crate::model::nearest::nearest;
+use crate::model::fold::nearest;
 
 const PREFIX: &str = "MEDFEED_";
 
