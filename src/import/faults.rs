@@ -6,8 +6,8 @@ pub use crate::import::findings::{FilePosition, Finding};
 use crate::import::findings::{FindingGroup, FindingGroups};
 pub(in crate::import) use crate::import::findings::{shortened, sort_by_file};
 use crate::model::Fault;
+use crate::model::fold::nearest;
 use crate::model::message::{Message, Remedy, message};
-use crate::model::nearest::nearest;
 
 /// The faults that stop an import. All are counted, and the first [`BadRows::MAX_KEPT`] are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -13,8 +13,8 @@
 //! - [`license`] and [`key`]: licenses and API keys. [`network`]: networks of addresses.
 //! - [`replication`]: the identity of a database and of its commits.
 //! - [`country`]: the known countries, with their regions and aliases.
-//! - [`fold`]: text folding for `q` and alphabetical order. [`nearest`]: suggestions for misspelt names.
-//! - [`printable`] and [`shell`]: foreign texts, made safe for terminals and for command lines.
+//! - [`fold`]: text folding for `q` and alphabetical order, and suggestions for misspelt names.
+//! - [`printable`]: foreign texts, made safe for terminals and for command lines.
 
 pub mod conference;
 pub mod country;
@@ -30,12 +30,10 @@ pub mod json;
 pub mod key;
 pub mod license;
 pub mod message;
-pub mod nearest;
 pub mod network;
 pub mod printable;
 pub mod reference;
 pub mod replication;
-pub mod shell;
 pub mod time;
 pub mod value;
 

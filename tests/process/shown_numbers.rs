@@ -1,6 +1,6 @@
 //! Cells of workbooks that show another value than they hold, hyperlinks, and the forms that sheets come in.
 
-use rust_xlsxwriter::{ExcelDateTime, Format, Formula, Workbook, Worksheet};
+use rust_xlsxwriter::{Format, Formula, Workbook, Worksheet};
 
 use super::spreadsheets::Then::{Refused, Stored, Warned};
 use super::spreadsheets::{ESMO, Then, check};
@@ -28,9 +28,17 @@ fn journal(column: &str, number: f64, format: &str) -> Vec<u8> {
 
 #[test]
 fn numbers_mean_what_the_sheet_shows() {
-    let cases: [(&str, f64, &str, Then<'_>); 13] = [
-        ("impact_factor", 12.5, "0.00", Stored(&[r#"{"id":1,"impact_factor":12.5}"#])),
-        ("impact_factor", 0.1 + 0.2, "General", Stored(&[r#"{"id":1,"impact_factor":0.3}"#])),
+    let cases: [(&str, f64, &str, Then<'_>); 10] = [
+        ("impact_factor", 0.1 + 0.2, "0.0", Stored(&[r#"{"impact_factor":0.3}"#])),
+        ("publishing_apc_usd", 3_000.0, "[$$-409]#,##0", Stored(&[r#"{"publishing":{"apc_usd":3000.0}}"#])),
+        ("publishing_embargo_months", 12.0, "0 \"months\"", Stored(&[r#"{"publishing":{"embargo_months":12}}"#])),
+        ("abbv", 2026.0, "0", Stored(&[r#"{"abbv":"2026"}"#])),
+        (
+            "issn_online",
+            3_785_955.0,
+            "0",
+            Warned(&[r#"{"issn_online":"0378-5955"}"#], "it is stored as `0378-5955`, whose check digit fits"),
+        ),
         (
             "impact_factor",
             2.5,
@@ -39,23 +47,6 @@ fn numbers_mean_what_the_sheet_shows() {
                 "book.xlsx[journals]:2: impact_factor: `2.5` - the cell C2 shows fewer digits than it has, in the \
                  format `0`; write the right number, or make the cell show all of its digits",
             ),
-        ),
-        (
-            "impact_factor",
-            0.12,
-            "0%",
-            Refused(
-                "book.xlsx[journals]:2: impact_factor: `0.12` - the cell C2 shows a percentage, in the format `0%`; write \
-                 the right number in a cell without a percentage format",
-            ),
-        ),
-        (
-            "publishing_apc_usd",
-            3_000.0,
-            "$#,##0.00",
-            Stored(&[
-                r#"{"id":1,"publishing":{"access":null,"content_license":null,"apc_usd":3000.0,"embargo_months":null}}"#,
-            ]),
         ),
         (
             "publishing_apc_usd",
@@ -67,15 +58,6 @@ fn numbers_mean_what_the_sheet_shows() {
             ),
         ),
         (
-            "publishing_apc_usd",
-            3_000_000.0,
-            "#,##0,",
-            Refused(
-                "book.xlsx[journals]:2: publishing_apc_usd: `3000000` - the cell C2 shows thousands or millions, in the \
-                 format `#,##0,`; format the cell as a number that is not shown in thousands or millions",
-            ),
-        ),
-        (
             "publishing_embargo_months",
             1.0,
             "0 \"years\"",
@@ -83,12 +65,6 @@ fn numbers_mean_what_the_sheet_shows() {
                 "book.xlsx[journals]:2: publishing_embargo_months: `1` - the cell C2 shows other signs than those of \
                  a number, in the format `0 \"years\"`; format the cell as a number without other signs, and check its value",
             ),
-        ),
-        (
-            "issn_online",
-            3_785_955.0,
-            "0",
-            Warned(&[r#"{"issn_online":"0378-5955"}"#], "it is stored as `0378-5955`, whose check digit fits"),
         ),
         (
             "issn_print",
@@ -108,24 +84,10 @@ fn numbers_mean_what_the_sheet_shows() {
                  the format `mmm yy`; write the date in a cell that shows day, month and year, such as 2026-03-15",
             ),
         ),
-        (
-            "h_index",
-            1.234,
-            "General",
-            Refused(
-                "book.xlsx[journals]:2: h_index: `1.234` - write a whole number from 0 to 9007199254740991, without a fraction",
-            ),
-        ),
-        ("abbv", 2026.0, "0", Stored(&[r#"{"id":1,"abbv":"2026"}"#])),
     ];
     for (column, number, format, then) in cases {
         check("book.xlsx", &journal(column, number, format), "", then);
     }
-    let padded = book("organizations", &["id", "name"], |sheet| {
-        sheet.write_number_with_format(1, 0, 901, &Format::new().set_num_format("0000")).unwrap();
-        sheet.write_string(1, 1, "A").unwrap();
-    });
-    check("book.xlsx", &padded, "", Stored(&[r#"{"id":901,"name":"A"}"#]));
 }
 
 /// A conference with a number as the date of its beginning, in this format.
@@ -140,23 +102,6 @@ fn conference(number: f64, format: &str) -> Vec<u8> {
             sheet.write_string(1, column, status).unwrap();
         }
     })
-}
-
-#[test]
-fn dates_mean_what_the_sheet_shows() {
-    let whole = &[r#"{"id":1,"start_date":"2026-03-15"}"#];
-    for format in ["dd.mm.yyyy", "[$-F800]dddd\\,\\ mmmm\\ dd\\,\\ yyyy"] {
-        check("book.xlsx", &conference(46_096.0, format), "", Stored(whole));
-    }
-    let cases =
-        [(46_082.0, "mmm yy", "2026-03-01"), (11_032.0, "dd.mm.yy", "1930-03-15"), (46_096.0, "h:mm", "2026-03-15")];
-    for (number, format, stored) in cases {
-        let expected = format!(
-            "book.xlsx[conferences]:2: start_date: `{stored}` - the cell C2 shows only a part of the date, in the format \
-             `{format}`; write the date in a cell that shows day, month and year, such as 2026-03-15"
-        );
-        check("book.xlsx", &conference(number, format), "", Refused(&expected));
-    }
 }
 
 /// Excel writes its currency formats under their built-in numbers, with the sign of the country.
@@ -181,31 +126,6 @@ fn a_workbook_may_redefine_a_built_in_format() {
     for (content, then) in cases {
         check("book.xlsx", &content, "", then);
     }
-}
-
-#[test]
-fn days_are_counted_from_where_the_workbook_says() {
-    let of_1904 = |book: &[u8]| {
-        let parts = Parts::of(book);
-        parts.changed("xl/workbook.xml", |text| text.replace("<workbookPr", "<workbookPr date1904=\"1\"")).pack()
-    };
-    for (serial, of_1900, expected) in [
-        (44_634.0, "2022-03-14", "2026-03-15"),
-        (44_562.0, "2022-01-01", "2026-01-02"),
-        (0.0, "", "1904-01-01"),
-        (60.0, "", "1904-03-01"),
-    ] {
-        let book = conference(serial, "yyyy-mm-dd");
-        if !of_1900.is_empty() {
-            check("book.xlsx", &book, "", Stored(&[&format!(r#"{{"start_date":"{of_1900}"}}"#)]));
-        }
-        check("book.xlsx", &of_1904(&book), "", Stored(&[&format!(r#"{{"start_date":"{expected}"}}"#)]));
-    }
-    let leap = conference(60.0, "yyyy-mm-dd");
-    let expected = "book.xlsx[conferences]:2: start_date: `60` - is not a day of the calendar; write another date";
-    check("book.xlsx", &leap, "", Refused(expected));
-    let late = ExcelDateTime::from_ymd(2100, 12, 31).unwrap().to_excel();
-    check("book.xlsx", &conference(late, "yyyy-mm-dd"), "", Stored(&[r#"{"start_date":"2100-12-31"}"#]));
 }
 
 /// An organization whose cells are filled in.
@@ -309,8 +229,6 @@ fn sheets_are_read_in_any_form() {
     let cases = [
         ("without positions", row("<t>ESMO</t>"), "ESMO"),
         ("runs", row("<r><rPr><b/></rPr><t>ES</t></r><r><t>MO</t></r>"), "ESMO"),
-        ("phonetic runs", row("<t>ESMO</t><rPh sb=\"0\" eb=\"1\"><t>x</t></rPh><phoneticPr fontId=\"1\"/>"), "ESMO"),
-        ("blanks around", row("<t> ESMO\n</t>"), "ESMO"),
         ("blanks that count", row("<t xml:space=\"preserve\">ESMO </t>"), "ESMO "),
         ("entities", row("<t>A&amp;B &#x263a; <![CDATA[<x>]]></t>"), "A&B ☺ <x>"),
         ("escapes", row("<t>a_x005F_x0041_</t>"), "a_x0041_"),
@@ -334,23 +252,9 @@ fn sheets_are_read_in_any_form() {
             "ESMO",
         ),
         (
-            "a mark and a declaration",
-            row("<t>ESMO</t>").changed("xl/workbook.xml", |text| {
-                format!("\u{feff}<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>\r\n{text}")
-            }),
-            "ESMO",
-        ),
-        (
             "absolute targets and other cases",
             row("<t>ESMO</t>").changed("xl/_rels/workbook.xml.rels", |text| {
                 text.replace("worksheets/sheet1.xml", "/xl/Worksheets/Sheet1.XML")
-            }),
-            "ESMO",
-        ),
-        (
-            "no shared texts",
-            row("<t>ESMO</t>").without("xl/sharedStrings.xml").changed("xl/_rels/workbook.xml.rels", |text| {
-                text.replace("relationships/sharedStrings", "relationships/theme")
             }),
             "ESMO",
         ),

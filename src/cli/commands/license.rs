@@ -13,8 +13,8 @@ use crate::cli::shared::arguments::{parse_dataset, parse_plain_text, parse_text,
 use crate::cli::shared::common::{AccessChange, Common};
 use crate::cli::shared::output::{can_ask, confirm, counted, table, warn};
 use crate::model::country::same_country;
+use crate::model::fold::nearest;
 use crate::model::license::{Rule, RuleSet};
-use crate::model::nearest::nearest;
 use crate::model::printable::Printable;
 use crate::model::{ConferenceFields, Dataset, Id, JournalFields, License, RecordFields, Scope};
 use crate::store::write::licensing::LicenseChange;

@@ -13,7 +13,7 @@ use crate::bucket::BucketUrl;
 use crate::cli::commands::follow::open_log;
 use crate::cli::shared::common::Common;
 use crate::cli::shared::output::confirm;
-use crate::model::shell::ShellWord;
+use crate::model::printable::ShellWord;
 use crate::replicate::follower::promote::Promoted;
 use crate::replicate::follower::{Replica, ReplicaStatus};
 use crate::replicate::publisher::lock::PublisherLock;

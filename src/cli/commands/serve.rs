@@ -25,7 +25,7 @@ use crate::cli::shared::common::Common;
 use crate::cli::shared::output::print_line;
 use crate::model::network::parse_network;
 use crate::model::printable::Printable;
-use crate::model::shell::ShellWord;
+use crate::model::printable::ShellWord;
 use crate::serve::connection::address::TrustedProxies;
 use crate::serve::connection::listen;
 use crate::serve::connection::tls::Tls;

@@ -8,7 +8,7 @@ use clap::builder::{PathBufValueParser, TypedValueParser};
 use tracing_subscriber::EnvFilter;
 
 use crate::model::dataset::UnknownDataset;
-use crate::model::nearest::nearest;
+use crate::model::fold::nearest;
 use crate::model::printable::steers;
 use crate::model::time::{now, parse_date, parse_time};
 use crate::model::{Dataset, Timestamp};

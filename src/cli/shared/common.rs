@@ -13,7 +13,7 @@ use crate::cli::shared::arguments::{parse_duration, path_parser};
 use crate::cli::shared::output::{Output, counted, note, warn};
 use crate::model::Head;
 use crate::model::printable::Printable;
-use crate::model::shell::ShellWord;
+use crate::model::printable::ShellWord;
 use crate::store::file::links::resolve;
 use crate::store::replication::PublishedNote;
 use crate::store::{CLOCK_TOLERANCE_S, Edit, Follower, StoreError, Writer};

@@ -6,10 +6,10 @@ use jiff::civil::Date;
 
 use super::identity::{Identity, MatchKey, comparable};
 use super::issn::{normalized, valid_issn};
+use super::row_rules::{CONFERENCE_RULES, JOURNAL_RULES};
 use super::rule::RowRule;
 use super::spellings::Vocabulary;
 use super::texts::is_placeholder;
-use super::{conferences, journals};
 use crate::model::message::{Message, message};
 use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
@@ -57,7 +57,7 @@ fn name_key<'a>(
 }
 
 impl Lintable for ConferenceFields {
-    const RULES: &[RowRule<Self>] = conferences::RULES;
+    const RULES: &[RowRule<Self>] = CONFERENCE_RULES;
 
     fn identity(&self) -> Identity {
         Identity::new(self.name(), self.abbv.as_deref())
@@ -103,7 +103,7 @@ impl Lintable for ConferenceFields {
 }
 
 impl Lintable for JournalFields {
-    const RULES: &[RowRule<Self>] = journals::RULES;
+    const RULES: &[RowRule<Self>] = JOURNAL_RULES;
 
     fn identity(&self) -> Identity {
         let issns = self.issns().filter_map(|(field, issn)| valid_issn(field, issn));

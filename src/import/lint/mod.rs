@@ -2,20 +2,19 @@
 //!
 //! Each file has a table of rules:
 //! - [`texts`]: placeholders, damaged texts (with [`mojibake`]) and addresses. [`issn`]: ISSNs.
-//! - [`conferences`] and [`journals`]: values that contradict each other, or that no row has.
+//! - [`row_rules`]: values of a conference or a journal that contradict each other, or that no row has.
 //! - [`duplicates`]: rows that probably describe the same thing, by their [`identity`].
 //! - [`spellings`]: words that licenses compare exactly, with their [`vocabularies`].
 //!
 //! [`rule`] defines rules, and [`lintable`] the values that they check. An import reports what `medfeed lint` finds
 //! after it, about the values that it brings. A rule may know the right value, which `import --fix` writes.
 
-mod conferences;
 mod duplicates;
 mod identity;
 mod issn;
-mod journals;
 mod lintable;
 mod mojibake;
+mod row_rules;
 pub mod rule;
 mod spellings;
 mod texts;
@@ -26,10 +25,10 @@ use std::sync::Arc;
 
 use jiff::civil::Date;
 
-use self::conferences::crowded_days;
 use self::duplicates::Duplicates;
 pub(in crate::import) use self::issn::valid_issn;
 pub(in crate::import) use self::lintable::Lintable;
+use self::row_rules::crowded_days;
 pub use self::rule::RowLocation;
 use self::rule::{TextRule, Uses};
 pub(in crate::import) use self::spellings::Respelling;
@@ -229,8 +228,11 @@ mod tests {
     fn every_rule_is_documented_once() {
         let manual = include_str!("../../../docs/import.md");
         let texts = TEXT_RULES.into_iter().flatten().map(|rule| rule.name);
-        let rows = conferences::RULES.iter().map(|rule| rule.name).chain(journals::RULES.iter().map(|rule| rule.name));
-        let compared = ["same_name_and_year", "same_name", "same_meeting", "issn_twice", conferences::CROWDED_DAY];
+        let rows = row_rules::CONFERENCE_RULES
+            .iter()
+            .map(|rule| rule.name)
+            .chain(row_rules::JOURNAL_RULES.iter().map(|rule| rule.name));
+        let compared = ["same_name_and_year", "same_name", "same_meeting", "issn_twice", row_rules::CROWDED_DAY];
         let words = [AREAS.rules, COUNTRIES.rules].concat();
         for rule in texts.chain(rows).chain(compared).chain(words) {
             assert_eq!(manual.matches(&format!("`{rule}`")).count(), 1, "{rule}");

@@ -7,8 +7,8 @@ use crate::import::faults::{BadRows, FilePosition, RowFaults};
 use crate::import::lint::{Lint, Lintable, RowLocation};
 use crate::import::read::statement::RecordLink;
 use crate::import::rows::{ImportRow, MAY_BE_NOTE, RowEdit};
+use crate::model::fold::nearest;
 use crate::model::message::{Message, Remedy, message};
-use crate::model::nearest::nearest;
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{Curated, Id, ReferenceKind};
 

@@ -6,7 +6,7 @@
 //! 2. `csv` and `workbook` pass rows of cells to `tabular`, which finds the header. `columns` gives its names a meaning.
 //!    `json_rows` reads JSON objects (`json`) like rows of cells: the paths of their members are the header.
 //! 3. `table_row` reads a row of cells as the values of a `statement`. [`cells`] brings each into the form of its field,
-//!    with `dates`. `parts` splits cells with several fields.
+//!    with `dates`.
 
 pub mod cells;
 mod columns;
@@ -16,7 +16,6 @@ mod draft;
 mod json;
 mod json_rows;
 pub mod options;
-mod parts;
 pub mod recipe;
 pub mod sample;
 pub mod source;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::bucket::BucketError;
 use crate::model::printable::Printable;
-use crate::model::shell::ShellWord;
+use crate::model::printable::ShellWord;
 use crate::model::{DatabaseId, Timestamp};
 use crate::replicate::frame::MalformedObject;
 use crate::replicate::layout;

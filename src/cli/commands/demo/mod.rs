@@ -18,7 +18,7 @@ use crate::cli::shared::arguments::parse_listen;
 use crate::cli::shared::common::Common;
 use crate::cli::shared::output::print_line;
 use crate::explorer::Demo;
-use crate::model::shell::ShellWord;
+use crate::model::printable::ShellWord;
 use crate::serve::connection::address::TrustedProxies;
 use crate::serve::{Limits, Setup, StopSignals, Watcher, run_to_end, serve};
 
