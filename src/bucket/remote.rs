@@ -16,9 +16,8 @@ use object_store::{
 };
 use tokio::runtime::Runtime;
 
-use super::error::BucketError;
 use super::fault::{Action, ErrorMapper};
-use super::object::{BucketObject, Created, ListedObject, OBJECT_BYTES};
+use super::object::{BucketError, BucketObject, Created, ListedObject, OBJECT_BYTES};
 use super::url::{BucketUrl, StoreKind};
 use crate::model::Timestamp;
 use crate::transport::tls;
