@@ -13,9 +13,8 @@ long() {
     MEDFEED_CASES="$1" cargo test --quiet --test medfeed -- --nocapture "process::$2"
 }
 
-# Kills at every step, in a folder and over the network, and what is left of the publisher alone.
+# Kills at every step, in a folder and over the network.
 long 2000 replica_kills
-long 200 publishing_faults::killed
 long 60 promotion
 # In each of two stores.
 long 100 publishing_doubles
