@@ -326,29 +326,6 @@ mod tests {
     }
 
     #[test]
-    fn lists_begin_after_a_name_of_the_same_folder() {
-        let store = Arc::new(InMemory::new());
-        let (bucket, other) = (below(&store, "a/b"), below(&store, "a/bc"));
-        for name in ["logs/1", "parts/1"] {
-            bucket.put(name, Vec::new()).unwrap();
-        }
-        for at in 1..=9 {
-            bucket.put(&format!("log/{at}"), Vec::new()).unwrap();
-            other.put(&format!("log/{at}"), Vec::new()).unwrap();
-        }
-        assert_eq!(names(&bucket, "log", Some("log/7")), ["log/8", "log/9"]);
-        assert_eq!(names(&bucket, "log", Some("log/9")), [""; 0]);
-        assert_eq!(names(&bucket, "log", Some("log/0")).len(), 9);
-        bucket.put("log/9", b"nine".to_vec()).unwrap();
-        let found = &bucket.list("log", Some("log/8")).unwrap()[0];
-        assert_eq!((found.bytes, found.modified), (4, bucket.get("log/9").unwrap().unwrap().modified));
-        assert_eq!((bucket.contains("log/9"), bucket.contains("log/10")), (Ok(true), Ok(false)));
-        bucket.delete("log/9").unwrap();
-        bucket.delete("log/9").unwrap();
-        assert_eq!(bucket.get("log/9"), Ok(None));
-    }
-
-    #[test]
     fn requests_get_time_for_their_bytes() {
         for (bytes, seconds) in [(0, 30), (32_767, 30), (32_768, 31), (1 << 20, 62), (1 << 29, 30 + 16_384)] {
             assert_eq!(time_for(bytes), Duration::from_secs(seconds), "{bytes}");
