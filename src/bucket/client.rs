@@ -1,14 +1,17 @@
-//! Reading and writing the objects of a bucket.
+//! Reading and writing the objects of a bucket, and testing its store.
 
 use std::env;
 use std::ffi::OsString;
+use std::thread;
 
-use super::error::BucketError;
 use super::folder::Folder;
-use super::object::{BucketObject, Created, ListedObject};
+use super::object::{BucketError, BucketObject, Created, ListedObject};
 use super::remote::Remote;
 use super::seal::{SealKey, seal, unseal};
 use super::url::{BucketLocation, BucketUrl};
+
+/// The number of concurrent creates of one name.
+const RACERS: usize = 8;
 
 /// A bucket. Its methods block, so threads of an async runtime must not call them. Several threads may call at a time.
 /// Each call has a time limit: half a minute, and more for large objects.
@@ -136,6 +139,60 @@ impl Bucket {
             Store::Remote(_) => Ok(()),
         }
     }
+
+    /// Tests whether the store creates a name only once, because publishing depends on it. Some stores ignore the condition.
+    /// Others check it and then write, so two concurrent requests both succeed. Of several concurrent creates of a free
+    /// name exactly one must succeed. Deletes the object afterwards. Creates the folder of a `file:` bucket if needed.
+    ///
+    /// # Errors
+    /// [`BucketError::Refused`] if the store creates a name twice, or lacks a permission.
+    pub fn probe(&self, name: &str) -> Result<(), BucketError> {
+        self.prepare()?;
+        let tested = self.race(name);
+        tested.and(self.delete(name))
+    }
+
+    fn race(&self, name: &str) -> Result<(), BucketError> {
+        let created: Vec<(String, Result<Created, BucketError>)> = thread::scope(|scope| {
+            let racers: Vec<_> = (0..RACERS)
+                .map(|racer| {
+                    scope.spawn(move || {
+                        let bytes = format!("racer {racer}");
+                        let created = self.create(name, bytes.as_bytes());
+                        (bytes, created)
+                    })
+                })
+                .collect();
+            // A panicked thread has no result.
+            racers.into_iter().filter_map(|racer| racer.join().ok()).collect()
+        });
+        let mut winners = Vec::new();
+        for (bytes, created) in created {
+            if created? == Created::New {
+                winners.push(bytes);
+            }
+        }
+        match winners.as_slice() {
+            [winner] if self.holds(name, winner.as_bytes())? => Ok(()),
+            // A store may refuse all concurrent requests.
+            [] => Err(BucketError::Unreachable(format!(
+                "{} refuses every concurrent create of a name; try again when it is less busy",
+                self.url()
+            ))),
+            _ => Err(BucketError::Refused(format!(
+                "{} let several clients create the same name: two publishers would overwrite each other's commits there; \
+                 use a store that supports conditional puts (`If-None-Match: *`), such as Amazon S3, Google Cloud \
+                 Storage, Azure or a folder",
+                self.url()
+            ))),
+        }
+    }
+
+    /// Whether an object has these bytes. If it has others, reads it once more: a response may be changed on its way.
+    fn holds(&self, name: &str, bytes: &[u8]) -> Result<bool, BucketError> {
+        let is_it = || Ok(self.get(name)?.is_some_and(|object| object.bytes == bytes));
+        Ok(is_it()? || is_it()?)
+    }
 }
 
 /// Rejects invalid names. Names may come from objects that somebody else wrote.
@@ -169,60 +226,16 @@ mod tests {
         }
     }
 
-    fn bucket(folder: &std::path::Path, seal: Option<SealKey>) -> Bucket {
-        let bucket = Bucket::open_with(&format!("file://{}", folder.display()).parse().unwrap(), seal, &[]).unwrap();
-        bucket.prepare().unwrap();
-        bucket
-    }
-
     #[test]
     fn no_method_takes_a_name_outside_the_bucket() {
         let folder = tempfile::tempdir().unwrap();
-        let bucket = bucket(folder.path(), None);
+        let url = format!("file://{}", folder.path().display()).parse().unwrap();
+        let bucket = Bucket::open_with(&url, None, &[]).unwrap();
         let name = "../x";
         let refused = |error: Option<BucketError>| matches!(error, Some(BucketError::Refused(_)));
         assert!(refused(bucket.get(name).err()) && refused(bucket.contains(name).err()));
         assert!(refused(bucket.create(name, b"").err()) && refused(bucket.put(name, b"").err()));
         assert!(refused(bucket.list(name, None).err()) && refused(bucket.list("log", Some(name)).err()));
         assert!(refused(bucket.delete(name).err()));
-    }
-
-    #[test]
-    fn lists_are_ordered_and_begin_after_a_full_name() {
-        let folder = tempfile::tempdir().unwrap();
-        let bucket = bucket(folder.path(), None);
-        for name in ["log/3", "log/10", "log/1", "log/2/x", "logs/4"] {
-            bucket.put(name, b"").unwrap();
-        }
-        let names = |after| -> Vec<String> {
-            bucket.list("log", after).unwrap().into_iter().map(|listed| listed.name).collect()
-        };
-        assert_eq!(names(None), ["log/1", "log/10", "log/2/x", "log/3"]);
-        assert_eq!(names(Some("log/10")), ["log/2/x", "log/3"]);
-        assert_eq!(names(Some("log/2")), ["log/2/x", "log/3"]);
-        assert_eq!(names(Some("log/3")), [""; 0]);
-    }
-
-    #[test]
-    fn sealed_objects_of_a_bucket_cannot_be_swapped() {
-        let folder = tempfile::tempdir().unwrap();
-        let key_file = folder.path().join("key");
-        std::fs::write(&key_file, "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f").unwrap();
-        std::fs::set_permissions(&key_file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
-        let place = folder.path().join("bucket");
-        let bucket = bucket(&place, Some(SealKey::load(&key_file).unwrap()));
-        for name in ["log/1", "log/2", "states/1", "alive"] {
-            bucket.put(name, name.as_bytes()).unwrap();
-        }
-        assert_eq!(bucket.create("log/1", b"other"), Ok(Created::Exists));
-        assert_eq!(bucket.create("log/3", b"three"), Ok(Created::New));
-        assert_eq!(bucket.get("log/3").unwrap().unwrap().bytes, b"three");
-        for (from, to) in [("log/2", "log/1"), ("states/1", "log/1"), ("log/1", "states/1"), ("log/1", "alive")] {
-            let sound = std::fs::read(place.join(to)).unwrap();
-            std::fs::copy(place.join(from), place.join(to)).unwrap();
-            assert!(matches!(bucket.get(to), Err(BucketError::Damaged { name, .. }) if name == to), "{from} at {to}");
-            std::fs::write(place.join(to), sound).unwrap();
-            assert_eq!(bucket.get(to).unwrap().unwrap().bytes, to.as_bytes());
-        }
     }
 }

@@ -2,7 +2,7 @@
 
 use object_store::Error;
 
-use super::error::BucketError;
+use super::object::BucketError;
 use super::url::{BucketUrl, StoreKind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,8 +11,7 @@ use std::sync::OnceLock;
 
 use tempfile::NamedTempFile;
 
-use super::error::BucketError;
-use super::object::{BucketObject, Created, ListedObject, OBJECT_BYTES};
+use super::object::{BucketError, BucketObject, Created, ListedObject, OBJECT_BYTES};
 use crate::disk::describe_at;
 use crate::disk::{self, DiskEvent};
 use crate::model::Timestamp;

@@ -2,24 +2,20 @@
 //! created only once. The only module that uses `object_store`.
 //!
 //! - [`url`]: the URL of a bucket.
-//! - [`object`]: the types of objects.
-//! - [`client`]: reading and writing objects. [`probe`]: testing the store.
+//! - [`object`]: objects, and the errors of a bucket.
+//! - [`client`]: reading and writing objects, and testing the store.
 //! - [`seal`]: encrypting objects.
 //! - [`folder`] and [`remote`]: the two kinds of stores. [`fault`]: mapping a store's errors.
-//! - [`error`]: the errors of a bucket.
 
 pub mod client;
-pub mod error;
 mod fault;
 mod folder;
 pub mod object;
-mod probe;
 mod remote;
 pub mod seal;
 pub mod url;
 
 pub use client::Bucket;
-pub use error::BucketError;
-pub use object::{BucketObject, Created, ListedObject};
+pub use object::{BucketError, BucketObject, Created, ListedObject};
 pub use seal::SealKey;
 pub use url::BucketUrl;

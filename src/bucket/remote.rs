@@ -16,9 +16,8 @@ use object_store::{
 };
 use tokio::runtime::Runtime;
 
-use super::error::BucketError;
 use super::fault::{Action, ErrorMapper};
-use super::object::{BucketObject, Created, ListedObject, OBJECT_BYTES};
+use super::object::{BucketError, BucketObject, Created, ListedObject, OBJECT_BYTES};
 use super::url::{BucketUrl, StoreKind};
 use crate::model::Timestamp;
 use crate::transport::tls;
@@ -324,29 +323,6 @@ mod tests {
             let is_old = bucket.get("log1").unwrap().unwrap().bytes == format!("{prefix} log1").into_bytes();
             assert_eq!(is_old, prefix != "a/b", "{prefix:?}");
         }
-    }
-
-    #[test]
-    fn lists_begin_after_a_name_of_the_same_folder() {
-        let store = Arc::new(InMemory::new());
-        let (bucket, other) = (below(&store, "a/b"), below(&store, "a/bc"));
-        for name in ["logs/1", "parts/1"] {
-            bucket.put(name, Vec::new()).unwrap();
-        }
-        for at in 1..=9 {
-            bucket.put(&format!("log/{at}"), Vec::new()).unwrap();
-            other.put(&format!("log/{at}"), Vec::new()).unwrap();
-        }
-        assert_eq!(names(&bucket, "log", Some("log/7")), ["log/8", "log/9"]);
-        assert_eq!(names(&bucket, "log", Some("log/9")), [""; 0]);
-        assert_eq!(names(&bucket, "log", Some("log/0")).len(), 9);
-        bucket.put("log/9", b"nine".to_vec()).unwrap();
-        let found = &bucket.list("log", Some("log/8")).unwrap()[0];
-        assert_eq!((found.bytes, found.modified), (4, bucket.get("log/9").unwrap().unwrap().modified));
-        assert_eq!((bucket.contains("log/9"), bucket.contains("log/10")), (Ok(true), Ok(false)));
-        bucket.delete("log/9").unwrap();
-        bucket.delete("log/9").unwrap();
-        assert_eq!(bucket.get("log/9"), Ok(None));
     }
 
     #[test]

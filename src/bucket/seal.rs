@@ -13,7 +13,7 @@ use aes_siv::KeyInit;
 use aes_siv::siv::Aes256Siv;
 use data_encoding::{BASE64, BASE64_NOPAD, HEXLOWER_PERMISSIVE};
 
-use super::error::BucketError;
+use super::object::BucketError;
 
 use crate::disk::describe_at;
 

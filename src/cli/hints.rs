@@ -9,7 +9,7 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::cli::shared::output::warn;
-use crate::model::nearest::nearest;
+use crate::model::fold::nearest;
 
 /// The command (empty: `medfeed` itself; `*`: any), the mistaken names, and what to write.
 pub(in crate::cli) const HINTS: &[(&str, &[&str], &str)] = &[

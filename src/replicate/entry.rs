@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::frame::{self, Hash, MalformedObject, Misplaced, PAYLOAD_BYTES};
+use super::frame::{self, Hash, MalformedObject, PAYLOAD_BYTES};
 use crate::model::{CommitInfo, DatabaseId, Head, RowDigest, Timestamp};
 
 const MARK: &str = "medfeed log 2";
@@ -23,7 +23,7 @@ pub struct EntryHeader {
     /// The time of publishing, by the publisher's clock.
     pub at: Timestamp,
     /// The commits, each based on the one before it. If there are none, the log continues from the whole state of this
-    /// slot, as after a restore.
+    /// slot: that of the last commit, or another one, as after a restore.
     pub commits: Vec<CommitInfo>,
     pub seq: u64,
     pub lineage: [u8; 16],
@@ -52,13 +52,18 @@ impl EntryHeader {
         self.commits.is_empty()
     }
 
+    /// Whether rows of the commit `head` with this digest must be replaced by the whole state of this slot.
+    pub fn replaces(&self, head: Head, digest: RowDigest) -> bool {
+        self.is_state() && (self.head(), self.digest) != (head, digest)
+    }
+
     /// Whether the entry starts the log over: a state without a parent, after missing entries.
     pub fn starts_over(&self) -> bool {
         self.slot > 1 && self.parent == Hash::default() && self.is_state()
     }
 
     /// Fails unless the entry is of this slot and database.
-    pub fn check(&self, slot: u64, id: DatabaseId) -> Result<(), Misplaced> {
+    pub fn check(&self, slot: u64, id: DatabaseId) -> Result<(), MalformedObject> {
         frame::check_identity((self.slot, self.id), slot, id)
     }
 
@@ -193,8 +198,8 @@ mod tests {
             let entry = decode(&bytes).map_err(|error| TestCaseError::fail(error.to_string()))?;
             prop_assert_eq!(&entry, &LogEntry { header, hash, changes });
             prop_assert_eq!(entry.header.check(slot, id), Ok(()));
-            prop_assert_eq!(entry.header.check(slot + 1, id), Err(Misplaced::Slot(slot)));
-            prop_assert_eq!(entry.header.check(slot, DatabaseId([8; 16])), Err(Misplaced::Database(id)));
+            prop_assert!(entry.header.check(slot + 1, id).is_err());
+            prop_assert!(entry.header.check(slot, DatabaseId([8; 16])).is_err());
         }
 
         #[test]

@@ -41,27 +41,17 @@ const DENSEST: u64 = 1040;
 #[error("{0}")]
 pub struct MalformedObject(pub(super) String);
 
-/// A valid object at the name of another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Misplaced {
-    /// It belongs to another database.
-    #[error("it is of another database ({0})")]
-    Database(DatabaseId),
-    /// It belongs to another slot.
-    #[error("it is of slot {0}")]
-    Slot(u64),
-}
-
 impl MalformedObject {
     pub(super) fn new(text: impl Into<String>) -> MalformedObject {
         MalformedObject(text.into())
     }
 }
 
-pub(super) fn check_identity(found: (u64, DatabaseId), slot: u64, id: DatabaseId) -> Result<(), Misplaced> {
+/// Fails unless an object is of this slot and database. A valid one may be at the name of another one.
+pub(super) fn check_identity(found: (u64, DatabaseId), slot: u64, id: DatabaseId) -> Result<(), MalformedObject> {
     match found {
-        (_, other) if other != id => Err(Misplaced::Database(other)),
-        (other, _) if other != slot => Err(Misplaced::Slot(other)),
+        (_, other) if other != id => Err(MalformedObject::new(format!("it is of another database ({other})"))),
+        (other, _) if other != slot => Err(MalformedObject::new(format!("it is of slot {other}"))),
         _ => Ok(()),
     }
 }

@@ -18,7 +18,7 @@ use crate::serve::connection::limits::Limits;
 use crate::serve::connection::server::Server;
 use crate::serve::connection::tls::Tls;
 use crate::serve::following::background::BackgroundTask;
-use crate::serve::following::upstream::{ReplicaSource, Upstream};
+use crate::serve::following::replica_thread::{ReplicaSource, ReplicaThread};
 use crate::serve::following::watcher::Watcher;
 use crate::serve::operators::admin::lag::{self, LagHistory};
 use crate::serve::operators::admin::monitored::MonitoredServer;
@@ -43,7 +43,7 @@ pub struct Setup {
     pub listener: TcpListener,
     pub watcher: Arc<Watcher>,
     /// The origin, if the database is a replica.
-    pub upstream: Option<Arc<dyn Upstream>>,
+    pub upstream: Option<Arc<ReplicaThread>>,
     pub settings: Settings,
     pub proxies: TrustedProxies,
     /// The certificate, for HTTPS.

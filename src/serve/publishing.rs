@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use prometheus_client::registry::Registry;
 
 use crate::model::time::now;
-use crate::replicate::publisher::progress::{PublishedEnd, PublisherProgress, PublisherStatus};
-use crate::replicate::publisher::status::{Waiting, waiting};
+use crate::model::{DatabaseId, Head};
+use crate::replicate::publisher::progress::{PublisherProgress, PublisherStatus};
+use crate::replicate::publisher::publication_status::{Waiting, waiting};
 use crate::serve::operators::admin::monitored::Monitored;
 use crate::serve::operators::registrar::{
     MetricKind, ProcessMetrics, Registrar, Sampled, SampledMetrics, count, text_of,
@@ -29,10 +30,10 @@ struct PublisherSample {
 
 const SAMPLED: &[Sampled<PublisherSample>] = &[
     ("publish_slot", MetricKind::Gauge, "The slot of the last entry in the log", |sample| {
-        sample.progress.log_end.map_or(0, |reached| count(reached.slot))
+        sample.progress.log_end.map_or(0, |(_, end)| count(end.slot))
     }),
     ("publish_seq", MetricKind::Gauge, "The last seq in the log", |sample| {
-        sample.progress.log_end.map_or(0, |reached| count(reached.head.seq))
+        sample.progress.log_end.map_or(0, |(_, end)| count(end.head.seq))
     }),
     (
         "publish_waiting_commits",
@@ -47,9 +48,7 @@ const SAMPLED: &[Sampled<PublisherSample>] = &[
         count(sample.outbox_bytes)
     }),
     ("publish_entries", MetricKind::Counter, "Entries written to the log", |sample| count(sample.progress.entries)),
-    ("publish_states", MetricKind::Counter, "Whole states written, in the log or next to it", |sample| {
-        count(sample.progress.states)
-    }),
+    ("publish_states", MetricKind::Counter, "Whole states written", |sample| count(sample.progress.states)),
     (
         "publish_bucket_failures",
         MetricKind::Counter,
@@ -105,7 +104,7 @@ impl MonitoredPublisher {
     }
 
     /// The changes in the database that are not in the log; `None` if it cannot be read.
-    fn waiting(&self, reached: Option<PublishedEnd>) -> Option<Waiting> {
+    fn waiting(&self, log_end: Option<(DatabaseId, Head)>) -> Option<Waiting> {
         let mut follower = self.follower.lock().unwrap_or_else(PoisonError::into_inner);
         let mut read = || {
             let opened = match follower.take() {
@@ -114,7 +113,7 @@ impl MonitoredPublisher {
             };
             let opened = follower.insert(opened);
             opened.refresh()?;
-            waiting(opened, reached.map(|reached| (reached.id, reached.head)))
+            waiting(opened, log_end)
         };
         read().inspect_err(|error| tracing::debug!(%error, "the database cannot be read")).ok()
     }
@@ -127,7 +126,7 @@ impl Monitored for MonitoredPublisher {
 
     fn scrape(&self) -> String {
         let progress = self.status.progress();
-        let waiting = self.waiting(progress.log_end);
+        let waiting = self.waiting(progress.log_end.map(|(id, end)| (id, end.head)));
         let unpublished_for = self.unpublished_for(&progress, Instant::now()).as_secs();
         let (waiting_commits, outbox_bytes, behind_s) = match waiting {
             Some(Waiting::Nothing) => (0, 0, 0),

@@ -21,14 +21,11 @@ use crate::store::format::codec::{
 };
 use crate::store::format::digest::digest_of;
 use crate::store::format::feed::{FeedEntry, FeedHead};
+use crate::store::format::meta::{find_mark, read_secret, stored_digest};
 use crate::store::format::outbox::{next_header, read_changes};
-use crate::store::format::publish::stored_digest;
-use crate::store::format::replica::find_mark;
 use crate::store::format::rows::{load_references, load_rows, optional_table};
-use crate::store::format::secret;
 use crate::store::format::tables::{self, TOMBSTONE};
-use crate::store::panics;
-use crate::store::panics::guard;
+use crate::store::panics::{self, guard};
 
 /// The maximum number of listed findings. All are counted.
 const MAX_LISTED: usize = 100;
@@ -522,6 +519,6 @@ fn check_owners(
             });
         }
     }
-    report.note("meta", secret::read(&transaction.open_table(tables::META)?));
+    report.note("meta", read_secret(&transaction.open_table(tables::META)?));
     Ok(())
 }

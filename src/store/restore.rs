@@ -12,17 +12,16 @@ use serde::Serialize;
 use crate::model::time::now;
 use crate::model::{DatabaseId, Dataset, KeyHash, KeyRecord, License, Timestamp};
 use crate::store::StoreError;
+use crate::store::file::draft::NewFile;
 use crate::store::file::links::{refuse_other_names, resolve};
-use crate::store::file::locked::LockedFile;
 use crate::store::file::metadata::FileIdentity;
-use crate::store::file::new_file::NewFile;
 use crate::store::file::open::OpenOptions;
 use crate::store::file::publish::{OriginIdentity, put_history_entry, refuse_fenced, remove_local_rows};
 use crate::store::file::published_note::PublishedNote;
+use crate::store::file::replace::LockedFile;
 use crate::store::format::codec::{StoredCommit, seal, seal_under, unseal_commit};
-use crate::store::format::publish::database_id;
+use crate::store::format::meta::{database_id, encode_secret};
 use crate::store::format::rows::{load_keys, load_rows};
-use crate::store::format::secret;
 use crate::store::format::tables;
 use crate::store::panics::guard;
 use crate::store::read::history::RESTORED;
@@ -293,7 +292,7 @@ fn renew_lineages(tx: &WriteTx) -> Result<(), StoreError> {
 /// Keys that are revoked in either database stay revoked. The replaced secret is kept, so that its tokens get 410.
 fn keep_revocations(tx: &WriteTx, kept: &CarriedOver) -> Result<(), StoreError> {
     if let Some(secret) = &kept.secret {
-        tx.open(tables::META)?.insert(tables::META_SECRET, secret::encode(secret)?.as_slice())?;
+        tx.open(tables::META)?.insert(tables::META_SECRET, encode_secret(secret)?.as_slice())?;
     }
     let restored_to = last_commit(&*tx.open(tables::COMMITS)?)?.map_or(Timestamp::EPOCH, |(point, _)| point.time);
     let judged_at = now().max(kept.committed);

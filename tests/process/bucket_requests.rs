@@ -91,11 +91,14 @@ fn a_commit_is_one_put() {
     let (s3, site) = (S3::start(), curated());
     let place = Place::s3(&s3);
     let publisher = place.start(&site, "--every 0s --heartbeat 1h");
-    wait_until("a heartbeat", SOON, || s3.object(&format!("some/prefix/{}", layout::ALIVE)));
     for version in 1..=3 {
         let before = s3.requests().len();
         commit(&site, version);
         wait_until("it is noted", SOON, || (note(&site).slot == version + 1).then_some(()));
+        // The first commit ends the requests of the start.
+        if version == 1 {
+            continue;
+        }
         let requests = s3.requests().split_off(before);
         let expected = [
             format!("PUT feed/some/prefix/{}", layout::log(version + 1)),

@@ -125,25 +125,6 @@ fn one_of_many_creates_a_name() {
 }
 
 #[test]
-fn sealed_and_plain_objects_are_told_apart() {
-    let folder = tempfile::tempdir().unwrap();
-    let place = folder.path().join("bucket");
-    let (plain, sealed) = (in_folder(&place, None), in_folder(&place, Some(seal_key(folder.path()))));
-    plain.probe(PROBE).unwrap();
-    plain.create("log/1", b"plain").unwrap();
-    sealed.create("log/2", b"secret text").unwrap();
-    let stored = fs::read(place.join("log/2")).unwrap();
-    assert!(!stored.windows(6).any(|window| window == b"secret"));
-    let refused = plain.get("log/2").unwrap_err();
-    assert!(matches!(&refused, BucketError::Refused(text) if text.contains("--seal-key")), "{refused}");
-    let refused = sealed.get("log/1").unwrap_err();
-    assert!(refused.to_string().starts_with("object `log/1` is damaged: it is not sealed, though"), "{refused}");
-    fs::copy(place.join("log/2"), place.join("log/3")).unwrap();
-    let refused = sealed.get("log/3").unwrap_err();
-    assert!(refused.to_string().contains("under another name"), "{refused}");
-}
-
-#[test]
 fn a_folder_is_its_owners_alone_and_stays_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("some/bucket");
@@ -204,20 +185,6 @@ fn a_store_sees_nothing_of_what_is_sealed() {
     }
     s3.set_object("x/log/1", Some(stored));
     assert_eq!(bytes(&bucket, "log/1").as_deref(), Some(&b"secret text"[..]));
-}
-
-#[test]
-fn stores_without_sound_conditions_are_refused() {
-    type Spoil = fn(&S3);
-    let cases: [(Spoil, &str); 2] = [(S3::ignore_conditions, "ignores"), (S3::race, "races")];
-    for (make_wrong, what) in cases {
-        let s3 = S3::start();
-        make_wrong(&s3);
-        let refused = in_s3(&s3, "/x", None).probe(PROBE).unwrap_err();
-        let expected = "let several clients create the same name";
-        assert!(matches!(&refused, BucketError::Refused(text) if text.contains(expected)), "{what}: {refused}");
-        assert_eq!(s3.names(), [""; 0], "{what}: nothing is left behind");
-    }
 }
 
 #[test]

@@ -200,35 +200,33 @@ fn sweeping_keeps_what_is_needed() {
     for version in 1..=5 {
         put(version);
     }
-    assert_eq!(place.slots(layout::STATES), [1, 2, 3, 4, 5, 6], "nothing is old");
+    assert_eq!(place.slots(layout::STATES), [1, 3, 5, 7, 9, 11], "nothing is old");
     for name in [&orphan, probe] {
         place.bucket.create(name, b"of a start that died").unwrap();
     }
     // The first three are of 90 days ago, the others of 40 and of now.
     age(&bucket, 40);
-    for slot in 1..=3 {
-        for name in [layout::log(slot), layout::state(slot)] {
-            File::options().write(true).open(bucket.join(name)).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
-        }
+    for name in (1..=5).map(layout::log).chain([1, 3, 5].map(layout::state)) {
+        File::options().write(true).open(bucket.join(name)).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
     }
     put(6);
-    // The state of slot 6 is the newest that is older than 30 days: any instant since can be restored.
-    assert_eq!(place.slots(layout::STATES), [6, 7]);
-    assert_eq!(place.slots(layout::LOG), [6, 7]);
+    // The state of slot 11 is the newest that is older than 30 days: any instant since can be restored.
+    assert_eq!(place.slots(layout::STATES), [11, 13]);
+    assert_eq!(place.slots(layout::LOG), [11, 12, 13]);
     assert_eq!([place.bucket.get(&orphan).unwrap(), place.bucket.get(probe).unwrap()], [None, None]);
     let parts = place.bucket.list(layout::PARTS, None).unwrap();
-    assert!(parts.iter().all(|part| layout::parse_part(&part.name).unwrap().slot >= 6), "{parts:?}");
-    assert_eq!(place.check(&site).slot, 7);
+    assert!(parts.iter().all(|part| layout::parse_part(&part.name).unwrap().slot >= 11), "{parts:?}");
+    assert_eq!(place.check(&site).slot, 13);
     // However old they are, two states stay.
     put(7);
     age(&bucket, 90);
     put(8);
-    assert_eq!(place.slots(layout::STATES), [8, 9]);
-    assert_eq!(place.check(&site).slot, 9);
+    assert_eq!(place.slots(layout::STATES), [15, 17]);
+    assert_eq!(place.check(&site).slot, 17);
     // A start that puts no entry deletes nothing.
     age(&bucket, 90);
     assert_eq!(place.once_with(&site, "--state-every 0s --keep 0s"), 0);
-    assert_eq!(place.slots(layout::STATES), [8, 9]);
+    assert_eq!(place.slots(layout::STATES), [15, 17]);
 }
 
 #[test]

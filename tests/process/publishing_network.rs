@@ -52,12 +52,12 @@ const ALWAYS: [(Run, &str, &str, Fault); 7] = [
     // The sweep deletes all old objects of this list.
     (Run::Again, "GET /feed?", "%2Fprobe%2F", Fault::Crossed),
     // Another entry in the slot of the next one would be that of another publisher.
-    (Run::Again, "GET", "log/00000000000000000005", Fault::Crossed),
-    (Run::Again, "GET", "log/00000000000000000005", Fault::Portal),
-    (Run::Again, "PUT", "log/00000000000000000004", Fault::RequestTwice),
-    (Run::Again, "PUT", "log/00000000000000000004", Fault::NoAnswer),
-    (Run::Again, "GET", "log/00000000000000000003", Fault::Flipped),
-    (Run::Again, "GET", "states/00000000000000000003", Fault::ShortLast),
+    (Run::Again, "GET", "log/00000000000000000008", Fault::Crossed),
+    (Run::Again, "GET", "log/00000000000000000008", Fault::Portal),
+    (Run::Again, "PUT", "log/00000000000000000006", Fault::RequestTwice),
+    (Run::Again, "PUT", "log/00000000000000000006", Fault::NoAnswer),
+    (Run::Again, "GET", "log/00000000000000000005", Fault::Flipped),
+    (Run::Again, "GET", "states/00000000000000000005", Fault::ShortLast),
 ];
 
 /// A database with a commit that waits, and its bucket.

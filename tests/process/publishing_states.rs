@@ -1,4 +1,4 @@
-//! Whole states beside the log: entries do not wait for them.
+//! Whole states: their parts, entries and manifests.
 
 use medfeed::replicate::layout;
 
@@ -15,7 +15,7 @@ fn slots_of_parts(s3: &S3) -> Vec<u64> {
 }
 
 #[test]
-fn entries_go_on_while_a_state_goes_out() {
+fn commits_during_a_state_are_published_after_it() {
     let (s3, site) = (S3::start(), curated());
     let place = Place::s3(&s3);
     place.once(&site);
@@ -23,45 +23,18 @@ fn entries_go_on_while_a_state_goes_out() {
     s3.fail("PUT", "/parts/", Fault::Held, 1);
     commit(&site, 1);
     s3.wait_for_held();
-    for version in 2..=4 {
+    for version in 2..=3 {
         commit(&site, version);
-        let (_, head, _) = rows_of(&site.db());
-        wait_until("the commit is published", SOON, || (note(&site).seq == head.seq).then_some(()));
     }
-    let last = note(&site).slot;
-    assert!(last >= 3, "{last}");
-    assert_eq!(place.slots(layout::STATES), [1], "it is not there yet");
-    assert_eq!(slots_of_parts(&s3), [1, 2], "there is never more than one on its way");
+    assert_eq!((place.slots(layout::LOG), place.slots(layout::STATES)), (vec![1, 2], vec![1]));
     s3.release();
-    let states = || Some(place.slots(layout::STATES)).filter(|states| states.last() == Some(&last));
-    let states = wait_until("the next state", SOON, states);
-    assert_eq!(states[..2], [1, 2], "the state of the slot at which it began");
+    let (_, head, _) = rows_of(&site.db());
+    wait_until("the commits are published", SOON, || (note(&site).seq == head.seq).then_some(()));
     publisher.signal("TERM");
     assert_eq!(publisher.ended_within(SOON).and_then(|status| status.code()), Some(0));
-    for slot in states {
-        let (manifest, entry) = (place.manifest(slot), place.entry(slot));
-        assert_eq!((manifest.entry_hash, manifest.digest), (entry.hash, entry.header.digest), "slot {slot}");
-    }
-    place.check(&site);
-}
-
-#[test]
-fn a_state_entry_waits_for_the_state_beside() {
-    let (s3, site) = (S3::start(), curated());
-    let place = Place::s3(&s3);
-    place.once(&site);
-    let backup = site.backup("older.redb");
-    let mut publisher = place.start(&site, "--every 0s --state-every 0s");
-    s3.fail("PUT", "/parts/", Fault::Held, 1);
-    commit(&site, 1);
-    s3.wait_for_held();
-    site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
-    let (_, head, _) = rows_of(&site.db());
-    s3.release();
-    wait_until("the restored state is published", SOON, || (note(&site).seq == head.seq).then_some(()));
-    publisher.kill();
-    assert_eq!(slots_of_parts(&s3), [1, 2, 3], "one after the other");
-    assert!(place.entry(3).header.is_state());
+    let (state, before) = (place.entry(3).header, place.entry(2).header);
+    assert!(state.is_state() && !state.replaces(before.head(), before.digest), "{state:?} is that after {before:?}");
+    assert!(!place.entry(4).header.is_state());
     place.check(&site);
 }
 
@@ -103,46 +76,5 @@ fn several_parts_are_on_their_way_at_once() {
     assert_eq!(publisher.ended_within(SOON).and_then(|status| status.code()), Some(0));
     let parts = place.manifest(1).parts;
     assert!(parts.len() > 1, "{}", parts.len());
-    place.check(&site);
-}
-
-#[test]
-fn a_part_that_cannot_be_put_is_tried_again() {
-    let (s3, site) = (S3::start(), curated());
-    let place = Place::s3(&s3);
-    place.once(&site);
-    for fault in [Fault::Status(503), Fault::LostAnswer, Fault::Status(403)] {
-        let publisher = place.start(&site, "--every 0s --state-every 0s");
-        s3.fail("PUT", "/parts/", fault, 2);
-        let before = place.slots(layout::STATES).len();
-        commit(&site, before as u64);
-        wait_until("the state", SOON, || (place.slots(layout::STATES).len() > before).then_some(()));
-        drop(publisher);
-        s3.heal();
-    }
-    place.check(&site);
-}
-
-#[test]
-fn a_compaction_needs_no_state() {
-    let (s3, site) = (S3::start(), curated());
-    let place = Place::s3(&s3);
-    place.once(&site);
-    let mut publisher = place.start(&site, "--every 0s");
-    for version in [1, 3, 5] {
-        // What waits is kept, too.
-        s3.fail("PUT", "/log/", Fault::Status(503), 3);
-        commit(&site, version);
-        site.json(["compact"]);
-        commit(&site, version + 1);
-        let (_, head, _) = rows_of(&site.db());
-        wait_until("all is published", SOON, || (note(&site).seq == head.seq).then_some(()));
-    }
-    publisher.kill();
-    let entries = place.slots(layout::LOG);
-    assert!(entries.len() > 3, "{entries:?}");
-    for slot in &entries[1..] {
-        assert!(!place.entry(*slot).header.is_state(), "slot {slot}");
-    }
     place.check(&site);
 }

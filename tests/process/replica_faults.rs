@@ -43,8 +43,10 @@ impl Published {
         place.once(&site);
         let mut rows = BTreeMap::new();
         for slot in 2..=4 {
-            commit(&site, slot);
-            // A state stands beside the third entry.
+            // The third entry is a state.
+            if slot != 3 {
+                commit(&site, slot);
+            }
             place.once_with(&site, if slot == 3 { "--state-every 0s" } else { "" });
             rows.insert(slot, rows_of(&site.db()));
             if slot == 2 {
@@ -235,6 +237,7 @@ impl Published {
             self.set(&name, &sound);
         }
         assert_eq!(self.place.slots(layout::LOG), [1, 2, 3, 4]);
+        assert_eq!(self.place.once(&self.site), 1);
         // A newest state that cannot be read is followed by another.
         let newest = || *self.place.slots(layout::STATES).last().expect("a state");
         for at in 0..damages(self, random, flips, &layout::state(3)).len() {

@@ -25,7 +25,7 @@ struct Run {
     /// What is still to come before anything comes again.
     moments: Vec<Moment>,
     deaths: Vec<Death>,
-    /// Whether the publisher that runs puts a state beside each entry.
+    /// Whether the publisher that runs puts a state after each entry.
     puts_states: bool,
     /// How long a write takes.
     usual: Duration,
@@ -313,7 +313,9 @@ impl Run {
         }
         self.world.wait_for_publisher();
         let last = self.world.last_slot();
-        let is_state = (before + 1..=last).any(|slot| self.world.place.entry(slot).header.is_state());
+        let header = |slot| self.world.place.entry(slot).header;
+        let is_replaced = |slot| header(slot).replaces(header(slot - 1).head(), header(slot - 1).digest);
+        let is_state = (before + 1..=last).any(is_replaced);
         let time = match &self.world.s3 {
             Some(s3) => {
                 s3.release();

@@ -314,38 +314,6 @@ pub fn mirror(origin: &Origin, store: &S3) {
 }
 
 #[test]
-fn a_replica_follows_a_store_over_the_network() {
-    let (mut origin, key) = origin();
-    let store = S3::start();
-    mirror(&origin, &store);
-    let replica = Replica { site: Site::new(), url: store.url.clone() };
-    let mut command = replica.site.serve_command(&replica.options("--poll 50ms"));
-    command.envs(store.environment());
-    let (server, mut admin) = start_watched(&replica.site, command);
-    let serving = origin.site.serve();
-    let (mut here, mut there) = (serving.client(&key), server.client(&key));
-    let mut tokens = compare(&mut here, &mut there, &[]);
-    for (version, fault) in (1..).zip([None, Some(Fault::Status(503)), Some(Fault::HalfBody), Some(Fault::LostAnswer)])
-    {
-        if let Some(fault) = fault {
-            store.fail("GET", &layout::log(origin.slot + 1), fault, 2);
-        }
-        origin.site.import("conferences.jsonl", conferences_of_version(COUNT, version));
-        origin.publish();
-        mirror(&origin, &store);
-        wait_for_seq(&origin, &mut admin);
-        let version = format!("version {version}");
-        wait_until("the origin's server follows", SOON, || {
-            (here.get("/v1/conferences/1").json()["data"]["venue"] == version.as_str()).then_some(())
-        });
-        tokens = compare(&mut here, &mut there, &tokens);
-    }
-    assert_eq!(scrape(&mut admin)["medfeed_replica_loads_total"], 1.0);
-    server.stop();
-    serving.stop();
-}
-
-#[test]
 fn many_who_are_ahead_share_a_look() {
     let (mut origin, key) = origin();
     let serving = origin.site.serve();

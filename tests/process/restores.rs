@@ -308,21 +308,6 @@ fn keys_revoked_in_database_or_backup_stay_revoked() {
 }
 
 #[test]
-fn a_key_revoked_in_the_backup_alone_stops() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
-    site.license("all", "--dataset conferences");
-    let (id, _) = site.key("all", &[]);
-    let earlier = site.backup("earlier.redb");
-    site.json(["key", "revoke", &id]);
-    site.backup("later.redb");
-    fs::rename(earlier, site.db()).unwrap();
-    assert_eq!(status_of(&site, &id), "active");
-    assert_eq!(restore(&site, "later.redb")["keys_that_stop"], json!([id]));
-    assert_eq!(status_of(&site, &id), "revoked");
-}
-
-#[test]
 fn a_damaged_backup_is_refused() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(40, 0));

@@ -18,8 +18,7 @@ use crate::model::time::parse_time;
 use crate::replicate::follower::audit::audit;
 use crate::replicate::follower::{LogReader, Replica, ReplicaStatus, StateLoader};
 use crate::serve::following::background::BackgroundTask;
-use crate::serve::following::replica::ReplicaThread;
-use crate::serve::following::upstream::Upstream;
+use crate::serve::following::replica_thread::ReplicaThread;
 use crate::serve::following::watcher::Watcher;
 use crate::store::file::replace::{BackupReport, check_target};
 
@@ -65,9 +64,8 @@ impl FollowArgs {
         &self,
         replica: Replica,
         watcher: &Arc<Watcher>,
-    ) -> std::io::Result<(Arc<dyn Upstream>, BackgroundTask)> {
-        let (thread, tasks) = ReplicaThread::start(replica, self.poll, Arc::clone(watcher))?;
-        Ok((thread, tasks))
+    ) -> std::io::Result<(Arc<ReplicaThread>, BackgroundTask)> {
+        ReplicaThread::start(replica, self.poll, Arc::clone(watcher))
     }
 }
 

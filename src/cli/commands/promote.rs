@@ -17,7 +17,8 @@ use crate::model::printable::ShellWord;
 use crate::replicate::follower::promote::Promoted;
 use crate::replicate::follower::{Replica, ReplicaStatus};
 use crate::replicate::publisher::lock::PublisherLock;
-use crate::replicate::publisher::{PublishSettings, Publisher, publisher_name};
+use crate::replicate::publisher::{PublishSettings, Publisher};
+use crate::replicate::user::publisher_name;
 use crate::store::StoreError;
 use crate::store::replication::ReplicaWriter;
 
@@ -87,7 +88,7 @@ fn take_over(common: &Common, args: &PromoteArgs, since: u64) -> anyhow::Result<
     // The lock's name identifies an entry of an earlier run that was killed.
     let lock = PublisherLock::take(&common.db)?;
     let promoted = Replica::start(log, &common.db, status, keep_going)
-        .and_then(|replica| replica.promote(since, &publisher_name(&lock), keep_going));
+        .and_then(|replica| replica.promote(since, &publisher_name(&lock.name), keep_going));
     promoted.map_err(|error| match error.is_of_log() {
         true => anyhow!("{error}. To continue without the commits that this replica does not have, add --start-over"),
         false => error.into(),

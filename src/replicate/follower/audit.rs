@@ -3,8 +3,8 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use super::error::FollowError;
-use super::load::{LoadedState, StateLoader, commits_of, mark_at, position_of};
+use super::follow_error::FollowError;
+use super::load::{LoadedState, StateLoader, position_of};
 use super::log::{EndCheck, LogPosition, LogReader};
 use crate::replicate::entry::LogEntry;
 use crate::replicate::layout;
@@ -47,20 +47,18 @@ pub fn audit(log: &LogReader, path: &Path) -> Result<Audit, FollowError> {
     let (mut entries, mut given_up) = (0, Vec::new());
     loop {
         let here = position_of(&loaded.mark);
-        let Some((slot, entry)) = next_entry(log, here, &states)? else { break };
+        let Some(entry) = next_entry(log, &loaded, &states)? else { break };
+        let slot = entry.header.slot;
         let mut before = here;
         if slot > here.slot + 1 {
             given_up.push(here.slot + 1..=slot - 1);
             before = LogPosition { slot: slot - 1, hash: entry.header.parent, ..here };
         }
         let position = before.check_next(&entry)?;
-        if entry.header.is_state() || before != here {
+        if before != here || entry.header.replaces(loaded.head, loaded.mark.digest) {
             loaded = load.load(log.state_of(&entry)?)?;
         } else {
-            let mark = mark_at(log.url(), position, entry.header.digest);
-            let applied = loaded.draft.apply(&commits_of(&entry), &mark);
-            applied.map_err(|error| FollowError::of_apply(error, &layout::log(slot)))?;
-            loaded = LoadedState { mark, head: entry.header.head(), ..loaded };
+            load.apply(&mut loaded, &entry, position)?;
             // The rows have the digest of the entry. So they are those of a state that has it too.
             if states.contains(&slot) {
                 log.parts(&log.state_of(&entry)?.parts, &mut |_, _| Ok(()))?;
@@ -72,21 +70,22 @@ pub fn audit(log: &LogReader, path: &Path) -> Result<Audit, FollowError> {
     Ok(Audit { states, entries, given_up, slot: loaded.mark.slot, seq: loaded.head.seq, result })
 }
 
-/// Returns the next entry and its slot. After a gap, that is the first entry that has a state. `None` at the end of the
-/// log, which is not before the last of `states`.
-fn next_entry(log: &LogReader, here: LogPosition, states: &[u64]) -> Result<Option<(u64, LogEntry)>, FollowError> {
+/// Returns the next entry. After a gap, that is the first entry that has a state. `None` at the end of the log, which is
+/// not before the last of `states`.
+fn next_entry(log: &LogReader, loaded: &LoadedState, states: &[u64]) -> Result<Option<LogEntry>, FollowError> {
+    let here = position_of(&loaded.mark);
     let slot = here.slot + 1;
     let has_state = |slot| Ok::<_, FollowError>(states.contains(&slot) || log.manifest(slot)?.is_some());
     if let Some(entry) = log.entry(slot)?
-        && (!entry.header.is_state() || has_state(slot)?)
+        && (!entry.header.replaces(loaded.head, loaded.mark.digest) || has_state(slot)?)
     {
-        return Ok(Some((slot, entry)));
+        return Ok(Some(entry));
     }
     for later in log.slots_after(slot)? {
         if has_state(later)?
             && let Some(entry) = log.entry(later)?
         {
-            return Ok(Some((later, entry)));
+            return Ok(Some(entry));
         }
     }
     if let Some(newest) = states.last().filter(|newest| slot <= **newest) {
@@ -94,7 +93,7 @@ fn next_entry(log: &LogReader, here: LogPosition, states: &[u64]) -> Result<Opti
     }
     match log.end_after(here)? {
         EndCheck::Confirmed => Ok(None),
-        EndCheck::More => next_entry(log, here, states),
+        EndCheck::More => next_entry(log, loaded, states),
         EndCheck::Before { .. } => {
             Err(FollowError::object(layout::log(here.slot), "it was there a moment ago and is gone"))
         }

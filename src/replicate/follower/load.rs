@@ -3,11 +3,12 @@
 use std::cell::Cell;
 use std::path::Path;
 
-use super::error::FollowError;
-use super::log::{EndCheck, LogPosition, LogReader, WholeState, check_schema};
+use super::follow_error::FollowError;
+use super::log::{EndCheck, LogPosition, LogReader, check_schema};
 use crate::model::{DatabaseId, Head, Timestamp};
 use crate::replicate::entry::LogEntry;
 use crate::replicate::layout;
+use crate::replicate::state::Manifest;
 use crate::store::replication::{ApplyError, CommitChanges, LoadedDraft, ReplicaDraft, ReplicaMark};
 
 /// The settings of a load.
@@ -35,7 +36,7 @@ enum StopReason {
     /// The next commit is later than [`StateLoader::until`].
     Instant,
     /// The next entry is a whole state.
-    State(WholeState),
+    State(Manifest),
 }
 
 /// A loaded state that has caught up. Its file has no name yet.
@@ -90,15 +91,14 @@ impl<'a> StateLoader<'a> {
         let (mut first_error, mut too_early, mut later) = (None, None, None);
         for slot in slots.into_iter().map(Some).chain([None]) {
             let found = slot.map_or(Ok(None), |slot| self.state_after(slot));
-            if let Ok(Some((state, at))) = &found
-                && self.until.is_some_and(|until| *at > until)
+            if let Ok(Some(state)) = &found
+                && self.until.is_some_and(|until| state.at > until)
             {
                 // It was written later than its last commit was made. So the first of these may be early enough.
                 later = Some(state.clone());
                 continue;
             }
-            let found = found.map(|found| found.map(|(state, _)| state)).transpose();
-            for state in later.take().map(Ok).into_iter().chain(found) {
+            for state in later.take().map(Ok).into_iter().chain(found.transpose()) {
                 match state.and_then(|state| self.from_state(state, newest)) {
                     Err(error @ FollowError::Object { .. }) => {
                         tracing::warn!(%error, "a state cannot be loaded; trying an older one");
@@ -112,15 +112,14 @@ impl<'a> StateLoader<'a> {
         Err(first_error.or(too_early).unwrap_or_else(|| FollowError::Nothing(self.log.url())))
     }
 
-    /// Reads the manifest of the state after a slot. Returns its time too.
-    fn state_after(&self, slot: u64) -> Result<Option<(WholeState, Timestamp)>, FollowError> {
-        let Some(manifest) = self.log.manifest(slot)? else { return Ok(None) };
-        let (at, state) = (manifest.at, WholeState::of_manifest(manifest));
-        match self.id {
-            Some(expected) if state.position.id != expected => {
-                Err(FollowError::OtherDatabase { expected, found: state.position.id })
+    /// Reads the manifest of the state after a slot, which must be of the required database.
+    fn state_after(&self, slot: u64) -> Result<Option<Manifest>, FollowError> {
+        let found = self.log.manifest(slot)?;
+        match (self.id, &found) {
+            (Some(expected), Some(state)) if state.id != expected => {
+                Err(FollowError::OtherDatabase { expected, found: state.id })
             }
-            _ => Ok(Some((state, at))),
+            _ => Ok(found),
         }
     }
 
@@ -128,10 +127,10 @@ impl<'a> StateLoader<'a> {
     ///
     /// # Errors
     /// [`FollowError::TooEarly`] if the state is later than [`StateLoader::until`].
-    pub fn from_state(&self, mut state: WholeState, at_least: u64) -> Result<LoadedState, FollowError> {
+    pub fn from_state(&self, mut state: Manifest, at_least: u64) -> Result<LoadedState, FollowError> {
         let mut before = None;
         loop {
-            tracing::info!(slot = state.position.slot, parts = state.parts.len(), "loading a whole state");
+            tracing::info!(slot = state.slot, parts = state.parts.len(), "loading a whole state");
             let mut loaded = self.load(state)?;
             // The time of the last commit is known only from the rows.
             let committed = loaded.draft.head()?.time;
@@ -196,7 +195,7 @@ impl<'a> StateLoader<'a> {
     }
 
     /// Loads a state without the entries after it.
-    pub(super) fn load(&self, state: WholeState) -> Result<LoadedState, FollowError> {
+    pub(super) fn load(&self, state: Manifest) -> Result<LoadedState, FollowError> {
         check_schema(state.schema)?;
         let mut draft = ReplicaDraft::create_for(self.path)?;
         self.log.parts(&state.parts, &mut |part, changes| {
@@ -205,9 +204,10 @@ impl<'a> StateLoader<'a> {
             }
             draft.add_part(&changes).map_err(of_load(&part.name))
         })?;
-        let mark = mark_at(self.log.url(), state.position, state.digest);
-        let draft = draft.finish(&mark, state.head).map_err(of_load(&layout::state(state.position.slot)))?;
-        Ok(LoadedState { draft, mark, head: state.head })
+        let position = LogPosition { id: state.id, slot: state.slot, hash: state.entry_hash };
+        let (mark, head) = (mark_at(self.log.url(), position, state.digest), state.head());
+        let draft = draft.finish(&mark, head).map_err(of_load(&layout::state(state.slot)))?;
+        Ok(LoadedState { draft, mark, head })
     }
 
     fn catch_up(&self, loaded: &mut LoadedState, at_least: u64) -> Result<StopReason, FollowError> {
@@ -227,23 +227,34 @@ impl<'a> StateLoader<'a> {
                 FollowError::Diverged(detail) => FollowError::object(&name, detail),
                 other => other,
             })?;
-            if entry.header.is_state() {
+            if entry.header.replaces(loaded.head, loaded.mark.digest) {
                 return self.log.state_of(&entry).map(StopReason::State);
             }
-            let mut commits = commits_of(&entry);
-            let in_time = |at: Timestamp| self.until.is_none_or(|until| at <= until);
-            commits.truncate(entry.header.commits.iter().take_while(|commit| in_time(commit.time)).count());
-            let is_whole = commits.len() == entry.header.commits.len();
-            if let Some((last, _)) = commits.last() {
-                let position = if is_whole { next } else { loaded.position() };
-                let mark = mark_at(self.log.url(), position, last.digest);
-                loaded.draft.apply(&commits, &mark).map_err(of_load(&name))?;
-                (loaded.mark, loaded.head) = (mark, last.head());
-            }
-            if !is_whole {
+            if !self.apply(loaded, &entry, next)? {
                 return Ok(StopReason::Instant);
             }
         }
+    }
+
+    /// Applies the commits of the next entry, up to [`StateLoader::until`]. Returns whether these are all. `next` is the
+    /// position after the entry.
+    pub(super) fn apply(
+        &self,
+        loaded: &mut LoadedState,
+        entry: &LogEntry,
+        next: LogPosition,
+    ) -> Result<bool, FollowError> {
+        let mut commits = commits_of(entry);
+        let in_time = |at: Timestamp| self.until.is_none_or(|until| at <= until);
+        commits.truncate(entry.header.commits.iter().take_while(|commit| in_time(commit.time)).count());
+        let is_whole = commits.len() == entry.header.commits.len();
+        let position = if is_whole { next } else { loaded.position() };
+        let last = commits.last().map(|(last, _)| (last.head(), last.digest));
+        let (head, digest) = last.unwrap_or((loaded.head, loaded.mark.digest));
+        let mark = mark_at(self.log.url(), position, digest);
+        loaded.draft.apply(&commits, &mark).map_err(of_load(&layout::log(entry.header.slot)))?;
+        (loaded.mark, loaded.head) = (mark, head);
+        Ok(is_whole)
     }
 }
 

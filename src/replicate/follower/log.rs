@@ -37,9 +37,9 @@ use std::sync::mpsc::sync_channel;
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::error::FollowError;
+use super::follow_error::FollowError;
 use crate::bucket::{Bucket, ListedObject};
-use crate::model::{DatabaseId, Head, RowDigest};
+use crate::model::DatabaseId;
 use crate::replicate::entry::{self, EntryHeader, LogEntry};
 use crate::replicate::frame::Hash;
 use crate::replicate::heartbeat::Heartbeat;
@@ -79,7 +79,7 @@ impl LogPosition {
     pub fn check_next(&self, entry: &LogEntry) -> Result<LogPosition, FollowError> {
         let slot = self.slot + 1;
         let name = layout::log(slot);
-        entry.header.check(slot, self.id).map_err(|misplaced| FollowError::object(&name, misplaced))?;
+        entry.header.check(slot, self.id).map_err(FollowError::malformed(&name))?;
         if entry.header.parent != self.hash && !entry.header.starts_over() {
             return Err(FollowError::Diverged(format!("`{name}` follows another entry than the one that was applied")));
         }
@@ -113,26 +113,6 @@ pub enum EndCheck {
     },
 }
 
-/// A whole state in the log.
-#[allow(missing_docs, reason = "the names explain the fields")]
-#[derive(Clone, Debug)]
-pub struct WholeState {
-    pub position: LogPosition,
-    pub head: Head,
-    pub digest: RowDigest,
-    pub schema: u32,
-    pub parts: Vec<PartRef>,
-}
-
-impl WholeState {
-    /// Returns the state that a manifest names.
-    pub fn of_manifest(manifest: Manifest) -> WholeState {
-        let head = manifest.head();
-        let position = LogPosition { id: manifest.id, slot: manifest.slot, hash: manifest.entry_hash };
-        WholeState { position, head, digest: manifest.digest, schema: manifest.schema, parts: manifest.parts }
-    }
-}
-
 impl LogReader {
     /// Returns a reader. It sends no request yet.
     pub fn new(bucket: impl Into<Arc<Bucket>>) -> LogReader {
@@ -154,7 +134,7 @@ impl LogReader {
         let name = layout::log(slot);
         let Some(object) = self.bucket.get(&name)? else { return Ok(None) };
         let entry = entry::decode(&object.bytes).map_err(FollowError::malformed(&name))?;
-        entry.header.check(slot, entry.header.id).map_err(|misplaced| FollowError::object(&name, misplaced))?;
+        entry.header.check(slot, entry.header.id).map_err(FollowError::malformed(&name))?;
         Ok(Some(entry))
     }
 
@@ -174,7 +154,7 @@ impl LogReader {
         let name = layout::state(slot);
         let Some(object) = self.bucket.get(&name)? else { return Ok(None) };
         let manifest = Manifest::decode(&object.bytes).map_err(FollowError::malformed(&name))?;
-        manifest.check(slot, manifest.id).map_err(|misplaced| FollowError::object(&name, misplaced))?;
+        manifest.check(slot, manifest.id).map_err(FollowError::malformed(&name))?;
         Ok(Some(manifest))
     }
 
@@ -183,18 +163,17 @@ impl LogReader {
     ///
     /// # Errors
     /// [`FollowError::Object`] if it is missing, or is not that of the entry.
-    pub fn state_of(&self, entry: &LogEntry) -> Result<WholeState, FollowError> {
+    pub fn state_of(&self, entry: &LogEntry) -> Result<Manifest, FollowError> {
         let EntryHeader { id, slot, digest, schema, .. } = entry.header;
         check_schema(schema)?;
         let name = layout::state(slot);
         for _ in 0..STATE_TRIES {
-            let Some(manifest) = self.manifest(slot)? else {
+            let Some(state) = self.manifest(slot)? else {
                 sleep(STATE_PAUSE);
                 continue;
             };
-            let state = WholeState::of_manifest(manifest);
-            let expected = (LogPosition { id, slot, hash: entry.hash }, entry.header.head(), digest);
-            return match (state.position, state.head, state.digest) == expected {
+            let expected = (id, slot, entry.hash, entry.header.head(), digest);
+            return match (state.id, state.slot, state.entry_hash, state.head(), state.digest) == expected {
                 true => Ok(state),
                 false => Err(FollowError::object(name, "it is not the state after the entry of its slot")),
             };

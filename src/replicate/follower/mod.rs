@@ -1,11 +1,10 @@
 //! Keeping a replica's file up to date from the log in a bucket.
 //!
-//! - [`error`]: why a replica cannot continue.
+//! - [`follow_error`]: why a replica cannot continue.
 //! - [`log`]: reading the log, and checking how its objects fit together.
 //! - [`load`]: loading a whole state and the entries after it into a draft of a file.
-//! - [`status`]: the progress and age of a replica.
+//! - [`replica_status`]: the progress and age of a replica, and sync tokens of commits that it does not have.
 //! - [`replica`]: the file that follows the log: its start, and each poll.
-//! - `ahead`: sync tokens of commits that the replica does not have.
 //! - [`promote`]: making a replica the origin.
 //! - [`audit`]: checking all objects in a bucket.
 //!
@@ -34,12 +33,12 @@
 //!
 //! A replica may be behind its origin. Three things differ for this reason (`api/source.rs`), and nothing else:
 //!
-//! - **Age.** If the end of the log was last seen too long ago, `/v1` is 503, keys included (`follower/status.rs`).
+//! - **Age.** If the end of the log was last seen too long ago, `/v1` is 503, keys included (`follower/replica_status.rs`).
 //!   The clock also runs while the machine sleeps. The end counts as seen once the server shows the entries. So the
 //!   replica responds again only with the newest keys.
 //! - **Tokens ahead.** A token ahead of the last commit may be valid. The thread polls the bucket at once, for all
 //!   waiting requests. A token that is still ahead gets 503. The heartbeat names the origin's last seq. If two later
-//!   heartbeats in a row do not reach the token's seq, the origin has lost it: 410 (`follower/ahead.rs`).
+//!   heartbeats in a row do not reach the token's seq, the origin has lost it: 410 (`follower/replica_status.rs`).
 //! - **New keys.** They arrive by the bucket.
 //!
 //! An unknown key may be new, also at an origin. A request whose key has the right form waits for the next poll before
@@ -48,17 +47,16 @@
 //! wait. Addresses over the limit for unusable keys share four other permits. So a valid key from there works, and
 //! other addresses lose no permit.
 
-mod ahead;
 pub mod audit;
-pub mod error;
+pub mod follow_error;
 pub mod load;
 pub mod log;
 pub mod promote;
 pub mod replica;
-pub mod status;
+pub mod replica_status;
 
-pub use error::FollowError;
+pub use follow_error::FollowError;
 pub use load::{LoadedState, StateLoader};
 pub use log::LogReader;
 pub use replica::Replica;
-pub use status::{ReplicaStatus, Unfit};
+pub use replica_status::{ReplicaStatus, Unfit};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::error::FollowError;
+use super::follow_error::FollowError;
 use super::load::{mark_at, position_of};
 use super::log::{LogPosition, LogReader};
 use super::replica::Replica;
@@ -46,21 +46,21 @@ impl Replica {
     pub fn promote(mut self, since: u64, who: &str, keep_going: &dyn Fn() -> bool) -> Result<Promoted, FollowError> {
         let mut since = since;
         for attempt in 0..TRIES {
-            self.catch_up(keep_going)?;
-            let promotion = self.writer()?.promotion_after(since)?;
+            self.advance_or_reload(keep_going)?;
+            let promotion = self.file().writer()?.promotion_after(since)?;
             // On the first attempt, a promotion followed by other commits does not count: that origin may be lost too.
-            let promotion = promotion.filter(|commit| attempt > 0 || commit.seq == self.head().seq);
+            let promotion = promotion.filter(|commit| attempt > 0 || commit.seq == self.file().head().seq);
             // A promotion from this file, by a process that was killed, is applied like any other commit.
             let is_own = |seq| self.publisher_of(seq).is_some_and(|found| is_same_publisher(found, who));
             if let Some(commit) = promotion.filter(|commit| !is_own(commit.seq)) {
                 return Err(FollowError::TakenOver { who: commit.who, what: commit.what, at: commit.time });
             }
-            let (before, here) = (self.head(), position_of(self.mark()));
+            let (before, here) = (self.file().head(), self.file().position());
             since = before.seq;
             // New replicas start from a state, and so does this file's publisher.
             self.log().check_path_to(here)?;
             let log_url = self.log().url();
-            let SeqJump { commit, changes } = self.writer()?.prepare_promotion(&log_url)?;
+            let SeqJump { commit, changes } = self.file().writer()?.prepare_promotion(&log_url)?;
             let head = Head { seq: commit.last_seq, lineage: commit.lineage };
             let header = EntryHeader {
                 id: here.id,
@@ -81,13 +81,12 @@ impl Replica {
             }
             let position = LogPosition { slot: header.slot, hash, ..here };
             let mark = mark_at(log_url.clone(), position, commit.digest);
-            let path = self.path().to_owned();
-            let mut writer: ReplicaWriter = self.into_writer()?;
-            writer.apply(&[(commit, &changes)], &mark).map_err(|error| FollowError::of_apply(error, &name))?;
+            let mut file = self.into_file();
+            file.apply(&[(commit, &changes)], mark, head)?;
             // Written before the first commit. It replaces the note of an earlier database of this name. And if another
             // publisher is first, this file's publisher knows by it what was published from here.
-            note_of(log_url, position, head).write(&path)?;
-            drop(writer.promote()?);
+            note_of(log_url, position, head).write(file.path())?;
+            file.promote()?;
             return Ok(Promoted { slot: position.slot, before, head });
         }
         Err(FollowError::Overtaken)

@@ -4,17 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::error::FollowError;
+use super::follow_error::FollowError;
 use super::load::{LoadedState, StateLoader, commits_of, mark_at, position_of};
-use super::log::{EndCheck, LogReader};
-use super::status::ReplicaStatus;
+use super::log::{EndCheck, LogPosition, LogReader};
+use super::replica_status::ReplicaStatus;
 use crate::bucket::BucketError;
 use crate::model::Head;
 use crate::model::time::since_boot;
 use crate::replicate::entry::LogEntry;
 use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
-use crate::store::replication::{OlderReplica, ReplicaMark, ReplicaWriter, read_replica};
+use crate::store::replication::{CommitChanges, OlderReplica, ReplicaMark, ReplicaWriter, read_replica};
 use crate::store::{StoreError, panics};
 
 /// The minimum time between two lists of the log while its end is in doubt.
@@ -26,15 +26,12 @@ const STATE_SEARCH_EVERY: Duration = Duration::from_secs(5);
 /// The pause after a failed load. It doubles with each further failure.
 const FIRST_LOAD_PAUSE: Duration = Duration::from_secs(1);
 const MAX_LOAD_PAUSE: Duration = Duration::from_secs(60);
+
 /// A replica's file, which follows the log of its origin. Its methods block. No other process can write the file.
 #[derive(Debug)]
 pub struct Replica {
     log: LogReader,
-    path: PathBuf,
-    /// `None` after an error of the file, until it is opened again.
-    writer: Option<ReplicaWriter>,
-    mark: ReplicaMark,
-    head: Head,
+    file: ReplicaFile,
     status: Arc<ReplicaStatus>,
     end: LogEnd,
     /// The newest heartbeat.
@@ -43,6 +40,68 @@ pub struct Replica {
     failed_load: Option<FailedLoad>,
     /// The last applied entry: its last seq, and its publisher.
     last_applied: Option<(u64, String)>,
+}
+
+/// The file of a replica, and the position and last commit of its rows.
+#[derive(Debug)]
+pub(super) struct ReplicaFile {
+    path: PathBuf,
+    /// `None` if the file can only be read, and after an error of it, until it is opened again.
+    writer: Option<ReplicaWriter>,
+    mark: ReplicaMark,
+    head: Head,
+}
+
+impl ReplicaFile {
+    /// Opens a replica's file. If it cannot be written for now, as with a full disk, opens it for reading.
+    fn open(path: &Path) -> Result<ReplicaFile, StoreError> {
+        let (writer, mark, head) = match ReplicaWriter::open(path) {
+            Ok(writer) => {
+                let (mark, head) = (writer.mark()?, writer.head()?);
+                (Some(writer), mark, head)
+            }
+            Err(StoreError::DiskFull(_) | StoreError::Io { .. }) => {
+                let (mark, head) = read_replica(path)?;
+                (None, mark, head)
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(ReplicaFile { path: path.to_owned(), writer, mark, head: head.head() })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn position(&self) -> LogPosition {
+        position_of(&self.mark)
+    }
+
+    pub fn head(&self) -> Head {
+        self.head
+    }
+
+    /// Returns the writer, and opens it if necessary.
+    pub fn writer(&mut self) -> Result<&mut ReplicaWriter, StoreError> {
+        match &mut self.writer {
+            Some(writer) => Ok(writer),
+            none => Ok(none.insert(ReplicaWriter::open(&self.path)?)),
+        }
+    }
+
+    /// Applies the commits of the entry at `mark`, after which `head` is the last commit.
+    pub fn apply(&mut self, commits: &[CommitChanges<'_>], mark: ReplicaMark, head: Head) -> Result<(), FollowError> {
+        let applied = self.writer()?.apply(commits, &mark);
+        applied.map_err(|error| FollowError::of_apply(error, &layout::log(mark.slot)))?;
+        (self.mark, self.head) = (mark, head);
+        Ok(())
+    }
+
+    /// Makes the replica an independent, published database.
+    pub fn promote(mut self) -> Result<(), StoreError> {
+        self.writer()?;
+        self.writer.map_or(Ok(()), |writer| writer.promote().map(drop))
+    }
 }
 
 /// How far a replica has compared its file with the end of the log. Times are since the machine's start.
@@ -98,8 +157,8 @@ impl Replica {
         status: Arc<ReplicaStatus>,
         keep_going: &dyn Fn() -> bool,
     ) -> Result<Replica, FollowError> {
-        let OpenedReplica { writer, mark, head } = loop {
-            let older = match open(path) {
+        let file = loop {
+            let older = match ReplicaFile::open(path) {
                 Err(StoreError::NotFound { .. }) => None,
                 Err(StoreError::OlderFields { .. }) => Some(OlderReplica::open(path)?),
                 Err(StoreError::Busy { path, holder }) => return Err(FollowError::InUse { path, holder }),
@@ -126,16 +185,13 @@ impl Replica {
                 Err(StoreError::Replaced { .. }) => {}
                 taken => {
                     status.note(|progress| progress.loads += 1);
-                    break OpenedReplica { writer: Some(taken?), mark, head };
+                    break ReplicaFile { path: path.to_owned(), writer: Some(taken?), mark, head };
                 }
             }
         };
         let mut replica = Replica {
             log,
-            path: path.to_owned(),
-            writer,
-            mark,
-            head,
+            file,
             status,
             end: LogEnd::UNKNOWN,
             alive: None,
@@ -144,7 +200,7 @@ impl Replica {
             last_applied: None,
         };
         replica.note_position();
-        let started = match replica.log.check_database(replica.mark.id) {
+        let started = match replica.log.check_database(replica.file.mark.id) {
             Ok(false) => Err(FollowError::Nothing(replica.log.url())),
             Ok(true) => replica.advance_or_reload(keep_going),
             Err(error) => Err(error),
@@ -169,34 +225,17 @@ impl Replica {
         &self.log
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+    pub(super) fn file(&mut self) -> &mut ReplicaFile {
+        &mut self.file
     }
 
-    pub(super) fn mark(&self) -> &ReplicaMark {
-        &self.mark
-    }
-
-    pub(super) fn head(&self) -> Head {
-        self.head
+    pub(super) fn into_file(self) -> ReplicaFile {
+        self.file
     }
 
     /// Returns the publisher of the last applied entry, if that entry ends with this seq.
     pub(super) fn publisher_of(&self, seq: u64) -> Option<&str> {
         self.last_applied.as_ref().filter(|(last, _)| *last == seq).map(|(_, who)| who.as_str())
-    }
-
-    pub(super) fn writer(&mut self) -> Result<&mut ReplicaWriter, FollowError> {
-        Ok(open_writer(&mut self.writer, &self.path)?)
-    }
-
-    pub(super) fn into_writer(mut self) -> Result<ReplicaWriter, FollowError> {
-        self.writer()?;
-        self.writer.ok_or(FollowError::Stopped)
-    }
-
-    pub(super) fn catch_up(&mut self, keep_going: &dyn Fn() -> bool) -> Result<(), FollowError> {
-        self.advance_or_reload(keep_going)
     }
 
     /// Polls the log, and applies new entries. Returns false if polling must end. Errors are logged and stored in the
@@ -205,7 +244,7 @@ impl Replica {
         let result = match panics::catch(|| self.advance_or_reload(keep_going)) {
             Ok(result) => result,
             Err(caught) => {
-                self.writer = None;
+                self.file.writer = None;
                 Err(FollowError::Store(StoreError::damaged(
                     "(pages)",
                     format!("the engine stopped: {}", caught.message),
@@ -217,7 +256,11 @@ impl Replica {
                 let mut previous = None;
                 self.status.note(|progress| previous = progress.error.take());
                 if previous.is_some() {
-                    tracing::info!(slot = self.mark.slot, seq = self.head.seq, "this replica follows its origin again");
+                    tracing::info!(
+                        slot = self.file.mark.slot,
+                        seq = self.file.head.seq,
+                        "this replica follows its origin again"
+                    );
                 }
                 true
             }
@@ -232,7 +275,7 @@ impl Replica {
     fn report_error(&mut self, error: &FollowError) {
         if matches!(error, FollowError::Store(_)) {
             // A handle may be unusable after an error.
-            self.writer = None;
+            self.file.writer = None;
         }
         let message = error.to_string();
         let mut is_new = false;
@@ -255,7 +298,7 @@ impl Replica {
     }
 
     /// Applies new entries. If that fails and a whole state can repair it, loads one.
-    fn advance_or_reload(&mut self, keep_going: &dyn Fn() -> bool) -> Result<(), FollowError> {
+    pub(super) fn advance_or_reload(&mut self, keep_going: &dyn Fn() -> bool) -> Result<(), FollowError> {
         let error = match self.advance(keep_going) {
             Err(error) => error,
             Ok(()) => return Ok(()),
@@ -274,7 +317,7 @@ impl Replica {
             FollowError::Diverged(_) | FollowError::Digest(_) => true,
             FollowError::Object { .. } | FollowError::Missing { .. } => {
                 self.next_repair_at = now + STATE_SEARCH_EVERY;
-                self.log.state_slots()?.first().is_some_and(|newest| *newest > self.mark.slot)
+                self.log.state_slots()?.first().is_some_and(|newest| *newest > self.file.mark.slot)
             }
             _ => false,
         };
@@ -292,7 +335,7 @@ impl Replica {
         self.reopen()?;
         loop {
             let asked = since_boot();
-            match self.log.entry(self.mark.slot + 1)? {
+            match self.log.entry(self.file.mark.slot + 1)? {
                 Some(entry) => self.apply_entry(&entry, keep_going)?,
                 None if self.is_end(asked)? => return Ok(()),
                 None => {}
@@ -320,9 +363,9 @@ impl Replica {
             Ok(EndCheck::Before { slot, seq }) => {
                 self.retract_end();
                 // The file may still be as new as a state that the origin has published since.
-                Err(match seq < self.head.seq {
-                    true => FollowError::Behind { slot, end: seq, here: self.head.seq },
-                    false => FollowError::Diverged(format!("slot {} is gone", self.mark.slot)),
+                Err(match seq < self.file.head.seq {
+                    true => FollowError::Behind { slot, end: seq, here: self.file.head.seq },
+                    false => FollowError::Diverged(format!("slot {} is gone", self.file.mark.slot)),
                 })
             }
             Err(error) => {
@@ -341,7 +384,7 @@ impl Replica {
     }
 
     fn check_heartbeat(&mut self) -> Result<EndCheck, FollowError> {
-        let position = position_of(&self.mark);
+        let position = self.file.position();
         if let LogEnd::InDoubt { list_at, .. } = &mut self.end
             && since_boot() >= *list_at
         {
@@ -382,8 +425,9 @@ impl Replica {
         if let Some(failed) = self.failed_load.as_ref().filter(|failed| since_boot() < failed.until) {
             return Err(FollowError::Paused(failed.error.clone()));
         }
-        open_writer(&mut self.writer, &self.path)?;
-        let settings = StateLoader { id: Some(self.mark.id), ..StateLoader::new(&self.log, &self.path, keep_going) };
+        self.file.writer()?;
+        let settings =
+            StateLoader { id: Some(self.file.mark.id), ..StateLoader::new(&self.log, &self.file.path, keep_going) };
         let loaded = load(&settings).and_then(|loaded| self.replace_by(loaded));
         self.failed_load = match &loaded {
             Ok(()) | Err(FollowError::Stopped) => None,
@@ -398,47 +442,49 @@ impl Replica {
 
     /// Opens the file again after an error of it.
     fn reopen(&mut self) -> Result<(), FollowError> {
-        if self.writer.is_none() {
-            let OpenedReplica { writer, mark, head } = open(&self.path)?;
-            (self.writer, self.mark, self.head) = (writer, mark, head);
+        if self.file.writer.is_none() {
+            self.file = ReplicaFile::open(&self.file.path)?;
             self.note_position();
         }
         Ok(())
     }
 
     fn apply_entry(&mut self, entry: &LogEntry, keep_going: &dyn Fn() -> bool) -> Result<(), FollowError> {
-        let position = position_of(&self.mark).check_next(entry)?;
+        let position = self.file.position().check_next(entry)?;
         self.status.note_heartbeat();
-        if entry.header.is_state() {
+        if entry.header.replaces(self.file.head, self.file.mark.digest) {
             let state = self.log.state_of(entry)?;
             return self.load_in_place(&|load| load.from_state(state.clone(), position.slot), keep_going);
         }
         let mark = mark_at(self.log.url(), position, entry.header.digest);
-        let writer = open_writer(&mut self.writer, &self.path)?;
-        let name = layout::log(position.slot);
-        writer.apply(&commits_of(entry), &mark).map_err(|error| FollowError::of_apply(error, &name))?;
-        (self.mark, self.head) = (mark, entry.header.head());
-        self.last_applied = Some((entry.header.seq, entry.header.who.clone()));
+        self.file.apply(&commits_of(entry), mark, entry.header.head())?;
+        if !entry.header.is_state() {
+            self.last_applied = Some((entry.header.seq, entry.header.who.clone()));
+        }
         self.status.note(|progress| progress.applied += 1);
         self.note_position();
         Ok(())
     }
 
     fn replace_by(&mut self, loaded: LoadedState) -> Result<(), FollowError> {
-        let LoadedState { draft, mark, head, .. } = loaded;
-        if head.seq < self.head.seq {
-            return Err(FollowError::Behind { slot: mark.slot, end: head.seq, here: self.head.seq });
+        let (LoadedState { draft, mark, head }, file) = (loaded, &mut self.file);
+        if head.seq < file.head.seq {
+            return Err(FollowError::Behind { slot: mark.slot, end: head.seq, here: file.head.seq });
         }
-        self.writer = Some(draft.persist(self.writer.take())?);
-        (self.mark, self.head) = (mark, head);
+        file.writer = Some(draft.persist(file.writer.take())?);
+        (file.mark, file.head) = (mark, head);
         self.status.note(|progress| progress.loads += 1);
         self.note_position();
-        tracing::warn!(slot = self.mark.slot, seq = self.head.seq, "the replica was replaced by a whole state");
+        tracing::warn!(
+            slot = self.file.mark.slot,
+            seq = self.file.head.seq,
+            "the replica was replaced by a whole state"
+        );
         Ok(())
     }
 
     fn note_position(&self) {
-        let (slot, head) = (self.mark.slot, self.head);
+        let (slot, head) = (self.file.mark.slot, self.file.head);
         self.status.note(|progress| (progress.slot, progress.head) = (slot, head));
     }
 }
@@ -448,35 +494,6 @@ fn may_recover(error: &FollowError) -> bool {
     let is_of_disk = matches!(error, FollowError::Store(StoreError::DiskFull(_) | StoreError::Io { .. }));
     let is_of_bucket = matches!(error, FollowError::Bucket(BucketError::Unreachable(_)) | FollowError::Object { .. });
     is_of_disk || is_of_bucket || error.is_of_log() || matches!(error, FollowError::Paused(_))
-}
-
-struct OpenedReplica {
-    /// `None` if the file can only be read.
-    writer: Option<ReplicaWriter>,
-    mark: ReplicaMark,
-    head: Head,
-}
-
-/// Opens a replica's file. If it cannot be written for now, as with a full disk, opens it for reading.
-fn open(path: &Path) -> Result<OpenedReplica, StoreError> {
-    match ReplicaWriter::open(path) {
-        Ok(writer) => {
-            let (mark, head) = (writer.mark()?, writer.head()?.head());
-            Ok(OpenedReplica { writer: Some(writer), mark, head })
-        }
-        Err(StoreError::DiskFull(_) | StoreError::Io { .. }) => {
-            let (mark, head) = read_replica(path)?;
-            Ok(OpenedReplica { writer: None, mark, head: head.head() })
-        }
-        Err(error) => Err(error),
-    }
-}
-
-fn open_writer<'w>(writer: &'w mut Option<ReplicaWriter>, path: &Path) -> Result<&'w mut ReplicaWriter, StoreError> {
-    match writer {
-        Some(writer) => Ok(writer),
-        None => Ok(writer.insert(ReplicaWriter::open(path)?)),
-    }
 }
 
 #[cfg(test)]

@@ -1,70 +1,58 @@
-//! Reading the end of the log.
+//! The end of the log: its last entry, and the newest whole state before it.
 
-use super::error::PublishError;
+use std::time::Duration;
+
+use super::progress::LastEntry;
+use super::publish_error::PublishError;
 use super::retry::Retry;
 use crate::bucket::{Bucket, ListedObject};
-use crate::model::{Head, RowDigest};
+use crate::model::Timestamp;
 use crate::replicate::entry::{EntryHeader, LogEntry};
 use crate::replicate::follower::{FollowError, LogReader};
 use crate::replicate::frame::Hash;
 use crate::replicate::layout;
-use crate::replicate::state::{Manifest, PartRef};
+use crate::replicate::state::Manifest;
 
 /// The maximum number of attempts to read the newest state while another publisher deletes states.
 const TRIES: usize = 5;
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct LastEntry {
-    pub slot: u64,
-    pub hash: Hash,
-    pub head: Head,
-    pub digest: RowDigest,
-}
-
-impl LastEntry {
-    pub fn of(header: &EntryHeader, hash: Hash) -> LastEntry {
-        LastEntry { slot: header.slot, hash, head: header.head(), digest: header.digest }
-    }
-}
+/// The maximum number of entries that a new replica applies after a state.
+const MAX_ENTRIES: u64 = 1000;
+/// The time by which a state may be ahead of this clock, in seconds. A state that is further ahead counts as old.
+const AHEAD_S: i64 = 3600;
+/// The size of entries that may follow any state, however small, in bytes.
+const SMALL_BYTES: u64 = 1 << 20;
 
 #[derive(Clone, Debug)]
 pub(super) struct FoundLog {
     pub header: EntryHeader,
     pub hash: Hash,
-    /// The newest state that can be read; `None` if a publisher died between the first entry and its state.
-    pub manifest: Option<Manifest>,
-    pub growth: Growth,
-    /// The name of a missing part of the newest state.
-    pub lost_part: Option<String>,
-    /// The slot of the newest state, if its manifest is damaged. Its name is not free.
-    pub damaged_state: Option<u64>,
+    pub state: NewestState,
+    /// Whether the last entry is a whole state without a manifest, because its publisher was killed in between.
+    pub is_unfinished: bool,
 }
 
-/// The size of the log since the newest state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Growth {
-    /// Entries after the newest state.
-    pub entries: u64,
-    /// Their bytes in the store.
+/// The newest whole state that can be read, and the size of the log since it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct NewestState {
+    /// Its slot; 0 if there is none.
+    pub slot: u64,
+    /// The names of its parts.
+    parts: Vec<String>,
+    /// The time of writing, by the publisher's clock.
+    pub at: Timestamp,
+    /// The size of its parts in the store, in bytes.
     pub bytes: u64,
-    /// The state's bytes in the store.
-    pub state_bytes: u64,
+    /// The entries after it.
+    pub entries_since: u64,
+    /// Their size in the store, in bytes.
+    pub bytes_since: u64,
+    /// A lost object, without which replicas cannot start. So another state must be written.
+    pub lost: Option<String>,
 }
 
 impl FoundLog {
     pub fn end(&self) -> LastEntry {
         LastEntry::of(&self.header, self.hash)
-    }
-
-    /// Whether the last entry is a whole state without a manifest.
-    pub fn lacks_manifest(&self) -> bool {
-        self.header.is_state() && !self.has_state_name()
-    }
-
-    /// Whether the name of the state at the last slot is taken.
-    pub fn has_state_name(&self) -> bool {
-        let newest = self.manifest.as_ref().map(|newest| newest.slot);
-        newest.max(self.damaged_state) >= Some(self.header.slot)
     }
 }
 
@@ -97,7 +85,11 @@ pub(super) fn read_end(log: &LogReader, retry: &mut Retry) -> Result<Option<Foun
             (Ok(Some(found)), Some((later, _))) if later > found.header.slot => {
                 Err(FollowError::Missing { slot: found.header.slot + 1, later })
             }
-            (Ok(Some(found)), Some((slot, _))) => Ok(Some(FoundLog { damaged_state: Some(slot), ..found })),
+            (Ok(Some(mut found)), Some((slot, _))) => {
+                found.state.lost = Some(layout::state(slot));
+                found.is_unfinished &= slot < found.header.slot;
+                Ok(Some(found))
+            }
             (found, _) => found,
         };
     }
@@ -112,15 +104,14 @@ fn read_after(log: &LogReader, retry: &mut Retry, manifest: Option<Manifest>) ->
     let entries = retry.read(|| log.entries_after(state_slot.map(|slot| slot.saturating_sub(1))))?;
     let first = entries.first().map(|(slot, _)| *slot);
     let Some(mut slot) = state_slot.or(first) else { return Ok(None) };
-    let mut growth = Growth::default();
+    let mut state = manifest.as_ref().map(|manifest| NewestState::of(manifest, 0)).unwrap_or_default();
     for (expected, (found, bytes)) in (slot..).zip(&entries) {
         if *found != expected {
             return Err(FollowError::Missing { slot: expected, later: *found });
         }
         slot = *found;
         if Some(slot) != state_slot {
-            growth.entries += 1;
-            growth.bytes += bytes;
+            state.add_entry(*bytes);
         }
     }
     let missing = FollowError::Missing { slot, later: slot };
@@ -128,22 +119,27 @@ fn read_after(log: &LogReader, retry: &mut Retry, manifest: Option<Manifest>) ->
     let mut last = read(slot)?.ok_or(missing)?;
     // Entries that were created since the list was read.
     while let Some(next) = read(last.header.slot + 1)? {
-        growth.entries += 1;
+        state.entries_since += 1;
         last = next;
     }
     let LogEntry { header, hash, .. } = last;
-    let mut lost_part = None;
-    if let Some(manifest) = &manifest {
-        if manifest.id != header.id || (manifest.slot == header.slot && manifest.entry_hash != hash) {
+    match &manifest {
+        Some(manifest) if manifest.id != header.id || (manifest.slot == header.slot && manifest.entry_hash != hash) => {
             let detail = "it does not belong to the newest state: two logs are mixed here; publish to another prefix";
             return Err(FollowError::object(layout::log(header.slot), detail));
         }
-        let state = StateObjects::of(manifest.slot, &manifest.parts);
-        let listed = state.list(log.bucket(), retry)?;
-        growth.state_bytes = listed.iter().map(|part| part.bytes).sum();
-        lost_part = state.lost_of(&listed);
+        Some(_) => {
+            let listed = state.list_parts(log.bucket(), retry)?;
+            state.bytes = listed.iter().map(|part| part.bytes).sum();
+            state.lost = state.lost_of(&listed);
+        }
+        None => (state.at, state.lost) = (header.at, Some(layout::state(first.unwrap_or(1)))),
     }
-    Ok(Some(FoundLog { header, hash, manifest, growth, lost_part, damaged_state: None }))
+    let is_unfinished = header.is_state() && state.slot < header.slot;
+    if is_unfinished {
+        state.lost = Some(layout::state(header.slot));
+    }
+    Ok(Some(FoundLog { header, hash, state, is_unfinished }))
 }
 
 /// Adds what to do to the error of an entry that cannot be used.
@@ -157,28 +153,38 @@ pub(super) fn with_advice(error: FollowError) -> FollowError {
     }
 }
 
-/// The names of a whole state's objects.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct StateObjects {
-    /// The slot after which the state is.
-    pub slot: u64,
-    parts: Vec<String>,
-}
-
-impl StateObjects {
-    pub fn of(slot: u64, parts: &[PartRef]) -> StateObjects {
-        StateObjects { slot, parts: parts.iter().map(|part| part.name.clone()).collect() }
+impl NewestState {
+    /// Returns the state of a manifest. Its parts have `bytes` in the store.
+    pub fn of(manifest: &Manifest, bytes: u64) -> NewestState {
+        let parts = manifest.parts.iter().map(|part| part.name.clone()).collect();
+        NewestState { slot: manifest.slot, parts, at: manifest.at, bytes, ..NewestState::default() }
     }
 
-    fn list(&self, bucket: &Bucket, retry: &mut Retry) -> Result<Vec<ListedObject>, FollowError> {
+    /// Counts an entry after this state.
+    pub fn add_entry(&mut self, bytes: u64) {
+        self.entries_since += 1;
+        self.bytes_since += bytes;
+    }
+
+    /// Whether another state must be written: this one is lost or old, or the log has grown much since it.
+    pub fn is_due(&self, now: Timestamp, state_every: Duration) -> bool {
+        let age_s = now.unix_s().saturating_sub(self.at.unix_s());
+        // The clock may have been ahead when it was written.
+        let is_old = u64::try_from(age_s).map_or(age_s < -AHEAD_S, |age_s| age_s >= state_every.as_secs());
+        let is_much = self.entries_since >= MAX_ENTRIES || self.bytes_since > (self.bytes / 2).max(SMALL_BYTES);
+        self.lost.is_some() || (self.entries_since > 0 && (is_much || is_old))
+    }
+
+    fn list_parts(&self, bucket: &Bucket, retry: &mut Retry) -> Result<Vec<ListedObject>, FollowError> {
         let Some((folder, _)) = self.parts.first().and_then(|part| part.rsplit_once('/')) else {
             return Ok(Vec::new());
         };
         Ok(retry.run(|| bucket.list(folder, None))?)
     }
 
+    /// Lists the parts; returns a missing one.
     pub fn lost_part(&self, bucket: &Bucket, retry: &mut Retry) -> Result<Option<String>, PublishError> {
-        Ok(self.lost_of(&self.list(bucket, retry)?))
+        Ok(self.lost_of(&self.list_parts(bucket, retry)?))
     }
 
     fn lost_of(&self, listed: &[ListedObject]) -> Option<String> {
@@ -192,6 +198,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::replicate::state::PartRef;
     use crate::replicate::test_log::{OTHER_ID, TestLog};
 
     const RANDOM: &str = "0123456789abcdef";
@@ -216,42 +223,61 @@ mod tests {
         log.put_manifest(3, hashes[2], parts);
         log.put_part(3, "fedcba9876543210", 0);
         let found = end_of(&log).unwrap();
-        let growth = Growth {
-            entries: 2,
-            bytes: bytes_of(&log, &[layout::log(4), layout::log(5)]),
-            state_bytes: bytes_of(&log, &names),
-        };
-        assert_eq!((found.header.slot, found.hash, found.growth), (5, hashes[4], growth));
-        assert_eq!((found.manifest.map(|manifest| manifest.slot), found.lost_part), (Some(3), None));
+        let state = &found.state;
+        assert_eq!((found.header.slot, found.hash), (5, hashes[4]));
+        assert_eq!((state.slot, state.bytes, state.lost.as_ref()), (3, bytes_of(&log, &names), None));
+        let since = bytes_of(&log, &[layout::log(4), layout::log(5)]);
+        assert_eq!((state.entries_since, state.bytes_since), (2, since));
         log.remove(&names[1]);
-        assert_eq!(end_of(&log).unwrap().lost_part.as_deref(), Some(names[1].as_str()), "the second of two parts");
+        assert_eq!(end_of(&log).unwrap().state.lost.as_deref(), Some(names[1].as_str()), "the second of two parts");
         // Without any manifest the log begins with its first entry.
         for slot in [1, 3] {
             log.remove(&layout::state(slot));
         }
-        assert_eq!(end_of(&log).unwrap().growth.entries, 5);
-        assert!(end_of(&log).unwrap().manifest.is_none());
+        let state = end_of(&log).unwrap().state;
+        assert_eq!((state.entries_since, state.slot, state.lost.is_some()), (5, 0, true));
     }
 
     #[test]
-    fn a_state_without_a_manifest_is_noticed() {
-        let (log, hashes) = TestLog::up_to(2);
-        assert!(!end_of(&log).unwrap().lacks_manifest(), "the last entry is no state");
-        let hash = log.put_state(3, hashes[1]);
-        assert!(end_of(&log).unwrap().lacks_manifest());
-        log.put_manifest(3, hash, Vec::new());
-        assert!(!end_of(&log).unwrap().lacks_manifest());
+    fn a_state_is_due_after_many_entries_many_bytes_or_a_time() {
+        // Entries, bytes, the bytes of the last state, its age in seconds, and whether a state is due every 3600 s.
+        let cases = [
+            (0, 0, 0, 1_000_000, false),
+            (1, 0, 0, 0, false),
+            (1, 0, 0, 3599, false),
+            (1, 0, 0, 3600, true),
+            (1, 0, 0, -1, false),
+            (1, 0, 0, -3600, false),
+            (1, 0, 0, -3601, true),
+            (0, 0, 0, -1_000_000, false),
+            (999, 0, 0, 0, false),
+            (1000, 0, 0, 0, true),
+            (1, 1 << 20, 0, 0, false),
+            (1, (1 << 20) + 1, 0, 0, true),
+            (1, 2 << 20, 4 << 20, 0, false),
+            (1, (2 << 20) + 1, 4 << 20, 0, true),
+        ];
+        let now = Timestamp::from_unix_s(1_800_000_000);
+        for (entries_since, bytes_since, bytes, age_s, expected) in cases {
+            let at = now.plus_s(-age_s);
+            let state = NewestState { at, bytes, entries_since, bytes_since, ..NewestState::default() };
+            assert_eq!(state.is_due(now, Duration::from_secs(3600)), expected, "{state:?}");
+        }
+        let forever = NewestState { entries_since: 1, ..NewestState::default() };
+        assert!(!forever.is_due(now, Duration::MAX));
+        let lost = NewestState { lost: Some(layout::state(1)), ..NewestState::default() };
+        assert!(lost.is_due(now, Duration::MAX));
     }
 
     #[test]
     fn a_damaged_manifest_is_passed_over() {
         /// The slots of damaged manifests, and of damaged entries; the slot of the state that is found, or the object
         /// that the error names.
-        type Case = (&'static [u64], &'static [u64], Result<Option<u64>, String>);
+        type Case = (&'static [u64], &'static [u64], Result<u64, String>);
         let cases: [Case; 6] = [
-            (&[1], &[], Ok(Some(3))),
-            (&[3], &[], Ok(Some(1))),
-            (&[1, 3], &[], Ok(None)),
+            (&[1], &[], Ok(3)),
+            (&[3], &[], Ok(1)),
+            (&[1, 3], &[], Ok(0)),
             (&[1, 3], &[1, 2, 3, 4], Err(layout::state(3))),
             (&[3], &[4], Err(layout::log(4))),
             (&[9], &[], Err(layout::log(5))),
@@ -264,9 +290,8 @@ mod tests {
             names.for_each(|name| log.bucket().put(&name, b"rotten").unwrap());
             match (end_of(&log), expected) {
                 (Ok(found), Ok(slot)) => {
-                    let damaged = states.contains(&3).then_some(3);
-                    assert_eq!((found.header.slot, found.damaged_state), (4, damaged), "{states:?}");
-                    assert_eq!(found.manifest.map(|manifest| manifest.slot), slot, "{states:?}");
+                    let lost = states.contains(&3).then(|| layout::state(3));
+                    assert_eq!((found.header.slot, found.state.slot, found.state.lost), (4, slot, lost), "{states:?}");
                 }
                 (Err(error), Err(name)) => assert!(error.contains(&name), "{states:?} {entries:?}: {error}"),
                 (found, _) => panic!("{states:?} {entries:?}: {found:?}"),

@@ -1,18 +1,16 @@
 //! Detecting that another publisher took over, and noting next to the database what is published.
 
 use super::Publisher;
-use super::end::{LastEntry, with_advice};
-use super::error::PublishError;
-use super::heartbeat_state::WantedState;
-use super::progress::PublishedEnd;
-use super::user_part;
+use super::end::with_advice;
+use super::progress::LastEntry;
+use super::publish_error::PublishError;
 use crate::model::printable::Printable;
 use crate::model::time::now;
 use crate::replicate::entry::{self, EntryHeader};
 use crate::replicate::follower::FollowError;
 use crate::replicate::frame::Hash;
 use crate::replicate::layout;
-use crate::replicate::user::is_same_publisher;
+use crate::replicate::user::{is_same_publisher, user_part};
 use crate::store::StoreError;
 use crate::store::replication::{OriginView, PublishedNote};
 
@@ -27,7 +25,7 @@ impl Publisher {
             bytes
         } else {
             // The response may have been changed on its way. A free slot is published to in the next round.
-            let Some(found) = self.retry.run(|| self.bucket.get(&name))? else { return Ok(()) };
+            let Some(found) = self.retry.run(|| self.log.bucket().get(&name))? else { return Ok(()) };
             again = found.bytes;
             &again
         };
@@ -46,8 +44,10 @@ impl Publisher {
         let is_own = is_same_publisher(&header.who, &self.who);
         if follows && is_own && self.follower.origin()?.holds(header.seq, header.lineage)? {
             tracing::info!("slot {slot} was published by an earlier run of this publisher; continuing after it");
-            // The parts of its state are unknown here, so another one follows it.
-            self.wanted_state = header.is_state().then_some(WantedState::Entry).or(self.wanted_state);
+            if header.is_state() {
+                // Its parts are unknown here, so another state follows it.
+                self.state.lost = Some(layout::state(slot));
+            }
             return self.advance_end(&header, found.hash);
         }
         Err(self.fenced_by(&header))
@@ -67,7 +67,7 @@ impl Publisher {
     }
 
     pub(super) fn note_end(&self) {
-        let log_end = self.end.map(|end| PublishedEnd { id: self.id, slot: end.slot, head: end.head });
+        let log_end = self.end.map(|end| (self.id, end));
         self.status.note(|progress| progress.log_end = log_end);
     }
 
@@ -80,14 +80,14 @@ impl Publisher {
     pub(super) fn fenced(&mut self, by: String) -> PublishError {
         self.note_takeover(&by);
         let alone = self.follower.origin().and_then(|view| self.commits_alone(&view)).unwrap_or_default();
-        PublishError::Fenced { path: self.path.clone(), url: self.bucket.url().to_string(), by, alone }
+        PublishError::Fenced { path: self.path.clone(), url: self.log.bucket().url().to_string(), by, alone }
     }
 
     /// Notes next to the database that another publisher took over, so that no command writes to this file any more.
     pub(super) fn note_takeover(&mut self, by: &str) {
         self.status.note(|progress| progress.fenced = Some(by.to_owned()));
         let own = PublishedNote::read(&self.path).ok().flatten();
-        let own = own.filter(|note| note.id == self.id && note.url == self.bucket.url().to_string());
+        let own = own.filter(|note| note.id == self.id && note.url == self.log.bucket().url().to_string());
         let own = own.unwrap_or_else(|| self.current_note());
         // Keep the last entry from here, and the time when the other publisher was first noticed.
         let fenced_at = own.fenced_at.or(Some(now()));
@@ -115,7 +115,7 @@ impl Publisher {
     fn current_note(&self) -> PublishedNote {
         let end = self.end.unwrap_or_default();
         PublishedNote {
-            url: self.bucket.url().to_string(),
+            url: self.log.bucket().url().to_string(),
             id: self.id,
             slot: end.slot,
             seq: end.head.seq,
@@ -148,7 +148,7 @@ impl Publisher {
              the last commit here is seq {} of {}, and its history lacks that commit. Publish the database that contains \
              it; or, to drop commits that only the log has, add --start-over once",
             self.path.display(),
-            self.bucket.url(),
+            self.log.bucket().url(),
             end.slot,
             Printable(user_part(&end.who)),
             if is_own { " from this very file" } else { "" },

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use super::error::PublishError;
+use super::publish_error::PublishError;
 use crate::model::time::now;
 use crate::store::file::links::resolve;
 use crate::store::file::metadata::copy_access;

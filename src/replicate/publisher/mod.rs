@@ -5,12 +5,12 @@
 //! entry at the end of the log and continues there.
 //!
 //! - [`start`]: the lock, the test of the store, and whether this database may continue the log. [`end`] reads its end.
-//! - [`step`] writes pending commits. [`states`] writes whole states, also next to the log in a thread.
-//! - [`parts`]: the objects of a whole state. [`sweep`]: deleting old objects.
-//! - [`heartbeat`]: the heartbeat, and the check for lost objects. [`heartbeat_state`]: its times and counts.
+//! - [`step`] decides what the next entry is, and writes it. [`put_state`] writes whole states. [`sweep`] deletes old
+//!   objects after that.
+//! - [`watch`]: the heartbeat, and the check for lost objects.
 //! - [`fence`]: detecting another publisher, and noting what is published.
 //! - [`retry`]: retrying bucket requests. [`lock`]: one publisher per file.
-//! - [`progress`]: the state of a running publisher, for monitoring. [`status`]: `medfeed publish --status`.
+//! - [`progress`]: the state of a running publisher, for monitoring. [`publication_status`]: `medfeed publish --status`.
 //!
 //! # Publishing
 //!
@@ -32,35 +32,32 @@
 //! **A start** continues after the end of the log, if its database contains the commit of that end. So a killed
 //! publisher leaves nothing to repair. If the outbox does not reach from there to now, the next entry says that the
 //! log continues from a whole state. That happens at first, after `restore`, after a very large commit, and with a
-//! damaged outbox. The parts are written before the entry, and the manifest after it. A publisher that is killed in
-//! between is followed by another state.
+//! damaged outbox.
 //!
-//! **States next to the log** are written when much has changed since the last one. A thread of its own does this
-//! (`publisher/states.rs`), so entries do not wait. It uses one read view, taken while its last commit is the end of
-//! the log, and sends four parts at a time. A manifest names the state only if its rows add up to the digest in the
-//! entry at its slot.
+//! **A state is also written** when much has changed since the last one, so that new replicas start from it. It is an
+//! entry too, with the head and digest of the entry before. Replicas that have these rows do not load it. Commits wait
+//! meanwhile: for a fraction of a second with 12,000 records, and about ten seconds with 1,000,000. The parts are
+//! written before the entry, four at a time, and the manifest after it. If a publisher is killed in between, the next
+//! start writes another state.
 //!
-//! **Old objects** are deleted after that, by the clock of the store. Two whole states always stay. Only a publisher
-//! that created an entry deletes, because only it knows that the log is its own.
+//! **Old objects** are deleted after that, by the clock of the store. Two whole states always stay.
 //!
-//! **The heartbeat** (`publisher/heartbeat.rs`) overwrites the object `alive` every `--heartbeat`. Before that, also
+//! **The heartbeat** (`publisher/watch.rs`) overwrites the object `alive` every `--heartbeat`. Before that, also
 //! before it repeats a failed request, the publisher looks for another publisher's entry. It looks for its own last
 //! entry, and for the newest manifest or the last heartbeat in turn. From time to time it lists all parts and entries.
 //! If an object is missing, or that manifest is damaged, it counts that for monitoring, and writes a whole state. The
-//! state goes next to the log. If the last entry is missing, or the state's name is taken, it is the next entry. The
 //! time in a heartbeat always grows, whatever the clock does. So an old heartbeat that is put back is recognized:
 //! neither its slot nor its time is later. A replaced publisher's heartbeat that comes late, with a clock ahead, is
 //! overtaken by the next slot, or by the next heartbeat but one.
 //!
 //! **A start refuses** a log that is shorter than the note or the heartbeat says, or that has a gap after its newest
 //! state. With `--start-over` it writes a state into the slot after all known ones. If the log was incomplete, the
-//! state has no parent, and the log starts over there. `check` continues behind such a gap, and behind one that a
-//! state next to the log follows. A damaged manifest counts as lost, but its name stays taken. The test of the store
-//! comes last.
+//! state has no parent, and the log starts over there. `check` continues behind such a gap, and behind any
+//! other one that a state follows. A damaged manifest counts as lost. The test of the store comes last.
 //!
 //! **The note** `NAME.published` says what is published, and who took over. Commands then empty the outbox, wait
 //! (`--publish-wait`), or refuse to write. The note may be lost or late; the log stays the truth. It counts only if it
-//! names this database and a commit of this very file. A server watches it too (`serve/following/fence.rs`). After
+//! names this database and a commit of this very file. A server watches it too (`serve/following/fence_watch.rs`). After
 //! another publisher took over, this machine no longer learns of revocations.
 //!
 //! Monitoring (`serve/publishing.rs`) never calls the publisher. The publisher notes its status
@@ -75,37 +72,33 @@
 //! decodes the newest readable object, and refuses a bucket of another database.
 
 mod end;
-mod error;
 mod fence;
-mod heartbeat;
-mod heartbeat_state;
 pub mod lock;
-mod parts;
 pub mod progress;
+pub mod publication_status;
+mod publish_error;
+mod put_state;
 mod retry;
 mod start;
-mod states;
-pub mod status;
 mod step;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-pub use error::PublishError;
+pub use publish_error::PublishError;
 
-use self::end::{Growth, LastEntry, StateObjects};
-use self::heartbeat_state::{HeartbeatState, WantedState};
+use self::end::NewestState;
 use self::lock::PublisherLock;
-use self::progress::{FailureReporter, PublisherStatus};
+use self::progress::{FailureReporter, LastEntry, PublisherStatus};
 use self::retry::Retry;
-use self::states::StateThread;
-use crate::bucket::Bucket;
-use crate::model::{DatabaseId, Timestamp};
+use self::watch::HeartbeatState;
+use crate::model::DatabaseId;
 use crate::replicate::follower::LogReader;
 use crate::store::{CommitPoint, Follower, StoreError};
 
@@ -160,7 +153,6 @@ pub struct Round {
 #[derive(Debug)]
 pub struct Publisher {
     path: PathBuf,
-    bucket: Arc<Bucket>,
     log: LogReader,
     settings: PublishSettings,
     follower: Follower,
@@ -172,14 +164,7 @@ pub struct Publisher {
     who: String,
     /// The end of the log; `None` before the first entry.
     end: Option<LastEntry>,
-    growth: Growth,
-    state_at: Timestamp,
-    newest_state: Option<StateObjects>,
-    /// A state that must go out because the bucket lost objects.
-    wanted_state: Option<WantedState>,
-    /// The state that is being written next to the log.
-    state_thread: Option<StateThread>,
-    entries: u64,
+    state: NewestState,
     entry_at: Option<Instant>,
     /// The last commit after which nothing was pending.
     seen: Option<CommitPoint>,
@@ -216,7 +201,7 @@ impl Publisher {
                 self.end_with_heartbeat()?;
                 let end = self.end.as_ref();
                 let (slot, seq) = end.map_or((0, 0), |end| (end.slot, end.head.seq));
-                return Ok(Round { slot, seq, entries: self.entries });
+                return Ok(Round { slot, seq, entries: self.status.progress().entries });
             }
             sleep(POLL_EVERY);
         }
@@ -224,40 +209,17 @@ impl Publisher {
 
     /// Polls once; returns whether nothing is pending.
     fn round(&mut self) -> Result<bool, PublishError> {
-        self.collect_state()?;
-        let is_done = self.publish_waiting()?;
+        let is_done = self.publish_next()?;
         self.local.passed();
         self.heartbeat_if_due()?;
         if is_done {
             self.status.note(|progress| progress.all_published_at = Some(Instant::now()));
-            if self.wanted_state == Some(WantedState::Entry) {
-                self.put_state_entry()?;
-            } else if self.is_state_due() {
-                self.begin_state(self.follower.origin()?)?;
-            }
         }
         if self.note_due {
             self.note();
         }
-        if self.settings.once {
-            self.await_state()?;
-        }
         Ok(is_done)
     }
-
-    fn user_part(&self) -> &str {
-        user_part(&self.who)
-    }
-}
-
-/// Returns the user and machine of [`publisher_name`], for messages.
-pub fn user_part(who: &str) -> &str {
-    who.split_once(' ').map_or(who, |(who, _)| who)
-}
-
-/// Returns user, machine and the random name of the publisher's file. Entries carry this name.
-pub fn publisher_name(lock: &PublisherLock) -> String {
-    format!("{} {}", crate::replicate::user::user_at_host(), lock.name)
 }
 
 /// Whether a failure of the database is temporary, or can be fixed without a restart of the publisher.

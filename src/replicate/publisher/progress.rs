@@ -5,28 +5,36 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::model::{DatabaseId, Head};
+use crate::replicate::entry::EntryHeader;
+use crate::replicate::frame::Hash;
 
 /// The shared status of a running publisher.
 #[derive(Debug, Default)]
 pub struct PublisherStatus(Mutex<SharedProgress>);
 
-/// The end of the log, as its publisher knows it.
+/// The last entry of the log.
 #[allow(missing_docs, reason = "the names explain the fields")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PublishedEnd {
-    pub id: DatabaseId,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LastEntry {
     pub slot: u64,
+    pub hash: Hash,
     pub head: Head,
+}
+
+impl LastEntry {
+    pub(super) fn of(header: &EntryHeader, hash: Hash) -> LastEntry {
+        LastEntry { slot: header.slot, hash, head: header.head() }
+    }
 }
 
 /// The work of a publisher since its start.
 #[allow(missing_docs, reason = "the names explain the other fields")]
 #[derive(Clone, Debug, Default)]
 pub struct PublisherProgress {
-    /// The end of the log; `None` while it is unknown, or if there is no log.
-    pub log_end: Option<PublishedEnd>,
+    /// The database and the end of its log; `None` while it is unknown, or if there is no log.
+    pub log_end: Option<(DatabaseId, LastEntry)>,
     pub entries: u64,
-    /// The number of whole states written, as entries and next to the log.
+    /// The number of whole states written.
     pub states: u64,
     /// The number of failed bucket requests.
     pub failures: u64,

@@ -4,20 +4,20 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::end::{FoundLog, Growth, LastEntry, StateObjects, read_end};
-use super::error::PublishError;
+use super::end::{FoundLog, NewestState, read_end};
 use super::fence::describe_takeover;
-use super::heartbeat_state::{HeartbeatState, WantedState};
 use super::lock::PublisherLock;
-use super::progress::{FailureReporter, PublisherStatus};
+use super::progress::{FailureReporter, LastEntry, PublisherStatus};
+use super::publish_error::PublishError;
 use super::retry::Retry;
-use super::{ONCE_TIMEOUT, PublishSettings, Publisher, publisher_name};
+use super::watch::HeartbeatState;
+use super::{ONCE_TIMEOUT, PublishSettings, Publisher};
 use crate::bucket::Bucket;
 use crate::model::{DatabaseId, Head, Timestamp};
 use crate::replicate::follower::{FollowError, LogReader};
 use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
-use crate::replicate::user::is_same_publisher;
+use crate::replicate::user::{is_same_publisher, publisher_name};
 use crate::store::replication::{OriginView, PublishedNote, SCHEMA};
 use crate::store::{Follower, StoreError, Writer};
 
@@ -62,8 +62,7 @@ impl Publisher {
         }
         let mut publisher = Publisher {
             path: path.to_owned(),
-            who: publisher_name(&lock),
-            bucket,
+            who: publisher_name(&lock.name),
             log,
             settings,
             follower,
@@ -73,12 +72,7 @@ impl Publisher {
             // Known once the database is marked.
             id: own.unwrap_or(NO_ID),
             end: None,
-            growth: Growth::default(),
-            state_at: Timestamp::EPOCH,
-            newest_state: None,
-            wanted_state: None,
-            state_thread: None,
-            entries: 0,
+            state: NewestState::default(),
             entry_at: None,
             seen: None,
             note_due: false,
@@ -98,7 +92,7 @@ impl Publisher {
         alive: Option<Heartbeat>,
     ) -> Result<(), PublishError> {
         let view = self.follower.origin()?;
-        let url = self.bucket.url().to_string();
+        let url = self.log.bucket().url().to_string();
         if let Some(other) = note.as_ref().filter(|note| note.id != self.id) {
             tracing::warn!(
                 "the file {}.published belongs to another database ({}); it is ignored",
@@ -123,45 +117,39 @@ impl Publisher {
         drop(view);
         // The last check, because it takes the most requests.
         let random = layout::new_random().map_err(StoreError::from)?;
-        self.retry.run(|| self.bucket.probe(&layout::probe(&random)))?;
+        self.retry.run(|| self.log.bucket().probe(&layout::probe(&random)))?;
         self.mark()?;
         self.skip_abandoned_seqs()?;
         let position = self.end.map_or_else(|| "from the start".to_owned(), |end| format!("after slot {}", end.slot));
-        tracing::info!("publishing {} to {}, {position}", self.path.display(), self.bucket.url());
-        if !self.bucket.is_sealed() {
+        tracing::info!("publishing {} to {}, {position}", self.path.display(), self.log.bucket().url());
+        if !self.log.bucket().is_sealed() {
             tracing::warn!(
                 "{} is not sealed: anybody with read access can read all records and the secret of sync tokens, and \
                  anybody with write access can create API keys; seal it with --seal-key, or restrict access to \
                  trusted users",
-                self.bucket.url()
+                self.log.bucket().url()
             );
         }
-        if let Some(found) = found {
-            self.growth = found.growth;
-            self.state_at = found.manifest.as_ref().map_or(found.header.at, |manifest| manifest.at);
-            self.newest_state =
-                found.manifest.as_ref().map(|manifest| StateObjects::of(manifest.slot, &manifest.parts));
-            // A publisher that was killed between an entry and its state leaves the state to the next one. And after an
-            // upgrade, replicas of this version start from a state of its format.
-            if found.lacks_manifest() || !is_contained || found.header.schema != SCHEMA {
-                return self.put_state_entry();
-            }
-            if found.manifest.is_none() || found.lost_part.is_some() || found.damaged_state.is_some() {
-                tracing::error!(
-                    "{}: {} is missing or damaged; publishing a whole state now, from which replicas can start. Find \
-                     out what deletes or changes objects",
-                    self.bucket.url(),
-                    found.lost_part.as_deref().unwrap_or("the newest state")
-                );
-                self.status.note(|progress| progress.lost_objects += 1);
-                let is_taken = found.has_state_name();
-                self.wanted_state = Some(if is_taken { WantedState::Entry } else { WantedState::NextToLog });
-            }
-            self.note_end();
-            self.note();
-        } else {
-            self.put_state_entry()?;
+        let Some(FoundLog { header, state, is_unfinished, .. }) = found else { return self.replace_by_state() };
+        self.state = state;
+        // After an upgrade, replicas of this version start from a state of its format.
+        if !is_contained || header.schema != SCHEMA {
+            return self.replace_by_state();
         }
+        self.note_end();
+        if is_unfinished {
+            // The note follows the state.
+            return Ok(());
+        }
+        if let Some(lost) = &self.state.lost {
+            tracing::error!(
+                "{}: {lost} is missing or damaged; publishing a whole state now, from which replicas can start. Find \
+                 out what deletes or changes objects",
+                self.log.bucket().url()
+            );
+            self.status.note(|progress| progress.lost_objects += 1);
+        }
+        self.note();
         Ok(())
     }
 
@@ -177,7 +165,7 @@ impl Publisher {
         let announced = alive.map_or(0, |alive| alive.slot);
         let known = noted.max(announced);
         let by = if known == announced { "the heartbeat there" } else { "the note next to it" };
-        let (path, url) = (self.path.clone(), self.bucket.url().to_string());
+        let (path, url) = (self.path.clone(), self.log.bucket().url().to_string());
         match found {
             Some(found) if found.header.slot >= known => {
                 self.end = Some(found.end());
@@ -216,7 +204,7 @@ impl Publisher {
             _ => None,
         };
         match last {
-            Some((found, _)) if found != self.id => Err(other_database(&self.bucket, found, Some(self.id))),
+            Some((found, _)) if found != self.id => Err(other_database(self.log.bucket(), found, Some(self.id))),
             last => Ok(last.map(|(_, head)| head)),
         }
     }

@@ -1,10 +1,9 @@
-//! Writing pending commits as the next entry of the log.
+//! Writing the next entry of the log: pending commits, or a whole state.
 
 use std::time::Instant;
 
 use super::Publisher;
-use super::error::PublishError;
-use super::heartbeat_state::WantedState;
+use super::publish_error::PublishError;
 use super::retry::CreateOutcome;
 use crate::model::time::now;
 use crate::model::{CommitInfo, Head, RowDigest};
@@ -19,65 +18,86 @@ use crate::store::replication::{OriginView, Pending};
 /// The maximum size of the changes in one entry, in bytes. A larger commit gets an entry of its own.
 const ENTRY_BYTES: u64 = 64 << 20;
 
+/// What the publisher writes next.
 enum NextEntry {
+    /// Everything is published, and no state is due.
     Nothing,
-    /// Commits with their changes.
-    Commits(Vec<CommitInfo>, Vec<Vec<u8>>),
-    State,
+    /// Commits wait for [`PublishSettings::every`](super::PublishSettings::every).
+    Later,
+    /// Commits with their changes, and the view that they come from.
+    Commits(Vec<CommitInfo>, Vec<Vec<u8>>, OriginView),
+    /// A whole state of the last published commit. Replicas that have it continue with their rows.
+    State(OriginView),
+    /// A whole state, because the log cannot continue with changes.
+    Replacement,
 }
 
 impl Publisher {
-    /// Writes one entry, if commits are pending and it is time. Returns whether nothing is pending.
-    pub(super) fn publish_waiting(&mut self) -> Result<bool, PublishError> {
-        let newest = self.follower.refresh()?.commit();
-        if self.seen == Some(newest) {
-            return Ok(true);
-        }
-        if !self.settings.once && self.entry_at.is_some_and(|at| at.elapsed() < self.settings.every) {
-            return Ok(false);
-        }
-        let view = self.follower.origin()?;
-        match self.next(&view)? {
-            NextEntry::Nothing => {
-                self.seen = Some(view.head()?);
-                return Ok(true);
-            }
-            NextEntry::Commits(commits, changes) => {
+    /// Writes what is due. Returns whether nothing is pending.
+    pub(super) fn publish_next(&mut self) -> Result<bool, PublishError> {
+        match self.next_entry()? {
+            NextEntry::Nothing => return Ok(true),
+            NextEntry::Later => {}
+            NextEntry::Commits(commits, changes, view) => {
                 self.put_commits(&commits, &changes)?;
                 // Under steady commits something is always pending.
-                if self.is_state_due() {
-                    self.begin_state(view)?;
+                if self.is_state_due() && self.is_at_end(&view)? {
+                    self.put_state(view)?;
                 }
             }
-            NextEntry::State => {
-                drop(view);
-                self.put_state_entry()?;
-            }
+            NextEntry::State(view) => self.put_state(view)?,
+            NextEntry::Replacement => self.replace_by_state()?,
         }
         Ok(false)
     }
 
-    fn next(&mut self, view: &OriginView) -> Result<NextEntry, PublishError> {
-        let Some(end) = self.end else { return Ok(NextEntry::State) };
+    fn next_entry(&mut self) -> Result<NextEntry, PublishError> {
+        let newest = self.follower.refresh()?.commit();
+        if self.seen == Some(newest) {
+            if !self.is_state_due() {
+                return Ok(NextEntry::Nothing);
+            }
+        } else if !self.settings.once && self.entry_at.is_some_and(|at| at.elapsed() < self.settings.every) {
+            return Ok(NextEntry::Later);
+        }
+        let view = self.follower.origin()?;
+        let Some(end) = self.end else { return Ok(NextEntry::Replacement) };
         if !view.holds(end.head.seq, end.head.lineage)? {
             // The file was replaced while this publisher ran.
             if view.is_restored_over(end.head)? {
-                return Ok(NextEntry::State);
+                return Ok(NextEntry::Replacement);
             }
             let missing = FollowError::Missing { slot: end.slot, later: end.slot };
             let last = self.retry.read(|| self.log.entry(end.slot))?.ok_or(missing)?;
-            return Err(self.diverged(view, &last.header, true)?);
+            return Err(self.diverged(&view, &last.header, true)?);
         }
-        let read = read_waiting(view, end.head);
-        if let Some(damage) = read.as_ref().err().and_then(StoreError::outbox_damage) {
-            tracing::error!(
-                "the pending changes in {} are damaged ({damage}); publishing a whole state instead. Run `medfeed \
-                 check`: there may be more damage",
-                self.path.display()
-            );
-            return Ok(NextEntry::State);
+        match read_pending(&view, end.head) {
+            Ok(Some((commits, _))) if commits.is_empty() => {
+                self.seen = Some(view.head()?);
+                Ok(if self.is_state_due() { NextEntry::State(view) } else { NextEntry::Nothing })
+            }
+            Ok(Some((commits, changes))) => Ok(NextEntry::Commits(commits, changes, view)),
+            Ok(None) => Ok(NextEntry::Replacement),
+            Err(error) => match error.outbox_damage() {
+                Some(damage) => {
+                    tracing::error!(
+                        "the pending changes in {} are damaged ({damage}); publishing a whole state instead. Run \
+                         `medfeed check`: there may be more damage",
+                        self.path.display()
+                    );
+                    Ok(NextEntry::Replacement)
+                }
+                None => Err(error.into()),
+            },
         }
-        Ok(read?)
+    }
+
+    fn is_state_due(&self) -> bool {
+        self.state.is_due(now(), self.settings.state_every)
+    }
+
+    fn is_at_end(&self, view: &OriginView) -> Result<bool, StoreError> {
+        Ok(self.end.map(|end| end.head) == Some(view.head()?.head()))
     }
 
     fn put_commits(&mut self, commits: &[CommitInfo], changes: &[Vec<u8>]) -> Result<(), PublishError> {
@@ -106,37 +126,34 @@ impl Publisher {
     }
 
     /// Creates the next entry: the commit point. Its bytes are built once, so they can be recognized after a lost
-    /// response. Returns false if an earlier run of this publisher has created another one.
-    pub(super) fn put_entry(&mut self, header: &EntryHeader, changes: &[&[u8]]) -> Result<bool, PublishError> {
+    /// response. Returns its hash; `None` if an earlier run of this publisher has created another one.
+    pub(super) fn put_entry(&mut self, header: &EntryHeader, changes: &[&[u8]]) -> Result<Option<Hash>, PublishError> {
         let (bytes, hash) = entry::encode(header, changes)?;
-        let made = self.retry.create(&self.bucket, &layout::log(header.slot), &bytes)?;
+        let made = self.retry.create(self.log.bucket(), &layout::log(header.slot), &bytes)?;
         self.entry_at = Some(Instant::now());
         match made {
-            CreateOutcome::Others(found) => self.check_next_entry(header.slot, &found).map(|()| false),
+            CreateOutcome::Others(found) => self.check_next_entry(header.slot, &found).map(|()| None),
             CreateOutcome::Ours => {
-                self.entries += 1;
-                // The last entry exists again.
-                self.wanted_state = self.wanted_state.map(|_| WantedState::NextToLog);
                 self.status.note(|progress| progress.entries += 1);
-                self.growth.entries += 1;
-                self.growth.bytes += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+                self.state.add_entry(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
                 self.advance_end(header, hash)?;
                 let (slot, seq, commits, bytes) = (header.slot, header.seq, header.commits.len(), bytes.len());
                 tracing::info!(slot, seq, commits, bytes, "published");
-                Ok(true)
+                Ok(Some(hash))
             }
         }
     }
 }
 
-fn read_waiting(view: &OriginView, end: Head) -> Result<NextEntry, StoreError> {
+/// Returns the commits after `end` with their changes; `None` if the outbox does not reach back to `end`. That is so if
+/// an older program wrote without it, or it was dropped.
+fn read_pending(view: &OriginView, end: Head) -> Result<Option<(Vec<CommitInfo>, Vec<Vec<u8>>)>, StoreError> {
     Ok(match view.pending_after(end.seq, ENTRY_BYTES)? {
+        Pending::Nothing => Some((Vec::new(), Vec::new())),
         Pending::Commits(commits) if commits.first().is_some_and(|first| first.base == end) => {
             let changes = commits.iter().map(|commit| view.changes(commit)).collect::<Result<_, _>>()?;
-            NextEntry::Commits(commits, changes)
+            Some((commits, changes))
         }
-        Pending::Nothing => NextEntry::Nothing,
-        // An older program wrote without an outbox, or the outbox was dropped.
-        Pending::Commits(_) | Pending::Gap => NextEntry::State,
+        Pending::Commits(_) | Pending::Gap => None,
     })
 }

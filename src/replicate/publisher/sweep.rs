@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::end::LastEntry;
-use super::error::PublishError;
+use super::publish_error::PublishError;
 use super::retry::Retry;
 use crate::bucket::ListedObject;
 use crate::model::Timestamp;
@@ -17,10 +16,11 @@ const KEPT_STATES: usize = 2;
 
 /// Deletes objects before the newest state that is older than `keep`, parts of unfinished states, and leftovers of the
 /// test of the store. The order is oldest first, and referring objects before the objects that they name. So a killed
-/// sweep leaves no reference to a deleted object. `end` is a last entry that this publisher created.
+/// sweep leaves no reference to a deleted object. `end` is the slot of the last entry, which this publisher created. Only
+/// such a publisher deletes, because only it knows that the log is its own.
 ///
 /// Ages are measured by the store's clock only.
-pub(super) fn sweep(log: &LogReader, retry: &mut Retry, end: LastEntry, keep: Duration) -> Result<(), PublishError> {
+pub(super) fn sweep(log: &LogReader, retry: &mut Retry, end: u64, keep: Duration) -> Result<(), PublishError> {
     let bucket = log.bucket();
     // The store's time of the last heartbeat.
     let Some(alive) = retry.run(|| bucket.get(layout::ALIVE))? else { return Ok(()) };
@@ -39,7 +39,7 @@ pub(super) fn sweep(log: &LogReader, retry: &mut Retry, end: LastEntry, keep: Du
     for of_slot in old_parts.chunk_by(|(slot, _), (next, _)| slot == next) {
         let slot = of_slot[0].0;
         // A state at the end or later may still be waiting for its entry or manifest.
-        if slot >= first_kept && slot >= end.slot {
+        if slot >= first_kept && slot >= end {
             continue;
         }
         let named = match slot < first_kept {
@@ -101,7 +101,6 @@ mod tests {
     const OTHER_RANDOM: &str = "fedcba9876543210";
 
     fn sweep_log(log: &TestLog, end: u64, keep: Duration) {
-        let end = LastEntry { slot: end, ..LastEntry::default() };
         sweep(&LogReader::new(log.bucket()), &mut Retry::new(None, &Arc::default()), end, keep).unwrap();
     }
 
@@ -225,33 +224,6 @@ mod tests {
         for (is_listed, expected) in [(true, None), (false, Some(Vec::new()))] {
             let mut retry = Retry::new(None, &Arc::default());
             assert_eq!(named_parts(&LogReader::new(log.bucket()), &mut retry, 5, is_listed).unwrap(), expected);
-        }
-    }
-
-    #[test]
-    fn the_newest_old_state_is_the_first_that_is_kept() {
-        /// Slots and ages (days) of states, the days to keep, and the expected slot.
-        type Case = (&'static [(u64, i64)], i64, Option<u64>);
-        let cases: [Case; 9] = [
-            (&[], 30, None),
-            (&[(1, 90)], 30, None),
-            (&[(1, 90), (5, 60)], 30, Some(1)),
-            (&[(1, 90), (5, 60), (9, 40)], 30, Some(5)),
-            (&[(1, 90), (5, 60), (9, 40), (12, 1)], 30, Some(9)),
-            (&[(1, 90), (5, 60), (9, 20), (12, 1)], 30, Some(5)),
-            (&[(1, 20), (5, 10), (9, 1)], 30, None),
-            (&[(1, 20), (5, 10), (9, 1)], 0, Some(5)),
-            (&[(1, 20), (5, 10), (9, 1)], i64::MAX, None),
-        ];
-        let alive = Timestamp::from_unix_s(1_800_000_000);
-        for (states, keep_days, expected) in cases {
-            let listed = |(slot, days): &(u64, i64)| {
-                let modified = alive.plus_s(-86_400 * days);
-                (*slot, ListedObject { name: layout::state(*slot), bytes: 1, modified })
-            };
-            let states: Vec<(u64, ListedObject)> = states.iter().map(listed).collect();
-            let keep_s = keep_days.saturating_mul(86_400);
-            assert_eq!(first_kept(&states, alive, keep_s), expected, "{states:?} {keep_days}");
         }
     }
 }

@@ -3,11 +3,10 @@
 
 use std::fs;
 
-use super::heartbeat_state::WantedState;
-use super::status::{PublicationStatus, Waiting};
+use super::publication_status::{PublicationStatus, Waiting};
 use super::*;
-use crate::model::Scope;
 use crate::model::time::now;
+use crate::model::{Scope, Timestamp};
 use crate::replicate::entry::{self, EntryHeader, LogEntry};
 use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
@@ -94,17 +93,17 @@ fn heartbeat(log: &TestLog) -> Heartbeat {
     Heartbeat::decode(&log.bucket().get(layout::ALIVE).unwrap().unwrap().bytes).unwrap()
 }
 
-/// Publishes three entries with a state after each, and a fourth without one. All are of long ago.
-fn four_entries(origin: &Origin) -> TestLog {
+/// Publishes a state, two commits with a state after each, and a third one without. All are of long ago.
+fn six_entries(origin: &Origin) -> TestLog {
     let log = TestLog::new(OTHER_ID);
     origin.publish(&log, once()).unwrap();
-    for _ in 2..=3 {
+    for _ in 0..2 {
         origin.commit();
         origin.publish(&log, PublishSettings { keep: Duration::MAX, ..sweeping() }).unwrap();
     }
     origin.commit();
     origin.publish(&log, once()).unwrap();
-    assert_eq!((slots(&log, layout::LOG), slots(&log, layout::STATES)), (vec![1, 2, 3, 4], vec![1, 2, 3]));
+    assert_eq!((slots(&log, layout::LOG), slots(&log, layout::STATES)), ((1..=6).collect(), vec![1, 3, 5]));
     for folder in [layout::LOG, layout::STATES, layout::PARTS] {
         for object in log.bucket().list(folder, None).unwrap() {
             log.date(&object.name, time().plus_s(-86_400 * 1000));
@@ -114,20 +113,16 @@ fn four_entries(origin: &Origin) -> TestLog {
 }
 
 #[test]
-fn a_start_that_publishes_nothing_deletes_nothing() {
+fn a_state_is_an_entry_of_its_own_after_which_old_objects_go() {
     let origin = Origin::new();
-    let log = four_entries(&origin);
-    // It writes the state that is due, but knows of no entry of its own.
+    let log = six_entries(&origin);
     let round = origin.publish(&log, sweeping()).unwrap();
-    assert_eq!((round.slot, round.entries), (4, 0));
-    assert_eq!((slots(&log, layout::LOG), slots(&log, layout::STATES)), (vec![1, 2, 3, 4], vec![1, 2, 3, 4]));
-    // With an entry of its own it deletes what is before the newest old state. The state that was just written is not old,
-    // however slow this machine is.
-    log.date(&layout::state(4), now().plus_s(3600));
-    origin.commit();
-    let round = origin.publish(&log, sweeping()).unwrap();
-    assert_eq!((round.slot, round.entries), (5, 1));
-    assert_eq!((slots(&log, layout::LOG), slots(&log, layout::STATES)), (vec![3, 4, 5], vec![3, 4, 5]));
+    assert_eq!((round.slot, round.entries), (7, 1));
+    assert_eq!((slots(&log, layout::LOG), slots(&log, layout::STATES)), (vec![5, 6, 7], vec![5, 7]));
+    let (state, before) = (entry(&log, 7).header, entry(&log, 6).header);
+    assert!(state.is_state() && !state.replaces(before.head(), before.digest), "{state:?} is that after {before:?}");
+    // Without further entries none is due.
+    assert_eq!(origin.publish(&log, sweeping()).unwrap().entries, 0);
 }
 
 #[test]
@@ -173,7 +168,7 @@ fn a_takeover_in_a_second_bucket_is_noted_for_that_bucket() {
 fn entries_and_states_are_counted() {
     let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
     let mut counts = Vec::new();
-    // The first entry is a state. The second one makes a state next to the log due.
+    // The first entry is a state. The second one makes another one due.
     for settings in [once(), sweeping(), once()] {
         let status = Arc::new(PublisherStatus::default());
         Publisher::start(&origin.path(), Arc::new(log.bucket()), settings, Arc::clone(&status))
@@ -183,7 +178,7 @@ fn entries_and_states_are_counted() {
         counts.push((status.progress().entries, status.progress().states));
         origin.commit();
     }
-    assert_eq!(counts, [(1, 1), (1, 1), (1, 0)]);
+    assert_eq!(counts, [(1, 1), (2, 1), (1, 0)]);
 }
 
 #[test]
@@ -207,10 +202,10 @@ fn a_second_database_is_not_published_to_the_same_bucket() {
 #[test]
 fn a_log_that_lost_its_end_is_not_continued() {
     let origin = Origin::new();
-    let log = four_entries(&origin);
+    let log = six_entries(&origin);
     let note = origin.note();
     let heartbeat = log.bucket().get(layout::ALIVE).unwrap().unwrap().bytes;
-    log.remove(&layout::log(4));
+    log.remove(&layout::log(6));
     // The note and the heartbeat each know of the last entry. So does the note that names only one more slot.
     for (has_note, has_heartbeat) in [(true, true), (true, false), (false, true)] {
         let known = if has_note { note.clone() } else { PublishedNote { slot: 0, ..note.clone() } };
@@ -220,22 +215,22 @@ fn a_log_that_lost_its_end_is_not_continued() {
             log.bucket().put(layout::ALIVE, &heartbeat).unwrap();
         }
         let refused = origin.publish(&log, once()).unwrap_err();
-        let is_expected = matches!(refused, PublishError::WentBack { slot: 3, known: 4, .. });
+        let is_expected = matches!(refused, PublishError::WentBack { slot: 5, known: 6, .. });
         assert!(is_expected, "{has_note} {has_heartbeat}: {refused}");
     }
     log.empty();
     note.write(&origin.path()).unwrap();
     let refused = origin.publish(&log, once()).unwrap_err();
-    assert!(matches!(refused, PublishError::Emptied { slot: 4, .. }), "{refused}");
+    assert!(matches!(refused, PublishError::Emptied { slot: 6, .. }), "{refused}");
     assert_eq!(slots(&log, layout::LOG), [0; 0]);
     let round = origin.publish(&log, PublishSettings { start_over: true, ..once() }).unwrap();
-    assert_eq!((round.slot, slots(&log, layout::STATES)), (5, vec![5]));
+    assert_eq!((round.slot, slots(&log, layout::STATES)), (7, vec![7]));
 }
 
 #[test]
 fn a_running_publisher_checks_the_bucket_again_before_each_heartbeat() {
     let origin = Origin::new();
-    let log = four_entries(&origin);
+    let log = six_entries(&origin);
     let mut publisher = origin.start(&log, once()).unwrap();
     let beat = |publisher: &mut Publisher| {
         // Every second one looks at the newest state.
@@ -244,31 +239,23 @@ fn a_running_publisher_checks_the_bucket_again_before_each_heartbeat() {
         publisher.heartbeat_if_due()
     };
     beat(&mut publisher).unwrap();
-    assert_eq!(publisher.wanted_state, None);
-    // The manifest of the newest state is gone: a state next to the log replaces it.
-    let manifest = log.bucket().get(&layout::state(3)).unwrap().unwrap().bytes;
-    log.remove(&layout::state(3));
-    beat(&mut publisher).unwrap();
-    assert_eq!(publisher.wanted_state, Some(WantedState::NextToLog));
-    // So does it where the manifest is damaged.
-    publisher.wanted_state = None;
-    log.bucket().put(&layout::state(3), b"rotten").unwrap();
-    beat(&mut publisher).unwrap();
-    assert_eq!(publisher.wanted_state, Some(WantedState::NextToLog));
-    log.bucket().put(&layout::state(3), &manifest).unwrap();
-    // The last entry is gone: only a state as the next entry replaces it.
-    publisher.wanted_state = None;
-    let last = log.bucket().get(&layout::log(4)).unwrap().unwrap().bytes;
-    log.remove(&layout::log(4));
-    beat(&mut publisher).unwrap();
-    assert_eq!(publisher.wanted_state, Some(WantedState::Entry));
-    log.bucket().put(&layout::log(4), &last).unwrap();
+    assert_eq!(publisher.state.lost, None);
+    // The manifest of the newest state is gone or damaged, or the last entry is gone.
+    for (name, damaged) in [(layout::state(5), None), (layout::state(5), Some(b"rotten")), (layout::log(6), None)] {
+        let bytes = log.bucket().get(&name).unwrap().unwrap().bytes;
+        match damaged {
+            Some(damaged) => log.bucket().put(&name, damaged).unwrap(),
+            None => log.remove(&name),
+        }
+        beat(&mut publisher).unwrap();
+        assert_eq!(publisher.state.lost.take().as_ref(), Some(&name));
+        log.bucket().put(&name, &bytes).unwrap();
+    }
     // Another publisher is further.
-    publisher.wanted_state = None;
-    log.put(5, [9; 32], "another publisher");
+    log.put(7, [9; 32], "another publisher");
     let fenced = beat(&mut publisher).unwrap_err();
     assert!(fenced.is_fenced(), "{fenced}");
-    assert!(origin.note().fenced.is_some_and(|by| by.contains("published slot 5")));
+    assert!(origin.note().fenced.is_some_and(|by| by.contains("published slot 7")));
 }
 
 #[test]
@@ -311,20 +298,21 @@ fn a_response_that_is_not_the_next_entry_is_asked_for_again() {
 fn lost_entries_and_parts_are_looked_for_in_lists() {
     for part_is_lost in [true, false] {
         let origin = Origin::new();
-        let log = four_entries(&origin);
+        let log = six_entries(&origin);
         origin.commit();
         origin.publish(&log, once()).unwrap();
         let mut publisher = origin.start(&log, once()).unwrap();
         let parts = log.bucket().list(layout::PARTS, None).unwrap();
-        let of_newest = parts.iter().find(|part| layout::parse_part(&part.name).unwrap().slot == 3).unwrap();
-        // The state of slot 3 and the entry of slot 4, which is not the last one.
-        log.remove(if part_is_lost { of_newest.name.clone() } else { layout::log(4) }.as_str());
+        let of_newest = parts.iter().find(|part| layout::parse_part(&part.name).unwrap().slot == 5).unwrap();
+        // A part of the newest state, or the entry of slot 6, which is not the last one.
+        let lost = if part_is_lost { of_newest.name.clone() } else { layout::log(6) };
+        log.remove(&lost);
         publisher.heartbeat.count = 0;
-        for (count, expected) in [(28, None), (29, Some(WantedState::NextToLog))] {
+        for (count, expected) in [(28, None), (29, Some(lost))] {
             publisher.heartbeat.count = count;
             publisher.heartbeat.make_due();
             publisher.heartbeat_if_due().unwrap();
-            assert_eq!(publisher.wanted_state, expected, "after {count} heartbeats, a part: {part_is_lost}");
+            assert_eq!(publisher.state.lost, expected, "after {count} heartbeats, a part: {part_is_lost}");
         }
     }
 }
@@ -439,7 +427,7 @@ fn the_note_shows_that_the_last_entry_is_of_this_file() {
 
 #[test]
 fn after_a_start_the_age_of_the_newest_state_counts() {
-    for (age_s, expected) in [(0, vec![1]), (7200, vec![1, 2])] {
+    for (age_s, expected) in [(0, vec![1]), (7200, vec![1, 3])] {
         let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
         origin.publish(&log, once()).unwrap();
         let name = layout::state(1);
@@ -460,13 +448,13 @@ fn the_entries_before_a_state_make_no_further_state_due() {
     origin.publish(&log, once()).unwrap();
     let mut publisher = origin.start(&log, once()).unwrap();
     // As after entries of 2 MiB.
-    publisher.growth.bytes = 2 << 20;
+    publisher.state.bytes_since = 2 << 20;
     for _ in 2..=4 {
         origin.commit();
         publisher.run(|| ()).unwrap();
-        assert_eq!(slots(&log, layout::STATES), [1, 2]);
+        assert_eq!(slots(&log, layout::STATES), [1, 3]);
     }
-    assert_eq!(slots(&log, layout::LOG), [1, 2, 3, 4]);
+    assert_eq!(slots(&log, layout::LOG), [1, 2, 3, 4, 5]);
 }
 
 #[test]
@@ -482,53 +470,24 @@ fn a_lost_state_is_written_again_although_a_commit_waits() {
             log.remove(&part.name);
         }
         origin.commit();
-        assert_eq!(origin.publish(&log, once()).unwrap().slot, end + 1);
+        assert_eq!(origin.publish(&log, once()).unwrap().slot, end + 2);
         assert!(!entry(&log, end + 1).header.is_state(), "the commit");
-        assert_eq!(slots(&log, layout::STATES), [1, end + 1]);
+        assert_eq!(slots(&log, layout::STATES), [1, end + 2]);
     }
-}
-
-/// Before a state is written, the heartbeat looks at the end of the log.
-#[test]
-fn no_state_is_written_next_to_an_entry_that_is_lost_or_not_the_last() {
-    let origin = Origin::new();
-    let log = four_entries(&origin);
-    let mut publisher = origin.start(&log, sweeping()).unwrap();
-    let view = |publisher: &Publisher| publisher.follower.origin().unwrap();
-    let before = view(&publisher);
-    publisher.begin_state(view(&publisher)).unwrap();
-    assert!(publisher.state_thread.is_some(), "all is well");
-    publisher.await_state().unwrap();
-
-    // An entry of an earlier run of this publisher.
-    origin.commit();
-    let elsewhere = TestLog::new(OTHER_ID);
-    log.copy_to(&elsewhere);
-    origin.copy().publish(&elsewhere, once()).unwrap();
-    let mut next = entry(&elsewhere, 5);
-    next.header.who.clone_from(&publisher.who);
-    let changes: Vec<&[u8]> = next.changes.iter().map(AsRef::as_ref).collect();
-    log.bucket().put(&layout::log(5), &entry::encode(&next.header, &changes).unwrap().0).unwrap();
-    publisher.begin_state(before).unwrap();
-    assert_eq!((publisher.end.unwrap().slot, publisher.state_thread.is_none()), (5, true));
-
-    log.remove(&layout::log(5));
-    publisher.begin_state(view(&publisher)).unwrap();
-    assert_eq!((publisher.wanted_state, publisher.state_thread.is_none()), (Some(WantedState::Entry), true));
 }
 
 #[test]
 fn a_damaged_state_is_followed_by_another() {
-    // The damaged state is that of the last entry, whose name is taken, or an older one.
-    for (end, expected) in [(1, vec![1, 2]), (2, vec![1, 2])] {
+    // The damaged state is that of the last entry, or an older one.
+    for end in [1, 2] {
         let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
         for _ in 1..=end {
             origin.commit();
             origin.publish(&log, once()).unwrap();
         }
         log.bucket().put(&layout::state(1), b"rotten").unwrap();
-        assert_eq!(origin.publish(&log, once()).unwrap().slot, 2);
-        assert_eq!((slots(&log, layout::LOG), slots(&log, layout::STATES)), (vec![1, 2], expected), "end {end}");
+        assert_eq!(origin.publish(&log, once()).unwrap().slot, end + 1);
+        assert_eq!(slots(&log, layout::STATES), [1, end + 1]);
         // The next start has nothing to do.
         assert_eq!(origin.publish(&log, once()).unwrap().entries, 0);
     }

@@ -13,7 +13,7 @@ use arc_swap::ArcSwap;
 use crate::api::SnapshotSource;
 use crate::api::source::{SnapshotCallback, Unservable};
 use crate::serve::following::background::BackgroundTask;
-use crate::serve::following::fence::FenceWatch;
+use crate::serve::following::fence_watch::FenceWatch;
 use crate::store::{CommitEntry, Follower, Snapshot, StoreError};
 
 const POLL_EVERY: Duration = Duration::from_millis(100);

@@ -16,7 +16,7 @@ use crate::api::{Code, Service, SnapshotSource};
 use crate::model::Dataset;
 use crate::model::time::now;
 use crate::serve::connection::tls::Tls;
-use crate::serve::following::upstream::Upstream;
+use crate::serve::following::replica_thread::ReplicaThread;
 use crate::serve::following::watcher::Watcher;
 use crate::serve::operators::log::LostLines;
 use crate::serve::operators::registrar::{
@@ -171,9 +171,9 @@ const SAMPLED_OF_TLS: &[Sampled<Arc<Tls>>] = &[
 ];
 
 /// The metrics of a replica, with their source.
-type ReplicaSamples = (SampledMetrics<Arc<dyn Upstream>>, Arc<dyn Upstream>);
+type ReplicaSamples = (SampledMetrics<Arc<ReplicaThread>>, Arc<ReplicaThread>);
 
-const SAMPLED_OF_REPLICAS: &[Sampled<Arc<dyn Upstream>>] = &[
+const SAMPLED_OF_REPLICAS: &[Sampled<Arc<ReplicaThread>>] = &[
     ("replica_slot", MetricKind::Gauge, "The slot of the last applied entry of the origin's log", |upstream| {
         count(upstream.stats().progress.slot)
     }),
@@ -238,7 +238,7 @@ impl Metrics {
     pub fn new(
         lost_lines: LostLines,
         usage: Option<Arc<Usage>>,
-        upstream: Option<Arc<dyn Upstream>>,
+        upstream: Option<Arc<ReplicaThread>>,
         tls: Option<Arc<Tls>>,
     ) -> Metrics {
         let mut all = Registrar::new("The serving program");

@@ -13,12 +13,12 @@ use redb::{
 };
 
 use crate::store::check::check;
+use crate::store::file::draft::NewFile;
 use crate::store::file::links::{folder_of, resolve};
-use crate::store::file::new_file::NewFile;
 use crate::store::file::open::{OpenOptions, Writer, retry};
+use crate::store::format::meta::encode_secret;
 use crate::store::format::outbox::read_all;
 use crate::store::format::rows::optional_table;
-use crate::store::format::secret;
 use crate::store::format::tables::{self, CODED_TABLES, META, META_FIELDS, META_SCHEMA, META_SECRET, SCHEMA, on_table};
 use crate::store::format::version::known_fields;
 use crate::store::{Snapshot, StoreError};
@@ -143,7 +143,7 @@ fn write_empty(transaction: &WriteTransaction) -> Result<(), StoreError> {
     let mut meta = transaction.open_table(META)?;
     meta.insert(META_SCHEMA, SCHEMA.to_le_bytes().as_slice())?;
     meta.insert(META_FIELDS, known_fields().as_bytes())?;
-    meta.insert(META_SECRET, secret::encode(&random)?.as_slice())?;
+    meta.insert(META_SECRET, encode_secret(&random)?.as_slice())?;
     drop(meta);
     create_tables(transaction)
 }

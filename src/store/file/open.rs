@@ -30,6 +30,7 @@
 //! while an import writes.
 
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -39,18 +40,16 @@ use redb::{
     WriteTransaction,
 };
 
+use crate::store::error::is_full;
 use crate::store::file::backend::open_database;
-use crate::store::file::draft;
+use crate::store::file::draft::{self, NewFile};
 use crate::store::file::links::resolve;
 use crate::store::file::metadata::{FileIdentity, FileStamp};
-use crate::store::file::new_file::NewFile;
-use crate::store::file::open_error::{io_error, open_error, repair_error};
 use crate::store::file::writer_note::WriterNote;
-use crate::store::format::replica::{ReplicaMark, find_mark};
+use crate::store::format::meta::{ReplicaMark, find_mark};
 use crate::store::format::tables::META;
 use crate::store::format::version::Version;
-use crate::store::panics;
-use crate::store::{CommitPoint, Snapshot, StoreError};
+use crate::store::{CommitPoint, Snapshot, StoreError, panics};
 
 /// The size of redb's page cache, in bytes. The kernel keeps the file's pages too, so a larger cache makes no command
 /// faster.
@@ -403,4 +402,51 @@ pub fn read_replica(path: &Path) -> Result<(ReplicaMark, CommitPoint), StoreErro
         let mark = find_mark(&transaction)?.ok_or_else(|| StoreError::NotAReplica { path: path.to_owned() })?;
         Ok((mark, Snapshot::read_commit(&transaction)?))
     })
+}
+
+pub(in crate::store::file) fn io_error(path: &Path, source: io::Error) -> StoreError {
+    let path = &draft::display_path(path);
+    if source.kind() == io::ErrorKind::NotFound {
+        // For a dangling link, name its target.
+        let path = if path.is_symlink() { resolve(path) } else { path.to_owned() };
+        StoreError::NotFound { path }
+    } else {
+        StoreError::Io { path: path.to_owned(), source }
+    }
+}
+
+fn open_error(path: &Path, error: DatabaseError) -> StoreError {
+    use redb::StorageError;
+    let is_empty = path.metadata().is_ok_and(|found| found.len() == 0);
+    let reason = match error {
+        DatabaseError::Storage(_) if is_empty => "it is empty".to_owned(),
+        DatabaseError::Storage(StorageError::Io(source)) if source.kind() == io::ErrorKind::InvalidData => {
+            let text = source.to_string();
+            if text.contains("magic number") { "it is another kind of file".to_owned() } else { text }
+        }
+        DatabaseError::Storage(StorageError::Io(source)) if source.kind() == io::ErrorKind::UnexpectedEof => {
+            "it is cut short".to_owned()
+        }
+        DatabaseError::Storage(StorageError::Io(source)) if !is_full(&source) => return io_error(path, source),
+        DatabaseError::Storage(StorageError::Corrupted(reason)) if reason.contains("truncated") => {
+            "it is cut short".to_owned()
+        }
+        DatabaseError::Storage(StorageError::Corrupted(reason)) => reason,
+        DatabaseError::UpgradeRequired(version) => format!("it is in the old redb format {version}"),
+        other => return StoreError::from_redb(other.into()),
+    };
+    StoreError::NotADatabase { path: draft::display_path(path), reason }
+}
+
+/// An error of repairing a file. Without write permission, it says who can repair it.
+fn repair_error(path: &Path, error: DatabaseError) -> StoreError {
+    use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    match error {
+        DatabaseError::Storage(redb::StorageError::Io(source))
+            if matches!(source.kind(), PermissionDenied | ReadOnlyFilesystem) =>
+        {
+            StoreError::NeedsRepair { path: resolve(path), source }
+        }
+        error => open_error(path, error),
+    }
 }

@@ -12,11 +12,10 @@ use crate::store::file::published_note::{PublishedNote, note_path};
 use crate::store::file::writer_note::current_user;
 use crate::store::format::codec::{StoredCommit, seal};
 use crate::store::format::digest::digest_of;
-use crate::store::format::publish::{database_id, stored_digest};
+use crate::store::format::meta::{database_id, stored_digest};
 use crate::store::format::tables;
 use crate::store::read::snapshot::last_commit;
-use crate::store::write_tx::WriteTx;
-use crate::store::write_tx::recorder::Recorder;
+use crate::store::write_tx::{Recorder, WriteTx};
 
 impl Writer {
     /// Marks the database as published: from now on its commits store their changes and the digest of all rows. Reads

@@ -5,18 +5,15 @@
 //! - [`feed`]: the entries of feeds, and the heads that seal them.
 //! - [`changes`]: encoded changes of rows; [`outbox`]: changes that are not published yet; [`digest`]: the digest of
 //!   all rows.
-//! - [`publish`]: the rows of a published database; [`replica`]: the row that makes a file a replica.
-//! - `secret`: the secret of tokens.
+//! - [`meta`]: the rows of a published database, the mark of a replica, and the secret of tokens.
 //! - [`version`]: the format of a file, and the fields in the JSON of its rows.
 
 pub mod changes;
 pub mod codec;
 pub(in crate::store) mod digest;
 pub mod feed;
+pub mod meta;
 pub(in crate::store) mod outbox;
-pub(in crate::store) mod publish;
-pub mod replica;
 pub(in crate::store) mod rows;
-pub(in crate::store) mod secret;
 pub(in crate::store) mod tables;
 pub(in crate::store) mod version;

@@ -9,18 +9,16 @@ use crate::model::{
     Curated, Dataset, FeedId, Head, Id, KeyHash, KeyRecord, License, LicenseId, PerDataset, RecordFields, References,
     Timestamp,
 };
-use crate::store::StoreError;
 use crate::store::format::codec::{
     RecordRow, StoredCommit, TableCounts, expect_count, unseal, unseal_commit, unseal_under,
 };
 use crate::store::format::feed::FeedHead;
+use crate::store::format::meta::read_secret;
 use crate::store::format::rows::{find_record, for_each_record, load_references};
-use crate::store::format::secret;
 use crate::store::format::tables;
-use crate::store::panics;
-use crate::store::read::entries::LicenseEntries;
-use crate::store::read::feed_index::FeedIndex;
+use crate::store::read::feed_index::{FeedIndex, LicenseEntries};
 use crate::store::read::records::{LogTable, Records, StoredRecord};
+use crate::store::{StoreError, panics};
 
 /// A commit in the history: its last seq (0 before the first commit), its time and its random lineage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,7 +125,7 @@ impl Snapshot {
             feeds.insert(head.feed, head);
         }
         expect_count("feeds", feeds.len(), counts.feeds)?;
-        let secret = secret::read(&transaction.open_table(tables::META)?)?;
+        let secret = read_secret(&transaction.open_table(tables::META)?)?;
         Ok(Snapshot {
             commit,
             datasets,

@@ -11,8 +11,23 @@ use crate::store::StoreError;
 use crate::store::format::changes::{ChangeDecoder, EncodedChange, MalformedChange};
 use crate::store::format::tables::{self, META_CODE, META_FIELDS, META_SCHEMA, SCHEMA, StoredType, on_table};
 use crate::store::format::version::known_fields;
-use crate::store::replication::error::ApplyError;
 use crate::store::write_tx::{TableWriter, WriteTx};
+
+/// Changes could not be applied. The file is unchanged.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages explain the variants")]
+pub enum ApplyError {
+    #[error("the commit follows seq {expected}, but the last commit here is at seq {found}, or of another history")]
+    Base { expected: u64, found: u64 },
+    #[error("the rows after seq {0} do not add up to the origin's digest")]
+    Digest(u64),
+    #[error("the changes cannot be applied: {0}")]
+    Malformed(String),
+    #[error("the rows are of another version of medfeed")]
+    OtherVersion,
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
 
 /// Applies changes to rows, in order. After an error, the transaction must be aborted.
 pub(super) fn apply(tx: &WriteTx, changes: &[u8]) -> Result<(), ApplyError> {

@@ -6,25 +6,21 @@ use redb::ReadableTable;
 
 use crate::model::{DatabaseId, Head, Timestamp};
 use crate::store::StoreError;
+use crate::store::file::draft::NewFile;
 use crate::store::file::fill::create_tables;
 use crate::store::file::links::{refuse_other_names, resolve};
-use crate::store::file::locked::LockedFile;
 use crate::store::file::metadata::FileIdentity;
-use crate::store::file::new_file::NewFile;
 use crate::store::file::open::{OpenOptions, Writer};
-use crate::store::file::replace::{BackupReport, write_backup};
-use crate::store::format::publish::database_id;
-use crate::store::format::replica::{ReplicaMark, find_mark};
+use crate::store::file::replace::{BackupReport, LockedFile, write_backup};
+use crate::store::format::meta::{ReplicaMark, database_id, find_mark};
 use crate::store::format::tables::{self, META, META_SECRET};
 use crate::store::format::version::Version;
 use crate::store::panics::guard;
 use crate::store::read::history::last_point_after;
 use crate::store::read::snapshot::{CommitPoint, last_point};
-use crate::store::replication::apply::apply;
-use crate::store::replication::error::ApplyError;
-use crate::store::replication::replica::{CommitChanges, ReplicaWriter, put_mark};
-use crate::store::write_tx::WriteTx;
-use crate::store::write_tx::recorder::Recorder;
+use crate::store::replication::apply::{ApplyError, apply};
+use crate::store::replication::replica_writer::{CommitChanges, ReplicaWriter, put_mark};
+use crate::store::write_tx::{Recorder, WriteTx};
 
 /// A load in one transaction. Dropping it leaves nothing behind.
 pub struct ReplicaDraft {

@@ -253,20 +253,6 @@ fn published_commits_do_not_count_for_the_limit_of_the_outbox() {
 }
 
 #[test]
-fn a_fenced_database_is_not_written() {
-    let origin = TestOrigin::published();
-    let note = PublishedNote { fenced: Some("host b took over".to_owned()), ..origin.note() };
-    backup(&Follower::open(&origin.path()).unwrap(), &origin.at("backup.redb")).unwrap();
-    note.write(&origin.path()).unwrap();
-    let before = origin.head();
-    let message = origin.writer().begin().err().unwrap().to_string();
-    assert!(message.contains("host b took over") && message.contains("origin.redb.published"), "{message}");
-    let restored = Restoration::prepare(&origin.path(), &origin.at("backup.redb"), Duration::ZERO);
-    assert!(matches!(restored, Err(StoreError::Fenced { .. })), "{restored:?}");
-    assert_eq!(origin.head(), before);
-}
-
-#[test]
 fn a_commit_that_the_outbox_lost_is_a_gap() {
     let origin = TestOrigin::published();
     let from = origin.head();
@@ -353,26 +339,6 @@ fn a_restore_of_an_unpublished_database_skips_no_seqs() {
     assert_eq!(view(&elsewhere).id().unwrap(), origin.view().id().unwrap());
     let next = commit(&Writer::open(&elsewhere, Duration::ZERO).unwrap(), 1);
     assert_eq!(waiting(&view(&elsewhere), next.seq - 1, u64::MAX), None);
-}
-
-#[test]
-fn only_its_follower_writes_to_a_replica() {
-    let origin = TestOrigin::published();
-    let replica = origin.replica();
-    let path = origin.at("replica.redb");
-    assert!(matches!(ReplicaWriter::open(&path), Err(StoreError::Busy { .. })));
-    let expected = "replica.redb is a replica of file:///srv/feed; write to its origin, or make it an \
-                    independent database with `medfeed promote`";
-    // Writers are rejected at once, without waiting for the follower.
-    for replica in [Some(replica), None] {
-        let message = Writer::open(&path, Duration::from_secs(600)).unwrap_err().to_string();
-        assert!(message.ends_with(expected), "{message}");
-        assert_eq!(read_replica(&path).unwrap().1.head(), origin.head(), "{replica:?}");
-    }
-    assert!(matches!(compact(&path, Duration::ZERO), Err(StoreError::IsReplica { .. })));
-    assert!(matches!(ReplicaWriter::open(&origin.path()), Err(StoreError::NotAReplica { .. })));
-    adds_up(&path);
-    assert_eq!(ReplicaWriter::open(&path).unwrap().head().unwrap().head(), origin.head());
 }
 
 #[test]

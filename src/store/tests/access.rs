@@ -5,13 +5,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::make_older;
-use super::{Sample, batch, conference, conferences, everything, id, in_country, snapshot};
+use super::{Sample, batch, conference, conferences, everything, in_country};
 use crate::model::key::KeyStatus;
 use crate::model::{DatabaseId, Dataset, KeyRecord, Timestamp};
+use crate::store::StoreError;
 use crate::store::file::published_note::PublishedNote;
 use crate::store::restore::Restoration;
 use crate::store::write::licensing::KeySettings;
-use crate::store::{StoreError, Writer};
 
 fn at(unix_s: i64) -> Timestamp {
     Timestamp::from_unix_s(unix_s)
@@ -181,55 +181,6 @@ fn licenses_share_a_feed_until_the_last_one_leaves_it() {
     assert_eq!(feeds, 2, "the feed and the baseline of the license that is left");
 }
 
-/// A database, its backup of an earlier moment, and what is done in between.
-fn restored(between: impl FnOnce(&Sample), yes: impl FnOnce(&Restoration)) -> Sample {
-    let sample = Sample::new();
-    sample.edit_at(1_000, |edit| {
-        for name in ["changed", "limited", "renewed", "removed", "same"] {
-            edit.set_license(name, conferences(), Some(50)).unwrap();
-        }
-    });
-    sample.copy_to("backup.redb");
-    between(&sample);
-    let restoration = Restoration::prepare(&sample.path(), &sample.at("backup.redb"), Duration::ZERO).unwrap();
-    yes(&restoration);
-    restoration.finish().unwrap();
-    sample
-}
-
-#[test]
-fn a_restore_tells_each_difference_of_licenses() {
-    restored(
-        |sample| {
-            sample.edit_at(2_000, |edit| {
-                edit.set_license("changed", everything(), None).unwrap();
-                edit.set_license("limited", conferences(), Some(60)).unwrap();
-                edit.remove_license("renewed").unwrap();
-                edit.set_license("renewed", conferences(), Some(50)).unwrap();
-                edit.remove_license("removed").unwrap();
-                edit.set_license("added", conferences(), None).unwrap();
-            });
-        },
-        |restoration| {
-            let found = restoration.differences();
-            let told: Vec<(&str, &str)> =
-                found.licenses.iter().map(|found| (found.license.as_str(), found.change)).collect();
-            let expected = [
-                ("added", "is not in the backup"),
-                ("changed", "has another scope in the backup"),
-                ("limited", "has another rate limit in the backup"),
-                ("removed", "comes back with the backup"),
-                ("renewed", "is another license of the same name in the backup"),
-            ];
-            let mut told = told;
-            told.sort_unstable();
-            assert_eq!(told, expected);
-            assert_eq!(found.restored_to, Some(at(1_000).to_string()));
-            assert_eq!(found.replaced_from, Some(at(2_000).to_string()));
-        },
-    );
-}
-
 #[test]
 fn a_revocation_that_a_restore_keeps_is_as_old_as_the_restored_state() {
     let sample = Sample::new();
@@ -317,32 +268,4 @@ fn a_restore_replaces_nothing_that_another_publisher_took_over() {
         let restored = Restoration::prepare(&path, &backup, Duration::ZERO);
         assert!(matches!(restored, Err(StoreError::Fenced { .. })), "{what}: {restored:?}");
     }
-}
-
-#[test]
-fn a_restore_keeps_the_secret_and_renews_every_lineage() {
-    let lineages = |sample: &Sample| {
-        let commits = sample.snapshot().list_commits(0, usize::MAX).unwrap();
-        let seqs: Vec<u64> = commits.iter().map(|commit| commit.seq).rev().collect();
-        let snapshot = sample.snapshot();
-        seqs.into_iter().map(|seq| (seq, snapshot.commit_of(seq).unwrap().lineage)).collect::<Vec<_>>()
-    };
-    let other = Sample::new();
-    other.edit(|edit| edit.set_license("all", everything(), None).unwrap());
-    other.edit(|edit| edit.set_license("more", everything(), None).unwrap());
-    let backup = other.copy_to("backup.redb");
-    let before = lineages(&other);
-    let sample = Sample::new();
-    sample.edit(|edit| edit.set_license("mine", everything(), None).unwrap());
-    let secret = *sample.snapshot().secret();
-    Restoration::prepare(&sample.path(), &backup, Duration::ZERO).unwrap().finish().unwrap();
-    assert_eq!(*sample.snapshot().secret(), secret);
-    let after = lineages(&sample);
-    assert_eq!(after.len(), before.len() + 1, "and the restore itself");
-    for ((seq, lineage), (same, earlier)) in after.iter().zip(&before) {
-        assert!(seq == same && lineage != earlier, "seq {seq}");
-    }
-    assert_eq!(snapshot(&backup).commit().lineage, before[1].1, "the backup is as it was");
-    Writer::open(&sample.path(), Duration::ZERO).unwrap();
-    assert!(sample.snapshot().find_record::<crate::model::ConferenceFields>(id(1)).unwrap().is_none());
 }

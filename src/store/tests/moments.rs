@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::make_older;
-use super::{Sample, conference, everything, snapshot};
+use super::{Sample, everything, snapshot};
 use crate::disk::{DiskEvent, observe};
 use crate::store::file::replace::compact;
 use crate::store::file::writer_note::WriterNote;
@@ -175,28 +175,4 @@ fn a_restore_does_not_replace_a_file_that_came_meanwhile() {
         is_replaced(restoration.finish(), &path);
         assert_eq!(licenses(&path), ["all", "newer"], "{what}");
     }
-}
-
-#[test]
-fn a_backup_is_of_one_state_though_commits_come_between() {
-    let sample = Sample::new();
-    sample.edit(|edit| edit.set_license("all", everything(), None).unwrap());
-    sample.edit(|edit| edit.apply(&super::batch([conference(1, |_| {})])).unwrap());
-    let (path, target) = (sample.path(), sample.at("backup.redb"));
-    let follower = crate::store::Follower::open(&path).unwrap();
-    let before = follower.newest().commit();
-    let of = path.clone();
-    let writes = |event: &DiskEvent<'_>| matches!(event, DiskEvent::Open { .. });
-    let commits = move || {
-        // Its own writes are of no interest.
-        observe(None);
-        let writer = Writer::open(&of, Duration::ZERO).unwrap();
-        let mut edit = writer.begin().unwrap();
-        edit.apply(&super::batch([conference(2, |_| {})])).unwrap();
-        edit.commit().unwrap();
-    };
-    let report = at_moment(writes, commits, || crate::store::file::replace::backup(&follower, &target)).unwrap();
-    assert_eq!(report.records[&crate::model::Dataset::Conferences], 1);
-    assert_eq!(report.last_commit_at, Some(before.time.to_string()));
-    assert_eq!(snapshot(&target).commit(), before);
 }

@@ -1,8 +1,15 @@
-//! The batch that an import commits, and its effects.
+//! The batch that an import commits, its effects, and reading the state that it changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Conference, Dataset, Id, Journal, Organization, PerDataset, Tag};
+use redb::ReadableTable;
+
+use crate::model::{
+    Conference, Curated, Dataset, Id, Journal, Organization, PerDataset, RecordFields, ReferenceKind, Tag,
+};
+use crate::store::StoreError;
+use crate::store::format::rows::{find_linked, load_record_ids};
+use crate::store::read::snapshot::Snapshot;
 
 /// The rows that one commit writes, by id; `None` removes a row. Rows equal to the stored ones change nothing.
 #[derive(Debug, Default)]
@@ -44,4 +51,34 @@ pub struct BatchOutcome {
     pub organizations: RowCounts,
     pub tags: RowCounts,
     pub licenses: Vec<LicenseEffect>,
+}
+
+impl Snapshot {
+    /// Finds the content of a record.
+    pub fn find_stored<F: RecordFields>(&self, id: Id) -> Result<Option<Curated<F>>, StoreError> {
+        Ok(self.find_record::<F>(id)?.map(|(record, _)| record))
+    }
+
+    /// The ids of all records of a dataset.
+    pub fn record_ids(&self, dataset: Dataset) -> Result<BTreeSet<Id>, StoreError> {
+        load_record_ids(&self.records, dataset)
+    }
+
+    /// The largest id of a record, including removed records that a license has shown.
+    pub fn largest_id(&self, dataset: Dataset) -> Result<Option<Id>, StoreError> {
+        let code = dataset.code();
+        let last = self.records.range((code, 0)..=(code, u64::MAX))?.next_back().transpose()?;
+        let mut largest = last.map_or(0, |(key, _)| key.value().1);
+        // Tombstones contain the ids of removed records. These ids must not be used again.
+        for feed in self.feeds.values().filter(|feed| feed.dataset == dataset).map(|feed| feed.feed.0) {
+            let last = self.feed_records.range((feed, 0)..=(feed, u64::MAX))?.next_back().transpose()?;
+            largest = largest.max(last.map_or(0, |(key, _)| key.value().1));
+        }
+        Ok(Id::try_from(largest).ok())
+    }
+
+    /// The records that link to an organization or tag.
+    pub fn linked_records(&self, kind: ReferenceKind, id: Id) -> Result<Vec<(Dataset, Id)>, StoreError> {
+        find_linked(&self.links, kind, id)
+    }
 }

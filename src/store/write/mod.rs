@@ -2,12 +2,11 @@
 //!
 //! - [`batch`]: the rows of an import; [`edit`]: the transaction of a command.
 //! - [`records`]: applying a batch; [`feeds`]: writing feeds; [`licensing`]: changing licenses and keys.
-//! - `publication`: the changes for replicas; [`prepare`]: reading a state for an import.
+//! - `publication`: the changes for replicas.
 
 pub mod batch;
 pub mod edit;
 pub mod feeds;
 pub mod licensing;
-pub mod prepare;
 mod publication;
 pub mod records;

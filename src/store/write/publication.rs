@@ -8,11 +8,10 @@ use crate::store::file::open::Writer;
 use crate::store::file::publish::{refuse_fenced, store_digest};
 use crate::store::file::published_note::PublishedNote;
 use crate::store::format::codec::{StoredCommit, hash, seal, unseal_commit};
+use crate::store::format::meta::{database_id, stored_digest};
 use crate::store::format::outbox::{OutboxHeader, PART_BYTES, last_header, next_header};
-use crate::store::format::publish::{database_id, stored_digest};
 use crate::store::format::tables;
-use crate::store::write_tx::WriteTx;
-use crate::store::write_tx::recorder::Recorder;
+use crate::store::write_tx::{Recorder, WriteTx};
 
 /// The maximum size of one commit's changes, in bytes. For a larger commit, a whole state is published.
 const MAX_COMMIT_BYTES: u64 = 64 << 20;

@@ -18,10 +18,12 @@ fn at(log: &TestLog, slot: u64, hash: Hash) -> Replica {
     let url = log.bucket().url().to_string();
     Replica {
         log: LogReader::new(log.bucket()),
-        path: log.folder.path().join("replica.redb"),
-        writer: None,
-        mark: ReplicaMark { url, id: ID, slot, hash, digest: RowDigest::default() },
-        head: Head { seq: slot * 10, lineage: [1; 16] },
+        file: ReplicaFile {
+            path: log.folder.path().join("replica.redb"),
+            writer: None,
+            mark: ReplicaMark { url, id: ID, slot, hash, digest: RowDigest::default() },
+            head: Head { seq: slot * 10, lineage: [1; 16] },
+        },
         status: status(),
         end: LogEnd::UNKNOWN,
         alive: None,
@@ -125,7 +127,7 @@ fn a_token_of_a_commit_that_waits_to_be_published_is_not_lost() {
     let mut replica = at(&log, 3, hashes[2]);
     // The origin's last seq is 40, and its log ends with seq 30.
     log.put_alive(3, hashes[2], 40);
-    let alive = replica.log.heartbeat_for(position_of(&replica.mark)).unwrap();
+    let alive = replica.log.heartbeat_for(position_of(&replica.file.mark)).unwrap();
     let lost = |replica: &Replica| [31, 40, 41].map(|seq| replica.status.is_lost(seq));
     assert_eq!(lost(&replica), [false; 3]);
     for later_s in 1..=4 {
@@ -211,7 +213,7 @@ fn a_replica_never_goes_back_to_an_older_state() {
     origin.commit();
     let mut replica = origin.start(&origin.log).unwrap();
     assert_eq!(polled(&mut replica), (3, None));
-    let head = replica.head;
+    let head = replica.file.head;
     for slot in 2..=3 {
         origin.log.remove(&layout::log(slot));
     }
@@ -228,7 +230,7 @@ fn a_replica_never_goes_back_to_an_older_state() {
         let (slot, error) = polled(&mut replica);
         assert!(slot == 3 && error.as_ref().is_some_and(|error| error.contains("never goes back")), "{error:?}");
         assert_eq!(ReplicaWriter::open(&origin.at("replica.redb")).err().map(|_| ()), Some(()), "it is still open");
-        assert_eq!(replica.head, head);
+        assert_eq!(replica.file.head, head);
     }
     drop(replica);
     assert_eq!(ReplicaWriter::open(&origin.at("replica.redb")).unwrap().head().unwrap().head(), head);
@@ -260,7 +262,7 @@ fn a_replica_moves_to_a_second_bucket_of_its_database() {
     origin.publish(&second);
     let mut replica = origin.start(&second).unwrap();
     assert_eq!(polled(&mut replica), (1, None), "the slots of the second bucket");
-    assert_eq!(replica.mark.url, second.bucket().url().to_string());
+    assert_eq!(replica.file.mark.url, second.bucket().url().to_string());
     assert_eq!(replica.status.progress().loads, 1);
 }
 
@@ -311,7 +313,7 @@ fn slots_that_were_reused_during_an_outage_are_no_end_of_the_log() {
     let stray = fork.log.bucket().get(&layout::log(3)).unwrap().unwrap();
     origin.log.bucket().put(&layout::log(3), &stray.bytes).unwrap();
     // The state does not follow from it.
-    assert_eq!(polled(&mut replica), (4, None));
+    assert_eq!(polled(&mut replica), (5, None));
     assert_eq!(replica.status.progress().loads, 2, "the first load, and the newest state");
 }
 
@@ -329,7 +331,7 @@ fn a_replica_that_moves_to_a_copy_of_its_bucket_stores_the_new_url() {
 }
 
 #[test]
-fn an_unusable_entry_is_repaired_by_the_state_at_its_slot() {
+fn an_unusable_entry_is_repaired_by_a_later_state() {
     for damaged in [None, Some(b"damaged")] {
         let origin = Origin::new();
         let mut replica = origin.start(&origin.log).unwrap();
@@ -340,7 +342,7 @@ fn an_unusable_entry_is_repaired_by_the_state_at_its_slot() {
             None => origin.log.remove(&layout::log(2)),
             Some(bytes) => origin.log.bucket().put(&layout::log(2), bytes).unwrap(),
         }
-        assert_eq!(polled(&mut replica), (3, None), "{damaged:?}");
+        assert_eq!(polled(&mut replica), (4, None), "{damaged:?}");
     }
 }
 
@@ -351,14 +353,14 @@ fn a_new_replica_does_not_end_before_the_newest_state() {
     origin.commit();
     origin.add_state();
     // The state cannot be read, and no heartbeat tells where the log ends.
-    origin.log.bucket().put(&layout::state(3), b"damaged").unwrap();
+    origin.log.bucket().put(&layout::state(4), b"damaged").unwrap();
     origin.log.remove(layout::ALIVE);
     let (slot, _) = polled(&mut origin.start(&origin.log).unwrap());
-    assert_eq!(slot, 3, "the first state, and the entries after it");
+    assert_eq!(slot, 4, "the first state, and the entries after it");
     fs::remove_file(origin.at("replica.redb")).unwrap();
     for lost in [2, 3] {
         origin.log.remove(&layout::log(lost));
-        assert_eq!(shown(origin.start(&origin.log).map(|_| ())), "Missing 2, later 3", "without entry {lost}");
+        assert_eq!(shown(origin.start(&origin.log).map(|_| ())), "Missing 2, later 4", "without entry {lost}");
     }
 }
 
@@ -369,7 +371,7 @@ fn a_repair_that_does_not_last_is_not_made_again_at_once() {
     origin.commit();
     origin.add_state();
     origin.log.remove(&layout::log(2));
-    assert_eq!(polled(&mut replica), (2, None));
+    assert_eq!(polled(&mut replica), (3, None));
     assert!(replica.next_repair_at > since_boot() + REPAIR_EVERY / 2);
 }
 
@@ -380,8 +382,20 @@ fn a_new_replica_passes_over_a_state_of_another_history() {
     origin.add_state();
     origin.commit();
     let bucket = origin.log.bucket();
-    let mut manifest = LogReader::new(origin.log.bucket()).manifest(2).unwrap().expect("a state");
+    let mut manifest = LogReader::new(origin.log.bucket()).manifest(3).unwrap().expect("a state");
     manifest.entry_hash = OTHER;
-    bucket.put(&layout::state(2), &manifest.encode().unwrap()).unwrap();
-    assert_eq!(polled(&mut origin.start(&origin.log).unwrap()), (3, None));
+    bucket.put(&layout::state(3), &manifest.encode().unwrap()).unwrap();
+    assert_eq!(polled(&mut origin.start(&origin.log).unwrap()), (4, None));
+}
+
+#[test]
+fn a_replica_in_step_does_not_load_a_state() {
+    let origin = Origin::new();
+    let mut replica = origin.start(&origin.log).unwrap();
+    origin.commit();
+    origin.add_state();
+    // Not even its manifest is needed.
+    origin.log.remove(&layout::state(3));
+    origin.commit();
+    assert_eq!((polled(&mut replica), replica.status.progress().loads), ((5, None), 1), "a commit, and another state");
 }

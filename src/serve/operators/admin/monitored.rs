@@ -9,7 +9,7 @@ use super::lag::LagHistory;
 use crate::api::Service;
 use crate::model::Timestamp;
 use crate::serve::connection::limits::Limits;
-use crate::serve::following::upstream::Upstream;
+use crate::serve::following::replica_thread::ReplicaThread;
 use crate::serve::following::watcher::Watcher;
 use crate::serve::operators::metrics::Metrics;
 use crate::serve::operators::usage::Usage;
@@ -37,7 +37,7 @@ pub struct MonitoredServer {
     pub metrics: Arc<Metrics>,
     pub watcher: Arc<Watcher>,
     /// The origin, if the database is a replica.
-    pub upstream: Option<Arc<dyn Upstream>>,
+    pub upstream: Option<Arc<ReplicaThread>>,
     pub service: Arc<Service>,
     pub usage: Option<Arc<Usage>>,
     pub lags: LagHistory,

@@ -9,15 +9,13 @@ use crate::store::StoreError;
 use crate::store::file::open::{OpenOptions, Writer};
 use crate::store::file::publish::{put_seq_jump, store_digest};
 use crate::store::format::codec::seal;
-use crate::store::format::replica::{ReplicaMark, find_mark};
+use crate::store::format::meta::{ReplicaMark, find_mark};
 use crate::store::format::tables;
 use crate::store::panics::{guard, guard_as};
 use crate::store::read::history::{CommitEntry, entry_of};
 use crate::store::read::snapshot::{CommitPoint, last_point};
-use crate::store::replication::apply::apply;
-use crate::store::replication::error::ApplyError;
-use crate::store::write_tx::WriteTx;
-use crate::store::write_tx::recorder::Recorder;
+use crate::store::replication::apply::{ApplyError, apply};
+use crate::store::write_tx::{Recorder, WriteTx};
 
 /// The beginning of the description of a promotion in the history.
 const PROMOTED: &str = "promoted in place of ";

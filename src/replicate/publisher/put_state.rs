@@ -1,15 +1,17 @@
-//! Writing the objects of a whole state: several parts at a time, then the manifest.
+//! Writing a whole state: its parts, several at a time, then its entry, then its manifest.
 
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use super::end::{LastEntry, StateObjects};
-use super::error::PublishError;
+use super::Publisher;
+use super::end::NewestState;
+use super::publish_error::PublishError;
 use super::retry::{CreateOutcome, Retry};
+use super::sweep::sweep;
 use crate::bucket::Bucket;
+use crate::model::RowDigest;
 use crate::model::time::now;
-use crate::model::{DatabaseId, RowDigest, Timestamp};
 use crate::replicate::follower::FollowError;
 use crate::replicate::layout;
 use crate::replicate::state::{Manifest, PartRef, encode_part};
@@ -21,24 +23,61 @@ const PART_BYTES: usize = 8 << 20;
 /// The number of parts that are compressed and sent at a time. Replicas read as many at a time.
 const AT_ONCE: usize = 4;
 
+impl Publisher {
+    /// Writes the newest commit as a whole state, whatever the end of the log is.
+    pub(super) fn replace_by_state(&mut self) -> Result<(), PublishError> {
+        // The database may have been replaced by a file without the mark.
+        self.mark()?;
+        self.put_state(self.follower.origin()?)
+    }
+
+    /// Writes a state as the next entry, then deletes old objects. Commits wait meanwhile.
+    pub(super) fn put_state(&mut self, view: OriginView) -> Result<(), PublishError> {
+        let slot = self.end.map_or(1, |end| end.slot + 1);
+        let parts = put_parts(self.log.bucket(), &self.retry, &view, slot)?;
+        let header = self.next_header(view.head()?.head(), parts.digest);
+        // Lets the database reuse the pages of the view.
+        drop(view);
+        let Some(entry_hash) = self.put_entry(&header, &[])? else { return Ok(()) };
+        let manifest = Manifest {
+            id: self.id,
+            slot,
+            entry_hash,
+            schema: SCHEMA,
+            seq: header.seq,
+            lineage: header.lineage,
+            digest: header.digest,
+            at: now(),
+            parts: parts.parts,
+        };
+        let name = layout::state(slot);
+        if self.retry.create(self.log.bucket(), &name, &manifest.encode()?)? != CreateOutcome::Ours {
+            return Err(FollowError::object(name, "it is of another log; publish to another prefix").into());
+        }
+        tracing::info!(slot, seq = header.seq, bytes = parts.bytes, "published a whole state");
+        self.status.note(|progress| progress.states += 1);
+        self.state = NewestState::of(&manifest, parts.bytes);
+        self.note();
+        // Deletion needs the store's present time, which the heartbeat gives.
+        self.heartbeat.make_due();
+        self.heartbeat_if_due()?;
+        sweep(&self.log, &mut self.retry, slot, self.settings.keep)
+    }
+}
+
 /// The parts of a state, which has no manifest yet.
-pub(super) struct StateParts {
-    pub parts: Vec<PartRef>,
-    pub digest: RowDigest,
+struct StateParts {
+    parts: Vec<PartRef>,
+    digest: RowDigest,
     /// The size of the parts in the store, in bytes.
-    pub bytes: u64,
+    bytes: u64,
 }
 
 /// A part and its size in the store, in bytes.
 type StoredPart = (PartRef, usize);
 
 /// Writes all rows of a view as parts of the state after `slot`.
-pub(super) fn put_parts(
-    bucket: &Bucket,
-    retry: &Retry,
-    view: &OriginView,
-    slot: u64,
-) -> Result<StateParts, PublishError> {
+fn put_parts(bucket: &Bucket, retry: &Retry, view: &OriginView, slot: u64) -> Result<StateParts, PublishError> {
     let random = layout::new_random().map_err(StoreError::from)?;
     let (stored, failed) = (Mutex::new(Vec::new()), Mutex::new(None));
     let put = |retry: &mut Retry, (index, changes): (usize, Vec<u8>)| {
@@ -96,53 +135,6 @@ fn put_part(bucket: &Bucket, retry: &mut Retry, name: String, changes: &[u8]) ->
         CreateOutcome::Ours => Ok((part, encoded.len())),
         CreateOutcome::Others(_) => Err(FollowError::object(part.name, "another program wrote it").into()),
     }
-}
-
-/// A state whose manifest is in the bucket.
-#[derive(Clone, Debug)]
-pub(super) struct StoredState {
-    pub at: Timestamp,
-    /// The size of its parts in the store, in bytes.
-    pub bytes: u64,
-    pub objects: StateObjects,
-}
-
-/// Creates the manifest of the state after an entry. If there is one with other parts already, that one stays.
-pub(super) fn put_manifest(
-    bucket: &Bucket,
-    retry: &mut Retry,
-    id: DatabaseId,
-    end: LastEntry,
-    state: StateParts,
-) -> Result<StoredState, PublishError> {
-    if state.digest != end.digest {
-        return Err(StoreError::damaged("meta", "the rows do not add up to the published digest").into());
-    }
-    let name = layout::state(end.slot);
-    let manifest = Manifest {
-        id,
-        slot: end.slot,
-        entry_hash: end.hash,
-        schema: SCHEMA,
-        seq: end.head.seq,
-        lineage: end.head.lineage,
-        digest: state.digest,
-        at: now(),
-        parts: state.parts,
-    };
-    let stored = match retry.create(bucket, &name, &manifest.encode()?)? {
-        CreateOutcome::Ours => {
-            tracing::info!(slot = end.slot, seq = end.head.seq, bytes = state.bytes, "published a whole state");
-            manifest
-        }
-        CreateOutcome::Others(found) => match Manifest::decode(&found) {
-            Ok(other) if (other.slot, other.entry_hash) == (end.slot, end.hash) => other,
-            Ok(_) => return Err(FollowError::object(name, "it is of another log; publish to another prefix").into()),
-            Err(error) => return Err(FollowError::object(name, error).into()),
-        },
-    };
-    let objects = StateObjects::of(stored.slot, &stored.parts);
-    Ok(StoredState { at: stored.at, bytes: state.bytes, objects })
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

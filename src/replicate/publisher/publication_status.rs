@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::end::read_end;
-use super::error::PublishError;
+use super::publish_error::PublishError;
 use super::retry::Retry;
 use crate::model::time::now;
 use crate::model::{DatabaseId, Head, Timestamp};
@@ -77,7 +77,7 @@ impl PublicationStatus {
         };
         let note = PublishedNote::read(database)?.filter(|note| note.url == log.url());
         let fenced = note.and_then(|note| note.fenced);
-        let entries_since_state = found.as_ref().map_or(0, |found| found.growth.entries);
+        let entries_since_state = found.as_ref().map_or(0, |found| found.state.entries_since);
         let end = found.map(|found| found.header);
         Ok(PublicationStatus { end, entries_since_state, states, alive_at, waiting, fenced, unusable })
     }

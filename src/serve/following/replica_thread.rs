@@ -1,4 +1,4 @@
-//! The thread that follows the origin's log while the server runs.
+//! The thread that follows the origin's log while the server runs, and the snapshots of a replica.
 
 use std::io;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -6,12 +6,25 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::api::SnapshotSource;
+use crate::api::source::{SnapshotCallback, Unservable};
 use crate::model::Head;
+use crate::replicate::follower::replica_status::ReplicaProgress;
 use crate::replicate::follower::{Replica, ReplicaStatus};
 use crate::serve::following::background::BackgroundTask;
-use crate::serve::following::upstream::{ReplicaStats, Upstream};
 use crate::serve::following::watcher::Watcher;
+use crate::store::Snapshot;
 
+/// The maximum time for which a request waits for a poll of the origin.
+const POLL_TIMEOUT: Duration = Duration::from_secs(2);
+/// The pause between polls for tokens that are ahead. Only the origin can have issued them.
+const TOKEN_PAUSE: Duration = Duration::from_millis(50);
+/// The pause between polls for unknown keys. Anybody can invent them.
+const KEY_PAUSE: Duration = Duration::from_secs(1);
+/// The response while the replica may be outdated, including its keys.
+const OUTDATED: Unservable = Unservable {
+    retry_after_s: 10,
+    reason: "This server has not received changes of the data for too long, so its data may be outdated.",
+};
 /// The time between two checks for the server's stop.
 const STOP_CHECK_EVERY: Duration = Duration::from_millis(100);
 
@@ -100,18 +113,18 @@ impl ReplicaThread {
     fn polls(&self) -> MutexGuard<'_, PollState> {
         self.polls.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-impl Upstream for ReplicaThread {
-    fn url(&self) -> String {
+    pub fn url(&self) -> String {
         self.url.clone()
     }
 
-    fn is_fresh(&self) -> bool {
+    /// Whether the data is new enough to be served. Called on every request.
+    pub fn is_fresh(&self) -> bool {
         self.status.unfit().is_none()
     }
 
-    fn failure(&self) -> Option<String> {
+    /// The reason why the data is not fresh, or why the origin cannot be followed now.
+    pub fn failure(&self) -> Option<String> {
         match (self.status.unfit(), self.status.progress().error) {
             (Some(unfit), Some(error)) => Some(format!("{unfit}, so it answers 503: {error}")),
             (Some(unfit), None) => Some(format!("{unfit}, so it answers 503")),
@@ -119,6 +132,8 @@ impl Upstream for ReplicaThread {
         }
     }
 
+    /// Waits until `until` for a poll of the origin that begins after `since`. Concurrent callers share a poll. The
+    /// next poll begins `pause` after the end of the last one, or earlier if it is due.
     fn wait_for_poll(&self, since: Instant, until: Instant, pause: Duration) {
         let mut polls = self.polls();
         while !polls.has_ended && polls.last_began.is_none_or(|began| began < since) {
@@ -134,16 +149,89 @@ impl Upstream for ReplicaThread {
         }
     }
 
-    fn is_lost(&self, seq: u64) -> bool {
+    /// Whether a seq that is ahead of the replica belongs to a history that the origin no longer has.
+    pub fn is_lost(&self, seq: u64) -> bool {
         self.status.is_lost(seq)
     }
 
-    fn stats(&self) -> ReplicaStats {
+    pub fn stats(&self) -> ReplicaStats {
         ReplicaStats {
             progress: self.status.progress(),
             stale_s: self.status.stale_for().unwrap_or_else(|| self.status.running_for()).as_secs(),
             silence_s: self.status.silent_for().as_secs(),
         }
+    }
+}
+
+/// The numbers of a replica for monitoring.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReplicaStats {
+    pub progress: ReplicaProgress,
+    /// Seconds since the end of the log was reached, or since the start.
+    pub stale_s: u64,
+    /// Seconds since the publisher's last heartbeat, or since the start.
+    pub silence_s: u64,
+}
+
+/// The snapshots of a replica.
+#[derive(Debug)]
+pub struct ReplicaSource {
+    watcher: Arc<Watcher>,
+    replica: Arc<ReplicaThread>,
+}
+
+impl ReplicaSource {
+    pub fn new(watcher: Arc<Watcher>, replica: Arc<ReplicaThread>) -> ReplicaSource {
+        ReplicaSource { watcher, replica }
+    }
+}
+
+impl SnapshotSource for ReplicaSource {
+    fn published(&self) -> Arc<Snapshot> {
+        self.watcher.published()
+    }
+
+    fn newest(&self) -> Arc<Snapshot> {
+        self.watcher.newest()
+    }
+
+    fn is_readable(&self) -> bool {
+        self.watcher.is_readable()
+    }
+
+    fn unservable(&self) -> Option<Unservable> {
+        (!self.replica.is_fresh()).then_some(OUTDATED)
+    }
+
+    fn polls(&self) -> u64 {
+        self.watcher.polls()
+    }
+
+    fn subscribe(&self, callback: SnapshotCallback) {
+        self.watcher.subscribe(callback);
+    }
+
+    fn catch_up(&self, polls: u64, accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
+        self.watcher.catch_up(polls, accept)
+    }
+
+    fn catch_up_with_origin(&self, since: Instant, accept: &dyn Fn(&Snapshot) -> bool) -> Option<Arc<Snapshot>> {
+        self.replica.wait_for_poll(since, since + POLL_TIMEOUT, TOKEN_PAUSE);
+        Some(self.watcher.catch_up(self.watcher.polls(), accept))
+    }
+
+    fn is_lost(&self, seq: u64) -> bool {
+        self.replica.is_lost(seq)
+    }
+
+    fn may_lack_keys(&self) -> bool {
+        true
+    }
+
+    fn poll_for_keys(&self, since: Instant) {
+        self.replica.wait_for_poll(since, since + POLL_TIMEOUT, KEY_PAUSE);
+        // Loads keys even if commits are held back.
+        self.watcher.catch_up(self.watcher.polls(), &|_| false);
     }
 }
 

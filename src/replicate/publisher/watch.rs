@@ -2,20 +2,59 @@
 //! the heartbeat agrees. Before each heartbeat the publisher looks for another publisher, and checks that the bucket
 //! still holds its last objects.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::Publisher;
-use super::end::LastEntry;
-use super::error::PublishError;
 use super::fence::describe_takeover;
-use super::heartbeat_state::{WantedState, is_due};
+use super::progress::LastEntry;
+use super::publish_error::PublishError;
+use crate::model::Timestamp;
+use crate::model::time::now;
 use crate::replicate::follower::FollowError;
 use crate::replicate::frame::Hash;
 use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
+use crate::replicate::user::user_part;
 
 /// Parts and entries are listed once per this many heartbeats: a list costs more than ten times as much as a read.
 const LIST_EVERY: u32 = 30;
+
+/// The times and counts of a publisher's heartbeats.
+#[derive(Debug, Default)]
+pub(super) struct HeartbeatState {
+    /// When another publisher was last looked for.
+    pub checked_at: Option<Instant>,
+    /// When the last heartbeat was due.
+    pub written_at: Option<Instant>,
+    pub slot: Option<u64>,
+    /// The time in the last heartbeat of this or an earlier publisher.
+    at: Timestamp,
+    pub count: u32,
+}
+
+impl HeartbeatState {
+    pub fn follow(&mut self, at: Timestamp) {
+        self.at = self.at.max(at);
+    }
+
+    pub fn make_due(&mut self) {
+        self.written_at = None;
+    }
+
+    /// Returns the time of the next heartbeat. It always grows, so an old heartbeat that is put back is recognized.
+    pub fn next_at(&self) -> Timestamp {
+        now().max(self.at.plus_s(1))
+    }
+
+    pub fn wrote(&mut self, slot: u64, at: Timestamp) {
+        (self.slot, self.at, self.count) = (Some(slot), at, self.count.wrapping_add(1));
+    }
+}
+
+/// Whether `every` has passed since `at`.
+pub(super) fn is_due(at: Option<Instant>, every: Duration) -> bool {
+    at.is_none_or(|at| at.elapsed() >= every)
+}
 
 impl Publisher {
     /// Writes the heartbeat if it is due, and looks for another publisher.
@@ -26,7 +65,7 @@ impl Publisher {
             return Ok(());
         }
         self.heartbeat.checked_at = Some(Instant::now());
-        if let Some(next) = self.retry.run(|| self.bucket.get(&layout::log(end.slot + 1)))? {
+        if let Some(next) = self.retry.run(|| self.log.bucket().get(&layout::log(end.slot + 1)))? {
             return self.check_next_entry(end.slot + 1, &next.bytes);
         }
         if !is_heartbeat_due {
@@ -57,7 +96,7 @@ impl Publisher {
     }
 
     fn has_entry(&mut self, slot: u64) -> Result<bool, PublishError> {
-        Ok(self.retry.run(|| self.bucket.contains(&layout::log(slot)))?)
+        Ok(self.retry.run(|| self.log.bucket().contains(&layout::log(slot)))?)
     }
 
     /// Writes the heartbeat at the end of a single round, unless it names the last entry already.
@@ -74,17 +113,17 @@ impl Publisher {
     fn write_heartbeat(&mut self, end: LastEntry) -> Result<(), PublishError> {
         let seq = self.follower.refresh()?.commit().seq.max(end.head.seq);
         let at = self.heartbeat.next_at();
-        let who = self.user_part().to_owned();
+        let who = user_part(&self.who).to_owned();
         let alive = Heartbeat { id: self.id, slot: end.slot, hash: end.hash, seq, at, who };
         let bytes = alive.encode()?;
         let mut is_repeated = false;
         let next = self.retry.run(|| {
             if std::mem::replace(&mut is_repeated, true)
-                && let Some(next) = self.bucket.get(&layout::log(end.slot + 1))?
+                && let Some(next) = self.log.bucket().get(&layout::log(end.slot + 1))?
             {
                 return Ok(Some(next));
             }
-            self.bucket.put(layout::ALIVE, &bytes).map(|()| None)
+            self.log.bucket().put(layout::ALIVE, &bytes).map(|()| None)
         })?;
         if let Some(next) = next {
             return self.check_next_entry(end.slot + 1, &next.bytes);
@@ -121,21 +160,18 @@ impl Publisher {
     /// Checks that the newest state can be read, because replicas start from it. From time to time also checks its
     /// parts and the entries after it.
     fn check_for_loss(&mut self, end: LastEntry, has_end: bool) -> Result<(), PublishError> {
-        let (None, None, Some(state)) = (&self.state_thread, self.wanted_state, &self.newest_state) else {
+        let state = &self.state;
+        if state.lost.is_some() {
             return Ok(());
-        };
-        let name = layout::state(state.slot);
-        let manifest = self.retry.read(|| self.log.manifest(state.slot));
-        let is_slot_free = state.slot != end.slot || matches!(manifest, Ok(None));
-        let mut lost = match manifest {
+        }
+        let mut lost = match self.retry.read(|| self.log.manifest(state.slot)) {
             Ok(Some(_)) if has_end => None,
             Ok(Some(_)) => Some(layout::log(end.slot)),
-            Ok(None) => Some(name),
-            Err(FollowError::Object { .. }) => Some(name),
+            Ok(None) | Err(FollowError::Object { .. }) => Some(layout::state(state.slot)),
             Err(error) => return Err(error.into()),
         };
         if lost.is_none() && self.heartbeat.count % LIST_EVERY == LIST_EVERY - 1 {
-            lost = state.lost_part(&self.bucket, &mut self.retry)?;
+            lost = state.lost_part(self.log.bucket(), &mut self.retry)?;
             if lost.is_none() {
                 let slots = self.retry.read(|| self.log.entries_after(Some(state.slot)))?;
                 let present = slots.iter().map(|(slot, _)| *slot);
@@ -150,9 +186,48 @@ impl Publisher {
         tracing::error!(
             "`{lost}` was published from here and is gone or damaged, and new replicas cannot start. Publishing a \
              whole state now; find out what deletes or changes objects in {}",
-            self.bucket.url()
+            self.log.bucket().url()
         );
-        self.wanted_state = Some(if has_end && is_slot_free { WantedState::NextToLog } else { WantedState::Entry });
+        self.state.lost = Some(lost);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_heartbeats_always_grows() {
+        let ahead = now().plus_s(86_400);
+        let mut heartbeat = HeartbeatState::default();
+        assert!(heartbeat.next_at() >= now().plus_s(-5) && heartbeat.next_at() < ahead);
+        // Of the heartbeat and the last entry, the later one counts, in either order.
+        for (first, second) in [(ahead, Timestamp::EPOCH), (Timestamp::EPOCH, ahead)] {
+            let mut heartbeat = HeartbeatState::default();
+            heartbeat.follow(first);
+            heartbeat.follow(second);
+            assert_eq!(heartbeat.next_at(), ahead.plus_s(1));
+        }
+        heartbeat.follow(ahead);
+        for written in 1..4 {
+            let at = heartbeat.next_at();
+            assert_eq!(at, ahead.plus_s(i64::from(written)));
+            heartbeat.wrote(7, at);
+            assert_eq!((heartbeat.slot, heartbeat.count), (Some(7), written));
+        }
+    }
+
+    #[test]
+    fn a_heartbeat_is_due_after_its_period() {
+        let hour = Duration::from_secs(3600);
+        let ago = |time| Instant::now().checked_sub(time);
+        assert!(is_due(None, Duration::MAX));
+        assert!(!is_due(Some(Instant::now()), hour) && is_due(Some(Instant::now()), Duration::ZERO));
+        // A machine that has just started has no such past.
+        if let (Some(long), Some(short)) = (ago(Duration::from_secs(30)), ago(Duration::from_secs(20))) {
+            let period = Duration::from_secs(25);
+            assert!(is_due(Some(long), period) && !is_due(Some(short), period));
+        }
     }
 }
