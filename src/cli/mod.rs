@@ -1,5 +1,7 @@
-//! The command line: [`commands`] has one file per subcommand or group of them, [`shared`] the code that several use.
-//! [`examples`] are those of all commands, and [`hints`] are for wrong command lines.
+//! The command line. The steps of a command:
+//! 1. [`run`] parses the arguments. Wrong ones get [`hints`], and the help of each command ends with [`examples`].
+//! 2. A file of [`commands`] runs it. [`shared`] has the parsers of values, opening and committing, and the output.
+//! 3. The result is printed as text or as one JSON object. An error is described in one line, and decides the exit code.
 
 mod commands;
 mod examples;

@@ -16,12 +16,6 @@ const MAX_ATTEMPTS: u32 = 5;
 /// The time between two comparisons of a followed copy with the service, in seconds.
 const VERIFY_INTERVAL_S: i64 = 24 * 3600;
 
-/// Whether a copy that was compared at `verified_at` has to be compared again, both in seconds since 1970. The clock may
-/// have been ahead at the last comparison.
-fn is_verification_due(verified_at: i64, now: i64) -> bool {
-    !(0..VERIFY_INTERVAL_S).contains(&now.saturating_sub(verified_at))
-}
-
 /// A followed dataset whose last attempt failed.
 struct Failing {
     /// The progress since the dataset was last up to date.
@@ -142,7 +136,9 @@ impl Pull<'_> {
                 let (before, failures) =
                     failing.remove(dataset).map_or((Done::default(), 0), |failing| (failing.done, failing.failures));
                 let held = self.retry(None, &mut |pull, _| pull.copy.position(*dataset))?;
-                let is_due = held.is_some_and(|held| is_verification_due(held.verified_at, now().unix_s()));
+                // The clock may have been ahead at the last comparison.
+                let age_s = held.map(|held| now().unix_s().saturating_sub(held.verified_at));
+                let is_due = age_s.is_some_and(|age_s| !(0..VERIFY_INTERVAL_S).contains(&age_s));
                 if is_due {
                     self.server.assume_wait();
                 }

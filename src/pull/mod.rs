@@ -1,26 +1,21 @@
-//! A customer's copy of the licensed datasets, kept by export and change feed: `medfeed pull`.
+//! A customer's copy of the licensed datasets: `medfeed pull`. It knows the service only by the contract.
 //!
-//! It uses only the service's public HTTP API. In reading order:
-//! - [`entry`]: the entries of the feed and the export.
-//! - [`error`]: the errors of a pull, and the pauses after them.
-//! - [`body`]: bounds on all that is read from a service, and downloads that resume; [`export`]: the records of an
-//!   export, and their digest.
-//! - [`server_url`]: the service's address; [`client`]: the requests and their responses.
-//! - [`target`]: the traits of a copy and of its observers.
-//! - [`catch_up`]: the protocol: load the export, then apply the pages of the feed; compare the copy, and repair it.
-//! - [`follow`]: single rounds and endless following, with retries.
-//! - [`columns`]: a record's JSON as the cells of a flat table.
-//! - [`files`]: files that only their owner can read or replace.
-//! - [`sql`]: the copy in a database; [`sqlite`]: an SQLite file; [`postgres`]: PostgreSQL.
-//! - [`folder`]: the copy as JSON lines and CSV.
-//! - [`location`]: the location that `--to` names.
+//! The steps of a pull:
+//! 1. [`location`] reads `--to`, and [`server_url`] the address of the service.
+//! 2. The copy is opened: a [`folder`] of JSON lines and CSV, or tables ([`sql`]) in an [`sqlite`] file or in [`postgres`].
+//!    [`files`] creates what only its owner can read, and [`target`] is what all copies have in common.
+//! 3. [`follow`] runs one round, or endless ones, and retries after an [`error`] that may pass.
+//! 4. [`catch_up`] is the protocol on one page: load the export, then apply the pages of the feed. With `--verify`, it
+//!    compares the copy with the service, and repairs it.
+//! 5. [`client`] sends the requests. [`body`] bounds what arrives in bytes and time, and resumes an interrupted download.
+//! 6. [`entry`] and [`export`] check what arrived: ids, order, count and digest.
+//! 7. The copy writes the records and their token in one transaction, each record also as the cells of a flat table
+//!    ([`columns`]).
 //!
-//! It knows the service only by the contract. `pull/catch_up.rs` is the protocol on one page. Columns and links that
-//! are derived from a record are written in the record's transaction. A load compares the export with the copy in one
-//! transaction, so readers never see less than a whole state. A broken download continues below the decoder
-//! (`Download`), in the same transaction. The changes that an export brings are printed once it has come whole and matches
-//! its digest (`Changes`). A repaired copy is compared again before it counts as repaired. PostgreSQL is written in
-//! batches, one statement per table, because each statement crosses the network.
+//! A load compares the export with the copy, so readers never see less than a whole state, and only what differs is
+//! written. A download continues below the decoder, in the same transaction. The changes that an export brings are
+//! printed once it has come whole and matches its digest. PostgreSQL is written in batches, one statement per table,
+//! because each statement crosses the network.
 
 pub mod body;
 pub mod catch_up;

@@ -155,18 +155,7 @@ fn objects_of_others_that_refuse_a_write_are_named() {
             &["the check `json NOT LIKE '%version 1%'` of the table `conferences`"],
         ),
     ];
-    for (sql, undo, parts) in cases {
-        pulled.tamper(sql);
-        let done = pulled.run("");
-        for part in parts {
-            assert!(done.code == Some(4) && done.stderr.contains(part), "{sql}: {part}: {done:?}");
-        }
-        assert!(!done.stderr.contains("damaged") && done.stderr.contains("drop it, and run again"), "{sql}: {done:?}");
-        assert_eq!(pulled.content("conferences").token, before.token, "{sql}");
-        pulled.tamper(undo);
-    }
-    pulled.pull("--verify");
-    pulled.assert_equal("conferences");
+    pulled.assert_refused(&cases);
     // An index that refuses nothing stays, and no row is lost to it.
     pulled.tamper("CREATE UNIQUE INDEX ids ON conferences (id, name)");
     pulled.pull("--reload");
@@ -365,15 +354,7 @@ fn a_comparison_notices_and_mends_what_was_changed() {
         ("INSERT INTO therapy_areas VALUES ('Stray')", "no record links to"),
         ("INSERT INTO conferences_search (conferences_search) VALUES ('delete-all')", "full-text index"),
     ];
-    for (sql, fault) in cases {
-        pulled.tamper(sql);
-        let done = pulled.pull("--verify");
-        assert!(done.stderr.contains(fault) && done.stdout.contains("; repaired"), "{sql}: {done:?}");
-        pulled.assert_equal("conferences");
-        let again = pulled.pull("--verify");
-        assert_eq!(again.stdout.matches("nothing new").count(), 2, "{sql}: {again:?}");
-        assert!(!again.stdout.contains("repaired"), "{sql}: {again:?}");
-    }
+    pulled.assert_repaired(&cases);
     assert_eq!(pulled.column("SELECT rowid FROM conferences_search WHERE conferences_search MATCH 'society'"), ["3"]);
 }
 

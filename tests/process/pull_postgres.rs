@@ -1,61 +1,11 @@
 //! `medfeed pull` into PostgreSQL, against a real server.
 
-use std::path::PathBuf;
-use std::sync::Arc;
-
-use postgres::Client;
 use postgres::types::Type;
 
 use super::postgres_server::Cluster;
 use super::pull::{linked_conference, site_with_both};
-use super::pulled::{Content, Pulled, exported, held};
-use super::site::{Done, SOON, STATUSES, Site, conferences_of_version, wait_until};
-
-/// A site with a server, a key and a database for a copy.
-pub struct Kept {
-    pub pulled: Pulled,
-    cluster: Arc<Cluster>,
-    pub database: String,
-}
-
-impl Kept {
-    pub fn new(cluster: &Arc<Cluster>, site: Site) -> Kept {
-        let mut pulled = Pulled::new(site);
-        let database = cluster.database();
-        pulled.copy = PathBuf::from(cluster.url(&database));
-        Kept { pulled, cluster: Arc::clone(cluster), database }
-    }
-
-    pub fn client(&self) -> Client {
-        let mut client = self.cluster.client(&self.database);
-        client.batch_execute("SET search_path TO medfeed").unwrap();
-        client
-    }
-
-    /// What the copy holds, read in one transaction; `None` while it holds nothing.
-    pub fn read(&self, dataset: &str) -> Option<Content> {
-        held(&self.pulled.copy, dataset)
-    }
-
-    /// The rows of a query's first column, as texts.
-    pub fn column(&self, sql: &str) -> Vec<String> {
-        let rows = self.client().query(&format!("SELECT x::text FROM ({sql}) AS q (x)"), &[]);
-        let rows = rows.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
-        rows.iter().map(|row| row.get::<_, Option<String>>(0).unwrap_or_default()).collect()
-    }
-
-    pub fn tamper(&self, sql: &str) {
-        self.client().batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
-    }
-
-    /// A pull with the copy at another address, and a variable.
-    pub fn run_to(&self, to: &str, variable: (&str, &str), args: &str) -> Done {
-        let site = &self.pulled.site;
-        let mut command = site.command(["pull", &self.pulled.url(), "--to", to]);
-        command.args(args.split_whitespace()).env("MEDFEED_KEY", &self.pulled.key);
-        Done::of(command.env("HOME", site.folder()).env(variable.0, variable.1))
-    }
-}
+use super::pulled::{Pulled, exported, held};
+use super::site::{SOON, STATUSES, Site, conferences_of_version, wait_until};
 
 #[test]
 fn a_person_finds_typed_columns_links_words_and_answers_in_postgresql() {
@@ -64,8 +14,8 @@ fn a_person_finds_typed_columns_links_words_and_answers_in_postgresql() {
     };
     let site = site_with_both();
     site.import("conferences.jsonl", linked_conference(5000, 10) + &linked_conference(5001, 400));
-    let kept = Kept::new(&cluster, site);
-    kept.pulled.pull("");
+    let pulled = Pulled::in_postgres(&cluster, site);
+    pulled.pull("");
     let cases: [(&str, &[&str]); 18] = [
         ("SELECT year + 1 FROM conferences WHERE id = 5000", &["2028"]),
         (
@@ -105,7 +55,7 @@ fn a_person_finds_typed_columns_links_words_and_answers_in_postgresql() {
         ),
     ];
     for (sql, expected) in cases {
-        assert_eq!(kept.column(sql), expected, "{sql}");
+        assert_eq!(pulled.column(sql), expected, "{sql}");
     }
 }
 
@@ -116,8 +66,8 @@ fn a_comparison_notices_and_mends_what_was_changed_in_postgresql() {
     };
     let site = site_with_both();
     site.import("conferences.jsonl", linked_conference(5000, 10));
-    let kept = Kept::new(&cluster, site);
-    kept.pulled.pull("--verify");
+    let pulled = Pulled::in_postgres(&cluster, site);
+    pulled.pull("--verify");
     let cases = [
         (
             "UPDATE conferences SET json = replace(json::text, 'Conference 5\"', 'Conference 6\"')::json WHERE id = 5",
@@ -151,32 +101,25 @@ fn a_comparison_notices_and_mends_what_was_changed_in_postgresql() {
         ("UPDATE organizations SET name = 'Other'", "`organizations` does not fit"),
         ("INSERT INTO therapy_areas VALUES ('Stray')", "no record links to"),
     ];
-    for (sql, fault) in cases {
-        kept.tamper(sql);
-        let done = kept.pulled.pull("--verify --dataset conferences");
-        assert!(done.stderr.contains(fault) && done.stdout.contains("; repaired"), "{sql}: {done:?}");
-        kept.pulled.assert_equal("conferences");
-        let again = kept.pulled.pull("--verify --dataset conferences");
-        assert!(again.stdout.contains("nothing new") && !again.stdout.contains("repaired"), "{sql}: {again:?}");
-    }
+    pulled.assert_repaired(&cases);
     // What PostgreSQL derives cannot be written.
-    let refused = kept.client().batch_execute("UPDATE conferences SET search = ''").unwrap_err();
+    let refused = pulled.postgres().batch_execute("UPDATE conferences SET search = ''").unwrap_err();
     assert!(format!("{refused:?}").contains("generated column"), "{refused:?}");
 }
 
 #[test]
 fn foreign_schemas_in_postgresql_stay_untouched() {
     let Some(cluster) = Cluster::shared("foreign_schemas_in_postgresql_stay_untouched") else { return };
-    let kept = Kept::new(&cluster, site_with_both());
-    let other = Kept::new(&cluster, site_with_both());
-    let to = |more: &str| format!("{}{more}", cluster.url(&kept.database));
-    kept.tamper(
+    let pulled = Pulled::in_postgres(&cluster, site_with_both());
+    let other = Pulled::in_postgres(&cluster, site_with_both());
+    let to = |more: &str| format!("{}{more}", pulled.copy.display());
+    pulled.tamper(
         "CREATE SCHEMA mine; CREATE TABLE mine.copy (name text, value text); INSERT INTO mine.copy VALUES ('format', '1');
          CREATE SCHEMA theirs; CREATE VIEW theirs.x AS SELECT 1 AS x; CREATE SCHEMA empty;
          CREATE SCHEMA granted; GRANT USAGE ON SCHEMA granted TO pg_monitor;
          ALTER DEFAULT PRIVILEGES IN SCHEMA granted GRANT SELECT ON TABLES TO pg_monitor",
     );
-    kept.pulled.pull("");
+    pulled.pull("");
     for (more, code, message) in [
         ("&schema=mine", 4, "the schema `mine` of"),
         ("&schema=theirs", 4, "contains objects that `medfeed pull` did not create"),
@@ -186,60 +129,60 @@ fn foreign_schemas_in_postgresql_stay_untouched() {
         ("&schema=new", 0, ""),
         ("&schema=select", 0, ""),
     ] {
-        let done = kept.run_to(&to(more), ("X", ""), "");
+        let done = pulled.run_to(&to(more), ("X", ""), "");
         assert!(done.code == Some(code) && done.stderr.contains(message), "{more}: {done:?}");
     }
     assert_eq!(
-        kept.column(
+        pulled.column(
             "SELECT count(*) FROM pg_class WHERE relnamespace IN ('mine'::regnamespace, 'theirs'::regnamespace)"
         ),
         ["2"]
     );
-    assert_eq!(kept.column("SELECT count(*) FROM new.conferences"), ["1200"]);
+    assert_eq!(pulled.column("SELECT count(*) FROM new.conferences"), ["1200"]);
     let readable = "SELECT has_table_privilege('pg_monitor', 'granted.conferences', 'SELECT')";
-    assert_eq!(kept.column(readable), ["true"]);
+    assert_eq!(pulled.column(readable), ["true"]);
 
     // Another service, and another version.
-    let before = kept.read("conferences");
+    let before = held(&pulled.copy, "conferences");
     let done = other.run_to(&to(""), ("X", ""), "");
     assert!(done.code == Some(4) && done.stderr.contains("is a copy of"), "{done:?}");
-    assert_eq!(kept.read("conferences"), before);
-    kept.tamper("UPDATE copy SET value = '99' WHERE name = 'format'");
-    let done = kept.pulled.run("");
+    assert_eq!(held(&pulled.copy, "conferences"), before);
+    pulled.tamper("UPDATE copy SET value = '99' WHERE name = 'format'");
+    let done = pulled.run("");
     assert!(done.code == Some(4) && done.stderr.contains("format 99"), "{done:?}");
-    kept.tamper("UPDATE copy SET value = '1' WHERE name = 'format'");
-    other.pulled.site.import("conferences.jsonl", "{\"id\":7,\"deleted\":true}\n");
-    let mut client = other.pulled.client();
+    pulled.tamper("UPDATE copy SET value = '1' WHERE name = 'format'");
+    other.site.import("conferences.jsonl", "{\"id\":7,\"deleted\":true}\n");
+    let mut client = other.client();
     wait_until("served", SOON, || (exported(&mut client, "conferences").records == 1199).then_some(()));
     let done = other.run_to(&to(""), ("X", ""), "--reload --dataset conferences");
     assert_eq!(done.code, Some(0), "{done:?}");
-    assert_eq!(kept.read("conferences"), Some(exported(&mut client, "conferences")));
-    assert_eq!(kept.read("journals"), None, "of the first service nothing is left");
-    assert_eq!(kept.column("SELECT name FROM organizations"), [""; 0]);
+    assert_eq!(held(&pulled.copy, "conferences"), Some(exported(&mut client, "conferences")));
+    assert_eq!(held(&pulled.copy, "journals"), None, "of the first service nothing is left");
+    assert_eq!(pulled.column("SELECT name FROM organizations"), [""; 0]);
 }
 
 #[test]
 fn tables_of_another_layout_in_postgresql_are_made_anew() {
     let Some(cluster) = Cluster::shared("tables_of_another_layout_in_postgresql_are_made_anew") else { return };
-    let kept = Kept::new(&cluster, site_with_both());
-    kept.pulled.pull("");
-    let before = kept.read("conferences");
-    kept.tamper(
+    let pulled = Pulled::in_postgres(&cluster, site_with_both());
+    pulled.pull("");
+    let before = held(&pulled.copy, "conferences");
+    pulled.tamper(
         "ALTER TABLE conferences ADD COLUMN extra int; UPDATE copy SET value = 'old' WHERE name = 'layout';
          CREATE VIEW mine AS SELECT name FROM conferences",
     );
-    let done = kept.pulled.run("");
+    let done = pulled.run("");
     assert!(done.code == Some(4) && done.stderr.contains("view mine depends on table conferences"), "{done:?}");
-    kept.tamper("DROP VIEW mine");
-    assert!(kept.pulled.pull("").stdout.contains("nothing new"));
-    assert_eq!(kept.read("conferences"), before);
-    assert_eq!(kept.pulled.pull("--verify").stdout.matches("nothing new").count(), 2);
-    kept.tamper("DROP TABLE conference_tags");
-    kept.pulled.site.import("conferences.jsonl", conferences_of_version(3, 9));
-    let mut client = kept.pulled.client();
+    pulled.tamper("DROP VIEW mine");
+    assert!(pulled.pull("").stdout.contains("nothing new"));
+    assert_eq!(held(&pulled.copy, "conferences"), before);
+    assert_eq!(pulled.pull("--verify").stdout.matches("nothing new").count(), 2);
+    pulled.tamper("DROP TABLE conference_tags");
+    pulled.site.import("conferences.jsonl", conferences_of_version(3, 9));
+    let mut client = pulled.client();
     let token = before.unwrap().token;
     wait_until("served", SOON, || (exported(&mut client, "conferences").token != token).then_some(()));
-    let done = kept.pulled.run("");
+    let done = pulled.run("");
     assert!(done.code == Some(4) && done.stderr.contains("drop the schema"), "{done:?}");
 }
 
@@ -255,10 +198,10 @@ fn every_character_is_kept_in_postgresql() {
             "Ångström ".repeat(20)
         ),
     );
-    let kept = Kept::new(&cluster, site);
-    kept.pulled.pull("--dataset conferences --verify");
-    kept.pulled.assert_equal("conferences");
-    let row = kept.client().query_one("SELECT name FROM conferences WHERE id = 1", &[]).unwrap();
+    let pulled = Pulled::in_postgres(&cluster, site);
+    pulled.pull("--dataset conferences --verify");
+    pulled.assert_equal("conferences");
+    let row = pulled.postgres().query_one("SELECT name FROM conferences WHERE id = 1", &[]).unwrap();
     assert_eq!(row.columns()[0].type_(), &Type::TEXT);
     assert!(row.get::<_, String>(0).contains("\u{1f600} \\u0000 'x' $1 %s"), "{row:?}");
 }
@@ -268,75 +211,63 @@ fn objects_of_others_that_refuse_a_write_are_named_in_postgresql() {
     let Some(cluster) = Cluster::shared("objects_of_others_that_refuse_a_write_are_named_in_postgresql") else {
         return;
     };
-    let kept = Kept::new(&cluster, site_with_both());
-    kept.pulled.pull("");
-    let before = kept.read("conferences").unwrap();
+    let pulled = Pulled::in_postgres(&cluster, site_with_both());
+    pulled.pull("");
+    let before = held(&pulled.copy, "conferences").unwrap();
     // They fit into one page.
     let edits = conferences_of_version(300, 1) + "{\"id\":1200,\"deleted\":true}\n";
-    kept.pulled.site.import("conferences.jsonl", edits);
-    let mut client = kept.pulled.client();
+    pulled.site.import("conferences.jsonl", edits);
+    let mut client = pulled.client();
     wait_until("served", SOON, || (exported(&mut client, "conferences").token != before.token).then_some(()));
-    // (statements, their undoing, the object)
-    let cases = [
+    // (statements, their undoing, the part of the message)
+    let cases: [(&str, &str, &[&str]); 8] = [
         (
             "CREATE TABLE public.notes (conference bigint, CONSTRAINT noted FOREIGN KEY (conference) REFERENCES conferences);
              INSERT INTO public.notes VALUES (1200)",
             "DROP TABLE public.notes",
-            "the constraint `noted` of the table `public.notes`",
+            &["the constraint `noted` of the table `public.notes` refuses what the service sends"],
         ),
         (
             "CREATE TABLE notes (conference bigint REFERENCES conferences DEFERRABLE INITIALLY DEFERRED);
              INSERT INTO notes VALUES (1200)",
             "DROP TABLE notes",
-            "the constraint `notes_conference_fkey` of the table `notes`",
+            &["the constraint `notes_conference_fkey` of the table `notes` refuses what the service sends"],
         ),
         (
             "CREATE TABLE public.venues (name text PRIMARY KEY); INSERT INTO public.venues VALUES ('version 0');
              ALTER TABLE conferences ADD CONSTRAINT known FOREIGN KEY (venue) REFERENCES public.venues",
             "ALTER TABLE conferences DROP CONSTRAINT known; DROP TABLE public.venues",
-            "the constraint `known` of the table `conferences`",
+            &["the constraint `known` of the table `conferences` refuses what the service sends"],
         ),
         (
             "ALTER TABLE conferences ADD CONSTRAINT old CHECK (venue <> 'version 1')",
             "ALTER TABLE conferences DROP CONSTRAINT old",
-            "the constraint `old` of the table `conferences`",
+            &["the constraint `old` of the table `conferences` refuses what the service sends"],
         ),
         (
             "CREATE UNIQUE INDEX one_new ON conferences (venue) WHERE venue = 'version 1';
              CREATE UNIQUE INDEX another ON journals (name)",
             "DROP INDEX one_new; DROP INDEX another",
-            "the unique index `one_new` of the table `conferences`",
+            &["the unique index `one_new` of the table `conferences` refuses what the service sends"],
         ),
         (
             "ALTER TABLE conferences ADD CONSTRAINT single EXCLUDE USING btree (venue WITH =) WHERE (venue = 'version 1')",
             "ALTER TABLE conferences DROP CONSTRAINT single",
-            "the constraint `single` of the table `conferences`",
+            &["the constraint `single` of the table `conferences` refuses what the service sends"],
         ),
         (
             "CREATE FUNCTION public.guard() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not mine'; END $$;
              CREATE TRIGGER guarded BEFORE DELETE ON conferences FOR EACH ROW EXECUTE FUNCTION public.guard()",
             "DROP TRIGGER guarded ON conferences; DROP FUNCTION public.guard",
-            "the trigger `guarded` of the table `conferences`",
+            &["the trigger `guarded` of the table `conferences` refuses what the service sends"],
         ),
         (
             "CREATE FUNCTION public.drop_tags() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
              DELETE FROM conference_therapy_areas; DELETE FROM therapy_areas;
              CREATE TRIGGER dropping BEFORE INSERT ON therapy_areas FOR EACH ROW EXECUTE FUNCTION public.drop_tags()",
             "DROP TRIGGER dropping ON therapy_areas; DROP FUNCTION public.drop_tags",
-            "the trigger `dropping` of the table `therapy_areas`",
+            &["the trigger `dropping` of the table `therapy_areas` refuses what the service sends"],
         ),
     ];
-    for (sql, undo, object) in cases {
-        kept.tamper(sql);
-        let done = kept.pulled.run("");
-        assert!(
-            done.code == Some(4) && done.stderr.contains(&format!("{object} refuses what the service sends")),
-            "{sql}: {done:?}"
-        );
-        assert!(!done.stderr.contains("damaged") && done.stderr.contains("drop it, and run again"), "{sql}: {done:?}");
-        assert_eq!(kept.read("conferences").unwrap().token, before.token, "{sql}");
-        kept.tamper(undo);
-    }
-    kept.pulled.pull("--verify");
-    kept.pulled.assert_equal("conferences");
+    pulled.assert_refused(&cases);
 }

@@ -9,61 +9,60 @@ use postgres::IsolationLevel;
 
 use super::postgres_server::{Cluster, PASSWORD, USER};
 use super::pull::site_with_both;
-use super::pull_postgres::Kept;
-use super::pulled::exported;
+use super::pulled::{Pulled, exported, held};
 use super::site::{Process, SOON, conferences_of_version, wait_until};
 
 #[test]
 fn one_pull_at_a_time_works_on_a_copy_in_postgresql() {
     let Some(cluster) = Cluster::shared("one_pull_at_a_time_works_on_a_copy_in_postgresql") else { return };
-    let kept = Kept::new(&cluster, site_with_both());
-    let mut follower = Process::spawn(&mut kept.pulled.command(&kept.pulled.url(), "--follow --every 10ms"));
-    wait_until("followed", SOON, || kept.read("journals"));
-    let second = kept.pulled.run("");
+    let pulled = Pulled::in_postgres(&cluster, site_with_both());
+    let mut follower = Process::spawn(&mut pulled.command(&pulled.url(), "--follow --every 10ms"));
+    wait_until("followed", SOON, || held(&pulled.copy, "journals"));
+    let second = pulled.run("");
     assert!(second.code == Some(1) && second.stderr.contains("another `medfeed pull` is using"), "{second:?}");
     // Another schema of the same database is another copy.
-    let elsewhere = kept.run_to(&format!("{}&schema=second", cluster.url(&kept.database)), ("X", ""), "");
+    let elsewhere = pulled.run_to(&format!("{}&schema=second", pulled.copy.display()), ("X", ""), "");
     assert_eq!(elsewhere.code, Some(0), "{elsewhere:?}");
     // A reader that stays in its transaction keeps its state and hinders nobody.
-    let mut reader = kept.client();
+    let mut reader = pulled.postgres();
     let mut reading = reader.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start().unwrap();
     let mut count = || reading.query_one("SELECT count(*) FROM conferences", &[]).unwrap().get::<_, i64>(0);
     assert_eq!(count(), 1200);
-    kept.pulled.site.import("conferences.jsonl", "{\"id\":7,\"deleted\":true}\n");
-    wait_until("applied", SOON, || (kept.read("conferences")?.records == 1199).then_some(()));
+    pulled.site.import("conferences.jsonl", "{\"id\":7,\"deleted\":true}\n");
+    wait_until("applied", SOON, || (held(&pulled.copy, "conferences")?.records == 1199).then_some(()));
     assert_eq!(count(), 1200);
     follower.kill();
     // The lock of who was killed is no one's.
-    assert_eq!(kept.pulled.pull("").stdout.matches("nothing new").count(), 2);
+    assert_eq!(pulled.pull("").stdout.matches("nothing new").count(), 2);
 }
 
 #[test]
 fn a_copy_is_followed_over_a_restart_of_postgresql() {
     let Some(cluster) = Cluster::start("a_copy_is_followed_over_a_restart_of_postgresql").map(Arc::new) else { return };
-    let kept = Kept::new(&cluster, site_with_both());
-    let mut follower = Process::spawn(&mut kept.pulled.command(&kept.pulled.url(), "--follow --every 10ms"));
-    wait_until("loaded", SOON, || kept.read("journals"));
-    let mut client = kept.pulled.client();
+    let pulled = Pulled::in_postgres(&cluster, site_with_both());
+    let mut follower = Process::spawn(&mut pulled.command(&pulled.url(), "--follow --every 10ms"));
+    wait_until("loaded", SOON, || held(&pulled.copy, "journals"));
+    let mut client = pulled.client();
     for version in 1..=2 {
         cluster.stop();
-        kept.pulled.site.import("conferences.jsonl", conferences_of_version(700, version));
+        pulled.site.import("conferences.jsonl", conferences_of_version(700, version));
         cluster.start_again();
         wait_until("followed", SOON * 2, || {
-            (kept.read("conferences")? == exported(&mut client, "conferences")).then_some(())
+            (held(&pulled.copy, "conferences")? == exported(&mut client, "conferences")).then_some(())
         });
         assert!(follower.ended_within(Duration::ZERO).is_none(), "the follower goes on");
         // It may have caught up before the import was served.
         wait_until("served", SOON, || {
-            let row = kept.column("SELECT json->>'name' FROM conferences WHERE id = 700");
+            let row = pulled.column("SELECT json->>'name' FROM conferences WHERE id = 700");
             let line = &exported(&mut client, "conferences").lines[699];
             line.contains(&format!("\"{}\"", row[0])).then_some(())
         });
     }
     follower.kill();
-    assert_eq!(kept.pulled.pull("--verify").stdout.matches("equal to the service's").count(), 2);
+    assert_eq!(pulled.pull("--verify").stdout.matches("equal to the service's").count(), 2);
     // Nobody there: tried a few times, then told.
     cluster.stop();
-    let done = kept.pulled.run("");
+    let done = pulled.run("");
     assert!(done.code == Some(1) && done.stderr.contains("cannot be reached"), "{done:?}");
     cluster.start_again();
 }
@@ -72,16 +71,16 @@ fn a_copy_is_followed_over_a_restart_of_postgresql() {
 fn a_connection_that_breaks_within_a_statement_is_made_again() {
     let name = "a_connection_that_breaks_within_a_statement_is_made_again";
     let Some(cluster) = Cluster::start(name).map(Arc::new) else { return };
-    let kept = Kept::new(&cluster, site_with_both());
-    let mut follower = Process::spawn(&mut kept.pulled.command(&kept.pulled.url(), "--follow --every 10ms"));
-    wait_until("loaded", SOON, || kept.read("journals"));
-    let mut holder = kept.client();
+    let pulled = Pulled::in_postgres(&cluster, site_with_both());
+    let mut follower = Process::spawn(&mut pulled.command(&pulled.url(), "--follow --every 10ms"));
+    wait_until("loaded", SOON, || held(&pulled.copy, "journals"));
+    let mut holder = pulled.postgres();
     holder.batch_execute("BEGIN; LOCK TABLE conferences").unwrap();
-    kept.pulled.site.import("conferences.jsonl", conferences_of_version(700, 1));
+    pulled.site.import("conferences.jsonl", conferences_of_version(700, 1));
     let waiting =
         "SELECT pid FROM pg_stat_activity WHERE application_name = 'medfeed pull' AND wait_event_type = 'Lock'
                      AND datname = current_database()";
-    let pid = wait_until("the follower's statement waits", SOON, || kept.column(waiting).pop());
+    let pid = wait_until("the follower's statement waits", SOON, || pulled.column(waiting).pop());
     // Its server process cannot say goodbye, so the follower sees the end of the connection alone.
     assert!(std::process::Command::new("kill").args(["-9", &pid]).status().unwrap().success());
     wait_until("the server has ended all sessions", SOON, || holder.simple_query("SELECT 1").is_err().then_some(()));
@@ -89,26 +88,26 @@ fn a_connection_that_breaks_within_a_statement_is_made_again() {
     cluster.start_again();
     wait_until("followed", SOON * 2, || {
         assert!(follower.ended_within(Duration::ZERO).is_none(), "the follower goes on");
-        let row = kept.column("SELECT json->>'name' FROM conferences WHERE id = 700");
-        let line = &exported(&mut kept.pulled.client(), "conferences").lines[699];
+        let row = pulled.column("SELECT json->>'name' FROM conferences WHERE id = 700");
+        let line = &exported(&mut pulled.client(), "conferences").lines[699];
         line.contains(&format!("\"{}\"", row[0])).then_some(())
     });
     follower.kill();
-    assert_eq!(kept.pulled.pull("--verify").stdout.matches("equal to the service's").count(), 2);
+    assert_eq!(pulled.pull("--verify").stdout.matches("equal to the service's").count(), 2);
 }
 
 #[test]
 fn a_refusal_of_postgresql_is_told_and_leaves_the_copy() {
     let Some(cluster) = Cluster::shared("a_refusal_of_postgresql_is_told_and_leaves_the_copy") else { return };
-    let kept = Kept::new(&cluster, site_with_both());
-    kept.pulled.pull("");
-    let before = kept.read("conferences");
-    kept.pulled.site.import("conferences.jsonl", conferences_of_version(1200, 1));
-    let mut client = kept.pulled.client();
+    let pulled = Pulled::in_postgres(&cluster, site_with_both());
+    pulled.pull("");
+    let before = held(&pulled.copy, "conferences");
+    pulled.site.import("conferences.jsonl", conferences_of_version(1200, 1));
+    let mut client = pulled.client();
     let token = before.clone().unwrap().token;
     wait_until("served", SOON, || (exported(&mut client, "conferences").token != token).then_some(()));
     // A trigger stands for what goes wrong inside of the server.
-    kept.tamper(
+    pulled.tamper(
         "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
              RAISE EXCEPTION 'refused' USING ERRCODE = current_setting('x.code'); END $$;
          CREATE TRIGGER refuse BEFORE UPDATE ON medfeed.conferences FOR EACH ROW WHEN (NEW.id = 1199) EXECUTE FUNCTION refuse()",
@@ -122,43 +121,43 @@ fn a_refusal_of_postgresql_is_told_and_leaves_the_copy() {
         ("XX001", 4, "the trigger `refuse` of the table `conferences`"),
         ("23514", 4, "the trigger `refuse` of the table `conferences`"),
     ] {
-        kept.tamper(&format!("ALTER DATABASE {} SET x.code = '{code}'", kept.database));
-        let done = kept.pulled.run("");
+        pulled.tamper(&format!("ALTER DATABASE {} SET x.code = '{code}'", pulled.database()));
+        let done = pulled.run("");
         assert!(done.code == Some(exit) && done.stderr.contains(message), "{code}: {done:?}");
-        let found = kept.read("conferences").unwrap();
+        let found = held(&pulled.copy, "conferences").unwrap();
         assert_eq!(found.lines.len(), 1200);
         assert!(found.lines[1198] == before.as_ref().unwrap().lines[1198], "{code}: the page was written in part");
     }
     // A statement that an administrator cancels is retried. The first message suffices.
-    kept.tamper(&format!("ALTER DATABASE {} SET x.code = '57014'", kept.database));
-    let mut pull = Process::spawn(kept.pulled.command(&kept.pulled.url(), "").stderr(Stdio::piped()));
+    pulled.tamper(&format!("ALTER DATABASE {} SET x.code = '57014'", pulled.database()));
+    let mut pull = Process::spawn(pulled.command(&pulled.url(), "").stderr(Stdio::piped()));
     let mut line = String::new();
     BufReader::new(pull.child().stderr.take().unwrap()).read_line(&mut line).unwrap();
     assert!(line.contains(": refused; trying again in "), "{line}");
     pull.kill();
-    kept.tamper("DROP TRIGGER refuse ON conferences; DROP FUNCTION refuse");
-    kept.pulled.pull("");
-    kept.pulled.assert_equal("conferences");
+    pulled.tamper("DROP TRIGGER refuse ON conferences; DROP FUNCTION refuse");
+    pulled.pull("");
+    pulled.assert_equal("conferences");
     // Who may not make a schema is told, and may be given one.
-    kept.tamper("CREATE ROLE narrow LOGIN");
-    let to = format!("{}&schema=given", cluster.url(&kept.database).replace(USER, "narrow"));
-    let done = kept.run_to(&to, ("X", ""), "");
+    pulled.tamper("CREATE ROLE narrow LOGIN");
+    let to = format!("{}&schema=given", pulled.copy.display()).replace(USER, "narrow");
+    let done = pulled.run_to(&to, ("X", ""), "");
     assert!(done.code == Some(1) && done.stderr.contains("CREATE SCHEMA name AUTHORIZATION user"), "{done:?}");
-    kept.tamper("CREATE SCHEMA given AUTHORIZATION narrow");
-    assert_eq!(kept.run_to(&to, ("X", ""), "").code, Some(0));
+    pulled.tamper("CREATE SCHEMA given AUTHORIZATION narrow");
+    assert_eq!(pulled.run_to(&to, ("X", ""), "").code, Some(0));
 }
 
 #[test]
 fn connections_to_postgresql_are_refused_with_advice() {
     let Some(cluster) = Cluster::shared("connections_to_postgresql_are_refused_with_advice") else { return };
-    let kept = Kept::new(&cluster, site_with_both());
-    let (port, database) = (cluster.port, &kept.database);
+    let pulled = Pulled::in_postgres(&cluster, site_with_both());
+    let (port, database) = (cluster.port, pulled.database());
     let tcp = format!("postgres://{USER}@127.0.0.1:{port}/{database}");
     let certificate = cluster.certificate();
     let certificate = certificate.display();
     let password = ("PGPASSWORD", PASSWORD);
     let closed = cluster.database();
-    kept.tamper(&format!(
+    pulled.tamper(&format!(
         "CREATE ROLE guest LOGIN PASSWORD '{}'; REVOKE CONNECT ON DATABASE \"{closed}\" FROM PUBLIC",
         PASSWORD.replace('\'', "''")
     ));
@@ -167,8 +166,8 @@ fn connections_to_postgresql_are_refused_with_advice() {
         (tcp.replace('@', ":secret@"), ("X", ""), 2, "a password in the address can be seen"),
         (tcp.clone(), ("X", ""), 4, "set PGPASSWORD"),
         (tcp.clone(), ("PGPASSWORD", "wrong"), 4, "check user and password"),
-        (tcp.replace(&**database, "nowhere"), password, 4, "make the database first"),
-        (guest.replace(&**database, &closed), password, 4, "ask for the right to connect"),
+        (tcp.replace(&*database, "nowhere"), password, 4, "make the database first"),
+        (guest.replace(&*database, &closed), password, 4, "ask for the right to connect"),
         (guest, password, 1, "the copy needs a schema of its own"),
         (tcp.replace(&port.to_string(), "1"), password, 1, "cannot be reached"),
         (format!("{tcp}?sslmode=require"), password, 4, "--ca-file"),
@@ -178,22 +177,21 @@ fn connections_to_postgresql_are_refused_with_advice() {
         (format!("{tcp}?sslmode=disable"), password, 0, ""),
     ];
     for (to, variable, code, message) in cases {
-        let done = kept.run_to(&to, variable, "--dataset journals");
+        let done = pulled.run_to(&to, variable, "--dataset journals");
         assert!(done.code == Some(code) && done.stderr.contains(message), "{to} {variable:?}: {done:?}");
         assert!(!done.stderr.contains(PASSWORD), "{done:?}");
     }
     // The same file serves for the service, where it is https, and for PostgreSQL; and the connection is encrypted.
     let to = format!("postgres://{USER}@127.0.0.1:{port}/{database}?sslmode=require");
-    let mut command =
-        kept.pulled.site.command(["pull", &kept.pulled.url(), "--to", &to, "--follow", "--every", "10ms"]);
+    let mut command = pulled.site.command(["pull", &pulled.url(), "--to", &to, "--follow", "--every", "10ms"]);
     command.args(["--ca-file".as_ref(), cluster.certificate().as_os_str()]);
     let mut follower =
-        Process::spawn(command.env("MEDFEED_KEY", &kept.pulled.key).env("PGPASSWORD", PASSWORD).stdout(Stdio::null()));
+        Process::spawn(command.env("MEDFEED_KEY", &pulled.key).env("PGPASSWORD", PASSWORD).stdout(Stdio::null()));
     wait_until("an encrypted session", SOON, || {
         let query =
             "SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = 'medfeed pull'
                      AND datname = current_database()";
-        (kept.column(query) == ["true"]).then_some(())
+        (pulled.column(query) == ["true"]).then_some(())
     });
     follower.kill();
 }

@@ -25,9 +25,13 @@ pub struct Content {
     pub lines: Vec<String>,
 }
 
+fn is_url(copy: &Path) -> bool {
+    copy.to_string_lossy().starts_with("postgres:")
+}
+
 /// Reads what a copy of any kind holds; `None` while it holds nothing.
 pub fn held(copy: &Path, dataset: &str) -> Option<Content> {
-    if copy.to_string_lossy().starts_with("postgres:") {
+    if is_url(copy) {
         return read_postgres(copy, dataset);
     }
     if copy.is_dir() {
@@ -45,9 +49,15 @@ fn read_folder(copy: &Path, dataset: &str) -> Option<Content> {
     Some(Content { token, records: state["records"].as_i64()?, lines })
 }
 
-fn read_postgres(copy: &Path, dataset: &str) -> Option<Content> {
+/// A connection to a copy in PostgreSQL.
+fn connected(copy: &Path) -> postgres::Client {
     let mut client = postgres::Client::connect(&copy.to_string_lossy(), NoTls).expect("a connection");
     client.batch_execute("SET search_path TO medfeed").unwrap();
+    client
+}
+
+fn read_postgres(copy: &Path, dataset: &str) -> Option<Content> {
+    let mut client = connected(copy);
     let mut transaction = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start().unwrap();
     let is_there = transaction.query_one("SELECT to_regclass('medfeed.sync') IS NOT NULL", &[]).unwrap();
     if !is_there.get::<_, bool>(0) {
@@ -100,6 +110,30 @@ impl Pulled {
         let server = site.serve();
         let copy = site.path("copy.sqlite");
         Pulled { site, server, key, copy }
+    }
+
+    /// A site with a server and a key, and a database of PostgreSQL for a copy.
+    pub fn in_postgres(cluster: &Cluster, site: Site) -> Pulled {
+        let mut pulled = Pulled::new(site);
+        pulled.copy = cluster.url(&cluster.database()).into();
+        pulled
+    }
+
+    /// A connection to a copy in PostgreSQL.
+    pub fn postgres(&self) -> postgres::Client {
+        connected(&self.copy)
+    }
+
+    /// The name of the database of a copy in PostgreSQL.
+    pub fn database(&self) -> String {
+        self.postgres().query_one("SELECT current_database()::text", &[]).unwrap().get(0)
+    }
+
+    /// A pull with the copy at another address, and a variable.
+    pub fn run_to(&self, to: &str, variable: (&str, &str), args: &str) -> Done {
+        let mut command = self.site.command(["pull", &self.url(), "--to", to]);
+        command.args(args.split_whitespace()).env("MEDFEED_KEY", &self.key);
+        Done::of(command.env("HOME", self.site.folder()).env(variable.0, variable.1))
     }
 
     pub fn url(&self) -> String {
@@ -179,13 +213,50 @@ impl Pulled {
 
     /// Runs SQL on the copy, as somebody does who should not.
     pub fn tamper(&self, sql: &str) {
+        if is_url(&self.copy) {
+            return self.postgres().batch_execute(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        }
         let connection = Connection::open(&self.copy).unwrap();
         connection.execute_batch("PRAGMA foreign_keys = off").unwrap();
         connection.execute_batch(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
 
-    /// The rows of a query's first column.
+    /// Statements that spoil the copy are noticed by a comparison, which names the fault and repairs it.
+    pub fn assert_repaired(&self, cases: &[(&str, &str)]) {
+        for (sql, fault) in cases {
+            self.tamper(sql);
+            let done = self.pull("--verify --dataset conferences");
+            assert!(done.stderr.contains(fault) && done.stdout.contains("; repaired"), "{sql}: {done:?}");
+            self.assert_equal("conferences");
+            let again = self.pull("--verify --dataset conferences");
+            assert!(again.stdout.contains("nothing new") && !again.stdout.contains("repaired"), "{sql}: {again:?}");
+        }
+    }
+
+    /// Statements create objects that refuse a page; the message has these parts, and the copy stays. Then others undo them.
+    pub fn assert_refused(&self, cases: &[(&str, &str, &[&str])]) {
+        let token = self.content("conferences").token;
+        for (sql, undo, parts) in cases {
+            self.tamper(sql);
+            let done = self.run("");
+            for part in parts.iter().chain(&["drop it, and run again"]) {
+                assert!(done.code == Some(4) && done.stderr.contains(part), "{sql}: {part}: {done:?}");
+            }
+            assert!(!done.stderr.contains("damaged"), "{sql}: {done:?}");
+            assert_eq!(self.content("conferences").token, token, "{sql}");
+            self.tamper(undo);
+        }
+        self.pull("--verify");
+        self.assert_equal("conferences");
+    }
+
+    /// The rows of a query's first column, as texts.
     pub fn column(&self, sql: &str) -> Vec<String> {
+        if is_url(&self.copy) {
+            let rows = self.postgres().query(&format!("SELECT x::text FROM ({sql}) AS q (x)"), &[]);
+            let rows = rows.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+            return rows.iter().map(|row| row.get::<_, Option<String>>(0).unwrap_or_default()).collect();
+        }
         let connection = open(&self.copy).unwrap();
         let mut statement = connection.prepare(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
         let rows = statement.query_map([], |row| row.get::<_, rusqlite::types::Value>(0)).unwrap();

@@ -27,6 +27,11 @@ fn can_run() -> bool {
     can
 }
 
+/// The bytes of a response: a status with further headers, and a body.
+fn answer(head: &str, body: &str) -> Vec<u8> {
+    format!("HTTP/1.1 {head}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
+}
+
 /// A copy of the conferences of a service.
 struct Copy<'a> {
     site: &'a Site,
@@ -129,9 +134,6 @@ fn passing_failures_are_retried() {
         return;
     }
     let site = Site::new();
-    let answer = |head: &str, body: &str| {
-        format!("HTTP/1.1 {head}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
-    };
     let busy = answer("503 Service Unavailable\r\nRetry-After: 1", "");
     let limit = answer("429 Too Many Requests\r\nRetry-After: 1", "");
     let page = r#"{"data":[{"id":7,"deleted":true},{"id":8}],"has_more":false,"next_sync_token":"u"}"#;
@@ -148,9 +150,6 @@ fn failures_are_said_and_change_nothing() {
         return;
     }
     let site = Site::new();
-    let answer = |status: &str, body: &str| {
-        format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
-    };
     let problem = r#"{"status":401,"detail":"No such key.","request_id":"r"}"#;
     let cases = [
         (export_of(2, ""), "the export holds 1 records"),
@@ -199,13 +198,10 @@ fn a_pause_until_a_time_is_heeded() {
     let later = medfeed::model::time::now().plus_s(3).to_string();
     let (day, clock) = later.trim_end_matches('Z').split_once('T').unwrap();
     let day: jiff::civil::Date = day.parse().unwrap();
-    let busy = format!(
-        "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: {} {clock} GMT\r\nContent-Length: 0\r\n\r\n",
-        day.strftime("%a, %d %b %Y")
-    );
-    let page = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 50\r\n\r\n\
-        {\"data\":[],\"has_more\":false,\"next_sync_token\":\"t\"}";
-    let answers = vec![busy.into_bytes(), export_of(1, ""), page.as_bytes().to_vec()];
+    let until = day.strftime("%a, %d %b %Y");
+    let busy = answer(&format!("503 Service Unavailable\r\nRetry-After: {until} {clock} GMT"), "");
+    let page = answer("200 OK", "{\"data\":[],\"has_more\":false,\"next_sync_token\":\"t\"}");
+    let answers = vec![busy, export_of(1, ""), page];
     let copy = Copy::new(&site, answering(answers), "mfk_x".to_owned());
     let begun = std::time::Instant::now();
     assert_eq!(copy.update(), "1 records loaded\n");
@@ -239,11 +235,8 @@ fn a_dataset_that_leaves_the_license_leaves_the_file() {
     assert_eq!(copy.update(), "300 records loaded\n");
     // Another refusal, and one that is not said twice, remove nothing.
     let refusal = |status: &str, code: &str| {
-        let body = format!(
-            "{{\"type\":\"http://x/docs/errors/{code}\",\"status\":1,\"detail\":\"No.\",\"request_id\":\"r\"}}"
-        );
-        let length = body.len();
-        format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}").into_bytes()
+        let kind = format!("http://x/docs/errors/{code}");
+        answer(status, &format!("{{\"type\":\"{kind}\",\"status\":1,\"detail\":\"No.\",\"request_id\":\"r\"}}"))
     };
     let lacks = refusal("403 Forbidden", "dataset_not_licensed");
     for answers in [

@@ -9,8 +9,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use libfuzzer_sys::fuzz_target;
-use medfeed::pull::export::{Announced, Export, Hasher};
 use medfeed::pull::body::ReadLimits;
+use medfeed::pull::export::{Announced, Export, Hasher};
 use medfeed_fuzz::seeds;
 
 const RECORD_BYTES: usize = 600;

@@ -9,9 +9,9 @@ use crate::cli::commands::follow::CheckFromArgs;
 use crate::cli::shared::common::Common;
 use crate::cli::shared::output::counted;
 use crate::model::printable::Printable;
-use crate::store::StoreError;
 use crate::store::check::{CheckReport, check, check_unwritable};
 use crate::store::panics;
+use crate::store::{StoreError, Writer};
 
 pub(in crate::cli) fn run(common: &Common, from: &CheckFromArgs) -> anyhow::Result<ExitCode> {
     if let Some(code) = from.check(common)? {
@@ -24,7 +24,7 @@ pub(in crate::cli) fn run(common: &Common, from: &CheckFromArgs) -> anyhow::Resu
         report: CheckReport,
     }
     let mut report = CheckReport::default();
-    let checked = panics::guard(|| match common.open_for_check() {
+    let checked = panics::guard(|| match Writer::open_any(&common.db, common.wait) {
         Ok(mut writer) => {
             let mut report = check(&mut writer)?;
             if let Err(StoreError::Damaged { table, detail }) = writer.close() {

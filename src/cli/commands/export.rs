@@ -1,5 +1,7 @@
 //! `medfeed export`: writes records, organizations and tags as files for `medfeed import`.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -17,7 +19,9 @@ use crate::cli::shared::sheets::WorkbookWriter;
 use crate::import::Source;
 use crate::import::read::source::WORKBOOK_STEM;
 use crate::model::reference::{ReferenceFields, Referenced};
-use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, RecordFields, TagFields, flat, json};
+use crate::model::{
+    ConferenceFields, Fields, Id, JournalFields, OrganizationFields, RecordFields, References, TagFields, flat, json,
+};
 use crate::store::Snapshot;
 use crate::store::file::draft::{self, Draft};
 
@@ -63,15 +67,27 @@ pub(in crate::cli) fn run(common: &Common, args: ExportArgs) -> anyhow::Result<E
     let target = ExportTarget::of(args, permissions)?;
     target.permissions.create_folder(&target.folder).map_err(at(&target.folder))?;
     let references = snapshot.references()?;
+    let conferences = |sink: &mut RowSink<'_>| sink.push_records::<ConferenceFields>(snapshot);
+    let journals = |sink: &mut RowSink<'_>| sink.push_records::<JournalFields>(snapshot);
+    let organizations = |sink: &mut RowSink<'_>| sink.push_references(&references.organizations);
+    let tags = |sink: &mut RowSink<'_>| sink.push_references(&references.tags);
     let files = if target.format == ExportFileFormat::Xlsx {
-        vec![write_workbook(snapshot, &target)?]
+        vec![write_file(&target, target.workbook.clone(), |file| {
+            let mut sheets = WorkbookWriter::new();
+            let rows = write_sheet::<ConferenceFields>(&mut sheets, true, conferences)?
+                + write_sheet::<JournalFields>(&mut sheets, true, journals)?
+                + write_sheet::<OrganizationFields>(&mut sheets, false, organizations)?
+                + write_sheet::<TagFields>(&mut sheets, false, tags)?;
+            sheets.write(file)?;
+            Ok(rows)
+        })?]
     } else {
         refuse_other_files(&target)?;
         vec![
-            write_records::<ConferenceFields>(snapshot, &target)?,
-            write_records::<JournalFields>(snapshot, &target)?,
-            write_references(references.organizations.values(), &target)?,
-            write_references(references.tags.values(), &target)?,
+            write_text::<ConferenceFields>(&target, true, conferences)?,
+            write_text::<JournalFields>(&target, true, journals)?,
+            write_text::<OrganizationFields>(&target, false, organizations)?,
+            write_text::<TagFields>(&target, false, tags)?,
         ]
     };
     let text: String = files.iter().map(|(file, rows)| format!("{}: {rows} rows\n", file.display())).collect();
@@ -135,12 +151,6 @@ impl FilePermissions {
         if group == self.group { self.mode } else { (self.mode & !0o070) | ((self.mode & 0o007) << 3 & self.mode) }
     }
 
-    /// Sets a file's permission bits, regardless of the umask.
-    fn set_on(self, file: &File) -> io::Result<()> {
-        let mode = self.mode_for(file.metadata()?.gid());
-        file.set_permissions(Permissions::from_mode(mode))
-    }
-
     /// Creates a folder and its missing parents, with permissions that match those of the files.
     fn create_folder(self, folder: &Path) -> io::Result<()> {
         let missing: Vec<&Path> =
@@ -190,105 +200,86 @@ fn write_file(
     draft::sweep(&file);
     let draft = Draft::create_for(&file).map_err(at(&target.folder))?;
     let rows = write(draft.file()).with_context(|| file.display().to_string())?;
-    target.permissions.set_on(draft.file()).map_err(at(&file))?;
+    // Regardless of the umask.
+    let mode = target.permissions.mode_for(draft.file().metadata().map_err(at(&file))?.gid());
+    draft.file().set_permissions(Permissions::from_mode(mode)).map_err(at(&file))?;
     draft.persist(&file).map_err(at(&file))?;
     Ok((file, rows))
 }
 
-fn write_text(
+/// Writes the text file of a kind of rows, which `push` passes to a sink.
+fn write_text<F: Fields>(
     target: &ExportTarget,
-    stem: &str,
-    write: impl FnOnce(&mut dyn Write) -> anyhow::Result<u64>,
+    is_dated: bool,
+    push: impl FnOnce(&mut RowSink<'_>) -> anyhow::Result<u64>,
 ) -> anyhow::Result<WrittenFile> {
-    write_file(target, target.text_file(stem), |file| {
+    write_file(target, target.text_file(F::STEM), |file| {
         let mut out = BufWriter::new(file);
-        let rows = write(&mut out)?;
+        let rows = if target.format == ExportFileFormat::Jsonl {
+            push(&mut RowSink::JsonLines(&mut out))?
+        } else {
+            let columns = if is_dated { flat::record_columns::<F>() } else { flat::reference_columns(F::table()) };
+            out.write_all(flat::BYTE_ORDER_MARK)?;
+            flat::write_row(&mut out, columns)?;
+            push(&mut RowSink::Csv(&mut out))?
+        };
         out.into_inner().map_err(|error| error.into_error())?;
         Ok(rows)
     })
 }
 
-fn write_workbook(snapshot: &Snapshot, target: &ExportTarget) -> anyhow::Result<WrittenFile> {
-    fn records<F: RecordFields>(snapshot: &Snapshot, sheets: &mut WorkbookWriter) -> anyhow::Result<u64> {
-        let references = snapshot.references()?;
-        let mut sheet = sheets.begin::<F>(true)?;
+/// Writes the sheet of a kind of rows, which `push` passes to a sink.
+fn write_sheet<F: Fields>(
+    sheets: &mut WorkbookWriter,
+    is_dated: bool,
+    push: impl FnOnce(&mut RowSink<'_>) -> anyhow::Result<u64>,
+) -> anyhow::Result<u64> {
+    let mut sheet = sheets.begin::<F>(is_dated)?;
+    let rows = push(&mut RowSink::Sheet(&mut |cells| sheet.push(cells)))?;
+    sheet.end()?;
+    Ok(rows)
+}
+
+/// Where the rows of a kind are written.
+enum RowSink<'a> {
+    JsonLines(&'a mut dyn Write),
+    Csv(&'a mut dyn Write),
+    Sheet(&'a mut dyn FnMut(&[Cow<'_, str>]) -> anyhow::Result<()>),
+}
+
+impl RowSink<'_> {
+    /// Writes a row, given by its JSON or by its cells.
+    fn push<'r>(
+        &mut self,
+        json: impl FnOnce() -> Cow<'r, [u8]>,
+        cells: impl FnOnce() -> Vec<Cow<'r, str>>,
+    ) -> anyhow::Result<()> {
+        match self {
+            RowSink::JsonLines(out) => out.write_all(&json()).and_then(|()| out.write_all(b"\n"))?,
+            RowSink::Csv(out) => flat::write_row(*out, cells())?,
+            RowSink::Sheet(push) => push(&cells())?,
+        }
+        Ok(())
+    }
+
+    /// Writes the records of a dataset. Returns their number.
+    fn push_records<F: RecordFields>(&mut self, snapshot: &Snapshot) -> anyhow::Result<u64> {
+        let (references, mut rows) = (snapshot.references()?, 0);
         snapshot.for_each_record::<F, anyhow::Error>(|record, updated_at, _| {
-            sheet.push(&flat::record_cells(&record, updated_at, &**references))
+            rows += 1;
+            let json = || json::render_record(&record, updated_at, &**references).into();
+            self.push(json, || flat::record_cells(&record, updated_at, &**references))
         })?;
-        sheet.end()
-    }
-    fn linked<'r, F: ReferenceFields>(
-        rows: impl Iterator<Item = &'r Referenced<F>>,
-        sheets: &mut WorkbookWriter,
-    ) -> anyhow::Result<u64> {
-        let none = crate::model::References::default();
-        let mut sheet = sheets.begin::<F>(false)?;
-        for row in rows {
-            sheet.push(&flat::cells(&row.row, &none))?;
-        }
-        sheet.end()
-    }
-    write_file(target, target.workbook.clone(), |file| {
-        let references = snapshot.references()?;
-        let mut sheets = WorkbookWriter::new();
-        let rows = records::<ConferenceFields>(snapshot, &mut sheets)?
-            + records::<JournalFields>(snapshot, &mut sheets)?
-            + linked(references.organizations.values(), &mut sheets)?
-            + linked(references.tags.values(), &mut sheets)?;
-        sheets.write(file)?;
         Ok(rows)
-    })
-}
+    }
 
-fn write_records<F: RecordFields>(snapshot: &Snapshot, target: &ExportTarget) -> anyhow::Result<WrittenFile> {
-    let references = snapshot.references()?;
-    write_text(target, F::STEM, |out| {
-        let mut rows = 0;
-        match target.format {
-            ExportFileFormat::Jsonl => {
-                snapshot.for_each_record::<F, anyhow::Error>(|record, updated_at, _| {
-                    rows += 1;
-                    out.write_all(&json::render_record(&record, updated_at, &**references))?;
-                    Ok(out.write_all(b"\n")?)
-                })?;
-            }
-            ExportFileFormat::Csv | ExportFileFormat::Xlsx => {
-                out.write_all(flat::BYTE_ORDER_MARK)?;
-                flat::write_row(out, flat::record_columns::<F>())?;
-                snapshot.for_each_record::<F, anyhow::Error>(|record, updated_at, _| {
-                    rows += 1;
-                    Ok(flat::write_row(out, flat::record_cells(&record, updated_at, &**references))?)
-                })?;
-            }
-        }
-        Ok(rows)
-    })
-}
-
-fn write_references<'r, F: ReferenceFields>(
-    rows: impl ExactSizeIterator<Item = &'r Referenced<F>>,
-    target: &ExportTarget,
-) -> anyhow::Result<WrittenFile> {
-    let count = u64::try_from(rows.len())?;
-    write_text(target, F::STEM, |out| {
-        match target.format {
-            ExportFileFormat::Jsonl => {
-                for row in rows {
-                    out.write_all(&row.json)?;
-                    out.write_all(b"\n")?;
-                }
-            }
-            ExportFileFormat::Csv | ExportFileFormat::Xlsx => {
-                let none = crate::model::References::default();
-                out.write_all(flat::BYTE_ORDER_MARK)?;
-                flat::write_row(out, flat::reference_columns(F::table()))?;
-                for row in rows {
-                    flat::write_row(out, flat::cells(&row.row, &none))?;
-                }
-            }
-        }
-        Ok(count)
-    })
+    /// Writes organizations or tags. Returns their number.
+    fn push_references<F: ReferenceFields>(&mut self, rows: &BTreeMap<Id, Referenced<F>>) -> anyhow::Result<u64> {
+        // They link to nothing.
+        let none = References::default();
+        rows.values().try_for_each(|row| self.push(|| row.json.as_slice().into(), || flat::cells(&row.row, &none)))?;
+        Ok(u64::try_from(rows.len())?)
+    }
 }
 
 #[cfg(test)]

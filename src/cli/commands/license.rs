@@ -436,7 +436,13 @@ fn check_values(common: &Common, license: &str, scope: &Scope, yes: bool) -> any
             let near = if is_new { same_or_near(given, known) } else { None };
             let warning = describe_unknown(what, given, near, known);
             match near {
-                Some(near) if !yes => ask_about(given, near, &warning)?,
+                Some(near) if !yes && !can_ask() => {
+                    bail!("{warning}; nothing was changed. Write `{near}`, or add --yes to accept `{given}`")
+                }
+                Some(_) if !yes => {
+                    warn(&warning);
+                    confirm(&format!("Accept `{given}` nevertheless?"), false, "changed")?;
+                }
                 _ => common.output().warning(&warning),
             }
             warnings.push(warning);
@@ -467,15 +473,6 @@ fn describe_unknown(what: &str, given: &str, near: Option<&str>, known: &BTreeSe
 fn same_or_near<'a>(given: &str, known: &'a BTreeSet<String>) -> Option<&'a str> {
     let same = known.iter().map(String::as_str).find(|known| same_country(given, known));
     same.or_else(|| nearest(given, known.iter().map(String::as_str)))
-}
-
-/// Asks whether to accept a value that looks misspelt.
-fn ask_about(given: &str, near: &str, warning: &str) -> anyhow::Result<()> {
-    if !can_ask() {
-        bail!("{warning}; nothing was changed. Write `{near}`, or add --yes to accept `{given}`");
-    }
-    warn(warning);
-    confirm(&format!("Accept `{given}` nevertheless?"), false, "changed")
 }
 
 #[cfg(test)]

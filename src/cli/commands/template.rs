@@ -83,7 +83,7 @@ fn write_workbook(common: &Common, path: &Path, kinds: &[RowKind]) -> anyhow::Re
     fn prepare<F: Fields>(sheets: &mut WorkbookWriter) -> anyhow::Result<()> {
         let mut sheet = sheets.begin::<F>(false)?;
         sheet.prepare()?;
-        sheet.end().map(|_| ())
+        sheet.end()
     }
     let mut sheets = WorkbookWriter::new();
     for kind in kinds {

@@ -182,11 +182,6 @@ impl Common {
         Writer::open(&self.db, self.wait)
     }
 
-    /// Opens the database with the writer's lock, even if it is a replica.
-    pub fn open_for_check(&self) -> Result<Writer, StoreError> {
-        Writer::open_any(&self.db, self.wait)
-    }
-
     /// Fails if there is no database, unless the command may create it. A dry run only warns.
     pub fn require_db(&self, create: bool, dry_run: bool) -> anyhow::Result<()> {
         let db = self.resolved_db();

@@ -18,18 +18,13 @@ const LAST_ROW: RowNum = 1_048_575;
 /// Whole numbers below this bound stay exact in a spreadsheet, which keeps 15 digits.
 const EXACT_BELOW: u64 = 1_000_000_000_000_000;
 
-#[derive(Clone, Debug)]
 struct SheetColumn {
-    name: String,
-    note: String,
+    name: &'static str,
+    note: &'static str,
     kind: ValueKind,
 }
 
 impl SheetColumn {
-    fn new(name: &str, note: &str, kind: ValueKind) -> SheetColumn {
-        SheetColumn { name: name.to_owned(), note: note.to_owned(), kind }
-    }
-
     /// The width in characters.
     fn width(&self) -> f64 {
         match self.kind {
@@ -62,17 +57,18 @@ impl WorkbookWriter {
 
     /// Begins the sheet of a kind of rows. `is_dated` adds the column `updated_at`.
     pub fn begin<F: Fields>(&mut self, is_dated: bool) -> anyhow::Result<SheetWriter<'_>> {
-        let id = "The row's number, from 1; it never changes";
-        let mut columns = vec![SheetColumn::new("id", id, ValueKind::Integer)];
-        columns.extend(F::table().fields.iter().map(|field| SheetColumn::new(&field.column, &field.note, field.kind)));
+        let note = "The row's number, from 1; it never changes";
+        let mut columns = vec![SheetColumn { name: "id", note, kind: ValueKind::Integer }];
+        let fields = F::table().fields.iter();
+        columns.extend(fields.map(|field| SheetColumn { name: &field.column, note: &field.note, kind: field.kind }));
         if is_dated {
             let note = "When the record last changed; import ignores it";
-            columns.push(SheetColumn::new("updated_at", note, ValueKind::Text));
+            columns.push(SheetColumn { name: "updated_at", note, kind: ValueKind::Text });
         }
         let sheet = self.workbook.add_worksheet();
         sheet.set_name(F::STEM)?;
         for (at, column) in (0..).zip(&columns) {
-            sheet.write_string_with_format(0, at, &column.name, &self.header)?;
+            sheet.write_string_with_format(0, at, column.name, &self.header)?;
             sheet.set_column_width(at, column.width())?;
         }
         sheet.set_freeze_panes(1, 0)?;
@@ -112,11 +108,11 @@ impl SheetWriter<'_> {
         Ok(())
     }
 
-    /// Ends the sheet with a filter on all its columns. Returns the number of its rows.
-    pub fn end(self) -> anyhow::Result<u64> {
+    /// Ends the sheet with a filter on all its columns.
+    pub fn end(self) -> anyhow::Result<()> {
         let last = ColNum::try_from(self.columns.len())?.saturating_sub(1);
         self.sheet.autofilter(0, 0, self.rows.max(1), last)?;
-        Ok(u64::from(self.rows))
+        Ok(())
     }
 
     /// Prepares the empty sheet for typing: formats that keep texts unchanged, lists of allowed words, and a note for

@@ -43,14 +43,18 @@ pub trait Database: Debug + Sized {
     /// The full-text index of a dataset: further columns of its table, and statements that follow.
     fn search(dataset: Dataset) -> (String, String);
 
-    /// Comments on a table.
-    fn comment(table: &str, text: &str) -> String;
+    /// Comments on a table, if the database stores comments.
+    fn comment(_table: &str, _text: &str) -> String {
+        String::new()
+    }
 
     /// Moves the records of a dataset to the table `old_DATASET`, and drops their table and its full-text index.
     fn set_aside(dataset: Dataset) -> String;
 
     /// An expression that reads a column as a [`Cell`].
-    fn read(column: &str, kind: Type) -> String;
+    fn read(column: &str, _kind: Type) -> String {
+        column.to_owned()
+    }
 
     /// The cell as the database stores it.
     fn stored(kind: Type, cell: Cell) -> Cell;

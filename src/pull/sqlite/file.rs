@@ -39,7 +39,7 @@ pub struct SqliteFile {
     /// The device and inode of the file.
     pub identity: (u64, u64),
     /// The lock against other pulls.
-    pub _lock: File,
+    pub lock: File,
 }
 
 impl SqliteFile {

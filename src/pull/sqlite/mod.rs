@@ -78,10 +78,6 @@ impl Database for SqliteFile {
         (String::new(), index)
     }
 
-    fn comment(_table: &str, _text: &str) -> String {
-        String::new()
-    }
-
     fn set_aside(dataset: Dataset) -> String {
         // Without the pragma, views of other programs would get the new name too, or refuse it because of tables that are
         // dropped at this point (<https://sqlite.org/pragma.html#pragma_legacy_alter_table>).
@@ -89,10 +85,6 @@ impl Database for SqliteFile {
             "DROP TABLE IF EXISTS {dataset}_search; PRAGMA legacy_alter_table = on;
              ALTER TABLE {dataset} RENAME TO old_{dataset};"
         )
-    }
-
-    fn read(column: &str, _kind: Type) -> String {
-        column.to_owned()
     }
 
     /// SQLite stores flags as integers. In a column that is not of text, it would change a text such as `1e3` or `2026`
@@ -117,7 +109,7 @@ impl Database for SqliteFile {
             make_file(path).map_err(|error| PullError::Unusable(describe_at(path, &error)))?;
         }
         let connection = connect(path).map_err(|error| failure(path, &error))?;
-        let mut file = SqliteFile { path: path.clone(), connection, identity: identity(path)?, _lock: lock };
+        let mut file = SqliteFile { path: path.clone(), connection, identity: identity(path)?, lock };
         if is_there {
             schema::renew(&mut file)?
         } else {
