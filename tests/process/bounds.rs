@@ -28,7 +28,7 @@ fn cases() -> Vec<Case> {
     let zeros = vec![0; MIB];
     let rows = "2,Journal of the unclosed quote\n".repeat(MIB / 32);
     let names: String =
-        (0..300).map(|at| format!("{{\"id\":{},\"{}{at}\":1}}\n", at + 1, "n".repeat(100_000))).collect();
+        (0..100).map(|at| format!("{{\"id\":{},\"{}{at}\":1}}\n", at + 1, "n".repeat(100_000))).collect();
     let columns: String = (0..100_000).map(|at| format!(",column{at}")).collect();
     let keys: String = (0..100_000).map(|at| format!(",\"key{at}\":1")).collect();
     vec![
@@ -73,10 +73,10 @@ fn cases() -> Vec<Case> {
         (
             "items",
             "journals.jsonl",
-            format!("{{\"id\":1,\"organizations\":[0{}]}}", ",0".repeat(800_000)).into_bytes(),
-            "800001 faults",
+            format!("{{\"id\":1,\"organizations\":[0{}]}}", ",0".repeat(400_000)).into_bytes(),
+            "400001 faults",
         ),
-        ("short rows", "journals.jsonl.gz", gzip("{\"id\":0}\n".repeat(MIB).as_bytes(), 1), "and 1,048,573 more"),
+        ("short rows", "journals.jsonl.gz", gzip("{\"id\":0}\n".repeat(MIB / 4).as_bytes(), 1), "and 262,141 more"),
     ]
 }
 

@@ -1,11 +1,10 @@
 //! The clients in `examples`, run as users run them.
 
-use std::io::ErrorKind;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use super::client::Client;
 use super::site::{Process, Site, conferences_of_version};
@@ -19,12 +18,12 @@ fn python(args: &[&str], key: &str) -> Option<String> {
 
 /// Runs a Python script, which may fail; `None` where there is no Python with SQLite.
 fn try_python(args: &[&str], key: &str) -> Option<Output> {
-    match Command::new("python3").args(["-c", "import sqlite3, json"]).output() {
-        Err(error) if error.kind() == ErrorKind::NotFound => return None,
-        found if !found.as_ref().unwrap().status.success() => return None,
-        _ => {}
-    }
-    Some(Command::new("python3").args(args).env("MEDFEED_KEY", key).env("NO_PROXY", "*").output().unwrap())
+    static HAS_SQLITE: LazyLock<bool> = LazyLock::new(|| {
+        let found = Command::new("python3").args(["-c", "import sqlite3, json"]).output();
+        found.is_ok_and(|found| found.status.success())
+    });
+    HAS_SQLITE
+        .then(|| Command::new("python3").args(args).env("MEDFEED_KEY", key).env("NO_PROXY", "*").output().unwrap())
 }
 
 /// The records of a copy, by id, as it keeps them.

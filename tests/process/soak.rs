@@ -25,8 +25,12 @@ use super::site::{Process, Random, SOON, STATUSES, Site, wait_until};
 use crate::harness::counted;
 use crate::properties::variable;
 
-/// So many that the file fills the engine's cache of 4 MiB, and so few that an import takes little of the run.
+/// Records of a long run: so many that the file fills the engine's cache of 4 MiB, and so few that an import takes little of
+/// the run.
 const RECORDS: u64 = 4_000;
+
+/// Records of a short run.
+const FEW_RECORDS: u64 = 400;
 
 /// Growth is judged in runs that last so long.
 const JUDGED_FROM: Duration = Duration::from_secs(600);
@@ -79,8 +83,8 @@ struct Curator {
 }
 
 impl Curator {
-    fn new(seed: u64) -> Curator {
-        Curator { versions: (0..RECORDS).map(|id| u64::from(id % 20 != 0)).collect(), random: Random::new(seed) }
+    fn new(seed: u64, records: u64) -> Curator {
+        Curator { versions: (0..records).map(|id| u64::from(id % 20 != 0)).collect(), random: Random::new(seed) }
     }
 
     /// Changes, removes and adds records; about as many are there as before.
@@ -110,8 +114,7 @@ impl Curator {
 }
 
 /// Imports, license changes, and now and then a key that comes and goes.
-fn curate(site: &Site, load: &Load, seed: u64) {
-    let mut curator = Curator::new(seed);
+fn curate(site: &Site, load: &Load, mut curator: Curator) {
     for turn in 0_u64.. {
         load.pause(Duration::from_millis(1500));
         if !load.goes_on() {
@@ -183,6 +186,7 @@ fn stall(address: SocketAddr, key: &str, load: &Load, seed: u64) {
             false => connect_from(Ipv4Addr::LOCALHOST.into(), address, Some(4096)),
         };
         let mut stream = connected.expect("the server takes callers");
+        stream.set_read_timeout(Some(Duration::from_millis(100))).expect("a time limit");
         let pieces = if is_slow_to_send { 40 } else { 1 };
         for piece in request.as_bytes().chunks(request.len().div_ceil(pieces)) {
             // The server may close it for being too slow.
@@ -278,7 +282,9 @@ fn nothing_grows_under_a_mixed_load() {
     let seed = variable("MEDFEED_SEED").unwrap_or(20_261_123);
     println!("MEDFEED_SEED={seed} MEDFEED_CASES={}", lasts.as_secs());
     let site = Site::new();
-    Curator::new(seed).import(&site);
+    let records = if lasts < JUDGED_FROM { FEW_RECORDS } else { RECORDS };
+    let curator = Curator::new(seed, records);
+    curator.import(&site);
     let all = site.open_key();
     site.license("part", "--dataset conferences --country Japan");
     let (_, part) = site.key("part", &[]);
@@ -316,7 +322,7 @@ fn nothing_grows_under_a_mixed_load() {
                 callers.push(scope.spawn(move || wait_for_news(address, part, load, resync)));
             }
         }
-        callers.push(scope.spawn(|| curate(&site, &load, seed)));
+        callers.push(scope.spawn(|| curate(&site, &load, curator)));
         // A failed caller ends the load for all.
         while begun.elapsed() < lasts && !callers.iter().any(thread::ScopedJoinHandle::is_finished) {
             load.pause(Duration::from_millis(500));

@@ -241,7 +241,7 @@ fn export_plus_feed_is_the_view() {
     let licenses = vec(scopes(), 1..4);
     let strategy = (first_imports(), licenses, vec(steps(), 1..40), select(&[1_usize, 2, 1000]));
     let done = Cell::new(0);
-    holds(96, strategy, |(first, scopes, steps, limit)| {
+    holds(32, strategy, |(first, scopes, steps, limit)| {
         done.set(done.get() + steps.len());
         let mut system = System::with(&first, &scopes);
         let mut callers: Vec<Caller> = (0..scopes.len()).flat_map(callers_of).collect();

@@ -117,7 +117,7 @@ fn check_walk(system: &System, license: usize, dataset: Dataset, parameters: &st
 fn pages_are_the_export() {
     let cases = vec((queries(), 1..6_usize), 1..12);
     let edits = vec(imports(), 0..4);
-    holds(96, (first_imports(), edits, vec(scopes(), 1..4), cases), |(first, edits, scopes, cases)| {
+    holds(32, (first_imports(), edits, vec(scopes(), 1..4), cases), |(first, edits, scopes, cases)| {
         let mut system = System::with(&first, &scopes);
         // One filtered list first, so that later states advance its packed columns.
         system.get(0, "/v1/conferences?year=2025");

@@ -141,7 +141,7 @@ fn is_sound(path: &Path) {
 fn a_replica_holds_what_its_origin_holds() {
     let histories = (first_imports(), vec(scopes(), 0..3), vec(steps(), 1..14), any::<(Index, Index)>(), 1..3000_usize);
     let done = Cell::new(0);
-    holds(32, histories, |(first, scopes, steps, (published_at, loaded_at), part_bytes)| {
+    holds(16, histories, |(first, scopes, steps, (published_at, loaded_at), part_bytes)| {
         done.set(done.get() + steps.len());
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);

@@ -182,7 +182,7 @@ fn a_difference_is_the_new_view() {
     let licenses = vec(any::<Index>(), 1..4);
     let strategy = (first_imports(), vec(scopes(), 2..5), licenses, vec(steps(), 1..40), select(&[1_usize, 2, 1000]));
     let done = Cell::new(0);
-    holds(96, strategy, |(first, scopes, licenses, steps, limit)| {
+    holds(32, strategy, |(first, scopes, licenses, steps, limit)| {
         done.set(done.get() + steps.len());
         let scope_of = |index: &Index| index.get(&scopes).clone();
         let mut system = System::with(&first, &licenses.iter().map(scope_of).collect::<Vec<_>>());

@@ -254,7 +254,7 @@ fn batch(rows: Rows) -> Batch {
 
 #[test]
 fn exports_go_round() {
-    holds(48, rows(), |rows| {
+    holds(12, rows(), |rows| {
         let site = Site::new();
         let writer = Writer::open_or_create(&site.db(), Duration::ZERO).unwrap();
         let mut edit = writer.begin().unwrap();

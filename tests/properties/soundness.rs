@@ -19,7 +19,7 @@ use crate::harness::counted;
 fn the_check_finds_nothing() {
     let edits = vec((clocks(), imports(), any::<Index>(), proptest::option::weighted(0.3, scopes())), 1..30);
     let done = Cell::new(0);
-    holds(48, (first_imports(), vec(scopes(), 0..5), edits), |(first, scopes, edits)| {
+    holds(24, (first_imports(), vec(scopes(), 0..5), edits), |(first, scopes, edits)| {
         let mut system = System::with(&first, &scopes);
         done.set(done.get() + edits.len());
         for (seconds, changes, license, scope) in edits {
@@ -87,7 +87,7 @@ fn hidden_records_change_no_byte() {
     let hidden_edits = vec((clocks(), imports()), 1..8);
     let strategy = (first_imports(), scopes(), scopes(), hidden_edits);
     let pairs = Cell::new(0);
-    holds(48, strategy, |(first, scope, other, edits)| {
+    holds(20, strategy, |(first, scope, other, edits)| {
         let mut system = System::with(&[], &[scope.clone(), other]);
         let mut tokens = tokens_of(&system, 0);
         system.import(&first);

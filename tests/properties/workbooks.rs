@@ -11,7 +11,7 @@ use super::variable;
 use crate::process::site::Random;
 use crate::process::workbook_parts::Parts;
 
-const CASES: u64 = 1_500;
+const CASES: u64 = 600;
 
 /// The longest that reading one of them may take. They have a few KiB.
 const SOON: Duration = Duration::from_secs(10);
