@@ -47,8 +47,6 @@ pub async fn compare(args: &Args) {
     let full = |real, position, distinct| Page { real, license: 0, position, distinct, limit: PAGE };
     let pairs = [
         ("head page, log of 1M over 10k", full(&long, Position::Head, 1), full(&short, Position::Head, 1)),
-        ("head page, not asked before", full(&long, Position::Head, ROTATED), full(&short, Position::Head, ROTATED)),
-        ("nothing new, 1M over 10k", full(&long, Position::NothingNew, 1), full(&short, Position::NothingNew, 1)),
         ("middle page, 1M over 10k", full(&long, Position::Middle, 1), full(&short, Position::Middle, 1)),
         (
             "middle page, not asked before",
@@ -61,11 +59,6 @@ pub async fn compare(args: &Args) {
             Page { limit: NARROW_LIMIT, ..full(&long, Position::Middle, 1) },
         ),
         ("head page, 1,000 licenses over 1", full(&many, Position::Head, 1), full(&few, Position::Head, 1)),
-        (
-            "nothing new, 1,000 licenses over 1",
-            full(&many, Position::NothingNew, 1),
-            full(&few, Position::NothingNew, 1),
-        ),
     ];
     let mut table =
         Table::new(&["time of an answer, large over small", "conns", "KB", "KB", "per s", "per s", "ratio"]);

@@ -57,7 +57,7 @@ fn run_cases(file: &str, variable: &str, value: &Path, least: usize) {
 #[test]
 fn the_model_passes_its_cases() {
     let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/explorer/model");
-    run_cases("model.test.js", "EXPLORER_MODEL", &model, 103);
+    run_cases("model.test.js", "EXPLORER_MODEL", &model, 102);
 }
 
 /// The scripts are tested as they are served, because two of them are generated.

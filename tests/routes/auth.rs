@@ -115,6 +115,7 @@ fn keys_end() {
         ("replaced", 0, "revoked_api_key"),
         ("revoked", 0, "revoked_api_key"),
         ("both", hour, "revoked_api_key"),
+        ("timed", -5_000, ""),
         ("full", hour * 9_000, ""),
     ];
     for (key, ahead_s, code) in cases {

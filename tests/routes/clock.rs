@@ -101,24 +101,6 @@ fn windows_run_on_another_clock() {
 }
 
 #[test]
-fn an_end_of_a_key_goes_by_the_clock() {
-    let world = World::small();
-    let expires_at = Some(now().plus_s(1_000));
-    world.new_key("ending", "full", KeySettings { expires_at, ..KeySettings::default() });
-    // (by how much the commits are ahead of the clock, and the clock of the present one, is the key usable)
-    let cases = [(0, 0, true), (0, 1_100, false), (0, -5_000, true), (5_000, 0, true), (0, 1_100, false)];
-    for (ahead_s, wall_ahead_s, usable) in cases {
-        world.pass_s(-ahead_s);
-        world.wall_ahead_s.set(wall_ahead_s);
-        let answer = world.get("ending", "/v1/conferences?limit=1");
-        match usable {
-            true => drop(answer.expect(200)),
-            false => answer.expect_problem("expired_api_key", ""),
-        }
-    }
-}
-
-#[test]
 fn a_revocation_holds_whatever_the_clock_says() {
     let asked = |world: &World, key: &str| world.get(key, "/v1/conferences?limit=1");
     for back_s in [0, 1, 3_600] {

@@ -2,11 +2,9 @@
 
 use crate::harness::World;
 
-const FILES: [(&str, &str); 11] = [
+const FILES: [(&str, &str); 9] = [
     ("/", "text/html; charset=utf-8"),
     ("/explorer/app.js", "text/javascript; charset=utf-8"),
-    ("/explorer/api.js", "text/javascript; charset=utf-8"),
-    ("/explorer/parts.js", "text/javascript; charset=utf-8"),
     ("/explorer/views/list.js", "text/javascript; charset=utf-8"),
     ("/explorer/model/select.js", "text/javascript; charset=utf-8"),
     ("/explorer/preact.js", "text/javascript; charset=utf-8"),

@@ -67,7 +67,7 @@ fn parts(mut text: &[u8]) -> Vec<&[u8]> {
 fn seeds_of_workbooks() -> Vec<Vec<u8>> {
     let (journals, conferences) = (journals(), conferences());
     let whole = [b"\0\0", journals.as_slice()].concat();
-    vec![unpacked(&journals, b"\0\0"), unpacked(&conferences, b"\x82\x01"), unpacked(&small(), b"\0\0"), whole]
+    vec![unpacked(&journals, b"\0\0"), unpacked(&conferences, b"\x82\x01"), whole]
 }
 
 fn unpacked(book: &[u8], head: &[u8]) -> Vec<u8> {
@@ -119,15 +119,5 @@ fn conferences() -> Vec<u8> {
     sheet.write_number_with_format(1, 3, 0.2, &Format::new().set_num_format("0%")).expect("a cell");
     sheet.write_rich_string(1, 4, &[(&Format::new(), "Mad"), (&Format::new().set_bold(), "rid")]).expect("a cell");
     workbook.add_worksheet().set_name("remarks").expect("a name");
-    workbook.save_to_buffer().expect("a workbook")
-}
-
-fn small() -> Vec<u8> {
-    let mut workbook = Workbook::new();
-    let sheet = workbook.add_worksheet().set_name("tags").expect("a name");
-    for (column, name) in (0..).zip(["id", "type", "name"]) {
-        sheet.write_string(0, column, name).expect("a cell");
-        sheet.write_string(1, column, "77").expect("a cell");
-    }
     workbook.save_to_buffer().expect("a workbook")
 }
