@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use crate::import::faults::{RowFaults, shortened};
 use crate::import::read::cells::TableCell;
-use crate::import::read::options::{ColumnName, column_letters};
-use crate::import::read::options::{Given, ReadOptions, columns_of, is_same};
+use crate::import::read::options::{Given, ReadOptions, column_letters, columns_of, is_same};
 use crate::import::rows::ADDED_TO_RECORDS;
 use crate::model::field::{Field, FieldTable};
 use crate::model::fold::{comparable, is_blank};
@@ -26,6 +25,12 @@ pub(in crate::import) enum ColumnMeaning {
 }
 
 impl ColumnMeaning {
+    /// Whether several columns with this meaning are joined to a list.
+    pub fn is_joined(&self, table: &FieldTable) -> bool {
+        let ColumnMeaning::Fields(fields) = self else { return false };
+        fields.iter().all(|at| table.fields[*at].kind.is_list())
+    }
+
     /// Returns the meaning of a header; `None` for an unknown one. `number` counts the columns with this header so far,
     /// from 1. Case, blanks, `_`, `-` and `.` are ignored.
     pub fn find(
@@ -127,14 +132,20 @@ impl<'o> Columns<'o> {
             constants: Vec::new(),
         };
         columns.names.resize(width, String::new());
-        let mut numbers: HashMap<String, usize> = HashMap::new();
-        for (at, name) in columns.names.iter().enumerate() {
-            let number = numbers.entry(comparable(name)).or_default();
+        // The comparable name of each column, and the number of columns with this name so far.
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        let numbered = columns.names.iter().map(|name| {
+            let name = comparable(name);
+            let number = counts.entry(name.clone()).or_default();
             *number += 1;
-            let meaning = ColumnMeaning::find(table, options, name, *number, Some(at));
-            let is_filter =
-                |given: &Given<(ColumnName, _)>| given.value.0.matches(&comparable(name), *number, Some(at));
-            if meaning.is_none() && !name.is_empty() && !options.filters.iter().any(is_filter) {
+            (name, *number)
+        });
+        let numbered: Vec<(String, usize)> = numbered.collect();
+        for (at, name) in columns.names.iter().enumerate() {
+            let meaning = ColumnMeaning::find(table, options, name, numbered[at].1, Some(at));
+            let mut filters = options.filters.iter().map(|given| &given.value.0);
+            let is_filter = filters.any(|column| column.matches(&numbered[at].0, numbered[at].1, Some(at)));
+            if meaning.is_none() && !name.is_empty() && !is_filter {
                 faults.push_unknown(if is_object { "field" } else { "column" }, "", name, &known);
             }
             let unknown = if name.is_empty() && !options.ignore_unknown {
@@ -146,8 +157,17 @@ impl<'o> Columns<'o> {
         }
         options.note_columns();
         columns.find_sources(table, faults);
-        columns.find_filters(options, faults);
-        columns.find_constants(table, options);
+        for Given { value: (column, values), origin } in &options.filters {
+            let mut columns_of_name = numbered.iter().enumerate();
+            match columns_of_name.position(|(at, (name, number))| column.matches(name, *number, Some(at))) {
+                Some(at) => columns.filters.push((at, values)),
+                None => faults.push(&column, message!("{origin}: the file has no column `{column}`; write its header")),
+            }
+        }
+        for given in &options.constants {
+            let index = table.fields.iter().position(|field| field.column == given.value.0);
+            columns.constants.extend(index.map(|index| (index, given.value.1.as_str())));
+        }
         if identify_rows(table, sets, columns.meanings.iter()) {
             return Some(columns);
         }
@@ -158,10 +178,6 @@ impl<'o> Columns<'o> {
     /// Collects the columns of each meaning. Several columns may have one only if they are joined to a list, or have
     /// equal headers.
     fn find_sources(&mut self, table: &FieldTable, faults: &mut RowFaults<'_>) {
-        let is_joined = |meaning: &ColumnMeaning| {
-            let ColumnMeaning::Fields(fields) = meaning else { return false };
-            fields.iter().all(|at| table.fields[*at].kind.is_list())
-        };
         for (at, meaning) in self.meanings.iter().enumerate() {
             if matches!(meaning, ColumnMeaning::Ignored | ColumnMeaning::Unnamed) {
                 continue;
@@ -177,7 +193,7 @@ impl<'o> Columns<'o> {
                 continue;
             };
             let (first, name) = (&self.names[columns[0]], &self.names[at]);
-            if other == meaning && (is_joined(meaning) || comparable(first) == comparable(name)) {
+            if other == meaning && (meaning.is_joined(table) || comparable(first) == comparable(name)) {
                 columns.push(at);
                 continue;
             }
@@ -193,28 +209,6 @@ impl<'o> Columns<'o> {
                     shortened(name)
                 ),
             );
-        }
-    }
-
-    fn find_filters(&mut self, options: &'o ReadOptions, faults: &mut RowFaults<'_>) {
-        for Given { value: (column, values), origin } in &options.filters {
-            let mut numbers: HashMap<String, usize> = HashMap::new();
-            let found = self.names.iter().enumerate().position(|(at, name)| {
-                let number = numbers.entry(comparable(name)).or_default();
-                *number += 1;
-                column.matches(&comparable(name), *number, Some(at))
-            });
-            match found {
-                Some(at) => self.filters.push((at, values)),
-                None => faults.push(&column, message!("{origin}: the file has no column `{column}`; write its header")),
-            }
-        }
-    }
-
-    fn find_constants(&mut self, table: &FieldTable, options: &'o ReadOptions) {
-        for given in &options.constants {
-            let index = table.fields.iter().position(|field| field.column == given.value.0);
-            self.constants.extend(index.map(|index| (index, given.value.1.as_str())));
         }
     }
 

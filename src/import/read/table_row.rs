@@ -55,7 +55,7 @@ pub(in crate::import) fn read_row<F: Fields>(
         }
     }
     for (meaning, at_columns) in columns.sources.iter().filter(|(_, at_columns)| at_columns.len() > 1) {
-        let is_joined = matches!(meaning, ColumnMeaning::Fields(fields) if fields.iter().all(|at| F::table().fields[*at].kind.is_list()));
+        let is_joined = meaning.is_joined(F::table());
         let mut filled = filled_cells(cells, at_columns);
         if let Some(first) = filled.next()
             && let Some(other) = filled.find(|cell| !is_joined && cell.text != first.text)
