@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::frame::{self, Hash, MalformedObject, PAYLOAD_BYTES};
 use crate::model::{CommitInfo, DatabaseId, Head, RowDigest, Timestamp};
 
-const MARK: &str = "medfeed log 2";
+const FORMAT: &str = "medfeed log 2";
 
 /// The header of an entry. A replica that applied the entry is at `seq`, `lineage` and `digest`.
 #[allow(missing_docs, reason = "the names explain the other fields")]
@@ -109,12 +109,12 @@ pub fn encode(header: &EntryHeader, changes: &[&[u8]]) -> Result<(Vec<u8>, Hash)
         return Err(MalformedObject::new("the changes are not those of the commits"));
     }
     let payload = if header.is_state() { Vec::new() } else { frame::deflate(changes)? };
-    frame::encode(MARK, header, &payload)
+    frame::encode(FORMAT, header, &payload)
 }
 
 /// Decodes an entry. Only bytes that [`encode`] can produce are accepted.
 pub fn decode(bytes: &[u8]) -> Result<LogEntry, MalformedObject> {
-    let (header, payload, hash): (EntryHeader, _, _) = frame::decode(MARK, bytes)?;
+    let (header, payload, hash): (EntryHeader, _, _) = frame::decode(FORMAT, bytes)?;
     let total = header.check_itself()?;
     if header.is_state() {
         return match payload {
@@ -136,7 +136,7 @@ pub fn decode(bytes: &[u8]) -> Result<LogEntry, MalformedObject> {
 
 /// Whether bytes are an entry in an unknown format.
 pub fn is_of_other_format(bytes: &[u8]) -> bool {
-    frame::is_of_other_format(MARK, bytes)
+    frame::is_of_other_format(FORMAT, bytes)
 }
 
 #[cfg(test)]
@@ -224,8 +224,7 @@ mod tests {
             bytes[end..].copy_from_slice(&hash);
             if let Ok(entry) = decode(&bytes) {
                 let again = encoded(&entry.header, &entry.changes).0;
-                let mark = MARK.len() + 5;
-                let header_end = mark + rmp_serde::to_vec(&entry.header).unwrap().len();
+                let header_end = FORMAT.len() + 5 + rmp_serde::to_vec(&entry.header).unwrap().len();
                 prop_assert_eq!(&again[..header_end], &bytes[..header_end], "a header is written in one way");
             }
         }
@@ -253,7 +252,7 @@ mod tests {
             let mut wrong = header(2, &changes);
             make_wrong(&mut wrong);
             let payload = frame::deflate(&[b"firstsecond"]).unwrap();
-            let (bytes, _) = frame::encode(MARK, &wrong, &payload).unwrap();
+            let (bytes, _) = frame::encode(FORMAT, &wrong, &payload).unwrap();
             let refused = decode(&bytes).unwrap_err().to_string();
             assert!(refused.contains(expected), "{expected}: {refused}");
             assert!(encode(&wrong, &[b"first", b"second"]).is_err(), "{expected}");
@@ -267,14 +266,14 @@ mod tests {
         ] {
             let sound = header(2, &changes);
             assert_eq!(sound.commits.iter().map(|commit| commit.bytes).sum::<u64>(), length);
-            let refused = decode(&frame::encode(MARK, &sound, &payload).unwrap().0).unwrap_err().to_string();
+            let refused = decode(&frame::encode(FORMAT, &sound, &payload).unwrap().0).unwrap_err().to_string();
             assert!(refused.contains(expected), "{expected}: {refused}");
         }
         // Format 20 begins like format 2.
-        for mark in ["medfeed log 1", "medfeed log 20"] {
-            let (other, _) = frame::encode(mark, &header(2, &changes), b"").unwrap();
+        for format in ["medfeed log 1", "medfeed log 20"] {
+            let (other, _) = frame::encode(format, &header(2, &changes), b"").unwrap();
             let refused = decode(&other).unwrap_err().to_string();
-            assert!(is_of_other_format(&other) && refused.contains("a newer one"), "{mark}: {refused}");
+            assert!(is_of_other_format(&other) && refused.contains("a newer one"), "{format}: {refused}");
         }
         assert!(decode(b"<html>").unwrap_err().to_string().contains("not an object of this kind"));
     }

@@ -1,8 +1,8 @@
-//! The encoding of all objects in a bucket: a mark, a header, a payload and a hash.
+//! The encoding of all objects in a bucket: a format, a header, a payload and a hash.
 //!
 //! | bytes | content |
 //! | --- | --- |
-//! | up to the first newline | the mark, such as `medfeed log 1` |
+//! | up to the first newline | the format, such as `medfeed log 2` |
 //! | 4 | the length of the header, big-endian |
 //! | that length | the header: MessagePack, every struct as an array of its fields |
 //! | all but the last 32 | the payload, such as changes (zlib, RFC 1950) |
@@ -57,10 +57,14 @@ pub(super) fn check_identity(found: (u64, DatabaseId), slot: u64, id: DatabaseId
 }
 
 /// Returns the encoded object and its hash.
-pub(super) fn encode<T: Serialize>(mark: &str, header: &T, payload: &[u8]) -> Result<(Vec<u8>, Hash), MalformedObject> {
+pub(super) fn encode<T: Serialize>(
+    format: &str,
+    header: &T,
+    payload: &[u8],
+) -> Result<(Vec<u8>, Hash), MalformedObject> {
     let header = rmp_serde::to_vec(header).map_err(|error| MalformedObject::new(error.to_string()))?;
     let length = u32::try_from(header.len()).map_err(|_| MalformedObject::new("the header is too long"))?;
-    let mut bytes = [mark.as_bytes(), b"\n", &length.to_be_bytes(), &header, payload].concat();
+    let mut bytes = [format.as_bytes(), b"\n", &length.to_be_bytes(), &header, payload].concat();
     let hash = *blake3::hash(&bytes).as_bytes();
     bytes.extend_from_slice(&hash);
     Ok((bytes, hash))
@@ -68,11 +72,11 @@ pub(super) fn encode<T: Serialize>(mark: &str, header: &T, payload: &[u8]) -> Re
 
 /// Returns the header, the payload and the hash of an object.
 pub(super) fn decode<'a, T: Serialize + DeserializeOwned>(
-    mark: &str,
+    format: &str,
     bytes: &'a [u8],
 ) -> Result<(T, &'a [u8], Hash), MalformedObject> {
-    let rest = bytes.strip_prefix(mark.as_bytes()).and_then(|rest| rest.strip_prefix(b"\n"));
-    let Some(rest) = rest else { return Err(other_mark(mark, bytes)) };
+    let rest = bytes.strip_prefix(format.as_bytes()).and_then(|rest| rest.strip_prefix(b"\n"));
+    let Some(rest) = rest else { return Err(other_format_error(format, bytes)) };
     let cut = || MalformedObject::new("it is cut short");
     let (rest, stored) = rest.split_last_chunk::<HASH_BYTES>().ok_or_else(cut)?;
     let hash = *blake3::hash(&bytes[..bytes.len() - HASH_BYTES]).as_bytes();
@@ -91,16 +95,16 @@ pub(super) fn decode<'a, T: Serialize + DeserializeOwned>(
     Ok((read, payload, hash))
 }
 
-pub(super) fn is_of_other_format(mark: &str, bytes: &[u8]) -> bool {
-    let kind = mark.trim_end_matches(|c: char| c.is_ascii_digit());
+pub(super) fn is_of_other_format(format: &str, bytes: &[u8]) -> bool {
+    let kind = format.trim_end_matches(|c: char| c.is_ascii_digit());
     let is_of_kind =
         bytes.strip_prefix(kind.as_bytes()).is_some_and(|rest| rest.first().is_some_and(u8::is_ascii_digit));
-    is_of_kind && !bytes.strip_prefix(mark.as_bytes()).is_some_and(|rest| rest.starts_with(b"\n"))
+    is_of_kind && !bytes.strip_prefix(format.as_bytes()).is_some_and(|rest| rest.starts_with(b"\n"))
 }
 
-/// The error of an object that does not begin with `mark`.
-fn other_mark(mark: &str, bytes: &[u8]) -> MalformedObject {
-    MalformedObject::new(if is_of_other_format(mark, bytes) {
+/// The error of an object that does not begin with `format`.
+fn other_format_error(format: &str, bytes: &[u8]) -> MalformedObject {
+    MalformedObject::new(if is_of_other_format(format, bytes) {
         "its format is unknown to this program; use the publisher's version of medfeed, or a newer one"
     } else {
         "it is not an object of this kind"

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::frame::{self, Hash, MalformedObject};
 use crate::model::{DatabaseId, Timestamp};
 
-const ALIVE_MARK: &str = "medfeed alive 1";
+const FORMAT: &str = "medfeed alive 1";
 
 /// A heartbeat: the end of the log, as its publisher knows it. A follower takes an empty slot for the end of the log
 /// only if the heartbeat agrees.
@@ -32,12 +32,12 @@ impl Heartbeat {
 
     /// Returns the encoded heartbeat.
     pub fn encode(&self) -> Result<Vec<u8>, MalformedObject> {
-        Ok(frame::encode(ALIVE_MARK, self, &[])?.0)
+        Ok(frame::encode(FORMAT, self, &[])?.0)
     }
 
     /// Decodes a heartbeat. Only bytes that [`Heartbeat::encode`] can produce are accepted.
     pub fn decode(bytes: &[u8]) -> Result<Heartbeat, MalformedObject> {
-        let (heartbeat, payload, _) = frame::decode(ALIVE_MARK, bytes)?;
+        let (heartbeat, payload, _) = frame::decode(FORMAT, bytes)?;
         if payload.is_empty() { Ok(heartbeat) } else { Err(MalformedObject::new("it holds more than a heartbeat")) }
     }
 }

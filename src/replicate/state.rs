@@ -6,8 +6,8 @@ use super::frame::{self, Hash, MalformedObject, PAYLOAD_BYTES};
 use super::layout::parse_part;
 use crate::model::{DatabaseId, Head, RowDigest, Timestamp};
 
-const MARK: &str = "medfeed state 1";
-const PART_MARK: &str = "medfeed part 1";
+const FORMAT: &str = "medfeed state 1";
+const PART_FORMAT: &str = "medfeed part 1";
 
 /// A reference to a part of a state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,12 +52,12 @@ impl Manifest {
     /// Returns the encoded manifest.
     pub fn encode(&self) -> Result<Vec<u8>, MalformedObject> {
         check_parts(self.slot, &self.parts)?;
-        Ok(frame::encode(MARK, self, &[])?.0)
+        Ok(frame::encode(FORMAT, self, &[])?.0)
     }
 
     /// Decodes a manifest. Only bytes that [`Manifest::encode`] can produce are accepted.
     pub fn decode(bytes: &[u8]) -> Result<Manifest, MalformedObject> {
-        let (manifest, payload, _): (Manifest, _, _) = frame::decode(MARK, bytes)?;
+        let (manifest, payload, _): (Manifest, _, _) = frame::decode(FORMAT, bytes)?;
         check_parts(manifest.slot, &manifest.parts)?;
         if !payload.is_empty() {
             return Err(MalformedObject::new("it holds more than a manifest"));
@@ -88,13 +88,13 @@ pub fn encode_part(name: String, changes: &[u8]) -> Result<(Vec<u8>, PartRef), M
     if bytes > PAYLOAD_BYTES {
         return Err(MalformedObject::new(format!("{bytes} bytes are too many for a part")));
     }
-    let (encoded, hash) = frame::encode(PART_MARK, &(), &frame::deflate(&[changes])?)?;
+    let (encoded, hash) = frame::encode(PART_FORMAT, &(), &frame::deflate(&[changes])?)?;
     Ok((encoded, PartRef { name, hash, bytes }))
 }
 
 /// Returns the encoded changes of a part, after a check of hash and size.
 pub fn decode_part(part: &PartRef, bytes: &[u8]) -> Result<Vec<u8>, MalformedObject> {
-    let ((), payload, hash) = frame::decode(PART_MARK, bytes)?;
+    let ((), payload, hash) = frame::decode(PART_FORMAT, bytes)?;
     if hash != part.hash {
         return Err(MalformedObject::new("it is another part than the manifest names"));
     }
@@ -166,7 +166,7 @@ mod tests {
             let (mut wrong, _) = manifest(2, &texts);
             make_wrong(&mut wrong.parts);
             assert!(wrong.encode().is_err(), "{what}");
-            let (bytes, _) = frame::encode(MARK, &wrong, &[]).unwrap();
+            let (bytes, _) = frame::encode(FORMAT, &wrong, &[]).unwrap();
             assert!(Manifest::decode(&bytes).is_err(), "{what}");
         }
         let (sound, stored) = manifest(2, &texts);
@@ -182,7 +182,7 @@ mod tests {
         let zeros = vec![0; 4 << 20];
         let (encoded, part) = encode_part(layout::part(2, RANDOM, 0), &zeros).unwrap();
         assert!(encoded.len() < zeros.len() / 1000 && decode_part(&part, &encoded) == Ok(zeros));
-        let (bytes, _) = frame::encode(MARK, &sound, b"x").unwrap();
+        let (bytes, _) = frame::encode(FORMAT, &sound, b"x").unwrap();
         assert!(Manifest::decode(&bytes).is_err(), "more than a manifest");
     }
 }

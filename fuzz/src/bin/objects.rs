@@ -1,4 +1,4 @@
-//! Objects of a bucket, as replicas read them. The target completes mark, lengths and hash, as anybody with access to the
+//! Objects of a bucket, as replicas read them. The target completes format, lengths and hash, as anybody with access to the
 //! bucket could. A decoded object has one encoding, and a changed object is refused.
 #![no_main]
 
@@ -19,7 +19,7 @@ use medfeed::store::format::changes::{ChangeDecoder, ChangeEncoder, EncodedChang
 use medfeed_fuzz::seeds;
 use tempfile::TempDir;
 
-const MARKS: [&str; 4] = ["medfeed log 2", "medfeed state 1", "medfeed part 1", "medfeed alive 1"];
+const FORMATS: [&str; 4] = ["medfeed log 2", "medfeed state 1", "medfeed part 1", "medfeed alive 1"];
 
 /// The kind of inputs that are the stored bytes of a sealed object.
 const SEALED: u8 = 6;
@@ -49,18 +49,18 @@ fuzz_target!(init: seeds::write_and_exit(seeds_of_objects), |input: &[u8]| {
         SEALED => SEALED_BUCKET.with(|sealed| sealed.refuses(rest, damage)),
         WHOLE => read_all(rest, damage),
         _ => {
-            let mark = MARKS[usize::from(kind) % MARKS.len()];
+            let format = FORMATS[usize::from(kind) % FORMATS.len()];
             let Some((length, rest)) = rest.split_first_chunk::<2>() else { return };
             let (header, payload) = rest.split_at(usize::from(u16::from_be_bytes(*length)).min(rest.len()));
             let payload = if storage & 1 == 0 { payload.to_vec() } else { deflated(payload) };
-            read_all(&framed(mark, header, &payload), damage);
+            read_all(&framed(format, header, &payload), damage);
         }
     }
 });
 
-fn framed(mark: &str, header: &[u8], payload: &[u8]) -> Vec<u8> {
+fn framed(format: &str, header: &[u8], payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(header.len()).expect("a short header").to_be_bytes();
-    let mut bytes = [mark.as_bytes(), b"\n", &length, header, payload].concat();
+    let mut bytes = [format.as_bytes(), b"\n", &length, header, payload].concat();
     let hash = *blake3::hash(&bytes).as_bytes();
     bytes.extend_from_slice(&hash);
     bytes
@@ -84,7 +84,7 @@ fn read_all(bytes: &[u8], damage: [u8; 2]) {
         let header = entry::decode(&again).expect("an encoded entry is decoded");
         assert_eq!((&header.header, &header.changes), (&read.header, &read.changes));
         assert_eq!(header.hash, hash);
-        let prefix = MARKS[0].len() + 5 + rmp_serde::to_vec(&read.header).expect("a header").len();
+        let prefix = FORMATS[0].len() + 5 + rmp_serde::to_vec(&read.header).expect("a header").len();
         assert_eq!(bytes[..prefix], again[..prefix], "a header has one encoding");
         let _ = read.header.check(read.header.slot, read.header.id).expect("its own slot and database");
         changes.iter().for_each(|changes| read_changes(changes));
@@ -122,8 +122,8 @@ fn read_all(bytes: &[u8], damage: [u8; 2]) {
 /// The length of a part's payload, inflated.
 fn inflated_length(object: &[u8]) -> u64 {
     use std::io::Read;
-    // Mark, line feed, length of the header, header: one byte for `()`.
-    let begin = MARKS[2].len() + 1 + 4 + 1;
+    // Format, line feed, length of the header, header: one byte for `()`.
+    let begin = FORMATS[2].len() + 1 + 4 + 1;
     let payload = object.get(begin..object.len().saturating_sub(HASH_BYTES)).unwrap_or_default();
     let mut inflated = Vec::new();
     let _ = flate2::read::ZlibDecoder::new(payload).take(MAX_INFLATED).read_to_end(&mut inflated);

@@ -97,7 +97,7 @@ use self::end::NewestState;
 use self::lock::PublisherLock;
 use self::progress::{FailureReporter, LastEntry, PublisherStatus};
 use self::retry::Retry;
-use self::watch::HeartbeatState;
+use self::watch::HeartbeatTimes;
 use crate::model::DatabaseId;
 use crate::replicate::follower::LogReader;
 use crate::store::{CommitPoint, Follower, StoreError};
@@ -170,7 +170,7 @@ pub struct Publisher {
     seen: Option<CommitPoint>,
     /// Whether the note next to the database is out of date.
     note_due: bool,
-    heartbeat: HeartbeatState,
+    heartbeat: HeartbeatTimes,
     _lock: PublisherLock,
 }
 

@@ -26,8 +26,8 @@ const AT_ONCE: usize = 4;
 impl Publisher {
     /// Writes the newest commit as a whole state, whatever the end of the log is.
     pub(super) fn replace_by_state(&mut self) -> Result<(), PublishError> {
-        // The database may have been replaced by a file without the mark.
-        self.mark()?;
+        // The database may have been replaced by a file that is not marked as published.
+        self.mark_published()?;
         self.put_state(self.follower.origin()?)
     }
 

@@ -10,7 +10,7 @@ use super::lock::PublisherLock;
 use super::progress::{FailureReporter, LastEntry, PublisherStatus};
 use super::publish_error::PublishError;
 use super::retry::Retry;
-use super::watch::HeartbeatState;
+use super::watch::HeartbeatTimes;
 use super::{ONCE_TIMEOUT, PublishSettings, Publisher};
 use crate::bucket::Bucket;
 use crate::model::{DatabaseId, Head, Timestamp};
@@ -76,7 +76,7 @@ impl Publisher {
             entry_at: None,
             seen: None,
             note_due: false,
-            heartbeat: HeartbeatState::default(),
+            heartbeat: HeartbeatTimes::default(),
             _lock: lock,
         };
         publisher.continue_after(found, note, alive)?;
@@ -118,7 +118,7 @@ impl Publisher {
         // The last check, because it takes the most requests.
         let random = layout::new_random().map_err(StoreError::from)?;
         self.retry.run(|| self.log.bucket().probe(&layout::probe(&random)))?;
-        self.mark()?;
+        self.mark_published()?;
         self.skip_abandoned_seqs()?;
         let position = self.end.map_or_else(|| "from the start".to_owned(), |end| format!("after slot {}", end.slot));
         tracing::info!("publishing {} to {}, {position}", self.path.display(), self.log.bucket().url());
@@ -220,7 +220,7 @@ impl Publisher {
     }
 
     /// Marks the database as published. This takes the lock for writing.
-    pub(super) fn mark(&mut self) -> Result<(), PublishError> {
+    pub(super) fn mark_published(&mut self) -> Result<(), PublishError> {
         loop {
             match Writer::open(&self.path, self.settings.wait).and_then(|writer| writer.mark_published()) {
                 Ok(id) => {

@@ -21,7 +21,7 @@ const LIST_EVERY: u32 = 30;
 
 /// The times and counts of a publisher's heartbeats.
 #[derive(Debug, Default)]
-pub(super) struct HeartbeatState {
+pub(super) struct HeartbeatTimes {
     /// When another publisher was last looked for.
     pub checked_at: Option<Instant>,
     /// When the last heartbeat was due.
@@ -32,7 +32,7 @@ pub(super) struct HeartbeatState {
     pub count: u32,
 }
 
-impl HeartbeatState {
+impl HeartbeatTimes {
     pub fn follow(&mut self, at: Timestamp) {
         self.at = self.at.max(at);
     }
@@ -200,11 +200,11 @@ mod tests {
     #[test]
     fn the_time_of_heartbeats_always_grows() {
         let ahead = now().plus_s(86_400);
-        let mut heartbeat = HeartbeatState::default();
+        let mut heartbeat = HeartbeatTimes::default();
         assert!(heartbeat.next_at() >= now().plus_s(-5) && heartbeat.next_at() < ahead);
         // Of the heartbeat and the last entry, the later one counts, in either order.
         for (first, second) in [(ahead, Timestamp::EPOCH), (Timestamp::EPOCH, ahead)] {
-            let mut heartbeat = HeartbeatState::default();
+            let mut heartbeat = HeartbeatTimes::default();
             heartbeat.follow(first);
             heartbeat.follow(second);
             assert_eq!(heartbeat.next_at(), ahead.plus_s(1));

@@ -1,12 +1,12 @@
-//! Backup and compaction. Both write a complete file and rename it; they never copy over an existing one.
+//! Backup and compaction, and the lock of a file that another one replaces. Both write a complete file and rename it.
 //!
 //! Compaction locks the old file until after the rename. A writer that waits for this lock then opens the new file.
 //!
 //! # Replacing a file
 //!
 //! Nothing is ever copied over an existing file. A new file is written next to the old one and then renamed
-//! (`store/file/new_file.rs`). `compact`, `restore` and `upgrade` lock the old file, but do not open it for writing
-//! (`store/file/locked.rs`). So none of its bytes change.
+//! (`NewFile` in `store/file/draft.rs`). `compact`, `restore` and `upgrade` lock the old file, but do not open it for writing
+//! (`LockedFile`). So none of its bytes change.
 //!
 //! - **`backup`** copies row by row from a read transaction, checks the whole copy, and renames it. It replaces no
 //!   file with the local rows of a replica or of a published database, because a backup never has them.
