@@ -1,9 +1,5 @@
 //! Publishing a database: the changes of its commits become the next entries of a log in a bucket.
 //!
-//! **Creating `log/N` is the commit point.** A name can be created only once. So of two publishers one continues, and
-//! the other one is fenced. A publisher that dies before it has published nothing. After it, the next start finds the
-//! entry at the end of the log and continues there.
-//!
 //! - [`start`]: the lock, the test of the store, and whether this database may continue the log. [`end`] reads its end.
 //! - [`step`] decides what the next entry is, and writes it. [`put_state`] writes whole states. [`sweep`] deletes old
 //!   objects after that.
@@ -20,7 +16,8 @@
 //! encoding. Each entry names the hash of the previous one. `LogReader` (`replicate/follower/log.rs`) reads and
 //! compares objects for everyone: replicas, the publisher, `check`, `backup` and `promote`.
 //!
-//! **Creating `log/N` is the commit point.** It alone orders publishers: the name can be created only once. The bytes
+//! **Creating `log/N` is the commit point.** It alone orders publishers: the name can be created only once. A publisher
+//! that dies before it has published nothing. After it, the next start finds the entry and continues there. The bytes
 //! of an entry are built once, and sent until the store confirms them. After a refusal the publisher reads the object.
 //! It may be its own, from a request whose response was lost. Other bytes mean that another publisher was first. Then
 //! this one is *fenced* and ends. There is one exception: the bytes come from the same file's publisher, killed while
@@ -36,8 +33,7 @@
 //!
 //! **A state is also written** when much has changed since the last one, so that new replicas start from it. It is an
 //! entry too, with the head and digest of the entry before. Replicas that have these rows do not load it. Commits wait
-//! meanwhile: for a fraction of a second with 12,000 records, and about ten seconds with 1,000,000. The parts are
-//! written before the entry, four at a time, and the manifest after it. If a publisher is killed in between, the next
+//! meanwhile: for a fraction of a second with 12,000 records, and longer with more. The heartbeat goes on. The parts are written before the entry, four at a time, and the manifest after it. If a publisher is killed in between, the next
 //! start writes another state.
 //!
 //! **Old objects** are deleted after that, by the clock of the store. Two whole states always stay.

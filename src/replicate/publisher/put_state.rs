@@ -34,7 +34,7 @@ impl Publisher {
     /// Writes a state as the next entry, then deletes old objects. Commits wait meanwhile.
     pub(super) fn put_state(&mut self, view: OriginView) -> Result<(), PublishError> {
         let slot = self.end.map_or(1, |end| end.slot + 1);
-        let parts = put_parts(self.log.bucket(), &self.retry, &view, slot)?;
+        let parts = self.put_parts(&view, slot)?;
         let header = self.next_header(view.head()?.head(), parts.digest);
         // Lets the database reuse the pages of the view.
         drop(view);
@@ -63,6 +63,59 @@ impl Publisher {
         self.heartbeat_if_due()?;
         sweep(&self.log, &mut self.retry, slot, self.settings.keep)
     }
+
+    /// Writes all rows of a view as parts of the state in `slot`. The heartbeat goes on meanwhile.
+    fn put_parts(&mut self, view: &OriginView, slot: u64) -> Result<StateParts, PublishError> {
+        let (bucket, first_retry) = (Arc::clone(self.log.bucket()), self.retry.for_thread());
+        let random = layout::new_random().map_err(StoreError::from)?;
+        let (stored, failed) = (Mutex::new(Vec::new()), Mutex::new(None));
+        let put = |retry: &mut Retry, (index, changes): (usize, Vec<u8>)| {
+            if lock(&failed).is_some() {
+                return;
+            }
+            match put_part(&bucket, retry, layout::part(slot, &random, index), &changes) {
+                Ok(part) => lock(&stored).push((index, part)),
+                Err(error) => drop(lock(&failed).get_or_insert(error)),
+            }
+        };
+        let state_parts = thread::scope(|scope| {
+            let (sender, queue) = sync_channel(0);
+            // Only the sending threads hold the receiver. When all of them have ended, sending fails and `dump` stops.
+            let queue = Arc::new(Mutex::new(queue));
+            for _ in 0..AT_ONCE {
+                let (queue, mut retry, put) = (Arc::clone(&queue), first_retry.for_thread(), &put);
+                scope.spawn(move || {
+                    while let Some(part) = next(&queue) {
+                        put(&mut retry, part);
+                    }
+                });
+            }
+            drop(queue);
+            let mut indexes = 0..;
+            view.dump(PART_BYTES, &mut |changes| {
+                let index = indexes.next().unwrap_or_default();
+                if let Err(error) = self.heartbeat_if_due() {
+                    lock(&failed).get_or_insert(error);
+                }
+                if sender.send((index, changes)).is_ok() && lock(&failed).is_none() {
+                    return Ok(());
+                }
+                // This error only stops `dump`.
+                Err(StoreError::damaged("(pages)", "a part of a state could not be written"))
+            })
+        });
+        if let Some(error) = into_inner(failed) {
+            return Err(error);
+        }
+        let digest = state_parts?;
+        if digest != view.digest()? {
+            return Err(StoreError::damaged("meta", "the rows do not add up to their stored digest").into());
+        }
+        let mut stored: Vec<(usize, StoredPart)> = into_inner(stored);
+        stored.sort_unstable_by_key(|(index, _)| *index);
+        let bytes = stored.iter().map(|(_, (_, bytes))| u64::try_from(*bytes).unwrap_or(u64::MAX)).sum();
+        Ok(StateParts { parts: stored.into_iter().map(|(_, (part, _))| part).collect(), digest, bytes })
+    }
 }
 
 /// The parts of a state, which has no manifest yet.
@@ -75,55 +128,6 @@ struct StateParts {
 
 /// A part and its size in the store, in bytes.
 type StoredPart = (PartRef, usize);
-
-/// Writes all rows of a view as parts of the state after `slot`.
-fn put_parts(bucket: &Bucket, retry: &Retry, view: &OriginView, slot: u64) -> Result<StateParts, PublishError> {
-    let random = layout::new_random().map_err(StoreError::from)?;
-    let (stored, failed) = (Mutex::new(Vec::new()), Mutex::new(None));
-    let put = |retry: &mut Retry, (index, changes): (usize, Vec<u8>)| {
-        if lock(&failed).is_some() {
-            return;
-        }
-        match put_part(bucket, retry, layout::part(slot, &random, index), &changes) {
-            Ok(part) => lock(&stored).push((index, part)),
-            Err(error) => drop(lock(&failed).get_or_insert(error)),
-        }
-    };
-    let state_parts = thread::scope(|scope| {
-        let (sender, queue) = sync_channel(0);
-        // Only the sending threads hold the receiver. When all of them have ended, sending fails and `dump` stops.
-        let queue = Arc::new(Mutex::new(queue));
-        for _ in 0..AT_ONCE {
-            let (queue, mut retry, put) = (Arc::clone(&queue), retry.for_thread(), &put);
-            scope.spawn(move || {
-                while let Some(part) = next(&queue) {
-                    put(&mut retry, part);
-                }
-            });
-        }
-        drop(queue);
-        let mut indexes = 0..;
-        view.dump(PART_BYTES, &mut |changes| {
-            let index = indexes.next().unwrap_or_default();
-            if sender.send((index, changes)).is_ok() && lock(&failed).is_none() {
-                return Ok(());
-            }
-            // This error only stops `dump`.
-            Err(StoreError::damaged("(pages)", "a part of a state could not be written"))
-        })
-    });
-    if let Some(error) = into_inner(failed) {
-        return Err(error);
-    }
-    let digest = state_parts?;
-    if digest != view.digest()? {
-        return Err(StoreError::damaged("meta", "the rows do not add up to their stored digest").into());
-    }
-    let mut stored: Vec<(usize, StoredPart)> = into_inner(stored);
-    stored.sort_unstable_by_key(|(index, _)| *index);
-    let bytes = stored.iter().map(|(_, (_, bytes))| u64::try_from(*bytes).unwrap_or(u64::MAX)).sum();
-    Ok(StateParts { parts: stored.into_iter().map(|(_, (part, _))| part).collect(), digest, bytes })
-}
 
 fn next<T>(queue: &Mutex<Receiver<T>>) -> Option<T> {
     lock(queue).recv().ok()

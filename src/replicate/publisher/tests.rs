@@ -275,6 +275,17 @@ fn a_heartbeat_that_is_ahead_is_overtaken() {
 }
 
 #[test]
+fn the_heartbeat_goes_on_while_a_state_is_written() {
+    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+    origin.publish(&log, once()).unwrap();
+    let mut publisher = origin.start(&log, PublishSettings { heartbeat: Duration::ZERO, ..once() }).unwrap();
+    let (before, view) = (publisher.heartbeat.count, publisher.follower.origin().unwrap());
+    publisher.put_state(view).unwrap();
+    // One with the only part, and one after the state.
+    assert_eq!(publisher.heartbeat.count, before + 2);
+}
+
+#[test]
 fn a_response_that_is_not_the_next_entry_is_asked_for_again() {
     let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
     origin.publish(&log, once()).unwrap();

@@ -14,7 +14,7 @@ use crate::model::time::now;
 use crate::model::{Dataset, KeyRecord, PerDataset, Scope, Timestamp};
 use crate::serve::operators::metrics::RouteTraffic;
 use crate::serve::operators::usage::{KeyUse, Uses};
-use crate::store::{Snapshot, StoreError};
+use crate::store::Snapshot;
 
 pub const STYLE: &str = include_str!("page.css");
 pub const SCRIPT: &str = include_str!("page.js");
@@ -26,14 +26,6 @@ const MAX_ROWS: usize = 500;
 const MAX_VALUES: usize = 6;
 /// The lag that fills the bar of a key, in seconds: a week.
 const FULL_BAR_S: u64 = 7 * 86_400;
-
-#[derive(Debug, thiserror::Error)]
-pub enum PageError {
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error(transparent)]
-    Template(#[from] askama::Error),
-}
 
 impl Monitored for MonitoredServer {
     fn unready(&self) -> Option<String> {
@@ -49,7 +41,7 @@ impl Monitored for MonitoredServer {
     }
 
     fn page(&self) -> Option<Result<String, String>> {
-        Some(render(self).map_err(|error| error.to_string()))
+        Some(render(self))
     }
 }
 
@@ -157,7 +149,8 @@ struct Page {
     high: u8,
 }
 
-pub fn render(monitored: &MonitoredServer) -> Result<String, PageError> {
+/// Renders the page, or returns the error message.
+pub fn render(monitored: &MonitoredServer) -> Result<String, String> {
     let (published, newest) = (monitored.watcher.published(), monitored.watcher.newest());
     let now = now();
     let is_held_back = newest.commit() != published.commit();
@@ -193,7 +186,8 @@ pub fn render(monitored: &MonitoredServer) -> Result<String, PageError> {
         rate_limit: grouped(license.rate_limit.into()),
         keys: keys_of.get(license.name.as_str()).copied().unwrap_or_default(),
     });
-    let commits = newest.list_commits(0, COMMITS)?.into_iter().map(|commit| CommitRow {
+    let commits = newest.list_commits(0, COMMITS).map_err(|error| error.to_string())?;
+    let commits = commits.into_iter().map(|commit| CommitRow {
         when: When::of(commit.time, now),
         seq: grouped(commit.seq),
         who: commit.who,
@@ -224,7 +218,7 @@ pub fn render(monitored: &MonitoredServer) -> Result<String, PageError> {
         low: filled_bar(3600),
         high: filled_bar(86_400),
     };
-    Ok(page.render()?)
+    page.render().map_err(|error| error.to_string())
 }
 
 /// Sorts keys by their lag, the largest first, and keeps those that the page shows. Returns the number of the others.
