@@ -33,8 +33,9 @@
 //!
 //! **A state is also written** when much has changed since the last one, so that new replicas start from it. It is an
 //! entry too, with the head and digest of the entry before. Replicas that have these rows do not load it. Commits wait
-//! meanwhile: for a fraction of a second with 12,000 records, and longer with more. The heartbeat goes on. The parts are written before the entry, four at a time, and the manifest after it. If a publisher is killed in between, the next
-//! start writes another state.
+//! meanwhile: for a fraction of a second with 12,000 records, and longer with more. The heartbeat goes on. The parts
+//! are written before the entry, four at a time, and the manifest after it. If a publisher is killed in between, the
+//! next start writes another state.
 //!
 //! **Old objects** are deleted after that, by the clock of the store. Two whole states always stay.
 //!
