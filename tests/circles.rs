@@ -175,7 +175,9 @@ fn rooms_of_the_store_use_those_below() {
 #[test]
 fn circles_are_found() {
     const LIST: (&str, &str) = ("a/mod.rs", "pub mod x;\nmod y;\npub use x::X;\npub use y::{Y as Z, more};");
-    let cases: [(&str, &[(&str, &str)], usize); 8] = [
+    /// A name, the files with their text, and the number of circles.
+    type Case = (&'static str, &'static [(&'static str, &'static str)], usize);
+    let cases: [Case; 8] = [
         ("down only", &[LIST, ("a/x.rs", "use super::Z;"), ("a/y.rs", "fn more() {}")], 0),
         ("by re-exports", &[LIST, ("a/x.rs", "use crate::a::Z;"), ("a/y.rs", "use crate::a::X;")], 2),
         ("in groups", &[LIST, ("a/x.rs", "use super::{y::{self}};"), ("a/y.rs", "use super::x::*;")], 2),

@@ -225,8 +225,8 @@ impl FolderCopy {
         self.state.datasets.insert(dataset.to_string(), state);
         // Other datasets may have files of another service. They are removed before the state names the new one, so that a
         // killed run leaves none behind.
-        let others = Dataset::ALL.into_iter().filter(|other| !self.state.datasets.contains_key(other.as_str()));
-        others.map(|other| self.remove_files(other)).collect::<io::Result<()>>().map_err(fail)?;
+        let mut others = Dataset::ALL.into_iter().filter(|other| !self.state.datasets.contains_key(other.as_str()));
+        others.try_for_each(|other| self.remove_files(other)).map_err(fail)?;
         self.save().map_err(fail)?;
         self.to_load.retain(|other| *other != dataset);
         Ok(())

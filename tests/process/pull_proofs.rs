@@ -29,7 +29,8 @@ fn a_comparison_downloads_nothing_where_the_service_sends_digests() {
     fn export(_: &str) -> Reply {
         Reply::export("t0", &[ONE, TWO])
     }
-    let ways: [(&str, fn(&str) -> Reply, &[&str]); 3] = [
+    type Way<'a> = (&'a str, fn(&str) -> Reply, &'a [&'a str]);
+    let ways: [Way<'_>; 3] = [
         ("digests", export, &[CHANGES, HEAD]),
         ("an older service", |line| export(line).without("x-records-digest"), &[CHANGES, HEAD, GET]),
         (

@@ -114,7 +114,7 @@ impl Changes {
         for (id, after) in changed {
             let before = before.find_stored(id)?;
             let Some(row) = after.as_ref().or(before.as_ref()) else { continue };
-            self.changes.extend(RowChange::of((before.as_ref(), &references), (after.as_ref(), edit.references())));
+            self.changes.extend(RowChange::of((before.as_ref(), references), (after.as_ref(), edit.references())));
             for (license, effect) in
                 licenses.iter().zip(&mut effects).filter(|(license, _)| license.feed(F::DATASET).is_some())
             {

@@ -86,7 +86,7 @@ fn read_source(source: &Source, options: &ReadOptions, rows: &mut ImportRows) ->
             }
             for (kind, sheet) in chosen.sheets {
                 let name = format!("{}[{}]", source.name, sheet.trim()).into();
-                read_kind(kind, &name, options, rows, RowSource::Sheet(workbook.sheet(&sheet)?))?;
+                read_kind(kind, &name, options, rows, RowSource::Sheet(Box::new(workbook.sheet(&sheet)?)))?;
             }
             Ok(())
         }
@@ -96,7 +96,7 @@ fn read_source(source: &Source, options: &ReadOptions, rows: &mut ImportRows) ->
 /// An input whose rows are all of one kind.
 enum RowSource<'w> {
     Text(FileFormat, Box<dyn io::Read>),
-    Sheet(SheetRows<'w>),
+    Sheet(Box<SheetRows<'w>>),
 }
 
 impl RowSource<'_> {

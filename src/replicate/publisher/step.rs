@@ -18,7 +18,10 @@ use crate::store::replication::{OriginView, Pending};
 /// The maximum size of the changes in one entry, in bytes. A larger commit gets an entry of its own.
 const ENTRY_BYTES: u64 = 64 << 20;
 
-/// What the publisher writes next.
+/// Commits, and the changes of each.
+type CommitsWithChanges = (Vec<CommitInfo>, Vec<Vec<u8>>);
+
+/// The next entry of the log.
 enum NextEntry {
     /// Everything is published, and no state is due.
     Nothing,
@@ -147,7 +150,7 @@ impl Publisher {
 
 /// Returns the commits after `end` with their changes; `None` if the outbox does not reach back to `end`. That is so if
 /// an older program wrote without it, or it was dropped.
-fn read_pending(view: &OriginView, end: Head) -> Result<Option<(Vec<CommitInfo>, Vec<Vec<u8>>)>, StoreError> {
+fn read_pending(view: &OriginView, end: Head) -> Result<Option<CommitsWithChanges>, StoreError> {
     Ok(match view.pending_after(end.seq, ENTRY_BYTES)? {
         Pending::Nothing => Some((Vec::new(), Vec::new())),
         Pending::Commits(commits) if commits.first().is_some_and(|first| first.base == end) => {
