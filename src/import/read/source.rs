@@ -330,7 +330,7 @@ impl<R: BufRead> Read for GzipReader<R> {
     }
 }
 
-/// The error of a file larger than [`Bounds::file_bytes`](super::options::Bounds::file_bytes). Readers return it inside an [`io::Error`](std::io::Error).
+/// The error of a file larger than [`Bounds::file_bytes`](super::options::Bounds::file_bytes). Readers return it inside an [`io::Error`].
 #[derive(Debug, thiserror::Error)]
 #[error("the file is too large: it has more than {max_bytes} bytes, decompressed; split it")]
 pub(in crate::import) struct TooLarge {

@@ -4,7 +4,7 @@
 //!
 //! - [`address`]: the URL of a copy, and its connection settings.
 //! - [`session`]: a connection that holds the copy's lock, and its errors.
-//! - [`cells`]: converts cells to parameters and JSON, and results to cells.
+//! - [`mod@cells`]: converts cells to parameters and JSON, and results to cells.
 
 use postgres::types::ToSql;
 
