@@ -69,7 +69,7 @@ fn missing_key(headers: &HeaderMap) -> Problem {
 /// Whether a request has one key of a valid form, even if it is unknown.
 pub(super) fn has_well_formed_key(request: &Request) -> bool {
     match sent_key(&request.headers) {
-        SentKey::One(text) => std::str::from_utf8(text).is_ok_and(|text| ApiKey::parse(text).is_ok()),
+        SentKey::One(text) => std::str::from_utf8(text).is_ok_and(|text| ApiKey::parse(text).is_some()),
         SentKey::None | SentKey::Different => false,
     }
 }

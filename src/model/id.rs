@@ -22,16 +22,14 @@ impl Id {
     }
 }
 
-/// The error of a number or text that is not an id.
-#[derive(Debug, thiserror::Error)]
-#[error("an id is a whole number from 1 to 9007199254740991")]
-pub struct NotAnId;
+/// The message for a number or text that is not an id.
+pub const NOT_AN_ID: &str = "an id is a whole number from 1 to 9007199254740991";
 
 impl TryFrom<u64> for Id {
-    type Error = NotAnId;
+    type Error = &'static str;
 
-    fn try_from(number: u64) -> Result<Self, NotAnId> {
-        if (Id::MIN.0..=Id::MAX.0).contains(&number) { Ok(Id(number)) } else { Err(NotAnId) }
+    fn try_from(number: u64) -> Result<Self, &'static str> {
+        if (Id::MIN.0..=Id::MAX.0).contains(&number) { Ok(Id(number)) } else { Err(NOT_AN_ID) }
     }
 }
 
@@ -42,14 +40,14 @@ impl From<Id> for u64 {
 }
 
 impl FromStr for Id {
-    type Err = NotAnId;
+    type Err = &'static str;
 
     /// Parses decimal digits without sign or leading zero.
-    fn from_str(text: &str) -> Result<Self, NotAnId> {
+    fn from_str(text: &str) -> Result<Self, &'static str> {
         if !text.bytes().all(|byte| byte.is_ascii_digit()) || text.starts_with('0') {
-            return Err(NotAnId);
+            return Err(NOT_AN_ID);
         }
-        Id::try_from(text.parse::<u64>().map_err(|_| NotAnId)?)
+        Id::try_from(text.parse::<u64>().map_err(|_| NOT_AN_ID)?)
     }
 }
 

@@ -16,11 +16,6 @@ const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(String);
 
-/// The error of a text that does not have the form of a key.
-#[derive(Debug, thiserror::Error)]
-#[error("the text is no API key of this service")]
-pub struct NotAKey;
-
 impl ApiKey {
     /// Returns a new random key.
     pub fn generate() -> Result<ApiKey, getrandom::Error> {
@@ -29,15 +24,12 @@ impl ApiKey {
         Ok(ApiKey(format!("{PREFIX}{random}{checksum}")))
     }
 
-    /// Parses a key and verifies its checksum.
-    pub fn parse(text: &str) -> Result<ApiKey, NotAKey> {
-        let body = text.strip_prefix(PREFIX).ok_or(NotAKey)?;
+    /// Parses a key and verifies its checksum. `None` if the text does not have the form of a key.
+    pub fn parse(text: &str) -> Option<ApiKey> {
+        let body = text.strip_prefix(PREFIX)?;
         let shaped =
             body.len() == RANDOM_CHARS + CHECKSUM_CHARS && body.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        if !shaped || checksum(&body[..RANDOM_CHARS]) != body[RANDOM_CHARS..] {
-            return Err(NotAKey);
-        }
-        Ok(ApiKey(text.to_owned()))
+        (shaped && checksum(&body[..RANDOM_CHARS]) == body[RANDOM_CHARS..]).then(|| ApiKey(text.to_owned()))
     }
 
     /// Returns the hash to store or look up. 190 random bits need no salt and no slow hash.
@@ -220,7 +212,7 @@ mod tests {
     fn a_key_has_one_form() {
         let random = "0123456789ABCDEFGHIJKLMNOPQRSTUV";
         let right = format!("mfk_{random}{}", checksum(random));
-        assert!(ApiKey::parse(&right).is_ok());
+        assert!(ApiKey::parse(&right).is_some());
         for wrong in [
             right.to_ascii_lowercase(),
             format!("{right}0"),
@@ -231,7 +223,7 @@ mod tests {
             format!("mfk_{}é{}", &random[..30], checksum(&format!("{}é", &random[..30]))),
             String::new(),
         ] {
-            assert!(ApiKey::parse(&wrong).is_err(), "{wrong}");
+            assert!(ApiKey::parse(&wrong).is_none(), "{wrong}");
         }
         let (one, other) = (ApiKey::generate().unwrap(), ApiKey::generate().unwrap());
         assert!(
@@ -243,12 +235,12 @@ mod tests {
     #[test]
     fn every_changed_character_is_noticed() {
         let key = ApiKey::generate().unwrap();
-        assert!(ApiKey::parse(key.reveal()).is_ok());
+        assert!(ApiKey::parse(key.reveal()).is_some());
         for at in 0..key.reveal().len() {
             let mut bytes = key.reveal().as_bytes().to_vec();
             bytes[at] = if bytes[at] == b'x' { b'y' } else { b'x' };
             let changed = String::from_utf8(bytes).unwrap();
-            assert!(ApiKey::parse(&changed).is_err(), "{at}");
+            assert!(ApiKey::parse(&changed).is_none(), "{at}");
         }
         assert_eq!(format!("{key:?}"), "ApiKey(..)");
     }

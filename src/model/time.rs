@@ -69,20 +69,13 @@ pub fn since_boot() -> Duration {
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// The error of a text that is not a date.
-#[derive(Debug, thiserror::Error)]
-#[error("{}", NotADate::REMEDY)]
-pub struct NotADate;
-
-impl NotADate {
-    /// The accepted form of a date, for messages.
-    pub const REMEDY: &str = "write a date as YYYY-MM-DD, such as 2026-03-15";
-}
+/// The message for a text that is not a date.
+pub const NOT_A_DATE: &str = "write a date as YYYY-MM-DD, such as 2026-03-15";
 
 /// Parses exactly `YYYY-MM-DD`. Other forms of ISO 8601 would not be written back the same.
-pub fn parse_date(text: &str) -> Result<Date, NotADate> {
+pub fn parse_date(text: &str) -> Result<Date, &'static str> {
     let is_shaped = matches!(text.as_bytes(), [_, _, _, _, b'-', _, _, b'-', _, _]);
-    Date::from_str(text).ok().filter(|date| is_shaped && date.year() >= 1).ok_or(NotADate)
+    Date::from_str(text).ok().filter(|date| is_shaped && date.year() >= 1).ok_or(NOT_A_DATE)
 }
 
 /// The error of a text that is neither a date nor a date-time.

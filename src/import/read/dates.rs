@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::import::lint::is_placeholder;
 use crate::model::fold::{fold, is_blank};
 use crate::model::message::{Message, message};
-use crate::model::time::{NotADate, parse_date};
+use crate::model::time::{NOT_A_DATE, parse_date};
 
 /// The names of the months and their abbreviations, folded: English, German, French, Spanish, Italian, Portuguese.
 /// `mar` is March, or Tuesday (mardi, martes, martedì).
@@ -121,7 +121,7 @@ pub(in crate::import) fn date_range(cell: &str, order: Option<DateOrder>) -> Res
     if cell.len() == 5 && cell.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err("is the number of a day in a spreadsheet; format the column as a date, or write YYYY-MM-DD".into());
     }
-    Err(NotADate::REMEDY.into())
+    Err(NOT_A_DATE.into())
 }
 
 /// Splits a folded text. Returns `None` if a part of it belongs to no date.

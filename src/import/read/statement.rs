@@ -7,7 +7,7 @@ use crate::import::faults::RowFaults;
 use crate::import::read::cells::{Notation, normalize, normalize_issn};
 use crate::import::read::options::ISSN_COLUMNS;
 use crate::model::field::Field;
-use crate::model::id::NotAnId;
+use crate::model::id::NOT_AN_ID;
 use crate::model::message::{Message, message};
 use crate::model::reference::ReferenceFields;
 use crate::model::value::json::JsonMembers;
@@ -246,7 +246,7 @@ pub(in crate::import) fn read_id(json: &Json<'_>, field: &dyn Display, faults: &
     {
         return Some(id);
     }
-    faults.push_value(field, &json.to_string(), message!("{NotAnId}, without quotes or fraction"));
+    faults.push_value(field, &json.to_string(), message!("{NOT_AN_ID}, without quotes or fraction"));
     None
 }
 

@@ -15,7 +15,6 @@ use crate::import::rows::RowEdit;
 use crate::model::country::is_country;
 use crate::model::field::Field;
 use crate::model::fold::is_blank;
-use crate::model::id::NotAnId;
 use crate::model::message::{Message, message};
 use crate::model::value::text::{ITEM_SEPARATOR, split_at};
 use crate::model::value::{Json, ValueKind};
@@ -169,9 +168,9 @@ fn read_id(cell: &TableCell<'_>, faults: &mut RowFaults<'_>) -> Option<Id> {
             );
         }
         Ok(text) if text.is_empty() => faults.push(&"id", "is missing; give each row an id"),
-        Ok(text) => match text.parse() {
+        Ok(text) => match text.parse::<Id>() {
             Ok(id) => return Some(id),
-            Err(error @ NotAnId) => faults.push_value(&"id", &cell.text, message!("{error}")),
+            Err(error) => faults.push_value(&"id", &cell.text, error),
         },
         Err(message) => faults.push_value(&"id", &cell.text, message),
     }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::json::{JsonType, push_display};
 use super::kind::{FieldValue, LinkTexts, ValueKind, ValueReader};
 use crate::model::id::Id;
-use crate::model::time::{NotADate, parse_date};
+use crate::model::time::{NOT_A_DATE, parse_date};
 
 /// A single number, date or word. `Display` writes its text.
 pub trait Scalar: Display + Send + Sync + Sized {
@@ -69,7 +69,7 @@ impl<S: Scalar> FieldValue for Option<S> {
 /// A day, `YYYY-MM-DD`.
 impl Scalar for Date {
     const KIND: ValueKind = ValueKind::Date;
-    const EXPECTED: &'static str = NotADate::REMEDY;
+    const EXPECTED: &'static str = NOT_A_DATE;
 
     fn parse(text: &str) -> Option<Date> {
         parse_date(text).ok()
@@ -141,10 +141,8 @@ impl Scalar for bool {
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Number(f64);
 
-/// The error of a value that is not a number from 0.
-#[derive(Debug, thiserror::Error)]
-#[error("write a number from 0, such as 4.2")]
-pub struct NotANumber;
+/// The message for a value that is not such a number.
+const NOT_A_NUMBER: &str = "write a number from 0, such as 4.2";
 
 impl Number {
     /// The value.
@@ -154,27 +152,27 @@ impl Number {
 }
 
 impl TryFrom<f64> for Number {
-    type Error = NotANumber;
+    type Error = &'static str;
 
-    fn try_from(value: f64) -> Result<Self, NotANumber> {
+    fn try_from(value: f64) -> Result<Self, &'static str> {
         if value.is_finite() && value >= 0.0 {
             // `+ 0.0` turns -0.0 into 0.0, which is written differently.
             Ok(Number(value + 0.0))
         } else {
-            Err(NotANumber)
+            Err(NOT_A_NUMBER)
         }
     }
 }
 
 impl FromStr for Number {
-    type Err = NotANumber;
+    type Err = &'static str;
 
     /// Parses the JSON notation of a number (RFC 8259, section 6): no `+`, no blanks, no `NaN`.
-    fn from_str(text: &str) -> Result<Self, NotANumber> {
+    fn from_str(text: &str) -> Result<Self, &'static str> {
         if text.starts_with(|c: char| c.is_ascii_whitespace()) || text.ends_with(|c: char| c.is_ascii_whitespace()) {
-            return Err(NotANumber);
+            return Err(NOT_A_NUMBER);
         }
-        Number::try_from(serde_json::from_str::<f64>(text).map_err(|_| NotANumber)?)
+        Number::try_from(serde_json::from_str::<f64>(text).map_err(|_| NOT_A_NUMBER)?)
     }
 }
 

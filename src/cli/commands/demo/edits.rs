@@ -318,7 +318,7 @@ fn add_again(id: Id, mut sample: Value, [organizations, tags]: [Vec<Id>; 2]) -> 
 /// Switches a tag to its other name, which changes all records with this tag.
 fn rename_tag(round: usize, state: &Snapshot) -> anyhow::Result<Option<PlannedEdit>> {
     let (id, kind, [first, second]) = TAGS[round % TAGS.len()];
-    let id = Id::try_from(id)?;
+    let id = Id::try_from(id).map_err(anyhow::Error::msg)?;
     let tag = state.references()?.tags.get(&id);
     let Some(name) = tag.and_then(|tag| tag.row.fields().name.as_deref()) else { return Ok(None) };
     let other = if name == first { second } else { first };
