@@ -16,7 +16,8 @@ use tempfile::TempDir;
 
 use super::disk::Disk;
 use super::histories::{BACKUP, FEED, NOTE, OLD, Record, States, memory};
-use super::images::{Image, Random, images};
+use super::images::{Image, images};
+use crate::process::site::Random;
 
 /// The content of a file, so that two that hold the same rows are equal.
 pub type State = [u8; 32];

@@ -20,11 +20,12 @@ mod objects;
 use std::time::Instant;
 
 use super::harness::counted;
+use super::process::site::Random;
 use super::properties::variable;
 use disk::Action;
 use examine::{Examined, examine};
 use histories::Site;
-use images::{Random, images};
+use images::images;
 
 /// The images of one run of a history.
 const IMAGES_PER_RUN: u64 = 120;

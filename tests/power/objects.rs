@@ -12,7 +12,7 @@ use medfeed::disk::{self, DiskEvent, DiskObserver, observe, tell};
 use medfeed::replicate::layout;
 
 use super::histories::memory;
-use super::images::Random;
+use crate::process::site::Random;
 
 /// A change of a name in the folder, or what makes such changes durable. Names are relative to the folder.
 #[derive(Clone, Debug)]

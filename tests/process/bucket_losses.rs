@@ -12,9 +12,8 @@ use medfeed::replicate::follower::{LogReader, Replica, ReplicaStatus};
 use medfeed::replicate::layout;
 
 use super::origin::copy_into;
-use super::published::{Place, note, rows_of};
+use super::published::{Place, follow, note, rows_of};
 use super::publishing::{commit, copy_of, curated};
-use super::replica_faults::follow;
 use super::site::{Done, SOON, Site};
 
 /// The last slot of the history.

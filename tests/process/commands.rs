@@ -38,12 +38,15 @@ fn check_cases(site: &Site, cases: &[Case<'_>]) {
 }
 
 #[test]
-fn without_a_database() {
+fn commands_without_a_database_say_what_to_do() {
     let site = Site::new();
     let missing = "create one with `medfeed import --create`";
     check_cases(
         &site,
         &[
+            ("--help", 0, Out, "Usage: medfeed"),
+            ("--version", 0, Out, "medfeed 0."),
+            ("frobnicate --json", 2, Out, "{\"error\":\"unrecognized subcommand"),
             ("serve --listen 127.0.0.1:0", 1, OnErr, "start with an empty one by --create"),
             ("export out", 1, OnErr, missing),
             ("check", 1, OnErr, missing),
@@ -54,6 +57,7 @@ fn without_a_database() {
             ("key list", 1, OnErr, missing),
             ("key create --license x", 1, OnErr, missing),
             ("key revoke x", 1, OnErr, missing),
+            ("compact", 1, OnErr, missing),
             ("check --json", 1, Out, "{\"error\":\"there is no database at "),
             ("--json key list", 1, Out, "{\"error\":\"there is no database at "),
             ("license set x --dataset journals --dry-run", 0, Out, "would be created"),
@@ -76,22 +80,6 @@ fn without_a_database() {
     assert_eq!(done.json()["datasets"]["conferences"]["added"], 3);
     assert!(!site.db().exists(), "a dry run leaves no file");
     assert!(!site.path("out").exists(), "a refused export leaves no folder");
-}
-
-#[test]
-fn usage_is_told() {
-    let site = Site::new();
-    check_cases(
-        &site,
-        &[
-            ("", 2, OnErr, "Usage: medfeed"),
-            ("--help", 0, Out, "Usage: medfeed"),
-            ("--version", 0, Out, "medfeed 0."),
-            ("serve --help", 0, Out, "--change-delay"),
-            ("frobnicate --json", 2, Out, "{\"error\":\"unrecognized subcommand"),
-        ],
-    );
-    assert!(!site.db().exists());
 }
 
 #[test]
@@ -315,16 +303,6 @@ fn standard_input_is_read() {
     let refused: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{refused}");
     assert_eq!((&refused["errors"][0]["file"], &refused["errors"][0]["line"]), (&"-".into(), &2.into()), "{refused}");
-}
-
-#[test]
-fn an_open_server_is_refused() {
-    let site = Site::new();
-    site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
-    let done = site.run(["serve", "--listen", "0.0.0.0:0"]);
-    assert_eq!(done.code, Some(1), "{done:?}");
-    assert!(done.stderr.contains("--plain-http"), "{done:?}");
-    site.start(site.command(["serve", "--listen", "127.0.0.1:0", "--log-format", "json"])).stop();
 }
 
 #[test]

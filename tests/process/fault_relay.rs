@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::answer_faults::{Exchange, FAULTS, Fault, Received, Sent};
 use super::client::{Answer, read_head};
 use super::site::Random;
+use crate::properties::variable;
 
 /// The delay of [`Fault::Delayed`].
 const DELAY: Duration = Duration::from_millis(150);
@@ -119,7 +120,6 @@ impl Recorded {
 
 /// The seed, and the number of cases if it is set.
 pub fn chosen_size() -> (u64, Option<usize>) {
-    let variable = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
     let (seed, cases) = (variable("MEDFEED_SEED").unwrap_or(1), variable("MEDFEED_CASES"));
     println!("MEDFEED_SEED={seed} MEDFEED_CASES={cases:?}");
     (seed, cases.map(|cases| usize::try_from(cases).unwrap()))

@@ -4,57 +4,45 @@ use medfeed::replicate::layout;
 
 use super::s3::Fault;
 
-/// The steps that are met in every long run, in a folder and over the network.
-pub const STEPS: [&[&str]; 2] = [
-    &[
-        "publisher after a manifest",
-        "publisher after a part",
-        "publisher after an entry",
-        "publisher at a random moment",
-        "publisher of a restored state after a manifest",
-        "publisher of a restored state after a part",
-        "publisher of a restored state after an entry",
-        "publisher starting",
-        "publisher sweeping",
-        "replica applying: new position",
-        "replica applying: old position",
-        "replica at a random moment",
-        "replica loading in the place of another",
-        "replica loading the first time",
-        "replica starting",
-        "writer after its commit",
-        "writer before its commit",
-    ],
-    &[
-        "publisher after a manifest",
-        "publisher after a part",
-        "publisher after a heartbeat",
-        "publisher after an entry",
-        "publisher after reading",
-        "publisher before a manifest",
-        "publisher before a part",
-        "publisher before a heartbeat",
-        "publisher before an entry",
-        "publisher before reading",
-        "publisher of a restored state after a manifest",
-        "publisher of a restored state after a part",
-        "publisher of a restored state after an entry",
-        "publisher of a restored state before a manifest",
-        "publisher of a restored state before a part",
-        "publisher of a restored state before an entry",
-        "publisher starting",
-        "publisher sweeping",
-        "replica applying: new position",
-        "replica applying: old position",
-        "replica at a random moment",
-        "replica loading in the place of another",
-        "replica loading the first time",
-        "replica polling",
-        "replica starting",
-        "writer after its commit",
-        "writer before its commit",
-    ],
+/// The steps that are met in every long run.
+const EVERYWHERE: [&str; 16] = [
+    "publisher after a manifest",
+    "publisher after a part",
+    "publisher after an entry",
+    "publisher of a restored state after a manifest",
+    "publisher of a restored state after a part",
+    "publisher of a restored state after an entry",
+    "publisher starting",
+    "publisher sweeping",
+    "replica applying: new position",
+    "replica applying: old position",
+    "replica at a random moment",
+    "replica loading in the place of another",
+    "replica loading the first time",
+    "replica starting",
+    "writer after its commit",
+    "writer before its commit",
 ];
+/// Those over the network alone.
+const IN_S3: [&str; 11] = [
+    "publisher after a heartbeat",
+    "publisher after reading",
+    "publisher before a manifest",
+    "publisher before a part",
+    "publisher before a heartbeat",
+    "publisher before an entry",
+    "publisher before reading",
+    "publisher of a restored state before a manifest",
+    "publisher of a restored state before a part",
+    "publisher of a restored state before an entry",
+    "replica polling",
+];
+
+/// The steps that are met in every long run, in a folder or over the network.
+pub fn steps(is_s3: bool) -> Vec<&'static str> {
+    let others = if is_s3 { &IN_S3[..] } else { &["publisher at a random moment"] };
+    [&EVERYWHERE, others].concat()
+}
 
 /// The moment of a publisher's death: a request that it makes, in a folder what is seen of it.
 #[derive(Clone, Copy)]

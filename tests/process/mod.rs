@@ -87,7 +87,6 @@ mod recipes;
 mod relay;
 mod released;
 mod replica_faults;
-mod replica_files;
 mod replica_instants;
 mod replica_kills;
 mod replica_network;

@@ -12,9 +12,8 @@ use medfeed::replicate::layout;
 
 use super::answer_faults::Fault;
 use super::fault_relay::{FaultRelay, Recorded, choose, chosen_size, run_lanes};
-use super::published::{Place, note, rows_of};
+use super::published::{Place, follow, note, rows_of};
 use super::pull_network::copy_folder;
-use super::replica_faults::follow;
 use super::s3::S3;
 use super::site::{Done, Process, SOON, Site, conferences_of_version, wait_until};
 use crate::harness::counted;

@@ -66,7 +66,7 @@ fn several_parts_are_on_their_way_at_once() {
     let (s3, site) = (S3::start(), curated());
     let place = Place::s3(&s3);
     // More than one part of 8 MiB.
-    let fat = conferences_of_version(3000, 1).replace("version 1", &"hall ".repeat(900));
+    let fat = conferences_of_version(2000, 1).replace("version 1", &"hall ".repeat(900));
     site.import("conferences.jsonl", fat);
     s3.fail("PUT", "/parts/", Fault::Held, 1);
     let mut publisher = place.spawn(&site, "--once");

@@ -429,23 +429,27 @@ fn tables_of_another_layout_are_made_anew_from_the_records() {
     assert_eq!(pulled.pull("--verify").stdout.matches("nothing new").count(), 2);
 }
 
-#[test]
-fn https_is_trusted_by_the_named_authorities_alone() {
+/// A service over HTTPS, whose certificate is in `own.pem`.
+fn pulled_over_tls(certificate: &rcgen::Certificate, pair: &rcgen::KeyPair) -> Pulled {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(10, 0));
     let key = site.open_key();
-    let pair = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-    site.write("cert.pem", pair.cert.pem());
-    site.write("key.pem", pair.signing_key.serialize_pem());
-    site.write("empty.pem", "");
-    let other = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-    site.write("both.pem", other.cert.pem() + &pair.cert.pem());
-    let server = site.serve_with("--tls-cert cert.pem --tls-key key.pem");
+    site.write("own.pem", certificate.pem());
+    site.write("key.pem", pair.serialize_pem());
+    let server = site.serve_with("--tls-cert own.pem --tls-key key.pem");
     let copy = site.path("copy.sqlite");
-    let pulled = Pulled { site, server, key, copy };
+    Pulled { site, server, key, copy }
+}
+
+#[test]
+fn https_is_trusted_by_the_named_authorities_alone() {
+    let [pair, other] = [(), ()].map(|()| rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap());
+    let pulled = pulled_over_tls(&pair.cert, &pair.signing_key);
+    pulled.site.write("empty.pem", "");
+    pulled.site.write("both.pem", other.cert.pem() + &pair.cert.pem());
     assert!(pulled.url().starts_with("https://"));
     let cases = [
-        ("--dataset conferences --ca-file cert.pem", 0, ""),
+        ("--dataset conferences --ca-file own.pem", 0, ""),
         ("--dataset conferences --ca-file both.pem", 0, ""),
         ("--dataset conferences", 1, "not signed by a trusted authority"),
         ("--dataset conferences --ca-file none.pem", 2, "none.pem"),
@@ -512,16 +516,9 @@ fn a_self_signed_certificate_is_trusted_where_it_is_the_one_in_the_file() {
         ("own", "127.0.0.1", 2998, 2999, "not valid yet"),
     ];
     for (file, name, from, until, message) in cases {
-        let site = Site::new();
-        site.import("conferences.jsonl", conferences_of_version(10, 0));
-        let key = site.open_key();
         let (certificate, pair) = authority(name, from, until);
-        site.write("own.pem", certificate.pem());
-        site.write("other.pem", &other);
-        site.write("key.pem", pair.serialize_pem());
-        let server = site.serve_with("--tls-cert own.pem --tls-key key.pem");
-        let copy = site.path("copy.sqlite");
-        let pulled = Pulled { site, server, key, copy };
+        let pulled = pulled_over_tls(&certificate, &pair);
+        pulled.site.write("other.pem", &other);
         // A refused certificate may be renewed, so a single run asks a few times; the first message suffices.
         let mut command = pulled.command(&pulled.url(), &format!("--dataset conferences --ca-file {file}.pem"));
         let mut pull = Process::spawn(command.stdout(Stdio::null()).stderr(Stdio::piped()));

@@ -339,17 +339,15 @@ async fn answer(service: S3Service, shared: Arc<Shared>, request: Request<Incomi
         *response.status_mut() = StatusCode::from_u16(status).unwrap();
         response
     };
-    match fault {
+    let refusal = match fault {
+        Some(Fault::Status(status)) => Some((status, "Injected")),
+        Some(Fault::Code(status, code)) => Some((status, code)),
+        _ => None,
+    };
+    if let Some((status, code)) = refusal {
         // A request whose body is not read ends its connection; then it would be sent again as if it were lost.
-        Some(Fault::Status(status)) => {
-            let _ = request.into_body().collect().await;
-            return Ok(refused(status, "Injected"));
-        }
-        Some(Fault::Code(status, code)) => {
-            let _ = request.into_body().collect().await;
-            return Ok(refused(status, code));
-        }
-        _ => {}
+        let _ = request.into_body().collect().await;
+        return Ok(refused(status, code));
     }
     let request = match fault {
         Some(Fault::Waiting) => {

@@ -14,6 +14,7 @@ use super::client::Client;
 use super::examples::{REDIRECTS, TwoHosts, answering, export_of};
 use super::site::{Done, Process, Random, SOON, Site, conferences_of_version, wait_until};
 use crate::harness::counted;
+use crate::properties::variable;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/shell/follow.sh");
 
@@ -314,8 +315,7 @@ fn a_killed_script_loses_nothing() {
     if !can_run() {
         return;
     }
-    let variable = |name: &str| std::env::var(name).ok().and_then(|value| value.parse().ok());
-    let rounds = variable("MEDFEED_CASES").unwrap_or(50).min(500);
+    let rounds = variable("MEDFEED_CASES").unwrap_or(20).min(500);
     let seed = variable("MEDFEED_SEED").unwrap_or(20_261_122);
     println!("MEDFEED_SEED={seed} MEDFEED_CASES={rounds}");
     let mut random = Random::new(seed);

@@ -53,9 +53,14 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below another.
+    /// A number below another; 0 below 0.
     pub fn below(&mut self, limit: usize) -> usize {
-        usize::try_from(self.next() % u64::try_from(limit).expect("small")).expect("small")
+        usize::try_from(self.next() % u64::try_from(limit.max(1)).expect("small")).expect("small")
+    }
+
+    /// True in so many of a hundred cases.
+    pub fn percent(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
     }
 
     /// A part of a duration, up to the whole.

@@ -159,35 +159,6 @@ fn a_look_that_takes_long_keeps_no_other_answer_waiting() {
 }
 
 #[test]
-fn two_stale_tokens_are_looked_for_at_once() {
-    let world = World::small();
-    let (key, token) = (world.key("full").text, stale_token(&world));
-    let source = Stalled::over(world.published());
-    serve(source.clone(), |address| {
-        std::thread::scope(|scope| {
-            let (key, token) = (&key, &token);
-            let stale = |limit: usize| {
-                scope.spawn(move || {
-                    let target = format!("/v1/conferences/changes?since={token}&limit={limit}");
-                    Client::new(address, Some(key)).get(&target).status
-                })
-            };
-            let waiting: Vec<_> = (1..=12).map(stale).collect();
-            wait_until("two looks", SOON, || (source.looking.load(Ordering::SeqCst) == 2).then_some(()));
-            // Feed pages that have to be read are, meanwhile.
-            let mut client = Client::new(address, Some(key));
-            for limit in 1..=20 {
-                let target = format!("/v1/conferences/changes?updated_since=2000-01-01&limit={limit}");
-                assert_eq!(client.get(&target).status, 200, "{target}");
-            }
-            source.release();
-            assert!(waiting.into_iter().all(|asker| asker.join().unwrap() == 410));
-        });
-    });
-    assert_eq!(source.max_looking.load(Ordering::SeqCst), 2, "two threads look, however many callers wait");
-}
-
-#[test]
 fn callers_who_left_take_no_thread_from_others() {
     let world = World::small();
     let (key, token) = (world.key("full").text, stale_token(&world));
@@ -214,12 +185,13 @@ fn callers_who_left_take_no_thread_from_others() {
         let _more: Vec<_> = (3..=12).map(send).collect();
         let mut client = Client::new(address, Some(&key));
         for limit in 1..=20 {
-            assert_eq!(client.get(&format!("/v1/conferences?q=on&limit={limit}")).status, 200);
+            for target in ["/v1/conferences?q=on", "/v1/conferences/changes?updated_since=2000-01-01"] {
+                assert_eq!(client.get(&format!("{target}&limit={limit}")).status, 200, "{target}");
+            }
         }
-        let looking = source.looking.load(Ordering::SeqCst);
         source.release();
-        assert_eq!(looking, 2, "so many threads wait for callers who left");
     });
+    assert_eq!(source.max_looking.load(Ordering::SeqCst), 2, "two threads look, however many wait or have left");
 }
 
 /// Serves a world with a single slot, which a request takes until the source is released, while six others wait for it. `ask`

@@ -9,10 +9,10 @@ use medfeed::replicate::{entry, layout};
 use medfeed::store::upgrade::SCHEMA;
 
 use super::added_fields::{has_field, take_field};
-use super::monitoring::{scrape, start_watched};
 use super::origin::{Origin, Replica, copy_into, url_of};
 use super::publishing::{commit, curated};
-use super::site::{SOON, Site, wait_until};
+use super::replicas::{serve, wait_for_seq};
+use super::site::Site;
 
 /// A loaded replica of an older release, and the bytes of its file.
 fn older_replica(origin: &Origin) -> (Replica, Vec<u8>) {
@@ -106,12 +106,8 @@ fn a_replica_that_lacks_a_field_loads_all_data_again() {
     for version in 1..=2 {
         commit(&origin.site, version);
         origin.publish();
-        let (server, mut admin) =
-            start_watched(&replica.site, replica.site.serve_command(&replica.options("--poll 20ms")));
-        let seq = origin.site.json(["log", "--limit", "1"])["commits"][0]["seq"].as_f64().unwrap();
-        wait_until("the replica has caught up", SOON, || {
-            (scrape(&mut admin)["medfeed_snapshot_seq"] == seq).then_some(())
-        });
+        let (server, mut admin) = serve(&replica, "--poll 20ms");
+        wait_for_seq(&origin, &mut admin);
         server.stop();
         assert!(has_field(&replica.site.db()));
         replica.site.check();
@@ -119,28 +115,6 @@ fn a_replica_that_lacks_a_field_loads_all_data_again() {
         assert_eq!(here, there);
         fs::remove_dir_all(replica.site.path("exported")).unwrap();
     }
-}
-
-/// A bucket of the same database that knows less than the replica's file.
-#[test]
-fn a_replica_that_lacks_a_field_does_not_go_back() {
-    let mut origin = Origin::new(curated());
-    let earlier = origin.site.path("earlier");
-    fs::create_dir(&earlier).unwrap();
-    copy_into(&origin.folder(), &earlier);
-    commit(&origin.site, 1);
-    origin.publish();
-    let (replica, _) = older_replica(&origin);
-    is_refused(&replica.site, &url_of(&earlier), "which never goes back");
-}
-
-#[test]
-fn a_replica_that_lacks_a_field_does_not_become_one_of_another_database() {
-    // Its seq is higher: each restore of a published database skips many.
-    let mut other = Origin::new(curated());
-    other.publish_state();
-    let (replica, _) = older_replica(&Origin::new(curated()));
-    is_refused(&replica.site, &other.url(), "but the file is a replica of");
 }
 
 #[test]
@@ -167,4 +141,21 @@ fn a_replicas_file_is_not_upgraded_but_loaded_again() {
     assert!(done.code == Some(1) && done.stderr.contains("is a replica of "), "{done:?}");
     assert!(fs::read(replica.db()).unwrap() == bytes, "the replica's file changed");
     assert_eq!(replica.files(), listed);
+}
+
+#[test]
+fn a_replica_that_lacks_a_field_does_not_go_back_nor_to_another_database() {
+    let mut origin = Origin::new(curated());
+    let earlier = origin.site.path("earlier");
+    fs::create_dir(&earlier).unwrap();
+    copy_into(&origin.folder(), &earlier);
+    commit(&origin.site, 1);
+    origin.publish();
+    let (replica, _) = older_replica(&origin);
+    // A bucket of the same database that knows less than the replica's file.
+    is_refused(&replica.site, &url_of(&earlier), "which never goes back");
+    // Its seq is higher: each restore of a published database skips many.
+    let mut other = Origin::new(curated());
+    other.publish_state();
+    is_refused(&replica.site, &other.url(), "but the file is a replica of");
 }
