@@ -130,7 +130,7 @@ fn a_running_replica_heeds_the_heartbeat() {
 }
 
 #[test]
-fn published_is_said_of_this_very_file() {
+fn key_revoke_succeeds_only_if_the_bucket_follows_this_very_file() {
     let site = curated();
     let place = Place::folder(&site);
     let (first, _) = site.key("all", &[]);
@@ -255,23 +255,6 @@ fn a_server_of_a_database_that_lost_its_place_knows_it() {
     server.stop();
 }
 
-#[test]
-fn a_fenced_publisher_tells_what_is_in_its_file_alone() {
-    let site = curated();
-    let place = Place::folder(&site);
-    place.once(&site);
-    let other = replica_of(&place);
-    commit(&site, 1);
-    commit(&site, 2);
-    let promoted = place.ends(&other, &["promote", &place.url, "--yes"]);
-    assert!(promoted.code == Some(0) && promoted.stdout.contains("stop the servers of the old origin"), "{promoted:?}");
-    let refused = place.run(&site, "--once");
-    let seq = rows_of(&site.db()).1.seq;
-    assert_eq!(refused.code, Some(4), "{refused:?}");
-    let expected = format!("2 commits (seq {} to {seq})", note(&site).seq + 1);
-    assert!(refused.stderr.contains(&expected), "{expected}: {refused:?}");
-}
-
 /// The words of a publisher's log about a lost object.
 const GONE: &str = "was published from here and is gone or damaged";
 
@@ -299,6 +282,9 @@ fn a_bucket_that_loses_its_states_gets_another_at_once() {
     let place = Place::folder(&site);
     let mut publisher = place.watch(&site, LIVELY);
     wait_until("the first state", SOON, || PublishedNote::read(&site.db()).unwrap());
+    // At the log's end, its parts alone: its manifest is there and cannot be replaced, so the next slot gets a state.
+    lose(&site.path("bucket").join("parts"));
+    wait_until("a state", SOON, || (place.slots(layout::STATES) == [1, 2]).then_some(()));
     commit(&site, 1);
     let has_all = |version: &str| {
         let last = rows_of(&site.db()).1.seq;
@@ -343,34 +329,7 @@ fn a_bucket_that_loses_its_states_gets_another_at_once() {
 }
 
 #[test]
-fn a_state_at_the_end_of_the_log_that_lost_its_parts_is_followed_by_another() {
-    // Its manifest is there and cannot be replaced, so the next slot gets a state, without another commit.
-    for is_running in [true, false] {
-        let site = curated();
-        let place = Place::folder(&site);
-        assert_eq!(place.once(&site), 1);
-        let mut publisher = is_running.then(|| place.watch(&site, LIVELY));
-        if let Some(publisher) = &publisher {
-            wait_until("it publishes", SOON, || publisher.logged().contains("publishing").then_some(()));
-        }
-        lose(&site.path("bucket").join("parts"));
-        match &mut publisher {
-            Some(publisher) => {
-                wait_until("a state", SOON, || (place.slots(layout::STATES) == [1, 2]).then_some(()));
-                assert!(publisher.logged().contains(GONE));
-                publisher.process.kill();
-            }
-            None => assert_eq!(place.once(&site), 1),
-        }
-        assert_eq!(place.slots(layout::STATES), [1, 2]);
-        let replica = Site::new();
-        assert_eq!(follow(&place, &replica.db()), (2, None));
-        assert_eq!(rows_of(&replica.db()), rows_of(&site.db()));
-    }
-}
-
-#[test]
-fn the_newest_copy_can_become_the_origin_by_one_command() {
+fn a_replica_that_is_ahead_of_its_bucket_is_promoted_with_start_over() {
     let site = curated();
     let place = Place::folder(&site);
     let key = site.key("all", &[]).1;

@@ -222,7 +222,7 @@ const CASES: [Case; 24] = [
 ];
 
 #[test]
-fn commands_do_not_take_what_is_left_for_everything() {
+fn commands_refuse_a_bucket_that_lost_objects() {
     let history = History::new();
     let url = history.place.url.as_str();
     for (loss, [check, backup, promote, publish], piece) in CASES {
@@ -302,7 +302,7 @@ fn starts_over(history: &History, origin: &Site, loss: Loss) {
 }
 
 #[test]
-fn replicas_do_not_take_what_is_left_for_everything() {
+fn replicas_notice_that_a_bucket_lost_objects() {
     let history = History::new();
     for (loss, ..) in CASES {
         // Whether the bucket alone says that there was more.

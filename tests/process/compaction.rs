@@ -2,9 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::time::Duration;
-
-use medfeed::store::Writer;
 
 use super::site::{SOON, Site, conferences_of_version, version_of, wait_until};
 

@@ -110,16 +110,22 @@ fn older_formats_are_refused_with_what_to_do() {
     }
 }
 
-#[test]
-fn other_files_are_refused() {
-    let made = Site::new();
-    let database = open(&made.path("other.redb"));
+/// The bytes of another program's database.
+pub fn of_another_program() -> Vec<u8> {
+    let site = Site::new();
+    let database = open(&site.db());
     let transaction = database.begin_write().unwrap();
     transaction.open_table(TableDefinition::<u64, u64>::new("other")).unwrap().insert(1, 2).unwrap();
     transaction.commit().unwrap();
     drop(database);
+    fs::read(site.db()).unwrap()
+}
+
+#[test]
+fn other_files_are_refused() {
+    let made = Site::new();
     made.import("conferences.jsonl", conferences_of_version(500, 0));
-    let (other, whole) = (fs::read(made.path("other.redb")).unwrap(), fs::read(made.db()).unwrap());
+    let (other, whole) = (of_another_program(), fs::read(made.db()).unwrap());
     let foreign = "is not a medfeed database";
     let cases: [(&str, &[u8], &str); 9] = [
         ("empty", b"", foreign),

@@ -9,7 +9,7 @@ use medfeed::replicate::layout;
 use medfeed::store::Follower;
 
 use super::origin::Replica;
-use super::published::{Place, note, seal_key};
+use super::published::{Place, note, rows_of, seal_key};
 use super::publishing::{commit, copy_of, curated};
 use super::s3::{Fault, S3};
 use super::site::{Process, Random, SOON, Site, wait_until};
@@ -380,7 +380,15 @@ fn a_former_origin_comes_back() {
     let place = Place::folder(&site);
     place.once(&site);
     let other = replica_of(&place);
-    promote(&place, &other);
+    commit(&site, 1);
+    commit(&site, 2);
+    let promoted = place.ends(&other, &["promote", &place.url, "--yes"]);
+    assert!(promoted.code == Some(0) && promoted.stdout.contains("stop the servers of the old origin"), "{promoted:?}");
+    // It tells what is in its file alone.
+    let (first, last) = (note(&site).seq + 1, rows_of(&site.db()).1.seq);
+    let refused = place.run(&site, "--once");
+    let expected = format!("2 commits (seq {first} to {last})");
+    assert!(refused.code == Some(4) && refused.stderr.contains(&expected), "{expected}: {refused:?}");
     is_fenced(&place, &site);
     commit(&other, 1);
     place.once(&other);

@@ -137,7 +137,9 @@ impl Place {
         let (rows, folder) = (rows_of(&site.db()), tempfile::tempdir().unwrap());
         let [audited, followed] = ["audited.redb", "followed.redb"].map(|name| folder.path().join(name));
         let found = audit(&self.log(), &audited).unwrap_or_else(|error| panic!("{}: {error}", self.kind));
-        assert!(found.given_up.is_empty(), "{}: {found:?}", self.kind);
+        // A publisher that was killed before it wrote a manifest wrote another state next.
+        let is_followed_by_another = |slot| self.entry(slot).header.is_state();
+        assert!(found.given_up.iter().cloned().flatten().all(is_followed_by_another), "{}: {found:?}", self.kind);
         assert_eq!(follow(self, &followed), (found.slot, None), "{}", self.kind);
         for file in [audited, followed] {
             assert_eq!(rows_of(&file), rows, "{}: {}", self.kind, file.display());

@@ -29,6 +29,11 @@ pub fn commit(site: &Site, version: u64) {
     site.import("conferences.jsonl", conferences_of_version(30, version));
 }
 
+/// A commit of few rows, for buckets that are read over and over.
+pub fn commit_few(site: &Site, version: u64) {
+    site.import("conferences.jsonl", conferences_of_version(4, version));
+}
+
 /// A copy of a site's database, with nothing else beside it.
 pub fn copy_of(site: &Site) -> Site {
     let copy = Site::new();
@@ -219,6 +224,8 @@ fn a_publisher_that_cannot_go_on_is_refused_with_what_to_do() {
     assert_eq!(follow(&place, &replica), (4, None), "replicas go on from slot 3");
     assert_eq!(place.slots(layout::STATES), [4]);
     place.check(&site);
+    let refused = site.run(["publish", "file:///dev/null/feed", "--once"]);
+    assert!(refused.code == Some(1) && refused.stderr.contains("/dev/null/feed"), "{refused:?}");
 }
 
 #[test]

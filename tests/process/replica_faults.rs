@@ -10,15 +10,11 @@ use medfeed::replicate::follower::audit::audit;
 use medfeed::replicate::layout;
 
 use super::published::{Place, follow, rows_of};
+use super::publishing::commit_few;
 use super::s3::S3;
-use super::site::{Random, SOON, Site, conferences_of_version, wait_until};
+use super::site::{Random, SOON, Site, wait_until};
 use crate::harness::counted;
 use crate::properties::variable;
-
-/// A commit of few rows, since they are read over and over.
-fn commit(site: &Site, version: u64) {
-    site.import("conferences.jsonl", conferences_of_version(4, version));
-}
 
 pub type Rows = (DatabaseId, Head, RowDigest);
 
@@ -35,7 +31,7 @@ struct Published {
 impl Published {
     fn new(is_sealed: bool) -> Published {
         let (s3, site) = (S3::start(), Site::new());
-        commit(&site, 1);
+        commit_few(&site, 1);
         site.open_key();
         let place = if is_sealed { Place::sealed(&site, &s3) } else { Place::s3(&s3) };
         let prefix = if is_sealed { "sealed/" } else { "some/prefix/" };
@@ -44,7 +40,7 @@ impl Published {
         for slot in 2..=4 {
             // The third entry is a state.
             if slot != 3 {
-                commit(&site, slot);
+                commit_few(&site, slot);
             }
             place.once_with(&site, if slot == 3 { "--state-every 0s" } else { "" });
             rows.insert(slot, rows_of(&site.db()));
@@ -214,7 +210,7 @@ impl Published {
 
     /// A publisher goes on after no end that it cannot read.
     fn ends_are_refused(&self, random: &mut Random, flips: u64) {
-        commit(&self.site, 5);
+        commit_few(&self.site, 5);
         let name = layout::log(4);
         let sound = self.object(&name);
         for (damage, bytes) in damages(self, random, flips, &name) {

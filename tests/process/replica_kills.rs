@@ -179,7 +179,7 @@ impl Run {
         let has_states = self.puts_states && self.world.place.slots(layout::STATES).len() > 1;
         let can_be = |moment: &Moment| match moment.method {
             "DELETE" => has_states,
-            "PUT" if moment.restores => self.world.has_backup(),
+            "PUT" if moment.restores => self.world.has_backup,
             _ => self.puts_states || moment.folder().is_none_or(|folder| folder == layout::LOG),
         };
         if !self.moments.iter().any(can_be) {
@@ -271,7 +271,7 @@ impl Run {
                 self.count("replica at a random moment");
             }
             Death::Polling => self.dies_polling(at),
-            Death::LoadingAnew if self.world.has_backup() => self.dies_applying(at, true),
+            Death::LoadingAnew if self.world.has_backup => self.dies_applying(at, true),
             Death::Applying | Death::LoadingAnew => self.dies_applying(at, false),
             Death::Loading => self.dies_loading(at),
             Death::Starting => self.dies_starting(at),

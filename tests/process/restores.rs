@@ -4,12 +4,11 @@ use std::fs;
 use std::path::Path;
 
 use medfeed::store::upgrade::SCHEMA;
-use redb::TableDefinition;
 use serde_json::{Value, json};
 
 use super::client::Client;
 use super::faults::rot;
-use super::foreign_files::{open, set_format};
+use super::foreign_files::{of_another_program, set_format};
 use super::monitoring::serve_watched;
 use super::site::{SOON, Site, conferences_of_version, version_of, wait_until};
 
@@ -344,18 +343,12 @@ fn a_database_that_cannot_be_read_is_replaced_only_with_yes() {
     let key = site.open_key();
     site.backup("backup.redb");
     let whole = fs::read(site.db()).unwrap();
-    let another = site.path("another.redb");
-    let database = open(&another);
-    let transaction = database.begin_write().unwrap();
-    transaction.open_table(TableDefinition::<u64, u64>::new("other")).unwrap().insert(1, 2).unwrap();
-    transaction.commit().unwrap();
-    drop(database);
     let cases: [(&str, Vec<u8>); 5] = [
         ("text", b"garbage".repeat(1000)),
         ("empty", Vec::new()),
         ("zeros", vec![0; whole.len()]),
         ("half", whole[..whole.len() / 2].to_vec()),
-        ("another program's", fs::read(another).unwrap()),
+        ("another program's", of_another_program()),
     ];
     for (what, content) in cases {
         fs::write(site.db(), &content).unwrap();

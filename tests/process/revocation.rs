@@ -196,7 +196,7 @@ fn a_revoked_key_dies_on_every_replica() {
 }
 
 #[test]
-fn staleness_is_told_by_no_clock_that_is_set() {
+fn staleness_does_not_depend_on_the_wall_clock() {
     let site = curated();
     let place = Place::folder(&site);
     place.once(&site);

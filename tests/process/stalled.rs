@@ -77,13 +77,9 @@ impl Observer for Count {
     }
 }
 
-/// Serves a source with one worker, while `ask` asks. Returns how many answers the observer heard of.
-fn serve(source: Arc<dyn SnapshotSource>, ask: impl FnOnce(SocketAddr)) -> u64 {
-    serve_within(Limits::default(), source, |address, _, _stop| ask(address))
-}
-
-/// The same within limits; `ask` may look at what is counted, and stops the server when it drops the sender.
-fn serve_within(
+/// Serves a source with one worker, while `ask` asks. `ask` may look at what is counted, and stops the server when it drops the
+/// sender. Returns how many answers the observer heard of.
+fn serve(
     limits: Limits,
     source: Arc<dyn SnapshotSource>,
     ask: impl FnOnce(SocketAddr, &Count, oneshot::Sender<()>),
@@ -128,7 +124,7 @@ fn a_look_that_takes_long_keeps_no_other_answer_waiting() {
         "/v1/exports/conferences",
         "/v1/exports/journals?format=csv",
     ];
-    let heard = serve(source.clone(), |address| {
+    let heard = serve(Limits::default(), source.clone(), |address, _, _stop| {
         std::thread::scope(|scope| {
             let stale = |_| {
                 scope.spawn(|| {
@@ -163,7 +159,7 @@ fn callers_who_left_take_no_thread_from_others() {
     let world = World::small();
     let (key, token) = (world.key("full").text, stale_token(&world));
     let source = Stalled::over(world.published());
-    serve(source.clone(), |address| {
+    serve(Limits::default(), source.clone(), |address, _, _stop| {
         let send = |limit: usize| {
             let target = format!("/v1/conferences/changes?since={token}&limit={limit}");
             let mut connection = connect(address).unwrap();
@@ -201,7 +197,7 @@ fn serve_with_a_taken_slot(ask: impl FnOnce(SocketAddr, Vec<BufReader<TcpStream>
     let (key, token) = (world.key("full").text, stale_token(&world));
     let source = Stalled::over(world.published());
     let limits = Limits { connections: 1, ..Limits::default() };
-    serve_within(limits, source.clone(), |address, count, stop| {
+    serve(limits, source.clone(), |address, count, stop| {
         let client = Client::new(address, Some(&key)).with_header("connection", "close");
         let send = |source: [u8; 4], target: &str| {
             let mut connection = connect_from(source.into(), address, None).unwrap();

@@ -1,8 +1,7 @@
 //! Buckets and replicas of other formats are refused. A replica whose rows lack a field of this program loads all data again.
 
-use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use medfeed::replicate::state::Manifest;
 use medfeed::replicate::{entry, layout};
@@ -32,26 +31,17 @@ fn is_refused(replica: &Site, url: &str, expected: &str) {
     assert!(fs::read(replica.db()).ok() == before && replica.files() == files, "{done:?}");
 }
 
-/// The files of a folder and of the folders in it.
-fn files(folder: &Path) -> BTreeSet<PathBuf> {
-    let mut found = BTreeSet::new();
-    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-        if path.is_dir() {
-            found.extend(files(&path));
-        } else {
-            found.insert(path);
-        }
-    }
-    found
-}
-
 /// Makes a bucket look like one of another format.
-fn set_format(folder: &Path, format: u32) {
-    for path in files(&folder.join(layout::STATES)) {
+fn set_format(origin: &Origin, format: u32) {
+    let paths = |folder: &str| -> Vec<PathBuf> {
+        let listed = origin.bucket().list(folder, None).unwrap();
+        listed.iter().map(|object| origin.folder().join(&object.name)).collect()
+    };
+    for path in paths(layout::STATES) {
         let manifest = Manifest::decode(&fs::read(&path).unwrap()).unwrap();
         fs::write(&path, Manifest { schema: format, ..manifest }.encode().unwrap()).unwrap();
     }
-    for path in files(&folder.join(layout::LOG)) {
+    for path in paths(layout::LOG) {
         let mut entry = entry::decode(&fs::read(&path).unwrap()).unwrap();
         entry.header.schema = format;
         let changes: Vec<&[u8]> = entry.changes.iter().map(Vec::as_slice).collect();
@@ -68,7 +58,7 @@ fn buckets_of_other_formats_are_refused() {
     replica.serve("").stop();
     let (url, version) = (origin.url(), env!("CARGO_PKG_VERSION"));
     for (format, made) in [(SCHEMA - 1, "of an older medfeed"), (SCHEMA + 1, "made by a newer medfeed")] {
-        set_format(&origin.folder(), format);
+        set_format(&origin, format);
         let expected = format!("the bucket has format {format}, {made}; medfeed {version} reads format {SCHEMA}");
         is_refused(&Site::new(), &url, &expected);
         let site = Site::new();
@@ -86,7 +76,7 @@ fn a_bucket_with_states_of_an_older_format_is_checked_from_its_upgrade_on() {
     let mut origin = Origin::new(curated());
     commit(&origin.site, 1);
     origin.publish();
-    set_format(&origin.folder(), SCHEMA - 1);
+    set_format(&origin, SCHEMA - 1);
     let site = &origin.site;
     // The note names the hash of the last entry as it was.
     fs::remove_file(site.path("feed.redb.published")).unwrap();

@@ -132,7 +132,6 @@ const THINGS: &[Wrong<'_>] = &[
     ("restore empty.redb --yes", 1, "it is empty"),
     ("publish /srv/feed", 2, "write it as file:///srv/feed"),
     ("publish file:///nowhere/feed --db none.redb", 1, "there is no database at none.redb"),
-    ("publish file:///dev/null/feed --once", 1, "/dev/null/feed"),
     ("publish file:///tmp/feed --seal-key none", 1, "there is no file none with a seal key"),
     ("license list --db nowhere.redb", 1, "create one with `medfeed import --create`, or name another with --db"),
     ("import data.jsonl --create --db nowhere/feed.redb", 1, "cannot read data.jsonl"),
