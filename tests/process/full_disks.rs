@@ -5,9 +5,8 @@
 use medfeed::store::Follower;
 
 use super::faults::Disk;
-use super::site::{Random, Site, conferences_of_version, version_of};
+use super::site::{Random, Site, cases_and_seed, conferences_of_version, version_of};
 use crate::harness::counted;
-use crate::properties::variable;
 
 /// What writes: the arguments, with the folder's files.
 const COMMANDS: [&[&str]; 7] = [
@@ -22,14 +21,10 @@ const COMMANDS: [&[&str]; 7] = [
 
 #[test]
 fn commands_on_a_full_disk_finish_or_refuse() {
-    let (cases, seed) = (variable("MEDFEED_CASES").unwrap_or(14), variable("MEDFEED_SEED").unwrap_or(20_261_123));
-    println!("MEDFEED_SEED={seed} MEDFEED_CASES={cases}");
+    let (cases, seed) = cases_and_seed(14, 20_261_123);
     let mut random = Random::new(seed);
     let site = Site::new();
-    let Some(disk) = Disk::mount(site.folder(), 24 << 20) else {
-        println!("skipped: no file system can be mounted here");
-        return;
-    };
+    let Some(disk) = Disk::mount(site.folder(), 24 << 20) else { return };
     site.import("conferences.jsonl", conferences_of_version(300, 0));
     let key = site.open_key();
     site.backup("kept.redb");

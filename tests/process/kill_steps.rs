@@ -1,19 +1,14 @@
 //! The steps at which somebody is killed between a write and the answers of replicas.
 
+use std::collections::BTreeSet;
+
 use medfeed::replicate::layout;
 
 use super::s3::Fault;
 
-/// The steps that are met in every long run.
-const EVERYWHERE: [&str; 16] = [
-    "publisher after a manifest",
-    "publisher after a part",
-    "publisher after an entry",
-    "publisher of a restored state after a manifest",
-    "publisher of a restored state after a part",
-    "publisher of a restored state after an entry",
+/// The steps that are met in every long run, besides those of [`Moment::all`].
+const OTHERS: [&str; 9] = [
     "publisher starting",
-    "publisher sweeping",
     "replica applying: new position",
     "replica applying: old position",
     "replica at a random moment",
@@ -23,25 +18,14 @@ const EVERYWHERE: [&str; 16] = [
     "writer after its commit",
     "writer before its commit",
 ];
-/// Those over the network alone.
-const IN_S3: [&str; 11] = [
-    "publisher after a heartbeat",
-    "publisher after reading",
-    "publisher before a manifest",
-    "publisher before a part",
-    "publisher before a heartbeat",
-    "publisher before an entry",
-    "publisher before reading",
-    "publisher of a restored state before a manifest",
-    "publisher of a restored state before a part",
-    "publisher of a restored state before an entry",
-    "replica polling",
-];
 
-/// The steps that are met in every long run, in a folder or over the network.
-pub fn steps(is_s3: bool) -> Vec<&'static str> {
-    let others = if is_s3 { &IN_S3[..] } else { &["publisher at a random moment"] };
-    [&EVERYWHERE, others].concat()
+/// All steps that are met in every long run, over the network or in a folder.
+pub fn steps(is_s3: bool) -> BTreeSet<String> {
+    let is_met = |moment: &Moment| if is_s3 { !moment.method.is_empty() } else { moment.folder().is_some() };
+    let moments = Moment::all(!is_s3).into_iter().filter(is_met);
+    let own = if is_s3 { "replica polling" } else { "publisher at a random moment" };
+    let others = OTHERS.into_iter().chain([own]).map(str::to_owned);
+    moments.map(|moment| step(moment.method, moment.name, moment.fault, moment.restores)).chain(others).collect()
 }
 
 /// The moment of a publisher's death: a request that it makes, in a folder what is seen of it.

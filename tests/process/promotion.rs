@@ -12,9 +12,8 @@ use super::origin::Replica;
 use super::published::{Place, note, rows_of, seal_key};
 use super::publishing::{commit, copy_of, curated};
 use super::s3::{Fault, S3};
-use super::site::{Process, Random, SOON, Site, wait_until};
+use super::site::{Process, Random, SOON, Site, cases_and_seed, wait_until};
 use crate::harness::counted;
-use crate::properties::variable;
 
 /// A replica that has followed to the end, and is not running.
 pub fn replica_of(place: &Place) -> Site {
@@ -118,8 +117,7 @@ fn a_promotion_that_is_killed_is_run_again() {
 
 #[test]
 fn a_promotion_that_is_killed_at_any_moment_is_run_again() {
-    let (kills, seed) = (variable("MEDFEED_CASES").unwrap_or(5), variable("MEDFEED_SEED").unwrap_or(20_261_126));
-    println!("MEDFEED_SEED={seed} MEDFEED_CASES={kills}");
+    let (kills, seed) = cases_and_seed(5, 20_261_126);
     let mut random = Random::new(seed);
     let site = curated();
     let place = Place::folder(&site);
@@ -210,28 +208,6 @@ fn a_promotion_that_is_overtaken_does_not_heed_earlier_promotions() {
     assert_eq!(note(&away).slot, 5, "after what came in between");
     is_fenced(&place, &other);
     goes_on(&place, &away);
-}
-
-#[test]
-fn of_replicas_that_are_promoted_one_is_the_origin() {
-    let site = curated();
-    let place = Place::folder(&site);
-    place.once(&site);
-    let replicas = [replica_of(&place), replica_of(&place), replica_of(&place)];
-    // All at once: one takes over, and the others say so.
-    let promoting: Vec<Process> = replicas.iter().map(|replica| promotion(&place, replica)).collect();
-    let codes: Vec<Option<i32>> =
-        promoting.into_iter().map(|mut process| process.ended_within(SOON).expect("it ends").code()).collect();
-    let won: Vec<usize> = (0..replicas.len()).filter(|at| codes[*at] == Some(0)).collect();
-    assert_eq!(won.len(), 1, "{codes:?}");
-    assert!(codes.iter().all(|code| matches!(code, Some(0 | 1))), "{codes:?}");
-    let origin = &replicas[won[0]];
-    goes_on(&place, origin);
-    // One that was away meanwhile takes over at once where the other has published since.
-    let away = &replicas[(won[0] + 1) % replicas.len()];
-    promote(&place, away);
-    is_fenced(&place, origin);
-    goes_on(&place, away);
 }
 
 #[test]

@@ -89,8 +89,8 @@ impl Place {
 
     /// The command that publishes, with further options separated by blanks.
     pub fn command(&self, site: &Site, options: &str) -> Command {
-        let mut command = site.command(["publish", &self.url]);
-        command.args(options.split_whitespace()).envs(self.environment.iter().cloned());
+        let mut command = self.told(site.command(["publish", &self.url]));
+        command.args(options.split_whitespace());
         command
     }
 

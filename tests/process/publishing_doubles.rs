@@ -11,16 +11,8 @@ use medfeed::store::replication::PublishedNote;
 use super::published::{Place, note, rows_of};
 use super::publishing::{commit, copy_of, curated};
 use super::s3::{CALLERS, Fault, S3};
-use super::site::{Process, Random, SOON, Site, conferences_of_version, wait_until};
+use super::site::{Process, Random, SOON, Site, cases_and_seed, conferences_of_version, wait_until};
 use crate::harness::counted;
-use crate::properties::variable;
-
-/// The rounds and the seed of a test.
-fn rounds(usual: u64) -> (u64, u64) {
-    let (rounds, seed) = (variable("MEDFEED_CASES").unwrap_or(usual), variable("MEDFEED_SEED").unwrap_or(1));
-    println!("MEDFEED_SEED={seed} MEDFEED_CASES={rounds}");
-    (rounds, seed)
-}
 
 fn spawn_commit(site: &Site, version: u64) -> Process {
     let file = site.write("conferences.jsonl", conferences_of_version(30, version));
@@ -30,7 +22,7 @@ fn spawn_commit(site: &Site, version: u64) -> Process {
 
 #[test]
 fn of_two_copies_that_publish_one_goes_on() {
-    let (rounds, seed) = rounds(4);
+    let (rounds, seed) = cases_and_seed(4, 1);
     let s3 = S3::start();
     let folder = Site::new();
     for place in [Place::folder(&folder), Place::s3(&s3)] {
@@ -90,7 +82,7 @@ fn of_two_copies_that_publish_one_goes_on() {
 
 #[test]
 fn of_eight_starts_at_once_one_publishes() {
-    let (rounds, seed) = rounds(2);
+    let (rounds, seed) = cases_and_seed(2, 1);
     let s3 = S3::start();
     let folder = Site::new();
     for place in [Place::folder(&folder), Place::s3(&s3)] {
@@ -144,7 +136,7 @@ fn sweep(place: &Place) {
 
 #[test]
 fn a_publisher_that_stood_still_through_a_sweep_is_fenced() {
-    let (rounds, seed) = rounds(2);
+    let (rounds, seed) = cases_and_seed(2, 1);
     let s3 = S3::start();
     let folder = Site::new();
     for place in [Place::folder(&folder), Place::s3(&s3)] {

@@ -12,9 +12,8 @@ use medfeed::replicate::layout;
 use super::published::{Place, follow, rows_of};
 use super::publishing::commit_few;
 use super::s3::S3;
-use super::site::{Random, SOON, Site, wait_until};
+use super::site::{Random, SOON, Site, cases_and_seed, wait_until};
 use crate::harness::counted;
-use crate::properties::variable;
 
 pub type Rows = (DatabaseId, Head, RowDigest);
 
@@ -124,8 +123,7 @@ fn damages(published: &Published, random: &mut Random, flips: u64, name: &str) -
 
 #[test]
 fn nothing_that_is_damaged_or_swapped_is_taken() {
-    let (flips, seed) = (variable("MEDFEED_CASES").unwrap_or(1), variable("MEDFEED_SEED").unwrap_or(1));
-    println!("MEDFEED_SEED={seed} MEDFEED_CASES={flips}");
+    let (flips, seed) = cases_and_seed(1, 1);
     std::thread::scope(|scope| {
         for is_sealed in [false, true] {
             scope.spawn(move || damage_all(is_sealed, flips, seed));

@@ -12,9 +12,8 @@ use super::kill_steps::{DEATHS, Death, FAULTS, Moment, step, steps};
 use super::publishing::age;
 use super::replicated::{REPLICAS, World};
 use super::s3::{CALLERS, Fault, S3};
-use super::site::{Process, Random, conferences_of_version};
+use super::site::{Process, Random, cases_and_seed, conferences_of_version};
 use crate::harness::counted;
-use crate::properties::variable;
 
 /// How many kills are made before all steps must have been met.
 const ENOUGH: u64 = 400;
@@ -407,8 +406,7 @@ impl Run {
 
 #[test]
 fn kills_of_any_process_lose_nothing_and_all_answer_alike() {
-    let (kills, seed) = (variable("MEDFEED_CASES").unwrap_or(16), variable("MEDFEED_SEED").unwrap_or(1));
-    println!("MEDFEED_SEED={seed} MEDFEED_CASES={kills}");
+    let (kills, seed) = cases_and_seed(16, 1);
     let each = kills.div_ceil(2);
     let begun = Instant::now();
     std::thread::scope(|scope| {
@@ -424,7 +422,7 @@ fn kills_of_any_process_lose_nothing_and_all_answer_alike() {
             let total: u64 = counts.values().sum();
             println!("{}: {total} kills in {:?}", if is_s3 { "s3" } else { "folder" }, begun.elapsed());
             counts.iter().for_each(|(step, count)| println!("  {count:5} {step}"));
-            let missed: Vec<&str> = steps(is_s3).into_iter().filter(|step| !counts.contains_key(*step)).collect();
+            let missed: Vec<String> = steps(is_s3).into_iter().filter(|step| !counts.contains_key(step)).collect();
             assert!(kills < ENOUGH || missed.is_empty(), "seed {seed}: never killed at {missed:?}");
         }
     });

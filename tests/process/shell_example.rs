@@ -12,9 +12,8 @@ use serde_json::Value;
 
 use super::client::Client;
 use super::examples::{REDIRECTS, TwoHosts, answering, export_of};
-use super::site::{Done, Process, Random, SOON, Site, conferences_of_version, wait_until};
+use super::site::{Done, Process, Random, SOON, Site, cases_and_seed, conferences_of_version, wait_until};
 use crate::harness::counted;
-use crate::properties::variable;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/shell/follow.sh");
 
@@ -291,9 +290,7 @@ impl Drop for End<'_> {
 /// `MEDFEED_CASES` sets how often it is killed, `MEDFEED_SEED` when.
 #[test]
 fn a_killed_script_loses_nothing() {
-    let rounds = variable("MEDFEED_CASES").unwrap_or(20).min(500);
-    let seed = variable("MEDFEED_SEED").unwrap_or(20_261_122);
-    println!("MEDFEED_SEED={seed} MEDFEED_CASES={rounds}");
+    let (rounds, seed) = cases_and_seed(20, 20_261_122);
     let mut random = Random::new(seed);
     let Some(site) = site_with_tools() else { return };
     site.import("conferences.jsonl", conferences_of_version(1300, 0));

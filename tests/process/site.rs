@@ -16,6 +16,8 @@ use medfeed::model::Timestamp;
 use medfeed::store::Writer;
 use medfeed::store::write::licensing::KeySettings;
 
+use crate::properties::variable;
+
 /// What a test waits for at most, when it should come at once.
 pub const SOON: Duration = Duration::from_secs(20);
 
@@ -34,6 +36,13 @@ pub fn wait_until_every<T>(interval: Duration, what: &str, within: Duration, mut
         assert!(begun.elapsed() < within, "not within {within:?}: {what}");
         std::thread::sleep(interval);
     }
+}
+
+/// The number of cases of a test and its seed: those of the environment, or the usual ones.
+pub fn cases_and_seed(cases: u64, seed: u64) -> (u64, u64) {
+    let (cases, seed) = (variable("MEDFEED_CASES").unwrap_or(cases), variable("MEDFEED_SEED").unwrap_or(seed));
+    println!("MEDFEED_SEED={seed} MEDFEED_CASES={cases}");
+    (cases, seed)
 }
 
 /// A small generator of random numbers (SplitMix64): what is done at random is done again with the same seed.

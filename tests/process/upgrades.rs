@@ -15,9 +15,8 @@ use serde_json::{Value, json};
 use super::added_fields::{FIELD, OlderFile, has_field};
 use super::faults::{Disk, rot};
 use super::foreign_files::{are_refused, open};
-use super::site::{Process, Random, SOON, Server, Site, conferences_of_version};
+use super::site::{Process, Random, SOON, Server, Site, cases_and_seed, conferences_of_version};
 use crate::harness::counted;
-use crate::properties::variable;
 
 /// An upgrade is refused for a reason, which stdout or stderr tells, and changes nothing.
 fn is_refused(older: &OlderFile, args: &[&str], expected: &[&str]) {
@@ -270,10 +269,7 @@ fn an_upgrade_without_permission_changes_nothing() {
     }
     // Root may write everywhere but on a disk that is read alone.
     fs::remove_file(older.site.path("try")).unwrap();
-    let Some(_disk) = Disk::mount(older.site.folder(), 48 << 20) else {
-        println!("skipped: this user may write everything");
-        return;
-    };
+    let Some(_disk) = Disk::mount(older.site.folder(), 48 << 20) else { return };
     fs::write(older.site.db(), &older.bytes).unwrap();
     let remount = |how: &str| {
         let done = Command::new("mount").args(["-o", &format!("remount,{how}")]).arg(older.site.folder()).status();
@@ -290,10 +286,7 @@ fn an_upgrade_without_permission_changes_nothing() {
 #[test]
 fn an_upgrade_on_a_full_disk_changes_nothing() {
     let older = OlderFile::new();
-    let Some(disk) = Disk::mount(older.site.folder(), 48 << 20) else {
-        println!("skipped: no file system can be mounted here");
-        return;
-    };
+    let Some(disk) = Disk::mount(older.site.folder(), 48 << 20) else { return };
     fs::write(older.site.db(), &older.bytes).unwrap();
     for free in [0, 4 << 10, 64 << 10, 128 << 10] {
         disk.fill(free);
@@ -313,8 +306,7 @@ fn answers(older: &OlderFile, server: &Server) {
 
 #[test]
 fn a_killed_upgrade_leaves_the_old_file_or_the_new_one() {
-    let (kills, seed) = (variable("MEDFEED_CASES").unwrap_or(15), variable("MEDFEED_SEED").unwrap_or(20_261_122));
-    println!("MEDFEED_SEED={seed} MEDFEED_CASES={kills}");
+    let (kills, seed) = cases_and_seed(15, 20_261_122);
     let mut random = Random::new(seed);
     let older = OlderFile::new();
     let (site, kept) = (&older.site, older.kept());
