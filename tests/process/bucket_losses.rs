@@ -14,7 +14,7 @@ use medfeed::replicate::layout;
 use super::origin::copy_into;
 use super::published::{Place, follow, note, rows_of};
 use super::publishing::{commit, copy_of, curated};
-use super::site::{Done, SOON, Site};
+use super::site::{SOON, Site};
 
 /// The last slot of the history.
 const LAST: u64 = 5;
@@ -148,10 +148,6 @@ impl History {
         }
         copy
     }
-
-    fn run(&self, site: &Site, args: &[&str]) -> Done {
-        self.place.ends(site, args)
-    }
 }
 
 /// A replica in this process, whose looks the test makes.
@@ -238,7 +234,7 @@ fn commands_refuse_a_bucket_that_lost_objects() {
             (&copy, &["publish", url, "--once"], publish),
         ];
         for (site, args, code) in cases {
-            let done = history.run(site, args);
+            let done = history.place.ends(site, args);
             assert_eq!(done.code, Some(code), "{loss:?}: {args:?}: {done:?}");
             assert!(code == 0 || done.stderr.contains(piece), "{loss:?}: {args:?}: {done:?}");
             let remedy = match args[0] {
@@ -262,11 +258,11 @@ fn commands_refuse_a_bucket_that_lost_objects() {
         }
         if backup == 1 && loss != Loss::All {
             history.lose(loss);
-            let refused = history.run(&copy, &["backup", &backup_file, "--from", url]);
+            let refused = history.place.ends(&copy, &["backup", &backup_file, "--from", url]);
             let (_, reached) =
                 refused.stderr.rsplit_once("add --at ").unwrap_or_else(|| panic!("{loss:?}: {refused:?}"));
             let salvage = ["backup", &backup_file, "--from", url, "--at", reached.trim(), "--json"];
-            let salvaged = history.run(&copy, &salvage);
+            let salvaged = history.place.ends(&copy, &salvage);
             assert_eq!(salvaged.code, Some(0), "{loss:?}: {salvaged:?}");
             assert_eq!(salvaged.json()["last_commit_at"], reached.trim(), "{loss:?}");
         }
@@ -279,7 +275,7 @@ fn commands_refuse_a_bucket_that_lost_objects() {
 /// A publisher starts over after a loss, and then all is well for everybody.
 fn starts_over(history: &History, origin: &Site, loss: Loss) {
     let url = history.place.url.as_str();
-    let done = history.run(origin, &["publish", url, "--once", "--start-over"]);
+    let done = history.place.ends(origin, &["publish", url, "--once", "--start-over"]);
     assert_eq!(done.code, Some(0), "{loss:?}: {done:?}");
     // Nobody can take another entry for one that was lost.
     assert_eq!(note(origin).slot, LAST + 1, "{loss:?}");

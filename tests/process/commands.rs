@@ -150,6 +150,20 @@ fn licenses_and_keys() {
     );
     let listed = site.json(["key", "list"]).to_string();
     assert!(!listed.contains("mfk_"), "keys are not shown again: {listed}");
+    // A license goes with its expired keys.
+    site.license("e", "--dataset journals");
+    site.expired_key("e");
+    check_cases(
+        &site,
+        &[
+            ("key list --json", 0, Out, "\"status\":\"expired\""),
+            ("license remove e --yes --json", 0, Out, "\"revoked_keys\":0"),
+            ("check", 0, Out, "is sound"),
+            ("license set y --dataset journals", 0, Out, "is created"),
+            ("key create --license y --expires 2099-12-31 --json", 0, Out, "\"expires_at\":\"2100-01-01T00:00:00Z\""),
+            ("key create --license y --expires 30d", 0, OnErr, "for license `y`, until 2"),
+        ],
+    );
 }
 
 #[test]
@@ -177,30 +191,6 @@ fn a_replaced_key_is_listed_with_the_end_of_its_overlap() {
         assert!(line.contains(end), "{line}");
         assert_eq!(listed(&new).0["expires_at"], before["expires_at"], "the new key has the old one's settings");
     }
-}
-
-#[test]
-fn a_license_goes_with_its_expired_keys() {
-    let site = Site::new();
-    check_cases(
-        &site,
-        &[
-            ("license set x --dataset journals --create", 0, Out, "is created"),
-            ("key create --license x --expires 2020-01-01", 2, OnErr, "in the past"),
-        ],
-    );
-    site.expired_key("x");
-    check_cases(
-        &site,
-        &[
-            ("key list --json", 0, Out, "\"status\":\"expired\""),
-            ("license remove x --yes --json", 0, Out, "\"revoked_keys\":0"),
-            ("check", 0, Out, "is sound"),
-            ("license set y --dataset journals", 0, Out, "is created"),
-            ("key create --license y --expires 2099-12-31 --json", 0, Out, "\"expires_at\":\"2100-01-01T00:00:00Z\""),
-            ("key create --license y --expires 30d", 0, OnErr, "for license `y`, until 2"),
-        ],
-    );
 }
 
 #[test]

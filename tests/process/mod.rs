@@ -61,7 +61,6 @@ mod publishing_damage;
 mod publishing_doubles;
 mod publishing_faults;
 mod publishing_network;
-mod publishing_states;
 pub mod publishing_watched;
 mod pull;
 mod pull_accidents;

@@ -104,10 +104,7 @@ impl Run {
     fn kill_publisher(&mut self, step: &str) {
         self.world.expect_publisher();
         self.world.publisher.take().expect("it runs").kill();
-        if let Some(s3) = &self.world.s3 {
-            s3.heal();
-            s3.wait_for_none_held();
-        }
+        self.let_go();
         self.count(step);
         self.world.read_line();
     }
