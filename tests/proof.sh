@@ -36,7 +36,7 @@ power      1000  1 power::
 disks      100   2 process::full_disks
 inputs     2000  1 properties::inputs properties::workbooks properties::replicas::changed_bytes properties::lists
 damage     20    2 process::damage:: process::damaged_commands
-buckets    1     2 process::replica_faults::nothing
+buckets    1     2 process::replica_faults
 soak       share 1 process::soak
 relay      150   1 process::pull_network process::replica_network process::publishing_network::a_fault
 "

@@ -1,7 +1,6 @@
 //! The checks of an image.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -16,7 +15,8 @@ use tempfile::TempDir;
 
 use super::disk::Disk;
 use super::histories::{BACKUP, FEED, NOTE, OLD, Record, States, memory};
-use super::images::{Image, Random, images};
+use super::images::{Image, images};
+use crate::process::site::Random;
 
 /// The content of a file, so that two that hold the same rows are equal.
 pub type State = [u8; 32];
@@ -26,16 +26,9 @@ pub type State = [u8; 32];
 pub struct Examined {
     pub images: u64,
     /// Those that were like none before.
-    different: BTreeSet<[u8; 32]>,
+    pub different: BTreeSet<[u8; 32]>,
     /// Those of a power loss while an image was repaired and written.
-    second: u64,
-}
-
-impl fmt::Display for Examined {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Examined { images, different, second } = self;
-        write!(f, "{images} images, {} different, {second} of a second power loss", different.len())
-    }
+    pub second: u64,
 }
 
 /// Every so many images, the power is lost again while the image is repaired and written.

@@ -21,8 +21,8 @@ use tempfile::TempDir;
 
 use super::disk::{Action, Disk};
 use super::examine::{State, state_of};
-use super::images::Random;
 use crate::process::added_fields::take_field;
+use crate::process::site::Random;
 
 /// The files whose states are compared.
 pub const FEED: &str = "feed.redb";

@@ -12,43 +12,30 @@ use medfeed::disk::{self, DiskEvent, DiskObserver, observe, tell};
 use medfeed::replicate::layout;
 
 use super::histories::memory;
-use super::images::Random;
+use crate::process::site::Random;
 
-/// A change of a name in the folder, or what makes such changes durable. Names are relative to the folder.
+/// What happens in the folder. Names are relative to it.
 #[derive(Clone, Debug)]
 pub enum Step {
-    Folder {
-        name: String,
-    },
-    /// A file gets this name. It is durable if it was synced before.
+    /// A name is of another entry from now on, or of none.
+    Name { name: String, entry: Option<Entry> },
+    /// The names in a folder become durable.
+    SyncFolder { name: String },
+    /// An object is being written, replaced or (without content) deleted.
+    Begun { name: String, bytes: Option<Vec<u8>> },
+    /// That was reported as done.
+    Done { name: String, bytes: Option<Vec<u8>> },
+}
+
+/// What a name stands for.
+#[derive(Clone, Debug)]
+pub enum Entry {
+    Folder,
+    /// A file is durable if it was synced before it got this name.
     File {
-        name: String,
         bytes: Vec<u8>,
         is_synced: bool,
     },
-    Remove {
-        name: String,
-    },
-    SyncFolder {
-        name: String,
-    },
-    /// An object was reported as written (or, without content, as deleted).
-    Done {
-        name: String,
-        bytes: Option<Vec<u8>>,
-    },
-    /// An object is being written, replaced or deleted.
-    Begun {
-        name: String,
-        bytes: Option<Vec<u8>>,
-    },
-}
-
-/// A name in a folder.
-#[derive(Clone, Debug)]
-enum Entry {
-    Folder,
-    File { bytes: Vec<u8>, is_synced: bool },
 }
 
 type Tree = BTreeMap<String, Entry>;
@@ -132,13 +119,13 @@ impl Recorder {
                     synced.lock().unwrap().insert(file.metadata().unwrap().ino(), content(file).unwrap());
                     return;
                 }
-                DiskEvent::Name { to, .. } if to.is_dir() => Step::Folder { name: name(to) },
+                DiskEvent::Name { to, .. } if to.is_dir() => Step::Name { name: name(to), entry: Some(Entry::Folder) },
                 DiskEvent::Name { to, .. } => {
                     let (bytes, inode) = (fs::read(to).unwrap(), fs::metadata(to).unwrap().ino());
                     let is_synced = synced.lock().unwrap().get(&inode) == Some(&bytes);
-                    Step::File { name: name(to), bytes, is_synced }
+                    Step::Name { name: name(to), entry: Some(Entry::File { bytes, is_synced }) }
                 }
-                DiskEvent::Remove { path } => Step::Remove { name: name(path) },
+                DiskEvent::Remove { path } => Step::Name { name: name(path), entry: None },
                 DiskEvent::SyncFolder { folder } => Step::SyncFolder { name: name(folder) },
                 other => panic!("{other:?}"),
             };
@@ -203,25 +190,16 @@ fn history(random: &mut Random) -> Vec<Step> {
                 tell(DiskEvent::Name { from: None, to: &path });
             }
         }
-        let written = match random.below(4) {
-            0 => None,
-            _ => Some(bytes.clone()),
-        };
-        recorder.push(Step::Begun { name: name.clone(), bytes: written.clone() });
-        let written = match written {
-            None => {
-                bucket.delete(&name).unwrap();
-                None
-            }
-            Some(_) if random.percent(50) => {
-                bucket.put(&name, &bytes).unwrap();
-                Some(bytes)
-            }
-            Some(_) => match bucket.create(&name, &bytes).unwrap() {
-                Created::New => Some(bytes),
-                Created::Exists => Some(bucket.get(&name).unwrap().unwrap().bytes),
-            },
-        };
+        let is_deleted = random.below(4) == 0;
+        recorder.push(Step::Begun { name: name.clone(), bytes: (!is_deleted).then(|| bytes.clone()) });
+        if is_deleted {
+            bucket.delete(&name).unwrap();
+        } else if random.percent(50) {
+            bucket.put(&name, &bytes).unwrap();
+        } else {
+            bucket.create(&name, &bytes).unwrap();
+        }
+        let written = bucket.get(&name).unwrap().map(|object| object.bytes);
         recorder.push(Step::Done { name, bytes: written });
     }
     recorder.into_steps()
@@ -232,11 +210,7 @@ fn image(steps: &[Step], random: &mut Random) -> Tree {
     let mut inodes = Inodes::new();
     for step in steps {
         match step {
-            Step::Folder { name } => inodes.change(name, Some(Entry::Folder)),
-            Step::File { name, bytes, is_synced } => {
-                inodes.change(name, Some(Entry::File { bytes: bytes.clone(), is_synced: *is_synced }));
-            }
-            Step::Remove { name } => inodes.change(name, None),
+            Step::Name { name, entry } => inodes.change(name, entry.clone()),
             Step::SyncFolder { name } => {
                 if let Some(synced) = inodes.seen.get(name).copied() {
                     inodes.keep(usize::MAX, |folder| folder == synced);

@@ -12,10 +12,9 @@ use medfeed::replicate::follower::{LogReader, Replica, ReplicaStatus};
 use medfeed::replicate::layout;
 
 use super::origin::copy_into;
-use super::published::{Place, note, rows_of};
+use super::published::{Place, follow, note, rows_of};
 use super::publishing::{commit, copy_of, curated};
-use super::replica_faults::follow;
-use super::site::{Done, SOON, Site};
+use super::site::{SOON, Site};
 
 /// The last slot of the history.
 const LAST: u64 = 5;
@@ -149,10 +148,6 @@ impl History {
         }
         copy
     }
-
-    fn run(&self, site: &Site, args: &[&str]) -> Done {
-        self.place.ends(site, args)
-    }
 }
 
 /// A replica in this process, whose looks the test makes.
@@ -223,7 +218,7 @@ const CASES: [Case; 24] = [
 ];
 
 #[test]
-fn commands_do_not_take_what_is_left_for_everything() {
+fn commands_refuse_a_bucket_that_lost_objects() {
     let history = History::new();
     let url = history.place.url.as_str();
     for (loss, [check, backup, promote, publish], piece) in CASES {
@@ -239,7 +234,7 @@ fn commands_do_not_take_what_is_left_for_everything() {
             (&copy, &["publish", url, "--once"], publish),
         ];
         for (site, args, code) in cases {
-            let done = history.run(site, args);
+            let done = history.place.ends(site, args);
             assert_eq!(done.code, Some(code), "{loss:?}: {args:?}: {done:?}");
             assert!(code == 0 || done.stderr.contains(piece), "{loss:?}: {args:?}: {done:?}");
             let remedy = match args[0] {
@@ -263,11 +258,11 @@ fn commands_do_not_take_what_is_left_for_everything() {
         }
         if backup == 1 && loss != Loss::All {
             history.lose(loss);
-            let refused = history.run(&copy, &["backup", &backup_file, "--from", url]);
+            let refused = history.place.ends(&copy, &["backup", &backup_file, "--from", url]);
             let (_, reached) =
                 refused.stderr.rsplit_once("add --at ").unwrap_or_else(|| panic!("{loss:?}: {refused:?}"));
             let salvage = ["backup", &backup_file, "--from", url, "--at", reached.trim(), "--json"];
-            let salvaged = history.run(&copy, &salvage);
+            let salvaged = history.place.ends(&copy, &salvage);
             assert_eq!(salvaged.code, Some(0), "{loss:?}: {salvaged:?}");
             assert_eq!(salvaged.json()["last_commit_at"], reached.trim(), "{loss:?}");
         }
@@ -280,7 +275,7 @@ fn commands_do_not_take_what_is_left_for_everything() {
 /// A publisher starts over after a loss, and then all is well for everybody.
 fn starts_over(history: &History, origin: &Site, loss: Loss) {
     let url = history.place.url.as_str();
-    let done = history.run(origin, &["publish", url, "--once", "--start-over"]);
+    let done = history.place.ends(origin, &["publish", url, "--once", "--start-over"]);
     assert_eq!(done.code, Some(0), "{loss:?}: {done:?}");
     // Nobody can take another entry for one that was lost.
     assert_eq!(note(origin).slot, LAST + 1, "{loss:?}");
@@ -303,7 +298,7 @@ fn starts_over(history: &History, origin: &Site, loss: Loss) {
 }
 
 #[test]
-fn replicas_do_not_take_what_is_left_for_everything() {
+fn replicas_notice_that_a_bucket_lost_objects() {
     let history = History::new();
     for (loss, ..) in CASES {
         // Whether the bucket alone says that there was more.

@@ -7,16 +7,9 @@ use std::thread;
 
 use medfeed::bucket::{Bucket, BucketError, BucketUrl, Created, SealKey};
 
+use super::published::seal_key;
 use super::s3::{Fault, S3};
-
-const HEX_KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
-
-fn seal_key(folder: &Path) -> SealKey {
-    let path = folder.join("seal-key");
-    fs::write(&path, HEX_KEY).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
-    SealKey::load(&path).unwrap()
-}
+use super::site::Site;
 
 fn in_folder(folder: &Path, seal: Option<SealKey>) -> Bucket {
     let url: BucketUrl = format!("file://{}", folder.display()).parse().unwrap();
@@ -44,12 +37,12 @@ const PROBE: &str = "probe/0123456789abcdef";
 
 /// Runs a test over every kind of bucket: each is new and has been probed.
 fn with_each(test: impl Fn(&str, &Bucket)) {
-    let folder = tempfile::tempdir().unwrap();
-    let key = || Some(seal_key(folder.path()));
+    let site = Site::new();
+    let key = || Some(SealKey::load(&seal_key(&site, "seal-key", 0)).unwrap());
     let s3 = S3::start();
     for (kind, bucket) in [
-        ("folder", in_folder(&folder.path().join("a/plain"), None)),
-        ("sealed folder", in_folder(&folder.path().join("sealed"), key())),
+        ("folder", in_folder(&site.path("a/plain"), None)),
+        ("sealed folder", in_folder(&site.path("sealed"), key())),
         ("s3", in_s3(&s3, "", None)),
         ("s3 below a prefix", in_s3(&s3, "/some/prefix", None)),
         ("sealed s3", in_s3(&s3, "/sealed", key())),
@@ -169,8 +162,8 @@ fn a_folder_is_its_owners_alone_and_stays_the_same() {
 
 #[test]
 fn a_store_sees_nothing_of_what_is_sealed() {
-    let (folder, s3) = (tempfile::tempdir().unwrap(), S3::start());
-    let bucket = in_s3(&s3, "/x", Some(seal_key(folder.path())));
+    let (site, s3) = (Site::new(), S3::start());
+    let bucket = in_s3(&s3, "/x", Some(SealKey::load(&seal_key(&site, "seal-key", 0)).unwrap()));
     bucket.create("log/1", b"secret text").unwrap();
     let stored = s3.object("x/log/1").unwrap();
     assert!(!stored.windows(6).any(|window| window == b"secret"));

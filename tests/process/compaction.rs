@@ -2,18 +2,14 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::process::Stdio;
-use std::time::Duration;
 
-use medfeed::store::Writer;
-
-use super::site::{Process, SOON, Site, conferences_of_version, version_of, wait_until};
+use super::site::{SOON, Site, conferences_of_version, version_of, wait_until};
 
 #[test]
 fn a_compaction_changes_nothing_but_the_size() {
     let site = Site::new();
     for version in 0..6 {
-        site.import("conferences.jsonl", conferences_of_version(800, version));
+        site.import("conferences.jsonl", conferences_of_version(400, version));
     }
     let key = site.open_key();
     let server = site.serve();
@@ -21,9 +17,9 @@ fn a_compaction_changes_nothing_but_the_size() {
     let old = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
     let page = client.get("/v1/conferences?limit=5").json();
     let cursor = page["next_cursor"].as_str().expect("a cursor").to_owned();
-    site.import("conferences.jsonl", conferences_of_version(800, 6));
+    site.import("conferences.jsonl", conferences_of_version(400, 6));
     let since = format!("/v1/conferences/changes?since={old}&limit=1000");
-    wait_until("the import", SOON, || (client.get(&since).items().len() == 800).then_some(()));
+    wait_until("the import", SOON, || (client.get(&since).items().len() == 400).then_some(()));
     let targets =
         [since.clone(), format!("/v1/conferences?limit=5&cursor={cursor}"), "/v1/exports/conferences".to_owned()];
     let data = |answer: super::client::Answer| {
@@ -49,7 +45,7 @@ fn a_compaction_changes_nothing_but_the_size() {
         let text = String::from_utf8_lossy;
         assert!(again == *before, "{target}: {:.2000} became {:.2000}", text(before), text(&again));
     }
-    site.import("conferences.jsonl", conferences_of_version(800, 7));
+    site.import("conferences.jsonl", conferences_of_version(400, 7));
     wait_until("the running server follows", SOON, || (version_of(&client.get(&since).items()) == 7).then_some(()));
     let fresh = site.serve();
     assert_eq!(version_of(&fresh.client(&key).get(&since).items()), 7);
@@ -58,52 +54,4 @@ fn a_compaction_changes_nothing_but_the_size() {
     let second = site.json(["compact"]);
     let third = site.json(["compact"]);
     assert!(third["bytes_after"].as_u64() <= second["bytes_after"].as_u64(), "{second} {third}");
-}
-
-#[test]
-fn an_import_that_waits_for_a_compaction_is_not_lost() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(300, 0));
-    let key = site.open_key();
-    let server = site.serve();
-    let mut client = server.client(&key);
-    for version in 1..=8 {
-        let file = site.write("conferences.jsonl", conferences_of_version(300, version));
-        let writer = Writer::open(&site.db(), Duration::ZERO).unwrap();
-        let start = |args: &[&str]| Process::spawn(site.command(args).stdout(Stdio::null()).stderr(Stdio::null()));
-        let mut waiting = [
-            start(&["compact"]),
-            start(&["import", file.to_str().unwrap()]),
-            start(&["key", "create", "--license", "all"]),
-        ];
-        assert_eq!(waiting[usize::try_from(version % 3).unwrap()].ended_within(Duration::from_millis(200)), None);
-        drop(writer);
-        for process in &mut waiting {
-            assert!(process.ended_within(SOON).expect("it goes on").success(), "version {version}");
-        }
-        assert_eq!(version_of(&site.conferences_in(&site.db())), version);
-        let keys = site.json(["key", "list"])["keys"].as_array().unwrap().len();
-        assert_eq!(u64::try_from(keys).unwrap(), version + 1, "a key was lost");
-        wait_until("the server follows", SOON, || {
-            (version_of([&client.get("/v1/conferences/1").json()["data"]]) == version).then_some(())
-        });
-    }
-    server.stop();
-    site.check();
-}
-
-#[test]
-fn a_compaction_says_who_writes() {
-    let site = Site::new();
-    let done = site.run(["compact", "--json"]);
-    assert!(done.code == Some(1) && done.stdout.contains("there is no database at"), "{done:?}");
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
-    let files = site.files();
-    let writer = Writer::open(&site.db(), Duration::ZERO).unwrap();
-    let done = site.run(["compact", "--json", "--wait", "0s"]);
-    assert_eq!(done.code, Some(1), "{done:?}");
-    let told = done.json()["error"].as_str().unwrap().to_owned();
-    assert!(told.contains(&format!("process {}", std::process::id())) && told.contains("--wait"), "{told}");
-    drop(writer);
-    assert_eq!(site.files(), files);
 }

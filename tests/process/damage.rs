@@ -6,12 +6,13 @@ use std::path::Path;
 use std::process::Stdio;
 
 use super::client::{Answer, Client};
+use super::damaged_commands::damage;
 use super::site::{Done, Random, STATUSES, Server, Site};
 use crate::harness::counted;
+use crate::properties::variable;
 
 /// Files damaged unless something else is said.
 const CASES: u64 = 25;
-const PAGE: usize = 4096;
 const RECORDS: u64 = 700;
 
 const TARGETS: [&str; 17] = [
@@ -33,10 +34,6 @@ const TARGETS: [&str; 17] = [
     "/v1/journals?limit=500",
     "/v1/journals/changes?updated_since=2020-01-01",
 ];
-
-fn from_environment(name: &str, default: u64) -> u64 {
-    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
-}
 
 /// A database with every kind of row, and two keys of different licenses.
 fn build() -> (Site, [String; 2]) {
@@ -101,52 +98,6 @@ fn walk(client: &mut Client, first: &str) -> Vec<Answer> {
     }
 }
 
-/// Damages a file in one of several ways.
-fn damage(content: &mut [u8], random: &mut Random) -> String {
-    let pages = content.len() / PAGE;
-    let is_used = |content: &[u8], page: usize| content[page * PAGE..(page + 1) * PAGE].iter().any(|byte| *byte != 0);
-    let page = loop {
-        let page = random.below(pages);
-        if is_used(content, page) {
-            break page;
-        }
-    };
-    let start = page * PAGE;
-    match random.below(6) {
-        0 => {
-            let (at, bit) = (start + random.below(PAGE), random.below(8));
-            content[at] ^= 1 << bit;
-            format!("bit {bit} of byte {at}")
-        }
-        1 => {
-            // The head of a page and its first offsets.
-            let (at, bit) = (start + random.below(64), random.below(8));
-            content[at] ^= 1 << bit;
-            format!("bit {bit} of byte {at} near the head of page {page}")
-        }
-        2 => {
-            content[start..start + PAGE].fill(0);
-            format!("page {page} zeroed")
-        }
-        3 => {
-            let other = random.below(pages);
-            content.copy_within(other * PAGE..(other + 1) * PAGE, start);
-            format!("page {other} over page {page}")
-        }
-        4 => {
-            for _ in 0..8 {
-                content[start + random.below(PAGE)] ^= 1 << random.below(8);
-            }
-            format!("8 bits of page {page}")
-        }
-        _ => {
-            let at = start + random.below(PAGE / 8) * 8;
-            content[at..at + 8].fill(0xff);
-            format!("8 bytes of ones at {at}")
-        }
-    }
-}
-
 /// Starts a server of a damaged file; `None` where it refuses it in the way that a refusal should go.
 fn serve(site: &Site, case: &str) -> Option<Server> {
     let mut command = site.serve_command("--log error");
@@ -173,12 +124,12 @@ fn no_answer_of_a_damaged_file_lacks_a_row() {
     server.stop();
     let asked = || keys.iter().flat_map(|key| TARGETS.map(|target| (key, target))).zip(&expected);
 
-    let first = from_environment("MEDFEED_SEED", 1);
+    let first = variable("MEDFEED_SEED").unwrap_or(1);
     let (mut refused, mut failed, mut same) = (0, 0, 0);
-    for seed in first..first + from_environment("MEDFEED_CASES", CASES) {
+    for seed in first..first + variable("MEDFEED_CASES").unwrap_or(CASES) {
         let mut random = Random::new(seed);
-        let mut content = sound.clone();
-        let case = format!("MEDFEED_SEED={seed} MEDFEED_CASES=1: {}", damage(&mut content, &mut random));
+        let (kind, content) = damage(&sound, &mut random);
+        let case = format!("MEDFEED_SEED={seed} MEDFEED_CASES=1: {kind}");
         fs::write(site.db(), &content).unwrap();
         let Some(mut server) = serve(&site, &case) else {
             refused += 1;
@@ -206,7 +157,7 @@ fn no_answer_of_a_damaged_file_lacks_a_row() {
         server.stop();
     }
     println!("{refused} files refused; of the other servers' answers {failed} failed and {same} were right");
-    counted(from_environment("MEDFEED_CASES", CASES), "damaged files");
+    counted(variable("MEDFEED_CASES").unwrap_or(CASES), "damaged files");
 }
 
 /// Whether the check finds nothing in a file of this content.

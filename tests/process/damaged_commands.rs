@@ -14,7 +14,7 @@ fn variable(name: &str) -> Option<u64> {
 }
 
 /// Damages a copy as disks and cables do, and as nobody would expect.
-fn damage(whole: &[u8], random: &mut Random) -> (&'static str, Vec<u8>) {
+pub fn damage(whole: &[u8], random: &mut Random) -> (&'static str, Vec<u8>) {
     let mut bytes = whole.to_vec();
     let pages = bytes.len() / PAGE;
     let page = random.below(pages) * PAGE;

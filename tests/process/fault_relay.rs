@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::answer_faults::{Exchange, FAULTS, Fault, Received, Sent};
 use super::client::{Answer, read_head};
 use super::site::Random;
+use crate::properties::variable;
 
 /// The delay of [`Fault::Delayed`].
 const DELAY: Duration = Duration::from_millis(150);
@@ -119,7 +120,6 @@ impl Recorded {
 
 /// The seed, and the number of cases if it is set.
 pub fn chosen_size() -> (u64, Option<usize>) {
-    let variable = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
     let (seed, cases) = (variable("MEDFEED_SEED").unwrap_or(1), variable("MEDFEED_CASES"));
     println!("MEDFEED_SEED={seed} MEDFEED_CASES={cases:?}");
     (seed, cases.map(|cases| usize::try_from(cases).unwrap()))
@@ -248,37 +248,22 @@ fn read_request(reader: &mut impl BufRead) -> std::io::Result<Option<Sent>> {
     Ok(Some(Sent { head, body }))
 }
 
-/// Sends a request over a connection of its own, and reads the whole answer. Its length and its encoding in chunks are removed.
+/// Sends a request over a connection of its own, and reads the whole answer. Its length is removed. No answer to HTTP/1.0 has
+/// chunks.
 fn forward(sent: &Sent, server: SocketAddr) -> std::io::Result<Answer> {
     let mut stream = TcpStream::connect(server)?;
     stream.set_nodelay(true)?;
-    stream.write_all(format!("{}Connection: close\r\n\r\n", sent.head).as_bytes())?;
+    let head = sent.head.replacen(" HTTP/1.1\r\n", " HTTP/1.0\r\n", 1);
+    stream.write_all(format!("{head}\r\n").as_bytes())?;
     stream.write_all(&sent.body)?;
     let mut reader = BufReader::new(stream);
     let (status, headers) = read_head(&mut reader)?;
     let mut answer = Answer { status, headers, body: Vec::new() };
     reader.read_to_end(&mut answer.body)?;
-    if answer.header("transfer-encoding").is_some() {
-        answer.body = without_chunks(&answer.body);
-    }
     let is_head = sent.is("HEAD");
     answer.headers.retain(|(name, _)| {
         let name = name.to_ascii_lowercase();
-        !["connection", "transfer-encoding"].contains(&name.as_str()) && (is_head || name != "content-length")
+        name != "connection" && (is_head || name != "content-length")
     });
     Ok(answer)
-}
-
-fn without_chunks(mut bytes: &[u8]) -> Vec<u8> {
-    let mut body = Vec::new();
-    loop {
-        let mut line = String::new();
-        bytes.read_line(&mut line).expect("a length of a chunk");
-        let length = usize::from_str_radix(line.trim(), 16).expect("a length of a chunk");
-        if length == 0 {
-            return body;
-        }
-        body.extend_from_slice(&bytes[..length]);
-        bytes = &bytes[length + 2..];
-    }
 }

@@ -2,9 +2,10 @@
 //!
 //! `MEDFEED_CASES` sets the number of full disks, `MEDFEED_SEED` how much is left on each.
 
+use medfeed::store::Follower;
+
 use super::faults::Disk;
-use super::pull_kills::variable;
-use super::site::{Random, Site, conferences_of_version};
+use super::site::{Random, Site, cases_and_seed, conferences_of_version, version_of};
 use crate::harness::counted;
 
 /// What writes: the arguments, with the folder's files.
@@ -20,17 +21,16 @@ const COMMANDS: [&[&str]; 7] = [
 
 #[test]
 fn commands_on_a_full_disk_finish_or_refuse() {
-    let (cases, seed) = (variable("MEDFEED_CASES").unwrap_or(14), variable("MEDFEED_SEED").unwrap_or(20_261_123));
-    println!("MEDFEED_SEED={seed} MEDFEED_CASES={cases}");
+    let (cases, seed) = cases_and_seed(14, 20_261_123);
     let mut random = Random::new(seed);
     let site = Site::new();
-    let Some(disk) = Disk::mount(site.folder(), 24 << 20) else {
-        println!("skipped: no file system can be mounted here");
-        return;
-    };
+    let Some(disk) = Disk::mount(site.folder(), 24 << 20) else { return };
     site.import("conferences.jsonl", conferences_of_version(300, 0));
-    site.license("all", "--dataset conferences");
+    let key = site.open_key();
     site.backup("kept.redb");
+    let server = site.serve();
+    let mut client = server.client(&key);
+    let head = || Follower::open(&site.db()).unwrap().newest().commit().head();
     let (mut refused, mut done) = (0, 0);
     for case in 0..cases {
         let args = COMMANDS[usize::try_from(case).unwrap() % COMMANDS.len()];
@@ -42,7 +42,7 @@ fn commands_on_a_full_disk_finish_or_refuse() {
         // From nothing up to what suffices, as often little as much.
         let free = random.next() % (1 << (10 + random.below(13)));
         let what = format!("MEDFEED_SEED={seed}, case {case}: {args:?} with {free} bytes free");
-        let before = site.files();
+        let before = (head(), site.files());
         disk.fill(free);
         let ended = site.ends([args, &["--json"]].concat());
         match ended.code {
@@ -55,13 +55,19 @@ fn commands_on_a_full_disk_finish_or_refuse() {
             }
             _ => panic!("{what}: {ended:?}"),
         }
+        // Reading goes on meanwhile: all records are of one version.
+        let export = client.get("/v1/exports/conferences");
+        assert_eq!(export.status, 200, "{what}");
+        version_of(&export.lines());
         disk.free_all();
         site.check();
         if ended.code == Some(1) {
+            assert_eq!(head(), before.0, "{what}: nothing was changed");
             let left: Vec<String> = site.files().into_iter().filter(|name| name.contains("draft")).collect();
-            assert!(left.is_empty(), "{what}: {left:?} is left, {before:?} was there");
+            assert!(left.is_empty(), "{what}: {left:?} is left, {:?} was there", before.1);
         }
     }
+    server.stop();
     counted(cases, "full disks");
     println!("{refused} commands refused, {done} done");
     assert!(refused > 0, "no disk was too small");

@@ -1,60 +1,32 @@
 //! The steps at which somebody is killed between a write and the answers of replicas.
 
+use std::collections::BTreeSet;
+
 use medfeed::replicate::layout;
 
 use super::s3::Fault;
 
-/// The steps that are met in every long run, in a folder and over the network.
-pub const STEPS: [&[&str]; 2] = [
-    &[
-        "publisher after a manifest",
-        "publisher after a part",
-        "publisher after an entry",
-        "publisher at a random moment",
-        "publisher of a restored state after a manifest",
-        "publisher of a restored state after a part",
-        "publisher of a restored state after an entry",
-        "publisher starting",
-        "publisher sweeping",
-        "replica applying: new position",
-        "replica applying: old position",
-        "replica at a random moment",
-        "replica loading in the place of another",
-        "replica loading the first time",
-        "replica starting",
-        "writer after its commit",
-        "writer before its commit",
-    ],
-    &[
-        "publisher after a manifest",
-        "publisher after a part",
-        "publisher after a heartbeat",
-        "publisher after an entry",
-        "publisher after reading",
-        "publisher before a manifest",
-        "publisher before a part",
-        "publisher before a heartbeat",
-        "publisher before an entry",
-        "publisher before reading",
-        "publisher of a restored state after a manifest",
-        "publisher of a restored state after a part",
-        "publisher of a restored state after an entry",
-        "publisher of a restored state before a manifest",
-        "publisher of a restored state before a part",
-        "publisher of a restored state before an entry",
-        "publisher starting",
-        "publisher sweeping",
-        "replica applying: new position",
-        "replica applying: old position",
-        "replica at a random moment",
-        "replica loading in the place of another",
-        "replica loading the first time",
-        "replica polling",
-        "replica starting",
-        "writer after its commit",
-        "writer before its commit",
-    ],
+/// The steps that are met in every long run, besides those of [`Moment::all`].
+const OTHERS: [&str; 9] = [
+    "publisher starting",
+    "replica applying: new position",
+    "replica applying: old position",
+    "replica at a random moment",
+    "replica loading in the place of another",
+    "replica loading the first time",
+    "replica starting",
+    "writer after its commit",
+    "writer before its commit",
 ];
+
+/// All steps that are met in every long run, over the network or in a folder.
+pub fn steps(is_s3: bool) -> BTreeSet<String> {
+    let is_met = |moment: &Moment| if is_s3 { !moment.method.is_empty() } else { moment.folder().is_some() };
+    let moments = Moment::all(!is_s3).into_iter().filter(is_met);
+    let own = if is_s3 { "replica polling" } else { "publisher at a random moment" };
+    let others = OTHERS.into_iter().chain([own]).map(str::to_owned);
+    moments.map(|moment| step(moment.method, moment.name, moment.fault, moment.restores)).chain(others).collect()
+}
 
 /// The moment of a publisher's death: a request that it makes, in a folder what is seen of it.
 #[derive(Clone, Copy)]

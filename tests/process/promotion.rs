@@ -2,7 +2,6 @@
 //! that is not at its end says so. `MEDFEED_CASES` sets how many promotions are killed, `MEDFEED_SEED` the moments.
 
 use std::fs;
-use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -10,12 +9,11 @@ use medfeed::replicate::layout;
 use medfeed::store::Follower;
 
 use super::origin::Replica;
-use super::published::{Place, note, seal_key};
+use super::published::{Place, note, rows_of, seal_key};
 use super::publishing::{commit, copy_of, curated};
 use super::s3::{Fault, S3};
-use super::site::{Process, Random, SOON, Site, wait_until};
+use super::site::{Process, Random, SOON, Site, cases_and_seed, wait_until};
 use crate::harness::counted;
-use crate::properties::variable;
 
 /// A replica that has followed to the end, and is not running.
 pub fn replica_of(place: &Place) -> Site {
@@ -24,19 +22,23 @@ pub fn replica_of(place: &Place) -> Site {
     replica.site
 }
 
-/// Starts a promotion.
+/// Starts a promotion, whose messages are in the file `told`.
 fn promotion(place: &Place, site: &Site) -> Process {
     let mut command = place.told(site.command(["promote", &place.url, "--yes"]));
-    Process::spawn(command.stdout(Stdio::null()).stderr(Stdio::null()))
+    Process::spawn(command.stdout(Stdio::null()).stderr(fs::File::create(site.path("told")).unwrap()))
 }
 
-/// The same, with its messages in a file.
-fn logged_promotion(place: &Place, site: &Site, log: &Path) -> Process {
-    let mut command = place.told(site.command(["promote", &place.url, "--yes"]));
-    Process::spawn(command.stdout(Stdio::null()).stderr(fs::File::create(log).unwrap()))
+/// Starts a promotion that stands still with the answer of its last look, which found no entry in a slot.
+fn at_its_last_look(s3: &S3, place: &Place, site: &Site, slot: u64) -> Process {
+    s3.fail("GET", &layout::log(slot), Fault::Held, 2);
+    let promoting = promotion(place, site);
+    s3.wait_for_held();
+    s3.release();
+    s3.wait_for_held();
+    promoting
 }
 
-fn promote(place: &Place, site: &Site) {
+pub fn promote(place: &Place, site: &Site) {
     let report = place.json(site, &["promote", &place.url, "--yes"]);
     assert_eq!(report["promoted"], true);
 }
@@ -115,8 +117,7 @@ fn a_promotion_that_is_killed_is_run_again() {
 
 #[test]
 fn a_promotion_that_is_killed_at_any_moment_is_run_again() {
-    let (kills, seed) = (variable("MEDFEED_CASES").unwrap_or(5), variable("MEDFEED_SEED").unwrap_or(20_261_126));
-    println!("MEDFEED_SEED={seed} MEDFEED_CASES={kills}");
+    let (kills, seed) = cases_and_seed(5, 20_261_126);
     let mut random = Random::new(seed);
     let site = curated();
     let place = Place::folder(&site);
@@ -157,11 +158,7 @@ fn an_overtaken_promotion_leaves_one_history() {
         place.once(&site);
         let [replica, other] = [replica_of(&place), replica_of(&place)];
         // Its last look finds nothing, and hears so only after somebody else has put an entry.
-        s3.fail("GET", &layout::log(2), Fault::Held, 2);
-        let promoting = logged_promotion(&place, &replica, &site.path("told"));
-        s3.wait_for_held();
-        s3.release();
-        s3.wait_for_held();
+        let promoting = at_its_last_look(&s3, &place, &replica, 2);
         if by_promotion {
             promote(&place, &other);
         } else {
@@ -172,7 +169,7 @@ fn an_overtaken_promotion_leaves_one_history() {
         if by_promotion {
             // The other is the origin now; this one may still be promoted if that is lost too.
             ends_with(promoting, 1, "the promotion");
-            let told = fs::read_to_string(site.path("told")).unwrap();
+            let told = fs::read_to_string(replica.path("told")).unwrap();
             for piece in
                 ["another replica was made the origin at 20", "promoted in place of s3://", "run this command again"]
             {
@@ -203,11 +200,7 @@ fn a_promotion_that_is_overtaken_does_not_heed_earlier_promotions() {
     commit(&other, 1);
     assert_eq!(place.once(&other), 1);
     // The promotion is passed over, since its origin has published; that origin then puts another entry first.
-    s3.fail("GET", &layout::log(4), Fault::Held, 2);
-    let promoting = promotion(&place, &away);
-    s3.wait_for_held();
-    s3.release();
-    s3.wait_for_held();
+    let promoting = at_its_last_look(&s3, &place, &away, 4);
     commit(&other, 2);
     assert_eq!(place.once(&other), 1);
     s3.release();
@@ -218,37 +211,12 @@ fn a_promotion_that_is_overtaken_does_not_heed_earlier_promotions() {
 }
 
 #[test]
-fn of_replicas_that_are_promoted_one_is_the_origin() {
-    let site = curated();
-    let place = Place::folder(&site);
-    place.once(&site);
-    let replicas = [replica_of(&place), replica_of(&place), replica_of(&place)];
-    // All at once: one takes over, and the others say so.
-    let promoting: Vec<Process> = replicas.iter().map(|replica| promotion(&place, replica)).collect();
-    let codes: Vec<Option<i32>> =
-        promoting.into_iter().map(|mut process| process.ended_within(SOON).expect("it ends").code()).collect();
-    let won: Vec<usize> = (0..replicas.len()).filter(|at| codes[*at] == Some(0)).collect();
-    assert_eq!(won.len(), 1, "{codes:?}");
-    assert!(codes.iter().all(|code| matches!(code, Some(0 | 1))), "{codes:?}");
-    let origin = &replicas[won[0]];
-    goes_on(&place, origin);
-    // One that was away meanwhile takes over at once where the other has published since.
-    let away = &replicas[(won[0] + 1) % replicas.len()];
-    promote(&place, away);
-    is_fenced(&place, origin);
-    goes_on(&place, away);
-}
-
-#[test]
 fn a_promotion_that_is_overtaken_all_the_time_gives_up() {
     let (s3, site) = (S3::start(), curated());
     let place = Place::s3(&s3);
     place.once(&site);
     let replica = replica_of(&place);
-    s3.fail("GET", &layout::log(2), Fault::Held, 2);
-    let promoting = logged_promotion(&place, &replica, &site.path("told"));
-    s3.wait_for_held();
-    s3.release();
+    let promoting = at_its_last_look(&s3, &place, &replica, 2);
     for slot in 2..=4 {
         s3.wait_for_held();
         commit(&site, slot);
@@ -259,7 +227,7 @@ fn a_promotion_that_is_overtaken_all_the_time_gives_up() {
         s3.release();
     }
     ends_with(promoting, 1, "the promotion");
-    let told = fs::read_to_string(site.path("told")).unwrap();
+    let told = fs::read_to_string(replica.path("told")).unwrap();
     assert!(told.contains("other publishers kept writing") && told.contains("run this command again"), "{told}");
     let refused = replica.run(["key", "create", "--license", "all"]);
     assert!(refused.code == Some(1) && refused.stderr.contains("medfeed promote"), "{refused:?}");
@@ -299,19 +267,13 @@ fn a_promotion_finishes_or_can_run_again_after_any_store_answer() {
         place.once(&site);
         let replica = replica_of(&place);
         let name = layout::log(2);
-        s3.fail("GET", &name, Fault::Held, 2);
-        let mut command = place.told(replica.command(["promote", &place.url, "--yes"]));
-        let told = fs::File::create(site.path("told")).unwrap();
-        let promoting = Process::spawn(command.stdout(Stdio::null()).stderr(told));
-        s3.wait_for_held();
-        s3.release();
-        s3.wait_for_held();
+        let promoting = at_its_last_look(&s3, &place, &replica, 2);
         faults.iter().for_each(|(method, fault, times)| s3.fail(method, &name, *fault, *times));
         s3.release();
         ends_with(promoting, i32::from(refusal.is_some()), &format!("{faults:?}"));
         s3.heal();
         if let Some(refusal) = refusal {
-            let told = fs::read_to_string(site.path("told")).unwrap();
+            let told = fs::read_to_string(replica.path("told")).unwrap();
             assert!(told.contains(refusal), "{faults:?}: {told}");
             promote(&place, &replica);
         }
@@ -368,27 +330,6 @@ fn a_replica_does_not_start_over_in_another_bucket() {
 }
 
 #[test]
-fn a_publisher_notices_that_a_replica_took_over() {
-    // One that has nothing to publish, and one that has.
-    for is_idle in [true, false] {
-        let origin = curated();
-        let bucket = Place::folder(&origin);
-        let publisher = bucket.start(&origin, "--every 0s --heartbeat 20ms");
-        wait_until("the first state", SOON, || (note(&origin).slot == 1).then_some(()));
-        let replica = replica_of(&bucket);
-        promote(&bucket, &replica);
-        let late = (!is_idle).then(|| origin.run(["key", "create", "--license", "all"]).code);
-        ends_with(publisher, 4, "the old publisher");
-        // It came before the publisher knew, or was refused.
-        assert!(matches!(late, None | Some(Some(0 | 4))), "{late:?}");
-        is_fenced(&bucket, &origin);
-        goes_on(&bucket, &replica);
-        let told = bucket.run(&origin, "--status");
-        assert!(told.stdout.contains("is no longer published from here: "), "{told:?}");
-    }
-}
-
-#[test]
 fn a_wait_for_replicas_ends_when_another_publisher_takes_over() {
     let site = curated();
     let (id, _) = site.key("all", &[]);
@@ -415,10 +356,25 @@ fn a_former_origin_comes_back() {
     let place = Place::folder(&site);
     place.once(&site);
     let other = replica_of(&place);
-    promote(&place, &other);
+    commit(&site, 1);
+    commit(&site, 2);
+    let promoted = place.ends(&other, &["promote", &place.url, "--yes"]);
+    assert!(promoted.code == Some(0) && promoted.stdout.contains("stop the servers of the old origin"), "{promoted:?}");
+    // It tells what is in its file alone.
+    let (first, last) = (note(&site).seq + 1, rows_of(&site.db()).1.seq);
+    let refused = place.run(&site, "--once");
+    let expected = format!("2 commits (seq {first} to {last})");
+    assert!(refused.code == Some(4) && refused.stderr.contains(&expected), "{expected}: {refused:?}");
     is_fenced(&place, &site);
     commit(&other, 1);
     place.once(&other);
+    // A backup in its place is no way around that. Without the note it is a database of its own.
+    fs::copy(site.backup("backup.redb"), site.db()).unwrap();
+    is_fenced(&place, &site);
+    assert_eq!(site.run(["license", "list"]).code, Some(0));
+    let alone = copy_of(&site);
+    commit(&alone, 5);
+    alone.check();
     // It follows under the name that it had, where the notes of before stand.
     fs::remove_file(site.db()).unwrap();
     site.start(place.told(site.serve_command(&format!("--from {}", place.url)))).stop();

@@ -4,15 +4,17 @@ use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use medfeed::bucket::{Bucket, SealKey};
 use medfeed::model::{DatabaseId, Head, RowDigest};
-use medfeed::replicate::follower::LogReader;
-use medfeed::replicate::state::{Manifest, decode_part};
+use medfeed::replicate::follower::audit::{Audit, audit};
+use medfeed::replicate::follower::{LogReader, Replica, ReplicaStatus};
+use medfeed::replicate::state::Manifest;
 use medfeed::replicate::{entry, layout};
 use medfeed::store::Follower;
-use medfeed::store::replication::{LoadedDraft, PublishedNote, ReplicaDraft, ReplicaMark};
+use medfeed::store::replication::PublishedNote;
 use serde_json::Value;
 
 use super::client::Client;
@@ -87,8 +89,8 @@ impl Place {
 
     /// The command that publishes, with further options separated by blanks.
     pub fn command(&self, site: &Site, options: &str) -> Command {
-        let mut command = site.command(["publish", &self.url]);
-        command.args(options.split_whitespace()).envs(self.environment.iter().cloned());
+        let mut command = self.told(site.command(["publish", &self.url]));
+        command.args(options.split_whitespace());
         command
     }
 
@@ -130,84 +132,21 @@ impl Place {
         Watched::start(site, &mut self.command(site, &format!("{options} --admin-listen 127.0.0.1:0 --log info")))
     }
 
-    /// Fails unless all that is kept, replayed from the oldest state and from the newest, is the database.
-    pub fn check(&self, site: &Site) -> Replayed {
-        let (id, head, digest) = rows_of(&site.db());
-        let oldest = self.replay(&site.path("oldest-replayed.redb"), false);
-        let newest = self.replay(&site.path("newest-replayed.redb"), true);
-        for replayed in [&oldest, &newest] {
-            assert_eq!((replayed.id, replayed.head), (id, head), "{}: {replayed:?}", self.kind);
+    /// Fails unless all that is kept is the database: replayed from the oldest state, and followed from the newest.
+    pub fn check(&self, site: &Site) -> Audit {
+        let (rows, folder) = (rows_of(&site.db()), tempfile::tempdir().unwrap());
+        let [audited, followed] = ["audited.redb", "followed.redb"].map(|name| folder.path().join(name));
+        let found = audit(&self.log(), &audited).unwrap_or_else(|error| panic!("{}: {error}", self.kind));
+        // A state whose publisher was killed before it wrote the manifest is followed by another. No entry between them is lost.
+        for gap in &found.given_up {
+            assert!(self.entry(*gap.start()).header.is_state(), "{}: {found:?}", self.kind);
+            gap.clone().for_each(|slot| drop(self.entry(slot)));
         }
-        for name in ["oldest-replayed.redb", "newest-replayed.redb"] {
-            let file = site.path(name);
-            assert_eq!(rows_of(&file), (id, head, digest), "{}: {name}", self.kind);
-            fs::remove_file(file).unwrap();
+        assert_eq!(follow(self, &followed), (found.slot, None), "{}", self.kind);
+        for file in [audited, followed] {
+            assert_eq!(rows_of(&file), rows, "{}: {}", self.kind, file.display());
         }
-        oldest
-    }
-
-    /// Replays the log into a new file, as a replica does.
-    pub fn replay(&self, file: &Path, from_newest: bool) -> Replayed {
-        let states = self.slots(layout::STATES);
-        let slot = if from_newest { states.last() } else { states.first() };
-        let manifest = self.manifest(*slot.expect("a state"));
-        let mark = ReplicaMark {
-            url: self.url.clone(),
-            id: manifest.id,
-            slot: manifest.slot,
-            hash: manifest.entry_hash,
-            digest: manifest.digest,
-        };
-        let mut draft = self.load(file, &manifest.parts, &mark, manifest.head());
-        let mut replayed = Replayed {
-            id: manifest.id,
-            slot: mark.slot,
-            head: manifest.head(),
-            entries: 0,
-            state_entries: 0,
-            commits: 0,
-        };
-        let mut hash = manifest.entry_hash;
-        while let Some(object) = self.bucket.get(&layout::log(replayed.slot + 1)).unwrap() {
-            let entry = entry::decode(&object.bytes).unwrap();
-            let header = &entry.header;
-            header.check(replayed.slot + 1, replayed.id).unwrap();
-            assert_eq!(header.parent, hash, "{}: slot {} follows", self.kind, header.slot);
-            hash = entry.hash;
-            let mark =
-                ReplicaMark { url: self.url.clone(), id: header.id, slot: header.slot, hash, digest: header.digest };
-            replayed.entries += 1;
-            if header.is_state() {
-                replayed.state_entries += 1;
-                // A publisher that was killed before it wrote the manifest wrote another state next.
-                if states.contains(&header.slot) {
-                    draft = self.load(file, &self.manifest(header.slot).parts, &mark, header.head());
-                }
-            } else {
-                let commits: Vec<_> =
-                    std::iter::zip(header.commits.iter().copied(), entry.changes.iter().map(AsRef::as_ref)).collect();
-                replayed.commits += commits.len();
-                draft.apply(&commits, &mark).unwrap_or_else(|error| panic!("slot {}: {error}", header.slot));
-            }
-            (replayed.slot, replayed.head) = (header.slot, header.head());
-        }
-        draft.persist(None).unwrap();
-        replayed
-    }
-
-    fn load(
-        &self,
-        file: &Path,
-        parts: &[medfeed::replicate::state::PartRef],
-        mark: &ReplicaMark,
-        head: Head,
-    ) -> LoadedDraft {
-        let mut draft = ReplicaDraft::create_for(file).unwrap();
-        for part in parts {
-            let object = self.bucket.get(&part.name).unwrap().unwrap_or_else(|| panic!("{} is there", part.name));
-            draft.add_part(&decode_part(part, &object.bytes).unwrap()).unwrap();
-        }
-        draft.finish(mark, head).unwrap()
+        found
     }
 
     /// A reader of the log of its own.
@@ -277,20 +216,6 @@ pub fn seal_key(site: &Site, name: &str, first: u8) -> PathBuf {
     file
 }
 
-/// What a replay found.
-#[derive(Clone, Copy, Debug)]
-pub struct Replayed {
-    pub id: DatabaseId,
-    pub slot: u64,
-    pub head: Head,
-    /// The entries after the state.
-    pub entries: u64,
-    /// Those of them that are states.
-    pub state_entries: u64,
-    /// The commits in the others.
-    pub commits: usize,
-}
-
 /// A database's id, last commit and the digest of all its rows, which are read.
 pub fn rows_of(file: &Path) -> (DatabaseId, Head, RowDigest) {
     let view = Follower::open(file).unwrap().origin().unwrap();
@@ -302,4 +227,13 @@ pub fn rows_of(file: &Path) -> (DatabaseId, Head, RowDigest) {
 /// What is noted as published beside a site's database.
 pub fn note(site: &Site) -> PublishedNote {
     PublishedNote::read(&site.db()).unwrap().expect("a note")
+}
+
+/// Follows the log in a file as far as it goes; returns the slot, and what is in the way.
+pub fn follow(place: &Place, file: &Path) -> (u64, Option<String>) {
+    let status = Arc::new(ReplicaStatus::new(SOON));
+    let mut replica = Replica::start(place.log(), file, Arc::clone(&status), &|| true).unwrap();
+    replica.poll(&|| true);
+    let progress = status.progress();
+    (progress.slot, progress.error)
 }

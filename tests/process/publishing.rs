@@ -12,9 +12,8 @@ use medfeed::replicate::layout;
 use medfeed::store::Follower;
 use medfeed::store::replication::PublishedNote;
 
-use super::published::{Place, note, rows_of};
-use super::replica_faults::follow;
-use super::s3::S3;
+use super::published::{Place, follow, note, rows_of};
+use super::s3::{Fault, S3};
 use super::site::{Process, SOON, Site, conferences_of_version, wait_until};
 
 /// A site with records, a license and a key.
@@ -30,6 +29,11 @@ pub fn commit(site: &Site, version: u64) {
     site.import("conferences.jsonl", conferences_of_version(30, version));
 }
 
+/// A commit of few rows, for buckets that are read over and over.
+pub fn commit_few(site: &Site, version: u64) {
+    site.import("conferences.jsonl", conferences_of_version(4, version));
+}
+
 /// A copy of a site's database, with nothing else beside it.
 pub fn copy_of(site: &Site) -> Site {
     let copy = Site::new();
@@ -38,7 +42,7 @@ pub fn copy_of(site: &Site) -> Site {
 }
 
 #[test]
-fn what_is_published_is_the_database() {
+fn a_bucket_holds_the_published_database() {
     let s3 = S3::start();
     let site = curated();
     for place in [Place::folder(&site), Place::s3(&s3), Place::sealed(&site, &s3)] {
@@ -53,79 +57,21 @@ fn what_is_published_is_the_database() {
         assert_eq!(place.once(&site), 1, "{kind}: commits are joined");
         site.json(["key", "revoke", &id, "--publish-wait", "0s"]);
         assert_eq!(place.once(&site), 1, "{kind}");
-        let replayed = place.check(&site);
-        assert_eq!((replayed.slot, replayed.commits, replayed.state_entries), (3, 4, 0), "{kind}");
-        assert_eq!(place.slots(layout::STATES), [1], "{kind}");
+        let found = place.check(&site);
+        assert_eq!((found.slot, found.entries, found.states), (3, 2, vec![1]), "{kind}");
+        let entries = [place.entry(2).header, place.entry(3).header];
+        assert!(entries.iter().all(|header| !header.is_state()), "{kind}: {entries:?}");
+        assert_eq!(entries.map(|header| header.commits.len()), [3, 1], "{kind}");
         let noted = note(&site);
-        assert_eq!((noted.slot, noted.seq, noted.fenced), (3, replayed.head.seq, None), "{kind}");
+        assert_eq!((noted.slot, noted.seq, noted.fenced), (3, found.seq, None), "{kind}");
         assert_eq!(noted.hash, place.entry(3).hash, "{kind}");
         let told = place.run(&site, "--status --json").json();
-        assert_eq!(told["end"]["seq"], replayed.head.seq, "{kind}: {told}");
+        assert_eq!(told["end"]["seq"], found.seq, "{kind}: {told}");
         assert_eq!((&told["published"], &told["waiting_commits"]), (&true.into(), &0.into()), "{kind}: {told}");
         commit(&site, 2);
         let told = place.run(&site, "--status --json").json();
         assert_eq!((&told["published"], &told["waiting_commits"]), (&false.into(), &1.into()), "{kind}: {told}");
         site.check();
-    }
-}
-
-#[test]
-fn a_publisher_goes_on_until_it_is_stopped() {
-    let s3 = S3::start();
-    let site = curated();
-    let place = Place::s3(&s3);
-    let mut publisher = place.start(&site, "--every 0s --heartbeat 50ms");
-    for version in 1..=3 {
-        commit(&site, version);
-        let (_, head, _) = rows_of(&site.db());
-        wait_until("the commit is published", SOON, || (note(&site).seq == head.seq).then_some(()));
-    }
-    let alive = || place.bucket.get(layout::ALIVE).unwrap().map(|object| object.bytes);
-    wait_until("a heartbeat", SOON, || alive().filter(|bytes| *bytes != b""));
-    let second = place.run(&site, "--once");
-    assert_eq!(second.code, Some(1), "{second:?}");
-    assert!(second.stderr.contains(&format!("is already published by process {}", publisher.id())), "{second:?}");
-    publisher.signal("TERM");
-    assert_eq!(publisher.ended_within(SOON).and_then(|status| status.code()), Some(0));
-    assert_eq!(place.check(&site).slot, 4);
-    commit(&site, 4);
-    assert_eq!(place.once(&site), 1, "the next start goes on");
-    assert_eq!(place.check(&site).slot, 5);
-}
-
-#[test]
-fn one_of_two_copies_goes_on_and_the_other_is_fenced() {
-    let s3 = S3::start();
-    let site = curated();
-    for place in [Place::folder(&site), Place::sealed(&site, &s3)] {
-        let site = curated();
-        place.once(&site);
-        let other = copy_of(&site);
-        // A copy that holds the end may go on, as a moved machine does.
-        let mut idle = place.start(&other, "--heartbeat 20ms");
-        commit(&site, 1);
-        assert_eq!(place.once(&site), 1);
-        let ended = idle.ended_within(SOON).expect("an idle publisher notices");
-        assert_eq!(ended.code(), Some(4), "{}", place.kind);
-        assert!(note(&other).fenced.unwrap().contains("published slot 2 at "));
-        let refused = other.run(["key", "create", "--license", "all"]);
-        assert_eq!(refused.code, Some(4), "{refused:?}");
-        assert!(refused.stderr.contains("is no longer published from here: "), "{refused:?}");
-        let again = place.run(&other, "--once");
-        assert_eq!(again.code, Some(4), "{again:?}");
-        // One that never published from where it stands is too late, and hears how to go on all the same.
-        let third = copy_of(&other);
-        let late = place.run(&third, "--once");
-        assert_eq!(late.code, Some(4), "{late:?}");
-        for piece in ["does not contain the last entry of ", "slot 2 there, published by ", "--start-over"] {
-            assert!(late.stderr.contains(piece) && !late.stderr.contains("this very file"), "{late:?}");
-        }
-        assert_eq!(third.run(["key", "create", "--license", "all"]).code, Some(4));
-        commit(&site, 2);
-        assert_eq!(place.once(&site), 1);
-        assert_eq!(place.check(&site).slot, 3);
-        let told = place.run(&other, "--status");
-        assert!(told.stdout.contains("does not contain this end"), "{told:?}");
     }
 }
 
@@ -230,7 +176,7 @@ fn sweeping_keeps_what_is_needed() {
 }
 
 #[test]
-fn what_cannot_go_on_is_refused_and_says_what_to_do() {
+fn a_publisher_that_cannot_go_on_is_refused_with_what_to_do() {
     let site = curated();
     let place = Place::folder(&site);
     place.once(&site);
@@ -278,21 +224,12 @@ fn what_cannot_go_on_is_refused_and_says_what_to_do() {
     assert_eq!(follow(&place, &replica), (4, None), "replicas go on from slot 3");
     assert_eq!(place.slots(layout::STATES), [4]);
     place.check(&site);
-
-    for (arguments, code, expected) in [
-        (&["/srv/feed"][..], 2, "write it as file:///srv/feed"),
-        (&["file:///nowhere/feed", "--db", "none.redb"], 1, "there is no database at none.redb"),
-        (&["file:///dev/null/feed", "--once"], 1, "/dev/null/feed"),
-        (&["file:///tmp/feed", "--seal-key", "none"], 1, "there is no file none with a seal key"),
-    ] {
-        let done = site.run([&["publish"], arguments].concat());
-        assert_eq!(done.code, Some(code), "{done:?}");
-        assert!(done.stderr.contains(expected), "{done:?}");
-    }
+    let refused = site.run(["publish", "file:///dev/null/feed", "--once"]);
+    assert!(refused.code == Some(1) && refused.stderr.contains("/dev/null/feed"), "{refused:?}");
 }
 
 #[test]
-fn whoever_asks_to_waits_until_replicas_can_know() {
+fn a_command_with_publish_wait_waits_until_the_bucket_has_its_change() {
     let site = curated();
     let place = Place::folder(&site);
     let (id, _) = site.key("all", &[]);
@@ -325,26 +262,6 @@ fn whoever_asks_to_waits_until_replicas_can_know() {
 }
 
 #[test]
-fn warnings_beside_the_result_are_printed_with_json_too() {
-    let site = curated();
-    let place = Place::folder(&site);
-    let file = site.write("escaped/conferences.jsonl", "{\"id\":1,\"name\":\"Hearts &amp; Lungs\"}\n");
-    let done = site.run(["import".as_ref(), file.as_os_str(), "--dry-run".as_ref(), "--json".as_ref()]);
-    assert!(done.json()["warning_count"] == 1 && done.stderr.is_empty(), "the JSON has its warnings: {done:?}");
-    place.once(&site);
-    let older = site.backup("older.redb");
-    commit(&site, 7);
-    place.once(&site);
-    fs::copy(older, site.db()).unwrap();
-    for json in [&[][..], &["--json"]] {
-        let done = site.run([&["key", "create", "--license", "all"], json].concat());
-        assert!(done.code == Some(0) && done.stderr.starts_with("warning: "), "{done:?}");
-        assert!(done.stderr.contains("with a commit that is not in this file"), "{done:?}");
-        assert_eq!(done.stdout.starts_with('{'), !json.is_empty(), "{done:?}");
-    }
-}
-
-#[test]
 fn a_publisher_is_named_by_one_word() {
     let site = curated();
     let place = Place::folder(&site);
@@ -355,4 +272,70 @@ fn a_publisher_is_named_by_one_word() {
     assert!(who.strip_prefix("Jane?Doe@").is_some_and(|machine| !machine.is_empty()), "{told}");
     let alive = Heartbeat::decode(&place.bucket.get(layout::ALIVE).unwrap().unwrap().bytes).unwrap();
     assert_eq!(alive.who, who);
+}
+
+#[test]
+fn commits_during_a_state_are_published_after_it() {
+    let (s3, site) = (S3::start(), curated());
+    let place = Place::s3(&s3);
+    place.once(&site);
+    let mut publisher = place.start(&site, "--every 0s --state-every 0s --heartbeat 50ms");
+    s3.fail("PUT", "/parts/", Fault::Held, 1);
+    commit(&site, 1);
+    s3.wait_for_held();
+    for version in 2..=3 {
+        commit(&site, version);
+    }
+    assert_eq!((place.slots(layout::LOG), place.slots(layout::STATES)), (vec![1, 2], vec![1]));
+    s3.release();
+    let (_, head, _) = rows_of(&site.db());
+    wait_until("the commits are published", SOON, || (note(&site).seq == head.seq).then_some(()));
+    publisher.signal("TERM");
+    assert_eq!(publisher.ended_within(SOON).and_then(|status| status.code()), Some(0));
+    let (state, before) = (place.entry(3).header, place.entry(2).header);
+    assert!(state.is_state() && !state.replaces(before.head(), before.digest), "{state:?} is that after {before:?}");
+    assert!(!place.entry(4).header.is_state());
+    place.check(&site);
+}
+
+#[test]
+fn a_state_that_lacks_its_manifest_is_followed_by_another() {
+    let (s3, site) = (S3::start(), curated());
+    let place = Place::s3(&s3);
+    let backup = site.backup("older.redb");
+    let restore = || site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
+    for (before, put) in [(&[][..], 1), (&[2], 3)] {
+        if put > 1 {
+            restore();
+        }
+        s3.fail("PUT", "/states/", Fault::Status(403), usize::MAX);
+        let done = place.run(&site, "--once");
+        assert!(done.code == Some(1) && done.stderr.contains("403"), "{done:?}");
+        assert!(place.entry(put).header.is_state() && place.slots(layout::STATES) == before, "the entry alone");
+        s3.heal();
+        let done = place.run(&site, "--once");
+        assert!(done.code == Some(0) && !done.stderr.contains("missing"), "{done:?}");
+        assert_eq!(place.slots(layout::LOG).last(), Some(&(put + 1)), "another entry");
+        assert_eq!(place.slots(layout::STATES).last(), Some(&(put + 1)), "and its manifest");
+        place.check(&site);
+    }
+}
+
+#[test]
+fn several_parts_are_on_their_way_at_once() {
+    let (s3, site) = (S3::start(), curated());
+    let place = Place::s3(&s3);
+    // More than one part of 8 MiB.
+    let fat = conferences_of_version(2000, 1).replace("version 1", &"hall ".repeat(900));
+    site.import("conferences.jsonl", fat);
+    s3.fail("PUT", "/parts/", Fault::Held, 1);
+    let mut publisher = place.spawn(&site, "--once");
+    s3.wait_for_held();
+    let parts = || s3.requests().iter().filter(|asked| asked.starts_with("PUT feed/some/prefix/parts/")).count();
+    wait_until("another part", SOON, || (parts() > 1).then_some(()));
+    s3.release();
+    assert_eq!(publisher.ended_within(SOON).and_then(|status| status.code()), Some(0));
+    let parts = place.manifest(1).parts;
+    assert!(parts.len() > 1, "{}", parts.len());
+    place.check(&site);
 }

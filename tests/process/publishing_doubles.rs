@@ -5,53 +5,14 @@ use std::fs;
 use std::process::Stdio;
 use std::time::Duration;
 
-use medfeed::model::Head;
 use medfeed::replicate::layout;
-use medfeed::store::Follower;
 use medfeed::store::replication::PublishedNote;
 
-use super::published::{Place, note};
+use super::published::{Place, note, rows_of};
 use super::publishing::{commit, copy_of, curated};
 use super::s3::{CALLERS, Fault, S3};
-use super::site::{Process, Random, SOON, Site, conferences_of_version, wait_until};
+use super::site::{Process, Random, SOON, Site, cases_and_seed, conferences_of_version, wait_until};
 use crate::harness::counted;
-
-/// The rounds and the seed of a test.
-fn rounds(usual: u64) -> (u64, u64) {
-    let variable = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
-    let (rounds, seed) = (variable("MEDFEED_CASES").unwrap_or(usual), variable("MEDFEED_SEED").unwrap_or(1));
-    println!("MEDFEED_SEED={seed} MEDFEED_CASES={rounds}");
-    (rounds, seed)
-}
-
-/// What every entry of a log was when it was first seen: nothing of it changes, and all of it is one line.
-#[derive(Default)]
-struct Line(Vec<([u8; 32], Head)>);
-
-impl Line {
-    fn read(&mut self, place: &Place) {
-        for slot in place.slots(layout::LOG).into_iter().skip(self.0.len()) {
-            let entry = place.entry(slot);
-            assert_eq!(entry.header.slot, slot);
-            assert_eq!(usize::try_from(slot).unwrap(), self.0.len() + 1, "no slot is left out");
-            assert_eq!(entry.header.parent, self.0.last().map_or([0; 32], |(hash, _)| *hash), "slot {slot} follows");
-            self.0.push((entry.hash, entry.header.head()));
-        }
-    }
-
-    /// Fails unless a database is of the line, to its end.
-    fn check(&mut self, place: &Place, site: &Site) {
-        self.read(place);
-        let view = Follower::open(&site.db()).unwrap().origin().unwrap();
-        for (at, (hash, head)) in self.0.iter().enumerate() {
-            let slot = u64::try_from(at).unwrap() + 1;
-            assert_eq!(place.entry(slot).hash, *hash, "slot {slot} was changed");
-            assert!(view.holds(head.seq, head.lineage).unwrap(), "slot {slot} is lost");
-        }
-        assert_eq!(self.0.last().map(|(_, head)| *head), Some(view.head().unwrap().head()));
-        place.check(site);
-    }
-}
 
 fn spawn_commit(site: &Site, version: u64) -> Process {
     let file = site.write("conferences.jsonl", conferences_of_version(30, version));
@@ -59,19 +20,15 @@ fn spawn_commit(site: &Site, version: u64) -> Process {
     Process::spawn(command.stdout(Stdio::null()).stderr(Stdio::null()))
 }
 
-fn head_of(site: &Site) -> Head {
-    Follower::open(&site.db()).unwrap().newest().commit().head()
-}
-
 #[test]
 fn of_two_copies_that_publish_one_goes_on() {
-    let (rounds, seed) = rounds(4);
+    let (rounds, seed) = cases_and_seed(4, 1);
     let s3 = S3::start();
     let folder = Site::new();
     for place in [Place::folder(&folder), Place::s3(&s3)] {
         let mut site = curated();
         place.once(&site);
-        let (mut line, mut random, mut late) = (Line::default(), Random::new(seed), 0);
+        let (mut random, mut late) = (Random::new(seed), 0);
         for round in 1..=rounds {
             let told = || format!("{}, seed {seed}, round {round}", place.kind);
             let copies = [copy_of(&site), copy_of(&site)];
@@ -104,35 +61,34 @@ fn of_two_copies_that_publish_one_goes_on() {
             // Who was fenced before its commit was refused it; the other's was done.
             assert_eq!(codes[1 - lost], Some(0), "{}", told());
             late += u64::from(codes[lost] == Some(4));
-            let head = head_of(winner);
+            let (_, head, _) = rows_of(&winner.db());
             wait_until("the other goes on", 3 * SOON, || (note(winner).seq == head.seq).then_some(()));
             let survivor = [&mut first, &mut second].into_iter().nth(1 - lost).unwrap();
             assert_eq!(survivor.ended_within(Duration::ZERO), None, "{}: it goes on", told());
             survivor.kill();
-            line.read(&place);
             // The loser's own commit is nowhere but in its file.
             assert_eq!(place.run(loser, "--once").code, Some(4), "{}", told());
             let [one, other] = copies;
             site = if lost == 0 { other } else { one };
             // Nothing is noted beside the copies of the next round.
             if round % 20 == 0 || round == rounds {
-                line.check(&place, &site);
+                place.check(&site);
             }
         }
-        println!("{}: {rounds} rounds, {} slots, {late} commits refused", place.kind, line.0.len());
+        println!("{}: {rounds} rounds, {late} commits refused", place.kind);
     }
     counted(rounds, "rounds of two publishers");
 }
 
 #[test]
 fn of_eight_starts_at_once_one_publishes() {
-    let (rounds, seed) = rounds(2);
+    let (rounds, seed) = cases_and_seed(2, 1);
     let s3 = S3::start();
     let folder = Site::new();
     for place in [Place::folder(&folder), Place::s3(&s3)] {
         let site = curated();
         place.once(&site);
-        let (mut line, mut random) = (Line::default(), Random::new(seed));
+        let mut random = Random::new(seed);
         for round in 1..=rounds {
             let told = || format!("{}, seed {seed}, round {round}", place.kind);
             let copies: Vec<Site> = (0..8).map(|_| copy_of(&site)).collect();
@@ -154,13 +110,12 @@ fn of_eight_starts_at_once_one_publishes() {
                 std::iter::zip(&copies, &codes).filter(|(_, code)| **code == Some(0)).map(|(copy, _)| copy).collect();
             let fenced = codes.iter().filter(|code| **code == Some(4)).count();
             assert_eq!((won.len(), fenced), (1, 7), "{}: {codes:?}", told());
-            line.read(&place);
-            assert_eq!(line.0.len(), usize::try_from(round).unwrap() + 1, "{}", told());
+            assert!(place.slots(layout::LOG).into_iter().eq(1..=round + 1), "{}", told());
             for (copy, code) in std::iter::zip(&copies, &codes) {
                 assert_eq!(note(copy).fenced.is_some(), *code == Some(4), "{}", told());
             }
             if round % 20 == 0 || round == rounds {
-                line.check(&place, won[0]);
+                place.check(won[0]);
             }
             fs::copy(won[0].db(), site.db()).unwrap();
         }
@@ -180,8 +135,8 @@ fn sweep(place: &Place) {
 }
 
 #[test]
-fn a_swept_place_is_nobodys() {
-    let (rounds, seed) = rounds(2);
+fn a_publisher_that_stood_still_through_a_sweep_is_fenced() {
+    let (rounds, seed) = cases_and_seed(2, 1);
     let s3 = S3::start();
     let folder = Site::new();
     for place in [Place::folder(&folder), Place::s3(&s3)] {

@@ -12,11 +12,11 @@ use medfeed::replicate::layout;
 
 use super::answer_faults::Fault;
 use super::fault_relay::{FaultRelay, Recorded, choose, chosen_size, run_lanes};
-use super::published::{Place, note, rows_of};
+use super::published::{Place, follow, note, rows_of};
+use super::publishing::commit_few;
 use super::pull_network::copy_folder;
-use super::replica_faults::follow;
 use super::s3::S3;
-use super::site::{Done, Process, SOON, Site, conferences_of_version, wait_until};
+use super::site::{Done, Process, SOON, Site, wait_until};
 use crate::harness::counted;
 
 const LANES: usize = 6;
@@ -68,10 +68,6 @@ struct Prepared {
     relay: FaultRelay,
 }
 
-fn commit(site: &Site, version: u64) {
-    site.import("conferences.jsonl", conferences_of_version(4, version));
-}
-
 const ONCE: &str = "--once --state-every 0s --keep 1d";
 
 impl Prepared {
@@ -79,7 +75,7 @@ impl Prepared {
         let (s3, site) = (S3::start(), Site::new());
         let relay = FaultRelay::new(s3.address());
         let place = Place::s3(&s3).through(&relay.url());
-        commit(&site, 0);
+        commit_few(&site, 0);
         site.open_key();
         for version in 1..=3 {
             if run == Run::First {
@@ -93,7 +89,7 @@ impl Prepared {
                 std::fs::write(&noted, before.unwrap()).unwrap();
             }
             s3.age(Duration::from_secs(2 * 86_400));
-            commit(&site, version);
+            commit_few(&site, version);
         }
         relay.keep_answers();
         Prepared { site, s3, relay }
@@ -131,7 +127,7 @@ fn publish(run: Run, site: &Site, relay: &FaultRelay, plan: &[(usize, Fault)], s
         (is_alive && is_published(site)).then_some(())
     });
     relay.begin(plan);
-    commit(site, 9);
+    commit_few(site, 9);
     let done = wait_until("the commit is published", SOON, || {
         if let Some(done) = ended(&mut publisher) {
             return Some(done);

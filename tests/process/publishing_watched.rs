@@ -11,6 +11,7 @@ use super::monitoring::{check_with_promtool, scrape};
 use super::operators_page::get_from;
 use super::published::{Place, Watched, note};
 use super::publishing::{commit, copy_of, curated};
+use super::replicas::readyz;
 use super::s3::{Fault, S3};
 use super::site::{SOON, wait_until};
 
@@ -29,6 +30,9 @@ fn metrics_tell_how_publishing_stands() {
     publisher.wait_for("slot", |slot| slot == 1.0);
     commit(&site, 1);
     publisher.wait_for("slot", |slot| slot == 2.0);
+    let second = place.run(&site, "--once");
+    let expected = format!("is already published by process {}", publisher.process.id());
+    assert!(second.code == Some(1) && second.stderr.contains(&expected), "{second:?}");
     publisher.wait_for("behind_seconds", |behind| behind == 0.0);
     let samples = scrape(&mut publisher.admin);
     let expected = [
@@ -94,17 +98,16 @@ fn a_bucket_that_is_away_for_a_minute_makes_it_unready() {
     publisher.wait_for("slot", |slot| slot == 1.0);
     s3.fail("PUT", "", Fault::Status(503), usize::MAX);
     commit(&site, 1);
-    let unready = wait_until("it is unready", 4 * SOON, || {
-        Some(publisher.admin.get("/readyz")).filter(|answer| answer.status == 503)
+    let (_, told) = wait_until("it is unready", 4 * SOON, || {
+        Some(readyz(&mut publisher.admin)).filter(|(status, _)| *status == 503)
     });
-    let told = String::from_utf8(unready.body).unwrap();
     assert!(told.starts_with("failing for 6") && told.contains(&place.url), "{told}");
     s3.heal();
     wait_until("it is ready again", 3 * SOON, || (publisher.admin.get("/readyz").status == 200).then_some(()));
 }
 
 #[test]
-fn who_was_overtaken_stays_for_monitoring_to_see_it() {
+fn an_overtaken_publisher_stays_for_monitoring_to_see_it() {
     let site = curated();
     let place = Place::folder(&site);
     place.once(&site);
@@ -114,12 +117,23 @@ fn who_was_overtaken_stays_for_monitoring_to_see_it() {
     commit(&site, 1);
     place.once(&site);
     publisher.wait_for("fenced", |fenced| fenced == 1.0);
-    let unready = publisher.admin.get("/readyz");
-    let told = String::from_utf8(unready.body).unwrap();
-    assert!(unready.status == 503 && told.starts_with("fenced: ") && told.contains("published slot 2 at"), "{told}");
+    let (status, told) = readyz(&mut publisher.admin);
+    assert!(status == 503 && told.starts_with("fenced: ") && told.contains("published slot 2 at"), "{told}");
     // It publishes no more: its lock is free.
     let refused = place.run(&other, "--once");
     assert_eq!(refused.code, Some(4), "{refused:?}");
+    let refused = other.run(["key", "create", "--license", "all"]);
+    assert!(refused.code == Some(4) && refused.stderr.contains("is no longer published from here: "), "{refused:?}");
+    let told = place.run(&other, "--status");
+    assert!(told.stdout.contains("does not contain this end"), "{told:?}");
+    // A copy that never published from where it stands is too late, and hears how to go on all the same.
+    let third = copy_of(&other);
+    let late = place.run(&third, "--once");
+    for piece in ["does not contain the last entry of ", "slot 2 there, published by ", "--start-over"] {
+        assert!(late.code == Some(4) && late.stderr.contains(piece), "{late:?}");
+    }
+    assert!(!late.stderr.contains("this very file"), "{late:?}");
+    assert_eq!(third.run(["key", "create", "--license", "all"]).code, Some(4));
     assert_eq!(publisher.process.ended_within(Duration::ZERO), None);
     publisher.process.signal("TERM");
     assert_eq!(publisher.process.ended_within(SOON).and_then(|status| status.code()), Some(4));

@@ -329,10 +329,14 @@ fn a_comparison_notices_and_mends_what_was_changed() {
         ("DELETE FROM conferences WHERE id = 17", "299 records instead of 300"),
         ("INSERT INTO conferences (id, json) VALUES (9000, '{\"id\":9000}')", "301 records instead of 300"),
         ("UPDATE conferences SET id = 9000 WHERE id = 1", "differs from the service's"),
-        ("INSERT INTO conferences (id, json) VALUES (0, '{\"id\":0}')", "301 records instead of 300"),
-        ("INSERT INTO conferences (id, json) VALUES (-5, '{\"id\":-5}')", "301 records instead of 300"),
-        ("INSERT INTO conferences (id, json) VALUES (9223372036854775807, 'x')", "301 records instead of 300"),
-        ("INSERT INTO conferences (id, json) VALUES (-9223372036854775807 - 1, 'x')", "301 records instead of 300"),
+        (
+            "INSERT INTO conferences (id, json) VALUES (0, '{\"id\":0}'), (-5, '{\"id\":-5}')",
+            "302 records instead of 300",
+        ),
+        (
+            "INSERT INTO conferences (id, json) VALUES (9223372036854775807, 'x'), (-9223372036854775807 - 1, 'x')",
+            "302 records instead of 300",
+        ),
         ("UPDATE conferences SET id = 0 WHERE id = 1", "the id of record 0 does not fit its JSON"),
         (
             "WITH RECURSIVE n (x) AS (SELECT 0 UNION ALL SELECT x - 1 FROM n WHERE x > -2500)
@@ -429,23 +433,27 @@ fn tables_of_another_layout_are_made_anew_from_the_records() {
     assert_eq!(pulled.pull("--verify").stdout.matches("nothing new").count(), 2);
 }
 
-#[test]
-fn https_is_trusted_by_the_named_authorities_alone() {
+/// A service over HTTPS, whose certificate is in `own.pem`.
+fn pulled_over_tls(certificate: &rcgen::Certificate, pair: &rcgen::KeyPair) -> Pulled {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(10, 0));
     let key = site.open_key();
-    let pair = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-    site.write("cert.pem", pair.cert.pem());
-    site.write("key.pem", pair.signing_key.serialize_pem());
-    site.write("empty.pem", "");
-    let other = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
-    site.write("both.pem", other.cert.pem() + &pair.cert.pem());
-    let server = site.serve_with("--tls-cert cert.pem --tls-key key.pem");
+    site.write("own.pem", certificate.pem());
+    site.write("key.pem", pair.serialize_pem());
+    let server = site.serve_with("--tls-cert own.pem --tls-key key.pem");
     let copy = site.path("copy.sqlite");
-    let pulled = Pulled { site, server, key, copy };
+    Pulled { site, server, key, copy }
+}
+
+#[test]
+fn https_is_trusted_by_the_named_authorities_alone() {
+    let [pair, other] = [(), ()].map(|()| rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap());
+    let pulled = pulled_over_tls(&pair.cert, &pair.signing_key);
+    pulled.site.write("empty.pem", "");
+    pulled.site.write("both.pem", other.cert.pem() + &pair.cert.pem());
     assert!(pulled.url().starts_with("https://"));
     let cases = [
-        ("--dataset conferences --ca-file cert.pem", 0, ""),
+        ("--dataset conferences --ca-file own.pem", 0, ""),
         ("--dataset conferences --ca-file both.pem", 0, ""),
         ("--dataset conferences", 1, "not signed by a trusted authority"),
         ("--dataset conferences --ca-file none.pem", 2, "none.pem"),
@@ -512,16 +520,9 @@ fn a_self_signed_certificate_is_trusted_where_it_is_the_one_in_the_file() {
         ("own", "127.0.0.1", 2998, 2999, "not valid yet"),
     ];
     for (file, name, from, until, message) in cases {
-        let site = Site::new();
-        site.import("conferences.jsonl", conferences_of_version(10, 0));
-        let key = site.open_key();
         let (certificate, pair) = authority(name, from, until);
-        site.write("own.pem", certificate.pem());
-        site.write("other.pem", &other);
-        site.write("key.pem", pair.serialize_pem());
-        let server = site.serve_with("--tls-cert own.pem --tls-key key.pem");
-        let copy = site.path("copy.sqlite");
-        let pulled = Pulled { site, server, key, copy };
+        let pulled = pulled_over_tls(&certificate, &pair);
+        pulled.site.write("other.pem", &other);
         // A refused certificate may be renewed, so a single run asks a few times; the first message suffices.
         let mut command = pulled.command(&pulled.url(), &format!("--dataset conferences --ca-file {file}.pem"));
         let mut pull = Process::spawn(command.stdout(Stdio::null()).stderr(Stdio::piped()));

@@ -81,8 +81,16 @@ fn followers_wait_for_their_share_of_the_interval_within_the_services_limit() {
 fn a_dataset_that_the_license_gets_back_is_followed_again() {
     // Whether journals are in the license, request by request. A refusal is asked for twice if the copy has records.
     let licensed = [true, false, false, true, false, true, false, false, true];
-    // (the first request, whether the copy has journals, how often they are removed, how often they are skipped)
-    for (first, held, removals, skips) in [(0, true, 2, 0), (1, false, 1, 1), (1, true, 2, 0)] {
+    // (the first request, whether the user named the datasets and whether the copy has journals, how often they are removed, how
+    // often they are skipped)
+    let cases = [
+        (0, false, true, 2, 0),
+        (1, false, false, 1, 1),
+        (1, false, true, 2, 0),
+        (0, true, true, 2, 0),
+        (1, true, true, 2, 0),
+    ];
+    for (first, are_named, held, removals, skips) in cases {
         let rounds = &licensed[first..];
         let mut copy = MemoryCopy::of(Conferences, "t0", &[1], now().unix_s());
         if held {
@@ -107,7 +115,7 @@ fn a_dataset_that_the_license_gets_back_is_followed_again() {
         });
         let (client, notes, mut reports) = (service.client(), Notes::default(), Vec::new());
         let mut pull = Pull { server: &client, copy: &mut copy, events: &notes };
-        let plan = plan(&Dataset::ALL, false);
+        let plan = plan(&Dataset::ALL, are_named);
         let Err(error) = pull.follow(&plan, Duration::from_millis(1), &mut |report| reports.push(report.dataset));
         assert!(matches!(error, PullError::Refused(_)), "{error:?}");
         let expected = rounds.iter().filter(|is_licensed| **is_licensed).count();
@@ -520,30 +528,6 @@ fn news_of_one_dataset_begins_the_next_round_at_once() {
         ];
         assert_eq!(asked, expected, "news of {name}");
     }
-}
-
-#[test]
-fn a_named_dataset_that_leaves_the_license_leaves_the_copy_and_others_are_followed_on() {
-    let mut rounds = 0;
-    let service = Scripted::new(move |asked, _| {
-        if asked.line.contains("conferences") {
-            return Reply::problem(403, "dataset_not_licensed");
-        }
-        rounds += 1;
-        if rounds > 3 { revoked() } else { Reply::page("", false, "t0") }
-    });
-    let mut copy = MemoryCopy::of(Conferences, "t0", &[1], now().unix_s());
-    copy.datasets.extend(MemoryCopy::of(Journals, "t0", &[1], now().unix_s()).datasets);
-    let (client, notes, mut reports) = (service.client(), Notes::default(), Vec::new());
-    let mut pull = Pull { server: &client, copy: &mut copy, events: &notes };
-    let every = Duration::from_millis(1);
-    let Err(error) = pull.follow(&plan(&Dataset::ALL, true), every, &mut |report| reports.push(report.dataset));
-    assert!(matches!(error, PullError::Refused(_)), "{error:?}");
-    assert_eq!(reports, [Journals; 3]);
-    let removed =
-        "conferences: the license does not have this dataset any more; its 1 records were removed from the copy";
-    assert_eq!(notes.0.take(), [removed]);
-    assert!(!copy.datasets.contains_key("conferences"));
 }
 
 #[test]

@@ -20,10 +20,6 @@ use crate::properties::variable;
 const IMPORTERS: u64 = 2;
 const RECORDS: u64 = 20;
 
-fn swaps(usual: u64) -> u64 {
-    variable("MEDFEED_CASES").unwrap_or(usual)
-}
-
 /// An import that was told to be committed: the one record that it added, and when it was begun.
 struct Acknowledged {
     id: u64,
@@ -137,7 +133,7 @@ fn after_an_import(done: &AtomicU64) {
 
 #[test]
 fn compactions_between_imports_lose_nothing() {
-    let swaps = swaps(15);
+    let swaps = variable("MEDFEED_CASES").unwrap_or(15);
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(RECORDS, 0));
     let key = site.open_key();
@@ -160,7 +156,7 @@ fn compactions_between_imports_lose_nothing() {
 
 #[test]
 fn restores_between_imports_lose_only_what_came_before_them() {
-    let swaps = swaps(15);
+    let swaps = variable("MEDFEED_CASES").unwrap_or(15);
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(RECORDS, 0));
     let key = site.open_key();

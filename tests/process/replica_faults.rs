@@ -3,23 +3,17 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
-use std::sync::Arc;
 
 use medfeed::model::{DatabaseId, Head, RowDigest};
+use medfeed::replicate::follower::StateLoader;
 use medfeed::replicate::follower::audit::audit;
-use medfeed::replicate::follower::{Replica, ReplicaStatus, StateLoader};
 use medfeed::replicate::layout;
 
-use super::published::{Place, rows_of};
-use super::s3::{Fault, S3};
-use super::site::{Random, SOON, Site, conferences_of_version, wait_until};
+use super::published::{Place, follow, rows_of};
+use super::publishing::commit_few;
+use super::s3::S3;
+use super::site::{Random, SOON, Site, cases_and_seed, wait_until};
 use crate::harness::counted;
-
-/// A commit of few rows, since they are read over and over.
-fn commit(site: &Site, version: u64) {
-    site.import("conferences.jsonl", conferences_of_version(4, version));
-}
 
 pub type Rows = (DatabaseId, Head, RowDigest);
 
@@ -36,7 +30,7 @@ struct Published {
 impl Published {
     fn new(is_sealed: bool) -> Published {
         let (s3, site) = (S3::start(), Site::new());
-        commit(&site, 1);
+        commit_few(&site, 1);
         site.open_key();
         let place = if is_sealed { Place::sealed(&site, &s3) } else { Place::s3(&s3) };
         let prefix = if is_sealed { "sealed/" } else { "some/prefix/" };
@@ -45,7 +39,7 @@ impl Published {
         for slot in 2..=4 {
             // The third entry is a state.
             if slot != 3 {
-                commit(&site, slot);
+                commit_few(&site, slot);
             }
             place.once_with(&site, if slot == 3 { "--state-every 0s" } else { "" });
             rows.insert(slot, rows_of(&site.db()));
@@ -107,15 +101,6 @@ impl Published {
     }
 }
 
-/// Follows the log in a file as far as it goes; returns the slot, and what is in the way.
-pub fn follow(place: &Place, file: &Path) -> (u64, Option<String>) {
-    let status = Arc::new(ReplicaStatus::new(SOON));
-    let mut replica = Replica::start(place.log(), file, Arc::clone(&status), &|| true).unwrap();
-    replica.poll(&|| true);
-    let progress = status.progress();
-    (progress.slot, progress.error)
-}
-
 /// What an object may come to: with some flipped bits, cut short, empty, or with the bytes of others.
 fn damages(published: &Published, random: &mut Random, flips: u64, name: &str) -> Vec<(String, Vec<u8>)> {
     let sound = published.object(name);
@@ -138,9 +123,7 @@ fn damages(published: &Published, random: &mut Random, flips: u64, name: &str) -
 
 #[test]
 fn nothing_that_is_damaged_or_swapped_is_taken() {
-    let variable = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
-    let (flips, seed) = (variable("MEDFEED_CASES").unwrap_or(1), variable("MEDFEED_SEED").unwrap_or(1));
-    println!("MEDFEED_SEED={seed} MEDFEED_CASES={flips}");
+    let (flips, seed) = cases_and_seed(1, 1);
     std::thread::scope(|scope| {
         for is_sealed in [false, true] {
             scope.spawn(move || damage_all(is_sealed, flips, seed));
@@ -225,7 +208,7 @@ impl Published {
 
     /// A publisher goes on after no end that it cannot read.
     fn ends_are_refused(&self, random: &mut Random, flips: u64) {
-        commit(&self.site, 5);
+        commit_few(&self.site, 5);
         let name = layout::log(4);
         let sound = self.object(&name);
         for (damage, bytes) in damages(self, random, flips, &name) {
@@ -249,54 +232,6 @@ impl Published {
             assert!(newest() > slot, "{name} {damage}");
             self.set(&name, &sound);
             self.place.check(&self.site);
-        }
-    }
-}
-
-#[test]
-fn replicas_of_a_store_that_fails_come_to_the_end() {
-    let published = Published::new(false);
-    let cases = [
-        ("states", Fault::Status(503), 2),
-        ("states", Fault::HalfBody, 2),
-        ("states", Fault::LostAnswer, 1),
-        ("states", Fault::Held, 1),
-        ("/states/", Fault::Code(500, "InternalError"), 1),
-        ("/states/", Fault::HalfBody, 2),
-        ("/parts/", Fault::Status(503), 2),
-        ("/parts/", Fault::Status(429), 1),
-        ("/parts/", Fault::Code(500, "InternalError"), 1),
-        ("/parts/", Fault::HalfBody, 2),
-        ("/parts/", Fault::LostAnswer, 1),
-        ("/parts/", Fault::Held, 1),
-        ("/log/", Fault::Status(503), 2),
-        ("/log/", Fault::HalfBody, 2),
-        ("/log/", Fault::LostAnswer, 1),
-        ("/log/", Fault::Held, 1),
-        ("alive", Fault::HalfBody, 2),
-        ("alive", Fault::Status(503), 2),
-    ];
-    for (name, fault, times) in cases {
-        // One that loads, and one that follows.
-        for file in ["new.redb", "replica/feed.redb"] {
-            let folder = tempfile::tempdir().unwrap();
-            let path = folder.path().join("feed.redb");
-            if file != "new.redb" {
-                fs::copy(published.site.path(file), &path).unwrap();
-            }
-            let what = format!("{name} {fault:?}, {file}");
-            published.s3.fail("GET", name, fault, times);
-            std::thread::scope(|scope| {
-                let replica = scope.spawn(|| follow(&published.place, &path));
-                // Who goes on from the second entry needs no parts.
-                if fault == Fault::Held && (name != "/parts/" || file == "new.redb") {
-                    published.s3.wait_for_held();
-                    published.s3.release();
-                }
-                assert_eq!(replica.join().unwrap(), (4, None), "{what}");
-            });
-            published.s3.heal();
-            assert_eq!(rows_of(&path), published.last_rows(), "{what}");
         }
     }
 }

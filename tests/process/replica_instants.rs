@@ -314,4 +314,6 @@ fn a_refused_backup_names_what_can_be_had() {
     let done = backup(&["--at", &times[0].to_string()]);
     assert_eq!(done.code, Some(0), "{done:?}");
     assert!(site.conferences_in(&file) == expected[0], "what is before the damaged entry");
+    // It is a database of its own.
+    site.json(["license", "set", "other", "--dataset", "journals", "--db", file.to_str().unwrap()]);
 }

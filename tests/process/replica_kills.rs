@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use medfeed::replicate::layout;
 
-use super::kill_steps::{DEATHS, Death, FAULTS, Moment, STEPS, step};
+use super::kill_steps::{DEATHS, Death, FAULTS, Moment, step, steps};
 use super::publishing::age;
 use super::replicated::{REPLICAS, World};
 use super::s3::{CALLERS, Fault, S3};
-use super::site::{Process, Random, conferences_of_version};
+use super::site::{Process, Random, cases_and_seed, conferences_of_version};
 use crate::harness::counted;
 
 /// How many kills are made before all steps must have been met.
@@ -104,10 +104,7 @@ impl Run {
     fn kill_publisher(&mut self, step: &str) {
         self.world.expect_publisher();
         self.world.publisher.take().expect("it runs").kill();
-        if let Some(s3) = &self.world.s3 {
-            s3.heal();
-            s3.wait_for_none_held();
-        }
+        self.let_go();
         self.count(step);
         self.world.read_line();
     }
@@ -178,7 +175,7 @@ impl Run {
         let has_states = self.puts_states && self.world.place.slots(layout::STATES).len() > 1;
         let can_be = |moment: &Moment| match moment.method {
             "DELETE" => has_states,
-            "PUT" if moment.restores => self.world.has_backup(),
+            "PUT" if moment.restores => self.world.has_backup,
             _ => self.puts_states || moment.folder().is_none_or(|folder| folder == layout::LOG),
         };
         if !self.moments.iter().any(can_be) {
@@ -270,7 +267,7 @@ impl Run {
                 self.count("replica at a random moment");
             }
             Death::Polling => self.dies_polling(at),
-            Death::LoadingAnew if self.world.has_backup() => self.dies_applying(at, true),
+            Death::LoadingAnew if self.world.has_backup => self.dies_applying(at, true),
             Death::Applying | Death::LoadingAnew => self.dies_applying(at, false),
             Death::Loading => self.dies_loading(at),
             Death::Starting => self.dies_starting(at),
@@ -405,10 +402,8 @@ impl Run {
 }
 
 #[test]
-fn whoever_is_killed_nothing_is_lost_and_all_answer_alike() {
-    let variable = |name: &str| std::env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
-    let (kills, seed) = (variable("MEDFEED_CASES").unwrap_or(16), variable("MEDFEED_SEED").unwrap_or(1));
-    println!("MEDFEED_SEED={seed} MEDFEED_CASES={kills}");
+fn kills_of_any_process_lose_nothing_and_all_answer_alike() {
+    let (kills, seed) = cases_and_seed(16, 1);
     let each = kills.div_ceil(2);
     let begun = Instant::now();
     std::thread::scope(|scope| {
@@ -424,8 +419,7 @@ fn whoever_is_killed_nothing_is_lost_and_all_answer_alike() {
             let total: u64 = counts.values().sum();
             println!("{}: {total} kills in {:?}", if is_s3 { "s3" } else { "folder" }, begun.elapsed());
             counts.iter().for_each(|(step, count)| println!("  {count:5} {step}"));
-            let missed: Vec<&&str> =
-                STEPS[usize::from(is_s3)].iter().filter(|step| !counts.contains_key(**step)).collect();
+            let missed: Vec<String> = steps(is_s3).into_iter().filter(|step| !counts.contains_key(step)).collect();
             assert!(kills < ENOUGH || missed.is_empty(), "seed {seed}: never killed at {missed:?}");
         }
     });

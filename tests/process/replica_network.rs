@@ -13,9 +13,10 @@ use medfeed::replicate::layout;
 use super::answer_faults::Fault;
 use super::fault_relay::{FaultRelay, Recorded, choose, chosen_size, run_lanes};
 use super::published::{Place, rows_of};
+use super::publishing::commit_few;
 use super::replica_faults::Rows;
 use super::s3::S3;
-use super::site::{SOON, Site, conferences_of_version, wait_until};
+use super::site::{SOON, Site, wait_until};
 use crate::harness::counted;
 
 const LAST: u64 = 5;
@@ -60,7 +61,7 @@ impl Log {
         let mut rows = BTreeMap::new();
         for slot in 1..=LAST {
             if slot != 4 {
-                site.import("conferences.jsonl", conferences_of_version(4, slot));
+                commit_few(&site, slot);
             }
             place.once_with(&site, if slot == 4 { "--state-every 0s" } else { "" });
             rows.insert(slot, rows_of(&site.db()));

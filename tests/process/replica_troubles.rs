@@ -3,27 +3,17 @@
 use medfeed::replicate::layout;
 
 use super::client::Client;
-use super::faults::{Disk, roomy_conferences};
 use super::monitoring::scrape;
 use super::origin::url_of;
 use super::published::Place;
-use super::replicas::{COUNT, origin, seq_of, serve, wait_for_seq};
+use super::replicas::{COUNT, origin, readyz, seq_of, serve, wait_for_seq};
 use super::site::{SOON, Site, conferences_of_version, wait_until};
 
 #[test]
-fn a_revoked_key_dies_and_a_replica_that_is_cut_off_answers_no_more() {
-    let (mut origin, key) = origin();
-    let (id, doomed) = origin.site.key("all", &[]);
-    origin.publish();
+fn a_replica_that_is_cut_off_answers_no_more() {
+    let (origin, key) = origin();
     let replica = origin.replica();
     let (server, mut admin) = serve(&replica, "--poll 50ms --max-staleness 2s");
-    let mut client = server.client(&doomed);
-    assert_eq!(client.get("/v1/conferences").status, 200);
-    origin.site.json(["key", "revoke", &id, "--publish-wait", "0s"]);
-    origin.publish();
-    wait_until("the key is dead", SOON, || (client.get("/v1/conferences").status == 401).then_some(()));
-    assert_eq!(client.get("/v1/conferences").problem(), "revoked_api_key");
-
     // Cut off: served for a while, then no more; the keys of yesterday open nothing.
     let mut client = server.client(&key);
     let away = origin.site.path("away");
@@ -39,9 +29,8 @@ fn a_revoked_key_dies_and_a_replica_that_is_cut_off_answers_no_more() {
         assert_eq!(client.get(path).status, status, "{path}");
     }
     assert_eq!(server.client("no key at all").get("/v1/conferences").status, 503);
-    let ready = admin.get("/readyz");
-    let told = String::from_utf8(ready.body).unwrap();
-    assert!(ready.status == 503 && told.contains("seconds ago, so it answers 503: "), "{told}");
+    let (status, told) = readyz(&mut admin);
+    assert!(status == 503 && told.contains("seconds ago, so it answers 503: "), "{told}");
     let metrics = scrape(&mut admin);
     assert!(metrics["medfeed_replica_stale_seconds"] >= 2.0 && metrics["medfeed_replica_fit"] == 0.0, "{metrics:?}");
 
@@ -50,7 +39,7 @@ fn a_revoked_key_dies_and_a_replica_that_is_cut_off_answers_no_more() {
     let (server, mut admin) = serve(&replica, "--poll 50ms --max-staleness 1h");
     let mut client = server.client(&key);
     assert_eq!(client.get("/v1/conferences").status, 503);
-    assert!(String::from_utf8(admin.get("/readyz").body).unwrap().contains("since it started"));
+    assert!(readyz(&mut admin).1.contains("since it started"));
     std::fs::rename(&away, origin.folder()).unwrap();
     wait_until("it is followed again", SOON, || (client.get("/v1/conferences").status == 200).then_some(()));
     wait_until("it is ready", SOON, || (admin.get("/readyz").status == 200).then_some(()));
@@ -61,7 +50,7 @@ fn a_revoked_key_dies_and_a_replica_that_is_cut_off_answers_no_more() {
 fn a_silent_publisher_is_told() {
     let (origin, key) = origin();
     let replica = origin.replica();
-    let (server, mut admin) = serve(&replica, "--poll 50ms");
+    let (server, mut admin) = serve(&replica, "--poll 50ms --max-staleness 4s");
     let mut silence_s = || scrape(&mut admin)["medfeed_replica_publisher_silence_seconds"];
     wait_until("there is silence", SOON, || (silence_s() >= 1.0).then_some(()));
     // Each heartbeat ends the silence, however long the replica runs.
@@ -71,98 +60,8 @@ fn a_silent_publisher_is_told() {
     server.stop();
 }
 
-/// Whether a server is ready, and what it tells with that.
-fn readyz(admin: &mut Client) -> (u16, String) {
-    let answer = admin.get("/readyz");
-    (answer.status, String::from_utf8(answer.body).unwrap())
-}
-
 #[test]
-fn a_damaged_entry_is_named_and_counted_until_the_right_one_is_there() {
-    let (mut origin, key) = origin();
-    let replica = origin.replica();
-    let (server, mut admin) = serve(&replica, "--poll 20ms");
-    let before = seq_of(&mut admin);
-    let name = layout::log(origin.slot + 1);
-    origin.site.import("conferences.jsonl", conferences_of_version(COUNT, 1));
-    let (header, changes) = origin.next_entry();
-    std::fs::write(origin.folder().join(&name), "rotten").unwrap();
-    // It is ready all the same: the bucket's failure is not its callers'.
-    wait_until("the object is named", SOON, || {
-        let (status, told) = readyz(&mut admin);
-        (status == 200 && told.contains(&name)).then_some(())
-    });
-    assert!(scrape(&mut admin)["medfeed_replica_unusable_objects_total"] >= 1.0);
-    assert_eq!((server.client(&key).get("/v1/conferences").status, seq_of(&mut admin)), (200, before));
-    std::fs::remove_file(origin.folder().join(&name)).unwrap();
-    origin.put(&header, &changes);
-    wait_for_seq(&origin, &mut admin);
-    wait_until("it is well", SOON, || (readyz(&mut admin).1 == "ok\n").then_some(()));
-    server.stop();
-}
-
-#[test]
-fn rows_that_are_not_the_origins_are_loaded_anew() {
-    let (mut origin, key) = origin();
-    let replica = origin.replica();
-    let (server, mut admin) = serve(&replica, "--poll 20ms");
-    origin.site.import("conferences.jsonl", conferences_of_version(COUNT, 1));
-    let (mut header, changes) = origin.next_entry();
-    header.digest.0[2] ^= 1;
-    let last = header.commits.last_mut().unwrap();
-    last.digest = header.digest;
-    origin.put(&header, &changes);
-    wait_until("it is told", SOON, || {
-        (scrape(&mut admin)["medfeed_replica_digest_failures_total"] >= 1.0).then_some(())
-    });
-    assert_eq!(scrape(&mut admin)["medfeed_replica_entries_applied_total"], 0.0);
-    // Not even a new load helps before there is a state that adds up.
-    let told = wait_until("it is told", SOON, || {
-        let (status, told) = readyz(&mut admin);
-        assert_eq!(status, 200);
-        (told != "ok\n").then_some(told)
-    });
-    assert!(told.contains("digest"), "{told}");
-    server.stop();
-    let done = origin.site.ends(["check", "--from", &origin.url()]);
-    assert!(done.code == Some(1) && done.stderr.contains("digest"), "{done:?}");
-    origin.site.import("conferences.jsonl", conferences_of_version(COUNT, 2));
-    origin.add_state();
-    let (server, mut admin) = serve(&replica, "--poll 20ms");
-    wait_for_seq(&origin, &mut admin);
-    let metrics = scrape(&mut admin);
-    assert_eq!(metrics["medfeed_replica_loads_total"], 1.0, "{metrics:?}");
-    assert_eq!(server.client(&key).get("/v1/conferences/1").json()["data"]["venue"], "version 2");
-    server.stop();
-    replica.site.check();
-}
-
-#[test]
-fn a_replica_whose_disk_is_full_goes_on_once_there_is_room() {
-    let (mut origin, key) = origin();
-    let replica = origin.replica();
-    let Some(disk) = Disk::mount(replica.site.folder(), 96 << 20) else {
-        println!("skipped: no file system can be mounted here");
-        return;
-    };
-    let (server, mut admin) = serve(&replica, "--poll 20ms");
-    let venue = || server.client(&key).get("/v1/conferences/1").json()["data"]["venue"].clone();
-    disk.fill(0);
-    origin.site.import("conferences.jsonl", roomy_conferences(COUNT, 1));
-    origin.publish();
-    wait_until("it is told", SOON, || readyz(&mut admin).1.contains("no room left on the disk").then_some(()));
-    assert_eq!(venue(), "version 0");
-    disk.free_all();
-    wait_for_seq(&origin, &mut admin);
-    assert_eq!(venue(), "version 1");
-    // The error is cleared a moment after the entry can be seen.
-    wait_until("it is well", SOON, || (readyz(&mut admin) == (200, "ok\n".to_owned())).then_some(()));
-    server.stop();
-    replica.site.check();
-}
-
-#[test]
-fn what_cannot_be_followed_is_refused_at_the_start() {
+fn a_bucket_that_cannot_be_followed_is_refused_at_the_start() {
     let (origin, _) = origin();
     let (other, _) = super::replicas::origin();
     let site = Site::new();
@@ -196,21 +95,93 @@ fn what_cannot_be_followed_is_refused_at_the_start() {
 }
 
 #[test]
-fn a_schema_that_is_not_known_ends_following() {
+fn a_replicas_file_is_read_like_its_origins_and_written_by_no_command() {
+    let (origin, _) = origin();
+    let replica = origin.replica();
+    replica.serve("").stop();
+    let (site, url) = (&replica.site, origin.url());
+    let rows = site.write("conferences.jsonl", conferences_of_version(COUNT, 1));
+    let backup = origin.site.backup("backup.redb");
+    let refused = [
+        &["import", rows.to_str().unwrap()][..],
+        &["import", rows.to_str().unwrap(), "--dry-run"],
+        &["license", "set", "other", "--dataset", "journals"],
+        &["key", "create", "--license", "all"],
+        &["compact"],
+        &["restore", backup.to_str().unwrap(), "--yes"],
+    ];
+    for command in refused {
+        let done = site.run(command);
+        let expected = format!(
+            "feed.redb is a replica of {url}; write to its origin, or make it an independent database with `medfeed promote`"
+        );
+        assert!(done.code == Some(1) && done.stderr.contains(&expected), "{command:?}: {done:?}");
+    }
+    // Keys may be revoked at the origin, so nobody serves a replica that does not follow.
+    let done = site.ends(["serve", "--listen", "127.0.0.1:0"]);
+    for expected in [&format!("feed.redb is a replica of {url}"), &format!("--from {url}"), "medfeed promote"] {
+        assert!(done.code == Some(1) && done.stderr.contains(expected), "{done:?}");
+    }
+    site.check();
+    // Its backups are databases of their own. A plain copy of its file is a backup too.
+    site.backup("copy.redb");
+    std::fs::copy(site.db(), site.path("plain.redb")).unwrap();
+    site.json(["restore", "plain.redb", "--db", "restored.redb", "--yes"]);
+    for db in ["copy.redb", "restored.redb"] {
+        site.json(["license", "set", "other", "--dataset", "journals", "--db", db]);
+    }
+}
+
+#[test]
+fn an_entry_that_cannot_be_applied_is_told_until_the_right_one_is_there() {
     let (mut origin, key) = origin();
     let replica = origin.replica();
     let (server, mut admin) = serve(&replica, "--poll 20ms");
+    let mut client = server.client(&key);
+    // It is ready all the same: the bucket's failure is not its callers'.
+    let await_told = |admin: &mut Client, piece: &str| {
+        wait_until(piece, SOON, || {
+            let (status, told) = readyz(admin);
+            assert_eq!(status, 200, "{told}");
+            told.contains(piece).then_some(())
+        });
+    };
+    // Bytes that are no entry.
+    let (before, name) = (seq_of(&mut admin), layout::log(origin.slot + 1));
     origin.site.import("conferences.jsonl", conferences_of_version(COUNT, 1));
+    let (header, changes) = origin.next_entry();
+    std::fs::write(origin.folder().join(&name), "rotten").unwrap();
+    await_told(&mut admin, &name);
+    assert!(scrape(&mut admin)["medfeed_replica_unusable_objects_total"] >= 1.0);
+    assert_eq!((client.get("/v1/conferences").status, seq_of(&mut admin)), (200, before));
+    std::fs::remove_file(origin.folder().join(&name)).unwrap();
+    origin.put(&header, &changes);
+    wait_for_seq(&origin, &mut admin);
+    wait_until("it is well", SOON, || (readyz(&mut admin).1 == "ok\n").then_some(()));
+    // Rows that are not the origin's. Not even a new load helps before there is a state that adds up.
+    origin.publish();
+    origin.site.import("conferences.jsonl", conferences_of_version(COUNT, 2));
+    let (mut header, changes) = origin.next_entry();
+    header.digest.0[2] ^= 1;
+    header.commits.last_mut().unwrap().digest = header.digest;
+    origin.put(&header, &changes);
+    await_told(&mut admin, "digest");
+    assert!(scrape(&mut admin)["medfeed_replica_digest_failures_total"] >= 1.0);
+    assert_eq!(client.get("/v1/conferences/1").json()["data"]["venue"], "version 1");
+    let done = origin.site.ends(["check", "--from", &origin.url()]);
+    assert!(done.code == Some(1) && done.stderr.contains("digest"), "{done:?}");
+    origin.site.import("conferences.jsonl", conferences_of_version(COUNT, 3));
+    origin.add_state();
+    wait_for_seq(&origin, &mut admin);
+    assert_eq!(client.get("/v1/conferences/1").json()["data"]["venue"], "version 3");
+    // A schema that it does not know ends following.
+    origin.site.import("conferences.jsonl", conferences_of_version(COUNT, 4));
     let (mut header, changes) = origin.next_entry();
     header.schema += 1;
     origin.put(&header, &changes);
-    let told = wait_until("it is told", SOON, || {
-        let (status, told) = readyz(&mut admin);
-        assert_eq!(status, 200);
-        (told != "ok\n").then_some(told)
-    });
-    assert!(told.contains("use the origin's version here too"), "{told}");
+    await_told(&mut admin, "use the origin's version here too");
     server.wait_for_log("no longer follows its origin");
-    assert_eq!(server.client(&key).get("/v1/conferences").status, 200);
+    assert_eq!(client.get("/v1/conferences").status, 200);
     server.stop();
+    replica.site.check();
 }

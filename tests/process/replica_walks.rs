@@ -13,7 +13,7 @@ use super::client::Client;
 use super::monitoring::start_watched;
 use super::origin::Replica;
 use super::published::{Place, note, rows_of};
-use super::replicas::seq_of;
+use super::replicas::{seq_of, serve};
 use super::site::{Random, SOON, STATUSES, Server, Site, wait_until};
 use crate::harness::counted;
 use crate::properties::variable;
@@ -93,28 +93,16 @@ impl Curator {
 }
 
 /// A server, and its monitoring.
-struct Stop {
-    server: Server,
-    admin: Client,
+type Stop = (Server, Client);
+
+fn origin(site: &Site) -> Stop {
+    start_watched(site, site.serve_command("--admin-listen 127.0.0.1:0 --log info"))
 }
 
-impl Stop {
-    fn origin(site: &Site) -> Stop {
-        let command = site.serve_command("--admin-listen 127.0.0.1:0 --log info");
-        let (server, admin) = start_watched(site, command);
-        Stop { server, admin }
-    }
-
-    fn replica(replica: &Replica, more: &str) -> Stop {
-        let (server, admin) = super::replicas::serve(replica, more);
-        Stop { server, admin }
-    }
-
-    /// Waits until it shows what a database has.
-    fn wait_for(&mut self, site: &Site) {
-        let seq = rows_of(&site.db()).1.seq as f64;
-        wait_until("the server has caught up", SOON, || (seq_of(&mut self.admin) == seq).then_some(()));
-    }
+/// Waits until a server shows what a database has.
+fn wait_for((_, admin): &mut Stop, site: &Site) {
+    let seq = rows_of(&site.db()).1.seq as f64;
+    wait_until("the server has caught up", SOON, || (seq_of(admin) == seq).then_some(()));
 }
 
 /// A caller's copy of what a license sees of a dataset.
@@ -165,7 +153,8 @@ impl Walker {
 
     /// From now on it goes to these servers.
     fn turn_to(&mut self, stops: &[Stop]) {
-        let clients = stops.iter().map(|stop| (stop.server.client(&self.key), Client::new(stop.admin.address(), None)));
+        let clients =
+            stops.iter().map(|(server, admin)| (server.client(&self.key), Client::new(admin.address(), None)));
         self.clients = clients.collect();
         self.from.0 = usize::MAX;
     }
@@ -274,7 +263,7 @@ fn walk_under_commits(
             commits += 1;
         }
     });
-    stops.iter_mut().for_each(|stop| stop.wait_for(site));
+    stops.iter_mut().for_each(|stop| wait_for(stop, site));
     walkers.iter_mut().for_each(Walker::finish);
     commits
 }
@@ -308,10 +297,10 @@ fn tokens_walk_over_origin_and_replicas_in_turn() {
     let publisher = place.start(&site, "--every 0s");
     let replicas = [0, 1].map(|_| Replica { site: Site::new(), url: place.url.clone() });
     let mut stops = vec![
-        Stop::origin(&site),
-        Stop::replica(&replicas[0], "--poll 20ms"),
+        origin(&site),
+        serve(&replicas[0], "--poll 20ms"),
         // One that is behind more often than not.
-        Stop::replica(&replicas[1], "--poll 1s"),
+        serve(&replicas[1], "--poll 1s"),
     ];
     let mut walkers: Vec<Walker> = (0..8)
         .map(|index| {
@@ -320,7 +309,7 @@ fn tokens_walk_over_origin_and_replicas_in_turn() {
             Walker::new(feed, &key, index % 2 == 1, seed + u64::try_from(index).unwrap())
         })
         .collect();
-    stops.iter_mut().for_each(|stop| stop.wait_for(&site));
+    stops.iter_mut().for_each(|stop| wait_for(stop, &site));
     for walker in &mut walkers {
         walker.turn_to(&stops);
         let at = walker.random.below(stops.len());
@@ -352,7 +341,7 @@ fn tokens_walk_over_origin_and_replicas_in_turn() {
         curator.change(&mut random);
         curator.import(&site);
     }
-    stops[0].wait_for(&site);
+    wait_for(&mut stops[0], &site);
     for (index, walker) in walkers.iter_mut().enumerate().filter(|(index, _)| index % 3 > 0) {
         while !walker.poll(0) {}
         assert_ne!(walker.token, published[index], "{}: something is new to everybody", walker.name);
@@ -362,12 +351,12 @@ fn tokens_walk_over_origin_and_replicas_in_turn() {
     }
     let mut stops = stops.into_iter();
     for stop in stops.by_ref().take(2) {
-        stop.server.stop();
+        stop.0.stop();
     }
     let [chosen, other] = replicas;
     let report = place.json(&chosen.site, &["promote", &place.url, "--yes"]);
     let leap = report["seq"].as_u64().unwrap() as f64;
-    let mut stops = vec![Stop::origin(&chosen.site), stops.next().unwrap()];
+    let mut stops = vec![origin(&chosen.site), stops.next().unwrap()];
     for (index, walker) in walkers.iter_mut().enumerate() {
         walker.turn_to(&stops);
         let token = walker.token.clone();
@@ -385,7 +374,7 @@ fn tokens_walk_over_origin_and_replicas_in_turn() {
     curator = Curator { version: curator.version, next_id: curator.next_id, ..before };
     commits += walk_under_commits((&chosen.site, &mut curator, &mut random), (&mut stops, &mut walkers), polls / 4);
     stop(publisher);
-    stops.into_iter().for_each(|stop| stop.server.stop());
+    stops.into_iter().for_each(|stop| stop.0.stop());
     [&chosen.site, &other.site].into_iter().for_each(Site::check);
     let sum = |count: fn(&Walker) -> u64| walkers.iter().map(count).sum::<u64>();
     println!("{} pages, {} while behind, {commits} commits", sum(|walker| walker.polls), sum(|walker| walker.behind));

@@ -1,13 +1,11 @@
 //! Servers that follow an origin's log: their answers are the origin's, and what goes wrong on the way is told and never served.
 
-use std::time::Instant;
-
 use medfeed::replicate::layout;
 
 use super::client::Client;
 use super::monitoring::{scrape, start_watched};
 use super::origin::{Origin, Replica};
-use super::s3::{Fault, S3};
+use super::s3::S3;
 use super::site::{SOON, Server, Site, conferences_of_version, wait_until};
 
 pub const COUNT: u64 = 40;
@@ -32,6 +30,12 @@ pub fn serve(replica: &Replica, more: &str) -> (Server, Client) {
 
 pub fn seq_of(admin: &mut Client) -> f64 {
     scrape(admin)["medfeed_snapshot_seq"]
+}
+
+/// Whether a server is ready, and what it tells with that.
+pub fn readyz(admin: &mut Client) -> (u16, String) {
+    let answer = admin.get("/readyz");
+    (answer.status, String::from_utf8(answer.body).unwrap())
 }
 
 /// Waits until a replica serves what an origin has.
@@ -127,38 +131,6 @@ fn a_replica_answers_as_its_origin() {
 }
 
 #[test]
-fn restored_states_replace_a_replica_and_end_older_tokens() {
-    let (mut origin, key) = origin();
-    let backup = origin.site.backup("backup.redb");
-    origin.site.import("conferences.jsonl", conferences_of_version(COUNT, 1));
-    origin.publish();
-    let serving = origin.site.serve();
-    let replica = origin.replica();
-    let (server, mut admin) = serve(&replica, "--poll 20ms");
-    let (mut here, mut there) = (serving.client(&key), server.client(&key));
-    let before = here.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
-    origin.site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
-    origin.publish();
-    wait_for_seq(&origin, &mut admin);
-    let target = format!("/v1/conferences/changes?since={before}");
-    wait_until("the origin's server follows", SOON, || (here.get(&target).status == 410).then_some(()));
-    let answer = there.get(&target);
-    assert_eq!((answer.status, answer.problem().as_str()), (410, "resync_required"));
-    let tokens = compare(&mut here, &mut there, &[]);
-    assert_eq!(scrape(&mut admin)["medfeed_replica_loads_total"], 2.0);
-    origin.site.import("conferences.jsonl", conferences_of_version(COUNT, 2));
-    origin.publish();
-    wait_for_seq(&origin, &mut admin);
-    let export = format!("/v1/conferences/changes?since={}", tokens[0]);
-    wait_until("the origin's server follows", SOON, || {
-        (here.get(&export).told() == there.get(&export).told()).then_some(())
-    });
-    compare(&mut here, &mut there, &tokens);
-    serving.stop();
-    server.stop();
-}
-
-#[test]
 fn a_token_that_is_ahead_has_the_replica_look_at_once() {
     let (mut origin, key) = origin();
     let serving = origin.site.serve();
@@ -198,63 +170,6 @@ fn a_token_that_is_ahead_has_the_replica_look_at_once() {
     assert_eq!(there.get(&target).status, 200);
     serving.stop();
     server.stop();
-}
-
-#[test]
-fn backups_come_from_the_bucket_as_of_any_time() {
-    let (mut origin, key) = origin();
-    let wait_for_next_second = || {
-        let now = medfeed::model::time::now();
-        wait_until("the next second", SOON, || (medfeed::model::time::now() > now).then_some(()));
-    };
-    let mut kept = Vec::new();
-    for version in 1..=5 {
-        wait_for_next_second();
-        origin.site.import("conferences.jsonl", conferences_of_version(COUNT - version, version));
-        let at = origin.view().head().unwrap().time.to_string();
-        kept.push((at, origin.site.conferences_in(&origin.site.db())));
-        // Two commits in one entry, and a state on the way.
-        if version != 2 {
-            origin.publish();
-        }
-        if version == 4 {
-            origin.add_state();
-        }
-    }
-    let site = Site::new();
-    let (file, url) = (site.path("from.redb"), origin.url());
-    let file_text = file.to_str().unwrap();
-    for (at, expected) in &kept {
-        let report = site.json(["backup", file_text, "--from", &url, "--at", at]);
-        assert_eq!(report["last_commit_at"], at.as_str());
-        assert!(site.conferences_in(&file) == *expected, "{at}");
-        site.check_file(&file);
-    }
-    site.json(["backup", file_text, "--from", &url]);
-    assert!(site.conferences_in(&file) == kept.last().unwrap().1);
-    // It is a database of its own, in which all keys work.
-    site.json(["license", "set", "other", "--dataset", "journals", "--db", file_text]);
-    let server = site.serve_with(&format!("--db {file_text}"));
-    assert_eq!(server.client(&key).get("/v1/conferences/1").json()["data"]["venue"], "version 5");
-    server.stop();
-    let done = site.run(["backup", "early.redb", "--from", &url, "--at", "2020-01-01"]);
-    assert!(done.code == Some(1) && done.stderr.contains("no state is that old"), "{done:?}");
-    let done = site.run(["backup", "early.redb", "--at", "2020-01-01"]);
-    assert!(done.code == Some(2) && done.stderr.contains("--from"), "{done:?}");
-    assert!(!site.path("early.redb").exists());
-
-    // All of it is checked on demand, what no replica reads any more too.
-    assert_eq!(site.json(["check", "--from", &url])["slot"], origin.slot);
-    for name in [layout::log(2), layout::state(origin.slot - 1)] {
-        let (path, mut bytes) = (origin.folder().join(&name), origin.bucket().get(&name).unwrap().unwrap().bytes);
-        let middle = bytes.len() / 2;
-        bytes[middle] ^= 1;
-        let sound = std::fs::read(&path).unwrap();
-        std::fs::write(&path, bytes).unwrap();
-        let done = site.run(["check", "--from", &url]);
-        assert!(done.code == Some(1) && done.stderr.contains(&name), "{done:?}");
-        std::fs::write(&path, sound).unwrap();
-    }
 }
 
 #[test]
@@ -311,47 +226,4 @@ pub fn mirror(origin: &Origin, store: &S3) {
     }
     let alive = origin.bucket().get(layout::ALIVE).unwrap().map(|alive| alive.bytes);
     store.set_object(layout::ALIVE, alive);
-}
-
-#[test]
-fn many_who_are_ahead_share_a_look() {
-    let (mut origin, key) = origin();
-    let serving = origin.site.serve();
-    let store = S3::start();
-    mirror(&origin, &store);
-    let replica = Replica { site: Site::new(), url: store.url.clone() };
-    let mut command = replica.site.serve_command(&replica.options("--poll 1h"));
-    command.envs(store.environment());
-    let server = replica.site.start(command);
-    let first = serving.client(&key).get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
-    origin.site.import("conferences.jsonl", conferences_of_version(COUNT, 1));
-    let token = wait_until("the origin's server follows", SOON, || {
-        let page = serving.client(&key).get(&format!("/v1/conferences/changes?since={first}")).json();
-        page["next_sync_token"].as_str().map(str::to_owned).filter(|token| *token != first)
-    });
-    let name = layout::log(origin.slot + 1);
-    let looks = || store.requests().iter().filter(|request| request.contains(&name)).count();
-    let before = looks();
-    store.fail("GET", &name, Fault::Held, 1);
-    let begun = Instant::now();
-    std::thread::scope(|scope| {
-        for _ in 0..24 {
-            scope.spawn(|| {
-                let answer = server.client(&key).get(&format!("/v1/conferences/changes?since={token}"));
-                assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));
-            });
-        }
-    });
-    // Far below 24 times two seconds, one after the other.
-    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
-    assert_eq!(looks() - before, 1, "one look for all");
-    store.release();
-    origin.publish();
-    mirror(&origin, &store);
-    wait_until("the token is known", SOON, || {
-        let answer = server.client(&key).get(&format!("/v1/conferences/changes?since={token}"));
-        (answer.status == 200).then_some(())
-    });
-    server.stop();
-    serving.stop();
 }

@@ -58,7 +58,8 @@ pub struct World {
     line: BTreeMap<u64, Known>,
     /// What writers said that is committed, since the last restore.
     acknowledged: Vec<Head>,
-    backup: bool,
+    /// Whether there is a backup to restore.
+    pub has_backup: bool,
     /// Keys that may be revoked.
     keys: Vec<String>,
     version: u64,
@@ -99,7 +100,7 @@ impl World {
             id: None,
             line: BTreeMap::new(),
             acknowledged: Vec::new(),
-            backup: false,
+            has_backup: false,
             keys: Vec::new(),
             version: 0,
             tokens: Vec::new(),
@@ -157,7 +158,7 @@ impl World {
         let scope = "license set all --create --yes --rate-limit 1000000 --dataset conferences --dataset journals";
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         match random.below(18) {
-            0 if self.backup => words("restore backup.redb --yes"),
+            0 if self.has_backup => words("restore backup.redb --yes"),
             1 => words("compact"),
             2 => words(&format!("{scope} --country Japan --country Chile")),
             3 => words(&format!("{scope} --widen")),
@@ -241,11 +242,6 @@ impl World {
         (ended.is_none(), head != before)
     }
 
-    /// Whether there is a backup to restore.
-    pub fn has_backup(&self) -> bool {
-        self.backup
-    }
-
     /// Restores the last backup.
     pub fn restore(&mut self) {
         self.write(&["restore", "backup.redb", "--yes"].map(str::to_owned));
@@ -255,7 +251,7 @@ impl World {
     pub fn back_up(&mut self) {
         let _ = fs::remove_file(self.site.path("backup.redb"));
         self.site.backup("backup.redb");
-        self.backup = true;
+        self.has_backup = true;
     }
 
     /// Reads what is new in the log: each entry follows the one before, and is of the origin's history.

@@ -339,17 +339,15 @@ async fn answer(service: S3Service, shared: Arc<Shared>, request: Request<Incomi
         *response.status_mut() = StatusCode::from_u16(status).unwrap();
         response
     };
-    match fault {
+    let refusal = match fault {
+        Some(Fault::Status(status)) => Some((status, "Injected")),
+        Some(Fault::Code(status, code)) => Some((status, code)),
+        _ => None,
+    };
+    if let Some((status, code)) = refusal {
         // A request whose body is not read ends its connection; then it would be sent again as if it were lost.
-        Some(Fault::Status(status)) => {
-            let _ = request.into_body().collect().await;
-            return Ok(refused(status, "Injected"));
-        }
-        Some(Fault::Code(status, code)) => {
-            let _ = request.into_body().collect().await;
-            return Ok(refused(status, code));
-        }
-        _ => {}
+        let _ = request.into_body().collect().await;
+        return Ok(refused(status, code));
     }
     let request = match fault {
         Some(Fault::Waiting) => {
@@ -384,21 +382,15 @@ async fn answer(service: S3Service, shared: Arc<Shared>, request: Request<Incomi
 impl Shared {
     fn next_fault(&self, method: &Method, target: &str, authorization: &str) -> Option<Fault> {
         let mut faults = self.faults.lock().unwrap();
-        let for_it = faults.iter_mut().filter(|planned| planned.is_for(method, target, authorization));
-        let mut due = None;
-        for planned in for_it {
-            match planned.skip.checked_sub(1) {
-                // One that lets it pass leaves it to the others.
-                Some(left) => planned.skip = left,
-                None => {
-                    due = Some(planned);
-                    break;
-                }
+        for planned in faults.iter_mut().filter(|planned| planned.is_for(method, target, authorization)) {
+            if planned.skip == 0 {
+                planned.times -= 1;
+                return Some(planned.fault);
             }
+            // One that lets it pass leaves it to the others.
+            planned.skip -= 1;
         }
-        let planned = due?;
-        planned.times -= 1;
-        Some(planned.fault)
+        None
     }
 }
 

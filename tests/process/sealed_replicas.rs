@@ -7,9 +7,9 @@ use medfeed::replicate::layout;
 use super::monitoring::start_watched;
 use super::origin::Replica;
 use super::promotion::replica_of;
-use super::published::{Place, seal_key};
+use super::published::{Place, rows_of, seal_key};
 use super::publishing::{commit, curated};
-use super::replicas::compare;
+use super::replicas::readyz;
 use super::site::{SOON, Site, wait_until};
 
 /// The folder's objects hold nothing that is known.
@@ -25,46 +25,33 @@ fn tells_nothing(site: &Site, place: &Place, words: &[&str]) {
 }
 
 #[test]
-fn with_its_key_all_is_done_with_a_sealed_bucket() {
+fn a_sealed_bucket_serves_all_commands_that_have_its_key() {
     let site = curated();
-    let key = site.key("all", &[]).1;
     let place = Place::sealed_folder(&site);
     place.once(&site);
-    let serving = site.serve();
-    let replica = Replica { site: Site::new(), url: place.url.clone() };
-    let command = place.told(replica.site.serve_command(&replica.options("--poll 20ms")));
-    let (server, _) = start_watched(&replica.site, command);
-    let (mut here, mut there) = (serving.client(&key), server.client(&key));
-    let mut tokens = compare(&mut here, &mut there, &[]);
+    let replica = replica_of(&place);
     for version in 1..=3 {
         commit(&site, version);
         place.once_with(&site, "--state-every 0s");
-        let version = format!("version {version}");
-        for client in [&mut here, &mut there] {
-            wait_until("it is followed", SOON, || {
-                (client.get("/v1/conferences/1").json()["data"]["venue"] == version.as_str()).then_some(())
-            });
-        }
-        tokens = compare(&mut here, &mut there, &tokens);
     }
-    assert!(!server.logged().contains("not sealed"), "{}", server.logged());
     tells_nothing(&site, &place, &["Conference", "all", "blake", &site.path("").display().to_string()]);
-
     let (backup, url) = (site.path("backup.redb"), place.url.as_str());
     place.json(&site, &["backup", backup.to_str().unwrap(), "--from", url]);
     assert!(site.conferences_in(&backup) == site.conferences_in(&site.db()));
     assert_eq!(place.json(&site, &["check", "--from", url])["slot"], 7);
+    let server = replica.start(place.serve_command(&replica, "--log info"));
+    wait_until("it follows", SOON, || (rows_of(&replica.db()) == rows_of(&site.db())).then_some(()));
+    assert!(!server.logged().contains("not sealed"), "{}", server.logged());
     server.stop();
-    place.json(&replica.site, &["promote", url, "--yes"]);
-    commit(&replica.site, 4);
-    assert_eq!(place.once(&replica.site), 1);
-    assert_eq!(place.check(&replica.site).slot, 9);
+    place.json(&replica, &["promote", url, "--yes"]);
+    commit(&replica, 4);
+    assert_eq!(place.once(&replica), 1);
+    assert_eq!(place.check(&replica).slot, 9);
     assert_eq!(place.run(&site, "--once").code, Some(4));
-    serving.stop();
 }
 
 #[test]
-fn without_its_key_a_sealed_bucket_is_refused() {
+fn a_sealed_bucket_is_refused_without_its_key() {
     let site = curated();
     let place = Place::sealed_folder(&site);
     place.once(&site);
@@ -99,9 +86,8 @@ fn without_its_key_a_sealed_bucket_is_refused() {
     let replica = Replica { site: replica, url: url.to_owned() };
     let options = replica.options(&format!("--seal-key {wrong}"));
     let (server, mut admin) = start_watched(&replica.site, replica.site.serve_command(&options));
-    let ready = admin.get("/readyz");
-    let told = String::from_utf8(ready.body).unwrap();
-    assert!(ready.status == 503 && told.contains("sealed with another key"), "{told}");
+    let (status, told) = readyz(&mut admin);
+    assert!(status == 503 && told.contains("sealed with another key"), "{told}");
     assert_eq!(server.client("any key").get("/v1/conferences").status, 503);
     server.stop();
 

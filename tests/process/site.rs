@@ -16,6 +16,8 @@ use medfeed::model::Timestamp;
 use medfeed::store::Writer;
 use medfeed::store::write::licensing::KeySettings;
 
+use crate::properties::variable;
+
 /// What a test waits for at most, when it should come at once.
 pub const SOON: Duration = Duration::from_secs(20);
 
@@ -36,6 +38,13 @@ pub fn wait_until_every<T>(interval: Duration, what: &str, within: Duration, mut
     }
 }
 
+/// The number of cases of a test and its seed: those of the environment, or the usual ones.
+pub fn cases_and_seed(cases: u64, seed: u64) -> (u64, u64) {
+    let (cases, seed) = (variable("MEDFEED_CASES").unwrap_or(cases), variable("MEDFEED_SEED").unwrap_or(seed));
+    println!("MEDFEED_SEED={seed} MEDFEED_CASES={cases}");
+    (cases, seed)
+}
+
 /// A small generator of random numbers (SplitMix64): what is done at random is done again with the same seed.
 #[derive(Debug)]
 pub struct Random(u64);
@@ -53,9 +62,14 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below another.
+    /// A number below another; 0 below 0.
     pub fn below(&mut self, limit: usize) -> usize {
-        usize::try_from(self.next() % u64::try_from(limit).expect("small")).expect("small")
+        usize::try_from(self.next() % u64::try_from(limit.max(1)).expect("small")).expect("small")
+    }
+
+    /// True in so many of a hundred cases.
+    pub fn percent(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
     }
 
     /// A part of a duration, up to the whole.

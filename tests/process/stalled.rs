@@ -77,13 +77,9 @@ impl Observer for Count {
     }
 }
 
-/// Serves a source with one worker, while `ask` asks. Returns how many answers the observer heard of.
-fn serve(source: Arc<dyn SnapshotSource>, ask: impl FnOnce(SocketAddr)) -> u64 {
-    serve_within(Limits::default(), source, |address, _, _stop| ask(address))
-}
-
-/// The same within limits; `ask` may look at what is counted, and stops the server when it drops the sender.
-fn serve_within(
+/// Serves a source with one worker, while `ask` asks. `ask` may look at what is counted, and stops the server when it drops the
+/// sender. Returns how many answers the observer heard of.
+fn serve(
     limits: Limits,
     source: Arc<dyn SnapshotSource>,
     ask: impl FnOnce(SocketAddr, &Count, oneshot::Sender<()>),
@@ -128,7 +124,7 @@ fn a_look_that_takes_long_keeps_no_other_answer_waiting() {
         "/v1/exports/conferences",
         "/v1/exports/journals?format=csv",
     ];
-    let heard = serve(source.clone(), |address| {
+    let heard = serve(Limits::default(), source.clone(), |address, _, _stop| {
         std::thread::scope(|scope| {
             let stale = |_| {
                 scope.spawn(|| {
@@ -159,40 +155,11 @@ fn a_look_that_takes_long_keeps_no_other_answer_waiting() {
 }
 
 #[test]
-fn two_stale_tokens_are_looked_for_at_once() {
-    let world = World::small();
-    let (key, token) = (world.key("full").text, stale_token(&world));
-    let source = Stalled::over(world.published());
-    serve(source.clone(), |address| {
-        std::thread::scope(|scope| {
-            let (key, token) = (&key, &token);
-            let stale = |limit: usize| {
-                scope.spawn(move || {
-                    let target = format!("/v1/conferences/changes?since={token}&limit={limit}");
-                    Client::new(address, Some(key)).get(&target).status
-                })
-            };
-            let waiting: Vec<_> = (1..=12).map(stale).collect();
-            wait_until("two looks", SOON, || (source.looking.load(Ordering::SeqCst) == 2).then_some(()));
-            // Feed pages that have to be read are, meanwhile.
-            let mut client = Client::new(address, Some(key));
-            for limit in 1..=20 {
-                let target = format!("/v1/conferences/changes?updated_since=2000-01-01&limit={limit}");
-                assert_eq!(client.get(&target).status, 200, "{target}");
-            }
-            source.release();
-            assert!(waiting.into_iter().all(|asker| asker.join().unwrap() == 410));
-        });
-    });
-    assert_eq!(source.max_looking.load(Ordering::SeqCst), 2, "two threads look, however many callers wait");
-}
-
-#[test]
 fn callers_who_left_take_no_thread_from_others() {
     let world = World::small();
     let (key, token) = (world.key("full").text, stale_token(&world));
     let source = Stalled::over(world.published());
-    serve(source.clone(), |address| {
+    serve(Limits::default(), source.clone(), |address, _, _stop| {
         let send = |limit: usize| {
             let target = format!("/v1/conferences/changes?since={token}&limit={limit}");
             let mut connection = connect(address).unwrap();
@@ -214,12 +181,13 @@ fn callers_who_left_take_no_thread_from_others() {
         let _more: Vec<_> = (3..=12).map(send).collect();
         let mut client = Client::new(address, Some(&key));
         for limit in 1..=20 {
-            assert_eq!(client.get(&format!("/v1/conferences?q=on&limit={limit}")).status, 200);
+            for target in ["/v1/conferences?q=on", "/v1/conferences/changes?updated_since=2000-01-01"] {
+                assert_eq!(client.get(&format!("{target}&limit={limit}")).status, 200, "{target}");
+            }
         }
-        let looking = source.looking.load(Ordering::SeqCst);
         source.release();
-        assert_eq!(looking, 2, "so many threads wait for callers who left");
     });
+    assert_eq!(source.max_looking.load(Ordering::SeqCst), 2, "two threads look, however many wait or have left");
 }
 
 /// Serves a world with a single slot, which a request takes until the source is released, while six others wait for it. `ask`
@@ -229,7 +197,7 @@ fn serve_with_a_taken_slot(ask: impl FnOnce(SocketAddr, Vec<BufReader<TcpStream>
     let (key, token) = (world.key("full").text, stale_token(&world));
     let source = Stalled::over(world.published());
     let limits = Limits { connections: 1, ..Limits::default() };
-    serve_within(limits, source.clone(), |address, count, stop| {
+    serve(limits, source.clone(), |address, count, stop| {
         let client = Client::new(address, Some(&key)).with_header("connection", "close");
         let send = |source: [u8; 4], target: &str| {
             let mut connection = connect_from(source.into(), address, None).unwrap();

@@ -68,7 +68,7 @@ fn killed_commands_leave_nothing(rounds: u32, prepared: impl Fn(&Site, Command) 
 
 #[test]
 fn killed_commands_leave_no_file() {
-    killed_commands_leave_nothing(12, |_, command| command);
+    killed_commands_leave_nothing(8, |_, command| command);
 }
 
 /// In a bare container nothing tells a process of its open files: then drafts have names.
@@ -80,7 +80,7 @@ fn killed_commands_leave_no_file_without_proc() {
         eprintln!("skipped: only root, with `unshare` there, can take /proc away");
         return;
     }
-    killed_commands_leave_nothing(8, |site, command| {
+    killed_commands_leave_nothing(5, |site, command| {
         // The process that is killed is the command itself: each program is replaced by the next.
         site.in_shell(&format!("exec unshare --mount sh -c '{hide}' sh \"$@\""), &command)
     });

@@ -78,11 +78,7 @@ fn listed_texts_cannot_control_the_terminal() {
         // What clap repeats loses its escapes on the way.
         assert!(done.code == Some(2) || told.contains(SHOWN), "{args:?}: {done:?}");
     }
-}
-
-#[test]
-fn json_is_exact_and_steers_nothing() {
-    let site = hostile_site();
+    // JSON is exact.
     let cases: [(&[&str], &str); 4] = [
         (&["key", "list"], "/keys/0/label"),
         (&["key", "list"], "/keys/0/license"),

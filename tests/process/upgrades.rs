@@ -13,11 +13,10 @@ use medfeed::store::upgrade::SCHEMA;
 use serde_json::{Value, json};
 
 use super::added_fields::{FIELD, OlderFile, has_field};
-use super::faults::Disk;
-use super::foreign_files::{open, set_format};
-use super::site::{Process, Random, SOON, Server, Site, conferences_of_version};
+use super::faults::{Disk, rot};
+use super::foreign_files::{are_refused, open};
+use super::site::{Process, Random, SOON, Server, Site, cases_and_seed, conferences_of_version};
 use crate::harness::counted;
-use crate::properties::variable;
 
 /// An upgrade is refused for a reason, which stdout or stderr tells, and changes nothing.
 fn is_refused(older: &OlderFile, args: &[&str], expected: &[&str]) {
@@ -67,18 +66,7 @@ fn an_upgrade_keeps_the_old_file_and_says_so() {
 }
 
 #[test]
-fn an_upgrade_tells_programs_what_it_did() {
-    let older = OlderFile::new();
-    let told = older.site.json(["upgrade"]);
-    let expected = json!({
-        "upgraded": true, "from": SCHEMA, "to": SCHEMA, "records": {"conferences": 30, "journals": 1}, "fields": [FIELD],
-        "kept": older.kept(), "bytes": older.bytes.len(), "bytes_after": fs::metadata(older.site.db()).unwrap().len(),
-    });
-    assert_eq!(told, expected);
-}
-
-#[test]
-fn a_dry_run_tells_and_changes_nothing() {
+fn a_dry_run_tells_what_an_upgrade_then_does() {
     let older = OlderFile::new();
     let site = &older.site;
     fs::set_permissions(site.db(), Permissions::from_mode(0o400)).unwrap();
@@ -92,10 +80,25 @@ fn a_dry_run_tells_and_changes_nothing() {
     assert_eq!(site.json(["upgrade", "--dry-run"])["fields"], json!([FIELD]));
     older.is_untouched("dry run");
     assert_eq!(site.files(), ["feed.redb"]);
+    fs::set_permissions(site.db(), Permissions::from_mode(0o600)).unwrap();
+    let told = site.json(["upgrade"]);
+    let expected = json!({
+        "upgraded": true, "from": SCHEMA, "to": SCHEMA, "records": {"conferences": 30, "journals": 1}, "fields": [FIELD],
+        "kept": older.kept(), "bytes": older.bytes.len(), "bytes_after": fs::metadata(site.db()).unwrap().len(),
+    });
+    assert_eq!(told, expected);
 }
 
 #[test]
-fn without_a_file_only_if_needed_succeeds() {
+fn a_damaged_file_is_not_upgraded() {
+    let mut older = OlderFile::new();
+    assert!(rot(&older.site.db(), "Conference 7").unwrap() > 0);
+    older.bytes = fs::read(older.site.db()).unwrap();
+    is_refused(&older, &[], &["is damaged: table `"]);
+}
+
+#[test]
+fn an_upgrade_without_a_file_succeeds_only_with_if_needed() {
     let site = Site::new();
     for args in [&["upgrade"][..], &["upgrade", "--dry-run"]] {
         let done = site.run(args);
@@ -112,75 +115,34 @@ fn without_a_file_only_if_needed_succeeds() {
 
 #[test]
 fn other_commands_refuse_an_older_file() {
-    let older = OlderFile::new();
-    let site = &older.site;
-    let rows = site.write("conferences.jsonl", conferences_of_version(2, 0));
-    let rows = rows.to_str().unwrap();
-    let (out, bucket) = (site.path("out"), format!("file://{}", site.path("bucket").display()));
-    let (out, bucket) = (out.to_str().unwrap(), bucket.as_str());
-    let commands = [
-        "serve --listen 127.0.0.1:0".to_owned(),
-        "serve --listen 127.0.0.1:0 --create".to_owned(),
-        format!("import {rows}"),
-        format!("import {rows} --dry-run"),
-        "lint".to_owned(),
-        "license set x --dataset journals".to_owned(),
-        "license remove all --yes".to_owned(),
-        "license list".to_owned(),
-        "license show all".to_owned(),
-        "license explain all conferences 1".to_owned(),
-        "key create --license all".to_owned(),
-        "key revoke x".to_owned(),
-        "key replace x".to_owned(),
-        "key list".to_owned(),
-        "check".to_owned(),
-        format!("backup {out}"),
-        "compact".to_owned(),
-        "log".to_owned(),
-        "show conferences 1".to_owned(),
-        format!("export {out}"),
-        format!("publish {bucket} --once"),
-        format!("promote {bucket} --yes"),
-    ];
+    let site = OlderFile::new().site;
+    let bucket = format!("file://{}", site.path("bucket").display());
     fs::create_dir(site.path("bucket")).unwrap();
-    let files = site.files();
-    for command in commands {
-        let done = site.ends(command.split_whitespace());
-        assert_eq!(done.code, Some(1), "{command:?}: {done:?}");
-        let told = format!("{}{}", done.stdout, done.stderr);
-        for expected in ["feed.redb", "medfeed upgrade", FIELD] {
-            assert!(told.contains(expected), "{command:?}: no {expected:?} in {told}");
-        }
-        older.is_untouched(&format!("{command:?}"));
-        assert_eq!(site.files(), files, "{command:?}");
-    }
-}
-
-#[test]
-fn formats_without_an_upgrade_are_refused() {
-    let with_format = |format: u32| {
-        let site = Site::new();
-        site.import("conferences.jsonl", conferences_of_version(2, 0));
-        set_format(&site.db(), format);
-        site
-    };
-    let text = Site::new();
-    fs::write(text.db(), "id,name\n1,A\n").unwrap();
-    let mut cases = vec![
-        (with_format(SCHEMA + 1), format!("has format {}, made by a newer medfeed", SCHEMA + 1)),
-        (text, "is not a medfeed database".to_owned()),
+    let commands = [
+        "serve --listen 127.0.0.1:0",
+        "serve --listen 127.0.0.1:0 --create",
+        "import conferences.jsonl",
+        "import conferences.jsonl --dry-run",
+        "lint",
+        "license set x --dataset journals",
+        "license remove all --yes",
+        "license list",
+        "license show all",
+        "license explain all conferences 1",
+        "key create --license all",
+        "key revoke x",
+        "key replace x",
+        "key list",
+        "check",
+        "backup out",
+        "compact",
+        "log",
+        "show conferences 1",
+        "export out",
+        &format!("publish {bucket} --once"),
+        &format!("promote {bucket} --yes"),
     ];
-    for format in 1..SCHEMA {
-        cases.push((with_format(format), format!("has format {format}, of a program before the first release")));
-    }
-    for (site, expected) in cases {
-        let (before, files) = (fs::read(site.db()).unwrap(), site.files());
-        for args in [&["upgrade"][..], &["upgrade", "--dry-run"], &["upgrade", "--if-needed"]] {
-            let done = site.run(args);
-            assert!(done.code == Some(1) && done.stderr.contains(&expected), "{args:?}: no {expected:?} in {done:?}");
-            assert!(fs::read(site.db()).unwrap() == before && site.files() == files, "{args:?}: it changed something");
-        }
-    }
+    are_refused(&commands, &site, "an older file", &["feed.redb", "medfeed upgrade", FIELD]);
 }
 
 #[test]
@@ -218,7 +180,7 @@ fn a_backup_of_an_older_release_is_restored() {
 }
 
 #[test]
-fn a_file_in_the_way_is_kept() {
+fn an_upgrade_keeps_a_file_in_its_way() {
     let older = OlderFile::new();
     let (site, kept) = (&older.site, older.kept());
     let dear = site.write("dear", "to somebody");
@@ -294,38 +256,7 @@ fn two_upgrades_at_once_are_one() {
 }
 
 #[test]
-fn a_damaged_file_is_not_upgraded() {
-    let mut older = OlderFile::new();
-    let sound = older.bytes.clone();
-    let other = Site::new();
-    fs::write(other.db(), &sound).unwrap();
-    other.json(["upgrade"]);
-    let expected = other.conferences_in(&other.db());
-    let needle = b"Conference 7";
-    let offsets: Vec<usize> = memchr::memmem::find_iter(&sound, needle).collect();
-    let mut refused = 0;
-    for at in offsets {
-        older.bytes.clone_from(&sound);
-        older.bytes[at] ^= 0x20;
-        fs::write(older.site.db(), &older.bytes).unwrap();
-        let done = older.site.run(["upgrade"]);
-        if done.code == Some(0) {
-            // Pages out of use may hold the text too.
-            assert_eq!(other.conferences_in(&older.site.db()), expected);
-            older.site.check();
-            fs::remove_file(older.kept()).unwrap();
-            continue;
-        }
-        assert!(done.code == Some(1) && done.stderr.contains("is damaged: table `"), "{done:?}");
-        older.is_untouched("damaged");
-        assert_eq!(older.site.files(), ["feed.redb"]);
-        refused += 1;
-    }
-    assert!(refused > 0, "no text was met");
-}
-
-#[test]
-fn without_permission_nothing_happens() {
+fn an_upgrade_without_permission_changes_nothing() {
     let older = OlderFile::new();
     fs::set_permissions(older.site.folder(), Permissions::from_mode(0o500)).unwrap();
     let is_free = File::create(older.site.path("try")).is_ok();
@@ -338,10 +269,7 @@ fn without_permission_nothing_happens() {
     }
     // Root may write everywhere but on a disk that is read alone.
     fs::remove_file(older.site.path("try")).unwrap();
-    let Some(_disk) = Disk::mount(older.site.folder(), 48 << 20) else {
-        println!("skipped: this user may write everything");
-        return;
-    };
+    let Some(_disk) = Disk::mount(older.site.folder(), 48 << 20) else { return };
     fs::write(older.site.db(), &older.bytes).unwrap();
     let remount = |how: &str| {
         let done = Command::new("mount").args(["-o", &format!("remount,{how}")]).arg(older.site.folder()).status();
@@ -356,12 +284,9 @@ fn without_permission_nothing_happens() {
 }
 
 #[test]
-fn on_a_full_disk_nothing_happens() {
+fn an_upgrade_on_a_full_disk_changes_nothing() {
     let older = OlderFile::new();
-    let Some(disk) = Disk::mount(older.site.folder(), 48 << 20) else {
-        println!("skipped: no file system can be mounted here");
-        return;
-    };
+    let Some(disk) = Disk::mount(older.site.folder(), 48 << 20) else { return };
     fs::write(older.site.db(), &older.bytes).unwrap();
     for free in [0, 4 << 10, 64 << 10, 128 << 10] {
         disk.fill(free);
@@ -381,8 +306,7 @@ fn answers(older: &OlderFile, server: &Server) {
 
 #[test]
 fn a_killed_upgrade_leaves_the_old_file_or_the_new_one() {
-    let (kills, seed) = (variable("MEDFEED_CASES").unwrap_or(15), variable("MEDFEED_SEED").unwrap_or(20_261_122));
-    println!("MEDFEED_SEED={seed} MEDFEED_CASES={kills}");
+    let (kills, seed) = cases_and_seed(15, 20_261_122);
     let mut random = Random::new(seed);
     let older = OlderFile::new();
     let (site, kept) = (&older.site, older.kept());

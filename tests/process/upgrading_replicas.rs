@@ -1,18 +1,17 @@
 //! Buckets and replicas of other formats are refused. A replica whose rows lack a field of this program loads all data again.
 
-use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use medfeed::replicate::state::Manifest;
 use medfeed::replicate::{entry, layout};
 use medfeed::store::upgrade::SCHEMA;
 
 use super::added_fields::{has_field, take_field};
-use super::monitoring::{scrape, start_watched};
 use super::origin::{Origin, Replica, copy_into, url_of};
 use super::publishing::{commit, curated};
-use super::site::{SOON, Site, wait_until};
+use super::replicas::{serve, wait_for_seq};
+use super::site::Site;
 
 /// A loaded replica of an older release, and the bytes of its file.
 fn older_replica(origin: &Origin) -> (Replica, Vec<u8>) {
@@ -32,26 +31,17 @@ fn is_refused(replica: &Site, url: &str, expected: &str) {
     assert!(fs::read(replica.db()).ok() == before && replica.files() == files, "{done:?}");
 }
 
-/// The files of a folder and of the folders in it.
-fn files(folder: &Path) -> BTreeSet<PathBuf> {
-    let mut found = BTreeSet::new();
-    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-        if path.is_dir() {
-            found.extend(files(&path));
-        } else {
-            found.insert(path);
-        }
-    }
-    found
-}
-
 /// Makes a bucket look like one of another format.
-fn set_format(folder: &Path, format: u32) {
-    for path in files(&folder.join(layout::STATES)) {
+fn set_format(origin: &Origin, format: u32) {
+    let paths = |folder: &str| -> Vec<PathBuf> {
+        let listed = origin.bucket().list(folder, None).unwrap();
+        listed.iter().map(|object| origin.folder().join(&object.name)).collect()
+    };
+    for path in paths(layout::STATES) {
         let manifest = Manifest::decode(&fs::read(&path).unwrap()).unwrap();
         fs::write(&path, Manifest { schema: format, ..manifest }.encode().unwrap()).unwrap();
     }
-    for path in files(&folder.join(layout::LOG)) {
+    for path in paths(layout::LOG) {
         let mut entry = entry::decode(&fs::read(&path).unwrap()).unwrap();
         entry.header.schema = format;
         let changes: Vec<&[u8]> = entry.changes.iter().map(Vec::as_slice).collect();
@@ -68,7 +58,7 @@ fn buckets_of_other_formats_are_refused() {
     replica.serve("").stop();
     let (url, version) = (origin.url(), env!("CARGO_PKG_VERSION"));
     for (format, made) in [(SCHEMA - 1, "of an older medfeed"), (SCHEMA + 1, "made by a newer medfeed")] {
-        set_format(&origin.folder(), format);
+        set_format(&origin, format);
         let expected = format!("the bucket has format {format}, {made}; medfeed {version} reads format {SCHEMA}");
         is_refused(&Site::new(), &url, &expected);
         let site = Site::new();
@@ -86,7 +76,7 @@ fn a_bucket_with_states_of_an_older_format_is_checked_from_its_upgrade_on() {
     let mut origin = Origin::new(curated());
     commit(&origin.site, 1);
     origin.publish();
-    set_format(&origin.folder(), SCHEMA - 1);
+    set_format(&origin, SCHEMA - 1);
     let site = &origin.site;
     // The note names the hash of the last entry as it was.
     fs::remove_file(site.path("feed.redb.published")).unwrap();
@@ -106,12 +96,8 @@ fn a_replica_that_lacks_a_field_loads_all_data_again() {
     for version in 1..=2 {
         commit(&origin.site, version);
         origin.publish();
-        let (server, mut admin) =
-            start_watched(&replica.site, replica.site.serve_command(&replica.options("--poll 20ms")));
-        let seq = origin.site.json(["log", "--limit", "1"])["commits"][0]["seq"].as_f64().unwrap();
-        wait_until("the replica has caught up", SOON, || {
-            (scrape(&mut admin)["medfeed_snapshot_seq"] == seq).then_some(())
-        });
+        let (server, mut admin) = serve(&replica, "--poll 20ms");
+        wait_for_seq(&origin, &mut admin);
         server.stop();
         assert!(has_field(&replica.site.db()));
         replica.site.check();
@@ -119,28 +105,6 @@ fn a_replica_that_lacks_a_field_loads_all_data_again() {
         assert_eq!(here, there);
         fs::remove_dir_all(replica.site.path("exported")).unwrap();
     }
-}
-
-/// A bucket of the same database that knows less than the replica's file.
-#[test]
-fn a_replica_that_lacks_a_field_does_not_go_back() {
-    let mut origin = Origin::new(curated());
-    let earlier = origin.site.path("earlier");
-    fs::create_dir(&earlier).unwrap();
-    copy_into(&origin.folder(), &earlier);
-    commit(&origin.site, 1);
-    origin.publish();
-    let (replica, _) = older_replica(&origin);
-    is_refused(&replica.site, &url_of(&earlier), "which never goes back");
-}
-
-#[test]
-fn a_replica_that_lacks_a_field_does_not_become_one_of_another_database() {
-    // Its seq is higher: each restore of a published database skips many.
-    let mut other = Origin::new(curated());
-    other.publish_state();
-    let (replica, _) = older_replica(&Origin::new(curated()));
-    is_refused(&replica.site, &other.url(), "but the file is a replica of");
 }
 
 #[test]
@@ -167,4 +131,21 @@ fn a_replicas_file_is_not_upgraded_but_loaded_again() {
     assert!(done.code == Some(1) && done.stderr.contains("is a replica of "), "{done:?}");
     assert!(fs::read(replica.db()).unwrap() == bytes, "the replica's file changed");
     assert_eq!(replica.files(), listed);
+}
+
+#[test]
+fn a_replica_that_lacks_a_field_does_not_go_back_nor_to_another_database() {
+    let mut origin = Origin::new(curated());
+    let earlier = origin.site.path("earlier");
+    fs::create_dir(&earlier).unwrap();
+    copy_into(&origin.folder(), &earlier);
+    commit(&origin.site, 1);
+    origin.publish();
+    let (replica, _) = older_replica(&origin);
+    // A bucket of the same database that knows less than the replica's file.
+    is_refused(&replica.site, &url_of(&earlier), "which never goes back");
+    // Its seq is higher: each restore of a published database skips many.
+    let mut other = Origin::new(curated());
+    other.publish_state();
+    is_refused(&replica.site, &other.url(), "but the file is a replica of");
 }

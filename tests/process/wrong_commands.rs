@@ -93,6 +93,7 @@ const VALUES: &[Wrong<'_>] = &[
     ("import - --dataset journals --format yaml", 2, "[possible values: jsonl, json, csv, xlsx]"),
     ("import data.csv --allow-removals some", 2, "invalid value 'some' for '--allow-removals <N>'"),
     ("export out --format xls", 2, "[possible values: jsonl, csv, xlsx]"),
+    ("backup early.redb --at 2020-01-01", 2, "--from"),
     ("log --limit ten", 2, "invalid value 'ten' for '--limit <N>'"),
     ("compact --wait soon", 2, "write a number and a unit: 90s, 5m, 24h, 7d"),
     ("key replace x --overlap 24", 2, "write a number and a unit"),
@@ -129,6 +130,9 @@ const THINGS: &[Wrong<'_>] = &[
     ("restore nowhere.redb --yes", 1, "nowhere.redb: No such file or directory; check the path"),
     ("restore notes.txt --yes", 1, "the backup notes.txt is damaged: it is another kind of file"),
     ("restore empty.redb --yes", 1, "it is empty"),
+    ("publish /srv/feed", 2, "write it as file:///srv/feed"),
+    ("publish file:///nowhere/feed --db none.redb", 1, "there is no database at none.redb"),
+    ("publish file:///tmp/feed --seal-key none", 1, "there is no file none with a seal key"),
     ("license list --db nowhere.redb", 1, "create one with `medfeed import --create`, or name another with --db"),
     ("import data.jsonl --create --db nowhere/feed.redb", 1, "cannot read data.jsonl"),
     ("license set x --create --dataset journals --db nowhere/feed.redb", 1, "create it: `mkdir -p nowhere`"),
@@ -194,7 +198,7 @@ fn site() -> Site {
 }
 
 #[test]
-fn each_is_told_what_to_write() {
+fn a_wrong_command_is_told_what_to_write() {
     let site = site();
     let before = (site.json(["log"]), site.files());
     let locked = Writer::open(&site.path("locked.redb"), std::time::Duration::ZERO).unwrap();
