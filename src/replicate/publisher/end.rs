@@ -27,8 +27,6 @@ pub(super) struct FoundLog {
     pub header: EntryHeader,
     pub hash: Hash,
     pub state: NewestState,
-    /// Whether the last entry is a whole state without a manifest, because its publisher was killed in between.
-    pub is_unfinished: bool,
 }
 
 /// The newest whole state that can be read, and the size of the log since it.
@@ -48,6 +46,9 @@ pub(super) struct NewestState {
     pub bytes_since: u64,
     /// A lost object, without which replicas cannot start. So another state must be written.
     pub lost: Option<String>,
+    /// Whether the last entry is a whole state without a manifest, because its publisher was killed or failed in between.
+    /// The next entry must be a state: after commits, replicas could not get past the one without a manifest.
+    pub is_unfinished: bool,
 }
 
 impl FoundLog {
@@ -87,7 +88,7 @@ pub(super) fn read_end(log: &LogReader, retry: &mut Retry) -> Result<Option<Foun
             }
             (Ok(Some(mut found)), Some((slot, _))) => {
                 found.state.lost = Some(layout::state(slot));
-                found.is_unfinished &= slot < found.header.slot;
+                found.state.is_unfinished &= slot < found.header.slot;
                 Ok(Some(found))
             }
             (found, _) => found,
@@ -135,11 +136,8 @@ fn read_after(log: &LogReader, retry: &mut Retry, manifest: Option<Manifest>) ->
         }
         None => (state.at, state.lost) = (header.at, Some(layout::state(first.unwrap_or(1)))),
     }
-    let is_unfinished = header.is_state() && state.slot < header.slot;
-    if is_unfinished {
-        state.lost = Some(layout::state(header.slot));
-    }
-    Ok(Some(FoundLog { header, hash, state, is_unfinished }))
+    state.is_unfinished = header.is_state() && state.slot < header.slot;
+    Ok(Some(FoundLog { header, hash, state }))
 }
 
 /// Adds what to do to the error of an entry that cannot be used.
@@ -166,13 +164,14 @@ impl NewestState {
         self.bytes_since += bytes;
     }
 
-    /// Whether another state must be written: this one is lost or old, or the log has grown much since it.
+    /// Whether another state must be written: this one is lost or old, the last one is unfinished, or the log
+    /// has grown much.
     pub fn is_due(&self, now: Timestamp, state_every: Duration) -> bool {
         let age_s = now.unix_s().saturating_sub(self.at.unix_s());
         // The clock may have been ahead when it was written.
         let is_old = u64::try_from(age_s).map_or(age_s < -AHEAD_S, |age_s| age_s >= state_every.as_secs());
         let is_much = self.entries_since >= MAX_ENTRIES || self.bytes_since > (self.bytes / 2).max(SMALL_BYTES);
-        self.lost.is_some() || (self.entries_since > 0 && (is_much || is_old))
+        self.is_unfinished || self.lost.is_some() || (self.entries_since > 0 && (is_much || is_old))
     }
 
     fn list_parts(&self, bucket: &Bucket, retry: &mut Retry) -> Result<Vec<ListedObject>, FollowError> {

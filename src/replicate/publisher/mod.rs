@@ -35,7 +35,8 @@
 //! entry too, with the head and digest of the entry before. Replicas that have these rows do not load it. Commits wait
 //! meanwhile: for a fraction of a second with 12,000 records, and longer with more. The heartbeat goes on. The parts
 //! are written before the entry, four at a time, and the manifest after it. If a publisher is killed in between, the
-//! next start writes another state.
+//! next entry is another state, before any commits. Otherwise new replicas could not get past the one without a
+//! manifest.
 //!
 //! **Old objects** are deleted after that, by the clock of the store. Two whole states always stay.
 //!

@@ -39,6 +39,7 @@ impl Publisher {
         // Lets the database reuse the pages of the view.
         drop(view);
         let Some(entry_hash) = self.put_entry(&header, &[])? else { return Ok(()) };
+        self.state.is_unfinished = true;
         let manifest = Manifest {
             id: self.id,
             slot,

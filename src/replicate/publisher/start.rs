@@ -130,17 +130,13 @@ impl Publisher {
                 self.log.bucket().url()
             );
         }
-        let Some(FoundLog { header, state, is_unfinished, .. }) = found else { return self.replace_by_state() };
+        let Some(FoundLog { header, state, .. }) = found else { return self.replace_by_state() };
         self.state = state;
         // After an upgrade, replicas of this version start from a state of its format.
-        if !is_contained || header.schema != SCHEMA {
+        if !is_contained || header.schema != SCHEMA || self.state.is_unfinished {
             return self.replace_by_state();
         }
         self.note_end();
-        if is_unfinished {
-            // The note follows the state.
-            return Ok(());
-        }
         if let Some(lost) = &self.state.lost {
             tracing::error!(
                 "{}: {lost} is missing or damaged; publishing a whole state now, from which replicas can start. Find \

@@ -74,6 +74,9 @@ impl Publisher {
             let last = self.retry.read(|| self.log.entry(end.slot))?.ok_or(missing)?;
             return Err(self.diverged(&view, &last.header, true)?);
         }
+        if self.state.is_unfinished {
+            return Ok(NextEntry::Replacement);
+        }
         match read_pending(&view, end.head) {
             Ok(Some((commits, _))) if commits.is_empty() => {
                 self.seen = Some(view.head()?);

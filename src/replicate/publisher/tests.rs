@@ -274,6 +274,30 @@ fn a_heartbeat_that_is_ahead_is_overtaken() {
     assert!(found.slot == late.slot && found.at > late.at, "{found:?}");
 }
 
+/// New replicas could not get past the state without a manifest if commits followed it, and a later start would not know.
+#[test]
+fn a_state_without_a_manifest_is_followed_by_a_state_before_commits() {
+    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+    origin.publish(&log, once()).unwrap();
+    origin.commit();
+    origin.publish(&log, PublishSettings { state_every: Duration::ZERO, ..once() }).unwrap();
+    let last = slots(&log, layout::LOG).into_iter().max().unwrap();
+    assert!(entry(&log, last).header.is_state());
+    // The publisher was killed before it wrote the manifest.
+    log.remove(&layout::state(last));
+    origin.commit();
+    origin.publish(&log, PublishSettings { state_every: Duration::MAX, ..once() }).unwrap();
+    assert!(entry(&log, last + 1).header.is_state());
+    assert!(slots(&log, layout::STATES).contains(&(last + 1)));
+    // A running publisher that fails to write the manifest does the same.
+    let mut publisher = origin.start(&log, PublishSettings { state_every: Duration::MAX, ..once() }).unwrap();
+    publisher.state.is_unfinished = true;
+    origin.commit();
+    publisher.publish_next().unwrap();
+    assert!(entry(&log, last + 2).header.is_state());
+    assert!(!publisher.state.is_unfinished);
+}
+
 #[test]
 fn the_heartbeat_goes_on_while_a_state_is_written() {
     let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
