@@ -147,6 +147,16 @@ impl World {
 
     /// Starts a replica that does not run.
     pub fn start_replica(&mut self, at: usize) {
+        self.read_line();
+        let last = self.last_slot();
+        // A new replica cannot get past a state of other rows whose manifest was never written. Another state follows.
+        if last > 0
+            && self.publisher.is_some()
+            && self.place.entry(last).header.is_state()
+            && !self.place.slots(layout::STATES).contains(&last)
+        {
+            self.wait_for_state();
+        }
         let command = self.replica_command(at);
         self.replicas[at].server = Some(start_watched(&self.replicas[at].site, command));
         self.look_at(at);
