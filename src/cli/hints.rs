@@ -114,19 +114,8 @@ const PREFIX: &str = "MEDFEED_";
 
 /// Variables that belong to no option: the URL of `publish`, the key of `pull` and of curl commands, the host name in
 /// deploy/, and settings of tests and benchmarks.
-const OTHERS: [&str; 11] = [
-    "PUBLISH_URL",
-    "KEY",
-    "HOST",
-    "REAL_DATA",
-    "STATIC_TARGET",
-    "CHROMEDRIVER",
-    "AXE",
-    "SEED",
-    "CASES",
-    "MUTATIONS",
-    "BENCH_",
-];
+const OTHERS: [&str; 10] =
+    ["PUBLISH_URL", "KEY", "HOST", "REAL_DATA", "STATIC_TARGET", "CHROMEDRIVER", "AXE", "SEED", "CASES", "BENCH_"];
 
 /// The variables of a command and of those below it.
 fn variables(command: &Command) -> BTreeSet<String> {

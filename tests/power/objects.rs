@@ -14,7 +14,7 @@ use medfeed::replicate::layout;
 use super::histories::memory;
 use crate::process::site::Random;
 
-/// What happens in the folder. Names are relative to it.
+/// An event in the folder. Names are relative to it.
 #[derive(Clone, Debug)]
 pub enum Step {
     /// A name is of another entry from now on, or of none.
@@ -27,7 +27,7 @@ pub enum Step {
     Done { name: String, bytes: Option<Vec<u8>> },
 }
 
-/// What a name stands for.
+/// The file or folder behind a name.
 #[derive(Clone, Debug)]
 pub enum Entry {
     Folder,

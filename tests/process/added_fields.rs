@@ -242,7 +242,7 @@ fn a_backup_takes_the_name_of_one_of_an_older_release() {
     site.check_file(&target);
 }
 
-/// What happens to a published database before its upgrade, and after it.
+/// The steps of a published database before its upgrade, and after it.
 #[test]
 fn an_upgraded_database_goes_on_in_its_bucket() {
     type Step = fn(&Site, &Path);
