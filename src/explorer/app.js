@@ -1,5 +1,5 @@
 // The page: who looks, at what, and the frame around it.
-import {html, render, useEffect, useMemo, useState} from './preact.js';
+import {html, render, useEffect, useLayoutEffect, useMemo, useState} from './preact.js';
 import {Copies} from './copies.js';
 import {canKeep, createKeep, onOtherTabs, openKeep} from './keep.js';
 import {hasKey, withoutKeys} from './model/question.js';
@@ -64,7 +64,8 @@ function App({demo, why, kept}) {
 	const [at, setAt] = useState(route);
 	const [showKey, setShowKey] = useState(!!demo);
 
-	useEffect(() => {
+	// Other effects wait for a frame. What moves before it would be missed.
+	useLayoutEffect(() => {
 		const moved = () => setAt(route());
 		addEventListener('hashchange', moved);
 		return () => removeEventListener('hashchange', moved);
@@ -100,7 +101,7 @@ function App({demo, why, kept}) {
 	};
 	useEffect(() => () => copies?.stop(), [copies]);
 	useEffect(() => keepShortlist(keep), [keep]);
-	useEffect(() => {
+	useLayoutEffect(() => {
 		if (!copies) return;
 		const leave = () => forget('Another window has removed this key from this computer.', true);
 		if (keep?.isGone) leave();

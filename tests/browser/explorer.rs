@@ -378,10 +378,16 @@ fn changes_arrive_and_the_copy_equals_the_export() {
 #[test]
 fn exports_and_the_feed_are_for_developers() {
     let files = [("conferences.jsonl", conferences(COUNT, 1))];
-    let Some((browser, site, _server, key)) = open_page("exports_and_the_feed_are_for_developers", &files) else {
+    let Some((browser, site, server, key)) = open_page("exports_and_the_feed_are_for_developers", &files) else {
         return;
     };
-    browser.view("#/developers");
+    // The reader is on the way to the view as soon as something is drawn.
+    browser.before_each_page(
+        "document.addEventListener('DOMContentLoaded', () => new MutationObserver((_, self) => { \
+             if (document.querySelector('nav')) { self.disconnect(); location.hash = '#/developers'; } \
+         }).observe(document.body, {childList: true, subtree: true}))",
+    );
+    browser.go(&format!("http://{}/", server.address));
     paste_key(&browser, &key);
     let token = browser.text("//section[contains(., 'JSON Lines')]//code[@class='token']");
     site.import("conferences.jsonl", r#"{"id": 7, "venue": "Hall 7"}"#);
