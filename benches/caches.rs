@@ -50,7 +50,7 @@ impl Served {
 
     /// The target of a feed page that begins so many entries before the middle.
     fn feed_page(&self, earlier: usize) -> String {
-        let snapshot = self.watcher.published();
+        let snapshot = self.watcher.shown();
         let view = feed::view(&snapshot, 0);
         let seqs = feed::seqs(&view);
         let before = feed::before(Position::Middle, seqs.len()).saturating_sub(earlier);

@@ -27,7 +27,7 @@ use child::Server;
 use medfeed::model::Dataset;
 use medfeed::pull::PullClient;
 use medfeed::pull::entry::FeedPage;
-use medfeed::store::Follower;
+use medfeed::store::Reader;
 use support::Arguments;
 use support::feed::{self, Position};
 use support::machine::{Table, median, print_machine};
@@ -159,8 +159,8 @@ fn time_lags(commits: u64) {
 
 /// The token of a feed's end.
 fn feed_end(world: &World) -> String {
-    let follower = Follower::open(world.path()).expect("the database opens");
-    let snapshot = follower.newest();
+    let reader = Reader::open(world.path()).expect("the database opens");
+    let snapshot = reader.newest();
     let view = feed::view(snapshot, 0);
     let seqs = feed::seqs(&view);
     feed::token(snapshot, &view, &seqs, feed::before(Position::NothingNew, seqs.len()))

@@ -127,7 +127,7 @@ impl Served {
 
     /// A request for the feed page at a position of the feed.
     fn feed_page(&self, license: usize, position: Position) -> Request {
-        let snapshot = self.watcher.published();
+        let snapshot = self.watcher.shown();
         let view = feed::view(&snapshot, license);
         let seqs = feed::seqs(&view);
         let before = feed::before(position, seqs.len());
@@ -400,7 +400,7 @@ fn compare_exports(rounds: usize) {
                 false => synthetic::records([], [number], revision),
             };
             world::commit(&writer, batch);
-            let before = served.watcher.published().commit();
+            let before = served.watcher.shown().commit();
             assert_ne!(
                 served.watcher.catch_up(served.watcher.polls(), &|_| true).commit(),
                 before,

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use medfeed::model::Head;
 use medfeed::store::file::published_note::PublishedNote;
-use medfeed::store::{Follower, Writer};
+use medfeed::store::{Reader, Writer};
 
 use support::Arguments;
 use support::machine::{Table, median, print_machine};
@@ -50,7 +50,7 @@ fn time_commit(writer: &Writer, revision: u64) -> f64 {
     began.elapsed().as_secs_f64() * 1e6
 }
 
-/// Times a commit with one license in turn with the same among many that see it, and how long a follower takes.
+/// Times a commit with one license in turn with the same among many that see it, and how long a reader takes.
 fn compare_licenses(rounds: usize) {
     let mut table =
         Table::new(&["import of one changed record", "one license us", "change seen by all us", "ratio", "follow us"]);
@@ -61,14 +61,14 @@ fn compare_licenses(rounds: usize) {
     for licenses in LICENSES.into_iter().skip(1).chain(support::is_large().then_some(MANY_LICENSES)) {
         let world = World::build(Size::USUAL, &vec![Share::All; licenses]);
         let among = world.writer();
-        let mut follower = Follower::open(world.path()).expect("the database opens");
+        let mut reader = Reader::open(world.path()).expect("the database opens");
         // The state of a server at work: with the records in memory.
-        follower.newest().load().expect("the records are read");
+        reader.newest().load().expect("the records are read");
         let mut times = Vec::new();
         for revision in revisions.by_ref().take(rounds) {
             let (one, many) = (time_commit(&writer, revision), time_commit(&among, revision));
             let began = Instant::now();
-            follower.refresh().expect("the database can be read");
+            reader.refresh().expect("the database can be read");
             times.push((one, many, began.elapsed().as_secs_f64() * 1e6));
         }
         table.add(&[
@@ -92,13 +92,13 @@ fn compare_published(rounds: usize) {
         let [plain, published] = [(); 2].map(|()| World::build(Size::USUAL, &shares));
         let writers = [plain.writer(), published.writer()];
         let id = writers[1].mark_published().expect("the database is marked");
-        let mut follower = Follower::open(published.path()).expect("the database opens");
+        let mut reader = Reader::open(published.path()).expect("the database opens");
         let mut times = Vec::new();
         for round in 0..rounds as u64 {
             let revision = 1_000 + round;
             times.push((time_commit(&writers[0], revision), time_commit(&writers[1], revision)));
             // As a publisher does. The next commit removes published changes from the outbox.
-            let Head { seq, lineage } = follower.refresh().expect("the database can be read").commit().head();
+            let Head { seq, lineage } = reader.refresh().expect("the database can be read").commit().head();
             let url = "file:///bucket".to_owned();
             let note =
                 PublishedNote { url, id, slot: revision, seq, lineage, hash: [0; 32], fenced: None, fenced_at: None };

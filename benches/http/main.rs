@@ -32,7 +32,7 @@ use std::time::Duration;
 use clap::Parser;
 use http::StatusCode;
 use http::header::ETAG;
-use medfeed::store::Follower;
+use medfeed::store::Reader;
 
 use child::Server;
 use client::{Exchange, Load, drive, fetch};
@@ -372,8 +372,8 @@ fn texts() -> Vec<(String, String)> {
 
 /// Tokens that lead to a position of a license's feed, each further one an entry earlier: so all pages are full.
 fn feed_tokens(world: &World, license: usize, position: Position, count: usize) -> Vec<String> {
-    let follower = Follower::open(world.path()).expect("the database opens");
-    let snapshot = follower.newest();
+    let reader = Reader::open(world.path()).expect("the database opens");
+    let snapshot = reader.newest();
     let view = feed::view(snapshot, license);
     let seqs = feed::seqs(&view);
     let before = feed::before(position, seqs.len());

@@ -283,7 +283,7 @@ impl Service {
             }
             Resource::Status => {
                 let query = Query::of(route.endpoint, request.query());
-                let snapshot = self.source.published();
+                let snapshot = self.source.shown();
                 let readable = self.source.is_readable();
                 let status = public::status(&snapshot, readable, &query, request.wall)?;
                 return Ok(CheckedRequest::Answered(Arc::new(CachedAnswer::public(exchange.pattern, status))));
@@ -319,9 +319,9 @@ impl Service {
         self.source.unservable().map_or(Ok(()), |unservable| Err(Problem::unservable(unservable)))
     }
 
-    /// The snapshot and license for a key; `None` if the license is not published yet.
+    /// The snapshot and license for a key; `None` if the license is not shown yet.
     fn caller(&self, key: &KeyRecord) -> Option<Caller> {
-        let snapshot = self.source.published();
+        let snapshot = self.source.shown();
         let license = Arc::clone(snapshot.find_license(key.license)?);
         Some(Caller { snapshot, license })
     }

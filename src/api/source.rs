@@ -5,10 +5,10 @@ use std::time::Instant;
 
 use crate::store::Snapshot;
 
-/// A callback that runs on every new or newly published snapshot. It must not block.
+/// A callback that runs on every new or newly shown snapshot. It must not block.
 pub type SnapshotCallback = Box<dyn Fn() + Send + Sync>;
 
-/// The reason why the published snapshot must not be served, although the file can be read.
+/// The reason why the shown snapshot must not be served, although the file can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unservable {
     /// The value of `Retry-After`, in seconds.
@@ -20,9 +20,9 @@ pub struct Unservable {
 /// A source of snapshots.
 pub trait SnapshotSource: Send + Sync {
     /// The snapshot for all responses.
-    fn published(&self) -> Arc<Snapshot>;
+    fn shown(&self) -> Arc<Snapshot>;
 
-    /// The newest snapshot, for keys. It differs from `published` while commits are held back.
+    /// The newest snapshot, for keys. It differs from `shown` while commits are held back.
     fn newest(&self) -> Arc<Snapshot>;
 
     /// Whether the database can be read.
@@ -30,7 +30,7 @@ pub trait SnapshotSource: Send + Sync {
         true
     }
 
-    /// The reason why no snapshot may be served: it may be outdated, or is not published yet. Called on every request.
+    /// The reason why no snapshot may be served: it may be outdated, or not there yet. Called on every request.
     fn unservable(&self) -> Option<Unservable> {
         None
     }
@@ -42,12 +42,12 @@ pub trait SnapshotSource: Send + Sync {
     fn subscribe(&self, _callback: SnapshotCallback) {}
 
     /// Polls for newer commits, unless a poll has begun since `polls` was read; concurrent callers share a poll.
-    /// Publishes the newest snapshot if `accept` returns true. Returns the published snapshot. It may block.
+    /// Shows the newest snapshot to requests if `accept` returns true. Returns the shown snapshot. It may block.
     fn catch_up(&self, polls: u64, accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot>;
 
     /// Polls the origin of the database, for a token that is ahead of all local snapshots. `since` is the time of the
-    /// request: concurrent callers share a poll that begins later. Returns the published snapshot. `None` if there is
-    /// no origin and commits are published at once, so no token can be ahead. It may block for two seconds.
+    /// request: concurrent callers share a poll that begins later. Returns the shown snapshot. `None` if there is
+    /// no origin and commits are shown at once, so no token can be ahead. It may block for two seconds.
     fn catch_up_with_origin(&self, _since: Instant, _accept: &dyn Fn(&Snapshot) -> bool) -> Option<Arc<Snapshot>> {
         None
     }

@@ -16,7 +16,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
-use self::commands::follow::CheckFromArgs;
+use self::commands::from_bucket::CheckFromArgs;
 use self::commands::{
     check, demo, export, health, import, key, license, log, manual, promote, publish, pull, replace, serve, show,
     template,

@@ -7,7 +7,7 @@ use crate::model::{DatabaseId, Timestamp};
 
 const FORMAT: &str = "medfeed alive 1";
 
-/// A heartbeat: the end of the log, as its publisher knows it. A follower takes an empty slot for the end of the log
+/// A heartbeat: the end of the log, as its publisher knows it. A replica takes an empty slot for the end of the log
 /// only if the heartbeat agrees.
 #[allow(missing_docs, reason = "the names explain the other fields")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

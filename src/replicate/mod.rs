@@ -5,16 +5,16 @@
 //! - [`entry`]: an entry of the log.
 //! - [`state`]: a whole state, in parts.
 //! - [`heartbeat`]: the publisher's heartbeat.
-//! - [`follower`]: keeps a replica's file up to date from the bucket.
 //! - [`publisher`]: writes an origin's commits into the bucket.
+//! - [`replica`]: keeps a replica's file up to date from the bucket.
 //! - [`user`]: the name under which this process publishes or follows.
 
 pub mod entry;
-pub mod follower;
 pub mod frame;
 pub mod heartbeat;
 pub mod layout;
 pub mod publisher;
+pub mod replica;
 pub mod state;
 #[cfg(test)]
 mod test_log;

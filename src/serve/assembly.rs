@@ -17,15 +17,15 @@ use crate::serve::connection::address::TrustedProxies;
 use crate::serve::connection::limits::Limits;
 use crate::serve::connection::server::Server;
 use crate::serve::connection::tls::Tls;
-use crate::serve::following::background::BackgroundTask;
-use crate::serve::following::replica_thread::{ReplicaSource, ReplicaThread};
-use crate::serve::following::watcher::Watcher;
 use crate::serve::operators::admin::lag::{self, LagHistory};
 use crate::serve::operators::admin::monitored::MonitoredServer;
 use crate::serve::operators::admin::{self, AdminSetup};
 use crate::serve::operators::log::LostLines;
 use crate::serve::operators::metrics::Metrics;
 use crate::serve::operators::usage::Usage;
+use crate::serve::watching::background::BackgroundTask;
+use crate::serve::watching::replica_thread::{ReplicaSource, ReplicaThread};
+use crate::serve::watching::watcher::Watcher;
 
 /// Runs a server on a new runtime until it ends.
 pub fn run_to_end<T>(server: impl Future<Output = T>) -> io::Result<T> {

@@ -14,7 +14,7 @@ use crate::serve::operators::admin::monitored::Monitored;
 use crate::serve::operators::registrar::{
     MetricKind, ProcessMetrics, Registrar, Sampled, SampledMetrics, count, text_of,
 };
-use crate::store::Follower;
+use crate::store::Reader;
 
 /// The time for which the bucket may fail before the publisher is not ready.
 const FAILURE_GRACE: Duration = Duration::from_secs(60);
@@ -78,7 +78,7 @@ pub struct MonitoredPublisher {
     status: Arc<PublisherStatus>,
     started: Instant,
     /// Opened on first use. The publisher has its own handle, which may wait for the bucket.
-    follower: Mutex<Option<Follower>>,
+    reader: Mutex<Option<Reader>>,
     registry: Registry,
     process: ProcessMetrics,
     samples: SampledMetrics<PublisherSample>,
@@ -91,7 +91,7 @@ impl MonitoredPublisher {
             database: database.to_owned(),
             status,
             started: Instant::now(),
-            follower: Mutex::default(),
+            reader: Mutex::default(),
             process: ProcessMetrics::new(),
             samples: all.add_sampled(SAMPLED),
             registry: all.into_registry(),
@@ -105,13 +105,13 @@ impl MonitoredPublisher {
 
     /// The changes in the database that are not in the log; `None` if it cannot be read.
     fn waiting(&self, log_end: Option<(DatabaseId, Head)>) -> Option<Waiting> {
-        let mut follower = self.follower.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         let mut read = || {
-            let opened = match follower.take() {
+            let opened = match reader.take() {
                 Some(opened) => opened,
-                None => Follower::open(&self.database)?,
+                None => Reader::open(&self.database)?,
             };
-            let opened = follower.insert(opened);
+            let opened = reader.insert(opened);
             opened.refresh()?;
             waiting(opened, log_end)
         };

@@ -25,7 +25,7 @@ pub mod write;
 mod write_tx;
 
 pub use error::StoreError;
-pub use file::open::{Follower, Writer};
+pub use file::open::{Reader, Writer};
 pub use format::codec::CLOCK_TOLERANCE_S;
 pub use read::history::CommitEntry;
 pub use read::snapshot::{CommitPoint, Snapshot};

@@ -12,10 +12,11 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use crate::process::site::{Process, wait_until};
+use crate::process::site::{Process, wait_until_every};
 
 /// What a test waits for at most: a loaded machine is slow, and edits of the demo come every few seconds.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(60);
+const POLL_EVERY: Duration = Duration::from_millis(40);
 
 /// The names that Chromium goes by.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
@@ -77,6 +78,11 @@ fn start_driver(program: &Path) -> Option<(Process, String)> {
     // Read its later output too, or a full pipe stops it.
     std::thread::spawn(move || lines.for_each(drop));
     Some((driver, port))
+}
+
+/// Asks until there is something. Each question costs the browser as much time as it waits here.
+pub fn wait_until<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
+    wait_until_every(POLL_EVERY, what, PATIENCE, ask)
 }
 
 /// A browser with one page.
@@ -168,7 +174,7 @@ impl Browser {
 
     /// Waits until a script returns something that is true.
     pub fn wait_for_js(&self, what: &str, script: &str) -> Value {
-        wait_until(what, PATIENCE, || {
+        wait_until(what, || {
             let found = self.js(script, &[]);
             (found != Value::Null && found != Value::Bool(false)).then_some(found)
         })
@@ -176,7 +182,7 @@ impl Browser {
 
     /// Waits for an element, by XPath.
     pub fn wait_for(&self, path: &str) -> fantoccini::elements::Element {
-        let wait = self.client.wait().at_most(PATIENCE).every(Duration::from_millis(20));
+        let wait = self.client.wait().at_most(PATIENCE).every(POLL_EVERY);
         let found = self.runtime.block_on(wait.for_element(Locator::XPath(path)));
         found.unwrap_or_else(|error| panic!("{path}: {error}: {}", self.js("return document.body.innerText", &[])))
     }
@@ -188,7 +194,7 @@ impl Browser {
 
     /// Clicks an element, found anew while the page is drawn under the pointer.
     pub fn click(&self, path: &str) {
-        wait_until(path, PATIENCE, || {
+        wait_until(path, || {
             let element = self.wait_for(path);
             match self.runtime.block_on(element.click()) {
                 Ok(()) => Some(()),

@@ -7,9 +7,9 @@ use std::process::Command;
 
 use serde_json::json;
 
-use super::chromium::{Browser, PATIENCE};
+use super::chromium::{Browser, wait_until};
 use super::{open_page, paste_key};
-use crate::process::site::{conferences_of_version, wait_until};
+use crate::process::site::conferences_of_version;
 
 /// A shell in an empty folder, where `curl` writes down its arguments and does nothing else.
 struct Shell {
@@ -58,7 +58,7 @@ impl Shell {
 fn line_of(browser: &Browser, part: &str) -> String {
     let lines = "return [...document.querySelectorAll('.curl code')].map(line => line.textContent)\
                  .find(line => line.includes(arguments[0])) ?? null";
-    let line = wait_until(part, PATIENCE, || browser.js(lines, &[json!(part)]).as_str().map(str::to_owned));
+    let line = wait_until(part, || browser.js(lines, &[json!(part)]).as_str().map(str::to_owned));
     browser.wait_for_js("no request is under way", "return !document.querySelector('[aria-busy=true]')");
     line
 }

@@ -5,9 +5,9 @@ use std::fs;
 use medfeed::model::time::now;
 use serde_json::{Value, json};
 
-use super::chromium::{Browser, PATIENCE};
+use super::chromium::{Browser, wait_until};
 use super::{open_page, paste_key};
-use crate::process::site::{STATUSES, Site, conferences_of_version, wait_until};
+use crate::process::site::{STATUSES, Site, conferences_of_version};
 
 /// The records of the site.
 const COUNT: u64 = 130;
@@ -175,7 +175,7 @@ fn a_planner_finds_deadlines_and_takes_them_home() {
     // The files of this view.
     let file = |end: &str| {
         let is_file = |name: &String| name.starts_with("conferences-") && name.ends_with(end);
-        wait_until("the file is there", PATIENCE, || {
+        wait_until("the file is there", || {
             let name = site.files().into_iter().find(is_file)?;
             fs::read_to_string(site.path(&name)).ok().filter(|text| !text.is_empty())
         })
@@ -269,7 +269,7 @@ fn answers_count_what_is_not_announced_and_leave_out_the_past() {
         "//tbody/tr[contains(., 'Meeting 1') and contains(., 'Late-breaking, in 80 days') and .//span[.='confirmed']]",
     );
     browser.click("//button[starts-with(., 'CSV (1 row)')]");
-    let csv = wait_until("the file is there", PATIENCE, || {
+    let csv = wait_until("the file is there", || {
         let name = site.files().into_iter().find(|name| name.ends_with(".csv"))?;
         fs::read_to_string(site.path(&name)).ok().filter(|text| !text.is_empty())
     });
@@ -355,7 +355,7 @@ fn changes_arrive_and_the_copy_equals_the_export() {
 
     let expect_equal = |at: &str| {
         browser.view("#/developers/conferences");
-        wait_until(at, PATIENCE, || {
+        wait_until(at, || {
             browser.click("//button[.='Compare the copy with the export']");
             browser.wait_for_js("an answer", "return /cop(y|ies)|compared/.test([...document.querySelectorAll('#feed [role=status]')].map(one => one.textContent).join(' '))");
             let text = browser.text("//section[@id='feed']//span[@role='status']");
@@ -393,7 +393,7 @@ fn exports_and_the_feed_are_for_developers() {
     site.import("conferences.jsonl", r#"{"id": 7, "venue": "Hall 7"}"#);
     site.import("conferences.jsonl", r#"{"id": 8, "deleted": true}"#);
     browser.fill("//input[@id='token']", &token);
-    wait_until("both entries", PATIENCE, || {
+    wait_until("both entries", || {
         browser.click("//button[.='Ask the feed']");
         browser.wait_for("//section[@id='feed']//p[contains(., 'Next token')]");
         let text = browser.text("//section[@id='feed']");
@@ -414,7 +414,7 @@ fn exports_and_the_feed_are_for_developers() {
 
     // The license changes: the token ends, and the page says what to do.
     site.license("all", "--dataset conferences --year 2094..2099");
-    wait_until("the token ends", PATIENCE, || {
+    wait_until("the token ends", || {
         browser.click("//button[.='Ask the feed']");
         browser
             .js("return document.getElementById('feed').textContent.includes('load the export again') || null", &[])
@@ -443,7 +443,7 @@ fn exports_and_the_feed_are_for_developers() {
     browser.click("//section[contains(., 'Export, CSV')]//button[.='Download']");
     // Chromium reserves the name with an empty file, and renames the complete one to it.
     let is_file = |name: &String| name.starts_with("conferences-") && name.ends_with(".csv");
-    let text = wait_until("the file is there", PATIENCE, || {
+    let text = wait_until("the file is there", || {
         let name = site.files().into_iter().find(is_file)?;
         fs::read_to_string(site.path(&name)).ok().filter(|text| !text.is_empty())
     });

@@ -5,10 +5,10 @@ use std::path::Path;
 use medfeed::model::time::now;
 use serde_json::{Value, json};
 
-use super::chromium::{Browser, PATIENCE, find_axe};
+use super::chromium::{Browser, find_axe, wait_until};
 use super::explorer::{conferences, expect_total};
 use super::paste_key;
-use crate::process::site::{Server, Site, wait_until};
+use crate::process::site::{Server, Site};
 
 const COUNT: u64 = 130;
 
@@ -51,7 +51,7 @@ fn in_rows(browser: &Browser, script: &str) -> Value {
 
 /// Waits until the head of a kept copy fits a condition.
 fn wait_for_head(browser: &Browser, dataset: &str, condition: &str) {
-    wait_until(condition, PATIENCE, || {
+    wait_until(condition, || {
         let script = format!("read(rows.get(['{dataset}', 'head']), head => Boolean({condition}));");
         in_rows(browser, &script).as_bool().filter(|fits| *fits)
     });
@@ -76,7 +76,7 @@ fn expect_nothing_left(browser: &Browser) {
         left = browser.js_async(script);
         (left == nothing).then_some(())
     };
-    wait_until("nothing is left", PATIENCE, is_clean);
+    wait_until("nothing is left", is_clean);
 }
 
 /// Whether the page has asked for an export since it was opened.
@@ -227,7 +227,7 @@ fn forgetting_leaves_nothing_in_any_tab() {
     browser.switch_to(&first);
     keep(&browser, &key, "conferences");
     let has_files = "const done = arguments[0]; caches.keys().then(names => done(names.length === 1))";
-    wait_until("the page's files are there", PATIENCE, || browser.js_async(has_files).as_bool().filter(|has| *has));
+    wait_until("the page's files are there", || browser.js_async(has_files).as_bool().filter(|has| *has));
     browser.expect_quiet_console(&[]);
 }
 
@@ -293,7 +293,7 @@ fn a_dataset_that_left_the_license_is_removed_from_this_computer() {
     browser.view("#/journals");
     browser.wait_for("//p[.='This license has no journals.']");
     let keys = "read(rows.getAllKeys(), keys => keys.map(([name]) => name));";
-    wait_until("no row of journals", PATIENCE, || {
+    wait_until("no row of journals", || {
         let keys = in_rows(&browser, keys).to_string();
         (!keys.contains("journals") && keys.contains("conferences") && keys.contains("key")).then_some(())
     });

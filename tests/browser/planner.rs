@@ -4,10 +4,10 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::chromium::{Browser, PATIENCE};
+use super::chromium::{Browser, wait_until};
 use super::explorer::{conferences, expect_total, kept_texts};
 use super::{open_page, paste_key};
-use crate::process::site::{Server, Site, wait_until};
+use crate::process::site::{Server, Site};
 
 /// Serves conferences and journals, and enters the key, which the tab keeps.
 fn open(test: &str, conferences: &str, journals: &str) -> Option<(Browser, Site, Server, String)> {
@@ -65,7 +65,7 @@ fn a_shortlist_is_kept_followed_and_passed_on() {
     assert_eq!(chips(&browser), "3 starred");
     browser.wait_for_js("the window", "return document.title === 'Conferences: 3 starred · medfeed'");
     browser.click("//button[starts-with(., 'CSV (3 rows)')]");
-    let csv = wait_until("the file is there", PATIENCE, || {
+    let csv = wait_until("the file is there", || {
         let name = site.files().into_iter().find(|name| name.starts_with("conferences-3-starred-"))?;
         fs::read_to_string(site.path(&name)).ok().filter(|text| !text.is_empty())
     });

@@ -152,8 +152,8 @@ impl World {
     }
 
     /// The state that answers are made from.
-    pub fn published(&self) -> Arc<Snapshot> {
-        self.source.published()
+    pub fn shown(&self) -> Arc<Snapshot> {
+        self.source.shown()
     }
 
     /// One import of files, each a stem and its JSON lines.

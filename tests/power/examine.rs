@@ -9,7 +9,7 @@ use medfeed::store::check::check;
 use medfeed::store::replication::{Pending, PublishedNote, ReplicaWriter, read_replica};
 use medfeed::store::upgrade::upgrade;
 use medfeed::store::write::licensing::KeySettings;
-use medfeed::store::{Follower, StoreError, Writer};
+use medfeed::store::{Reader, StoreError, Writer};
 
 use tempfile::TempDir;
 
@@ -88,8 +88,8 @@ pub fn state_of(path: &Path) -> Result<Option<State>, String> {
         hasher.update(format!("{read:?}").as_bytes());
         return Ok(Some(*hasher.finalize().as_bytes()));
     }
-    let follower = match Follower::open(path) {
-        Ok(follower) => follower,
+    let reader = match Reader::open(path) {
+        Ok(reader) => reader,
         Err(StoreError::OlderFields { .. }) => {
             hasher.update(&fs::read(path).unwrap());
             return Ok(Some(*hasher.finalize().as_bytes()));
@@ -97,14 +97,14 @@ pub fn state_of(path: &Path) -> Result<Option<State>, String> {
         Err(error) => return Err(error.to_string()),
     };
     let mut read = || -> Result<(), StoreError> {
-        let origin = follower.origin()?;
+        let origin = reader.origin()?;
         origin.dump(1 << 20, &mut |part| {
             hasher.update(&part);
             Ok(())
         })?;
         // Local rows: the last published commit before a restore, the changes that wait, and the mark of a replica.
         let mut pending = Vec::new();
-        for commit in follower.newest().list_commits(0, usize::MAX)? {
+        for commit in reader.newest().list_commits(0, usize::MAX)? {
             match origin.pending_after(commit.seq, u64::MAX)? {
                 Pending::Gap => break,
                 waiting => pending = vec![waiting],
@@ -134,9 +134,9 @@ fn write_on(record: &Record, path: &Path) -> Result<(), String> {
         Ok(writer) => {
             let before = writer.snapshot().map_err(text)?.commit().seq;
             add_key(&writer).map_err(text)?;
-            let follower = Follower::open(path).map_err(text)?;
-            if follower.newest().commit().seq != before + 2 {
-                return Err(format!("seq {} follows {before}", follower.newest().commit().seq));
+            let reader = Reader::open(path).map_err(text)?;
+            if reader.newest().commit().seq != before + 2 {
+                return Err(format!("seq {} follows {before}", reader.newest().commit().seq));
             }
         }
         Err(StoreError::OlderFields { .. }) => {

@@ -16,7 +16,7 @@ use medfeed::store::replication::{
 };
 use medfeed::store::restore::Restoration;
 use medfeed::store::upgrade::upgrade;
-use medfeed::store::{Batch, Edit, Follower, Writer};
+use medfeed::store::{Batch, Edit, Reader, Writer};
 use tempfile::TempDir;
 
 use super::disk::{Action, Disk};
@@ -242,7 +242,7 @@ pub fn replaced(site: &mut Site, random: &mut Random) {
     for _ in 0..4 {
         match random.below(3) {
             0 => {
-                backup(&Follower::open(&site.path()).unwrap(), &site.at(BACKUP)).unwrap();
+                backup(&Reader::open(&site.path()).unwrap(), &site.at(BACKUP)).unwrap();
             }
             1 => {
                 site.writer = None;
@@ -281,7 +281,7 @@ pub fn upgraded(site: &mut Site, random: &mut Random) {
 }
 
 fn view(path: &Path) -> OriginView {
-    Follower::open(path).unwrap().origin().unwrap()
+    Reader::open(path).unwrap().origin().unwrap()
 }
 
 fn mark(origin: &OriginView, slot: u64, digest: RowDigest) -> ReplicaMark {

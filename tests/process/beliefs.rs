@@ -500,7 +500,7 @@ fn an_instant_before_a_commit_of_a_clock_that_was_ahead_is_restored() {
     let file = site.path("then.redb");
     let done = site.run(["backup", file.to_str().unwrap(), "--from", &place.url, "--at", &at]);
     assert_eq!(done.code, Some(0), "{done:?}");
-    let view = medfeed::store::Follower::open(&file).unwrap();
+    let view = medfeed::store::Reader::open(&file).unwrap();
     assert_eq!(view.newest().commit().head(), before.1);
 }
 

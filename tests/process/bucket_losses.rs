@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use medfeed::replicate::follower::{LogReader, Replica, ReplicaStatus};
 use medfeed::replicate::layout;
+use medfeed::replicate::replica::{LogReader, Replica, ReplicaStatus};
 
 use super::origin::copy_into;
 use super::published::{Place, follow, note, rows_of};
@@ -151,7 +151,7 @@ impl History {
 }
 
 /// A replica in this process, whose looks the test makes.
-struct Follower {
+struct TestReplica {
     replica: Replica,
     status: Arc<ReplicaStatus>,
 }
@@ -159,12 +159,12 @@ struct Follower {
 /// The slot of a replica, and its error.
 type Said = (u64, Option<String>);
 
-impl Follower {
+impl TestReplica {
     /// Starts one; `Err` where it refuses to.
-    fn start(log: LogReader, file: &Path) -> Result<Follower, String> {
+    fn start(log: LogReader, file: &Path) -> Result<TestReplica, String> {
         let status = Arc::new(ReplicaStatus::checking_every(Duration::ZERO, SOON));
         let replica = Replica::start(log, file, Arc::clone(&status), &|| true);
-        Ok(Follower { replica: replica.map_err(|trouble| trouble.to_string())?, status })
+        Ok(TestReplica { replica: replica.map_err(|trouble| trouble.to_string())?, status })
     }
 
     fn said(&self) -> Said {
@@ -315,8 +315,8 @@ fn replicas_notice_that_a_bucket_lost_objects() {
                 let before = if runs { Loss::Back(slot) } else { loss };
                 history.lose(if runs && slot == LAST { Loss::Nothing } else { before });
                 let what = format!("{loss:?}, at slot {slot}, runs {runs}");
-                let mut follower = match Follower::start(history.place.log(), &file.db()) {
-                    Ok(follower) => follower,
+                let mut replica = match TestReplica::start(history.place.log(), &file.db()) {
+                    Ok(replica) => replica,
                     Err(told) => {
                         let is_expected = slot == 0 || loss == Loss::All;
                         assert!(!runs && is_expected && loss != Loss::Nothing, "{what}: {told}");
@@ -325,10 +325,10 @@ fn replicas_notice_that_a_bucket_lost_objects() {
                     }
                 };
                 if runs {
-                    assert_eq!(follower.said(), (slot, None), "{what}");
+                    assert_eq!(replica.said(), (slot, None), "{what}");
                 }
                 history.lose(loss);
-                let (at, trouble) = follower.look();
+                let (at, trouble) = replica.look();
                 let could_know = tells || matches!(loss, Loss::Back(back) if rows_at(slot) > back);
                 assert!(trouble.is_some() || at == LAST || !could_know, "{what}: content at slot {at}");
                 if loss == Loss::Nothing {
@@ -336,7 +336,7 @@ fn replicas_notice_that_a_bucket_lost_objects() {
                 }
                 // Once the bucket is whole again, so is the replica.
                 history.lose(Loss::Nothing);
-                assert_eq!(follower.look(), (LAST, None), "{what}");
+                assert_eq!(replica.look(), (LAST, None), "{what}");
                 assert_eq!(rows_of(&file.db()), rows_of(&history.replicas[&LAST]), "{what}");
             }
         }

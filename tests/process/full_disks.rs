@@ -2,7 +2,7 @@
 //!
 //! `MEDFEED_CASES` sets the number of full disks, `MEDFEED_SEED` how much is left on each.
 
-use medfeed::store::Follower;
+use medfeed::store::Reader;
 
 use super::faults::Disk;
 use super::site::{Random, Site, cases_and_seed, conferences_of_version, version_of};
@@ -30,7 +30,7 @@ fn commands_on_a_full_disk_finish_or_refuse() {
     site.backup("kept.redb");
     let server = site.serve();
     let mut client = server.client(&key);
-    let head = || Follower::open(&site.db()).unwrap().newest().commit().head();
+    let head = || Reader::open(&site.db()).unwrap().newest().commit().head();
     let (mut refused, mut done) = (0, 0);
     for case in 0..cases {
         let args = COMMANDS[usize::try_from(case).unwrap() % COMMANDS.len()];

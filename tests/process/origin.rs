@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use medfeed::bucket::{Bucket, Created};
 use medfeed::replicate::entry::{self, EntryHeader};
 use medfeed::replicate::layout;
-use medfeed::store::Follower;
+use medfeed::store::Reader;
 use medfeed::store::replication::OriginView;
 
 use super::published::{Place, note};
@@ -44,7 +44,7 @@ impl Origin {
     }
 
     pub fn view(&self) -> OriginView {
-        Follower::open(&self.site.db()).expect("a database").origin().expect("it can be read")
+        Reader::open(&self.site.db()).expect("a database").origin().expect("it can be read")
     }
 
     /// Publishes all that was committed since the last time, and gives a heartbeat.

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use medfeed::replicate::layout;
-use medfeed::store::Follower;
+use medfeed::store::Reader;
 
 use super::origin::Replica;
 use super::published::{Place, note, rows_of, seal_key};
@@ -336,7 +336,7 @@ fn a_wait_for_replicas_ends_when_another_publisher_takes_over() {
     let place = Place::folder(&site);
     place.once(&site);
     let replica = replica_of(&place);
-    let head = || Follower::open(&site.db()).unwrap().newest().commit().seq;
+    let head = || Reader::open(&site.db()).unwrap().newest().commit().seq;
     let before = head();
     let told = fs::File::create(site.path("told")).unwrap();
     let mut command = site.command(["key", "revoke", &id, "--publish-wait", "1h"]);

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use medfeed::bucket::{Bucket, SealKey};
 use medfeed::model::{DatabaseId, Head, RowDigest};
-use medfeed::replicate::follower::audit::{Audit, audit};
-use medfeed::replicate::follower::{LogReader, Replica, ReplicaStatus};
+use medfeed::replicate::replica::audit::{Audit, audit};
+use medfeed::replicate::replica::{LogReader, Replica, ReplicaStatus};
 use medfeed::replicate::state::Manifest;
 use medfeed::replicate::{entry, layout};
-use medfeed::store::Follower;
+use medfeed::store::Reader;
 use medfeed::store::replication::PublishedNote;
 use serde_json::Value;
 
@@ -218,7 +218,7 @@ pub fn seal_key(site: &Site, name: &str, first: u8) -> PathBuf {
 
 /// A database's id, last commit and the digest of all its rows, which are read.
 pub fn rows_of(file: &Path) -> (DatabaseId, Head, RowDigest) {
-    let view = Follower::open(file).unwrap().origin().unwrap();
+    let view = Reader::open(file).unwrap().origin().unwrap();
     let digest = view.dump(1 << 20, &mut |_| Ok(())).unwrap();
     assert_eq!(view.digest().unwrap(), digest, "{}", file.display());
     (view.id().unwrap().expect("an id"), view.head().unwrap().head(), digest)

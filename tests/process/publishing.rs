@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use medfeed::model::time::now;
 use medfeed::replicate::heartbeat::Heartbeat;
 use medfeed::replicate::layout;
-use medfeed::store::Follower;
+use medfeed::store::Reader;
 use medfeed::store::replication::PublishedNote;
 
 use super::published::{Place, follow, note, rows_of};
@@ -190,7 +190,7 @@ fn a_publisher_that_cannot_go_on_is_refused_with_what_to_do() {
     let refused = place.run(&other, "--once");
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(refused.stderr.contains("holds the log of another database"), "{refused:?}");
-    assert!(Follower::open(&other.db()).unwrap().origin().unwrap().id().unwrap().is_none(), "it is not marked");
+    assert!(Reader::open(&other.db()).unwrap().origin().unwrap().id().unwrap().is_none(), "it is not marked");
 
     // An older copy of the file, put in its place by hand.
     fs::write(site.db(), older).unwrap();

@@ -4,7 +4,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use medfeed::replicate::layout;
-use medfeed::store::Follower;
+use medfeed::store::Reader;
 use medfeed::store::replication::PublishedNote;
 
 use super::published::{Place, note};
@@ -85,7 +85,7 @@ fn an_answer_that_never_comes_is_given_up() {
                 s3.wait_for_held();
                 s3.wait_for_none_held_within(3 * SOON);
                 commit(&site, 1);
-                let head = Follower::open(&site.db()).unwrap().newest().commit().seq;
+                let head = Reader::open(&site.db()).unwrap().newest().commit().seq;
                 wait_until("all is published", 3 * SOON, || {
                     let noted = PublishedNote::read(&site.db()).unwrap();
                     noted.is_some_and(|note| note.seq == head).then_some(())
@@ -146,7 +146,7 @@ fn a_store_that_creates_a_name_twice_is_refused() {
         assert_eq!(refused.code, Some(1), "{what}: {refused:?}");
         assert!(refused.stderr.contains("let several clients create"), "{what}: {refused:?}");
         assert!(
-            Follower::open(&site.db()).unwrap().origin().unwrap().id().unwrap().is_none(),
+            Reader::open(&site.db()).unwrap().origin().unwrap().id().unwrap().is_none(),
             "{what}: it is not marked"
         );
         assert!(s3.names().is_empty(), "{what}: {:?}", s3.names());

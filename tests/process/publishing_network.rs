@@ -7,8 +7,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use medfeed::bucket::BucketError;
-use medfeed::replicate::follower::audit::audit;
 use medfeed::replicate::layout;
+use medfeed::replicate::replica::audit::audit;
 
 use super::answer_faults::Fault;
 use super::fault_relay::{FaultRelay, Recorded, choose, chosen_size, run_lanes};

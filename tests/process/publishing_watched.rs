@@ -5,7 +5,7 @@ use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
 use medfeed::replicate::layout;
-use medfeed::store::Follower;
+use medfeed::store::Reader;
 
 use super::monitoring::{check_with_promtool, scrape};
 use super::operators_page::get_from;
@@ -36,7 +36,7 @@ fn metrics_tell_how_publishing_stands() {
     publisher.wait_for("behind_seconds", |behind| behind == 0.0);
     let samples = scrape(&mut publisher.admin);
     let expected = [
-        ("seq", Follower::open(&site.db()).unwrap().newest().commit().seq as f64),
+        ("seq", Reader::open(&site.db()).unwrap().newest().commit().seq as f64),
         ("waiting_commits", 0.0),
         ("outbox_bytes", 0.0),
         ("entries_total", 2.0),

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use medfeed::model::{DatabaseId, Head, RowDigest};
-use medfeed::replicate::follower::StateLoader;
-use medfeed::replicate::follower::audit::audit;
 use medfeed::replicate::layout;
+use medfeed::replicate::replica::StateLoader;
+use medfeed::replicate::replica::audit::audit;
 
 use super::published::{Place, follow, rows_of};
 use super::publishing::commit_few;

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use medfeed::model::time::now;
 use medfeed::model::{Head, RowDigest, Timestamp};
 use medfeed::replicate::layout;
-use medfeed::store::Follower;
+use medfeed::store::Reader;
 
 use super::published::{Place, note};
 use super::publishing::{commit, curated};
@@ -30,7 +30,7 @@ struct Kept {
 
 /// What a file holds: its last commit with its time, and the digest of all rows.
 fn contents(file: &Path) -> (Timestamp, Head, RowDigest) {
-    let view = Follower::open(file).unwrap().origin().unwrap();
+    let view = Reader::open(file).unwrap().origin().unwrap();
     let head = view.head().unwrap();
     (head.time, head.head(), view.dump(1 << 20, &mut |_| Ok(())).unwrap())
 }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use medfeed::replicate::follower::{Replica, ReplicaStatus};
 use medfeed::replicate::layout;
+use medfeed::replicate::replica::{Replica, ReplicaStatus};
 
 use super::answer_faults::Fault;
 use super::fault_relay::{FaultRelay, Recorded, choose, chosen_size, run_lanes};
@@ -43,7 +43,7 @@ struct Case {
 }
 
 /// A replica's file in a folder of its own.
-struct Follower {
+struct TestReplica {
     folder: tempfile::TempDir,
     status: Arc<ReplicaStatus>,
     replica: Option<Replica>,
@@ -68,12 +68,12 @@ impl Log {
             // The relay remembers what replicas read then.
             if slot == 2 {
                 for _ in 0..2 {
-                    Follower::new(None).reach(&through, slot);
+                    TestReplica::new(None).reach(&through, slot);
                 }
-                let mut follower = Follower::new(None);
-                follower.reach(&through, slot);
-                drop(follower.replica.take());
-                fs::copy(follower.path(), &following).unwrap();
+                let mut tested = TestReplica::new(None);
+                tested.reach(&through, slot);
+                drop(tested.replica.take());
+                fs::copy(tested.path(), &following).unwrap();
                 relay.keep_answers();
             }
         }
@@ -81,15 +81,15 @@ impl Log {
         Log { rows, place, relay, following, site, _s3: s3 }
     }
 
-    fn follower(&self, is_new: bool) -> Follower {
-        Follower::new((!is_new).then_some(self.following.as_path()))
+    fn replica(&self, is_new: bool) -> TestReplica {
+        TestReplica::new((!is_new).then_some(self.following.as_path()))
     }
 
     fn cases(&self) -> Vec<Case> {
         let mut cases = Vec::new();
         for is_new in [true, false] {
             self.relay.begin(&[]);
-            self.follower(is_new).reach(&self.place.through(&self.relay.url()), LAST);
+            self.replica(is_new).reach(&self.place.through(&self.relay.url()), LAST);
             let exchanges = self.relay.exchanges();
             cases.extend(Recorded::cases(&exchanges).into_iter().map(|(at, fault)| Case { is_new, at, fault }));
         }
@@ -99,45 +99,45 @@ impl Log {
     fn run(&self, relay: &FaultRelay, Case { is_new, at, fault }: Case) {
         let place = self.place.through(&relay.url());
         relay.begin(&[(at, fault)]);
-        let mut follower = self.follower(is_new);
-        follower.step(&place);
+        let mut tested = self.replica(is_new);
+        tested.step(&place);
         let what = || format!("new: {is_new}, {fault:?} at {at} {:?}", relay.met());
-        self.check(&follower, &what());
+        self.check(&tested, &what());
         wait_until(&what(), SOON, || {
-            follower.step(&place);
-            self.check(&follower, &what());
-            (follower.slot == LAST && follower.error().is_none()).then_some(())
+            tested.step(&place);
+            self.check(&tested, &what());
+            (tested.slot == LAST && tested.error().is_none()).then_some(())
         });
         assert!(!relay.met().is_empty(), "the fault was not met: {}", what());
-        assert!(follower.status.unfit().is_none(), "{}", what());
-        assert_eq!(rows_of(&follower.path()), rows_of(&self.site.db()), "{}", what());
+        assert!(tested.status.unfit().is_none(), "{}", what());
+        assert_eq!(rows_of(&tested.path()), rows_of(&self.site.db()), "{}", what());
     }
 
     /// The file holds a published state, and only the last one counts as the end of the log.
-    fn check(&self, follower: &Follower, what: &str) {
-        if follower.replica.is_none() {
-            assert!(!follower.path().exists() || follower.slot > 0, "{what}");
+    fn check(&self, tested: &TestReplica, what: &str) {
+        if tested.replica.is_none() {
+            assert!(!tested.path().exists() || tested.slot > 0, "{what}");
             return;
         }
-        assert_eq!(rows_of(&follower.path()), self.rows[&follower.slot], "{what}");
-        let is_end = follower.status.unfit().is_none();
-        assert!(follower.slot == LAST || !is_end, "{what}: slot {} is taken for the end", follower.slot);
-        assert!(follower.slot == LAST || follower.error().is_some(), "{what}: slot {}", follower.slot);
+        assert_eq!(rows_of(&tested.path()), self.rows[&tested.slot], "{what}");
+        let is_end = tested.status.unfit().is_none();
+        assert!(tested.slot == LAST || !is_end, "{what}: slot {} is taken for the end", tested.slot);
+        assert!(tested.slot == LAST || tested.error().is_some(), "{what}: slot {}", tested.slot);
     }
 }
 
-impl Follower {
-    fn new(file: Option<&Path>) -> Follower {
-        let follower = Follower {
+impl TestReplica {
+    fn new(file: Option<&Path>) -> TestReplica {
+        let tested = TestReplica {
             folder: tempfile::tempdir().unwrap(),
             status: Arc::new(ReplicaStatus::checking_every(Duration::ZERO, SOON)),
             replica: None,
             slot: 0,
         };
         if let Some(file) = file {
-            fs::copy(file, follower.path()).unwrap();
+            fs::copy(file, tested.path()).unwrap();
         }
-        follower
+        tested
     }
 
     fn path(&self) -> PathBuf {

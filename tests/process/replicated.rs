@@ -10,7 +10,7 @@ use std::time::Duration;
 use medfeed::model::{DatabaseId, Head, RowDigest};
 use medfeed::replicate::{entry, layout};
 use medfeed::store::replication::{OriginView, ReplicaWriter};
-use medfeed::store::{Follower, StoreError};
+use medfeed::store::{Reader, StoreError};
 
 use super::client::Client;
 use super::monitoring::start_watched;
@@ -114,7 +114,7 @@ impl World {
     }
 
     pub fn view(&self) -> OriginView {
-        Follower::open(&self.site.db()).expect("a database").origin().expect("it can be read")
+        Reader::open(&self.site.db()).expect("a database").origin().expect("it can be read")
     }
 
     /// The origin's last commit.
@@ -234,11 +234,11 @@ impl World {
         let ended = match after {
             Some(time) => writer.ended_within(time),
             None => {
-                let mut follower = Follower::open(&self.site.db()).unwrap();
+                let mut reader = Reader::open(&self.site.db()).unwrap();
                 loop {
                     let ended = writer.ended_within(Duration::ZERO);
                     // While a file takes the place of the other there is a moment at which neither can be read.
-                    if ended.is_some() || follower.refresh().is_ok_and(|newest| newest.commit().head() != before) {
+                    if ended.is_some() || reader.refresh().is_ok_and(|newest| newest.commit().head() != before) {
                         break ended;
                     }
                 }

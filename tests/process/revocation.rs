@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use medfeed::model::time::now;
-use medfeed::store::Follower;
+use medfeed::store::Reader;
 
 use super::client::Client;
 use super::clocks::{Clock, wait_for_clock};
@@ -156,7 +156,7 @@ fn a_revoked_key_dies_on_every_replica() {
     let (mut deaths, mut silences) = (Vec::new(), Vec::new());
     for _ in 0..cases.unwrap_or(2) {
         let [connected, cut_off] = [site.key("all", &[]), site.key("all", &[])];
-        let made = Follower::open(&site.db()).unwrap().newest().commit().seq;
+        let made = Reader::open(&site.db()).unwrap().newest().commit().seq;
         for replica in &mut watched {
             // Keys that are not known yet are asked for a few times a minute only.
             wait_until("the keys are known", SOON, || (seq_of(&mut replica.admin) >= made as f64).then_some(()));

@@ -39,7 +39,7 @@ impl Stalled {
 }
 
 impl SnapshotSource for Stalled {
-    fn published(&self) -> Arc<Snapshot> {
+    fn shown(&self) -> Arc<Snapshot> {
         Arc::clone(&self.state)
     }
 
@@ -110,7 +110,7 @@ fn a_look_that_takes_long_keeps_no_other_answer_waiting() {
     const STALE: usize = 12;
     let world = World::small();
     let (key, token) = (world.key("full").text, stale_token(&world));
-    let source = Stalled::over(world.published());
+    let source = Stalled::over(world.shown());
     let limit: u64 = 600;
     let good = [
         "/v1/status",
@@ -158,7 +158,7 @@ fn a_look_that_takes_long_keeps_no_other_answer_waiting() {
 fn callers_who_left_take_no_thread_from_others() {
     let world = World::small();
     let (key, token) = (world.key("full").text, stale_token(&world));
-    let source = Stalled::over(world.published());
+    let source = Stalled::over(world.shown());
     serve(Limits::default(), source.clone(), |address, _, _stop| {
         let send = |limit: usize| {
             let target = format!("/v1/conferences/changes?since={token}&limit={limit}");
@@ -195,7 +195,7 @@ fn callers_who_left_take_no_thread_from_others() {
 fn serve_with_a_taken_slot(ask: impl FnOnce(SocketAddr, Vec<BufReader<TcpStream>>, &Stalled, oneshot::Sender<()>)) {
     let world = World::small();
     let (key, token) = (world.key("full").text, stale_token(&world));
-    let source = Stalled::over(world.published());
+    let source = Stalled::over(world.shown());
     let limits = Limits { connections: 1, ..Limits::default() };
     serve(limits, source.clone(), |address, count, stop| {
         let client = Client::new(address, Some(&key)).with_header("connection", "close");

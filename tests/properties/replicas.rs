@@ -8,7 +8,7 @@ use medfeed::store::check::check;
 use medfeed::store::replication::{
     ApplyError, CommitChanges, OriginView, Pending, ReplicaDraft, ReplicaMark, ReplicaWriter,
 };
-use medfeed::store::{Edit, Follower, Writer};
+use medfeed::store::{Edit, Reader, Writer};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -91,7 +91,7 @@ fn rows(view: &OriginView) -> Vec<u8> {
 }
 
 fn view(path: &Path) -> OriginView {
-    Follower::open(path).unwrap().origin().unwrap()
+    Reader::open(path).unwrap().origin().unwrap()
 }
 
 fn mark(id: DatabaseId, slot: u64, digest: medfeed::model::RowDigest) -> ReplicaMark {

@@ -13,7 +13,7 @@ use medfeed::model::{Dataset, Scope as RealScope, Timestamp};
 use medfeed::store::check::check;
 use medfeed::store::restore::Restoration;
 use medfeed::store::write::licensing::KeySettings;
-use medfeed::store::{Batch, Edit, Follower, Snapshot, Writer};
+use medfeed::store::{Batch, Edit, Reader, Snapshot, Writer};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -25,16 +25,16 @@ use crate::harness::{Answer, Direct, gunzip};
 const FIRST_DAY_S: i64 = 1_577_836_800;
 
 /// Always the newest state.
-struct Newest(Mutex<Follower>);
+struct Newest(Mutex<Reader>);
 
 impl SnapshotSource for Newest {
-    fn published(&self) -> Arc<Snapshot> {
-        let mut follower = self.0.lock().expect("no panic while it is held");
-        Arc::clone(follower.refresh().expect("the database can be read"))
+    fn shown(&self) -> Arc<Snapshot> {
+        let mut reader = self.0.lock().expect("no panic while it is held");
+        Arc::clone(reader.refresh().expect("the database can be read"))
     }
 
     fn newest(&self) -> Arc<Snapshot> {
-        self.published()
+        self.shown()
     }
 
     fn polls(&self) -> u64 {
@@ -42,7 +42,7 @@ impl SnapshotSource for Newest {
     }
 
     fn catch_up(&self, _looks: u64, _accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
-        self.published()
+        self.shown()
     }
 }
 
@@ -101,8 +101,8 @@ impl System {
         // A new one takes its name with its first commit, even an empty one.
         writer.begin_at(self.clock).and_then(Edit::commit).expect("an empty commit");
         self.writer = Some(writer);
-        let follower = Follower::open(&path).expect("the database opens for reading");
-        let source = Arc::new(Newest(Mutex::new(follower)));
+        let reader = Reader::open(&path).expect("the database opens for reading");
+        let source = Arc::new(Newest(Mutex::new(reader)));
         self.service = Some(Direct::new(Service::new(Settings::of("http://feed.test"), source)));
     }
 

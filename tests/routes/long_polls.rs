@@ -33,7 +33,7 @@ struct States {
 
 impl States {
     fn of(world: &World) -> Arc<States> {
-        let state = Mutex::new(world.published());
+        let state = Mutex::new(world.shown());
         Arc::new(States { state, after_reading: Mutex::default(), is_stale: AtomicBool::new(false) })
     }
 
@@ -44,7 +44,7 @@ impl States {
 }
 
 impl SnapshotSource for States {
-    fn published(&self) -> Arc<Snapshot> {
+    fn shown(&self) -> Arc<Snapshot> {
         let read = Arc::clone(&self.state.lock().unwrap());
         let hook = self.after_reading.lock().unwrap().take();
         hook.into_iter().for_each(|hook| hook());
@@ -108,7 +108,7 @@ impl Polls {
 
     /// Publishes the present state of the database, as a watcher does.
     fn publish(&self) {
-        *self.states.state.lock().unwrap() = self.world.published();
+        *self.states.state.lock().unwrap() = self.world.shown();
         self.polls.notify();
     }
 
@@ -193,7 +193,7 @@ fn a_change_at_any_instant_wakes_who_waits() {
         // Between its look at the state and its sleep.
         let mut between = waiter(60);
         change_of(&polls.world, "Oncology");
-        let (states, changed) = (Arc::clone(&polls.states), polls.world.published());
+        let (states, changed) = (Arc::clone(&polls.states), polls.world.shown());
         let others = Arc::clone(&polls.polls);
         let hook = move || {
             *states.state.lock().unwrap() = changed;
@@ -362,10 +362,10 @@ fn a_key_is_checked_again_after_a_wait() {
         // The token of an export, before an entry.
         let token = ask("/v1/exports/conferences").headers["x-sync-token"].to_str().unwrap().to_owned();
         change_of(&world, "Oncology");
-        let before = world.published();
+        let before = world.shown();
         *states.state.lock().unwrap() = before;
         change(&world);
-        let changed = world.published();
+        let changed = world.shown();
         let (hooked, swapped) = (Arc::clone(&states), Arc::clone(&changed));
         let hook = move || *hooked.state.lock().unwrap() = swapped;
         *states.after_reading.lock().unwrap() = Some(Box::new(hook));
@@ -425,7 +425,7 @@ fn a_request_that_waited_is_counted_once() {
     // A key that was revoked meanwhile is refused, and its address sent no unusable key.
     let id = world.key("onco").id;
     world.edit(|edit| edit.revoke_key(&id).map(drop).unwrap());
-    *states.state.lock().unwrap() = world.published();
+    *states.state.lock().unwrap() = world.shown();
     waited.wake(after(61), now(), false);
     assert_eq!(check(&service, &mut waited), ("revoked_api_key".to_owned(), [100, 100, 60]));
 }

@@ -72,7 +72,7 @@ fn a_token_of_a_server_without_delay_is_followed() {
         |token: &str| delayed.get("full", &format!("/v1/conferences/changes?since={token}")).expect(200).entries();
     assert_eq!(feed(&old), "");
     assert_eq!(feed(&new), "");
-    assert_eq!(feed(&old), "-2", "the state that the newer token needs is published now");
+    assert_eq!(feed(&old), "-2", "the state that the newer token needs is shown now");
     // So is a license change, where the caller goes on over it.
     world.license("full", "conferences; areas: Oncology");
     let newer = world.get("full", "/v1/conferences/changes").token();
@@ -123,7 +123,7 @@ struct Failing(Arc<Snapshot>, Part);
 
 #[derive(PartialEq)]
 enum Part {
-    Published,
+    Shown,
     CatchUp,
 }
 
@@ -135,8 +135,8 @@ impl Failing {
 }
 
 impl SnapshotSource for Failing {
-    fn published(&self) -> Arc<Snapshot> {
-        self.state(Part::Published)
+    fn shown(&self) -> Arc<Snapshot> {
+        self.state(Part::Shown)
     }
 
     fn newest(&self) -> Arc<Snapshot> {
@@ -155,7 +155,7 @@ impl SnapshotSource for Failing {
 #[test]
 fn a_panic_is_an_internal_error_for_its_request_alone() {
     let world = World::small();
-    let broken = world.with_source(Arc::new(Failing(world.published(), Part::Published)));
+    let broken = world.with_source(Arc::new(Failing(world.shown(), Part::Shown)));
     for path in ["/v1/conferences", "/v1/exports/journals", "/v1/conferences/changes?since=x"] {
         let answer = broken.get("full", path).expect(500);
         answer.expect_problem("internal_error", "request id");
@@ -177,17 +177,17 @@ fn callers_who_wait_for_the_same_look_share_it() {
         assert_eq!(watcher.polls(), came + 1, "one look for all");
     }
     world.conferences(&[removal(1)]);
-    let before = watcher.published().commit();
+    let before = watcher.shown().commit();
     assert_eq!(watcher.catch_up(came, &|_| true).commit(), before, "that look was before the commit");
     // A caller that comes after that poll causes another one.
-    assert_eq!(watcher.catch_up(watcher.polls(), &|_| true).commit(), world.published().commit());
+    assert_eq!(watcher.catch_up(watcher.polls(), &|_| true).commit(), world.shown().commit());
     assert_eq!(watcher.polls(), came + 2);
 }
 
 #[test]
 fn a_panic_of_what_waited_is_an_internal_error_too() {
     let world = World::small();
-    let lost = world.with_source(Arc::new(Failing(world.published(), Part::CatchUp)));
+    let lost = world.with_source(Arc::new(Failing(world.shown(), Part::CatchUp)));
     world.conferences(&[removal(1)]);
     let token = world.get("full", "/v1/conferences/changes").token();
     let answer = lost.get("full", &format!("/v1/conferences/changes?since={token}"));
@@ -200,7 +200,7 @@ fn a_panic_of_what_waited_is_an_internal_error_too() {
 #[test]
 fn an_older_state_can_be_read_while_newer_feeds_are_in_memory() {
     let world = World::small();
-    let older = world.with_source(Arc::new(Failing(world.published(), Part::CatchUp)));
+    let older = world.with_source(Arc::new(Failing(world.shown(), Part::CatchUp)));
     let paths = [
         "conferences",
         "conferences/2",

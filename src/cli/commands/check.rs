@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use crate::cli::commands::follow::CheckFromArgs;
+use crate::cli::commands::from_bucket::CheckFromArgs;
 use crate::cli::shared::common::Common;
 use crate::cli::shared::output::counted;
 use crate::model::printable::Printable;

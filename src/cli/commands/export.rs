@@ -61,8 +61,8 @@ impl ExportFileFormat {
 type WrittenFile = (PathBuf, u64);
 
 pub(in crate::cli) fn run(common: &Common, args: ExportArgs) -> anyhow::Result<ExitCode> {
-    let follower = common.open_follower()?;
-    let snapshot = follower.newest();
+    let reader = common.open_reader()?;
+    let snapshot = reader.newest();
     let permissions = FilePermissions::of(&common.db).map_err(at(&common.db))?;
     let target = ExportTarget::of(args, permissions)?;
     target.permissions.create_folder(&target.folder).map_err(at(&target.folder))?;

@@ -335,9 +335,9 @@ fn merge_unlocked(
     if !db.exists() {
         return Ok((Head::default(), import::merge(rows, &NoDatabase::new()?.snapshot()?, options)));
     }
-    let follower = common.open_follower()?;
-    follower.refuse_replica()?;
-    let snapshot = follower.newest();
+    let reader = common.open_reader()?;
+    reader.refuse_replica()?;
+    let snapshot = reader.newest();
     Ok((snapshot.commit().head(), import::merge(rows, snapshot, options)))
 }
 
@@ -469,7 +469,7 @@ fn show_step(bar: &ProgressBar, message: &'static str) {
 /// Runs `medfeed lint`.
 pub(in crate::cli) fn lint(common: &Common, args: &ReadArgs) -> anyhow::Result<ExitCode> {
     let findings = if args.is_empty() {
-        lint_database(common.open_follower()?.newest())?
+        lint_database(common.open_reader()?.newest())?
     } else {
         let (sources, options) = args.sources_and_options()?;
         let rows = read_rows(&sources, &options)?;

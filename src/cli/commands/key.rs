@@ -174,8 +174,8 @@ fn show_new(common: &Common, key: &ApiKey, record: &KeyRecord) -> anyhow::Result
 }
 
 fn list(common: &Common) -> anyhow::Result<ExitCode> {
-    let follower = common.open_follower()?;
-    let newest = follower.newest();
+    let reader = common.open_reader()?;
+    let newest = reader.newest();
     let (at, committed) = (now(), newest.commit().time);
     let mut uses = usage::read_all(&common.resolved_db());
     let listed = newest.list_keys().into_iter().map(|record| KeyJson {

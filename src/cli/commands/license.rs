@@ -301,9 +301,9 @@ fn describe(name: &str, change: &LicenseChange, dry_run: bool) -> String {
 }
 
 fn list(common: &Common) -> anyhow::Result<ExitCode> {
-    let follower = common.open_follower()?;
+    let reader = common.open_reader()?;
     let licenses: Vec<LicenseJson> =
-        follower.newest().list_licenses().into_iter().map(|license| LicenseJson::of(license)).collect();
+        reader.newest().list_licenses().into_iter().map(|license| LicenseJson::of(license)).collect();
     let text = if licenses.is_empty() {
         "There are no licenses yet; create one with `medfeed license set NAME --dataset conferences`.".to_owned()
     } else {
@@ -326,14 +326,14 @@ pub(in crate::cli) fn find_license<'s>(snapshot: &'s Snapshot, name: &str) -> an
 }
 
 fn show(common: &Common, name: &str) -> anyhow::Result<ExitCode> {
-    let follower = common.open_follower()?;
-    let json = LicenseJson::of(find_license(follower.newest(), name)?);
+    let reader = common.open_reader()?;
+    let json = LicenseJson::of(find_license(reader.newest(), name)?);
     common.output().result(&json, json.text())
 }
 
 fn remove(common: &Common, name: &str, yes: bool) -> anyhow::Result<AccessChange> {
     let question = format!("Remove license `{}` and revoke its keys?", Printable(name));
-    find_license(common.open_follower()?.newest(), name)?;
+    find_license(common.open_reader()?.newest(), name)?;
     // Asks before the writer's lock is taken, so that no other command waits for the user.
     confirm(&question, yes, "removed")?;
     let writer = common.open_writer()?;
@@ -356,8 +356,8 @@ fn explain(common: &Common, name: &str, dataset: Dataset, id: Id) -> anyhow::Res
         visible: bool,
         reasons: Vec<String>,
     }
-    let follower = common.open_follower()?;
-    let snapshot = follower.newest();
+    let reader = common.open_reader()?;
+    let snapshot = reader.newest();
     let scope = &find_license(snapshot, name)?.scope;
     let (exists, reasons) = match dataset {
         Dataset::Conferences => reasons::<ConferenceFields>(snapshot, id, scope)?,
@@ -415,9 +415,9 @@ fn check_values(common: &Common, license: &str, scope: &Scope, yes: bool) -> any
     let (mut areas, mut countries, mut before) = (BTreeSet::new(), BTreeSet::new(), None);
     let is_restricted = scope.therapy_areas.is_some() || scope.countries.is_some();
     if is_restricted && common.db.exists() {
-        let follower = common.open_follower()?;
-        before = follower.newest().find_license_named(license).map(|license| license.scope.clone());
-        follower.newest().for_each_record::<ConferenceFields, StoreError>(|record, _, _| {
+        let reader = common.open_reader()?;
+        before = reader.newest().find_license_named(license).map(|license| license.scope.clone());
+        reader.newest().for_each_record::<ConferenceFields, StoreError>(|record, _, _| {
             let fields = record.into_fields();
             areas.extend(fields.therapy_areas);
             countries.extend(fields.country);

@@ -75,8 +75,8 @@ struct LoggedCommit {
 }
 
 pub(in crate::cli) fn run(common: &Common, args: &CommitLogArgs) -> anyhow::Result<ExitCode> {
-    let follower = common.open_follower()?;
-    let snapshot = follower.newest();
+    let reader = common.open_reader()?;
+    let snapshot = reader.newest();
     let of_record = match (args.dataset, args.id) {
         (Some(dataset), Some(id)) => Some(seqs_of(snapshot, dataset, id)?),
         _ => None,

@@ -10,14 +10,14 @@ use clap::Args;
 use serde_json::json;
 
 use crate::bucket::BucketUrl;
-use crate::cli::commands::follow::open_log;
+use crate::cli::commands::from_bucket::open_log;
 use crate::cli::shared::common::Common;
 use crate::cli::shared::output::confirm;
 use crate::model::printable::ShellWord;
-use crate::replicate::follower::promote::Promoted;
-use crate::replicate::follower::{Replica, ReplicaStatus};
 use crate::replicate::publisher::lock::PublisherLock;
 use crate::replicate::publisher::{PublishSettings, Publisher};
+use crate::replicate::replica::promote::Promoted;
+use crate::replicate::replica::{Replica, ReplicaStatus};
 use crate::replicate::user::publisher_name;
 use crate::store::StoreError;
 use crate::store::replication::ReplicaWriter;

@@ -8,7 +8,7 @@ use anyhow::bail;
 use clap::Args;
 use serde::Serialize;
 
-use crate::cli::commands::follow::BackupFromArgs;
+use crate::cli::commands::from_bucket::BackupFromArgs;
 use crate::cli::shared::arguments::path_parser;
 use crate::cli::shared::common::{AccessChange, Common, require_folder};
 use crate::cli::shared::output::{confirm, note};
@@ -50,9 +50,9 @@ pub(in crate::cli) fn backup(common: &Common, args: &BackupArgs) -> anyhow::Resu
     let report = match args.from.backup(common, &args.file)? {
         Some(published) => published,
         None => {
-            let follower = common.open_follower()?;
+            let reader = common.open_reader()?;
             require_folder(&args.file)?;
-            replace::backup(&follower, &args.file)?
+            replace::backup(&reader, &args.file)?
         }
     };
     let records: Vec<String> = report.records.iter().map(|(dataset, count)| format!("{count} {dataset}")).collect();

@@ -16,10 +16,10 @@ use crate::model::{ConferenceFields, Dataset, Id, JournalFields, RecordFields, j
 use crate::store::Snapshot;
 
 pub(in crate::cli) fn run(common: &Common, dataset: Dataset, id: Id) -> anyhow::Result<ExitCode> {
-    let follower = common.open_follower()?;
+    let reader = common.open_reader()?;
     match dataset {
-        Dataset::Conferences => show::<ConferenceFields>(common, follower.newest(), id),
-        Dataset::Journals => show::<JournalFields>(common, follower.newest(), id),
+        Dataset::Conferences => show::<ConferenceFields>(common, reader.newest(), id),
+        Dataset::Journals => show::<JournalFields>(common, reader.newest(), id),
     }
 }
 

@@ -16,7 +16,7 @@ use crate::model::printable::Printable;
 use crate::model::printable::ShellWord;
 use crate::store::file::links::resolve;
 use crate::store::replication::PublishedNote;
-use crate::store::{CLOCK_TOLERANCE_S, Edit, Follower, StoreError, Writer};
+use crate::store::{CLOCK_TOLERANCE_S, Edit, Reader, StoreError, Writer};
 
 /// The exit code of a command that succeeded, but whose change is not published yet.
 const NOT_PUBLISHED: u8 = 3;
@@ -96,7 +96,7 @@ impl Publication {
     /// names: copying or moving a database can leave a note behind.
     fn of(db: &Path, commit: Head) -> Result<Publication, StoreError> {
         let note = PublishedNote::read(db)?;
-        let view = Follower::open(db)?.origin()?;
+        let view = Reader::open(db)?.origin()?;
         let id = view.id()?;
         let Some(note) = note else {
             return Ok(match id {
@@ -147,7 +147,7 @@ impl Common {
             (true, _) => return Ok(ExitCode::SUCCESS),
         };
         let deadline = Instant::now() + time;
-        let commit = self.open_follower()?.newest().commit().head();
+        let commit = self.open_reader()?.newest().commit().head();
         loop {
             match Publication::of(&self.db, commit)? {
                 Publication::Done => return Ok(ExitCode::SUCCESS),
@@ -205,8 +205,8 @@ impl Common {
         Ok(Writer::open_or_create(&self.db, self.wait)?)
     }
 
-    pub fn open_follower(&self) -> Result<Follower, StoreError> {
-        Follower::open(&self.db)
+    pub fn open_reader(&self) -> Result<Reader, StoreError> {
+        Reader::open(&self.db)
     }
 
     /// Commits an edit with its description for the history.
@@ -234,7 +234,7 @@ impl Common {
             let Some(note) = PublishedNote::read(&self.db)?.filter(|note| note.fenced.is_none()) else {
                 return Ok(None);
             };
-            let view = self.open_follower()?.origin()?;
+            let view = self.open_reader()?.origin()?;
             let is_own = view.id()? == Some(note.id) && view.holds(note.seq, note.lineage)?;
             let is_explained = is_own || view.is_restored_over(Head { seq: note.seq, lineage: note.lineage })?;
             Ok((!is_explained).then_some(note))

@@ -8,9 +8,9 @@ use super::retry::Retry;
 use crate::bucket::{Bucket, ListedObject};
 use crate::model::Timestamp;
 use crate::replicate::entry::{EntryHeader, LogEntry};
-use crate::replicate::follower::{FollowError, LogReader};
 use crate::replicate::frame::Hash;
 use crate::replicate::layout;
+use crate::replicate::replica::{LogReader, ReplicaError};
 use crate::replicate::state::Manifest;
 
 /// The maximum number of attempts to read the newest state while another publisher deletes states.
@@ -61,7 +61,7 @@ impl FoundLog {
 ///
 /// # Errors
 /// If neither a manifest nor the last entry can be read, as with a wrong seal key, the error of the newest manifest.
-pub(super) fn read_end(log: &LogReader, retry: &mut Retry) -> Result<Option<FoundLog>, FollowError> {
+pub(super) fn read_end(log: &LogReader, retry: &mut Retry) -> Result<Option<FoundLog>, ReplicaError> {
     'tries: for _ in 0..TRIES {
         let (mut newest, mut damaged) = (None, None);
         for slot in retry.read(|| log.state_slots())? {
@@ -72,7 +72,7 @@ pub(super) fn read_end(log: &LogReader, retry: &mut Retry) -> Result<Option<Foun
                 }
                 // It was deleted since the list was read, so there are newer ones.
                 Ok(None) => continue 'tries,
-                Err(error @ FollowError::Object { .. }) => {
+                Err(error @ ReplicaError::Object { .. }) => {
                     damaged.get_or_insert((slot, error));
                 }
                 Err(error) => return Err(error),
@@ -81,10 +81,10 @@ pub(super) fn read_end(log: &LogReader, retry: &mut Retry) -> Result<Option<Foun
         let is_readable = newest.is_some();
         let found = read_after(log, retry, newest);
         return match (found, damaged) {
-            (Err(FollowError::Object { .. }), Some((_, damage))) if !is_readable => Err(damage),
+            (Err(ReplicaError::Object { .. }), Some((_, damage))) if !is_readable => Err(damage),
             // The log does not end before its newest state.
             (Ok(Some(found)), Some((later, _))) if later > found.header.slot => {
-                Err(FollowError::Missing { slot: found.header.slot + 1, later })
+                Err(ReplicaError::Missing { slot: found.header.slot + 1, later })
             }
             (Ok(Some(mut found)), Some((slot, _))) => {
                 found.state.lost = Some(layout::state(slot));
@@ -94,13 +94,17 @@ pub(super) fn read_end(log: &LogReader, retry: &mut Retry) -> Result<Option<Foun
             (found, _) => found,
         };
     }
-    Err(FollowError::object(
+    Err(ReplicaError::object(
         layout::STATES,
         "the newest one is listed but cannot be read; check the health of the store",
     ))
 }
 
-fn read_after(log: &LogReader, retry: &mut Retry, manifest: Option<Manifest>) -> Result<Option<FoundLog>, FollowError> {
+fn read_after(
+    log: &LogReader,
+    retry: &mut Retry,
+    manifest: Option<Manifest>,
+) -> Result<Option<FoundLog>, ReplicaError> {
     let state_slot = manifest.as_ref().map(|manifest| manifest.slot);
     let entries = retry.read(|| log.entries_after(state_slot.map(|slot| slot.saturating_sub(1))))?;
     let first = entries.first().map(|(slot, _)| *slot);
@@ -108,14 +112,14 @@ fn read_after(log: &LogReader, retry: &mut Retry, manifest: Option<Manifest>) ->
     let mut state = manifest.as_ref().map(|manifest| NewestState::of(manifest, 0)).unwrap_or_default();
     for (expected, (found, bytes)) in (slot..).zip(&entries) {
         if *found != expected {
-            return Err(FollowError::Missing { slot: expected, later: *found });
+            return Err(ReplicaError::Missing { slot: expected, later: *found });
         }
         slot = *found;
         if Some(slot) != state_slot {
             state.add_entry(*bytes);
         }
     }
-    let missing = FollowError::Missing { slot, later: slot };
+    let missing = ReplicaError::Missing { slot, later: slot };
     let mut read = |slot| retry.read(|| log.entry(slot)).map_err(with_advice);
     let mut last = read(slot)?.ok_or(missing)?;
     // Entries that were created since the list was read.
@@ -127,7 +131,7 @@ fn read_after(log: &LogReader, retry: &mut Retry, manifest: Option<Manifest>) ->
     match &manifest {
         Some(manifest) if manifest.id != header.id || (manifest.slot == header.slot && manifest.entry_hash != hash) => {
             let detail = "it does not belong to the newest state: two logs are mixed here; publish to another prefix";
-            return Err(FollowError::object(layout::log(header.slot), detail));
+            return Err(ReplicaError::object(layout::log(header.slot), detail));
         }
         Some(_) => {
             let listed = state.list_parts(log.bucket(), retry)?;
@@ -141,9 +145,9 @@ fn read_after(log: &LogReader, retry: &mut Retry, manifest: Option<Manifest>) ->
 }
 
 /// Adds what to do to the error of an entry that cannot be used.
-pub(super) fn with_advice(error: FollowError) -> FollowError {
+pub(super) fn with_advice(error: ReplicaError) -> ReplicaError {
     match error {
-        FollowError::Object { name, detail } => FollowError::object(
+        ReplicaError::Object { name, detail } => ReplicaError::object(
             name,
             format!("{detail}. Find out who wrote it. Put back the right entry, or delete it if there is none"),
         ),
@@ -174,7 +178,7 @@ impl NewestState {
         self.is_unfinished || self.lost.is_some() || (self.entries_since > 0 && (is_much || is_old))
     }
 
-    fn list_parts(&self, bucket: &Bucket, retry: &mut Retry) -> Result<Vec<ListedObject>, FollowError> {
+    fn list_parts(&self, bucket: &Bucket, retry: &mut Retry) -> Result<Vec<ListedObject>, ReplicaError> {
         let Some((folder, _)) = self.parts.first().and_then(|part| part.rsplit_once('/')) else {
             return Ok(Vec::new());
         };

@@ -7,9 +7,9 @@ use super::publish_error::PublishError;
 use crate::model::printable::Printable;
 use crate::model::time::now;
 use crate::replicate::entry::{self, EntryHeader};
-use crate::replicate::follower::FollowError;
 use crate::replicate::frame::Hash;
 use crate::replicate::layout;
+use crate::replicate::replica::ReplicaError;
 use crate::replicate::user::{is_same_publisher, user_part};
 use crate::store::StoreError;
 use crate::store::replication::{OriginView, PublishedNote};
@@ -40,9 +40,9 @@ impl Publisher {
         let parent = self.end.map_or_else(Hash::default, |end| end.hash);
         let header = found.header;
         let follows = (header.id, header.slot, header.parent) == (self.id, slot, parent);
-        self.follower.refresh()?;
+        self.reader.refresh()?;
         let is_own = is_same_publisher(&header.who, &self.who);
-        if follows && is_own && self.follower.origin()?.holds(header.seq, header.lineage)? {
+        if follows && is_own && self.reader.origin()?.holds(header.seq, header.lineage)? {
             tracing::info!("slot {slot} was published by an earlier run of this publisher; continuing after it");
             if header.is_state() {
                 // Its parts are unknown here, so another state follows it.
@@ -79,7 +79,7 @@ impl Publisher {
     /// Fences this publisher; returns the error.
     pub(super) fn fenced(&mut self, by: String) -> PublishError {
         self.note_takeover(&by);
-        let alone = self.follower.origin().and_then(|view| self.commits_alone(&view)).unwrap_or_default();
+        let alone = self.reader.origin().and_then(|view| self.commits_alone(&view)).unwrap_or_default();
         PublishError::Fenced { path: self.path.clone(), url: self.log.bucket().url().to_string(), by, alone }
     }
 
@@ -162,7 +162,7 @@ impl Publisher {
 }
 
 fn unusable_entry(name: &str, error: impl ToString) -> PublishError {
-    with_advice(FollowError::object(name, error)).into()
+    with_advice(ReplicaError::object(name, error)).into()
 }
 
 pub(super) fn describe_takeover(header: &EntryHeader) -> String {

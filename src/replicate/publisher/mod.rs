@@ -13,7 +13,7 @@
 //! `replicate/publisher` writes the outbox as the next entry of one log. An entry holds commits, or says that the log
 //! continues from the whole state of its slot. A whole state is a manifest and the parts that it names. All objects
 //! are one frame (`replicate/frame.rs`). A frame ends with a hash, names its database and slot, and has exactly one
-//! encoding. Each entry names the hash of the previous one. `LogReader` (`replicate/follower/log.rs`) reads and
+//! encoding. Each entry names the hash of the previous one. `LogReader` (`replicate/replica/log.rs`) reads and
 //! compares objects for everyone: replicas, the publisher, `check`, `backup` and `promote`.
 //!
 //! **Creating `log/N` is the commit point.** It alone orders publishers: the name can be created only once. A publisher
@@ -55,7 +55,7 @@
 //!
 //! **The note** `NAME.published` says what is published, and who took over. Commands then empty the outbox, wait
 //! (`--publish-wait`), or refuse to write. The note may be lost or late; the log stays the truth. It counts only if it
-//! names this database and a commit of this very file. A server watches it too (`serve/following/fence_watch.rs`). After
+//! names this database and a commit of this very file. A server watches it too (`serve/watching/fence_watch.rs`). After
 //! another publisher took over, this machine no longer learns of revocations.
 //!
 //! Monitoring (`serve/publishing.rs`) never calls the publisher. The publisher notes its status
@@ -97,8 +97,8 @@ use self::progress::{FailureReporter, LastEntry, PublisherStatus};
 use self::retry::Retry;
 use self::watch::HeartbeatTimes;
 use crate::model::DatabaseId;
-use crate::replicate::follower::LogReader;
-use crate::store::{CommitPoint, Follower, StoreError};
+use crate::replicate::replica::LogReader;
+use crate::store::{CommitPoint, Reader, StoreError};
 
 const POLL_EVERY: Duration = Duration::from_millis(100);
 /// The time limit of retries in a single round.
@@ -153,7 +153,7 @@ pub struct Publisher {
     path: PathBuf,
     log: LogReader,
     settings: PublishSettings,
-    follower: Follower,
+    reader: Reader,
     status: Arc<PublisherStatus>,
     retry: Retry,
     /// Failures of the database file and of the note.

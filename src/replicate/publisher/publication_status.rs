@@ -10,9 +10,9 @@ use super::retry::Retry;
 use crate::model::time::now;
 use crate::model::{DatabaseId, Head, Timestamp};
 use crate::replicate::entry::EntryHeader;
-use crate::replicate::follower::{FollowError, LogReader};
+use crate::replicate::replica::{LogReader, ReplicaError};
 use crate::store::replication::{Pending, PublishedNote};
-use crate::store::{CommitPoint, Follower, StoreError};
+use crate::store::{CommitPoint, Reader, StoreError};
 
 const STATES: usize = 5;
 
@@ -67,11 +67,11 @@ impl PublicationStatus {
         let states = states.iter().rev().take(STATES).map(|(slot, object)| (*slot, object.modified)).collect();
         let (alive_at, unusable) = match log.heartbeat() {
             Ok(alive) => (alive.map(|alive| alive.at), None),
-            Err(error @ FollowError::Object { .. }) => (None, Some(error.to_string())),
+            Err(error @ ReplicaError::Object { .. }) => (None, Some(error.to_string())),
             Err(error) => return Err(error.into()),
         };
-        let waiting = match Follower::open(database) {
-            Ok(follower) => Some(waiting(&follower, found.as_ref().map(|found| (found.header.id, found.end().head)))?),
+        let waiting = match Reader::open(database) {
+            Ok(reader) => Some(waiting(&reader, found.as_ref().map(|found| (found.header.id, found.end().head)))?),
             Err(StoreError::NotFound { .. }) => None,
             Err(error) => return Err(error.into()),
         };
@@ -95,8 +95,8 @@ impl PublicationStatus {
 }
 
 /// Returns the pending changes of a database after `end`: the log's database id and last commit.
-pub fn waiting(follower: &Follower, end: Option<(DatabaseId, Head)>) -> Result<Waiting, StoreError> {
-    let view = follower.origin()?;
+pub fn waiting(reader: &Reader, end: Option<(DatabaseId, Head)>) -> Result<Waiting, StoreError> {
+    let view = reader.origin()?;
     let Some((id, head)) = end else { return Ok(Waiting::State) };
     if view.id()? != Some(id) || !view.holds(head.seq, head.lineage)? {
         return Ok(Waiting::Elsewhere);

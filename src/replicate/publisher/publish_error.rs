@@ -6,8 +6,8 @@ use crate::bucket::BucketError;
 use crate::disk::describe_at;
 use crate::model::DatabaseId;
 use crate::model::printable::Printable;
-use crate::replicate::follower::FollowError;
 use crate::replicate::frame::MalformedObject;
+use crate::replicate::replica::ReplicaError;
 use crate::store::StoreError;
 
 /// A permanent error of a publisher. The message says what to do.
@@ -22,7 +22,7 @@ pub enum PublishError {
     Bucket(#[from] BucketError),
     /// The log cannot be read.
     #[error(transparent)]
-    Log(FollowError),
+    Log(ReplicaError),
     #[error("{} is already published by {}; stop that publisher first", path.display(), Printable(holder))]
     Locked { path: PathBuf, holder: String },
     #[error(
@@ -85,11 +85,11 @@ fn only_in_this_file(commits: &str, url: &str) -> String {
     }
 }
 
-impl From<FollowError> for PublishError {
-    fn from(error: FollowError) -> PublishError {
+impl From<ReplicaError> for PublishError {
+    fn from(error: ReplicaError) -> PublishError {
         match error {
-            FollowError::Bucket(error) => PublishError::Bucket(error),
-            FollowError::Store(error) => PublishError::Store(error),
+            ReplicaError::Bucket(error) => PublishError::Bucket(error),
+            ReplicaError::Store(error) => PublishError::Store(error),
             other => PublishError::Log(other),
         }
     }

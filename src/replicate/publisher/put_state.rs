@@ -12,8 +12,8 @@ use super::sweep::sweep;
 use crate::bucket::Bucket;
 use crate::model::RowDigest;
 use crate::model::time::now;
-use crate::replicate::follower::FollowError;
 use crate::replicate::layout;
+use crate::replicate::replica::ReplicaError;
 use crate::replicate::state::{Manifest, PartRef, encode_part};
 use crate::store::StoreError;
 use crate::store::replication::{OriginView, SCHEMA};
@@ -28,7 +28,7 @@ impl Publisher {
     pub(super) fn replace_by_state(&mut self) -> Result<(), PublishError> {
         // The database may have been replaced by a file that is not marked as published.
         self.mark_published()?;
-        self.put_state(self.follower.origin()?)
+        self.put_state(self.reader.origin()?)
     }
 
     /// Writes a state as the next entry, then deletes old objects. Commits wait meanwhile.
@@ -53,7 +53,7 @@ impl Publisher {
         };
         let name = layout::state(slot);
         if self.retry.create(self.log.bucket(), &name, &manifest.encode()?)? != CreateOutcome::Ours {
-            return Err(FollowError::object(name, "it is of another log; publish to another prefix").into());
+            return Err(ReplicaError::object(name, "it is of another log; publish to another prefix").into());
         }
         tracing::info!(slot, seq = header.seq, bytes = parts.bytes, "published a whole state");
         self.status.note(|progress| progress.states += 1);
@@ -138,7 +138,7 @@ fn put_part(bucket: &Bucket, retry: &mut Retry, name: String, changes: &[u8]) ->
     let (encoded, part) = encode_part(name, changes)?;
     match retry.create(bucket, &part.name, &encoded)? {
         CreateOutcome::Ours => Ok((part, encoded.len())),
-        CreateOutcome::Others(_) => Err(FollowError::object(part.name, "another program wrote it").into()),
+        CreateOutcome::Others(_) => Err(ReplicaError::object(part.name, "another program wrote it").into()),
     }
 }
 

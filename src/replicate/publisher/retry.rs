@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::progress::{FailureReporter, PublisherStatus};
 use crate::bucket::{Bucket, BucketError, Created};
-use crate::replicate::follower::FollowError;
+use crate::replicate::replica::ReplicaError;
 use crate::transport::Backoff;
 
 /// Short pauses: a replica that reaches the bucket again should not wait long for the publisher.
@@ -42,15 +42,15 @@ impl Retry {
 
     /// Reads from the log until the bucket responds. If an object cannot be decoded, reads it once more: a response may
     /// be changed on its way.
-    pub fn read<T>(&mut self, mut read: impl FnMut() -> Result<T, FollowError>) -> Result<T, FollowError> {
+    pub fn read<T>(&mut self, mut read: impl FnMut() -> Result<T, ReplicaError>) -> Result<T, ReplicaError> {
         let mut once = || {
             self.run(|| match read() {
-                Err(FollowError::Bucket(error)) => Err(error),
+                Err(ReplicaError::Bucket(error)) => Err(error),
                 found => Ok(found),
             })
         };
         match once()? {
-            Err(FollowError::Object { .. }) => once()?,
+            Err(ReplicaError::Object { .. }) => once()?,
             found => found,
         }
     }

@@ -14,12 +14,12 @@ use super::watch::HeartbeatTimes;
 use super::{ONCE_TIMEOUT, PublishSettings, Publisher};
 use crate::bucket::Bucket;
 use crate::model::{DatabaseId, Head, Timestamp};
-use crate::replicate::follower::{FollowError, LogReader};
 use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
+use crate::replicate::replica::{LogReader, ReplicaError};
 use crate::replicate::user::{is_same_publisher, publisher_name};
 use crate::store::replication::{OriginView, PublishedNote, SCHEMA};
-use crate::store::{Follower, StoreError, Writer};
+use crate::store::{Reader, StoreError, Writer};
 
 /// The id of a database that was never published.
 const NO_ID: DatabaseId = DatabaseId([0; 16]);
@@ -36,7 +36,7 @@ impl Publisher {
         settings: PublishSettings,
         status: Arc<PublisherStatus>,
     ) -> Result<Publisher, PublishError> {
-        let follower = Follower::open(path)?;
+        let reader = Reader::open(path)?;
         let lock = PublisherLock::take(path)?;
         let mut retry = Retry::new(settings.once.then(|| Instant::now() + ONCE_TIMEOUT), &status);
         let start_over = settings.start_over;
@@ -45,18 +45,18 @@ impl Publisher {
         // Read before the log, so that it cannot name an entry that is created after the log is read.
         let log = LogReader::new(Arc::clone(&bucket));
         let alive = match retry.read(|| log.heartbeat()) {
-            Err(FollowError::Object { .. }) => None,
+            Err(ReplicaError::Object { .. }) => None,
             found => found?,
         };
         let found = match read_end(&log, &mut retry) {
             // `--start-over` drops the entries before the gap.
-            Err(error @ FollowError::Missing { .. }) if start_over => {
+            Err(error @ ReplicaError::Missing { .. }) if start_over => {
                 tracing::warn!("{error}");
                 None
             }
             found => found?,
         };
-        let own = follower.origin()?.id()?;
+        let own = reader.origin()?.id()?;
         if let Some(found) = &found {
             check_id(&bucket, found, own)?;
         }
@@ -65,7 +65,7 @@ impl Publisher {
             who: publisher_name(&lock.name),
             log,
             settings,
-            follower,
+            reader,
             retry,
             local: FailureReporter::new(&status),
             status,
@@ -91,7 +91,7 @@ impl Publisher {
         note: Option<PublishedNote>,
         alive: Option<Heartbeat>,
     ) -> Result<(), PublishError> {
-        let view = self.follower.origin()?;
+        let view = self.reader.origin()?;
         let url = self.log.bucket().url().to_string();
         if let Some(other) = note.as_ref().filter(|note| note.id != self.id) {
             tracing::warn!(
@@ -196,7 +196,7 @@ impl Publisher {
         let last = match (entry, manifest) {
             (Ok(Some(entry)), _) => Some((entry.header.id, entry.header.head())),
             (_, Ok(Some(manifest))) => Some((manifest.id, manifest.head())),
-            (Err(error @ FollowError::Bucket(_)), _) => return Err(error.into()),
+            (Err(error @ ReplicaError::Bucket(_)), _) => return Err(error.into()),
             _ => None,
         };
         match last {
@@ -208,9 +208,9 @@ impl Publisher {
     /// Skips the seqs of dropped commits, so that their tokens stay invalid and the seqs of replicas never decrease.
     fn skip_abandoned_seqs(&mut self) -> Result<(), PublishError> {
         let Some(end) = self.end.filter(|_| self.settings.start_over) else { return Ok(()) };
-        if !self.follower.origin()?.holds(end.head.seq, end.head.lineage)? {
+        if !self.reader.origin()?.holds(end.head.seq, end.head.lineage)? {
             Writer::open(&self.path, self.settings.wait)?.jump_past(end.head.seq, "published by starting over")?;
-            self.follower.refresh()?;
+            self.reader.refresh()?;
         }
         Ok(())
     }
@@ -222,7 +222,7 @@ impl Publisher {
                 Ok(id) => {
                     self.id = id;
                     self.local.passed();
-                    self.follower.refresh()?;
+                    self.reader.refresh()?;
                     return Ok(());
                 }
                 Err(error @ StoreError::Busy { .. }) if !self.settings.once => {

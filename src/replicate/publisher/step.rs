@@ -8,9 +8,9 @@ use super::retry::CreateOutcome;
 use crate::model::time::now;
 use crate::model::{CommitInfo, Head, RowDigest};
 use crate::replicate::entry::{self, EntryHeader};
-use crate::replicate::follower::FollowError;
 use crate::replicate::frame::Hash;
 use crate::replicate::layout;
+use crate::replicate::replica::ReplicaError;
 use crate::store::StoreError;
 use crate::store::replication::SCHEMA;
 use crate::store::replication::{OriginView, Pending};
@@ -55,7 +55,7 @@ impl Publisher {
     }
 
     fn next_entry(&mut self) -> Result<NextEntry, PublishError> {
-        let newest = self.follower.refresh()?.commit();
+        let newest = self.reader.refresh()?.commit();
         if self.seen == Some(newest) {
             if !self.is_state_due() {
                 return Ok(NextEntry::Nothing);
@@ -63,14 +63,14 @@ impl Publisher {
         } else if !self.settings.once && self.entry_at.is_some_and(|at| at.elapsed() < self.settings.every) {
             return Ok(NextEntry::Later);
         }
-        let view = self.follower.origin()?;
+        let view = self.reader.origin()?;
         let Some(end) = self.end else { return Ok(NextEntry::Replacement) };
         if !view.holds(end.head.seq, end.head.lineage)? {
             // The file was replaced while this publisher ran.
             if view.is_restored_over(end.head)? {
                 return Ok(NextEntry::Replacement);
             }
-            let missing = FollowError::Missing { slot: end.slot, later: end.slot };
+            let missing = ReplicaError::Missing { slot: end.slot, later: end.slot };
             let last = self.retry.read(|| self.log.entry(end.slot))?.ok_or(missing)?;
             return Err(self.diverged(&view, &last.header, true)?);
         }

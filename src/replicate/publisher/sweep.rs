@@ -6,8 +6,8 @@ use super::publish_error::PublishError;
 use super::retry::Retry;
 use crate::bucket::ListedObject;
 use crate::model::Timestamp;
-use crate::replicate::follower::{FollowError, LogReader};
 use crate::replicate::layout;
+use crate::replicate::replica::{LogReader, ReplicaError};
 
 /// Objects younger than this are kept, because they may be in use. In seconds before the last heartbeat.
 const YOUNG_S: i64 = 86_400;
@@ -76,7 +76,7 @@ fn named_parts(
     match retry.read(|| log.manifest(slot)) {
         Ok(Some(manifest)) => Ok(Some(manifest.parts.into_iter().map(|part| part.name).collect())),
         Ok(None) => Ok((!is_listed).then(Vec::new)),
-        Err(FollowError::Object { .. }) => Ok(None),
+        Err(ReplicaError::Object { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }

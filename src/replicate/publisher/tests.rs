@@ -67,7 +67,7 @@ impl Origin {
     }
 
     fn seq(&self) -> u64 {
-        Follower::open(&self.path()).unwrap().newest().commit().seq
+        Reader::open(&self.path()).unwrap().newest().commit().seq
     }
 }
 
@@ -303,7 +303,7 @@ fn the_heartbeat_goes_on_while_a_state_is_written() {
     let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
     origin.publish(&log, once()).unwrap();
     let mut publisher = origin.start(&log, PublishSettings { heartbeat: Duration::ZERO, ..once() }).unwrap();
-    let (before, view) = (publisher.heartbeat.count, publisher.follower.origin().unwrap());
+    let (before, view) = (publisher.heartbeat.count, publisher.reader.origin().unwrap());
     publisher.put_state(view).unwrap();
     // One with the only part, and one after the state.
     assert_eq!(publisher.heartbeat.count, before + 2);

@@ -10,10 +10,10 @@ use super::progress::LastEntry;
 use super::publish_error::PublishError;
 use crate::model::Timestamp;
 use crate::model::time::now;
-use crate::replicate::follower::FollowError;
 use crate::replicate::frame::Hash;
 use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
+use crate::replicate::replica::ReplicaError;
 use crate::replicate::user::user_part;
 
 /// Parts and entries are listed once per this many heartbeats: a list costs more than ten times as much as a read.
@@ -89,7 +89,7 @@ impl Publisher {
     fn overtake_heartbeat(&mut self) -> Result<(), PublishError> {
         match self.retry.read(|| self.log.heartbeat()) {
             Ok(Some(alive)) if alive.id == self.id => self.heartbeat.follow(alive.at),
-            Ok(_) | Err(FollowError::Object { .. }) => {}
+            Ok(_) | Err(ReplicaError::Object { .. }) => {}
             Err(error) => return Err(error.into()),
         }
         Ok(())
@@ -111,7 +111,7 @@ impl Publisher {
     /// Writes the heartbeat. Before each further attempt it looks for another publisher, whose heartbeat this one would
     /// replace.
     fn write_heartbeat(&mut self, end: LastEntry) -> Result<(), PublishError> {
-        let seq = self.follower.refresh()?.commit().seq.max(end.head.seq);
+        let seq = self.reader.refresh()?.commit().seq.max(end.head.seq);
         let at = self.heartbeat.next_at();
         let who = user_part(&self.who).to_owned();
         let alive = Heartbeat { id: self.id, slot: end.slot, hash: end.hash, seq, at, who };
@@ -167,7 +167,7 @@ impl Publisher {
         let mut lost = match self.retry.read(|| self.log.manifest(state.slot)) {
             Ok(Some(_)) if has_end => None,
             Ok(Some(_)) => Some(layout::log(end.slot)),
-            Ok(None) | Err(FollowError::Object { .. }) => Some(layout::state(state.slot)),
+            Ok(None) | Err(ReplicaError::Object { .. }) => Some(layout::state(state.slot)),
             Err(error) => return Err(error.into()),
         };
         if lost.is_none() && self.heartbeat.count % LIST_EVERY == LIST_EVERY - 1 {

@@ -16,13 +16,13 @@ use crate::api::{Code, Service, SnapshotSource};
 use crate::model::Dataset;
 use crate::model::time::now;
 use crate::serve::connection::tls::Tls;
-use crate::serve::following::replica_thread::ReplicaThread;
-use crate::serve::following::watcher::Watcher;
 use crate::serve::operators::log::LostLines;
 use crate::serve::operators::registrar::{
     MetricKind, ProcessMetrics, Registrar, Sampled, SampledMetrics, SignedGauge, UnsignedGauge, count, text_of,
 };
 use crate::serve::operators::usage::Usage;
+use crate::serve::watching::replica_thread::ReplicaThread;
+use crate::serve::watching::watcher::Watcher;
 use crate::store::Snapshot;
 
 /// Names of labels, with their values.
@@ -121,13 +121,13 @@ struct ScrapeSource {
 
 const SAMPLED: &[Sampled<ScrapeSource>] = &[
     ("snapshot_seq", MetricKind::Gauge, "The last seq of the served state", |scrape| {
-        count(scrape.watcher.published().commit().seq)
+        count(scrape.watcher.shown().commit().seq)
     }),
     ("snapshot_age", MetricKind::Seconds, "Age of the last served commit", |scrape| {
-        now().unix_s() - scrape.watcher.published().commit().time.unix_s()
+        now().unix_s() - scrape.watcher.shown().commit().time.unix_s()
     }),
     ("held_back", MetricKind::Gauge, "1 while a commit is held back by the change delay", |scrape| {
-        i64::from(scrape.watcher.newest().commit() != scrape.watcher.published().commit())
+        i64::from(scrape.watcher.newest().commit() != scrape.watcher.shown().commit())
     }),
     ("held_back", MetricKind::Seconds, "Time for which the oldest held-back commit has waited", |scrape| {
         scrape.watcher.held_back_for().map_or(0, |time| count(time.as_secs()))
@@ -383,7 +383,7 @@ impl Metrics {
             samples.read(tls);
         }
         for dataset in Dataset::ALL {
-            if let Some(time) = watcher.published().dataset_state(dataset).last_change_at {
+            if let Some(time) = watcher.shown().dataset_state(dataset).last_change_at {
                 self.dataset_changed.get_or_create(&[("dataset", dataset.as_str())]).set(time.unix_s());
             }
         }

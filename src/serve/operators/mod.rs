@@ -11,7 +11,7 @@
 //!
 //! `api::observe::Observer` receives every response. Three observers exist: the request log, the metrics, and the
 //! usage record. The usage record says when each key was used, and since when it lacks an entry. That time is noted
-//! when a page is sent and when a commit is published. So the lag of a key that sends nothing grows. A position in a
+//! when a page is sent and when a commit is shown. So the lag of a key that sends nothing grows. A position in a
 //! history that the database no longer contains has no lag, and is not shown.
 //!
 //! - `serve/operators/log.rs` writes the log, panics included, on its own thread. Lines that cannot be written are

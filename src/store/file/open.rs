@@ -11,15 +11,15 @@
 //! - **Second writers.** A second writer waits. After its timeout it names the first one, from a note next to the file
 //!   (`store/file/writer_note.rs`). redb owns the lock.
 //! - **Links.** Writers resolve symbolic links first (`store/file/links.rs`). So locks, notes and drafts are next to
-//!   the real file. A follower opens the path as given, so it notices a link that changes its target. So does a server
+//!   the real file. A reader opens the path as given, so it notices a link that changes its target. So does a server
 //!   when it reads the publisher's note, or stores the use of keys.
 //! - **Newer formats.** Opening for writing marks the file. So medfeed reads the format first, and leaves a newer file
 //!   untouched.
 //! - **Replaced files.** `restore`, `compact` and `upgrade` replace the file by rename, while they hold the lock of
 //!   the old one. A writer compares device and inode with the path after it has the lock, before the commit, and after
-//!   it. A follower does so at each poll. It also compares length and time of the last change (`FileStamp`). A copy
+//!   it. A reader does so at each poll. It also compares length and time of the last change (`FileStamp`). A copy
 //!   written into the same file can have the same numbers in redb's header. Then redb answers from its cache. So after
-//!   each write to the file, the follower reads the last commit with a new handle.
+//!   each write to the file, the reader reads the last commit with a new handle.
 //! - **Quick repair.** Commits are written so that reopening after a kill takes milliseconds.
 //!
 //! An import prepares without the lock: it reads its files, merges and lints the rows with a snapshot, and asks. Then
@@ -68,7 +68,7 @@ fn builder() -> Builder {
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::store) struct OpenOptions {
     pub wait: Duration,
-    /// A replica. Its follower holds its lock as long as it runs.
+    /// A replica. Its reader holds its lock as long as it runs.
     pub replica: bool,
     /// A file of an older release, whose rows lack fields of this program.
     pub older: bool,
@@ -322,23 +322,23 @@ impl ReadFile {
 }
 
 /// A read-only handle. It follows new commits, and a file that replaces this one at its path.
-pub struct Follower {
+pub struct Reader {
     pub(in crate::store) file: ReadFile,
     newest: Arc<Snapshot>,
 }
 
-impl std::fmt::Debug for Follower {
+impl std::fmt::Debug for Reader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Follower").field("path", &self.file.path).finish_non_exhaustive()
+        f.debug_struct("Reader").field("path", &self.file.path).finish_non_exhaustive()
     }
 }
 
-impl Follower {
+impl Reader {
     /// Opens the database for reading. If a killed writer left it unrepaired, opens it once for writing to repair it.
-    pub fn open(path: &Path) -> Result<Follower, StoreError> {
+    pub fn open(path: &Path) -> Result<Reader, StoreError> {
         let file = ReadFile::open(path, OpenOptions::ANY_CURRENT)?;
         let newest = Arc::new(Snapshot::open(&file.begin_read()?)?.with_witnesses());
-        Ok(Follower { file, newest })
+        Ok(Reader { file, newest })
     }
 
     /// Fails if the file is a replica.

@@ -45,7 +45,7 @@ use crate::store::file::draft::NewFile;
 use crate::store::file::fill::LocalRows;
 use crate::store::file::links::{refuse_irregular, refuse_other_names, resolve};
 use crate::store::file::metadata::FileIdentity;
-use crate::store::file::open::{Follower, OpenOptions, ReadFile, io_error, retry};
+use crate::store::file::open::{OpenOptions, ReadFile, Reader, io_error, retry};
 use crate::store::file::writer_note::WriterNote;
 use crate::store::format::tables::{META, META_PUBLISH};
 use crate::store::read::snapshot::Snapshot;
@@ -60,8 +60,8 @@ pub struct BackupReport {
 }
 
 /// Writes a backup while others read and write. Fails if the copy is damaged, before it gets its name.
-pub fn backup(follower: &Follower, target: &Path) -> Result<BackupReport, StoreError> {
-    write_backup(&follower.file.path, &follower.begin_read()?, target)
+pub fn backup(reader: &Reader, target: &Path) -> Result<BackupReport, StoreError> {
+    write_backup(&reader.file.path, &reader.begin_read()?, target)
 }
 
 /// Writes a backup of one read transaction.

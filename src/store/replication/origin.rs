@@ -4,7 +4,7 @@ use redb::{ReadTransaction, ReadableTable};
 
 use crate::model::{CommitInfo, DatabaseId, Head, RowDigest};
 use crate::store::StoreError;
-use crate::store::file::open::Follower;
+use crate::store::file::open::Reader;
 use crate::store::format::changes::ChangeEncoder;
 use crate::store::format::codec::unseal_commit;
 use crate::store::format::digest::{digest_of, for_each_row};
@@ -26,8 +26,8 @@ pub enum Pending {
     Gap,
 }
 
-impl Follower {
-    /// Opens the present state for a publisher. Call [`Follower::refresh`] first if the file may have been replaced.
+impl Reader {
+    /// Opens the present state for a publisher. Call [`Reader::refresh`] first if the file may have been replaced.
     pub fn origin(&self) -> Result<OriginView, StoreError> {
         Ok(OriginView { transaction: self.begin_read()? })
     }

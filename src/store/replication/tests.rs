@@ -17,7 +17,7 @@ use crate::store::format::digest::digest_of;
 use crate::store::format::tables;
 use crate::store::restore::Restoration;
 use crate::store::write::licensing::KeySettings;
-use crate::store::{Follower, StoreError, Writer};
+use crate::store::{Reader, StoreError, Writer};
 
 mod replaced;
 
@@ -99,7 +99,7 @@ impl TestOrigin {
 }
 
 fn view(path: &Path) -> OriginView {
-    Follower::open(path).unwrap().origin().unwrap()
+    Reader::open(path).unwrap().origin().unwrap()
 }
 
 fn mark(view: &OriginView, digest: RowDigest) -> ReplicaMark {
@@ -126,8 +126,8 @@ fn waiting(view: &OriginView, seq: u64, max_bytes: u64) -> Option<Vec<u64>> {
 
 /// Checks that the stored digest is that of the rows.
 fn adds_up(path: &Path) {
-    let follower = Follower::open(path).unwrap();
-    assert_eq!(follower.origin().unwrap().digest().unwrap(), digest_of(&follower.begin_read().unwrap()).unwrap());
+    let reader = Reader::open(path).unwrap();
+    assert_eq!(reader.origin().unwrap().digest().unwrap(), digest_of(&reader.begin_read().unwrap()).unwrap());
     let report = check(&mut Writer::open_any(path, Duration::ZERO).unwrap()).unwrap();
     assert_eq!(report.damages, 0, "{:?}", report.findings);
 }
@@ -272,7 +272,7 @@ fn copies_keep_the_id_and_the_outbox() {
     let origin = TestOrigin::published();
     let (id, from) = (origin.view().id().unwrap(), origin.head());
     let next = origin.commit(10);
-    backup(&Follower::open(&origin.path()).unwrap(), &origin.at("backup.redb")).unwrap();
+    backup(&Reader::open(&origin.path()).unwrap(), &origin.at("backup.redb")).unwrap();
     compact(&origin.path(), Duration::ZERO).unwrap();
     assert_eq!(origin.view().id().unwrap(), id);
     assert_eq!(waiting(&origin.view(), from.seq, u64::MAX), Some(vec![next.seq]));
@@ -283,7 +283,7 @@ fn copies_keep_the_id_and_the_outbox() {
     assert_eq!(copy.digest().unwrap(), origin.view().digest().unwrap());
     // A backup of a replica is an ordinary database.
     drop(origin.replica());
-    backup(&Follower::open(&origin.at("replica.redb")).unwrap(), &origin.at("backup.redb")).unwrap();
+    backup(&Reader::open(&origin.at("replica.redb")).unwrap(), &origin.at("backup.redb")).unwrap();
     commit(&Writer::open(&origin.at("backup.redb"), Duration::ZERO).unwrap(), 10);
 }
 
@@ -292,7 +292,7 @@ fn a_restore_skips_the_lost_seqs() {
     for damaged in [false, true] {
         let origin = TestOrigin::published();
         let id = origin.view().id().unwrap();
-        backup(&Follower::open(&origin.path()).unwrap(), &origin.at("backup.redb")).unwrap();
+        backup(&Reader::open(&origin.path()).unwrap(), &origin.at("backup.redb")).unwrap();
         let lost = origin.commit(10);
         origin.note().write(&origin.path()).unwrap();
         if damaged {
@@ -324,7 +324,7 @@ fn a_restore_skips_the_lost_seqs() {
 fn a_restore_of_an_unpublished_database_skips_no_seqs() {
     let origin = TestOrigin::new();
     let head = origin.head();
-    backup(&Follower::open(&origin.path()).unwrap(), &origin.at("backup.redb")).unwrap();
+    backup(&Reader::open(&origin.path()).unwrap(), &origin.at("backup.redb")).unwrap();
     origin.commit(10);
     Restoration::prepare(&origin.path(), &origin.at("backup.redb"), Duration::ZERO).unwrap().finish().unwrap();
     // The restore itself is a commit.

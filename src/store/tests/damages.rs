@@ -11,7 +11,7 @@ use crate::store::check::{CheckReport, check};
 use crate::store::format::codec::{StoredCommit, hash, seal, seal_under, unseal, unseal_under};
 use crate::store::format::feed::FeedHead;
 use crate::store::format::tables::{self, TOMBSTONE};
-use crate::store::{Batch, Follower, StoreError};
+use crate::store::{Batch, Reader, StoreError};
 
 type Rows = TableDefinition<'static, u64, &'static [u8]>;
 
@@ -555,7 +555,7 @@ fn a_feed_that_is_ahead_of_the_last_commit_is_not_served() {
         put(&tx, tables::FEEDS, feed, &FeedHead { newest_seq: last + ahead, ..head });
         tx.commit().unwrap();
         drop(writer);
-        let opened = Follower::open(&sample.path()).map(|_| ());
+        let opened = Reader::open(&sample.path()).map(|_| ());
         let is_refused = matches!(&opened, Err(error) if error.to_string().contains("it is ahead of the last commit"));
         assert_eq!(is_refused, ahead > 0, "{opened:?}");
     }

@@ -22,7 +22,7 @@ use crate::model::{DateStatus, TagFields, Timestamp};
 use crate::store::file::links::resolve;
 use crate::store::format::tables::{META, META_FIELDS};
 use crate::store::format::version::known_fields;
-use crate::store::{Batch, Edit, Follower, Snapshot, Writer};
+use crate::store::{Batch, Edit, Reader, Snapshot, Writer};
 
 /// A database in a folder.
 struct Sample {
@@ -86,7 +86,7 @@ pub(in crate::store) fn make_older(path: &Path) {
 }
 
 fn snapshot(path: &Path) -> Arc<Snapshot> {
-    Arc::clone(Follower::open(path).unwrap().newest())
+    Arc::clone(Reader::open(path).unwrap().newest())
 }
 
 fn id(id: u64) -> Id {

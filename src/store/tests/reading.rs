@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Sample, batch, conference, conferences, id, in_country, organization, removal, tag};
 use crate::model::{ConferenceFields, Dataset, FieldCondition, Filter, References, Timestamp};
-use crate::store::{Batch, Follower, Snapshot};
+use crate::store::{Batch, Reader, Snapshot};
 
 /// The country, name and year of each conference.
 type Model = BTreeMap<u64, (&'static str, &'static str, u16)>;
@@ -40,7 +40,7 @@ fn filter(text: Option<&str>, conditions: &[(&str, &str)]) -> Filter {
 }
 
 /// Compares every filter, after every row, with a plain loop.
-fn compare(follower: &Follower, model: &Model) {
+fn compare(reader: &Reader, model: &Model) {
     type Test = fn(&(&'static str, &'static str, u16)) -> bool;
     let cases: [(Filter, Test); 6] = [
         (filter(None, &[]), |_| true),
@@ -50,7 +50,7 @@ fn compare(follower: &Follower, model: &Model) {
         (filter(Some("failure"), &[("year", "2024")]), |row| row.1.contains("failure") && row.2 == 2024),
         (filter(None, &[("country", "Italy")]), |_| false),
     ];
-    let snapshot = follower.newest();
+    let snapshot = reader.newest();
     let license = snapshot.find_license_named("all").unwrap();
     let index = snapshot.shared_feed(license, Dataset::Conferences).unwrap();
     let records = snapshot.loaded(Dataset::Conferences).unwrap();
@@ -76,8 +76,8 @@ fn filters_find_the_same_in_records_that_were_updated_and_in_new_ones() {
     let sample = Sample::new();
     let mut model = Model::new();
     sample.edit(|edit| edit.set_license("all", conferences(), None).unwrap());
-    let mut follower = Follower::open(&sample.path()).unwrap();
-    compare(&follower, &model);
+    let mut reader = Reader::open(&sample.path()).unwrap();
+    compare(&reader, &model);
     type Step<'s> = (&'static str, &'s dyn Fn(&mut Model));
     let steps: [Step<'_>; 9] = [
         ("every fourth id", &|model| write(&sample, model, (1..=256).map(|at| at * 4), 0)),
@@ -101,11 +101,11 @@ fn filters_find_the_same_in_records_that_were_updated_and_in_new_ones() {
     ];
     for (what, step) in steps {
         step(&mut model);
-        follower.refresh().unwrap();
+        reader.refresh().unwrap();
         println!("{what}: {} rows", model.len());
         // The records are updated from the state before, and read anew.
-        compare(&follower, &model);
-        compare(&Follower::open(&sample.path()).unwrap(), &model);
+        compare(&reader, &model);
+        compare(&Reader::open(&sample.path()).unwrap(), &model);
     }
 }
 
@@ -205,14 +205,14 @@ fn each_change_of_an_organization_or_tag_is_followed() {
     let sample = Sample::new();
     let organizations = |row| Batch { organizations: [(id(1), row)].into(), ..Batch::default() };
     let tags = |row| Batch { tags: [(id(1), row)].into(), ..Batch::default() };
-    let mut follower = Follower::open(&sample.path()).unwrap();
+    let mut reader = Reader::open(&sample.path()).unwrap();
     let labels = |snapshot: &Snapshot| {
         let References { organizations, tags } = &**snapshot.references().unwrap();
         let of = |label: &String| label.clone();
         let labels = organizations.values().map(|row| of(&row.label)).chain(tags.values().map(|row| of(&row.label)));
         labels.collect::<Vec<_>>()
     };
-    assert_eq!(labels(follower.newest()), [""; 0]);
+    assert_eq!(labels(reader.newest()), [""; 0]);
     let cases: [(Batch, &[&str]); 6] = [
         (organizations(Some(organization(1, "One"))), &["One"]),
         (organizations(Some(organization(1, "Two"))), &["Two"]),
@@ -223,7 +223,7 @@ fn each_change_of_an_organization_or_tag_is_followed() {
     ];
     for (batch, expected) in cases {
         sample.edit(|edit| edit.apply(&batch).unwrap());
-        assert_eq!(labels(follower.refresh().unwrap()), expected);
+        assert_eq!(labels(reader.refresh().unwrap()), expected);
     }
 }
 
@@ -233,11 +233,11 @@ fn the_feeds_of_a_former_license_leave_memory() {
     let of = |country: &'static str, number| conference(number, |fields| fields.country = Some(country.to_owned()));
     sample.edit(|edit| edit.apply(&batch([of("Spain", 7), of("France", 9)])).unwrap());
     sample.edit(|edit| edit.set_license("one", in_country("Spain"), None).unwrap());
-    let mut follower = Follower::open(&sample.path()).unwrap();
+    let mut reader = Reader::open(&sample.path()).unwrap();
     for country in ["France", "Spain", "France"] {
         sample.edit(|edit| edit.set_license("one", in_country(country), None).unwrap());
-        follower.refresh().unwrap();
-        let snapshot = follower.newest();
+        reader.refresh().unwrap();
+        let snapshot = reader.newest();
         let license = snapshot.find_license_named("one").unwrap();
         snapshot.shared_feed(license, Dataset::Conferences).unwrap();
         assert_eq!(snapshot.loaded_feeds(), 1, "{country}");
@@ -252,12 +252,12 @@ fn a_copy_of_the_same_commit_is_read_again() {
         let of = |number| conference(number, |fields| fields.venue = Some(format!("version {version}")));
         sample.edit(|edit| edit.apply(&batch((1..200).map(of))).unwrap());
     }
-    let mut follower = Follower::open(&sample.path()).unwrap();
-    let commit = follower.newest().commit();
+    let mut reader = Reader::open(&sample.path()).unwrap();
+    let commit = reader.newest().commit();
     let copy = sample.at("copy.redb");
-    crate::store::file::replace::backup(&follower, &copy).unwrap();
+    crate::store::file::replace::backup(&reader, &copy).unwrap();
     std::fs::copy(&copy, sample.path()).unwrap();
-    let snapshot = follower.refresh().unwrap();
+    let snapshot = reader.refresh().unwrap();
     assert_eq!(snapshot.commit(), commit);
     for number in 1..200 {
         let (found, _) = snapshot.find_record::<ConferenceFields>(id(number)).unwrap().unwrap();

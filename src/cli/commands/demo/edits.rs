@@ -21,7 +21,7 @@ use crate::import::{self, MergeOptions, ReadOptions, Source, SourceOptions};
 use crate::model::{Conference, ConferenceFields, Dataset, DateStatus, Id, ReferenceKind, Scope};
 use crate::query::feed::token_now;
 use crate::serve::Watcher;
-use crate::serve::following::background::BackgroundTask;
+use crate::serve::watching::background::BackgroundTask;
 use crate::store::write::licensing::KeySettings;
 use crate::store::{Snapshot, StoreError, Writer};
 use crate::token::Sealer;

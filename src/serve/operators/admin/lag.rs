@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::api::SnapshotSource;
 use crate::model::Dataset;
 use crate::model::time::now;
-use crate::serve::following::watcher::Watcher;
 use crate::serve::operators::usage::{Usage, Uses};
+use crate::serve::watching::watcher::Watcher;
 use crate::store::Snapshot;
 
 const SAMPLE_EVERY: Duration = Duration::from_secs(600);

@@ -9,10 +9,10 @@ use super::lag::LagHistory;
 use crate::api::Service;
 use crate::model::Timestamp;
 use crate::serve::connection::limits::Limits;
-use crate::serve::following::replica_thread::ReplicaThread;
-use crate::serve::following::watcher::Watcher;
 use crate::serve::operators::metrics::Metrics;
 use crate::serve::operators::usage::Usage;
+use crate::serve::watching::replica_thread::ReplicaThread;
+use crate::serve::watching::watcher::Watcher;
 
 /// A monitored program. [`Monitored::unready`] and [`Monitored::warning`] must not block.
 pub trait Monitored: Debug + Send + Sync + 'static {

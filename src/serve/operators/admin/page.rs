@@ -151,9 +151,9 @@ struct Page {
 
 /// Renders the page, or returns the error message.
 pub fn render(monitored: &MonitoredServer) -> Result<String, String> {
-    let (published, newest) = (monitored.watcher.published(), monitored.watcher.newest());
+    let (shown, newest) = (monitored.watcher.shown(), monitored.watcher.newest());
     let now = now();
-    let is_held_back = newest.commit() != published.commit();
+    let is_held_back = newest.commit() != shown.commit();
     let state = match monitored.unready() {
         Some(reason) => reason,
         None => match monitored.warning() {
@@ -175,10 +175,10 @@ pub fn render(monitored: &MonitoredServer) -> Result<String, String> {
         }
     }
     let more_keys = keep_latest(&mut keys);
-    let all_licenses = published.list_licenses();
+    let all_licenses = shown.list_licenses();
     let licenses = all_licenses.iter().take(MAX_ROWS).map(|license| LicenseRow {
         name: license.name.clone(),
-        records: PerDataset::of(|dataset| match published.visible_records(license, dataset) {
+        records: PerDataset::of(|dataset| match shown.visible_records(license, dataset) {
             Some(records) => grouped(records),
             None => "–".to_owned(),
         }),
@@ -202,9 +202,9 @@ pub fn render(monitored: &MonitoredServer) -> Result<String, String> {
         is_well: monitored.unready().is_none(),
         made: When::of(now, now),
         started: When::of(monitored.started_at, now),
-        seq: grouped(published.commit().seq),
-        committed: When::of(published.commit().time, now),
-        datasets: Dataset::ALL.map(|dataset| dataset_row(&published, dataset, now)).into(),
+        seq: grouped(shown.commit().seq),
+        committed: When::of(shown.commit().time, now),
+        datasets: Dataset::ALL.map(|dataset| dataset_row(&shown, dataset, now)).into(),
         routes: monitored.metrics.routes().iter().map(|(route, traffic)| route_row(route, traffic, up_s)).collect(),
         figures: figures(monitored),
         more_licenses: all_licenses.len().saturating_sub(MAX_ROWS),
@@ -229,8 +229,8 @@ fn keep_latest(keys: &mut Vec<KeyRow>) -> usize {
     more_keys
 }
 
-fn dataset_row(published: &Snapshot, dataset: Dataset, now: Timestamp) -> DatasetRow {
-    let state = published.dataset_state(dataset);
+fn dataset_row(shown: &Snapshot, dataset: Dataset, now: Timestamp) -> DatasetRow {
+    let state = shown.dataset_state(dataset);
     let changed = state.last_change_at.map(|time| When::of(time, now));
     DatasetRow { name: dataset.as_str(), records: grouped(state.records), changed }
 }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::path::Path;
 
-use super::follow_error::FollowError;
+use super::ReplicaError;
 use super::log::{EndCheck, LogPosition, LogReader, check_schema};
 use crate::model::{DatabaseId, Head, Timestamp};
 use crate::replicate::entry::LogEntry;
@@ -77,7 +77,7 @@ impl<'a> StateLoader<'a> {
     ///
     /// # Errors
     /// If no state is valid, the error of the newest one.
-    pub fn newest(&self) -> Result<LoadedState, FollowError> {
+    pub fn newest(&self) -> Result<LoadedState, ReplicaError> {
         let mut slots = self.log.state_slots()?;
         if slots.is_empty()
             && let Some(first) = self.log.entry(1)?
@@ -100,24 +100,24 @@ impl<'a> StateLoader<'a> {
             }
             for state in later.take().map(Ok).into_iter().chain(found.transpose()) {
                 match state.and_then(|state| self.from_state(state, newest)) {
-                    Err(error @ FollowError::Object { .. }) => {
+                    Err(error @ ReplicaError::Object { .. }) => {
                         tracing::warn!(%error, "a state cannot be loaded; trying an older one");
                         first_error.get_or_insert(error);
                     }
-                    Err(error @ FollowError::TooEarly { .. }) => too_early = Some(error),
+                    Err(error @ ReplicaError::TooEarly { .. }) => too_early = Some(error),
                     loaded => return loaded,
                 }
             }
         }
-        Err(first_error.or(too_early).unwrap_or_else(|| FollowError::Nothing(self.log.url())))
+        Err(first_error.or(too_early).unwrap_or_else(|| ReplicaError::Nothing(self.log.url())))
     }
 
     /// Reads the manifest of the state after a slot, which must be of the required database.
-    fn state_after(&self, slot: u64) -> Result<Option<Manifest>, FollowError> {
+    fn state_after(&self, slot: u64) -> Result<Option<Manifest>, ReplicaError> {
         let found = self.log.manifest(slot)?;
         match (self.id, &found) {
             (Some(expected), Some(state)) if state.id != expected => {
-                Err(FollowError::OtherDatabase { expected, found: state.id })
+                Err(ReplicaError::OtherDatabase { expected, found: state.id })
             }
             _ => Ok(found),
         }
@@ -126,8 +126,8 @@ impl<'a> StateLoader<'a> {
     /// Loads a state and the entries after it, at least up to slot `at_least`.
     ///
     /// # Errors
-    /// [`FollowError::TooEarly`] if the state is later than [`StateLoader::until`].
-    pub fn from_state(&self, mut state: Manifest, at_least: u64) -> Result<LoadedState, FollowError> {
+    /// [`ReplicaError::TooEarly`] if the state is later than [`StateLoader::until`].
+    pub fn from_state(&self, mut state: Manifest, at_least: u64) -> Result<LoadedState, ReplicaError> {
         let mut before = None;
         loop {
             tracing::info!(slot = state.slot, parts = state.parts.len(), "loading a whole state");
@@ -135,7 +135,7 @@ impl<'a> StateLoader<'a> {
             // The time of the last commit is known only from the rows.
             let committed = loaded.draft.head()?.time;
             if let Some(until) = self.until.filter(|until| committed > *until) {
-                let before = before.ok_or(FollowError::TooEarly { oldest: committed })?;
+                let before = before.ok_or(ReplicaError::TooEarly { oldest: committed })?;
                 return self.before_state(before, &loaded, until);
             }
             let next = loop {
@@ -163,18 +163,18 @@ impl<'a> StateLoader<'a> {
         before: LoadedState,
         next: &LoadedState,
         until: Timestamp,
-    ) -> Result<LoadedState, FollowError> {
+    ) -> Result<LoadedState, ReplicaError> {
         if next.draft.commit_after(before.head, until)?.is_none() {
             return Ok(before);
         }
         let (before_at, after_at) = (before.draft.head()?.time, next.draft.head()?.time);
-        Err(FollowError::WithinState { until, before: before_at, after: after_at })
+        Err(ReplicaError::WithinState { until, before: before_at, after: after_at })
     }
 
     /// Returns what was loaded before an error of the log, if its last commit is of the requested time. Otherwise notes
     /// that time, and returns the error.
-    fn before_error(&self, loaded: LoadedState, error: FollowError) -> Result<LoadedState, FollowError> {
-        if error.is_of_log() || matches!(error, FollowError::Object { .. }) {
+    fn before_error(&self, loaded: LoadedState, error: ReplicaError) -> Result<LoadedState, ReplicaError> {
+        if error.is_of_log() || matches!(error, ReplicaError::Object { .. }) {
             let reached = Some(loaded.draft.head()?.time);
             if self.until == reached {
                 return Ok(loaded);
@@ -184,23 +184,23 @@ impl<'a> StateLoader<'a> {
         Err(error)
     }
 
-    fn is_end(&self, loaded: &LoadedState) -> Result<bool, FollowError> {
+    fn is_end(&self, loaded: &LoadedState) -> Result<bool, ReplicaError> {
         match self.log.end_after(loaded.position()) {
             // The entry was read a moment ago, and is gone.
-            Ok(EndCheck::Before { slot, seq }) => Err(FollowError::Behind { slot, end: seq, here: loaded.head.seq }),
+            Ok(EndCheck::Before { slot, seq }) => Err(ReplicaError::Behind { slot, end: seq, here: loaded.head.seq }),
             Ok(found) => Ok(found == EndCheck::Confirmed),
-            Err(FollowError::Unconfirmed(..)) if !self.must_confirm => Ok(true),
+            Err(ReplicaError::Unconfirmed(..)) if !self.must_confirm => Ok(true),
             Err(error) => Err(error),
         }
     }
 
     /// Loads a state without the entries after it.
-    pub(super) fn load(&self, state: Manifest) -> Result<LoadedState, FollowError> {
+    pub(super) fn load(&self, state: Manifest) -> Result<LoadedState, ReplicaError> {
         check_schema(state.schema)?;
         let mut draft = ReplicaDraft::create_for(self.path)?;
         self.log.parts(&state.parts, &mut |part, changes| {
             if !(self.keep_going)() {
-                return Err(FollowError::Stopped);
+                return Err(ReplicaError::Stopped);
             }
             draft.add_part(&changes).map_err(of_load(&part.name))
         })?;
@@ -210,21 +210,21 @@ impl<'a> StateLoader<'a> {
         Ok(LoadedState { draft, mark, head })
     }
 
-    fn catch_up(&self, loaded: &mut LoadedState, at_least: u64) -> Result<StopReason, FollowError> {
+    fn catch_up(&self, loaded: &mut LoadedState, at_least: u64) -> Result<StopReason, ReplicaError> {
         loop {
             if !(self.keep_going)() {
-                return Err(FollowError::Stopped);
+                return Err(ReplicaError::Stopped);
             }
             let slot = loaded.mark.slot + 1;
             let name = layout::log(slot);
             let Some(entry) = self.log.entry(slot)? else {
                 return match slot <= at_least {
-                    true => Err(FollowError::Missing { slot, later: at_least }),
+                    true => Err(ReplicaError::Missing { slot, later: at_least }),
                     false => Ok(StopReason::End),
                 };
             };
             let next = loaded.position().check_next(&entry).map_err(|error| match error {
-                FollowError::Diverged(detail) => FollowError::object(&name, detail),
+                ReplicaError::Diverged(detail) => ReplicaError::object(&name, detail),
                 other => other,
             })?;
             if entry.header.replaces(loaded.head, loaded.mark.digest) {
@@ -243,7 +243,7 @@ impl<'a> StateLoader<'a> {
         loaded: &mut LoadedState,
         entry: &LogEntry,
         next: LogPosition,
-    ) -> Result<bool, FollowError> {
+    ) -> Result<bool, ReplicaError> {
         let mut commits = commits_of(entry);
         let in_time = |at: Timestamp| self.until.is_none_or(|until| at <= until);
         commits.truncate(entry.header.commits.iter().take_while(|commit| in_time(commit.time)).count());
@@ -259,10 +259,10 @@ impl<'a> StateLoader<'a> {
 }
 
 /// Converts an error of loading. Rows that do not fit are a defect of the object.
-fn of_load(name: &str) -> impl Fn(ApplyError) -> FollowError {
+fn of_load(name: &str) -> impl Fn(ApplyError) -> ReplicaError {
     move |error| match error {
-        ApplyError::Store(error) => FollowError::Store(error),
-        ApplyError::OtherVersion => FollowError::OtherFields,
-        other => FollowError::object(name, other),
+        ApplyError::Store(error) => ReplicaError::Store(error),
+        ApplyError::OtherVersion => ReplicaError::OtherFields,
+        other => ReplicaError::object(name, other),
     }
 }

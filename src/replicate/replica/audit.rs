@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use super::follow_error::FollowError;
+use super::ReplicaError;
 use super::load::{LoadedState, StateLoader, position_of};
 use super::log::{EndCheck, LogPosition, LogReader};
 use crate::replicate::entry::LogEntry;
@@ -31,18 +31,18 @@ pub struct Audit {
 ///
 /// # Errors
 /// The first problem that was found.
-pub fn audit(log: &LogReader, path: &Path) -> Result<Audit, FollowError> {
+pub fn audit(log: &LogReader, path: &Path) -> Result<Audit, ReplicaError> {
     let mut states = log.state_slots()?;
     states.reverse();
     // Replaying begins after an upgrade to this format.
-    let is_older = |slot| Ok::<_, FollowError>(log.manifest(slot)?.is_some_and(|manifest| manifest.schema < SCHEMA));
+    let is_older = |slot| Ok::<_, ReplicaError>(log.manifest(slot)?.is_some_and(|manifest| manifest.schema < SCHEMA));
     while states.len() > 1 && is_older(states[0])? {
         states.remove(0);
     }
-    let Some(oldest) = states.first().copied() else { return Err(FollowError::Nothing(log.url())) };
+    let Some(oldest) = states.first().copied() else { return Err(ReplicaError::Nothing(log.url())) };
     let load = StateLoader::new(log, path, &|| true);
     // Replicas at this position need the entry of the oldest state.
-    let first = log.entry(oldest)?.ok_or_else(|| FollowError::object(layout::log(oldest), "it is missing"))?;
+    let first = log.entry(oldest)?.ok_or_else(|| ReplicaError::object(layout::log(oldest), "it is missing"))?;
     let mut loaded = load.load(log.state_of(&first)?)?;
     let (mut entries, mut given_up) = (0, Vec::new());
     loop {
@@ -72,10 +72,10 @@ pub fn audit(log: &LogReader, path: &Path) -> Result<Audit, FollowError> {
 
 /// Returns the next entry. After a gap, that is the first entry that has a state. `None` at the end of the log, which is
 /// not before the last of `states`.
-fn next_entry(log: &LogReader, loaded: &LoadedState, states: &[u64]) -> Result<Option<LogEntry>, FollowError> {
+fn next_entry(log: &LogReader, loaded: &LoadedState, states: &[u64]) -> Result<Option<LogEntry>, ReplicaError> {
     let here = position_of(&loaded.mark);
     let slot = here.slot + 1;
-    let has_state = |slot| Ok::<_, FollowError>(states.contains(&slot) || log.manifest(slot)?.is_some());
+    let has_state = |slot| Ok::<_, ReplicaError>(states.contains(&slot) || log.manifest(slot)?.is_some());
     if let Some(entry) = log.entry(slot)?
         && (!entry.header.replaces(loaded.head, loaded.mark.digest) || has_state(slot)?)
     {
@@ -89,13 +89,13 @@ fn next_entry(log: &LogReader, loaded: &LoadedState, states: &[u64]) -> Result<O
         }
     }
     if let Some(newest) = states.last().filter(|newest| slot <= **newest) {
-        return Err(FollowError::Missing { slot, later: *newest });
+        return Err(ReplicaError::Missing { slot, later: *newest });
     }
     match log.end_after(here)? {
         EndCheck::Confirmed => Ok(None),
         EndCheck::More => next_entry(log, loaded, states),
         EndCheck::Before { .. } => {
-            Err(FollowError::object(layout::log(here.slot), "it was there a moment ago and is gone"))
+            Err(ReplicaError::object(layout::log(here.slot), "it was there a moment ago and is gone"))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Follows the database while the server runs.
+//! Keeps the newest state of the database while the server runs.
 //!
 //! In reading order:
 //! - `watcher`: loads new commits; `fence_watch`: detects that another publisher has taken over; `background`: threads.

@@ -37,15 +37,15 @@ fn status() -> Arc<ReplicaStatus> {
     Arc::new(ReplicaStatus::new(Duration::from_secs(3600)))
 }
 
-fn shown<T: std::fmt::Debug>(result: Result<T, FollowError>) -> String {
+fn shown<T: std::fmt::Debug>(result: Result<T, ReplicaError>) -> String {
     match result {
         Ok(found) => format!("{found:?}"),
-        Err(FollowError::Diverged(_)) => "Diverged".to_owned(),
-        Err(FollowError::Missing { slot, later }) => format!("Missing {slot}, later {later}"),
-        Err(FollowError::Behind { slot, end, here }) => format!("Behind at {slot}, seq {end} before {here}"),
-        Err(FollowError::Unconfirmed(..)) => "Unconfirmed".to_owned(),
-        Err(FollowError::Nothing(_)) => "Nothing".to_owned(),
-        Err(FollowError::OtherDatabase { .. }) => "OtherDatabase".to_owned(),
+        Err(ReplicaError::Diverged(_)) => "Diverged".to_owned(),
+        Err(ReplicaError::Missing { slot, later }) => format!("Missing {slot}, later {later}"),
+        Err(ReplicaError::Behind { slot, end, here }) => format!("Behind at {slot}, seq {end} before {here}"),
+        Err(ReplicaError::Unconfirmed(..)) => "Unconfirmed".to_owned(),
+        Err(ReplicaError::Nothing(_)) => "Nothing".to_owned(),
+        Err(ReplicaError::OtherDatabase { .. }) => "OtherDatabase".to_owned(),
         Err(error) => format!("{error:?}"),
     }
 }
@@ -192,7 +192,7 @@ impl Origin {
         self.publish(&self.log);
     }
 
-    fn start(&self, log: &TestLog) -> Result<Replica, FollowError> {
+    fn start(&self, log: &TestLog) -> Result<Replica, ReplicaError> {
         Replica::start(LogReader::new(log.bucket()), &self.at("replica.redb"), status(), &|| true)
     }
 }
@@ -277,11 +277,11 @@ fn a_load_that_fails_pauses_longer_each_time() {
             let failed = replica.load_in_place(
                 &|_| {
                     called.set(true);
-                    Err(FollowError::OtherFields)
+                    Err(ReplicaError::OtherFields)
                 },
                 &|| true,
             );
-            assert_eq!(matches!(failed, Err(FollowError::Paused(_))), is_paused, "{failed:?}");
+            assert_eq!(matches!(failed, Err(ReplicaError::Paused(_))), is_paused, "{failed:?}");
             assert_eq!(called.get(), !is_paused);
             calls += u32::from(called.get());
         }

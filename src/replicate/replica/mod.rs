@@ -1,13 +1,72 @@
-//! A replica: a file that follows a log.
+//! Keeping a replica's file up to date from the log in a bucket.
+//!
+//! - [`replica_error`]: why a replica cannot continue.
+//! - [`log`]: reading the log, and checking how its objects fit together.
+//! - [`load`]: loading a whole state and the entries after it into a draft of a file.
+//! - [`replica_status`]: the progress and age of a replica, and sync tokens of commits that it does not have.
+//! - [`Replica`], here: the file that follows the log: its start, and each poll.
+//! - [`promote`]: making a replica the origin.
+//! - [`audit`]: checking all objects in a bucket.
+//!
+//! # Following
+//!
+//! A replica is a file with a row in the table `replica`: its origin, its slot, and its digest. Only `ReplicaWriter`
+//! writes to it. Changes and that row are one transaction, which ends with a comparison of digest and head. A load is
+//! a draft that gets its name when it is complete. Bytes from outside are validated before redb decodes them, because
+//! redb panics on invalid ones.
+//!
+//! In `serve --from`, one thread next to the server writes the file (`replicate/replica`). The watcher sees its
+//! transactions like any commit. `replica/log.rs` checks the sequence of objects: slot, database, and the parent of
+//! each entry. A whole state, and the entries after it, go into a draft, which replaces the file when it has caught
+//! up. Deleted slots may have been used again by a publisher that was suspended for weeks. Its entry can be applied,
+//! but the log does not continue after it. So the heartbeat contradicts, nothing is served, and the newest state
+//! repairs the file.
+//!
+//! One process follows with a replica's file. A second one is refused by the file's lock.
+//!
+//! **Formats.** Each entry and state names the format of its rows. An upgraded origin publishes a whole state of the
+//! new format as its next entry. A replica of the new release replaces its older file by it. It reads no entry or
+//! state of another format. So its replicas need the old release until the origin is upgraded. `check --from` begins
+//! at the first state of this format.
+//!
+//! # Differences from an origin
+//!
+//! A replica may be behind its origin. Three things differ for this reason (`api/source.rs`), and nothing else:
+//!
+//! - **Age.** If the end of the log was last seen too long ago, `/v1` is 503, keys included (`replica/replica_status.rs`).
+//!   The clock also runs while the machine sleeps. The end counts as seen once the server shows the entries. So the
+//!   replica responds again only with the newest keys.
+//! - **Tokens ahead.** A token ahead of the last commit may be valid. The thread polls the bucket at once, for all
+//!   waiting requests. A token that is still ahead gets 503. The heartbeat names the origin's last seq. If two later
+//!   heartbeats in a row do not reach the token's seq, the origin has lost it: 410 (`replica/replica_status.rs`).
+//! - **New keys.** They arrive by the bucket.
+//!
+//! An unknown key may be new, also at an origin. A request whose key has the right form waits for the next poll before
+//! it gets 401. At an origin that is the next poll of the file, within 100 ms. At a replica it is a poll of the
+//! bucket. Anybody can invent keys. So requests cause at most one poll of the bucket a second, and few requests may
+//! wait. Addresses over the limit for unusable keys share four other permits. So a valid key from there works, and
+//! other addresses lose no permit.
+
+pub mod audit;
+pub mod load;
+pub mod log;
+pub mod promote;
+pub mod replica_error;
+pub mod replica_status;
+#[cfg(test)]
+mod tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::follow_error::FollowError;
-use super::load::{LoadedState, StateLoader, commits_of, mark_at, position_of};
-use super::log::{EndCheck, LogPosition, LogReader};
-use super::replica_status::ReplicaStatus;
+pub use load::{LoadedState, StateLoader};
+pub use log::LogReader;
+pub use replica_error::ReplicaError;
+pub use replica_status::{ReplicaStatus, Unfit};
+
+use self::load::{commits_of, mark_at, position_of};
+use self::log::{EndCheck, LogPosition};
 use crate::bucket::BucketError;
 use crate::model::Head;
 use crate::model::time::since_boot;
@@ -90,9 +149,9 @@ impl ReplicaFile {
     }
 
     /// Applies the commits of the entry at `mark`, after which `head` is the last commit.
-    pub fn apply(&mut self, commits: &[CommitChanges<'_>], mark: ReplicaMark, head: Head) -> Result<(), FollowError> {
+    pub fn apply(&mut self, commits: &[CommitChanges<'_>], mark: ReplicaMark, head: Head) -> Result<(), ReplicaError> {
         let applied = self.writer()?.apply(commits, &mark);
-        applied.map_err(|error| FollowError::of_apply(error, &layout::log(mark.slot)))?;
+        applied.map_err(|error| ReplicaError::of_apply(error, &layout::log(mark.slot)))?;
         (self.mark, self.head) = (mark, head);
         Ok(())
     }
@@ -150,18 +209,18 @@ impl Replica {
     ///
     /// # Errors
     /// For an existing replica, only errors that cannot be repaired while it waits. An unreachable or incomplete
-    /// bucket, or a full disk, is no error. [`FollowError::InUse`] if another process follows with this file.
+    /// bucket, or a full disk, is no error. [`ReplicaError::InUse`] if another process follows with this file.
     pub fn start(
         log: LogReader,
         path: &Path,
         status: Arc<ReplicaStatus>,
         keep_going: &dyn Fn() -> bool,
-    ) -> Result<Replica, FollowError> {
+    ) -> Result<Replica, ReplicaError> {
         let file = loop {
             let older = match ReplicaFile::open(path) {
                 Err(StoreError::NotFound { .. }) => None,
                 Err(StoreError::OlderFields { .. }) => Some(OlderReplica::open(path)?),
-                Err(StoreError::Busy { path, holder }) => return Err(FollowError::InUse { path, holder }),
+                Err(StoreError::Busy { path, holder }) => return Err(ReplicaError::InUse { path, holder }),
                 opened => break opened?,
             };
             let id = older.as_ref().map(|older| older.id);
@@ -169,7 +228,7 @@ impl Replica {
             let LoadedState { draft, mark, head, .. } = load.newest()?;
             let taken = match older {
                 Some(older) if head.seq < older.head.seq => {
-                    return Err(FollowError::Behind { slot: mark.slot, end: head.seq, here: older.head.seq });
+                    return Err(ReplicaError::Behind { slot: mark.slot, end: head.seq, here: older.head.seq });
                 }
                 Some(older) => {
                     tracing::info!(
@@ -201,7 +260,7 @@ impl Replica {
         };
         replica.note_position();
         let started = match replica.log.check_database(replica.file.mark.id) {
-            Ok(false) => Err(FollowError::Nothing(replica.log.url())),
+            Ok(false) => Err(ReplicaError::Nothing(replica.log.url())),
             Ok(true) => replica.advance_or_reload(keep_going),
             Err(error) => Err(error),
         };
@@ -245,7 +304,7 @@ impl Replica {
             Ok(result) => result,
             Err(caught) => {
                 self.file.writer = None;
-                Err(FollowError::Store(StoreError::damaged(
+                Err(ReplicaError::Store(StoreError::damaged(
                     "(pages)",
                     format!("the engine stopped: {}", caught.message),
                 )))
@@ -264,7 +323,7 @@ impl Replica {
                 }
                 true
             }
-            Err(FollowError::Stopped) => false,
+            Err(ReplicaError::Stopped) => false,
             Err(error) => {
                 self.report_error(&error);
                 !error.is_final()
@@ -272,8 +331,8 @@ impl Replica {
         }
     }
 
-    fn report_error(&mut self, error: &FollowError) {
-        if matches!(error, FollowError::Store(_)) {
+    fn report_error(&mut self, error: &ReplicaError) {
+        if matches!(error, ReplicaError::Store(_)) {
             // A handle may be unusable after an error.
             self.file.writer = None;
         }
@@ -298,13 +357,13 @@ impl Replica {
     }
 
     /// Applies new entries. If that fails and a whole state can repair it, loads one.
-    pub(super) fn advance_or_reload(&mut self, keep_going: &dyn Fn() -> bool) -> Result<(), FollowError> {
+    pub(super) fn advance_or_reload(&mut self, keep_going: &dyn Fn() -> bool) -> Result<(), ReplicaError> {
         let error = match self.advance(keep_going) {
             Err(error) => error,
             Ok(()) => return Ok(()),
         };
-        let is_of_rows = matches!(error, FollowError::Digest(_));
-        let is_of_object = matches!(error, FollowError::Object { .. });
+        let is_of_rows = matches!(error, ReplicaError::Digest(_));
+        let is_of_object = matches!(error, ReplicaError::Object { .. });
         self.status.note(|progress| {
             progress.digest_failures += u64::from(is_of_rows);
             progress.unusable_objects += u64::from(is_of_object);
@@ -314,8 +373,8 @@ impl Replica {
             return Err(error);
         }
         let may_help = match &error {
-            FollowError::Diverged(_) | FollowError::Digest(_) => true,
-            FollowError::Object { .. } | FollowError::Missing { .. } => {
+            ReplicaError::Diverged(_) | ReplicaError::Digest(_) => true,
+            ReplicaError::Object { .. } | ReplicaError::Missing { .. } => {
                 self.next_repair_at = now + STATE_SEARCH_EVERY;
                 self.log.state_slots()?.first().is_some_and(|newest| *newest > self.file.mark.slot)
             }
@@ -331,7 +390,7 @@ impl Replica {
         self.advance(keep_going)
     }
 
-    fn advance(&mut self, keep_going: &dyn Fn() -> bool) -> Result<(), FollowError> {
+    fn advance(&mut self, keep_going: &dyn Fn() -> bool) -> Result<(), ReplicaError> {
         self.reopen()?;
         loop {
             let asked = since_boot();
@@ -341,13 +400,13 @@ impl Replica {
                 None => {}
             }
             if !keep_going() {
-                return Err(FollowError::Stopped);
+                return Err(ReplicaError::Stopped);
             }
         }
     }
 
     /// Whether the log ends here. The next slot was found empty at `asked`. Returns false if it has an entry by now.
-    fn is_end(&mut self, asked: Duration) -> Result<bool, FollowError> {
+    fn is_end(&mut self, asked: Duration) -> Result<bool, ReplicaError> {
         if matches!(self.end, LogEnd::Confirmed { at } if asked < at + self.status.heartbeat_check_every()) {
             self.status.note_end_seen(asked);
             return Ok(true);
@@ -364,12 +423,12 @@ impl Replica {
                 self.retract_end();
                 // The file may still be as new as a state that the origin has published since.
                 Err(match seq < self.file.head.seq {
-                    true => FollowError::Behind { slot, end: seq, here: self.file.head.seq },
-                    false => FollowError::Diverged(format!("slot {} is gone", self.file.mark.slot)),
+                    true => ReplicaError::Behind { slot, end: seq, here: self.file.head.seq },
+                    false => ReplicaError::Diverged(format!("slot {} is gone", self.file.mark.slot)),
                 })
             }
             Err(error) => {
-                if !matches!(error, FollowError::Bucket(_)) {
+                if !matches!(error, ReplicaError::Bucket(_)) {
                     self.retract_end();
                 }
                 Err(error)
@@ -383,7 +442,7 @@ impl Replica {
         self.status.retract_end(self.end.confirmed_at());
     }
 
-    fn check_heartbeat(&mut self) -> Result<EndCheck, FollowError> {
+    fn check_heartbeat(&mut self) -> Result<EndCheck, ReplicaError> {
         let position = self.file.position();
         if let LogEnd::InDoubt { list_at, .. } = &mut self.end
             && since_boot() >= *list_at
@@ -403,7 +462,7 @@ impl Replica {
                     "the publisher's heartbeat went back: from slot {} at {} to slot {} at {}",
                     known.slot, known.at, found.slot, found.at
                 );
-                return Err(FollowError::Unconfirmed(detail, position.slot));
+                return Err(ReplicaError::Unconfirmed(detail, position.slot));
             }
             if is_later {
                 self.status.note_heartbeat();
@@ -419,18 +478,18 @@ impl Replica {
     /// disk at every poll.
     fn load_in_place(
         &mut self,
-        load: &dyn Fn(&StateLoader<'_>) -> Result<LoadedState, FollowError>,
+        load: &dyn Fn(&StateLoader<'_>) -> Result<LoadedState, ReplicaError>,
         keep_going: &dyn Fn() -> bool,
-    ) -> Result<(), FollowError> {
+    ) -> Result<(), ReplicaError> {
         if let Some(failed) = self.failed_load.as_ref().filter(|failed| since_boot() < failed.until) {
-            return Err(FollowError::Paused(failed.error.clone()));
+            return Err(ReplicaError::Paused(failed.error.clone()));
         }
         self.file.writer()?;
         let settings =
             StateLoader { id: Some(self.file.mark.id), ..StateLoader::new(&self.log, &self.file.path, keep_going) };
         let loaded = load(&settings).and_then(|loaded| self.replace_by(loaded));
         self.failed_load = match &loaded {
-            Ok(()) | Err(FollowError::Stopped) => None,
+            Ok(()) | Err(ReplicaError::Stopped) => None,
             Err(error) => {
                 let last = self.failed_load.as_ref().map(|failed| failed.pause * 2);
                 let pause = last.unwrap_or(FIRST_LOAD_PAUSE).min(MAX_LOAD_PAUSE);
@@ -441,7 +500,7 @@ impl Replica {
     }
 
     /// Opens the file again after an error of it.
-    fn reopen(&mut self) -> Result<(), FollowError> {
+    fn reopen(&mut self) -> Result<(), ReplicaError> {
         if self.file.writer.is_none() {
             self.file = ReplicaFile::open(&self.file.path)?;
             self.note_position();
@@ -449,7 +508,7 @@ impl Replica {
         Ok(())
     }
 
-    fn apply_entry(&mut self, entry: &LogEntry, keep_going: &dyn Fn() -> bool) -> Result<(), FollowError> {
+    fn apply_entry(&mut self, entry: &LogEntry, keep_going: &dyn Fn() -> bool) -> Result<(), ReplicaError> {
         let position = self.file.position().check_next(entry)?;
         self.status.note_heartbeat();
         if entry.header.replaces(self.file.head, self.file.mark.digest) {
@@ -466,10 +525,10 @@ impl Replica {
         Ok(())
     }
 
-    fn replace_by(&mut self, loaded: LoadedState) -> Result<(), FollowError> {
+    fn replace_by(&mut self, loaded: LoadedState) -> Result<(), ReplicaError> {
         let (LoadedState { draft, mark, head }, file) = (loaded, &mut self.file);
         if head.seq < file.head.seq {
-            return Err(FollowError::Behind { slot: mark.slot, end: head.seq, here: file.head.seq });
+            return Err(ReplicaError::Behind { slot: mark.slot, end: head.seq, here: file.head.seq });
         }
         file.writer = Some(draft.persist(file.writer.take())?);
         (file.mark, file.head) = (mark, head);
@@ -490,11 +549,8 @@ impl Replica {
 }
 
 /// Whether a replica with a file may wait for a repair of this error.
-fn may_recover(error: &FollowError) -> bool {
-    let is_of_disk = matches!(error, FollowError::Store(StoreError::DiskFull(_) | StoreError::Io { .. }));
-    let is_of_bucket = matches!(error, FollowError::Bucket(BucketError::Unreachable(_)) | FollowError::Object { .. });
-    is_of_disk || is_of_bucket || error.is_of_log() || matches!(error, FollowError::Paused(_))
+fn may_recover(error: &ReplicaError) -> bool {
+    let is_of_disk = matches!(error, ReplicaError::Store(StoreError::DiskFull(_) | StoreError::Io { .. }));
+    let is_of_bucket = matches!(error, ReplicaError::Bucket(BucketError::Unreachable(_)) | ReplicaError::Object { .. });
+    is_of_disk || is_of_bucket || error.is_of_log() || matches!(error, ReplicaError::Paused(_))
 }
-
-#[cfg(test)]
-mod tests;

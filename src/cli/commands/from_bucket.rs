@@ -15,11 +15,11 @@ use crate::cli::shared::common::{Common, require_folder};
 use crate::cli::shared::output::counted;
 use crate::model::Timestamp;
 use crate::model::time::parse_time;
-use crate::replicate::follower::audit::audit;
-use crate::replicate::follower::{LogReader, Replica, ReplicaStatus, StateLoader};
-use crate::serve::following::background::BackgroundTask;
-use crate::serve::following::replica_thread::ReplicaThread;
-use crate::serve::following::watcher::Watcher;
+use crate::replicate::replica::audit::audit;
+use crate::replicate::replica::{LogReader, Replica, ReplicaStatus, StateLoader};
+use crate::serve::watching::background::BackgroundTask;
+use crate::serve::watching::replica_thread::ReplicaThread;
+use crate::serve::watching::watcher::Watcher;
 use crate::store::file::replace::{BackupReport, check_target};
 
 /// Options of a replica.

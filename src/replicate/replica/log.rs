@@ -3,19 +3,19 @@
 //! # Gaps in the log
 //!
 //! **An empty slot is not the end of the log.** Objects may have been deleted, or the bucket may have been restored
-//! from a copy. The heartbeat names the last slot and its hash. A follower compares this with its own position
-//! (`compare` in `follower/log.rs`):
+//! from a copy. The heartbeat names the last slot and its hash. A replica compares this with its own position
+//! (`compare` in this file):
 //!
 //! | heartbeat | must hold |
 //! | --- | --- |
 //! | at the same slot | the hashes agree |
 //! | at a later slot | the next entry exists |
-//! | at an earlier slot | the follower's last entry still exists |
+//! | at an earlier slot | the replica's last entry still exists |
 //!
 //! A missing, damaged or older heartbeat decides nothing. Until one agrees, the end does not count as seen, so
 //! `--max-staleness` runs. It runs from the last time that both agreed, and the heartbeat is read four times within
-//! it. After a start, and while the end is in doubt, the follower also lists the log, so it sees a gap without a
-//! heartbeat. A whole state after the gap repairs the follower.
+//! it. After a start, and while the end is in doubt, the replica also lists the log, so it sees a gap without a
+//! heartbeat. A whole state after the gap repairs the replica.
 //!
 //! | found | a running replica | a new replica, `check`, `backup` | `promote` | a starting publisher |
 //! | --- | --- | --- | --- | --- |
@@ -37,7 +37,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::follow_error::FollowError;
+use super::ReplicaError;
 use crate::bucket::{Bucket, ListedObject};
 use crate::model::DatabaseId;
 use crate::replicate::entry::{self, EntryHeader, LogEntry};
@@ -56,7 +56,7 @@ const STATE_PAUSE: Duration = Duration::from_millis(50);
 const MAX_UNREADABLE: usize = 50;
 
 /// A callback for the encoded changes of a part.
-pub type TakePart<'a> = &'a mut dyn FnMut(&PartRef, Vec<u8>) -> Result<(), FollowError>;
+pub type TakePart<'a> = &'a mut dyn FnMut(&PartRef, Vec<u8>) -> Result<(), ReplicaError>;
 
 /// A reader of the log in a bucket.
 #[derive(Clone, Debug)]
@@ -76,12 +76,14 @@ pub struct LogPosition {
 impl LogPosition {
     /// Returns the position after `entry`, which was read from the next slot. Fails unless it continues the log from
     /// here.
-    pub fn check_next(&self, entry: &LogEntry) -> Result<LogPosition, FollowError> {
+    pub fn check_next(&self, entry: &LogEntry) -> Result<LogPosition, ReplicaError> {
         let slot = self.slot + 1;
         let name = layout::log(slot);
-        entry.header.check(slot, self.id).map_err(FollowError::malformed(&name))?;
+        entry.header.check(slot, self.id).map_err(ReplicaError::malformed(&name))?;
         if entry.header.parent != self.hash && !entry.header.starts_over() {
-            return Err(FollowError::Diverged(format!("`{name}` follows another entry than the one that was applied")));
+            return Err(ReplicaError::Diverged(format!(
+                "`{name}` follows another entry than the one that was applied"
+            )));
         }
         check_schema(entry.header.schema)?;
         Ok(LogPosition { slot, hash: entry.hash, ..*self })
@@ -89,11 +91,11 @@ impl LogPosition {
 }
 
 /// Fails unless an object has the format of this program.
-pub(super) fn check_schema(found: u32) -> Result<(), FollowError> {
+pub(super) fn check_schema(found: u32) -> Result<(), ReplicaError> {
     match found.cmp(&SCHEMA) {
-        Ordering::Less => Err(FollowError::OlderSchema { found, known: SCHEMA }),
+        Ordering::Less => Err(ReplicaError::OlderSchema { found, known: SCHEMA }),
         Ordering::Equal => Ok(()),
-        Ordering::Greater => Err(FollowError::Schema { found, known: SCHEMA }),
+        Ordering::Greater => Err(ReplicaError::Schema { found, known: SCHEMA }),
     }
 }
 
@@ -130,31 +132,31 @@ impl LogReader {
     }
 
     /// Reads the entry in a slot; `None` if the slot is empty.
-    pub fn entry(&self, slot: u64) -> Result<Option<LogEntry>, FollowError> {
+    pub fn entry(&self, slot: u64) -> Result<Option<LogEntry>, ReplicaError> {
         let name = layout::log(slot);
         let Some(object) = self.bucket.get(&name)? else { return Ok(None) };
-        let entry = entry::decode(&object.bytes).map_err(FollowError::malformed(&name))?;
-        entry.header.check(slot, entry.header.id).map_err(FollowError::malformed(&name))?;
+        let entry = entry::decode(&object.bytes).map_err(ReplicaError::malformed(&name))?;
+        entry.header.check(slot, entry.header.id).map_err(ReplicaError::malformed(&name))?;
         Ok(Some(entry))
     }
 
     /// Lists the manifests of all states, by ascending slot.
-    pub fn states(&self) -> Result<Vec<(u64, ListedObject)>, FollowError> {
+    pub fn states(&self) -> Result<Vec<(u64, ListedObject)>, ReplicaError> {
         let listed = self.bucket.list(layout::STATES, None)?;
         Ok(listed.into_iter().filter_map(|object| Some((layout::state_slot(&object.name)?, object))).collect())
     }
 
     /// Lists the slots of all states, newest first.
-    pub fn state_slots(&self) -> Result<Vec<u64>, FollowError> {
+    pub fn state_slots(&self) -> Result<Vec<u64>, ReplicaError> {
         Ok(self.states()?.into_iter().rev().map(|(slot, _)| slot).collect())
     }
 
     /// Reads the manifest of the state after a slot; `None` if it was deleted.
-    pub fn manifest(&self, slot: u64) -> Result<Option<Manifest>, FollowError> {
+    pub fn manifest(&self, slot: u64) -> Result<Option<Manifest>, ReplicaError> {
         let name = layout::state(slot);
         let Some(object) = self.bucket.get(&name)? else { return Ok(None) };
-        let manifest = Manifest::decode(&object.bytes).map_err(FollowError::malformed(&name))?;
-        manifest.check(slot, manifest.id).map_err(FollowError::malformed(&name))?;
+        let manifest = Manifest::decode(&object.bytes).map_err(ReplicaError::malformed(&name))?;
+        manifest.check(slot, manifest.id).map_err(ReplicaError::malformed(&name))?;
         Ok(Some(manifest))
     }
 
@@ -162,8 +164,8 @@ impl LogReader {
     /// moment.
     ///
     /// # Errors
-    /// [`FollowError::Object`] if it is missing, or is not that of the entry.
-    pub fn state_of(&self, entry: &LogEntry) -> Result<Manifest, FollowError> {
+    /// [`ReplicaError::Object`] if it is missing, or is not that of the entry.
+    pub fn state_of(&self, entry: &LogEntry) -> Result<Manifest, ReplicaError> {
         let EntryHeader { id, slot, digest, schema, .. } = entry.header;
         check_schema(schema)?;
         let name = layout::state(slot);
@@ -175,55 +177,55 @@ impl LogReader {
             let expected = (id, slot, entry.hash, entry.header.head(), digest);
             return match (state.id, state.slot, state.entry_hash, state.head(), state.digest) == expected {
                 true => Ok(state),
-                false => Err(FollowError::object(name, "it is not the state after the entry of its slot")),
+                false => Err(ReplicaError::object(name, "it is not the state after the entry of its slot")),
             };
         }
-        Err(FollowError::object(name, "it is missing"))
+        Err(ReplicaError::object(name, "it is missing"))
     }
 
     /// Reads the heartbeat; `None` if there is none.
-    pub fn heartbeat(&self) -> Result<Option<Heartbeat>, FollowError> {
+    pub fn heartbeat(&self) -> Result<Option<Heartbeat>, ReplicaError> {
         let Some(object) = self.bucket.get(layout::ALIVE)? else { return Ok(None) };
-        Heartbeat::decode(&object.bytes).map(Some).map_err(FollowError::malformed(layout::ALIVE))
+        Heartbeat::decode(&object.bytes).map(Some).map_err(ReplicaError::malformed(layout::ALIVE))
     }
 
     /// Reads the heartbeat to compare with a position.
     ///
     /// # Errors
-    /// [`FollowError::Unconfirmed`] if there is no valid heartbeat of this database.
-    pub(super) fn heartbeat_for(&self, position: LogPosition) -> Result<Heartbeat, FollowError> {
+    /// [`ReplicaError::Unconfirmed`] if there is no valid heartbeat of this database.
+    pub(super) fn heartbeat_for(&self, position: LogPosition) -> Result<Heartbeat, ReplicaError> {
         let found = match self.heartbeat() {
             Ok(None) => Err("the publisher's heartbeat (`alive`) is not in the bucket".to_owned()),
             Ok(Some(alive)) if alive.id == position.id => Ok(alive),
             Ok(Some(alive)) => {
                 let other = format!("it is of another database ({})", alive.id);
-                Err(FollowError::object(layout::ALIVE, other).to_string())
+                Err(ReplicaError::object(layout::ALIVE, other).to_string())
             }
-            Err(error @ FollowError::Object { .. }) => Err(error.to_string()),
+            Err(error @ ReplicaError::Object { .. }) => Err(error.to_string()),
             Err(error) => return Err(error),
         };
-        found.map_err(|detail| FollowError::Unconfirmed(detail, position.slot))
+        found.map_err(|detail| ReplicaError::Unconfirmed(detail, position.slot))
     }
 
     /// Lists the entries after a slot, ascending: slot, and bytes in the store. From the first one on without a slot.
-    pub fn entries_after(&self, slot: Option<u64>) -> Result<Vec<(u64, u64)>, FollowError> {
+    pub fn entries_after(&self, slot: Option<u64>) -> Result<Vec<(u64, u64)>, ReplicaError> {
         let listed = self.bucket.list(layout::LOG, slot.map(layout::log).as_deref())?;
         Ok(listed.iter().filter_map(|object| Some((layout::log_slot(&object.name)?, object.bytes))).collect())
     }
 
-    pub(super) fn slots_after(&self, slot: u64) -> Result<Vec<u64>, FollowError> {
+    pub(super) fn slots_after(&self, slot: u64) -> Result<Vec<u64>, ReplicaError> {
         Ok(self.entries_after(Some(slot))?.into_iter().map(|(slot, _)| slot).collect())
     }
 
     /// Fails unless all entries between the newest state and `position` are listed. A new replica needs them.
     ///
     /// # Errors
-    /// [`FollowError::Missing`] for the first missing one.
-    pub fn check_path_to(&self, position: LogPosition) -> Result<(), FollowError> {
+    /// [`ReplicaError::Missing`] for the first missing one.
+    pub fn check_path_to(&self, position: LogPosition) -> Result<(), ReplicaError> {
         let first = self.state_slots()?.into_iter().find(|slot| *slot <= position.slot).unwrap_or(1);
         let mut listed = self.slots_after(first.saturating_sub(1))?.into_iter();
         match (first..=position.slot).find(|slot| listed.next() != Some(*slot)) {
-            Some(slot) => Err(FollowError::Missing { slot, later: position.slot }),
+            Some(slot) => Err(ReplicaError::Missing { slot, later: position.slot }),
             None => Ok(()),
         }
     }
@@ -232,8 +234,8 @@ impl LogReader {
     /// proves nothing, because the bucket may have lost it.
     ///
     /// # Errors
-    /// [`FollowError::Missing`], [`FollowError::Unconfirmed`] and the errors of [`LogReader::compare`].
-    pub fn end_after(&self, position: LogPosition) -> Result<EndCheck, FollowError> {
+    /// [`ReplicaError::Missing`], [`ReplicaError::Unconfirmed`] and the errors of [`LogReader::compare`].
+    pub fn end_after(&self, position: LogPosition) -> Result<EndCheck, ReplicaError> {
         if self.lists_next(position)? {
             return Ok(EndCheck::More);
         }
@@ -244,15 +246,15 @@ impl LogReader {
     /// Whether the bucket lists an entry in the slot after a position.
     ///
     /// # Errors
-    /// [`FollowError::Missing`] if only later entries are listed.
-    pub(super) fn lists_next(&self, position: LogPosition) -> Result<bool, FollowError> {
+    /// [`ReplicaError::Missing`] if only later entries are listed.
+    pub(super) fn lists_next(&self, position: LogPosition) -> Result<bool, ReplicaError> {
         let next = position.slot + 1;
         match self.slots_after(position.slot)?.first().copied() {
             None => Ok(false),
-            Some(later) if later > next => Err(FollowError::Missing { slot: next, later }),
+            Some(later) if later > next => Err(ReplicaError::Missing { slot: next, later }),
             Some(_) => match self.entry(next)? {
                 Some(_) => Ok(true),
-                None => Err(FollowError::object(layout::log(next), "it is listed but cannot be read")),
+                None => Err(ReplicaError::object(layout::log(next), "it is listed but cannot be read")),
             },
         }
     }
@@ -260,22 +262,24 @@ impl LogReader {
     /// Compares a position with the end of the log in a heartbeat. The slot after the position was found empty.
     ///
     /// # Errors
-    /// [`FollowError::Missing`] if the log continues; [`FollowError::Diverged`] if it has another entry at the position.
-    pub fn compare(&self, position: LogPosition, alive: &Heartbeat) -> Result<EndCheck, FollowError> {
+    /// [`ReplicaError::Missing`] if the log continues; [`ReplicaError::Diverged`] if it has another entry at the position.
+    pub fn compare(&self, position: LogPosition, alive: &Heartbeat) -> Result<EndCheck, ReplicaError> {
         match position.slot.cmp(&alive.slot) {
             Ordering::Equal if position.hash == alive.hash => Ok(EndCheck::Confirmed),
-            Ordering::Equal => {
-                Err(FollowError::Diverged(format!("`{}` names another entry of slot {}", layout::ALIVE, position.slot)))
-            }
+            Ordering::Equal => Err(ReplicaError::Diverged(format!(
+                "`{}` names another entry of slot {}",
+                layout::ALIVE,
+                position.slot
+            ))),
             // The entry may have been created since the slot was found empty.
             Ordering::Less => match self.entry(position.slot + 1)? {
                 Some(_) => Ok(EndCheck::More),
-                None => Err(FollowError::Missing { slot: position.slot + 1, later: alive.slot }),
+                None => Err(ReplicaError::Missing { slot: position.slot + 1, later: alive.slot }),
             },
             // Heartbeats are less frequent than entries. Or the bucket lost entries.
             Ordering::Greater => match self.entry(position.slot)? {
                 Some(entry) if entry.hash == position.hash => Ok(EndCheck::Confirmed),
-                Some(_) => Err(FollowError::Diverged(format!("slot {} holds another entry", position.slot))),
+                Some(_) => Err(ReplicaError::Diverged(format!("slot {} holds another entry", position.slot))),
                 None => Ok(EndCheck::Before { slot: alive.slot, seq: alive.seq }),
             },
         }
@@ -285,17 +289,19 @@ impl LogReader {
     /// decoded decides, because some may be damaged.
     ///
     /// # Errors
-    /// [`FollowError::OtherDatabase`]. If no object can be decoded, as with a wrong seal key, the error of the newest
+    /// [`ReplicaError::OtherDatabase`]. If no object can be decoded, as with a wrong seal key, the error of the newest
     /// one.
-    pub fn check_database(&self, expected: DatabaseId) -> Result<bool, FollowError> {
+    pub fn check_database(&self, expected: DatabaseId) -> Result<bool, ReplicaError> {
         let mut first_error = None;
         for folder in [layout::STATES, layout::LOG] {
             for object in self.bucket.list(folder, None)?.iter().rev().take(MAX_UNREADABLE) {
                 match self.database_of(&object.name) {
-                    Ok(Some(found)) if found != expected => return Err(FollowError::OtherDatabase { expected, found }),
+                    Ok(Some(found)) if found != expected => {
+                        return Err(ReplicaError::OtherDatabase { expected, found });
+                    }
                     Ok(Some(_)) => return Ok(true),
                     Ok(None) => {}
-                    Err(error @ FollowError::Object { .. }) => {
+                    Err(error @ ReplicaError::Object { .. }) => {
                         first_error.get_or_insert(error);
                     }
                     Err(error) => return Err(error),
@@ -306,17 +312,17 @@ impl LogReader {
     }
 
     /// Returns the id in an entry or a manifest; `None` if it was deleted.
-    fn database_of(&self, name: &str) -> Result<Option<DatabaseId>, FollowError> {
+    fn database_of(&self, name: &str) -> Result<Option<DatabaseId>, ReplicaError> {
         let Some(object) = self.bucket.get(name)? else { return Ok(None) };
         let id = match layout::state_slot(name) {
             Some(_) => Manifest::decode(&object.bytes).map(|manifest| manifest.id),
             None => entry::decode(&object.bytes).map(|entry| entry.header.id),
         };
-        id.map(Some).map_err(FollowError::malformed(name))
+        id.map(Some).map_err(ReplicaError::malformed(name))
     }
 
     /// Passes the parts of a state to `take`, in order, each checked against its hash.
-    pub fn parts(&self, parts: &[PartRef], take: TakePart<'_>) -> Result<(), FollowError> {
+    pub fn parts(&self, parts: &[PartRef], take: TakePart<'_>) -> Result<(), ReplicaError> {
         std::thread::scope(|scope| {
             let fetchers: Vec<_> = (0..FETCHERS.min(parts.len()))
                 .map(|first| {
@@ -333,17 +339,17 @@ impl LogReader {
                 })
                 .collect();
             for (part, fetcher) in parts.iter().zip(fetchers.iter().cycle()) {
-                let fetched = fetcher.recv().map_err(|_| FollowError::Stopped)??;
+                let fetched = fetcher.recv().map_err(|_| ReplicaError::Stopped)??;
                 take(part, fetched)?;
             }
             Ok(())
         })
     }
 
-    fn part(&self, part: &PartRef) -> Result<Vec<u8>, FollowError> {
+    fn part(&self, part: &PartRef) -> Result<Vec<u8>, ReplicaError> {
         let object = self.bucket.get(&part.name)?;
-        let object = object.ok_or_else(|| FollowError::object(&part.name, "it is missing"))?;
-        decode_part(part, &object.bytes).map_err(FollowError::malformed(&part.name))
+        let object = object.ok_or_else(|| ReplicaError::object(&part.name, "it is missing"))?;
+        decode_part(part, &object.bytes).map_err(ReplicaError::malformed(&part.name))
     }
 }
 
@@ -362,13 +368,13 @@ mod tests {
         LogPosition { id: ID, slot, hash }
     }
 
-    fn shown<T: std::fmt::Debug>(result: Result<T, FollowError>) -> String {
+    fn shown<T: std::fmt::Debug>(result: Result<T, ReplicaError>) -> String {
         match result {
             Ok(found) => format!("{found:?}"),
-            Err(FollowError::Diverged(detail)) => format!("Diverged: {detail}"),
-            Err(FollowError::Missing { slot, later }) => format!("Missing {slot}, later {later}"),
-            Err(FollowError::Unconfirmed(..)) => "Unconfirmed".to_owned(),
-            Err(FollowError::Object { name, .. }) => format!("Object {name}"),
+            Err(ReplicaError::Diverged(detail)) => format!("Diverged: {detail}"),
+            Err(ReplicaError::Missing { slot, later }) => format!("Missing {slot}, later {later}"),
+            Err(ReplicaError::Unconfirmed(..)) => "Unconfirmed".to_owned(),
+            Err(ReplicaError::Object { name, .. }) => format!("Object {name}"),
             Err(error) => format!("{error:?}"),
         }
     }

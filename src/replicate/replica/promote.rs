@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::follow_error::FollowError;
+use super::Replica;
+use super::ReplicaError;
 use super::load::{mark_at, position_of};
 use super::log::{LogPosition, LogReader};
-use super::replica::Replica;
 use crate::bucket::{BucketError, Created};
 use crate::model::Head;
 use crate::model::time::now;
@@ -41,9 +41,9 @@ impl Replica {
     /// `since` is the replica's last seq when the promotion was requested; `who` is unique to this file.
     ///
     /// # Errors
-    /// [`FollowError::TakenOver`] if another replica was promoted after `since` and has not published since, or between
-    /// two attempts. [`FollowError::Overtaken`] if other publishers were first in all attempts.
-    pub fn promote(mut self, since: u64, who: &str, keep_going: &dyn Fn() -> bool) -> Result<Promoted, FollowError> {
+    /// [`ReplicaError::TakenOver`] if another replica was promoted after `since` and has not published since, or between
+    /// two attempts. [`ReplicaError::Overtaken`] if other publishers were first in all attempts.
+    pub fn promote(mut self, since: u64, who: &str, keep_going: &dyn Fn() -> bool) -> Result<Promoted, ReplicaError> {
         let mut since = since;
         for attempt in 0..TRIES {
             self.advance_or_reload(keep_going)?;
@@ -53,7 +53,7 @@ impl Replica {
             // A promotion from this file, by a process that was killed, is applied like any other commit.
             let is_own = |seq| self.publisher_of(seq).is_some_and(|found| is_same_publisher(found, who));
             if let Some(commit) = promotion.filter(|commit| !is_own(commit.seq)) {
-                return Err(FollowError::TakenOver { who: commit.who, what: commit.what, at: commit.time });
+                return Err(ReplicaError::TakenOver { who: commit.who, what: commit.what, at: commit.time });
             }
             let (before, here) = (self.file().head(), self.file().position());
             since = before.seq;
@@ -75,7 +75,7 @@ impl Replica {
                 digest: commit.digest,
             };
             let name = layout::log(header.slot);
-            let (bytes, hash) = entry::encode(&header, &[&changes]).map_err(FollowError::malformed(&name))?;
+            let (bytes, hash) = entry::encode(&header, &[&changes]).map_err(ReplicaError::malformed(&name))?;
             if !self.create_entry(&name, &bytes)? {
                 continue;
             }
@@ -89,15 +89,15 @@ impl Replica {
             file.promote()?;
             return Ok(Promoted { slot: position.slot, before, head });
         }
-        Err(FollowError::Overtaken)
+        Err(ReplicaError::Overtaken)
     }
 
     /// Makes this replica's file an independent database, whatever the log contains. A publisher then starts the log
     /// over with a whole state of it, which fences the old origin.
     ///
     /// # Errors
-    /// [`FollowError::Store`], or the bucket holds another database or cannot be read. The file is still a replica then.
-    pub fn start_over(path: &Path, log: &LogReader) -> Result<Promoted, FollowError> {
+    /// [`ReplicaError::Store`], or the bucket holds another database or cannot be read. The file is still a replica then.
+    pub fn start_over(path: &Path, log: &LogReader) -> Result<Promoted, ReplicaError> {
         let writer = ReplicaWriter::open(path)?;
         let (mark, before) = (writer.mark()?, writer.head()?.head());
         log.check_database(mark.id)?;
@@ -108,7 +108,7 @@ impl Replica {
     }
 
     /// Creates an entry. Returns whether it is ours: after a lost response, the bytes in the bucket decide.
-    fn create_entry(&self, name: &str, bytes: &[u8]) -> Result<bool, FollowError> {
+    fn create_entry(&self, name: &str, bytes: &[u8]) -> Result<bool, ReplicaError> {
         let bucket = self.log().bucket();
         let mut lost = None;
         for _ in 0..TRIES {
@@ -125,6 +125,6 @@ impl Replica {
                 (Err(error), _) => lost = Some(error),
             }
         }
-        Err(lost.map_or(FollowError::Overtaken, FollowError::Unsure))
+        Err(lost.map_or(ReplicaError::Overtaken, ReplicaError::Unsure))
     }
 }

@@ -12,14 +12,14 @@ use arc_swap::ArcSwap;
 
 use crate::api::SnapshotSource;
 use crate::api::source::{SnapshotCallback, Unservable};
-use crate::serve::following::background::BackgroundTask;
-use crate::serve::following::fence_watch::FenceWatch;
-use crate::store::{CommitEntry, Follower, Snapshot, StoreError};
+use crate::serve::watching::background::BackgroundTask;
+use crate::serve::watching::fence_watch::FenceWatch;
+use crate::store::{CommitEntry, Reader, Snapshot, StoreError};
 
 const POLL_EVERY: Duration = Duration::from_millis(100);
-/// The maximum number of commits to log when several are published together.
+/// The maximum number of commits to log when several are shown together.
 const MAX_COMMITS_LOGGED: usize = 20;
-/// A held-back commit is published after this many change delays at the latest, even if more commits follow.
+/// A held-back commit is shown after this many change delays at the latest, even if more commits follow.
 const MAX_DELAYS: u32 = 5;
 
 /// A poll that takes longer counts as a failure of the disk. A large commit takes a second or two.
@@ -32,7 +32,7 @@ const KEY_TIMEOUT: Duration = Duration::from_secs(2);
 const FENCED: Unservable =
     Unservable { retry_after_s: 10, reason: "This server's data is no longer updated; another server has taken over." };
 
-/// The watched database, with the published snapshot and the newest one. They differ while commits are held back.
+/// The watched database, with the shown snapshot and the newest one. They differ while commits are held back.
 #[derive(Debug)]
 pub struct Watcher {
     path: PathBuf,
@@ -43,7 +43,7 @@ pub struct Watcher {
     polling_since: Mutex<Option<Instant>>,
     /// The start of the last finished poll. The condition variable is notified when it changes.
     last_poll: (Mutex<Option<Instant>>, Condvar),
-    published: ArcSwap<Snapshot>,
+    shown: ArcSwap<Snapshot>,
     newest: ArcSwap<Snapshot>,
     change_delay: Duration,
     /// Detects that another publisher took over; `None` for a replica, which follows that publisher.
@@ -66,11 +66,11 @@ impl std::fmt::Debug for Subscribers {
 /// The open file and the state of polling it.
 #[derive(Debug)]
 struct WatchedFile {
-    follower: Follower,
+    reader: Reader,
     held_back: Option<HeldBack>,
     /// After a failure: the time of the next poll, which reopens the file.
     reopen_at: Option<Instant>,
-    /// Whether the newest or the published snapshot has changed since the subscribers were called.
+    /// Whether the newest or the shown snapshot has changed since the subscribers were called.
     has_changed: bool,
 }
 
@@ -88,18 +88,18 @@ impl HeldBack {
 }
 
 impl Watcher {
-    /// Opens the database. Commits are published when no new one has followed for `change_delay`.
+    /// Opens the database. Commits are shown when no new one has followed for `change_delay`.
     pub fn open(path: &Path, change_delay: Duration) -> Result<Watcher, StoreError> {
-        let follower = Follower::open(path)?;
-        let snapshot = Arc::clone(follower.newest());
+        let reader = Reader::open(path)?;
+        let snapshot = Arc::clone(reader.newest());
         load(&snapshot);
         Ok(Watcher {
             path: path.to_owned(),
-            file: Mutex::new(WatchedFile { follower, held_back: None, reopen_at: None, has_changed: false }),
+            file: Mutex::new(WatchedFile { reader, held_back: None, reopen_at: None, has_changed: false }),
             polls: AtomicU64::new(0),
             polling_since: Mutex::new(None),
             last_poll: Default::default(),
-            published: ArcSwap::new(Arc::clone(&snapshot)),
+            shown: ArcSwap::new(Arc::clone(&snapshot)),
             newest: ArcSwap::new(snapshot),
             change_delay,
             fence: None,
@@ -119,7 +119,7 @@ impl Watcher {
 
     fn poll_fence(&self, file: &WatchedFile) {
         if let Some(fence) = &self.fence {
-            fence.poll(|| file.follower.origin()?.id());
+            fence.poll(|| file.reader.origin()?.id());
         }
     }
 
@@ -143,7 +143,7 @@ impl Watcher {
         self.guard(&mut file, |file| {
             self.refresh(file, now);
             if file.held_back.is_some_and(|held| held.is_due(self.change_delay, now)) {
-                self.publish(file);
+                self.show_newest(file);
             }
             self.poll_fence(file);
         });
@@ -205,10 +205,10 @@ impl Watcher {
     fn read_newest(&self, file: &mut WatchedFile) -> Result<Arc<Snapshot>, StoreError> {
         if file.reopen_at.is_some() {
             // After a failure the handle may be unusable.
-            file.follower = Follower::open(&self.path)?;
+            file.reader = Reader::open(&self.path)?;
             file.reopen_at = None;
         }
-        file.follower.refresh().cloned()
+        file.reader.refresh().cloned()
     }
 
     /// Notes a failed poll. Logs only the first of consecutive failures.
@@ -252,11 +252,11 @@ impl Watcher {
         self.fence.as_ref().and_then(FenceWatch::reason)
     }
 
-    /// Publishes the newest snapshot.
-    fn publish(&self, file: &mut WatchedFile) {
+    /// Shows the newest snapshot to requests.
+    fn show_newest(&self, file: &mut WatchedFile) {
         file.held_back = None;
         let state = self.newest.load_full();
-        let before = self.published.swap(Arc::clone(&state));
+        let before = self.shown.swap(Arc::clone(&state));
         file.has_changed = true;
         // Afterwards: who reads that a commit was taken over may rely on it.
         log_commits(&before, &state);
@@ -292,8 +292,8 @@ fn log_commits(before: &Snapshot, state: &Snapshot) {
 }
 
 impl SnapshotSource for Watcher {
-    fn published(&self) -> Arc<Snapshot> {
-        self.published.load_full()
+    fn shown(&self) -> Arc<Snapshot> {
+        self.shown.load_full()
     }
 
     fn newest(&self) -> Arc<Snapshot> {
@@ -337,10 +337,10 @@ impl SnapshotSource for Watcher {
                 self.refresh(file, Instant::now());
             }
             if file.held_back.is_some() && (self.change_delay.is_zero() || accept(&self.newest.load())) {
-                self.publish(file);
+                self.show_newest(file);
             }
         });
-        self.published.load_full()
+        self.shown.load_full()
     }
 }
 
@@ -394,7 +394,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = database(&folder);
         let watcher = Watcher::open(&path, SECOND * 10).unwrap();
-        let (start, before) = (Instant::now(), watcher.published().commit().seq);
+        let (start, before) = (Instant::now(), watcher.shown().commit().seq);
         let mut seqs = vec![before];
         let mut shown_after = |seconds: u32, is_commit: bool| {
             if is_commit {
@@ -402,7 +402,7 @@ mod tests {
             }
             watcher.poll(start + SECOND * seconds);
             assert_eq!(watcher.newest().commit().seq, *seqs.last().unwrap());
-            let shown = watcher.published().commit().seq;
+            let shown = watcher.shown().commit().seq;
             seqs.iter().position(|seq| *seq == shown).unwrap()
         };
         let steps = [(0, true, 0), (9, false, 0), (10, false, 1)];

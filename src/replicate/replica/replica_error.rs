@@ -16,7 +16,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// An error of a replica. The message says what to do.
 #[allow(missing_docs, reason = "the messages explain variants and fields")]
 #[derive(Debug, thiserror::Error)]
-pub enum FollowError {
+pub enum ReplicaError {
     /// The bucket cannot be used.
     #[error(transparent)]
     Bucket(BucketError),
@@ -118,49 +118,49 @@ fn missing_slots(slot: u64, later: u64) -> String {
     }
 }
 
-impl From<BucketError> for FollowError {
-    fn from(error: BucketError) -> FollowError {
+impl From<BucketError> for ReplicaError {
+    fn from(error: BucketError) -> ReplicaError {
         match error {
-            BucketError::Damaged { name, detail } => FollowError::Object { name, detail },
-            other => FollowError::Bucket(other),
+            BucketError::Damaged { name, detail } => ReplicaError::Object { name, detail },
+            other => ReplicaError::Bucket(other),
         }
     }
 }
 
-impl FollowError {
+impl ReplicaError {
     /// Returns the error of an object that is not the one that belongs at its name.
-    pub fn object(name: impl Into<String>, detail: impl ToString) -> FollowError {
-        FollowError::Object { name: name.into(), detail: detail.to_string() }
+    pub fn object(name: impl Into<String>, detail: impl ToString) -> ReplicaError {
+        ReplicaError::Object { name: name.into(), detail: detail.to_string() }
     }
 
-    pub(super) fn malformed(name: &str) -> impl Fn(MalformedObject) -> FollowError {
-        move |malformed| FollowError::object(name, malformed)
+    pub(super) fn malformed(name: &str) -> impl Fn(MalformedObject) -> ReplicaError {
+        move |malformed| ReplicaError::object(name, malformed)
     }
 
     /// Converts an error of applying the changes in an object.
-    pub(super) fn of_apply(error: ApplyError, name: &str) -> FollowError {
+    pub(super) fn of_apply(error: ApplyError, name: &str) -> ReplicaError {
         match error {
-            ApplyError::Base { .. } => FollowError::Diverged(error.to_string()),
-            ApplyError::Digest(_) => FollowError::Digest(error.to_string()),
-            ApplyError::Malformed(detail) => FollowError::object(name, detail),
-            ApplyError::OtherVersion => FollowError::OtherFields,
-            ApplyError::Store(error) => FollowError::Store(error),
+            ApplyError::Base { .. } => ReplicaError::Diverged(error.to_string()),
+            ApplyError::Digest(_) => ReplicaError::Digest(error.to_string()),
+            ApplyError::Malformed(detail) => ReplicaError::object(name, detail),
+            ApplyError::OtherVersion => ReplicaError::OtherFields,
+            ApplyError::Store(error) => ReplicaError::Store(error),
         }
     }
 
     /// Whether the log is incomplete or cannot be confirmed. That may be repaired while a replica waits.
     pub fn is_of_log(&self) -> bool {
-        matches!(self, FollowError::Missing { .. } | FollowError::Unconfirmed(..) | FollowError::Behind { .. })
+        matches!(self, ReplicaError::Missing { .. } | ReplicaError::Unconfirmed(..) | ReplicaError::Behind { .. })
     }
 
     /// Whether following ends with this error, because only an operator can fix it.
     pub fn is_final(&self) -> bool {
         matches!(
             self,
-            FollowError::OtherDatabase { .. }
-                | FollowError::Schema { .. }
-                | FollowError::OlderSchema { .. }
-                | FollowError::OtherFields
+            ReplicaError::OtherDatabase { .. }
+                | ReplicaError::Schema { .. }
+                | ReplicaError::OlderSchema { .. }
+                | ReplicaError::OtherFields
         )
     }
 }

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use crate::api::SnapshotSource;
 use crate::api::source::{SnapshotCallback, Unservable};
 use crate::model::Head;
-use crate::replicate::follower::replica_status::ReplicaProgress;
-use crate::replicate::follower::{Replica, ReplicaStatus};
-use crate::serve::following::background::BackgroundTask;
-use crate::serve::following::watcher::Watcher;
+use crate::replicate::replica::replica_status::ReplicaProgress;
+use crate::replicate::replica::{Replica, ReplicaStatus};
+use crate::serve::watching::background::BackgroundTask;
+use crate::serve::watching::watcher::Watcher;
 use crate::store::Snapshot;
 
 /// The maximum time for which a request waits for a poll of the origin.
@@ -187,8 +187,8 @@ impl ReplicaSource {
 }
 
 impl SnapshotSource for ReplicaSource {
-    fn published(&self) -> Arc<Snapshot> {
-        self.watcher.published()
+    fn shown(&self) -> Arc<Snapshot> {
+        self.watcher.shown()
     }
 
     fn newest(&self) -> Arc<Snapshot> {
