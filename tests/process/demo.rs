@@ -3,10 +3,11 @@
 use std::io::BufRead;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use super::client::{Answer, Client};
 use super::operators_page::get_from;
-use super::site::{Process, SOON, Server, Site, wait_until};
+use super::site::{Process, SOON, Server, Site, wait_until, wait_until_every};
 
 /// The words of a printed shell line: blanks part them, single quotes keep blanks, a backslash keeps the next sign.
 fn words(line: &str) -> Vec<String> {
@@ -82,7 +83,7 @@ fn a_curator_edits_what_two_licenses_see() {
     let mut seen = std::collections::BTreeSet::new();
     let mut number = first;
     let expected = ["live live", "live -", "live tombstone", "tombstone tombstone"];
-    wait_until("all kinds of edits", SOON * 3, || {
+    wait_until_every(Duration::from_millis(100), "all kinds of edits", SOON * 3, || {
         let edits = anyone().get("/demo.json").json()["edits"].take();
         let edit =
             edits.as_array().unwrap().iter().find(|edit| edit["number"].as_u64() > u64::try_from(number).ok())?.clone();

@@ -23,7 +23,7 @@ pub const SOON: Duration = Duration::from_secs(20);
 
 /// Asks again and again until there is something.
 pub fn wait_until<T>(what: &str, within: Duration, ask: impl FnMut() -> Option<T>) -> T {
-    wait_until_every(Duration::from_millis(2), what, within, ask)
+    wait_until_every(Duration::from_millis(10), what, within, ask)
 }
 
 /// Asks at intervals until there is something.

@@ -180,7 +180,9 @@ impl LogReader {
                 false => Err(ReplicaError::object(name, "it is not the state after the entry of its slot")),
             };
         }
-        Err(ReplicaError::object(name, "it is missing"))
+        let detail = "it is missing: its publisher ended before it wrote it, and writes another state when \
+                      `medfeed publish` runs there again";
+        Err(ReplicaError::object(name, detail))
     }
 
     /// Reads the heartbeat; `None` if there is none.
