@@ -71,7 +71,7 @@ fn a_damaged_outbox_costs_a_state_and_nothing_else() {
 }
 
 #[test]
-fn what_is_compacted_leaves_damage_behind() {
+fn a_compacted_file_leaves_damage_behind() {
     let site = curated();
     let place = Place::folder(&site);
     place.once(&site);

@@ -532,7 +532,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_keeps_the_server_waiting_without_a_key_goes_first() {
+    async fn connections_are_closed_in_one_order() {
         const GOOD: usize = 65_536;
         let waits = Err(Full { limit: ConnectionLimit::Total, is_refused: false });
         // Every connection has a network of its own. The first one of the order is closed, if any.

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_pair_is_said() {
+    fn faults_of_a_pair_are_named() {
         let folder = tempfile::tempdir().unwrap();
         let [one, other] = [pair(), pair()];
         let empty = [String::new(), String::new()];

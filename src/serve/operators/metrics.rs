@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn what_alerts_ask_for_begins_at_zero() {
+    fn metrics_of_alerts_begin_at_zero() {
         let metrics = new();
         let mut series =
             ["rate_limited_total", "internal_errors_total", "connections_refused_total"].map(str::to_owned).to_vec();
