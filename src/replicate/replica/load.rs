@@ -127,7 +127,7 @@ impl<'a> StateLoader<'a> {
     ///
     /// # Errors
     /// [`ReplicaError::TooEarly`] if the state is later than [`StateLoader::until`].
-    pub fn from_state(&self, mut state: Manifest, at_least: u64) -> Result<LoadedState, ReplicaError> {
+    fn from_state(&self, mut state: Manifest, at_least: u64) -> Result<LoadedState, ReplicaError> {
         let mut before = None;
         loop {
             tracing::info!(slot = state.slot, parts = state.parts.len(), "loading a whole state");

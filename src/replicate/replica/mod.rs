@@ -369,7 +369,8 @@ impl Replica {
             progress.unusable_objects += u64::from(is_of_object);
         });
         let now = since_boot();
-        if now < self.next_repair_at {
+        let is_paused = self.failed_load.as_ref().is_some_and(|failed| now < failed.until);
+        if is_paused || now < self.next_repair_at {
             return Err(error);
         }
         let may_help = match &error {
@@ -385,7 +386,7 @@ impl Replica {
         }
         self.next_repair_at = now + REPAIR_EVERY;
         tracing::error!(error = %error, "loading a whole state for repair");
-        self.load_in_place(&|load| load.newest(), keep_going)?;
+        self.load_in_place(keep_going)?;
         self.end = LogEnd::InDoubt { confirmed_at: self.end.confirmed_at(), list_at: Duration::ZERO };
         self.advance(keep_going)
     }
@@ -474,20 +475,16 @@ impl Replica {
         end
     }
 
-    /// Loads a whole state and replaces the file by it. After a failure it pauses, for example to avoid filling a full
-    /// disk at every poll.
-    fn load_in_place(
-        &mut self,
-        load: &dyn Fn(&StateLoader<'_>) -> Result<LoadedState, ReplicaError>,
-        keep_going: &dyn Fn() -> bool,
-    ) -> Result<(), ReplicaError> {
+    /// Loads the newest whole state and replaces the file by it. After a failure it pauses, for example to avoid
+    /// filling a full disk at every poll.
+    fn load_in_place(&mut self, keep_going: &dyn Fn() -> bool) -> Result<(), ReplicaError> {
         if let Some(failed) = self.failed_load.as_ref().filter(|failed| since_boot() < failed.until) {
             return Err(ReplicaError::Paused(failed.error.clone()));
         }
         self.file.writer()?;
         let settings =
             StateLoader { id: Some(self.file.mark.id), ..StateLoader::new(&self.log, &self.file.path, keep_going) };
-        let loaded = load(&settings).and_then(|loaded| self.replace_by(loaded));
+        let loaded = settings.newest().and_then(|loaded| self.replace_by(loaded));
         self.failed_load = match &loaded {
             Ok(()) | Err(ReplicaError::Stopped) => None,
             Err(error) => {
@@ -512,8 +509,9 @@ impl Replica {
         let position = self.file.position().check_next(entry)?;
         self.status.note_heartbeat();
         if entry.header.replaces(self.file.head, self.file.mark.digest) {
-            let state = self.log.state_of(entry)?;
-            return self.load_in_place(&|load| load.from_state(state.clone(), position.slot), keep_going);
+            // Wait for its manifest. A later state is as good: the log may not reach there from this one.
+            self.log.state_of(entry)?;
+            return self.load_in_place(keep_going);
         }
         let mark = mark_at(self.log.url(), position, entry.header.digest);
         self.file.apply(&commits_of(entry), mark, entry.header.head())?;

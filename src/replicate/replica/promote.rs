@@ -11,7 +11,7 @@ use crate::model::Head;
 use crate::model::time::now;
 use crate::replicate::entry::{self, EntryHeader};
 use crate::replicate::layout;
-use crate::replicate::user::is_same_publisher;
+use crate::replicate::publisher::lock::is_same_publisher;
 use crate::store::replication::{PublishedNote, ReplicaWriter, SCHEMA, SeqJump};
 
 /// The maximum number of attempts to create the entry, and to learn whether it was created.
