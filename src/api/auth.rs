@@ -8,7 +8,7 @@ use http::header::AUTHORIZATION;
 
 use super::answers::CachedAnswer;
 use super::problem::{Code, Problem};
-use super::request::Request;
+use crate::api::request::Request;
 use crate::model::key::{ApiKey, KeyStatus};
 use crate::model::{Dataset, KeyHash, KeyRecord, License, Witness};
 use crate::store::Snapshot;

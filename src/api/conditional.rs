@@ -12,7 +12,7 @@ use data_encoding::HEXLOWER;
 use http::header::{IF_MATCH, IF_RANGE, RANGE};
 use http::{HeaderMap, HeaderValue, Method};
 
-use super::request::Request;
+use crate::api::request::Request;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ETag(HeaderValue);

@@ -6,10 +6,10 @@ use super::answers::CachedAnswer;
 use super::auth::Caller;
 use super::changes::{self, FeedQuery};
 use super::problem::Problem;
-use super::request::Request;
+use super::records;
 use super::response::accepts_gzip;
 use super::source::SnapshotSource;
-use super::{exports, records};
+use crate::api::request::Request;
 use crate::contract::parameters::{ExportParameters, ListParameters, NoParameters, ReferenceParameters};
 use crate::contract::{Query, Resource, Route};
 use crate::model::{Dataset, ExportFormat, Id};
@@ -117,7 +117,7 @@ impl Job {
             Handler::List(parameters) => records::list(&caller, dataset, parameters, gzip)?,
             Handler::Record(id) => records::single(&caller, dataset, id)?,
             Handler::Changes(query) => changes::changes(&caller, dataset, &query, gzip)?,
-            Handler::Export(format) => exports::export(&caller, dataset, format, segments)?,
+            Handler::Export(format) => records::export(&caller, dataset, format, segments)?,
             Handler::TherapyAreas => records::reference_list(&list_therapy_areas(&view)?),
             Handler::Tags(kind) => records::reference_list(&list_tags(&view, kind.as_deref())?),
             Handler::Organizations => records::reference_list(&list_organizations(&view)?),

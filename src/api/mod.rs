@@ -5,22 +5,20 @@
 //! - `source`: the source of snapshots; `auth`: keys, and the authenticated caller.
 //! - [`service`]: the order of checks; [`exchange`]: a request while it is being answered; `job`: the handler to run.
 //! - `representation`: the content of an answer; `answers`: the cache of answers.
-//! - `records` (lists, single records and reference lists), `changes`, `exports`: the handlers; `public`: answers that
+//! - `records` (lists, single records, exports and reference lists), `changes`: the handlers; `public`: answers that
 //!   need no key.
-//! - `rate`, `conditional`, `cors`: single checks; `own_host` checks `Host` against DNS rebinding. Routes and
-//!   parameters are in [`crate::contract`].
+//! - `rate`, `conditional`: single checks; `browsers`: CORS, and a check against DNS rebinding. Routes and parameters
+//!   are in [`crate::contract`].
 //! - [`observe`]: events for logs and metrics.
 
 pub(crate) mod answers;
 pub(crate) mod auth;
+pub(crate) mod browsers;
 pub(crate) mod changes;
 pub(crate) mod conditional;
-pub(crate) mod cors;
 pub mod exchange;
-pub(crate) mod exports;
 pub(crate) mod job;
 pub mod observe;
-pub(crate) mod own_host;
 pub(crate) mod problem;
 mod public;
 pub(crate) mod rate;
@@ -31,9 +29,9 @@ pub(crate) mod response;
 pub mod service;
 pub(crate) mod source;
 
+pub use crate::api::request::Request;
 pub use crate::contract::Code;
 pub use problem::Problem;
-pub use request::Request;
 pub use response::Response;
 pub use service::{Service, Settings};
 pub use source::{SnapshotSource, Unservable};

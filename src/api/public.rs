@@ -8,11 +8,11 @@ use http::{HeaderValue, StatusCode};
 
 use super::answers::{AnswerCache, CachedAnswer};
 use super::conditional::ETag;
-use super::own_host::is_own;
 use super::problem::{Code, Problem};
 use super::representation::Representation;
-use super::request::Request;
 use super::response::{Response, prefers_html};
+use crate::api::browsers::is_own;
+use crate::api::request::Request;
 use crate::contract::parameters::NoParameters;
 use crate::contract::{CONTRACT, DatasetBody, Query, StatusBody};
 use crate::docs;

@@ -1,19 +1,25 @@
-//! `GET /{dataset}`, `GET /{dataset}/{id}`, and the reference lists.
+//! `GET /{dataset}`, `GET /{dataset}/{id}`, `GET /exports/{dataset}`, and the reference lists.
 
+use data_encoding::BASE64;
+use http::HeaderValue;
+use http::header::CONTENT_ENCODING;
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
-use super::auth::Caller;
-use super::conditional::ETag;
-use super::problem::{Code, Problem};
-use super::representation::Representation;
+use crate::api::auth::Caller;
+use crate::api::conditional::ETag;
+use crate::api::problem::{Code, Problem};
+use crate::api::representation::{Body, Representation};
+use crate::api::response::{REPR_DIGEST, X_RECORD_COUNT, X_RECORDS_DIGEST, X_SYNC_TOKEN};
 use crate::contract::parameters::ListParameters;
-use crate::model::{Dataset, FieldCondition, Filter, Id};
-use crate::query::list;
+use crate::model::{Dataset, ExportFormat, FieldCondition, Filter, Id};
+use crate::query::export::{self, ExportFile};
 use crate::query::reference::envelope;
 use crate::query::segments::SegmentCache;
+use crate::query::{feed, page};
 use crate::token::{Cursor, Sealer};
 
-pub(super) fn list(
+pub(in crate::api) fn list(
     caller: &Caller,
     dataset: Dataset,
     parameters: ListParameters,
@@ -36,8 +42,8 @@ pub(super) fn list(
                 .last_id
         }
     };
-    let rows = list::list(&view, &filter, after, usize::from(limit))?;
-    let mut page = list::page(&rows);
+    let rows = page::list(&view, &filter, after, usize::from(limit))?;
+    let mut page = page::page(&rows);
     page.end_list(rows.next_after.map(|last_id| sealer.seal_cursor(&position(last_id.get()))).as_deref());
     let cursor =
         rows.next_after.map_or_else(Vec::new, |last_id| [&last_id.get().to_be_bytes(), filters.as_slice()].concat());
@@ -58,7 +64,7 @@ fn filter(dataset: Dataset, mut parameters: ListParameters) -> Filter {
     Filter { updated_since: parameters.updated_since, text: parameters.q, conditions }
 }
 
-pub(super) fn single(caller: &Caller, dataset: Dataset, id: Option<Id>) -> Result<Representation, Problem> {
+pub(in crate::api) fn single(caller: &Caller, dataset: Dataset, id: Option<Id>) -> Result<Representation, Problem> {
     let view = caller.view(dataset)?;
     let record = match id {
         Some(id) => view.find(id)?,
@@ -76,8 +82,42 @@ pub(super) fn single(caller: &Caller, dataset: Dataset, id: Option<Id>) -> Resul
 }
 
 /// The answer with all items of a reference list.
-pub(super) fn reference_list(items: &[Vec<u8>]) -> Representation {
+pub(in crate::api) fn reference_list(items: &[Vec<u8>]) -> Representation {
     let body = envelope(items);
     let etag = ETag::of("reference", [body.as_slice()]);
     Representation::json(body).revalidatable(etag)
+}
+
+pub(in crate::api) fn export(
+    caller: &Caller,
+    dataset: Dataset,
+    format: ExportFormat,
+    segments: &SegmentCache,
+) -> Result<Representation, Problem> {
+    let view = caller.view(dataset)?;
+    let ExportFile { gzip, plain_sha256, records } = export::export(&view, format, segments)?;
+    let token = Sealer::new(caller.snapshot.secret()).seal_sync_token(&feed::token_now(&view)?);
+    let token = HeaderValue::from_str(&token).map_err(Problem::internal)?;
+    let (content_type, ending) = match format {
+        ExportFormat::Jsonl => ("application/gzip", "jsonl.gz"),
+        ExportFormat::Csv => ("text/csv; charset=utf-8", "csv"),
+    };
+    let etag = Some(ETag::of_bytes(&gzip));
+    let (repr_digest, records_digest) = (digest(&Sha256::digest(&gzip))?, digest(&plain_sha256)?);
+    let body = Body::Export { gzip, name: dataset.as_str(), ending };
+    let headers = Vec::with_capacity(5);
+    let mut export = Representation { content_type, etag, headers, body, feed: None, wait: None }
+        .with(X_SYNC_TOKEN.clone(), token)
+        .with(X_RECORD_COUNT.clone(), records.into())
+        .with(REPR_DIGEST.clone(), repr_digest)
+        .with(X_RECORDS_DIGEST.clone(), records_digest);
+    if format == ExportFormat::Csv {
+        export = export.with(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    }
+    Ok(export)
+}
+
+/// Formats a SHA-256 for digest fields (RFC 9530, section 2).
+fn digest(sha256: &[u8]) -> Result<HeaderValue, Problem> {
+    HeaderValue::try_from(format!("sha-256=:{}:", BASE64.encode(sha256))).map_err(Problem::internal)
 }

@@ -7,13 +7,13 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, StatusCode};
 
+use super::browsers::Cors;
 use super::conditional::{self, RequestedPart};
-use super::cors::Cors;
 use super::observe::FeedUse;
 use super::problem::{Code, Problem};
 use super::rate::Window;
 use super::representation::{Body, Representation};
-use super::request::Request;
+use crate::api::request::Request;
 
 pub static X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub static X_SYNC_TOKEN: HeaderName = HeaderName::from_static("x-sync-token");

@@ -13,16 +13,16 @@ use http::StatusCode;
 
 use super::answers::{self, AnswerCache, AnswerResult, BuildGuard, CachedAnswer};
 use super::auth::{self, Caller, UsableKey};
-use super::cors::Cors;
+use super::browsers::Cors;
 use super::exchange::{Exchange, Interest, RateHeaders, new_request_id};
 use super::job::{Job, PermitKind};
 use super::observe::{Answered, Observer, RequestLog};
 use super::problem::{Code, Problem};
 use super::public;
 use super::rate::{RateLimiter, Window};
-use super::request::Request;
 use super::response::{Response, accepts_gzip};
 use super::source::{SnapshotCallback, SnapshotSource};
+use crate::api::request::Request;
 use crate::contract::route::is_under_v1;
 use crate::contract::{CONTRACT, Query, Resource, Route};
 use crate::explorer::Demo;

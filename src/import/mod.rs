@@ -1,4 +1,4 @@
-//! Import: reads curated files, and returns one validated [`Batch`](crate::store::write::batch::Batch) or all faults.
+//! Import: reads curated files, and returns one validated [`Batch`](crate::store::write::edit::Batch) or all faults.
 //!
 //! The steps of a row:
 //! 1. [`read`]: files become [`rows`], one at a time, within [`Bounds`]. Only a `.json` file is in memory as a whole.

@@ -1,8 +1,8 @@
 //! The change feed: a range scan of the license's own index, from the position in the token.
 
-use super::page::JsonPage;
 use crate::model::json::{push_display, push_str};
 use crate::model::{Id, Timestamp, Witness};
+use crate::query::page::JsonPage;
 use crate::store::format::codec::hash;
 use crate::store::{CommitPoint, StoreError};
 use crate::token::SyncToken;

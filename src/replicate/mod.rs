@@ -7,7 +7,6 @@
 //! - [`heartbeat`]: the publisher's heartbeat.
 //! - [`publisher`]: writes an origin's commits into the bucket.
 //! - [`replica`]: keeps a replica's file up to date from the bucket.
-//! - [`user`]: the name under which this process publishes or follows.
 
 pub mod entry;
 pub mod frame;
@@ -18,4 +17,3 @@ pub mod replica;
 pub mod state;
 #[cfg(test)]
 mod test_log;
-pub mod user;

@@ -29,5 +29,4 @@ pub use file::open::{Reader, Writer};
 pub use format::codec::CLOCK_TOLERANCE_S;
 pub use read::history::CommitEntry;
 pub use read::snapshot::{CommitPoint, Snapshot};
-pub use write::batch::Batch;
-pub use write::edit::Edit;
+pub use write::edit::{Batch, Edit};

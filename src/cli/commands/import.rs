@@ -26,7 +26,7 @@ use crate::import::{
 use crate::model::printable::Printable;
 use crate::model::{Dataset, Head};
 use crate::store::file::fill::NoDatabase;
-use crate::store::write::batch::{BatchOutcome, LicenseEffect, RowCounts};
+use crate::store::write::edit::{BatchOutcome, LicenseEffect, RowCounts};
 
 /// The files to read, and how.
 #[derive(Debug, Args)]

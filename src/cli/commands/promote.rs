@@ -15,10 +15,10 @@ use crate::cli::shared::common::Common;
 use crate::cli::shared::output::confirm;
 use crate::model::printable::ShellWord;
 use crate::replicate::publisher::lock::PublisherLock;
+use crate::replicate::publisher::lock::publisher_name;
 use crate::replicate::publisher::{PublishSettings, Publisher};
 use crate::replicate::replica::promote::Promoted;
 use crate::replicate::replica::{Replica, ReplicaStatus};
-use crate::replicate::user::publisher_name;
 use crate::store::StoreError;
 use crate::store::replication::ReplicaWriter;
 

@@ -16,7 +16,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::api::Settings;
 use crate::api::answers::DEFAULT_MAX_BYTES;
-use crate::api::cors::{Cors, Origin};
+use crate::api::browsers::{Cors, Origin};
 use crate::cli::commands::from_bucket::FollowArgs;
 use crate::cli::shared::arguments::{
     parse_duration, parse_filter, parse_listen, parse_public_url, parse_text, parse_url,

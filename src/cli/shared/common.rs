@@ -14,7 +14,7 @@ use crate::cli::shared::output::{Output, counted, note, warn};
 use crate::model::Head;
 use crate::model::printable::Printable;
 use crate::model::printable::ShellWord;
-use crate::store::file::links::resolve;
+use crate::store::file::metadata::resolve;
 use crate::store::replication::PublishedNote;
 use crate::store::{CLOCK_TOLERANCE_S, Edit, Reader, StoreError, Writer};
 

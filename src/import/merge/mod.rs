@@ -30,7 +30,7 @@ use crate::model::field::RowMember;
 use crate::model::message::message;
 use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Curated, Dataset, Fields, JournalFields, OrganizationFields, TagFields};
-use crate::store::write::batch::Batch;
+use crate::store::write::edit::Batch;
 use crate::store::{Snapshot, StoreError};
 
 /// An import without faults.

@@ -9,8 +9,8 @@ use crate::model::time::now;
 use crate::replicate::entry::{self, EntryHeader};
 use crate::replicate::frame::Hash;
 use crate::replicate::layout;
+use crate::replicate::publisher::lock::{is_same_publisher, user_part};
 use crate::replicate::replica::ReplicaError;
-use crate::replicate::user::{is_same_publisher, user_part};
 use crate::store::StoreError;
 use crate::store::replication::{OriginView, PublishedNote};
 

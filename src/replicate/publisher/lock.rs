@@ -1,8 +1,10 @@
 //! The publisher's lock: the file `NAME.publisher` next to the database, locked while a publisher of that file runs.
 //!
 //! The file also holds a random name, and entries carry it. So a publisher recognizes entries of an earlier publisher
-//! of the same file. A copy of the database has no such file, or one with another name.
+//! of the same file. A copy of the database has no such file, or one with another name. [`publisher_name`] adds the
+//! user and the machine.
 
+use std::env;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -10,10 +12,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use super::publish_error::PublishError;
 use crate::model::time::now;
-use crate::store::file::links::resolve;
-use crate::store::file::metadata::copy_access;
+use crate::replicate::publisher::publish_error::PublishError;
+use crate::store::file::metadata::{copy_access, resolve};
 
 const NAME_BYTES: usize = 8;
 const MAX_BYTES: u64 = 1000;
@@ -96,6 +97,36 @@ fn path_of(database: &Path) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(".publisher");
     PathBuf::from(name)
+}
+
+/// Returns user, machine and the random name of the publisher's file. Entries carry this name.
+pub fn publisher_name(file_name: &str) -> String {
+    format!("{} {file_name}", user_at_host())
+}
+
+/// Returns the user and machine of a [`publisher_name`], for messages.
+pub fn user_part(who: &str) -> &str {
+    who.split_once(' ').map_or(who, |(who, _)| who)
+}
+
+/// Whether two names in entries are of the same publisher's file. Its random name comes last; users and machines are
+/// renamed.
+pub fn is_same_publisher(who: &str, other: &str) -> bool {
+    who.rsplit(' ').next() == other.rsplit(' ').next()
+}
+
+/// Returns `user@machine`, without spaces, at most 121 characters.
+fn user_at_host() -> String {
+    let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+    let user = variable("USER").or_else(|| variable("LOGNAME"));
+    let user = user.unwrap_or_else(|| format!("uid{}", rustix::process::getuid().as_raw()));
+    // Not from /proc/sys, which hardened units hide: replicas on all machines would then have one name.
+    let system = rustix::system::uname();
+    let plain = |text: &str| -> String {
+        let one_word = text.trim().chars().map(|c| if c.is_whitespace() || c.is_control() { '?' } else { c });
+        one_word.take(60).collect()
+    };
+    format!("{}@{}", plain(&user), plain(&system.nodename().to_string_lossy()))
 }
 
 #[cfg(test)]

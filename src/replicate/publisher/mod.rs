@@ -1,8 +1,8 @@
 //! Publishing a database: the changes of its commits become the next entries of a log in a bucket.
 //!
 //! - [`start`]: the lock, the test of the store, and whether this database may continue the log. [`end`] reads its end.
-//! - [`step`] decides what the next entry is, and writes it. [`put_state`] writes whole states. [`sweep`] deletes old
-//!   objects after that.
+//! - [`step`] decides what the next entry is, and writes it. [`states`] writes whole states, and deletes
+//!   old objects after that.
 //! - [`watch`]: the heartbeat, and the check for lost objects.
 //! - [`fence`]: detecting another publisher, and noting what is published.
 //! - [`retry`]: retrying bucket requests. [`lock`]: one publisher per file.
@@ -75,11 +75,10 @@ pub mod lock;
 pub mod progress;
 pub mod publication_status;
 mod publish_error;
-mod put_state;
 mod retry;
 mod start;
+mod states;
 mod step;
-mod sweep;
 #[cfg(test)]
 mod tests;
 mod watch;

@@ -16,8 +16,8 @@ use crate::bucket::Bucket;
 use crate::model::{DatabaseId, Head, Timestamp};
 use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
+use crate::replicate::publisher::lock::{is_same_publisher, publisher_name};
 use crate::replicate::replica::{LogReader, ReplicaError};
-use crate::replicate::user::{is_same_publisher, publisher_name};
 use crate::store::replication::{OriginView, PublishedNote, SCHEMA};
 use crate::store::{Reader, StoreError, Writer};
 

@@ -13,8 +13,8 @@ use crate::model::time::now;
 use crate::replicate::frame::Hash;
 use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
+use crate::replicate::publisher::lock::user_part;
 use crate::replicate::replica::ReplicaError;
-use crate::replicate::user::user_part;
 
 /// Parts and entries are listed once per this many heartbeats: a list costs more than ten times as much as a read.
 const LIST_EVERY: u32 = 30;

@@ -2,7 +2,7 @@
 //! thread, under a permit.
 //!
 //! Slow work never delays fast responses. The threads that serve connections, one per processor, each have their own
-//! runtime (`serve/connection/workers.rs`), and they never block. One
+//! runtime (`serve/connection/listen.rs`), and they never block. One
 //! function answers a request: `Dispatcher::answer`.
 //!
 //! 1. `Service::check` checks the request. A cached response ends here, and so does an empty page of a feed that needs

@@ -9,16 +9,15 @@
 //! 6. Answer: from memory, on a blocking thread ([`permits`]), or after a wait for changes ([`long_polls`]).
 //! 7. Observe: the API reports the response, and `server` the end of the connection, to `api/observe.rs`.
 //!
-//! [`workers`]: the threads on which this happens.
+//! All of this happens on the threads that `listen` starts.
 
 pub mod address;
 pub mod dispatch;
 pub(crate) mod http;
 pub mod limits;
-pub(crate) mod listen;
+pub mod listen;
 pub mod long_polls;
 pub mod permits;
 pub(crate) mod server;
 pub(crate) mod stream;
 pub(crate) mod tls;
-pub mod workers;

@@ -23,11 +23,11 @@ use crate::serve::connection::address::TrustedProxies;
 use crate::serve::connection::dispatch::Dispatcher;
 use crate::serve::connection::http::{ServerContext, serve_connection};
 use crate::serve::connection::limits::{Connection, Connections, Full, Limits, Slot};
+use crate::serve::connection::listen::Workers;
 use crate::serve::connection::listen::{drop_new, prepare};
 use crate::serve::connection::long_polls::LongPolls;
 use crate::serve::connection::permits::Permits;
 use crate::serve::connection::tls::Tls;
-use crate::serve::connection::workers::Workers;
 
 /// The pause after a failure to accept, such as too many open files. In the meantime connections may end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

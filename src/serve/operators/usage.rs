@@ -23,7 +23,7 @@ use crate::model::{Dataset, KeyRecord, Timestamp, Witness};
 use crate::serve::watching::background::BackgroundTask;
 use crate::serve::watching::watcher::Watcher;
 use crate::store::file::draft::Draft;
-use crate::store::file::links::{folder_of, resolve};
+use crate::store::file::metadata::{folder_of, resolve};
 use crate::store::{CommitPoint, Snapshot};
 use crate::view::View;
 

@@ -18,8 +18,8 @@ use tempfile::TempPath;
 
 use crate::disk::{self, OpenFolder};
 use crate::store::StoreError;
-use crate::store::file::links::{folder_of, refuse_irregular};
 use crate::store::file::metadata::{FileIdentity, copy_owner};
+use crate::store::file::metadata::{folder_of, refuse_irregular};
 
 const PREFIX: &str = ".medfeed-draft-";
 const RANDOM_LEN: usize = 12;

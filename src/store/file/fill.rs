@@ -14,13 +14,13 @@ use redb::{
 
 use crate::store::check::check;
 use crate::store::file::draft::NewFile;
-use crate::store::file::links::{folder_of, resolve};
+use crate::store::file::metadata::{folder_of, resolve};
 use crate::store::file::open::{OpenOptions, Writer, retry};
 use crate::store::format::meta::encode_secret;
+use crate::store::format::meta::known_fields;
 use crate::store::format::outbox::read_all;
 use crate::store::format::rows::optional_table;
 use crate::store::format::tables::{self, CODED_TABLES, META, META_FIELDS, META_SCHEMA, META_SECRET, SCHEMA, on_table};
-use crate::store::format::version::known_fields;
 use crate::store::{Snapshot, StoreError};
 
 /// The treatment of local rows.

@@ -1,7 +1,7 @@
 //! The database as a file.
 //!
 //! - [`open`]: opening for reading and writing.
-//! - [`links`]: symbolic and hard links; `metadata`: identity and owner of files.
+//! - [`metadata`]: symbolic and hard links, identity and owner of files.
 //! - [`draft`]: files without a name until they are complete; [`fill`]: databases in new files.
 //! - [`writer_note`]: names the process that writes; [`published_note`]: the last published commit.
 //! - [`publish`]: marking a database as published.
@@ -12,7 +12,6 @@
 mod backend;
 pub mod draft;
 pub mod fill;
-pub mod links;
 pub mod metadata;
 pub mod open;
 pub mod publish;

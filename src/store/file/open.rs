@@ -10,7 +10,7 @@
 //!   writing, but writes nothing. A user without that permission gets a message that names a user who has it.
 //! - **Second writers.** A second writer waits. After its timeout it names the first one, from a note next to the file
 //!   (`store/file/writer_note.rs`). redb owns the lock.
-//! - **Links.** Writers resolve symbolic links first (`store/file/links.rs`). So locks, notes and drafts are next to
+//! - **Links.** Writers resolve symbolic links first (`store/file/metadata.rs`). So locks, notes and drafts are next to
 //!   the real file. A reader opens the path as given, so it notices a link that changes its target. So does a server
 //!   when it reads the publisher's note, or stores the use of keys.
 //! - **Newer formats.** Opening for writing marks the file. So medfeed reads the format first, and leaves a newer file
@@ -43,12 +43,12 @@ use redb::{
 use crate::store::error::is_full;
 use crate::store::file::backend::open_database;
 use crate::store::file::draft::{self, NewFile};
-use crate::store::file::links::resolve;
+use crate::store::file::metadata::resolve;
 use crate::store::file::metadata::{FileIdentity, FileStamp};
 use crate::store::file::writer_note::WriterNote;
+use crate::store::format::meta::Version;
 use crate::store::format::meta::{ReplicaMark, find_mark};
 use crate::store::format::tables::META;
-use crate::store::format::version::Version;
 use crate::store::{CommitPoint, Snapshot, StoreError, panics};
 
 /// The size of redb's page cache, in bytes. The kernel keeps the file's pages too, so a larger cache makes no command

@@ -14,8 +14,8 @@ use crate::model::time::now;
 use crate::model::{DatabaseId, Head, Timestamp};
 use crate::store::StoreError;
 use crate::store::file::draft::Draft;
-use crate::store::file::links::resolve;
 use crate::store::file::metadata::copy_access;
+use crate::store::file::metadata::resolve;
 
 /// The maximum size of a note.
 const MAX_BYTES: u64 = 64 << 10;

@@ -16,7 +16,7 @@
 //!   histories, and renames. A server that finds a file of another history logs a warning with the text of that
 //!   commit.
 //! - **`upgrade`** (`store/upgrade.rs`) writes a copy in today's format, checks it, gives the old file a second name,
-//!   and renames the copy. A file stores which fields the JSON of its records has (`store/format/version.rs`). If this
+//!   and renames the copy. A file stores which fields the JSON of its records has (`store/format/meta.rs`). If this
 //!   program has more fields, the upgrade ends with a commit that writes the records again. So the fields reach every
 //!   copy by its feed. `restore` does the same with an older backup. A file of another format is refused.
 //!
@@ -43,8 +43,8 @@ use crate::model::Dataset;
 use crate::store::StoreError;
 use crate::store::file::draft::NewFile;
 use crate::store::file::fill::LocalRows;
-use crate::store::file::links::{refuse_irregular, refuse_other_names, resolve};
 use crate::store::file::metadata::FileIdentity;
+use crate::store::file::metadata::{refuse_irregular, refuse_other_names, resolve};
 use crate::store::file::open::{OpenOptions, ReadFile, Reader, io_error, retry};
 use crate::store::file::writer_note::WriterNote;
 use crate::store::format::tables::{META, META_PUBLISH};

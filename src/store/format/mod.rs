@@ -5,8 +5,8 @@
 //! - [`feed`]: the entries of feeds, and the heads that seal them.
 //! - [`changes`]: encoded changes of rows; [`outbox`]: changes that are not published yet; [`digest`]: the digest of
 //!   all rows.
-//! - [`meta`]: the rows of a published database, the mark of a replica, and the secret of tokens.
-//! - [`version`]: the format of a file, and the fields in the JSON of its rows.
+//! - [`meta`]: the format of a file and the fields in the JSON of its rows; the rows of a published database, the mark
+//!   of a replica, and the secret of tokens.
 
 pub mod changes;
 pub mod codec;
@@ -16,4 +16,3 @@ pub mod meta;
 pub(in crate::store) mod outbox;
 pub(in crate::store) mod rows;
 pub(in crate::store) mod tables;
-pub(in crate::store) mod version;

@@ -9,8 +9,8 @@ use redb::{Key, Value};
 
 use crate::store::StoreError;
 use crate::store::format::changes::{ChangeDecoder, EncodedChange, MalformedChange};
+use crate::store::format::meta::known_fields;
 use crate::store::format::tables::{self, META_CODE, META_FIELDS, META_SCHEMA, SCHEMA, StoredType, on_table};
-use crate::store::format::version::known_fields;
 use crate::store::write_tx::{TableWriter, WriteTx};
 
 /// Changes could not be applied. The file is unchanged.

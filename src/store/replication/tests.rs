@@ -10,7 +10,7 @@ use redb::ReadableTable;
 use super::*;
 use crate::model::{CommitInfo, Head, License, RowDigest, Scope};
 use crate::store::check::check;
-use crate::store::file::links::resolve;
+use crate::store::file::metadata::resolve;
 use crate::store::file::replace::{backup, compact};
 use crate::store::format::codec::{seal, unseal};
 use crate::store::format::digest::digest_of;

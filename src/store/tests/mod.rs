@@ -19,9 +19,9 @@ use std::time::Duration;
 
 use crate::model::{Conference, ConferenceFields, Curated, Dataset, Id, Organization, OrganizationFields, Scope, Tag};
 use crate::model::{DateStatus, TagFields, Timestamp};
-use crate::store::file::links::resolve;
+use crate::store::file::metadata::resolve;
+use crate::store::format::meta::known_fields;
 use crate::store::format::tables::{META, META_FIELDS};
-use crate::store::format::version::known_fields;
 use crate::store::{Batch, Edit, Reader, Snapshot, Writer};
 
 /// A database in a folder.

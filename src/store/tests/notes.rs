@@ -7,8 +7,8 @@ use std::path::Path;
 use super::Sample;
 use crate::store::StoreError;
 use crate::store::file::writer_note::WriterNote;
+use crate::store::format::meta::{Version, known_fields};
 use crate::store::format::tables::SCHEMA;
-use crate::store::format::version::{Version, known_fields};
 
 #[test]
 fn the_note_of_a_dead_writer_makes_way() {

@@ -17,8 +17,8 @@ use crate::store::format::codec::{CLOCK_TOLERANCE_S, RecordRow, seal, seal_under
 use crate::store::format::feed::FeedEntry;
 use crate::store::format::rows::{for_each_record, load_keys};
 use crate::store::format::tables;
-use crate::store::write::batch::LicenseEffect;
 use crate::store::write::edit::Edit;
+use crate::store::write::edit::LicenseEffect;
 use crate::store::write::feeds;
 
 /// The effects of a change of a license.

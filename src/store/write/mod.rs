@@ -1,10 +1,9 @@
 //! Writing commits.
 //!
-//! - [`batch`]: the rows of an import; [`edit`]: the transaction of a command.
+//! - [`edit`]: the rows of an import, and the transaction of a command.
 //! - [`records`]: applying a batch; [`feeds`]: writing feeds; [`licensing`]: changing licenses and keys.
 //! - `publication`: the changes for replicas.
 
-pub mod batch;
 pub mod edit;
 pub mod feeds;
 pub mod licensing;

@@ -16,8 +16,8 @@ use crate::store::format::codec::{RecordRow, hash, seal};
 use crate::store::format::feed::FeedEntry;
 use crate::store::format::rows::{find_linked, find_record, load_record_ids};
 use crate::store::format::tables;
-use crate::store::write::batch::{Batch, BatchOutcome, LicenseEffect, RowCounts};
 use crate::store::write::edit::Edit;
+use crate::store::write::edit::{Batch, BatchOutcome, LicenseEffect, RowCounts};
 use crate::store::write::feeds::{self, FeedChange};
 
 /// A record that a commit adds, changes or removes. Each change takes one seq.

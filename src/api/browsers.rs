@@ -1,17 +1,24 @@
-//! CORS (the Fetch standard, "HTTP CORS protocol"): off unless the operator names origins. Keys are sent in headers,
+//! Web pages that send requests.
+//!
+//! **CORS** (the Fetch standard, "HTTP CORS protocol") is off unless the operator names origins. Keys are sent in headers,
 //! never in cookies, so requests with credentials are not supported.
+//!
+//! **DNS rebinding.** A web page can point its own name at this machine's address. Then its scripts can read responses
+//! like those of their own site. The browser still sends the page's name in `Host`. So endpoints that show secrets
+//! without a key reject unknown names ([`is_own`]).
 
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
-    ACCESS_CONTROL_REQUEST_METHOD, HeaderName, ORIGIN, VARY,
+    ACCESS_CONTROL_REQUEST_METHOD, HOST, HeaderName, ORIGIN, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method};
 use url::Url;
 
-use super::request::Request;
+use crate::api::request::Request;
 use crate::contract::codes::ALLOWED_METHODS;
 
 /// The allowed request headers, in addition to those that always are, for a preflight that names none.
@@ -73,7 +80,7 @@ impl Cors {
     }
 
     /// Whether a request is a preflight of an allowed origin.
-    pub(super) fn is_preflight(&self, request: &Request) -> bool {
+    pub(in crate::api) fn is_preflight(&self, request: &Request) -> bool {
         request.method == Method::OPTIONS
             && request.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
             && self.allowed(request).is_some()
@@ -81,7 +88,7 @@ impl Cors {
 
     /// The headers of the response to a preflight. The server ignores headers that it does not know, such as those of
     /// tracing, so all are allowed.
-    pub(super) fn preflight_headers(request: &Request) -> HeaderMap {
+    pub(in crate::api) fn preflight_headers(request: &Request) -> HeaderMap {
         let allowed = asked_headers(&request.headers).unwrap_or(HeaderValue::from_static(REQUEST_HEADERS));
         HeaderMap::from_iter([
             (ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(ALLOWED_METHODS)),
@@ -91,7 +98,7 @@ impl Cors {
         ])
     }
 
-    pub(super) fn add_headers(&self, request: &Request, headers: &mut HeaderMap) {
+    pub(in crate::api) fn add_headers(&self, request: &Request, headers: &mut HeaderMap) {
         if self.origins.is_empty() {
             return;
         }
@@ -116,8 +123,26 @@ fn asked_headers(headers: &HeaderMap) -> Option<HeaderValue> {
     (are_names && !list.is_empty() && list.len() <= MAX_ASKED_BYTES).then(|| HeaderValue::try_from(list).ok())?
 }
 
+/// Whether `Host` is an address, `localhost`, or one of `names`. A request without `Host` is allowed, since no browser
+/// sends one.
+pub fn is_own(headers: &HeaderMap, names: &[String]) -> bool {
+    let mut values = headers.get_all(HOST).iter();
+    let (value, None) = (values.next(), values.next()) else { return false };
+    let Some(value) = value else { return true };
+    let Ok(host) = value.to_str() else { return false };
+    let host = match host.strip_prefix('[').and_then(|literal| literal.split_once(']')) {
+        Some((address, port)) if port.is_empty() || port.starts_with(':') => address,
+        Some(_) => return false,
+        None => host.split_once(':').map_or(host, |(name, _)| name),
+    };
+    let is_named = ["localhost"].into_iter().chain(names.iter().map(String::as_str));
+    host.parse::<IpAddr>().is_ok() || is_named.into_iter().any(|name| name.eq_ignore_ascii_case(host))
+}
+
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+
     use super::*;
 
     #[test]
@@ -236,5 +261,68 @@ mod tests {
             }
             assert_eq!(cors.is_preflight(&request), expected, "{method} {origin:?} {names_method}");
         }
+    }
+
+    #[test]
+    fn foreign_names_are_rejected() {
+        let names = ["Feed-1.internal", "example.org"].map(str::to_owned);
+        let cases: [(&[&str], bool); 46] = [
+            (&[], true),
+            (&["127.0.0.1"], true),
+            (&["127.0.0.1:9090"], true),
+            (&["192.0.2.7:9090"], true),
+            (&["[::1]:9090"], true),
+            (&["[fe80::1]"], true),
+            (&["localhost:9090"], true),
+            (&["LocalHost"], true),
+            (&["feed-1.internal:9090"], true),
+            (&["feed-2.internal"], false),
+            (&["localhost.evil.example"], false),
+            (&["127.0.0.1.evil.example:9090"], false),
+            (&["evil.example"], false),
+            (&[""], false),
+            (&["localhost", "localhost"], false),
+            (&["[evil.example]"], false),
+            // Every name is compared whole: none that only begins, ends or goes on like it.
+            (&["example.org"], true),
+            (&["example.org:8080"], true),
+            (&["EXAMPLE.ORG"], true),
+            (&["Example.Org:8080"], true),
+            (&["evilexample.org"], false),
+            (&["evil.example.org"], false),
+            (&["evilexample.org:8080"], false),
+            (&["example.org.evil.net"], false),
+            (&["example.org.evil.net:8080"], false),
+            (&["example.orgevil"], false),
+            (&["example.org."], false),
+            (&[".example.org"], false),
+            (&["xample.org"], false),
+            (&["example.or"], false),
+            (&["org"], false),
+            (&["evilfeed-1.internal"], false),
+            (&["feed-1.internal.evil.net"], false),
+            (&["evillocalhost"], false),
+            (&["localhost."], false),
+            (&["localhos"], false),
+            (&["ocalhost:8080"], false),
+            (&[":8080"], false),
+            (&["example.org", "evil.example"], false),
+            (&["evil.example", "example.org"], false),
+            (&["127.0.0.1", "127.0.0.1"], false),
+            (&["127.0.0.1."], false),
+            (&["[::ffff:127.0.0.1]:9090"], true),
+            (&["[::1].evil.example"], false),
+            (&["[::1]evil.example"], false),
+            (&["[::1"], false),
+        ];
+        for (hosts, expected) in cases {
+            let mut headers = HeaderMap::new();
+            for host in hosts {
+                headers.append(HOST, HeaderValue::from_static(host));
+            }
+            assert_eq!(is_own(&headers, &names), expected, "{hosts:?}");
+        }
+        let named = HeaderMap::from_iter([(HOST, HeaderValue::from_static("example.org"))]);
+        assert!(!is_own(&named, &[]), "without names there are only addresses and localhost");
     }
 }
