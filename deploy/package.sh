@@ -40,7 +40,7 @@ cp target/static/medfeed target/static/medfeed.debug "$out"
 # What the program says of itself goes into the package.
 made=target/static/made
 rm -rf "$made" && mkdir -p "$made"
-target/static/medfeed man | gzip -9n > "$made/medfeed.1.gz"
+target/static/medfeed man "$made" && gzip -9n "$made"/*.1
 for shell in bash zsh fish; do target/static/medfeed completions "$shell" > "$made/medfeed.$shell"; done
 target/tools/bin/cargo-deb --no-build --no-strip --output "$out"
 target/tools/bin/cargo-cyclonedx cyclonedx --features jemalloc --format json --spec-version 1.5 --override-filename medfeed.cdx

@@ -91,7 +91,8 @@ fn collect(command: &Command, path: &str, pages: &mut Vec<(String, String)>) -> 
 }
 
 fn page(command: &Command, path: &str, name: &str) -> io::Result<String> {
-    let man = Man::new(command.clone().name(name.to_owned()).display_name(name.to_owned()));
+    let man = Man::new(command.clone().name(name.to_owned()).display_name(name.to_owned()))
+        .source(concat!("medfeed ", env!("CARGO_PKG_VERSION")));
     let mut page = Vec::new();
     man.render_title(&mut page)?;
     man.render_name_section(&mut page)?;
