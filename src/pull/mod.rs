@@ -1,7 +1,7 @@
 //! A customer's copy of the licensed datasets: `medfeed pull`. It knows the service only by the contract.
 //!
 //! The steps of a pull:
-//! 1. [`target`] reads `--to`, and [`server_url`] the address of the service.
+//! 1. [`location`] reads `--to`, and [`server_url`] the address of the service.
 //! 2. The copy is opened: a [`folder`] of JSON lines and CSV, or tables ([`sql`]) in an [`sqlite`] file or in [`postgres`].
 //!    [`files`] creates what only its owner can read, and [`target`] is what all copies have in common.
 //! 3. [`follow`] runs one round, or endless ones, and retries after an [`error`] that may pass.
@@ -27,6 +27,7 @@ pub mod export;
 pub mod files;
 pub mod folder;
 pub mod follow;
+pub mod location;
 pub mod postgres;
 pub mod server_url;
 pub mod sql;

@@ -17,8 +17,8 @@ use crate::serve::connection::address::TrustedProxies;
 use crate::serve::connection::limits::Limits;
 use crate::serve::connection::server::Server;
 use crate::serve::connection::tls::Tls;
+use crate::serve::operators::admin::lag::{self, LagHistory};
 use crate::serve::operators::admin::monitored::MonitoredServer;
-use crate::serve::operators::admin::monitored::{LagHistory, sample_lags};
 use crate::serve::operators::admin::{self, AdminSetup};
 use crate::serve::operators::log::LostLines;
 use crate::serve::operators::metrics::Metrics;
@@ -122,7 +122,7 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
         let monitored = Arc::new(monitored);
         let sampled = Arc::clone(&monitored);
         if let Some(usage) = monitored.usage.clone() {
-            let work = move |stopped: &_| sample_lags(&sampled.lags, &sampled.watcher, &usage, stopped);
+            let work = move |stopped: &_| lag::run(&sampled.lags, &sampled.watcher, &usage, stopped);
             _sampling = BackgroundTask::spawn("lag", work)?;
         }
         tokio::spawn(admin::run(monitored, admin));

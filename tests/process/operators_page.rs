@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use medfeed::model::time::now;
 use medfeed::model::{Dataset, Witness};
-use medfeed::serve::operators::admin::{LagHistory, SAMPLES};
+use medfeed::serve::operators::admin::lag::{LagHistory, SAMPLES};
 use medfeed::serve::operators::usage::{FeedSeen, KeyUse, Uses};
 use medfeed::store::Writer;
 

@@ -1,5 +1,5 @@
-//! Writing a whole state: its parts, several at a time, then its entry, then its manifest. After
-//! that, deleting objects that no replica and no restore needs any more.
+//! Writing a whole state: its parts, several at a time, then its entry, then its manifest. After that, deleting objects
+//! that no replica and no restore needs any more.
 
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -100,7 +100,8 @@ impl<'a> StateLoader<'a> {
             }
             for state in later.take().map(Ok).into_iter().chain(found.transpose()) {
                 match state.and_then(|state| self.from_state(state, newest)) {
-                    Err(error @ ReplicaError::Object { .. }) => {
+                    // A state of another history is at odds with the entries after it, or with the heartbeat.
+                    Err(error @ (ReplicaError::Object { .. } | ReplicaError::Diverged(_))) => {
                         tracing::warn!(%error, "a state cannot be loaded; trying an older one");
                         first_error.get_or_insert(error);
                     }

@@ -180,8 +180,8 @@ impl LogReader {
                 false => Err(ReplicaError::object(name, "it is not the state after the entry of its slot")),
             };
         }
-        let detail = "it is missing: its publisher ended before it wrote it, and writes another state when \
-                      `medfeed publish` runs there again";
+        let detail = "it is missing: its publisher ended before it wrote it, or the bucket lost it; a running \
+                      `medfeed publish` writes another state";
         Err(ReplicaError::object(name, detail))
     }
 

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_follower_runs_since_its_own_start() {
+    fn a_replica_runs_since_its_own_start() {
         let before = since_boot();
         let status = ReplicaStatus::new(Duration::from_secs(60));
         let longest = since_boot() - before;

@@ -192,6 +192,14 @@ impl Origin {
         self.publish(&self.log);
     }
 
+    /// Restores the database and publishes it: a state that continues the log from other rows.
+    fn restore(&self) {
+        let (database, backup) = (self.at("origin.redb"), self.at("backup.redb"));
+        fs::copy(&database, &backup).unwrap();
+        Restoration::prepare(&database, &backup, Duration::ZERO).unwrap().finish().unwrap();
+        self.publish(&self.log);
+    }
+
     fn start(&self, log: &TestLog) -> Result<Replica, ReplicaError> {
         Replica::start(LogReader::new(log.bucket()), &self.at("replica.redb"), status(), &|| true)
     }
@@ -344,16 +352,28 @@ fn an_unusable_state_is_passed_over_for_a_later_one() {
     for lost in [layout::state(3), layout::state(2)] {
         let origin = Origin::new();
         let mut replica = origin.start(&origin.log).unwrap();
-        // Each state continues the log from other rows.
-        let (database, backup) = (origin.at("origin.redb"), origin.at("backup.redb"));
-        fs::copy(&database, &backup).unwrap();
-        for _ in 2..=4 {
-            Restoration::prepare(&database, &backup, Duration::ZERO).unwrap().finish().unwrap();
-            origin.publish(&origin.log);
-        }
+        (2..=4).for_each(|_| origin.restore());
         origin.log.remove(&lost);
         assert_eq!(polled(&mut replica), (4, None), "without {lost}");
     }
+}
+
+#[test]
+fn a_load_that_failed_delays_no_later_repair() {
+    let origin = Origin::new();
+    let mut replica = origin.start(&origin.log).unwrap();
+    origin.restore();
+    let log = LogReader::new(origin.log.bucket());
+    let part = log.manifest(2).unwrap().expect("a state").parts.remove(0);
+    let bytes = log.bucket().get(&part.name).unwrap().expect("a part").bytes;
+    origin.log.remove(&part.name);
+    // The older state leads to the same one.
+    let (slot, error) = polled(&mut replica);
+    assert!(slot == 1 && error.is_some_and(|error| error.contains(&part.name)));
+    assert_eq!(replica.next_repair_at, Duration::ZERO, "no repair was tried");
+    log.bucket().put(&part.name, &bytes).unwrap();
+    replica.failed_load.as_mut().expect("it is noted").until = Duration::ZERO;
+    assert_eq!(polled(&mut replica), (2, None));
 }
 
 #[test]
@@ -387,15 +407,17 @@ fn a_repair_that_does_not_last_is_not_made_again_at_once() {
 
 #[test]
 fn a_new_replica_passes_over_a_state_of_another_history() {
-    let origin = Origin::new();
-    origin.commit();
-    origin.add_state();
-    origin.commit();
-    let bucket = origin.log.bucket();
-    let mut manifest = LogReader::new(origin.log.bucket()).manifest(3).unwrap().expect("a state");
-    manifest.entry_hash = OTHER;
-    bucket.put(&layout::state(3), &manifest.encode().unwrap()).unwrap();
-    assert_eq!(polled(&mut origin.start(&origin.log).unwrap()), (4, None));
+    for last in [3, 4] {
+        let origin = Origin::new();
+        origin.commit();
+        origin.add_state();
+        (3..last).for_each(|_| origin.commit());
+        let bucket = origin.log.bucket();
+        let mut manifest = LogReader::new(origin.log.bucket()).manifest(3).unwrap().expect("a state");
+        manifest.entry_hash = OTHER;
+        bucket.put(&layout::state(3), &manifest.encode().unwrap()).unwrap();
+        assert_eq!(polled(&mut origin.start(&origin.log).unwrap()), (last, None));
+    }
 }
 
 #[test]

@@ -1,13 +1,11 @@
 //! The listener for operators and monitoring: a page, `/metrics`, `/livez`, `/readyz`.
 //!
-//! In reading order: `monitored` is the interface of a monitored program, and a server with its readiness and the lag of keys;
-//! `page` renders the page. This file handles the requests.
+//! In reading order: `monitored` is the interface of a monitored program, and a server with its readiness; `lag` samples
+//! the lag of keys; `page` renders the page. This file handles the requests.
 
+pub mod lag;
 pub(crate) mod monitored;
 pub(crate) mod page;
-
-#[doc(hidden)]
-pub use monitored::{LagHistory, SAMPLES};
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -25,7 +23,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 
 use self::monitored::Monitored;
-use crate::api::browsers::is_own;
+use crate::api::own_host::is_own;
 use crate::serve::operators::exposition::Exposition;
 
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);

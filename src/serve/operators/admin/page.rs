@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use askama::Template;
 
+use super::lag::SAMPLES;
 use super::monitored::{Monitored, MonitoredServer};
 use crate::api::SnapshotSource;
 use crate::model::key::KeyStatus;
 use crate::model::license::Rule;
 use crate::model::time::now;
 use crate::model::{Dataset, KeyRecord, PerDataset, Scope, Timestamp};
-use crate::serve::operators::admin::monitored::SAMPLES;
 use crate::serve::operators::metrics::RouteTraffic;
 use crate::serve::operators::usage::{KeyUse, Uses};
 use crate::store::Snapshot;

@@ -1,0 +1,106 @@
+//! The location of a copy, as given by `--to`.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use super::files::open_file;
+use super::postgres::address::PostgresAddress;
+use super::sqlite::file::is_sqlite;
+
+const SQLITE_EXTENSIONS: [&str; 3] = ["sqlite", "sqlite3", "db"];
+
+const POSTGRES_SCHEMES: [&str; 2] = ["postgres", "postgresql"];
+
+/// The forms of `--to`, for messages.
+const FORMS: &str = "give an SQLite file ending .sqlite, .sqlite3 or .db, a folder ending / (for JSON lines and CSV), or an \
+                     address such as postgres://user@host/database?schema=NAME";
+
+/// The location of a copy.
+#[derive(Debug)]
+pub enum CopyLocation {
+    /// An SQLite file.
+    Sqlite(PathBuf),
+    /// A folder of JSON lines and CSV.
+    Folder(PathBuf),
+    /// A schema in PostgreSQL.
+    Postgres(Box<PostgresAddress>),
+}
+
+impl CopyLocation {
+    /// Parses a path or a URL. An existing SQLite file may have any extension. Error messages contain no password.
+    pub fn of(to: &Path) -> Result<CopyLocation, String> {
+        let text = to.to_string_lossy();
+        let (scheme, rest) = text.split_once(':').unwrap_or(("", &text));
+        let lower = scheme.trim().to_ascii_lowercase();
+        if POSTGRES_SCHEMES.contains(&&*lower) {
+            if lower.len() < scheme.len() || !rest.starts_with("//") {
+                return Err(format!("the address of PostgreSQL cannot be read; {FORMS}"));
+            }
+            return format!("{lower}:{rest}").parse().map(|address| CopyLocation::Postgres(Box::new(address)));
+        }
+        if text.contains("://") {
+            return Err(format!("--to names an address of another kind; {FORMS}"));
+        }
+        if to.is_dir() || to.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            return Ok(CopyLocation::Folder(to.to_owned()));
+        }
+        let ending = to.extension().and_then(OsStr::to_str).unwrap_or_default().to_ascii_lowercase();
+        if SQLITE_EXTENSIONS.contains(&&*ending) || open_file(to).is_ok_and(|mut file| is_sqlite(&mut file)) {
+            return Ok(CopyLocation::Sqlite(to.to_owned()));
+        }
+        let is_short =
+            !ending.is_empty() && ending.len() <= 10 && ending.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let named = if is_short { format!("ends .{ending}") } else { "has no known ending".to_owned() };
+        Err(format!("--to names a file that {named}, which is not a format of copies; {FORMS}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_told_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name).display().to_string();
+        std::fs::write(at("old.copy"), b"SQLite format 3\0 and more").unwrap();
+        std::fs::write(at("mine.csv"), b"id,name\n1,a\n").unwrap();
+        std::fs::write(at("mine.sqlite"), b"").unwrap();
+        let cases = [
+            (at("copy.sqlite"), Ok("Sqlite")),
+            (at("copy.SQLITE3"), Ok("Sqlite")),
+            ("copy.db".to_owned(), Ok("Sqlite")),
+            (at("mine.sqlite"), Ok("Sqlite")),
+            (at("old.copy"), Ok("Sqlite")),
+            (at("new/"), Ok("Folder")),
+            (at("x.csv/"), Ok("Folder")),
+            (folder.path().display().to_string(), Ok("Folder")),
+            ("postgres://me@localhost/x".to_owned(), Ok("Postgres")),
+            ("POSTGRES://me@localhost/x".to_owned(), Ok("Postgres")),
+            ("PostgreSQL://me@localhost/x?schema=a".to_owned(), Ok("Postgres")),
+            (at("mine.csv"), Err("a file that ends .csv")),
+            (at("x.parquet"), Err("a file that ends .parquet")),
+            (at("x.jsonl"), Err("a folder ending /")),
+            (at("copy"), Err("has no known ending")),
+            ("file:x.duckdb".to_owned(), Err("ends .duckdb")),
+            ("".to_owned(), Err("has no known ending")),
+            ("POSTGRES://me:secret@localhost/x".to_owned(), Err("PGPASSWORD")),
+            ("postgres://me:secret@localhost:port/x".to_owned(), Err("write it as")),
+            ("Postgres://me:secret%ZZ@localhost/x?x=%".to_owned(), Err("")),
+            ("postgres:me:secret@localhost/x.sqlite".to_owned(), Err("cannot be read")),
+            (" postgres://me:secret@localhost/x".to_owned(), Err("cannot be read")),
+            ("mysql://me:secret@localhost/x".to_owned(), Err("of another kind")),
+            ("postgres+tls://me:secret@localhost/x.sqlite".to_owned(), Err("of another kind")),
+            ("host=db.sqlite password=secret".to_owned(), Err("has no known ending")),
+        ];
+        for (to, expected) in cases {
+            match (CopyLocation::of(Path::new(&to)), expected) {
+                (Ok(place), Ok(kind)) => assert!(format!("{place:?}").starts_with(kind), "{to}: {place:?}"),
+                (Err(message), Err(part)) => {
+                    assert!(message.contains(part) && !message.contains("secret"), "{to}: {message}");
+                }
+                (place, _) => panic!("{to}: {place:?}"),
+            }
+        }
+    }
+}
