@@ -64,7 +64,7 @@ function App({demo, why, kept}) {
 	const [at, setAt] = useState(route);
 	const [showKey, setShowKey] = useState(!!demo);
 
-	// Other effects wait for a frame. What moves before it would be missed.
+	// Other effects run after the first frame, and the address may change before it.
 	useLayoutEffect(() => {
 		const moved = () => setAt(route());
 		addEventListener('hashchange', moved);

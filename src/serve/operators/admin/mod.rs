@@ -23,7 +23,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 
 use self::monitored::Monitored;
-use crate::api::own_host::is_own;
+use crate::api::browsers::is_own;
 use crate::serve::operators::exposition::Exposition;
 
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
