@@ -99,7 +99,7 @@ impl<'a> StateLoader<'a> {
                 continue;
             }
             for state in later.take().map(Ok).into_iter().chain(found.transpose()) {
-                match state.and_then(|state| self.from_state(state, newest)) {
+                match state.and_then(|state| self.load_with_entries(state, newest)) {
                     // A state of another history is at odds with the entries after it, or with the heartbeat.
                     Err(error @ (ReplicaError::Object { .. } | ReplicaError::Diverged(_))) => {
                         tracing::warn!(%error, "a state cannot be loaded; trying an older one");
@@ -128,7 +128,7 @@ impl<'a> StateLoader<'a> {
     ///
     /// # Errors
     /// [`ReplicaError::TooEarly`] if the state is later than [`StateLoader::until`].
-    fn from_state(&self, mut state: Manifest, at_least: u64) -> Result<LoadedState, ReplicaError> {
+    fn load_with_entries(&self, mut state: Manifest, at_least: u64) -> Result<LoadedState, ReplicaError> {
         let mut before = None;
         loop {
             tracing::info!(slot = state.slot, parts = state.parts.len(), "loading a whole state");
