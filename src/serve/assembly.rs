@@ -17,13 +17,11 @@ use crate::serve::connection::address::TrustedProxies;
 use crate::serve::connection::limits::Limits;
 use crate::serve::connection::server::Server;
 use crate::serve::connection::tls::Tls;
-use crate::serve::operators::admin::lag::{self, LagHistory};
 use crate::serve::operators::admin::monitored::MonitoredServer;
 use crate::serve::operators::admin::{self, AdminSetup};
 use crate::serve::operators::log::LostLines;
 use crate::serve::operators::metrics::Metrics;
 use crate::serve::operators::usage::Usage;
-use crate::serve::watching::background::BackgroundTask;
 use crate::serve::watching::replica_thread::{ReplicaSource, ReplicaThread};
 use crate::serve::watching::watcher::Watcher;
 
@@ -106,7 +104,6 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
     let observer: Arc<dyn Observer> = Arc::<Metrics>::clone(&metrics);
     let service = Arc::new(Service::observed(setup.settings, source, observer));
     let (stop, stopping) = watch::channel(false);
-    let _sampling;
     if let Some(admin) = setup.admin {
         let monitored = MonitoredServer {
             metrics,
@@ -114,18 +111,10 @@ pub async fn serve(setup: Setup, ready: impl FnOnce() + Send + 'static) -> io::R
             service: Arc::clone(&service),
             upstream: setup.upstream,
             usage: setup.usage,
-            lags: LagHistory::default(),
-            limits: setup.limits,
             started_at: now(),
             stopping,
         };
-        let monitored = Arc::new(monitored);
-        let sampled = Arc::clone(&monitored);
-        if let Some(usage) = monitored.usage.clone() {
-            let work = move |stopped: &_| lag::run(&sampled.lags, &sampled.watcher, &usage, stopped);
-            _sampling = BackgroundTask::spawn("lag", work)?;
-        }
-        tokio::spawn(admin::run(monitored, admin));
+        tokio::spawn(admin::run(Arc::new(monitored), admin));
     }
     if setup.stop.hangup.is_none() {
         tokio::spawn(reload(setup.tls.clone(), signal(SignalKind::hangup())?));

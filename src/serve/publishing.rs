@@ -144,10 +144,6 @@ impl Monitored for MonitoredPublisher {
         });
         text_of(&self.process, &self.registry)
     }
-
-    fn page(&self) -> Option<Result<String, String>> {
-        None
-    }
 }
 
 #[cfg(test)]

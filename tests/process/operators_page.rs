@@ -2,17 +2,15 @@
 
 use std::io::BufReader;
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use medfeed::model::time::now;
 use medfeed::model::{Dataset, Witness};
-use medfeed::serve::operators::admin::lag::{LagHistory, SAMPLES};
 use medfeed::serve::operators::usage::{FeedSeen, KeyUse, Uses};
 use medfeed::store::Writer;
 
 use super::client::{Answer, Client, ask, connect};
 use super::monitoring::{scrape, serve_watched};
-use super::site::{SOON, Site, conferences_of_version, wait_until, wait_until_every};
+use super::site::{SOON, Site, conferences_of_version, wait_until};
 
 fn page(admin: &mut Client) -> String {
     let answer = admin.get("/");
@@ -78,7 +76,7 @@ fn the_page_shows_what_is_served_and_to_whom() {
         assert!(found.contains(expected), "{piece}: {found}");
     }
     let refused = row(&shown, "/v1/conferences/{id}<");
-    assert!(refused.contains("| 100.0 % | 0 % | ≤"), "{refused}");
+    assert!(refused.ends_with("| 100.0 % | 0 %"), "{refused}");
     assert!(row(&shown, &id).contains("| all |"), "{}", row(&shown, &id));
     assert!(
         !shown.contains(&format!("<code>{ended}")) && shown.contains("1 revoked or expired key is left out"),
@@ -88,8 +86,6 @@ fn the_page_shows_what_is_served_and_to_whom() {
     // Texts of others stay texts, and keys are shown only by their ids.
     assert!(!shown.contains(hostile) && shown.contains("alert(1)"), "{shown}");
     assert!(!shown.contains("<script>") && !shown.contains("mfk_") && !shown.contains("style=\""), "{shown}");
-    let open = text_around(&shown, "<div>", "</div>", "Open connections");
-    assert!(open.contains("1 of 1,024"), "{open}");
     server.stop();
 }
 
@@ -181,55 +177,4 @@ fn a_commit_that_waits_for_the_change_delay_is_no_failure() {
     assert!(shown.contains("ready; a newer commit waits for the change delay"), "{shown}");
     assert_eq!(admin.get("/readyz").body, b"ok\n");
     server.stop();
-}
-
-#[test]
-fn living_servers_are_counted() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
-    let (server, mut admin) = serve_watched(&site, &[]);
-    let mut counted = |expected: usize| {
-        wait_until_every(Duration::from_millis(50), &format!("{expected} servers"), SOON, || {
-            (page(&mut admin).matches("<li>started").count() == expected).then_some(())
-        });
-    };
-    counted(1);
-    // Nobody asks the other one for anything.
-    let other = site.serve();
-    counted(2);
-    other.stop();
-    counted(1);
-    server.stop();
-}
-
-#[test]
-fn the_lag_of_a_key_is_kept_for_a_day() {
-    let site = Site::new();
-    site.import("conferences.jsonl", conferences_of_version(3, 0));
-    site.license("acme", "--dataset conferences");
-    let [(id, _), (silent, _)] = [(); 2].map(|()| site.key("acme", &[]));
-    let newest = Writer::open(&site.db(), SOON).unwrap().snapshot().unwrap();
-    let commit = newest.commit();
-    let witness = Witness { seq: commit.seq, lineage: commit.lineage };
-    let seen = FeedSeen { at: now(), position: 1, witness, behind_since: None };
-    let uses = |seen: FeedSeen| {
-        let feeds = [(Dataset::Journals, seen), (Dataset::Conferences, seen)].into();
-        Uses::from([(id.clone(), KeyUse { last_used_at: None, feeds })])
-    };
-    let lags = LagHistory::default();
-    for _ in 0..SAMPLES + 5 {
-        lags.sample(&newest, &uses(seen));
-    }
-    assert_eq!(lags.of(&id, Dataset::Conferences), vec![0; SAMPLES]);
-    assert!(lags.of(&silent, Dataset::Conferences).is_empty(), "it never sent a token");
-    assert!(lags.of(&id, Dataset::Journals).is_empty(), "a dataset outside of its license has no lag");
-    // The newest samples are the last ones.
-    lags.sample(&newest, &uses(FeedSeen { behind_since: Some(now().plus_s(-5000)), ..seen }));
-    let line = lags.of(&id, Dataset::Conferences);
-    assert!(line.len() == SAMPLES && line[SAMPLES - 2] == 0 && (5000..5100).contains(&line[SAMPLES - 1]), "{line:?}");
-    lags.sample(&newest, &uses(FeedSeen { witness: Witness { lineage: [7; 16], ..witness }, ..seen }));
-    assert!(lags.of(&id, Dataset::Conferences).is_empty(), "a token of a lost history has no lag");
-    lags.sample(&newest, &uses(seen));
-    lags.sample(&newest, &Uses::new());
-    assert!(lags.of(&id, Dataset::Conferences).is_empty(), "a key without a record of its use is dropped");
 }

@@ -133,11 +133,6 @@ fn find_files(database: &Path) -> Vec<PathBuf> {
     files.map(|entry| entry.path()).collect()
 }
 
-/// Whether a running server holds the lock of a file.
-fn is_held(path: &Path) -> bool {
-    File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
-}
-
 /// Replaces a file that only the current user can read. The new file is locked before the rename, and stays locked while
 /// the returned handle is open.
 fn write_file(path: &Path, uses: &Uses) -> io::Result<File> {
@@ -145,14 +140,6 @@ fn write_file(path: &Path, uses: &Uses) -> io::Result<File> {
     draft.file().try_lock().map_err(io::Error::from)?;
     draft.file().write_all(&serde_json::to_vec(uses)?)?;
     draft.persist_unsynced(path)
-}
-
-/// The start time of a file's server, from the file's name.
-fn started_at(database: &Path, path: &Path) -> Option<Timestamp> {
-    let name = path.file_name()?.to_str()?;
-    let id: uuid::Uuid = name.strip_prefix(&prefix(database))?.parse().ok()?;
-    let (seconds, _) = id.get_timestamp()?.to_unix();
-    Some(Timestamp::from_unix_s(i64::try_from(seconds).ok()?))
 }
 
 /// The record of a running server.
@@ -200,8 +187,6 @@ impl Usage {
                 Err(TryLockError::WouldBlock | TryLockError::Error(_)) => {}
             }
         }
-        // Write it soon even without requests: the file announces this server to the others.
-        recorded.dirty = true;
         let id = uuid::Uuid::now_v7().simple().to_string();
         Usage { database: database.to_owned(), id, recorded: Mutex::new(recorded), files: Mutex::new(files) }
     }
@@ -216,17 +201,6 @@ impl Usage {
         let mut all = read_all(&resolve(&self.database));
         merge_into(&mut all, &self.recorded().uses);
         all
-    }
-
-    /// The start times of the running servers of the database, including this one, oldest first.
-    pub fn servers(&self) -> Vec<Timestamp> {
-        let database = &resolve(&self.database);
-        let own = path_of(database, &self.id);
-        let others = find_files(database).into_iter().filter(|path| *path != own && is_held(path));
-        let mut started: Vec<Timestamp> =
-            others.chain([own.clone()]).filter_map(|path| started_at(database, &path)).collect();
-        started.sort();
-        started
     }
 
     /// Records an answered request.

@@ -1,9 +1,8 @@
 //! The listener for operators and monitoring: a page, `/metrics`, `/livez`, `/readyz`.
 //!
-//! In reading order: `monitored` is the interface of a monitored program, and a server with its readiness; `lag` samples
-//! the lag of keys; `page` renders the page. This file handles the requests.
+//! In reading order: `monitored` is the interface of a monitored program, and the parts of a server; `page` renders its
+//! page. This file handles the requests.
 
-pub mod lag;
 pub(crate) mod monitored;
 pub(crate) mod page;
 
@@ -24,7 +23,7 @@ use tokio::net::TcpListener;
 
 use self::monitored::Monitored;
 use crate::api::browsers::is_own;
-use crate::serve::operators::exposition::Exposition;
+use crate::serve::operators::exposition::{OPEN_METRICS, PLAIN, accepts_open_metrics, plain};
 
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time limit for building the page or a scrape.
@@ -100,13 +99,11 @@ async fn answer(
             }
             Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, TEXT, format!("{reason}\n")),
         },
-        "/metrics" => {
-            let exposition = Exposition::accepted(&request.headers);
-            match run_blocking(move || exposition.of(monitored.scrape())).await {
-                Ok(text) => (StatusCode::OK, exposition.content_type(), text),
-                Err(answer) => answer,
-            }
-        }
+        "/metrics" => match run_blocking(move || monitored.scrape()).await {
+            Ok(text) if accepts_open_metrics(&request.headers) => (StatusCode::OK, OPEN_METRICS, text),
+            Ok(text) => (StatusCode::OK, PLAIN, plain(&text)),
+            Err(answer) => answer,
+        },
         "/page.css" => (StatusCode::OK, "text/css; charset=utf-8", page::STYLE.to_owned()),
         "/page.js" => (StatusCode::OK, "text/javascript; charset=utf-8", page::SCRIPT.to_owned()),
         "/" => match run_blocking(move || monitored.page()).await {

@@ -5,10 +5,8 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::lag::LagHistory;
 use crate::api::Service;
 use crate::model::Timestamp;
-use crate::serve::connection::limits::Limits;
 use crate::serve::operators::metrics::Metrics;
 use crate::serve::operators::usage::Usage;
 use crate::serve::watching::replica_thread::ReplicaThread;
@@ -28,7 +26,9 @@ pub trait Monitored: Debug + Send + Sync + 'static {
     fn scrape(&self) -> String;
 
     /// The operators' page, or an error message; `None` for a program without a page.
-    fn page(&self) -> Option<Result<String, String>>;
+    fn page(&self) -> Option<Result<String, String>> {
+        None
+    }
 }
 
 /// A running server.
@@ -40,29 +40,7 @@ pub struct MonitoredServer {
     pub upstream: Option<Arc<ReplicaThread>>,
     pub service: Arc<Service>,
     pub usage: Option<Arc<Usage>>,
-    pub lags: LagHistory,
-    pub limits: Limits,
     pub started_at: Timestamp,
     /// Whether the server is stopping.
     pub stopping: watch::Receiver<bool>,
-}
-
-impl MonitoredServer {
-    /// The reason why the server should get no new callers.
-    pub fn unready(&self) -> Option<String> {
-        if *self.stopping.borrow() {
-            return Some("the server is stopping".to_owned());
-        }
-        if !self.watcher.is_followed() {
-            return Some("the database file cannot be followed; the last state is served".to_owned());
-        }
-        let upstream = self.upstream.as_ref().filter(|upstream| !upstream.is_fresh());
-        self.watcher.failure().or_else(|| upstream.and_then(|upstream| upstream.failure()))
-    }
-
-    /// A warning for the operator of a ready server. A replica stays ready for a while when its bucket fails. Otherwise
-    /// load balancers would drop all replicas at once.
-    pub fn warning(&self) -> Option<String> {
-        self.upstream.as_ref().and_then(|upstream| upstream.failure())
-    }
 }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use askama::Template;
 
-use super::lag::SAMPLES;
 use super::monitored::{Monitored, MonitoredServer};
 use crate::api::SnapshotSource;
 use crate::model::key::KeyStatus;
@@ -29,11 +28,19 @@ const FULL_BAR_S: u64 = 7 * 86_400;
 
 impl Monitored for MonitoredServer {
     fn unready(&self) -> Option<String> {
-        MonitoredServer::unready(self)
+        if *self.stopping.borrow() {
+            return Some("the server is stopping".to_owned());
+        }
+        if !self.watcher.is_followed() {
+            return Some("the database file cannot be followed; the last state is served".to_owned());
+        }
+        let upstream = self.upstream.as_ref().filter(|upstream| !upstream.is_fresh());
+        self.watcher.failure().or_else(|| upstream.and_then(|upstream| upstream.failure()))
     }
 
+    /// A replica stays ready for a while when its bucket fails. Otherwise load balancers would drop all replicas at once.
     fn warning(&self) -> Option<String> {
-        MonitoredServer::warning(self)
+        self.upstream.as_ref().and_then(|upstream| upstream.failure())
     }
 
     fn scrape(&self) -> String {
@@ -76,15 +83,6 @@ struct RouteRow {
     refused: String,
     failed: String,
     has_failed: bool,
-    median: String,
-    slowest: String,
-}
-
-struct Figure {
-    name: &'static str,
-    value: String,
-    /// The share of the maximum, in percent.
-    filled: Option<u8>,
 }
 
 struct LicenseRow {
@@ -110,8 +108,6 @@ struct FeedRow {
     dataset: &'static str,
     filled: u8,
     behind: String,
-    /// The points of the last day's line, in a box of [`SAMPLES`] by 100; `None` for fewer than two.
-    line: Option<String>,
 }
 
 struct CommitRow {
@@ -135,14 +131,11 @@ struct Page {
     committed: When,
     datasets: Vec<DatasetRow>,
     routes: Vec<RouteRow>,
-    figures: Vec<Figure>,
     licenses: Vec<LicenseRow>,
     more_licenses: usize,
     keys: Vec<KeyRow>,
     more_keys: usize,
     unusable_keys: usize,
-    records_usage: bool,
-    servers: Vec<When>,
     commits: Vec<CommitRow>,
     /// The thresholds of the bar for yellow and red, in percent.
     low: u8,
@@ -169,7 +162,7 @@ pub fn render(monitored: &MonitoredServer) -> Result<String, String> {
     for key in newest.list_keys() {
         if usable(key) {
             *keys_of.entry(&key.license_name).or_default() += 1;
-            keys.push(key_row(key, monitored, &newest, &uses, now));
+            keys.push(key_row(key, &newest, &uses, now));
         } else {
             unusable_keys += 1;
         }
@@ -206,14 +199,11 @@ pub fn render(monitored: &MonitoredServer) -> Result<String, String> {
         committed: When::of(shown.commit().time, now),
         datasets: Dataset::ALL.map(|dataset| dataset_row(&shown, dataset, now)).into(),
         routes: monitored.metrics.routes().iter().map(|(route, traffic)| route_row(route, traffic, up_s)).collect(),
-        figures: figures(monitored),
         more_licenses: all_licenses.len().saturating_sub(MAX_ROWS),
         licenses: licenses.collect(),
         keys,
         more_keys,
         unusable_keys,
-        records_usage: monitored.usage.is_some(),
-        servers: monitored.usage.iter().flat_map(|usage| usage.servers()).map(|time| When::of(time, now)).collect(),
         commits: commits.collect(),
         low: filled_bar(3600),
         high: filled_bar(86_400),
@@ -236,7 +226,6 @@ fn dataset_row(shown: &Snapshot, dataset: Dataset, now: Timestamp) -> DatasetRow
 }
 
 fn route_row(route: &str, traffic: &RouteTraffic, up_s: u64) -> RouteRow {
-    let duration = |share| bound(traffic.duration_s(share));
     RouteRow {
         route: route.to_owned(),
         requests: grouped(traffic.requests),
@@ -244,34 +233,10 @@ fn route_row(route: &str, traffic: &RouteTraffic, up_s: u64) -> RouteRow {
         refused: share(traffic.refused, traffic.requests),
         failed: share(traffic.failed, traffic.requests),
         has_failed: traffic.failed > 0,
-        median: duration(0.5),
-        slowest: duration(0.99),
     }
 }
 
-fn figures(monitored: &MonitoredServer) -> Vec<Figure> {
-    let number = |(name, count)| Figure { name, value: grouped(count), filled: None };
-    let open = monitored.metrics.connections();
-    let slots = u64::try_from(monitored.limits.connections).unwrap_or(u64::MAX);
-    let (answers, answer_bytes) = monitored.service.cached();
-    let max_bytes = monitored.service.settings().answer_cache_bytes;
-    let open = Figure {
-        name: "Open connections",
-        value: format!("{} of {}", grouped(open), grouped(slots)),
-        filled: Some(percent(open, slots)),
-    };
-    let in_memory = [
-        Figure {
-            name: "Finished answers in memory",
-            value: format!("{} of {}", mebibytes(answer_bytes), mebibytes(max_bytes)),
-            filled: Some(percent(answer_bytes, max_bytes)),
-        },
-        number(("Answers in memory", u64::try_from(answers).unwrap_or(u64::MAX))),
-    ];
-    [open].into_iter().chain(monitored.metrics.counts().map(number)).chain(in_memory).collect()
-}
-
-fn key_row(key: &KeyRecord, monitored: &MonitoredServer, newest: &Snapshot, uses: &Uses, now: Timestamp) -> KeyRow {
+fn key_row(key: &KeyRecord, newest: &Snapshot, uses: &Uses, now: Timestamp) -> KeyRow {
     let unused = KeyUse::default();
     let used = uses.get(&key.id).unwrap_or(&unused);
     let lags = used.feeds.iter().map(|(dataset, seen)| Some((*dataset, seen.lag_s(*dataset, key, newest, now)?)));
@@ -286,23 +251,13 @@ fn key_row(key: &KeyRecord, monitored: &MonitoredServer, newest: &Snapshot, uses
         },
         used: used.last_used_at.map(|time| When::of(time, now)),
         behind_s: feeds.iter().map(|(_, behind_s)| *behind_s).max().unwrap_or_default(),
-        feeds: feeds
-            .into_iter()
-            .map(|(dataset, behind_s)| feed_row(dataset, behind_s, &monitored.lags.of(&key.id, dataset)))
-            .collect(),
+        feeds: feeds.into_iter().map(|(dataset, behind_s)| feed_row(dataset, behind_s)).collect(),
     }
 }
 
-fn feed_row(dataset: Dataset, behind_s: u64, samples: &[u64]) -> FeedRow {
+fn feed_row(dataset: Dataset, behind_s: u64) -> FeedRow {
     let behind = if behind_s == 0 { "up to date".to_owned() } else { format!("{} behind", span(behind_s)) };
-    FeedRow { dataset: dataset.as_str(), filled: filled_bar(behind_s), behind, line: line(samples) }
-}
-
-/// The points of an SVG line through samples. The newest is at the right; a lag of 0 is at the bottom.
-fn line(samples: &[u64]) -> Option<String> {
-    let first = SAMPLES.checked_sub(samples.len()).filter(|_| samples.len() > 1)?;
-    let points = (first..).zip(samples).map(|(x, lag_s)| format!("{x},{}", 100 - filled_bar(*lag_s)));
-    Some(points.collect::<Vec<_>>().join(" "))
+    FeedRow { dataset: dataset.as_str(), filled: filled_bar(behind_s), behind }
 }
 
 /// The sets of a scope that restrict it, in words.
@@ -348,16 +303,6 @@ fn span(seconds: u64) -> String {
     }
 }
 
-fn bound(seconds: f64) -> String {
-    if seconds.is_infinite() {
-        "over 30 s".to_owned()
-    } else if seconds >= 1.0 {
-        format!("≤ {seconds} s")
-    } else {
-        format!("≤ {} ms", (seconds * 1e5).round() / 100.0)
-    }
-}
-
 #[allow(clippy::cast_precision_loss, reason = "counts of requests are far below 2^53")]
 fn per_minute(requests: u64, up_s: u64) -> String {
     let rate = requests as f64 * 60.0 / up_s as f64;
@@ -367,17 +312,6 @@ fn per_minute(requests: u64, up_s: u64) -> String {
 #[allow(clippy::cast_precision_loss, reason = "counts of requests are far below 2^53")]
 fn share(part: u64, whole: u64) -> String {
     if part == 0 { "0 %".to_owned() } else { format!("{:.1} %", part as f64 * 100.0 / whole.max(1) as f64) }
-}
-
-fn percent(part: u64, whole: u64) -> u8 {
-    let percent = u128::from(part) * 100 / u128::from(whole.max(1));
-    u8::try_from(percent.min(100)).unwrap_or(100)
-}
-
-fn mebibytes(bytes: u64) -> String {
-    #[allow(clippy::cast_precision_loss, reason = "one digit is shown")]
-    let mebibytes = bytes as f64 / f64::from(1 << 20);
-    format!("{mebibytes:.1} MiB")
 }
 
 /// The filled part of a key's bar, in percent. Logarithmic, so both minutes and days are visible.
@@ -396,94 +330,32 @@ mod tests {
 
     #[test]
     fn figures_are_shown_in_words() {
-        let spans = [(0, "0 s"), (59, "59 s"), (60, "1 min"), (3599, "59 min"), (3600, "1 h"), (200_000, "2 days")];
-        let spans = spans.into_iter().chain([
-            (61, "1 min"),
-            (3601, "1 h"),
-            (86_400, "24 h"),
+        for (seconds, expected) in [
+            (0, "0 s"),
+            (59, "59 s"),
+            (60, "1 min"),
+            (3599, "59 min"),
+            (3600, "1 h"),
             (172_799, "47 h"),
             (172_800, "2 days"),
-            (259_199, "2 days"),
             (86_400_000, "1,000 days"),
-        ]);
-        for (seconds, expected) in spans {
+        ] {
             assert_eq!(span(seconds), expected);
         }
         for (number, expected) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
             assert_eq!(grouped(number), expected);
         }
-        let bounds = [(0.0001, "≤ 0.1 ms"), (0.00025, "≤ 0.25 ms"), (0.1, "≤ 100 ms"), (5.0, "≤ 5 s")];
-        for (seconds, expected) in bounds {
-            assert_eq!(bound(seconds), expected);
-        }
-        assert_eq!(bound(f64::INFINITY), "over 30 s");
-        for (part, whole, expected) in [(0, 0, "0 %"), (1, 8, "12.5 %"), (8, 8, "100.0 %")] {
+        for (part, whole, expected) in [(0, 0, "0 %"), (1, 1000, "0.1 %"), (1, 3, "33.3 %"), (8, 8, "100.0 %")] {
             assert_eq!(share(part, whole), expected);
         }
         for (seconds, expected) in [(0, 0), (1, 5), (3600, 62), (86_400, 85), (FULL_BAR_S, 100), (u64::MAX, 100)] {
             assert_eq!(filled_bar(seconds), expected, "{seconds}");
         }
-        let lines = [(&[][..], None), (&[0], None), (&[0, FULL_BAR_S], Some("142,100 143,0"))];
-        for (samples, expected) in lines {
-            assert_eq!(line(samples).as_deref(), expected, "{samples:?}");
-        }
-    }
-
-    #[test]
-    fn the_bounds_of_what_is_shown_are_kept() {
-        for (seconds, expected) in [(61, "1 min"), (3601, "1 h"), (172_799, "47 h"), (172_800, "2 days")] {
-            assert_eq!(span(seconds), expected);
-        }
-        for (part, whole, expected) in [(0, 0, 0), (0, 9, 0), (1, 3, 33), (9, 9, 100), (10, 9, 100), (5, 0, 100)] {
-            assert_eq!(percent(part, whole), expected, "{part} of {whole}");
-        }
-        for (requests, up_s, expected) in [(0, 1, "0.0"), (1, 1, "60"), (9, 60, "9.0"), (10, 60, "10"), (1, 120, "0.5")]
-        {
+        for (requests, up_s, expected) in [(0, 1, "0.0"), (599, 3600, "10.0"), (10, 60, "10"), (1, 120, "0.5")] {
             assert_eq!(per_minute(requests, up_s), expected, "{requests} in {up_s} s");
-        }
-        for (bytes, expected) in [(0, "0.0 MiB"), (1 << 20, "1.0 MiB"), (3 << 19, "1.5 MiB")] {
-            assert_eq!(mebibytes(bytes), expected);
-        }
-        assert_eq!((bound(1.0), bound(0.999)), ("≤ 1 s".to_owned(), "≤ 999 ms".to_owned()));
-        let now = now();
-        for (ahead_s, expected) in [(0, "just now"), (5, "just now"), (-1, "1 s ago"), (-3600, "1 h ago")] {
-            assert_eq!(When::of(now.plus_s(ahead_s), now).ago, expected);
-        }
-    }
-
-    #[test]
-    fn rates_shares_and_sizes_are_shown_in_words() {
-        let rates = [
-            (0, 60, "0.0"),
-            (1, 60, "1.0"),
-            (10, 60, "10"),
-            (599, 3600, "10.0"),
-            (600, 3600, "10"),
-            (1, 1, "60"),
-            (7, 120, "3.5"),
-        ];
-        for (requests, up_s, expected) in rates {
-            assert_eq!(per_minute(requests, up_s), expected, "{requests} in {up_s} s");
-        }
-        for (part, whole, expected) in
-            [(0, 0, 0), (5, 0, 100), (1, 3, 33), (2, 3, 66), (8, 8, 100), (9, 8, 100), (u64::MAX, u64::MAX, 100)]
-        {
-            assert_eq!(percent(part, whole), expected, "{part} of {whole}");
-        }
-        for (bytes, expected) in [(0, "0.0 MiB"), (1 << 20, "1.0 MiB"), (3 << 19, "1.5 MiB"), (256 << 20, "256.0 MiB")]
-        {
-            assert_eq!(mebibytes(bytes), expected);
-        }
-        for (part, whole, expected) in [(1, 1000, "0.1 %"), (1, 3, "33.3 %"), (999, 1000, "99.9 %"), (0, 9, "0 %")] {
-            assert_eq!(share(part, whole), expected);
-        }
-        for (seconds, expected) in [(0.999, "≤ 999 ms"), (1.0, "≤ 1 s"), (2.5, "≤ 2.5 s"), (30.0, "≤ 30 s")] {
-            assert_eq!(bound(seconds), expected);
         }
         let now = Timestamp::from_unix_s(1_000_000);
-        for (ago_s, expected) in
-            [(0, "just now"), (1, "1 s ago"), (60, "1 min ago"), (-1, "just now"), (-90_000, "just now")]
-        {
+        for (ago_s, expected) in [(0, "just now"), (1, "1 s ago"), (60, "1 min ago"), (-90_000, "just now")] {
             let when = When::of(now.plus_s(-ago_s), now);
             assert_eq!((when.ago.as_str(), when.exact), (expected, now.plus_s(-ago_s).to_string()));
         }
@@ -533,11 +405,8 @@ mod tests {
     #[test]
     fn a_feed_that_is_up_to_date_says_so() {
         for (behind_s, expected, filled) in [(0, "up to date", 0), (1, "1 s behind", 5), (90_000, "25 h behind", 86)] {
-            let row = feed_row(Dataset::Journals, behind_s, &[0, 0, FULL_BAR_S]);
-            let line = Some("141,100 142,100 143,0");
-            assert_eq!((row.behind.as_str(), row.filled, row.line.as_deref()), (expected, filled, line));
+            let row = feed_row(Dataset::Journals, behind_s);
+            assert_eq!((row.behind.as_str(), row.filled), (expected, filled));
         }
-        let day = vec![0; SAMPLES];
-        assert!(line(&day).is_some_and(|line| line.starts_with("0,100 1,100 ") && line.ends_with(" 143,100")));
     }
 }
