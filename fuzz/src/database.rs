@@ -47,10 +47,6 @@ impl Database {
     pub fn path(&self) -> PathBuf {
         self.folder.path().join("medfeed.redb")
     }
-
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
-    }
 }
 
 fn apply(writer: &Writer, path: &Path) {
