@@ -18,20 +18,23 @@ use crate::process::site::{Process, wait_until_every};
 const PATIENCE: Duration = Duration::from_secs(60);
 const POLL_EVERY: Duration = Duration::from_millis(40);
 
-/// The names that Chromium goes by.
+/// The names of Chromium's program.
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
+/// The program without windows. It takes half of the processor time, and cannot open a given profile.
+const SHELLS: [&str; 2] = ["chromium-headless-shell", "chrome-headless-shell"];
 
 fn find_program(name: &str) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
     std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
-/// The driver's program, where it and a browser are there.
-fn find_driver() -> Result<PathBuf, &'static str> {
+/// The programs of the driver and of a browser.
+fn find_programs(has_profile: bool) -> Result<(PathBuf, PathBuf), &'static str> {
     let named = std::env::var_os("MEDFEED_CHROMEDRIVER").filter(|path| !path.is_empty()).map(PathBuf::from);
     let driver = named.or_else(|| find_program("chromedriver")).ok_or("no chromedriver was found")?;
-    BROWSERS.iter().find_map(|name| find_program(name)).ok_or("no Chromium was found")?;
-    Ok(driver)
+    let shells = SHELLS.iter().filter(|_| !has_profile);
+    let browser = shells.chain(&BROWSERS).find_map(|name| find_program(name)).ok_or("no Chromium was found")?;
+    Ok((driver, browser))
 }
 
 /// axe-core, where it is there.
@@ -100,8 +103,8 @@ impl Browser {
 
     /// Starts a browser with the profile in a folder, which it makes if there is none.
     pub fn start_with_profile(test: &str, profile: Option<&Path>) -> Option<Browser> {
-        let program = match find_driver() {
-            Ok(program) => program,
+        let (program, browser) = match find_programs(profile.is_some()) {
+            Ok(programs) => programs,
             Err(why) => {
                 eprintln!("{test} is left out: {why}; install chromium and chromium-driver");
                 return None;
@@ -114,7 +117,7 @@ impl Browser {
         let profile = profile.map(|folder| format!("--user-data-dir={}", folder.display()));
         let arguments: Vec<String> = fixed.map(str::to_owned).into_iter().chain(profile).collect();
         let wanted = json!({
-            "goog:chromeOptions": {"args": arguments},
+            "goog:chromeOptions": {"args": arguments, "binary": browser},
             "goog:loggingPrefs": {"browser": "ALL"},
         });
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
