@@ -149,36 +149,36 @@ type ReplicaSamples = (SampledMetrics<Arc<ReplicaThread>>, Arc<ReplicaThread>);
 
 const SAMPLED_OF_REPLICAS: &[Sampled<Arc<ReplicaThread>>] = &[
     ("replica_slot", MetricKind::Gauge, "The slot of the last applied entry of the origin's log", |upstream| {
-        count(upstream.stats().progress.slot)
+        count(upstream.status().progress().slot)
     }),
-    ("replica_seq", MetricKind::Gauge, "The last applied seq", |upstream| count(upstream.stats().progress.head.seq)),
+    ("replica_seq", MetricKind::Gauge, "The last applied seq", |upstream| count(upstream.status().progress().head.seq)),
     (
         "replica_stale",
         MetricKind::Seconds,
         "Time since the end of the origin's log was reached, or since the start",
-        |upstream| count(upstream.stats().stale_s),
+        |upstream| count(upstream.status().stale_for().unwrap_or_else(|| upstream.status().running_for()).as_secs()),
     ),
     (
         "replica_publisher_silence",
         MetricKind::Seconds,
         "Time since the publisher's last heartbeat was received, or since the start",
-        |upstream| count(upstream.stats().silence_s),
+        |upstream| count(upstream.status().silent_for().as_secs()),
     ),
     ("replica_entries_applied", MetricKind::Counter, "Applied entries of the origin's log", |upstream| {
-        count(upstream.stats().progress.applied)
+        count(upstream.status().progress().applied)
     }),
-    ("replica_loads", MetricKind::Counter, "Loaded whole states", |upstream| count(upstream.stats().progress.loads)),
+    ("replica_loads", MetricKind::Counter, "Loaded whole states", |upstream| count(upstream.status().progress().loads)),
     (
         "replica_digest_failures",
         MetricKind::Counter,
         "Number of times that the rows differed from the origin's",
-        |upstream| count(upstream.stats().progress.digest_failures),
+        |upstream| count(upstream.status().progress().digest_failures),
     ),
     (
         "replica_unusable_objects",
         MetricKind::Counter,
         "Polls of the bucket that found a damaged or misplaced object",
-        |upstream| count(upstream.stats().progress.unusable_objects),
+        |upstream| count(upstream.status().progress().unusable_objects),
     ),
     (
         "replica_fit",

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use crate::api::SnapshotSource;
 use crate::api::source::{SnapshotCallback, Unservable};
 use crate::model::Head;
-use crate::replicate::replica::replica_status::ReplicaProgress;
 use crate::replicate::replica::{Replica, ReplicaStatus};
 use crate::serve::watching::background::BackgroundTask;
 use crate::serve::watching::watcher::Watcher;
@@ -154,23 +153,9 @@ impl ReplicaThread {
         self.status.is_lost(seq)
     }
 
-    pub fn stats(&self) -> ReplicaStats {
-        ReplicaStats {
-            progress: self.status.progress(),
-            stale_s: self.status.stale_for().unwrap_or_else(|| self.status.running_for()).as_secs(),
-            silence_s: self.status.silent_for().as_secs(),
-        }
+    pub fn status(&self) -> &ReplicaStatus {
+        &self.status
     }
-}
-
-/// The numbers of a replica for monitoring.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ReplicaStats {
-    pub progress: ReplicaProgress,
-    /// Seconds since the end of the log was reached, or since the start.
-    pub stale_s: u64,
-    /// Seconds since the publisher's last heartbeat, or since the start.
-    pub silence_s: u64,
 }
 
 /// The snapshots of a replica.
