@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::import::faults::{BadRows, FilePosition, Finding, RowFaults, UnknownNames};
+use crate::import::findings::{BadRows, FilePosition, Finding, RowFaults, UnknownNames};
 use crate::import::read::options::ReadOptions;
 use crate::import::read::statement::Statement;
 use crate::model::{ConferenceFields, Id, JournalFields, Message, OrganizationFields, TagFields};

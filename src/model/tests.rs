@@ -132,7 +132,7 @@ fn other_texts_are_no_records() {
         (br#"{"name":"J","updated_at":"2026-01-01T00:00:0xZ"}"#, "updated_at: "),
     ];
     for (text, expected) in cases {
-        let refused = json::read_record::<JournalFields>(Id::MIN, text).unwrap_err().to_string();
+        let refused = json::read_record::<JournalFields>(Id::MIN, text).unwrap_err();
         assert!(refused.contains(expected), "{refused}");
     }
 }

@@ -63,16 +63,7 @@ impl Identity {
 
 /// Returns a name without case, diacritics, blanks and punctuation.
 pub(super) fn comparable(name: &str) -> String {
-    let folded = if name.is_ascii() { Cow::Borrowed(name) } else { Cow::Owned(fold(name)) };
-    let mut letters = String::with_capacity(folded.len());
-    for letter in folded.chars() {
-        match letter {
-            '&' => letters.push_str("and"),
-            letter if letter.is_alphanumeric() => letters.push(letter.to_ascii_lowercase()),
-            _ => {}
-        }
-    }
-    letters
+    fold(name).replace('&', "and").chars().filter(|letter| letter.is_alphanumeric()).collect()
 }
 
 /// Returns true if two comparable names differ in a few letters at most.

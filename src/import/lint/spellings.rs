@@ -7,13 +7,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::identity::{CountedText, MAX_BYTES};
-use super::rule::RowLocation;
-use super::rule::Uses;
+use super::identity::{CountedText, MAX_BYTES, comparable};
+use super::rule::{RowLocation, Uses};
 use super::texts::{is_placeholder, tidy};
-use crate::import::faults::Finding;
+use crate::import::findings::Finding;
 use crate::model::message::{Message, Remedy, message};
-use crate::model::{Id, License, Scope};
+use crate::model::{Id, License, Scope, country};
 
 /// A kind of words.
 #[derive(Debug)]
@@ -334,10 +333,149 @@ fn rows(uses: &Uses) -> String {
     }
 }
 
+/// The vocabulary of therapy areas, which licenses restrict.
+pub(super) static AREAS: Vocabulary = Vocabulary {
+    field: "therapy_areas",
+    kind: "therapy area",
+    remedy: "check its spelling, and keep it if it is a new one",
+    rules: ["area_spelling", "area_list", "area_unknown"],
+    comparable: comparable_area,
+    known: &[KNOWN_AREAS],
+    separators: &[";", "|", "\n", "\t", ",", "/", "+", " & ", " and "],
+    of_scope: |scope| scope.therapy_areas.as_ref(),
+};
+
+/// Returns the area without case, diacritics, blanks, punctuation, and differences of British and American spelling.
+fn comparable_area(area: &str) -> String {
+    comparable(area).replace("ae", "e").replace("oe", "e")
+}
+
+/// Areas that resemble others or combine two, and common ones. They allow lint to find a typo in a word that no other
+/// row has.
+const KNOWN_AREAS: &[&str] = &[
+    "Addiction Medicine",
+    "Allergy",
+    "Allergy and Immunology",
+    "Andrology",
+    "Anesthesiology",
+    "Angiology",
+    "Audiology",
+    "Bioinformatics",
+    "Biochemistry",
+    "Cardiology",
+    "Cardiothoracic Surgery",
+    "Cardiovascular",
+    "Critical Care",
+    "Dentistry",
+    "Dermatology",
+    "Diabetes",
+    "Ear, Nose and Throat",
+    "Emergency Medicine",
+    "Endocrinology",
+    "Epidemiology",
+    "Epileptology",
+    "Family Medicine",
+    "Gastroenterology",
+    "General Medicine",
+    "Genetics",
+    "Genomics",
+    "Geriatrics",
+    "Gerontology",
+    "Gynecology",
+    "Health Economics",
+    "Hematology",
+    "Hepatology",
+    "HIV",
+    "Immunology",
+    "Infectious Diseases",
+    "Intensive Care",
+    "Internal Medicine",
+    "Medical Informatics",
+    "Medical Publishing",
+    "Metabolism",
+    "Microbiology",
+    "Neonatology",
+    "Nephrology",
+    "Neurology",
+    "Neuroradiology",
+    "Neuroscience",
+    "Neurosurgery",
+    "Nuclear Medicine",
+    "Nursing",
+    "Nutrition",
+    "Obesity",
+    "Obstetrics",
+    "Obstetrics and Gynecology",
+    "Oncology",
+    "Ophthalmology",
+    "Optometry",
+    "Orthopedics",
+    "Osteology",
+    "Otolaryngology",
+    "Otology",
+    "Pain Medicine",
+    "Palliative Care",
+    "Parasitology",
+    "Pathology",
+    "Pediatrics",
+    "Pharmacology",
+    "Pharmacy",
+    "Physiology",
+    "Physical Medicine and Rehabilitation",
+    "Plastic Surgery",
+    "Podiatry",
+    "Preventive Medicine",
+    "Primary Care",
+    "Proctology",
+    "Psychiatry",
+    "Psychology",
+    "Public Health",
+    "Pulmonology",
+    "Radiation Oncology",
+    "Radiology",
+    "Rare Diseases",
+    "Regulatory Affairs",
+    "Rehabilitation",
+    "Reproductive Medicine",
+    "Respiratory",
+    "Respiratory Medicine",
+    "Rheumatology",
+    "Serology",
+    "Sexual Health",
+    "Sleep Medicine",
+    "Sports Medicine",
+    "Stroke",
+    "Surgery",
+    "Thrombosis and Hemostasis",
+    "Toxicology",
+    "Transplantation",
+    "Traumatology",
+    "Tropical Medicine",
+    "Urology",
+    "Vaccines",
+    "Vaccinology",
+    "Vascular Medicine",
+    "Vascular Surgery",
+    "Venereology",
+    "Virology",
+    "Women's Health",
+];
+
+/// The vocabulary of countries, which licenses and the filter `country` use.
+pub(super) static COUNTRIES: Vocabulary = Vocabulary {
+    field: "country",
+    kind: "country",
+    remedy: "write the usual English name of one country, such as `Germany`, or leave the cell empty",
+    rules: ["country_spelling", "country_spelling", "country_unknown"],
+    comparable: country::comparable,
+    known: &country::COUNTRIES,
+    separators: &[],
+    of_scope: |scope| scope.countries.as_ref(),
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::lint::vocabularies::AREAS;
     use crate::model::ConferenceFields;
 
     #[test]

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use super::*;
-use crate::import::read::options::sample_options;
+use crate::import::read::options::samples::sample_options;
 use crate::import::{ReadOptions, Source, SourceOptions, read_sources};
 use crate::model::reference::References;
 use crate::model::{Curated, Fields, Id, Message, RecordFields, Timestamp, flat, json};
@@ -62,7 +62,7 @@ pub(super) fn run(database: &TestDatabase, files: &str, options: MergeOptions) -
             let mut short = BadRows::default();
             let folder = format!("{}/", folder.path().display());
             for row in bad.kept() {
-                let position = crate::import::faults::FilePosition {
+                let position = crate::import::findings::FilePosition {
                     file: row.file.as_ref().unwrap().replace(&folder, "").into(),
                     line: row.line.unwrap(),
                 };
