@@ -9,8 +9,7 @@ use super::field::fields;
 use super::license::Rule;
 use super::message::message;
 use super::reference::Links;
-use super::value::ValueKind;
-use super::value::scalar::Scalar;
+use super::value::{ValueKind, scalar::Scalar};
 use super::{Dataset, OrganizationFields, TagFields};
 
 /// A conference edition that follows all rules.

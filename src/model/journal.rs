@@ -6,8 +6,7 @@ use strum::{Display, EnumString, VariantNames};
 use super::curated::{Curated, RecordFields, require, row};
 use super::field::fields;
 use super::reference::Links;
-use super::value::ValueKind;
-use super::value::scalar::Scalar;
+use super::value::{ValueKind, scalar::Scalar};
 use super::{Dataset, Number, OrganizationFields, TagFields};
 
 /// A journal that follows all rules.

@@ -99,8 +99,8 @@ fn shown<F: RecordFields + std::fmt::Debug>(row: &Curated<F>) -> String {
     assert!(!json::is_rendered(&stored[..stored.len() - 30], row, &references), "cut short");
     let mut text = String::from_utf8(stored).unwrap();
     writeln!(text).unwrap();
-    writeln!(text, "{}", flat::record_columns::<F>().join("|")).unwrap();
-    writeln!(text, "{}", flat::record_cells(row, at, &references).join("|")).unwrap();
+    writeln!(text, "{}", flat::columns(F::table(), true).join("|")).unwrap();
+    writeln!(text, "{}", flat::cells(row, Some(at), &references).join("|")).unwrap();
     text
 }
 

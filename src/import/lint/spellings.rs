@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::identity::{CountedText, MAX_BYTES, comparable};
+use super::identity::{MAX_BYTES, comparable, distance};
 use super::rule::{RowLocation, Uses};
 use super::texts::{is_placeholder, tidy};
 use crate::import::findings::Finding;
@@ -36,7 +36,7 @@ pub(in crate::import) struct Vocabulary {
 }
 
 /// The maximum number of different words among which misspellings are sought. The time grows with its square.
-const MAX_WORDS: usize = 5_000;
+const MAX_WORDS: usize = 1_000;
 
 /// The words of a vocabulary seen so far.
 #[derive(Debug)]
@@ -137,8 +137,8 @@ struct WordChecker<'a> {
     stored: HashSet<String>,
     /// The best word of each comparable form, and whether it is a form of a known word.
     best: HashMap<String, (Candidate<'a>, bool)>,
-    /// The comparable forms with their letters, unless there are too many.
-    forms: Vec<(CountedText, Candidate<'a>, bool)>,
+    /// Whether there are few enough words to look for misspellings.
+    seeks_misspellings: bool,
     /// Whether most words are known. If not, unknown countries are not reported.
     mostly_known: bool,
 }
@@ -182,15 +182,9 @@ impl<'a> WordChecker<'a> {
                 *best = candidate.max(*best);
             }
         }
-        let mut forms = Vec::new();
-        if seen.len() <= MAX_WORDS {
-            let counted = |(form, (candidate, is_known)): (&String, &(Candidate<'a>, bool))| {
-                (CountedText::of(form.clone()), *candidate, *is_known)
-            };
-            forms.extend(best.iter().map(counted));
-        }
+        let seeks_misspellings = seen.len() <= MAX_WORDS;
         let mostly_known = known_count * 2 > seen.len();
-        WordChecker { vocabulary, licensed, restricted, stored, best, forms, mostly_known }
+        WordChecker { vocabulary, licensed, restricted, stored, best, seeks_misspellings, mostly_known }
     }
 
     /// Returns the rule that a word breaks, and the message.
@@ -300,8 +294,8 @@ impl<'a> WordChecker<'a> {
 
     /// Returns the most probable correction of a word, and whether it is the only one. `own` is the word's own candidate.
     fn nearest(&self, form: &str, own: Option<Candidate<'_>>) -> Option<(&str, bool)> {
-        let letters = CountedText::of(form.to_owned());
-        let max = match letters.length {
+        let max = match form.chars().count() {
+            _ if !self.seeks_misspellings => return None,
             0..5 | MAX_BYTES.. => return None,
             5..9 => 1,
             _ => 2,
@@ -311,16 +305,16 @@ impl<'a> WordChecker<'a> {
             // A frequent word is not a typo of a word that no row has.
             (is_known || own.is_none_or(|own| *candidate > own)) && !(candidate.is_unseen() && own_total >= 10)
         };
-        let near = self
-            .forms
+        let others = self
+            .best
             .iter()
-            .filter(|(other, candidate, is_known)| other.text != form && may_be_meant(candidate, *is_known));
-        let near = near.filter_map(|(other, candidate, is_known)| {
-            Some((Reverse(letters.distance(other, max)?), *candidate, *is_known))
+            .filter(|(other, (candidate, is_known))| other.as_str() != form && may_be_meant(candidate, *is_known));
+        let near = others.filter_map(|(other, (candidate, is_known))| {
+            Some((Reverse(distance(form, other, max)?), *candidate, *is_known))
         });
         let near: Vec<_> = near.collect();
-        let (distance, best, is_known) = near.iter().max()?;
-        let is_only = near.iter().filter(|(other, ..)| other == distance).count() == 1;
+        let (least, best, is_known) = near.iter().max()?;
+        let is_only = near.iter().filter(|(other, ..)| other == least).count() == 1;
         Some((best.word, is_only && (*is_known || best.is_licensed)))
     }
 }

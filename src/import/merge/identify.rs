@@ -42,7 +42,8 @@ impl AssignedId {
 /// A set of fields that identifies records, and an index of the records by their values in these fields. It includes rows
 /// of the files.
 struct MatchSet<'a> {
-    fields: Vec<MatchField<'a>>,
+    /// The fields, each with its columns in the table of a dataset: both ISSNs for `issn`, else one.
+    fields: Vec<(&'a str, Vec<usize>)>,
     /// The id and the comparable values of each record. A missing value is empty. A record with two ISSNs is included once
     /// for each.
     records: Vec<(Id, Vec<String>)>,
@@ -52,12 +53,6 @@ struct MatchSet<'a> {
     by_value: HashMap<(bool, usize, String), Vec<usize>>,
 }
 
-/// A field of a match set, and its columns in the table of a dataset: both ISSNs for `issn`, else one.
-struct MatchField<'a> {
-    name: &'a str,
-    columns: Vec<usize>,
-}
-
 fn is_complete(values: &[String]) -> bool {
     values.iter().all(|value| !value.is_empty())
 }
@@ -65,7 +60,7 @@ fn is_complete(values: &[String]) -> bool {
 impl MatchSet<'_> {
     /// Returns the quoted names of fields.
     fn names(&self, is_named: &dyn Fn(usize) -> bool) -> String {
-        let names = self.fields.iter().enumerate().filter(|(at, _)| is_named(*at)).map(|(_, field)| field.name);
+        let names = self.fields.iter().enumerate().filter(|(at, _)| is_named(*at)).map(|(_, (name, _))| *name);
         format!("`{}`", names.collect::<Vec<_>>().join("`, `"))
     }
 
@@ -236,9 +231,9 @@ pub(super) fn identify<F: RecordFields>(
 
 /// Returns the match sets of a dataset. Fields of the other dataset identify nothing here.
 fn match_sets<F: RecordFields>(matching: &[Vec<String>]) -> Vec<MatchSet<'_>> {
-    let field = |name| MatchField { name, columns: column_indexes::<F>(&columns_of(name)) };
     let sets = matching.iter().map(|names| {
-        let fields = names.iter().map(|name| field(name)).filter(|field| !field.columns.is_empty()).collect();
+        let fields = names.iter().map(|name| (name.as_str(), column_indexes::<F>(&columns_of(name))));
+        let fields = fields.filter(|(_, columns)| !columns.is_empty()).collect();
         MatchSet { fields, records: Vec::new(), by_values: HashMap::new(), by_value: HashMap::new() }
     });
     sets.filter(|set| !set.fields.is_empty()).collect()
@@ -258,12 +253,12 @@ fn described<F: RecordFields>(dataset: Dataset, id: Id, record: Option<&Curated<
 /// Returns the comparable values of a row or record in each field, for every choice among two ISSNs. A missing value is
 /// empty. `value` returns a column in CSV form.
 fn match_values<'v, F: RecordFields>(
-    fields: &[MatchField<'_>],
+    fields: &[(&str, Vec<usize>)],
     value: &dyn Fn(usize) -> Cow<'v, str>,
 ) -> Vec<Vec<String>> {
     let comparable = |at: &usize| comparable_value(&F::table().fields[*at], &value(*at));
-    fields.iter().fold(vec![Vec::new()], |choices, field| {
-        let mut values: BTreeSet<String> = field.columns.iter().map(comparable).collect();
+    fields.iter().fold(vec![Vec::new()], |choices, (_, columns)| {
+        let mut values: BTreeSet<String> = columns.iter().map(comparable).collect();
         if values.len() > 1 {
             values.remove("");
         }

@@ -288,11 +288,11 @@ fn exports<F: RecordFields>(database: &TestDatabase) -> [(&'static str, Vec<u8>)
     let references = &**state.references().unwrap();
     let mut jsonl = Vec::new();
     let mut csv = Vec::new();
-    flat::write_row(&mut csv, flat::record_columns::<F>()).unwrap();
+    flat::write_row(&mut csv, flat::columns(F::table(), true)).unwrap();
     for row in &database.records::<F>() {
         jsonl.extend(json::render_record(row, at, references));
         jsonl.push(b'\n');
-        flat::write_row(&mut csv, flat::record_cells(row, at, references)).unwrap();
+        flat::write_row(&mut csv, flat::cells(row, Some(at), references)).unwrap();
     }
     [("jsonl", jsonl), ("csv", csv)]
 }

@@ -351,7 +351,10 @@ mod tests {
             ("id;Titel;Ort\n1;A;B\n", "f:1: Titel: unknown column"),
             ("id;Titel;Ort\n1;A;B\n", "f:1: Ort: unknown column"),
             ("Nummer;Titel;Ort\n1;A;B\n", "f:1: Ort: unknown column"),
-            ("id,name\n0901,A\n", "f:2: id: `0901` - begins with zeros, which ids do not have; write `901`"),
+            (
+                "id,name\n0901,A\n",
+                "f:2: id: `0901` - an id is a whole number from 1 to 9007199254740991, without zeros before it",
+            ),
             ("i\0d\0", "f:1: begins with NUL bytes"),
             ("idd,name\n1,A\n", "f:1: idd: unknown column; did you mean `id`? Then rename it, or add --map 'idd=id'"),
             ("id,name\n1\n", "f:2: has one cell, but the header has 2; if it is a note, leave an empty line above it"),

@@ -47,19 +47,17 @@ pub fn read_sources(sources: &[Source], options: &ReadOptions) -> Result<ImportR
         read_source(source, options, &mut rows)
             .map_err(|error| InputError::unreadable(Path::new(&*source.name), &error))?;
     }
-    let note = |(field, message)| Finding { field, message, ..Finding::default() };
-    rows.notes.extend(options.notes().into_iter().map(note));
+    rows.notes.extend(options.notes());
     Ok(rows)
 }
 
 fn read_source(source: &Source, options: &ReadOptions, rows: &mut ImportRows) -> io::Result<()> {
     match source.open(options)? {
-        SourceContent::Text(format, content) => match source.kind {
-            Some(kind) => read_kind(kind, &source.name, options, rows, RowSource::Text(format, content)),
-            None => {
-                Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a workbook; name its dataset with --dataset"))
-            }
-        },
+        SourceContent::Text(format, content) => {
+            let kind =
+                source.kind.ok_or_else(|| io::Error::other("it is not a workbook; name its dataset with --dataset"))?;
+            read_kind(kind, &source.name, options, rows, RowSource::Text(format, content))
+        }
         SourceContent::Workbook(file) => {
             let mut workbook = Workbook::open(file, &options.bounds)?;
             let chosen = workbook.choose(source.kind, options.sheet.as_deref())?;

@@ -9,6 +9,7 @@ use std::{fmt, io};
 use encoding_rs::Encoding;
 
 use crate::disk::describe_at;
+use crate::import::findings::Finding;
 use crate::import::read::cells::{DecimalSign, Notation, word_meant};
 use crate::import::read::dates::DateOrder;
 use crate::model::field::{Field, FieldTable};
@@ -160,7 +161,8 @@ impl ReadOptions {
         let bad = |origin: &str, message: Message| Err(InputError(format!("{origin}: {message}")));
         for (at, Given { value, origin }) in self.columns.iter().enumerate() {
             let ColumnMapping { column, fields } = value;
-            let is_known = |name: &&String| ["id", "deleted"].contains(&name.as_str()) || is_field(name);
+            let is_known =
+                |name: &&String| ["id", "deleted"].contains(&name.as_str()) || fields_named(name).next().is_some();
             if let Some(name) = fields.iter().find(|name| !is_known(name)) {
                 return bad(origin, unknown_field(name));
             }
@@ -286,16 +288,17 @@ impl ReadOptions {
         )))
     }
 
-    /// Returns notes about the effects of the options, each with the field that it is about.
-    pub(in crate::import) fn notes(&self) -> Vec<(Option<String>, Message)> {
+    /// Returns notes about the effects of the options.
+    pub(in crate::import) fn notes(&self) -> Vec<Finding> {
         let effects = self.effects.borrow();
         let note = |((column, text), count): (&(String, String), &u64)| {
             let (cells, count_as) = if *count == 1 { ("cell", "counts as") } else { ("cells", "count as") };
-            (Some(column.clone()), message!("{count} {cells} with `{text}` {count_as} empty"))
+            Finding::about(Some(column), None, message!("{count} {cells} with `{text}` {count_as} empty"))
         };
         let left_out = (effects.left_out > 0).then(|| {
             let (rows, are) = if effects.left_out == 1 { ("row", "is") } else { ("rows", "are") };
-            (None, message!("{} {rows} {are} left out, without the values under [where]", effects.left_out))
+            let message = message!("{} {rows} {are} left out, without the values under [where]", effects.left_out);
+            Finding::about(None, None, message)
         });
         effects.emptied.iter().map(note).chain(left_out).collect()
     }
@@ -322,10 +325,6 @@ fn check_parts(fields: &[String]) -> Option<Message> {
 /// Returns true if two texts are equal apart from case, accents and blanks around them.
 pub(in crate::import) fn is_same(one: &str, other: &str) -> bool {
     one == other || fold(one.trim()) == fold(other.trim())
-}
-
-fn is_field(name: &str) -> bool {
-    fields_named(name).next().is_some()
 }
 
 fn unknown_field(name: &str) -> Message {
@@ -532,7 +531,8 @@ mod tests {
         for (column, text, expected) in cases {
             assert_eq!(options.read_meaning(column, text), expected, "{column} {text:?}");
         }
-        let notes: Vec<String> = options.notes().iter().map(|(column, note)| format!("{column:?}: {note}")).collect();
+        let notes: Vec<String> =
+            options.notes().iter().map(|note| format!("{:?}: {}", note.field, note.message)).collect();
         assert_eq!(
             notes,
             [

@@ -47,12 +47,15 @@ impl RowKind {
 #[strum(serialize_all = "lowercase")]
 pub enum FileFormat {
     /// One JSON object per line.
+    #[strum(to_string = "jsonl", serialize = "ndjson")]
     Jsonl,
     /// A JSON list of objects.
     Json,
     /// A flat table with a header; commas, semicolons, tabs or `|` separate its cells.
+    #[strum(to_string = "csv", serialize = "tsv")]
     Csv,
     /// An Excel workbook with one sheet per kind of row.
+    #[strum(to_string = "xlsx", serialize = "xlsm")]
     Xlsx,
 }
 
@@ -133,7 +136,7 @@ impl Source {
     /// Returns the source for a file in a folder, if its name is known.
     fn from_folder(path: &Path) -> Option<Source> {
         let (stem, ending) = stem_and_ending(path)?;
-        let (kind, format) = (kind_from_name(&stem), format_of(&ending)?);
+        let (kind, format) = (kind_from_name(&stem), ending.parse().ok()?);
         (kind.is_some() || format == FileFormat::Xlsx && stem == WORKBOOK_STEM)
             .then(|| Source::new(path, kind, Some(format)))
     }
@@ -148,7 +151,8 @@ impl Source {
         }
         // With `--dataset` any name is allowed, such as `list.v2.csv`, and the content may decide the format. Without it,
         // `conferences.csv.bak` must not be a table.
-        let format = options.format.or_else(|| format_of(if options.kind.is_some() { last_ending } else { &ending }));
+        let known_ending = if options.kind.is_some() { last_ending } else { &ending };
+        let format = options.format.or_else(|| known_ending.parse().ok());
         let kind = options.kind.or_else(|| kind_from_name(&stem));
         if options.kind.is_some() || format == Some(FileFormat::Xlsx) || kind.and(format).is_some() {
             return Ok(Source::new(path, kind, format));
@@ -227,16 +231,6 @@ fn stem_and_ending(path: &Path) -> Option<(String, String)> {
 /// Parses the kind of rows from a file or sheet name.
 pub(in crate::import) fn kind_from_name(name: &str) -> Option<RowKind> {
     name.trim().to_lowercase().parse().ok()
-}
-
-fn format_of(ending: &str) -> Option<FileFormat> {
-    match ending {
-        "jsonl" | "ndjson" => Some(FileFormat::Jsonl),
-        "json" => Some(FileFormat::Json),
-        "csv" | "tsv" => Some(FileFormat::Csv),
-        "xlsx" | "xlsm" => Some(FileFormat::Xlsx),
-        _ => None,
-    }
 }
 
 /// The formats that are not read: their names, file name extensions, first bytes (empty if other formats may have them),

@@ -158,18 +158,10 @@ fn read_id(cell: &TableCell<'_>, faults: &mut RowFaults<'_>) -> Option<Id> {
     }
     let notation = Notation { is_number: cell.is_number, ..Notation::default() };
     match normalize(ValueKind::Integer, &cell.text, &notation) {
-        Ok(text) if text.starts_with('0') && text.len() > 1 && text.bytes().all(|byte| byte.is_ascii_digit()) => {
-            let digits = text.trim_start_matches('0');
-            faults.push_value(
-                &"id",
-                &cell.text,
-                message!("begins with zeros, which ids do not have; write `{digits}`"),
-            );
-        }
         Ok(text) if text.is_empty() => faults.push(&"id", "is missing; give each row an id"),
         Ok(text) => match text.parse::<Id>() {
             Ok(id) => return Some(id),
-            Err(error) => faults.push_value(&"id", &cell.text, error),
+            Err(error) => faults.push_value(&"id", &cell.text, message!("{error}, without zeros before it")),
         },
         Err(message) => faults.push_value(&"id", &cell.text, message),
     }
