@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::model::network::network_of;
+use crate::model::key::network_of;
 
 const WINDOW: Duration = Duration::from_secs(60);
 /// The number of unusable keys that an address may send per window.

@@ -1,4 +1,4 @@
-//! A bad row or a warning.
+//! Bad rows and warnings, one by one and in groups.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::model::fold::nearest;
 use crate::model::message::{Remedy, message};
 use crate::model::printable::Printable;
-use crate::model::{Id, Message};
+use crate::model::{Fault, Id, Message};
 
 /// A line of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,12 +102,8 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Sorts by file, in order of appearance, and then by `key`. Items without a file come last.
-pub(in crate::import) fn sort_by_file<T, K: Ord>(
-    items: &mut [T],
-    file: impl Fn(&T) -> &Option<String>,
-    key: impl Fn(&T) -> K,
-) {
+/// Sorts by file, in order of appearance, and by line. Items without a file come last.
+fn sort_by_file<T, K: Ord>(items: &mut [T], file: impl Fn(&T) -> &Option<String>, key: impl Fn(&T) -> K) {
     let mut files: Vec<String> = Vec::new();
     for file in items.iter().filter_map(|item| file(item).as_ref()) {
         if !files.contains(file) {
@@ -115,6 +112,11 @@ pub(in crate::import) fn sort_by_file<T, K: Ord>(
     }
     let index = |file: &String| files.iter().position(|other| other == file);
     items.sort_by_cached_key(|item| (file(item).as_ref().and_then(index).unwrap_or(files.len()), key(item)));
+}
+
+/// Sorts by file, in order of appearance, and by line. Findings without a file come last.
+pub(in crate::import) fn sort_findings(findings: &mut [Finding]) {
+    sort_by_file(findings, |finding| &finding.file, |finding| (finding.line, finding.kind, finding.id));
 }
 
 /// Shortens a value, name or path to a readable length.
@@ -153,9 +155,9 @@ pub struct FindingGroup {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ids: Vec<Id>,
     /// The field or column, or the first unknown names.
-    pub fields: Sample,
+    pub fields: Vec<String>,
     /// The first wrong values.
-    pub values: Sample,
+    pub values: Vec<String>,
     /// The message of the first fault.
     pub message: Message,
     /// The number of faults.
@@ -170,42 +172,6 @@ pub struct FindingGroup {
     messages_differ: bool,
 }
 
-/// The first of several different texts.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
-pub struct Sample {
-    first: Vec<String>,
-    #[serde(skip)]
-    has_more: bool,
-}
-
-impl Sample {
-    fn add(&mut self, text: &Option<String>, max: usize) {
-        let Some(text) = text.as_ref().filter(|text| !self.first.contains(text)) else { return };
-        if self.first.len() < max {
-            self.first.push(text.clone());
-        } else {
-            self.has_more = true;
-        }
-    }
-
-    /// Lists the texts between quotes, and appends `end`.
-    fn show(&self, quote: &str, end: &str) -> String {
-        if self.first.is_empty() {
-            return String::new();
-        }
-        let more = if self.has_more { " and more" } else { "" };
-        joined(self.first.iter().map(|text| format!("{quote}{}{quote}", Printable(text))), more) + end
-    }
-}
-
-/// The groups of a run. Only the first [`FindingGroups::MAX`] are kept.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in crate::import) struct FindingGroups {
-    groups: Vec<FindingGroup>,
-    indexes: HashMap<GroupKey, usize>,
-}
-
 /// The properties that the findings of a group share: the file, the kind, the rule, the code, the field unless all fields
 /// share the remedy, and the value and the message if each value has its own remedy.
 type GroupKey = (
@@ -217,31 +183,30 @@ type GroupKey = (
     Option<(Option<String>, String)>,
 );
 
+/// The groups of a run. Only the first are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct FindingGroups {
+    groups: Vec<FindingGroup>,
+    indexes: HashMap<GroupKey, usize>,
+}
+
 impl FindingGroups {
-    pub const MAX: usize = 1_000;
-
-    pub fn groups(&self) -> &[FindingGroup] {
-        &self.groups
-    }
-
-    /// Adds a fault to its group.
-    pub fn add(&mut self, found: &Finding) {
+    /// Adds a finding to its group.
+    fn add(&mut self, found: &Finding) {
+        const MAX: usize = 1_000;
         let Finding { message, file, kind, rule, .. } = found;
-        let field = if matches!(message.remedy, Remedy::OfAllFields(_)) { None } else { found.field.clone() };
+        let field = found.field.clone().filter(|_| message.remedy != Remedy::OfAllFields);
         let value = (message.remedy == Remedy::OfValue).then(|| (found.value.clone(), message.text.clone()));
         let key: GroupKey = (file.clone(), *kind, *rule, message.code, field, value);
         if let Some(at) = self.indexes.get(&key) {
             self.groups[*at].add(found);
-        } else if self.groups.len() < FindingGroups::MAX {
+        } else if self.groups.len() < MAX {
             self.indexes.insert(key, self.groups.len());
-            self.groups.push(FindingGroup::new(found));
+            let (file, message) = (file.clone(), message.clone());
+            let mut group = FindingGroup { file, kind: *kind, message, ..FindingGroup::default() };
+            group.add(found);
+            self.groups.push(group);
         }
-    }
-
-    /// Sorts the groups by file, in order of appearance, and by first line.
-    pub fn sort(&mut self) {
-        sort_by_file(&mut self.groups, |group| &group.file, |group| group.lines.first().copied());
-        self.indexes.clear();
     }
 }
 
@@ -253,13 +218,6 @@ pub fn group(findings: &[Finding]) -> Vec<FindingGroup> {
 }
 
 impl FindingGroup {
-    fn new(found: &Finding) -> FindingGroup {
-        let (file, message) = (found.file.clone(), found.message.clone());
-        let mut group = FindingGroup { file, kind: found.kind, message, ..FindingGroup::default() };
-        group.add(found);
-        group
-    }
-
     fn add(&mut self, found: &Finding) {
         self.count += 1;
         let position = (found.line, found.id);
@@ -272,9 +230,24 @@ impl FindingGroup {
             }
         }
         self.messages_differ |= found.message != self.message;
-        self.fields.add(&found.field, MAX_SHOWN_NAMES);
-        self.values.add(&found.value, MAX_SHOWN);
+        for (texts, text, max) in
+            [(&mut self.fields, &found.field, MAX_SHOWN_NAMES), (&mut self.values, &found.value, MAX_SHOWN)]
+        {
+            // One more than is shown.
+            let is_new = |text: &&String| texts.len() <= max && !texts.contains(*text);
+            let new = text.as_ref().filter(is_new).cloned();
+            texts.extend(new);
+        }
     }
+}
+
+/// Lists the first texts between quotes, and appends `end`.
+fn show(texts: &[String], max: usize, quote: &str, end: &str) -> String {
+    if texts.is_empty() {
+        return String::new();
+    }
+    let more = if texts.len() > max { " and more" } else { "" };
+    joined(texts.iter().take(max).map(|text| format!("{quote}{}{quote}", Printable(text))), more) + end
 }
 
 /// Joins items with commas, and appends `more`.
@@ -301,15 +274,10 @@ impl fmt::Display for FindingGroup {
         if let Some(kind) = self.kind {
             write!(f, "{kind} {}: ", joined(self.ids.iter().map(Id::to_string), &more))?;
         }
-        f.write_str(&self.fields.show("", ": "))?;
-        f.write_str(&self.values.show("`", " - "))?;
-        match &self.message.remedy {
-            Remedy::OfAllFields(text) if self.fields.first.len() > 1 => write!(f, "{}", Printable(text)),
-            _ => {
-                let others = if self.messages_differ { " (the others likewise)" } else { "" };
-                write!(f, "{}{others}", Printable(&self.message.text))
-            }
-        }
+        f.write_str(&show(&self.fields, MAX_SHOWN_NAMES, "", ": "))?;
+        f.write_str(&show(&self.values, MAX_SHOWN, "`", " - "))?;
+        let others = if self.messages_differ { " (the others likewise)" } else { "" };
+        write!(f, "{}{others}", Printable(&self.message.text))
     }
 }
 
@@ -324,6 +292,213 @@ pub fn grouped(count: usize) -> String {
         text.push(digit);
     }
     text
+}
+
+/// The faults that stop an import. All are counted, and the first [`BadRows::MAX_KEPT`] are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BadRows {
+    kept: Vec<Finding>,
+    /// Whether all faults are kept.
+    pub(in crate::import) keeps_all: bool,
+    groups: FindingGroups,
+    total: usize,
+}
+
+impl BadRows {
+    /// The number of faults that are kept by default.
+    pub const MAX_KEPT: usize = 1_000;
+
+    /// Returns the groups of similar faults, in the order of files and lines.
+    pub fn groups(&self) -> &[FindingGroup] {
+        &self.groups.groups
+    }
+
+    /// Returns the kept faults in the order in which they were found.
+    pub fn kept(&self) -> &[Finding] {
+        &self.kept
+    }
+
+    /// Returns the number of faults, including those that are not kept.
+    pub fn total(&self) -> usize {
+        self.total
+    }
+
+    /// Returns true if there is no fault.
+    pub fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+
+    pub(in crate::import) fn push(
+        &mut self,
+        position: &FilePosition,
+        field: Option<&str>,
+        value: Option<&str>,
+        message: impl Into<Message>,
+    ) {
+        self.total += 1;
+        let found = Finding::new(position, field, value, message.into());
+        self.groups.add(&found);
+        if self.keeps_all || self.kept.len() < BadRows::MAX_KEPT {
+            self.kept.push(found);
+        }
+    }
+
+    /// Sorts the faults by file, in order of appearance, and by line. Both phases find faults in the same file.
+    pub(in crate::import) fn sort(&mut self) {
+        sort_findings(&mut self.kept);
+        sort_by_file(&mut self.groups.groups, |group| &group.file, |group| group.lines.first().copied());
+        self.groups.indexes.clear();
+    }
+}
+
+impl fmt::Display for BadRows {
+    /// Writes one fault per line, without a final line end.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.kept.iter().map(Finding::to_string).collect::<Vec<_>>().join("\n"))
+    }
+}
+
+/// The unknown names of a file. The first [`UnknownNames::MAX`] are kept.
+#[derive(Debug, Default)]
+pub(in crate::import) struct UnknownNames {
+    /// Whether they are ignored, with a warning.
+    are_ignored: bool,
+    /// Each name, and the most similar known one. A search for each row would be slow.
+    names: Vec<(String, Option<String>)>,
+}
+
+impl UnknownNames {
+    const MAX: usize = 1_000;
+
+    /// Creates a list without names.
+    pub fn new(are_ignored: bool) -> UnknownNames {
+        UnknownNames { are_ignored, names: Vec::new() }
+    }
+
+    /// Adds a name. Returns the most similar known one.
+    fn add(&mut self, path: &str, name: &str, known: &[&str]) -> Option<String> {
+        if let Some((_, near)) = self.names.iter().find(|(other, _)| other == path) {
+            return near.clone();
+        }
+        if self.names.len() == UnknownNames::MAX {
+            return None;
+        }
+        let near = nearest(name, known.iter().copied()).map(str::to_owned);
+        self.names.push((path.to_owned(), near.clone()));
+        near
+    }
+
+    /// Returns the warning about ignored names, if there are some. `what` is the kind of the names.
+    pub fn ignored(&self, what: &str) -> Option<Message> {
+        const MAX_SHOWN: usize = 20;
+        if !self.are_ignored || self.names.is_empty() {
+            return None;
+        }
+        let quoted: Vec<String> =
+            self.names.iter().take(MAX_SHOWN).map(|(name, _)| format!("`{}`", shortened(name))).collect();
+        let more = if self.names.len() > MAX_SHOWN { " and more" } else { "" };
+        let (plural, are) = if self.names.len() == 1 { ("", "is") } else { ("s", "are") };
+        Some(message!("the unknown {what}{plural} {}{more} {are} ignored", quoted.join(", ")))
+    }
+}
+
+/// Collects the faults of one row.
+pub(in crate::import) struct RowFaults<'a> {
+    position: &'a FilePosition,
+    bad: &'a mut BadRows,
+    /// The unknown names of the file, and its warnings, while it is read.
+    of_file: Option<(&'a mut UnknownNames, &'a mut Vec<Finding>)>,
+    /// The number of faults of the run before this row.
+    before: usize,
+}
+
+impl<'a> RowFaults<'a> {
+    pub fn new(position: &'a FilePosition, bad: &'a mut BadRows) -> RowFaults<'a> {
+        RowFaults { position, before: bad.total(), bad, of_file: None }
+    }
+
+    /// Adds the unknown names and the warnings of the file.
+    pub fn of_file(self, unknown: &'a mut UnknownNames, warnings: &'a mut Vec<Finding>) -> RowFaults<'a> {
+        RowFaults { of_file: Some((unknown, warnings)), ..self }
+    }
+
+    /// Adds a warning about a value that was changed while reading. It does not make the row bad.
+    pub fn warn_value(&mut self, field: &dyn fmt::Display, value: &str, message: impl Into<Message>) {
+        if let Some((_, warnings)) = &mut self.of_file {
+            warnings.push(Finding::new(self.position, Some(&field.to_string()), Some(value), message.into()));
+        }
+    }
+
+    /// Reports a fault of the whole row.
+    pub fn push_row(&mut self, value: Option<&str>, message: impl Into<Message>) {
+        self.bad.push(self.position, None, value, message);
+    }
+
+    /// Reports a fault of a field without a value.
+    pub fn push(&mut self, field: &dyn fmt::Display, message: impl Into<Message>) {
+        self.bad.push(self.position, Some(&field.to_string()), None, message);
+    }
+
+    /// Reports a fault of a field's value.
+    pub fn push_value(&mut self, field: &dyn fmt::Display, value: &str, message: impl Into<Message>) {
+        self.bad.push(self.position, Some(&field.to_string()), Some(value), message);
+    }
+
+    /// Reports or ignores a name that is none of the known ones. `what` is its kind. `parent` contains the names of the
+    /// objects around it, each with a dot.
+    pub fn push_unknown(&mut self, what: &str, parent: &str, name: &str, known: &[&str]) {
+        let path = shortened(&format!("{parent}{name}"));
+        let mut near = None;
+        if let Some((names, _)) = &mut self.of_file {
+            near = names.add(&path, name, known);
+            if names.are_ignored {
+                return;
+            }
+        }
+        let name = shortened(name);
+        // `--map` applies to names at the top level only.
+        let message = match near {
+            Some(near) if parent.is_empty() => {
+                message!("unknown {what}; did you mean `{near}`? Then rename it, or add --map '{name}={near}'")
+                    .with(Remedy::OfValue)
+            }
+            Some(near) => message!("unknown {what}; did you mean `{near}`?").with(Remedy::OfValue),
+            None => {
+                let mut remedy = format!("known names are `{}`", known.join("`, `"));
+                if parent.is_empty() {
+                    remedy += "; use --map 'NAME=FIELD' if a field has another name, or --ignore-unknown \
+                               to ignore the rest";
+                }
+                message!("unknown {what}; {remedy}").with(Remedy::OfAllFields)
+            }
+        };
+        self.push(&path, message);
+    }
+
+    /// Reports broken rules of a row, or of an object in the field `parent`.
+    pub fn push_faults(&mut self, parent: Option<&dyn fmt::Display>, faults: Vec<Fault>) {
+        for fault in faults {
+            let field = parent.map_or(fault.field.to_owned(), |parent| format!("{parent}.{}", fault.field));
+            self.bad.push(self.position, Some(&field), fault.value.as_deref(), fault.message);
+        }
+    }
+
+    /// Returns true if a search among `known` names is affordable. Every fault shrinks the budget, so a file with a
+    /// fault in every row stays fast.
+    pub fn may_search(&self, known: usize) -> bool {
+        const MAX_COMPARISONS: usize = 100_000;
+        (self.bad.total() + 1).saturating_mul(known) <= MAX_COMPARISONS
+    }
+
+    /// The number of faults of the run so far.
+    pub fn total(&self) -> usize {
+        self.bad.total()
+    }
+
+    /// Returns true if this row has a fault.
+    pub fn has_fault(&self) -> bool {
+        self.bad.total() > self.before
+    }
 }
 
 #[cfg(test)]
@@ -343,23 +518,19 @@ mod tests {
     }
 
     fn shown(faults: &[Finding]) -> Vec<String> {
-        let mut groups = FindingGroups::default();
-        for fault in faults {
-            groups.add(fault);
-        }
-        groups.sort();
-        groups.groups().iter().map(ToString::to_string).collect()
+        let mut faults = faults.to_vec();
+        sort_findings(&mut faults);
+        group(&faults).iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn faults_of_one_kind_are_one_line() {
         let date = |line, value| found(line, Some("start_date"), Some(value), "write a date, such as 2026-03-15");
         let unknown = |line, name: &str, remedy: &str| {
-            let for_all = Remedy::OfAllFields(format!("unknown column; {remedy}"));
-            found(line, Some(name), None, message!("unknown column `{name}`; {remedy}").with(for_all))
+            found(line, Some(name), None, message!("unknown column; {remedy}").with(Remedy::OfAllFields))
         };
         let misspelt = |name: &str, near: &str| {
-            let message = message!("unknown column `{name}`; did you mean `{near}`?").with(Remedy::OfValue);
+            let message = message!("unknown column; did you mean `{near}`?").with(Remedy::OfValue);
             found(1, Some(name), None, message)
         };
         let twice = |line: u64| {
@@ -379,8 +550,8 @@ mod tests {
             (
                 vec![misspelt("nam", "name"), misspelt("ulr", "url"), misspelt("ulr", "url")],
                 &[
-                    "c.csv:1: nam: unknown column `nam`; did you mean `name`?",
-                    "c.csv:1: ulr: unknown column `ulr`; did you mean `url`?",
+                    "c.csv:1: nam: unknown column; did you mean `name`?",
+                    "c.csv:1: ulr: unknown column; did you mean `url`?",
                 ],
             ),
             (
@@ -409,7 +580,7 @@ mod tests {
         // Two faults of one row are one row, and a value is shown once.
         let twice = [date(1), date(1), date(2)];
         assert_eq!(shown(&twice), ["c.csv:1, 2: city: `1`, `2` - x"]);
-        let message = Message { remedy: Remedy::OfAllFields("unknown columns".to_owned()), ..Message::default() };
+        let message = Message { remedy: Remedy::OfAllFields, ..Message::default() };
         let name = |at: usize| found(1, Some(&format!("n{at}")), None, message.clone());
         for (count, is_more) in [(MAX_SHOWN_NAMES, false), (MAX_SHOWN_NAMES + 1, true)] {
             let shown = shown(&(0..count).map(name).collect::<Vec<_>>()).remove(0);
@@ -441,7 +612,7 @@ mod tests {
             ..one.clone()
         };
         for (remedy, expected) in [(Remedy::OfValue, 3), (Remedy::OfField, 1)] {
-            let word = |value: &str, meant: &str| word(remedy.clone(), value, meant);
+            let word = |value: &str, meant: &str| word(remedy, value, meant);
             let found = [word("a", "A"), word("b", "B"), word("b", "A"), word("a", "A")];
             assert_eq!(group(&found).len(), expected, "{remedy:?}");
         }
@@ -449,7 +620,7 @@ mod tests {
         let stored =
             |kind, id| Finding { file: None, line: None, kind: Some(kind), id: Id::try_from(id).ok(), ..one.clone() };
         let shown = shown(&[stored("journals", 2), stored("conferences", 1), stored("journals", 3)]);
-        let expected = ["journals 2, 3: city: `v` - ", "conferences 1: city: `v` - "];
+        let expected = ["conferences 1: city: `v` - ", "journals 2, 3: city: `v` - "];
         assert!(shown.iter().zip(expected).all(|(shown, expected)| shown.starts_with(expected)), "{shown:?}");
     }
 
@@ -459,5 +630,58 @@ mod tests {
         {
             assert_eq!(grouped(count), expected);
         }
+    }
+
+    fn bad_row(field: Option<&str>, value: Option<&str>, message: &'static str) -> Finding {
+        let mut bad = BadRows::default();
+        bad.push(&FilePosition { file: "conferences.csv".into(), line: 12 }, field, value, message);
+        bad.kept()[0].clone()
+    }
+
+    #[test]
+    fn bad_rows_read_well() {
+        let cases = [
+            (Some("start_date"), Some("2026-13-01"), "start_date: `2026-13-01` - write a date"),
+            (Some("start_date"), None, "start_date: write a date"),
+            (None, None, "write a date"),
+            (Some("name"), Some("a\x1b[31m\nb"), "name: `a\\u{1b}[31m\\nb` - write a date"),
+        ];
+        for (field, value, expected) in cases {
+            let row = bad_row(field, value, "write a date");
+            assert_eq!(row.to_string(), format!("conferences.csv:12: {expected}"));
+        }
+    }
+
+    #[test]
+    fn bad_rows_are_written_as_json() {
+        let cases = [
+            (
+                bad_row(Some("year"), Some("26"), "write a year"),
+                r#"{"file":"conferences.csv","line":12,"field":"year","value":"26","message":"write a year"}"#,
+            ),
+            (
+                bad_row(None, None, "x"),
+                r#"{"file":"conferences.csv","line":12,"field":null,"value":null,"message":"x"}"#,
+            ),
+        ];
+        for (row, expected) in cases {
+            assert_eq!(serde_json::to_string(&row).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn all_are_counted_and_a_thousand_kept() {
+        let mut bad = BadRows::default();
+        for line in 1..=1_234 {
+            bad.push(&FilePosition { file: "tags.csv".into(), line }, None, None, "xxx");
+        }
+        assert_eq!((bad.kept().len(), bad.total()), (1_000, 1_234));
+        assert!(bad.to_string().ends_with("tags.csv:999: xxx\ntags.csv:1000: xxx"));
+    }
+
+    #[test]
+    fn long_values_are_cut() {
+        let row = bad_row(None, Some(&"é".repeat(5_000)), "x");
+        assert_eq!(row.value.unwrap().chars().count(), 201);
     }
 }

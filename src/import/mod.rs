@@ -8,27 +8,24 @@
 //! 4. The caller takes the write lock, and applies the batch ([`Edit::apply`](crate::store::Edit::apply)). If there is
 //!    another commit since step 2, the rows are merged again, under the lock.
 //!
-//! Steps 1 and 2 report all bad rows together: [`faults`] stop an import, and [`findings`] groups similar faults and
-//! warnings. The text of each is a `Message` (`model/message.rs`). Its code is the format string of `message!`.
+//! Steps 1 and 2 report all bad rows together. [`findings`] holds bad rows and warnings, and groups similar ones. The
+//! text of each is a `Message` (`model/message.rs`). Its code is the format string of `message!`.
 //!
 //! Lint compares names and words with those of all records of the snapshot. So an import of one record reads the whole
 //! database, which takes about a second for 100,000 records.
 
-pub mod faults;
 pub mod findings;
 pub mod lint;
 pub mod merge;
 pub mod read;
 pub mod rows;
 
-pub use faults::BadRows;
-pub use findings::{FilePosition, Finding, FindingGroup, group};
-pub use merge::{AssignedId, MergeOptions, Merged, Refusal, TooManyRemovals, merge};
+pub use findings::{BadRows, FilePosition, Finding, FindingGroup, group};
+pub use merge::{AssignedId, MergeOptions, Merged, Refusal, merge};
 pub use read::cells::DecimalSign;
 pub use read::dates::DateOrder;
-pub use read::options::{Bounds, ColumnMapping, ColumnName, Given, ReadOptions, Word};
+pub use read::options::{Bounds, ColumnMapping, ColumnName, FileSample, Given, InputError, ReadOptions, Word};
+pub use read::read_sources;
 pub use read::recipe::read_recipe;
-pub use read::sample::FileSample;
-pub use read::source::{FileFormat, RowKind, Source, SourceError, SourceOptions};
-pub use read::{ReadError, read_sources};
+pub use read::source::{FileFormat, RowKind, Source, SourceOptions};
 pub use rows::ImportRows;

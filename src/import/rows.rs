@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::import::faults::{BadRows, FilePosition, Finding, RowFaults, UnknownNames};
+use crate::import::findings::{BadRows, FilePosition, Finding, RowFaults, UnknownNames};
 use crate::import::read::options::ReadOptions;
 use crate::import::read::statement::Statement;
 use crate::model::{ConferenceFields, Id, JournalFields, Message, OrganizationFields, TagFields};
@@ -14,7 +14,8 @@ pub struct ImportRows {
     pub(super) tags: Vec<ImportRow<TagFields>>,
     pub(super) conferences: Vec<ImportRow<ConferenceFields>>,
     pub(super) journals: Vec<ImportRow<JournalFields>>,
-    pub(super) bad: BadRows,
+    /// The faults so far. Merging adds its own.
+    pub bad: BadRows,
     pub(super) warnings: Vec<Finding>,
     /// Effects of the options that the user may want to know.
     pub(super) notes: Vec<Finding>,
@@ -22,13 +23,6 @@ pub struct ImportRows {
     pub(super) matching: Vec<Vec<String>>,
     /// Whether to create unknown organizations and tags that records link to by name.
     pub(super) create_links: bool,
-}
-
-impl ImportRows {
-    /// Returns the faults so far. Merging adds its own.
-    pub fn bad(&self) -> &BadRows {
-        &self.bad
-    }
 }
 
 /// A row of a file.

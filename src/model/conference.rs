@@ -1,14 +1,15 @@
 //! Conferences: their fields and rules (docs/import.md).
 
 use jiff::civil::Date;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
 use super::curated::{Curated, Fault, RecordFields, forbid_separator, require, row};
 use super::field::fields;
 use super::license::Rule;
 use super::message::message;
 use super::reference::Links;
-use super::value::{Scalar, ValueKind};
+use super::value::{ValueKind, scalar::Scalar};
 use super::{Dataset, OrganizationFields, TagFields};
 
 /// A conference edition that follows all rules.
@@ -116,19 +117,7 @@ impl RecordFields for ConferenceFields {
 }
 
 /// The confidence of a date (contract, "Date confidence values").
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    strum::Display,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    strum::VariantNames,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Display, EnumString, IntoStaticStr, VariantNames)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum DateStatus {
@@ -167,12 +156,8 @@ impl DateStatus {
 }
 
 impl Scalar for DateStatus {
-    const KIND: ValueKind = ValueKind::DateStatus(<DateStatus as strum::VariantNames>::VARIANTS);
+    const KIND: ValueKind = ValueKind::DateStatus(DateStatus::VARIANTS);
     const EXPECTED: &'static str = "write one of `confirmed`, `estimated`, `copied`, `not_found`, `check`";
-
-    fn parse(text: &str) -> Option<DateStatus> {
-        text.parse().ok()
-    }
 
     fn rank(&self) -> u64 {
         *self as u64 + 1

@@ -7,64 +7,55 @@ use super::fold::fold;
 
 /// The regions of the world, each with its countries by their usual English names, and territories that conferences name like
 /// countries.
-pub const REGIONS: [(&str, &[&str]); 5] =
-    [("Africa", AFRICA), ("Americas", AMERICAS), ("Asia", ASIA), ("Europe", EUROPE), ("Oceania", OCEANIA)];
+#[rustfmt::skip]
+pub const REGIONS: [(&str, &[&str]); 5] = [
+    // M49 region 002.
+    ("Africa", &[
+        "Algeria", "Angola", "Benin", "Botswana", "Burkina Faso", "Burundi", "Cameroon", "Cape Verde",
+        "Central African Republic", "Chad", "Comoros", "Congo", "Democratic Republic of the Congo", "Djibouti", "Egypt",
+        "Equatorial Guinea", "Eritrea", "Eswatini", "Ethiopia", "Gabon", "Gambia", "Ghana", "Guinea", "Guinea-Bissau",
+        "Ivory Coast", "Kenya", "Lesotho", "Liberia", "Libya", "Madagascar", "Malawi", "Mali", "Mauritania", "Mauritius",
+        "Morocco", "Mozambique", "Namibia", "Niger", "Nigeria", "Réunion", "Rwanda", "São Tomé and Príncipe", "Senegal",
+        "Seychelles", "Sierra Leone", "Somalia", "South Africa", "South Sudan", "Sudan", "Tanzania", "Togo", "Tunisia",
+        "Uganda", "Zambia", "Zimbabwe",
+    ]),
+    // M49 region 019.
+    ("Americas", &[
+        "Antigua and Barbuda", "Argentina", "Aruba", "Bahamas", "Barbados", "Belize", "Bermuda", "Bolivia", "Brazil",
+        "Canada", "Cayman Islands", "Chile", "Colombia", "Costa Rica", "Cuba", "Curaçao", "Dominica",
+        "Dominican Republic", "Ecuador", "El Salvador", "Greenland", "Grenada", "Guadeloupe", "Guatemala", "Guyana",
+        "Haiti", "Honduras", "Jamaica", "Martinique", "Mexico", "Nicaragua", "Panama", "Paraguay", "Peru", "Puerto Rico",
+        "Saint Kitts and Nevis", "Saint Lucia", "Saint Vincent and the Grenadines", "Suriname", "Trinidad and Tobago",
+        "United States", "Uruguay", "Venezuela",
+    ]),
+    // M49 region 142, and Taiwan, which M49 does not list.
+    ("Asia", &[
+        "Afghanistan", "Armenia", "Azerbaijan", "Bahrain", "Bangladesh", "Bhutan", "Brunei", "Cambodia", "China",
+        "Cyprus", "Georgia", "Hong Kong", "India", "Indonesia", "Iran", "Iraq", "Israel", "Japan", "Jordan", "Kazakhstan",
+        "Kuwait", "Kyrgyzstan", "Laos", "Lebanon", "Macau", "Malaysia", "Maldives", "Mongolia", "Myanmar", "Nepal",
+        "North Korea", "Oman", "Pakistan", "Palestine", "Philippines", "Qatar", "Saudi Arabia", "Singapore",
+        "South Korea", "Sri Lanka", "Syria", "Taiwan", "Tajikistan", "Thailand", "Timor-Leste", "Turkey", "Turkmenistan",
+        "United Arab Emirates", "Uzbekistan", "Vietnam", "Yemen",
+    ]),
+    // M49 region 150, and Kosovo, which M49 does not list.
+    ("Europe", &[
+        "Albania", "Andorra", "Austria", "Belarus", "Belgium", "Bosnia and Herzegovina", "Bulgaria", "Croatia", "Czechia",
+        "Denmark", "Estonia", "Faroe Islands", "Finland", "France", "Germany", "Gibraltar", "Greece", "Hungary",
+        "Iceland", "Ireland", "Italy", "Kosovo", "Latvia", "Liechtenstein", "Lithuania", "Luxembourg", "Malta", "Moldova",
+        "Monaco", "Montenegro", "Netherlands", "North Macedonia", "Norway", "Poland", "Portugal", "Romania", "Russia",
+        "San Marino", "Serbia", "Slovakia", "Slovenia", "Spain", "Sweden", "Switzerland", "Ukraine", "United Kingdom",
+        "Vatican City",
+    ]),
+    // M49 region 009.
+    ("Oceania", &[
+        "Australia", "Fiji", "French Polynesia", "Guam", "Kiribati", "Marshall Islands", "Micronesia", "Nauru",
+        "New Caledonia", "New Zealand", "Palau", "Papua New Guinea", "Samoa", "Solomon Islands", "Tonga", "Tuvalu",
+        "Vanuatu",
+    ]),
+];
 
 /// The countries of [`REGIONS`].
-pub const COUNTRIES: [&[&str]; 5] = [AFRICA, AMERICAS, ASIA, EUROPE, OCEANIA];
-
-/// M49 region 002.
-#[rustfmt::skip]
-const AFRICA: &[&str] = &[
-    "Algeria", "Angola", "Benin", "Botswana", "Burkina Faso", "Burundi", "Cameroon", "Cape Verde",
-    "Central African Republic", "Chad", "Comoros", "Congo", "Democratic Republic of the Congo", "Djibouti", "Egypt",
-    "Equatorial Guinea", "Eritrea", "Eswatini", "Ethiopia", "Gabon", "Gambia", "Ghana", "Guinea", "Guinea-Bissau",
-    "Ivory Coast", "Kenya", "Lesotho", "Liberia", "Libya", "Madagascar", "Malawi", "Mali", "Mauritania", "Mauritius",
-    "Morocco", "Mozambique", "Namibia", "Niger", "Nigeria", "Réunion", "Rwanda", "São Tomé and Príncipe", "Senegal",
-    "Seychelles", "Sierra Leone", "Somalia", "South Africa", "South Sudan", "Sudan", "Tanzania", "Togo", "Tunisia",
-    "Uganda", "Zambia", "Zimbabwe",
-];
-
-/// M49 region 019.
-#[rustfmt::skip]
-const AMERICAS: &[&str] = &[
-    "Antigua and Barbuda", "Argentina", "Aruba", "Bahamas", "Barbados", "Belize", "Bermuda", "Bolivia", "Brazil",
-    "Canada", "Cayman Islands", "Chile", "Colombia", "Costa Rica", "Cuba", "Curaçao", "Dominica",
-    "Dominican Republic", "Ecuador", "El Salvador", "Greenland", "Grenada", "Guadeloupe", "Guatemala", "Guyana",
-    "Haiti", "Honduras", "Jamaica", "Martinique", "Mexico", "Nicaragua", "Panama", "Paraguay", "Peru", "Puerto Rico",
-    "Saint Kitts and Nevis", "Saint Lucia", "Saint Vincent and the Grenadines", "Suriname", "Trinidad and Tobago",
-    "United States", "Uruguay", "Venezuela",
-];
-
-/// M49 region 142, and Taiwan, which M49 does not list.
-#[rustfmt::skip]
-const ASIA: &[&str] = &[
-    "Afghanistan", "Armenia", "Azerbaijan", "Bahrain", "Bangladesh", "Bhutan", "Brunei", "Cambodia", "China",
-    "Cyprus", "Georgia", "Hong Kong", "India", "Indonesia", "Iran", "Iraq", "Israel", "Japan", "Jordan", "Kazakhstan",
-    "Kuwait", "Kyrgyzstan", "Laos", "Lebanon", "Macau", "Malaysia", "Maldives", "Mongolia", "Myanmar", "Nepal",
-    "North Korea", "Oman", "Pakistan", "Palestine", "Philippines", "Qatar", "Saudi Arabia", "Singapore",
-    "South Korea", "Sri Lanka", "Syria", "Taiwan", "Tajikistan", "Thailand", "Timor-Leste", "Turkey", "Turkmenistan",
-    "United Arab Emirates", "Uzbekistan", "Vietnam", "Yemen",
-];
-
-/// M49 region 150, and Kosovo, which M49 does not list.
-#[rustfmt::skip]
-const EUROPE: &[&str] = &[
-    "Albania", "Andorra", "Austria", "Belarus", "Belgium", "Bosnia and Herzegovina", "Bulgaria", "Croatia", "Czechia",
-    "Denmark", "Estonia", "Faroe Islands", "Finland", "France", "Germany", "Gibraltar", "Greece", "Hungary",
-    "Iceland", "Ireland", "Italy", "Kosovo", "Latvia", "Liechtenstein", "Lithuania", "Luxembourg", "Malta", "Moldova",
-    "Monaco", "Montenegro", "Netherlands", "North Macedonia", "Norway", "Poland", "Portugal", "Romania", "Russia",
-    "San Marino", "Serbia", "Slovakia", "Slovenia", "Spain", "Sweden", "Switzerland", "Ukraine", "United Kingdom",
-    "Vatican City",
-];
-
-/// M49 region 009.
-#[rustfmt::skip]
-const OCEANIA: &[&str] = &[
-    "Australia", "Fiji", "French Polynesia", "Guam", "Kiribati", "Marshall Islands", "Micronesia", "Nauru",
-    "New Caledonia", "New Zealand", "Palau", "Papua New Guinea", "Samoa", "Solomon Islands", "Tonga", "Tuvalu",
-    "Vanuatu",
-];
+pub const COUNTRIES: [&[&str]; 5] = [REGIONS[0].1, REGIONS[1].1, REGIONS[2].1, REGIONS[3].1, REGIONS[4].1];
 
 /// Names of one country that do not look alike, in their [`comparable`] form.
 const ALIASES: &[&[&str]] = &[

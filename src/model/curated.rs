@@ -3,9 +3,8 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::dataset::Dataset;
+use super::dataset::{Dataset, Id};
 use super::field::{FieldTable, RowMember};
-use super::id::Id;
 use super::license::{Rule, Scope};
 use super::message::{Message, message};
 use super::value::{FieldValue, ReferenceKind};

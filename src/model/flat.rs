@@ -26,35 +26,23 @@ pub fn write_row(out: &mut (impl Write + ?Sized), cells: impl IntoIterator<Item 
     out.write_all(b"\r\n")
 }
 
-/// Returns the header of a record's CSV file: `id`, the fields, `updated_at`.
-pub fn record_columns<F: Fields>() -> Vec<String> {
-    let mut columns = reference_columns(F::table());
-    columns.push("updated_at".to_owned());
-    columns
+/// Returns the header of a CSV file: `id`, the fields, and `updated_at` for records.
+pub fn columns(table: &FieldTable, are_records: bool) -> Vec<String> {
+    let fields = table.fields.iter().map(|field| field.column.as_str());
+    ["id"].into_iter().chain(fields).chain(are_records.then_some("updated_at")).map(str::to_owned).collect()
 }
 
-/// Returns the header of the CSV file of organizations or tags: `id`, the fields.
-pub fn reference_columns(table: &FieldTable) -> Vec<String> {
-    std::iter::once("id".to_owned()).chain(table.fields.iter().map(|field| field.column.clone())).collect()
-}
-
-/// Returns the cells of a row, in the order of its columns, without `updated_at`.
-pub fn cells<'a, F: Fields>(row: &'a Curated<F>, links: &'a dyn LinkTexts) -> Vec<Cow<'a, str>> {
+/// Returns the cells of a row, in the order of its columns. `updated_at` is that of a record.
+pub fn cells<'a, F: Fields>(
+    row: &'a Curated<F>,
+    updated_at: Option<Timestamp>,
+    links: &'a dyn LinkTexts,
+) -> Vec<Cow<'a, str>> {
     let values = row.fields().values();
     let mut cells = Vec::with_capacity(values.len() + 2);
     cells.push(Cow::Owned(row.id().to_string()));
     cells.extend(values.into_iter().map(|value| value.to_csv(links)));
-    cells
-}
-
-/// Returns the cells of a record with `updated_at`.
-pub fn record_cells<'a, F: Fields>(
-    row: &'a Curated<F>,
-    updated_at: Timestamp,
-    links: &'a dyn LinkTexts,
-) -> Vec<Cow<'a, str>> {
-    let mut cells = cells(row, links);
-    cells.push(Cow::Owned(updated_at.to_string()));
+    cells.extend(updated_at.map(|time| Cow::Owned(time.to_string())));
     cells
 }
 

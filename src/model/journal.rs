@@ -1,11 +1,12 @@
 //! Journals: their fields and rules (docs/import.md).
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use strum::{Display, EnumString, VariantNames};
 
 use super::curated::{Curated, RecordFields, require, row};
 use super::field::fields;
 use super::reference::Links;
-use super::value::{Scalar, ValueKind};
+use super::value::{ValueKind, scalar::Scalar};
 use super::{Dataset, Number, OrganizationFields, TagFields};
 
 /// A journal that follows all rules.
@@ -86,19 +87,7 @@ fields! {
 }
 
 /// The access of readers to a journal's articles.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    strum::Display,
-    strum::EnumString,
-    strum::IntoStaticStr,
-    strum::VariantNames,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Display, EnumString, VariantNames)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Access {
@@ -116,12 +105,8 @@ impl Access {
 }
 
 impl Scalar for Access {
-    const KIND: ValueKind = ValueKind::Choice(<Access as strum::VariantNames>::VARIANTS);
+    const KIND: ValueKind = ValueKind::Choice(Access::VARIANTS);
     const EXPECTED: &'static str = "write one of `subscription`, `hybrid`, `open`";
-
-    fn parse(text: &str) -> Option<Access> {
-        text.parse().ok()
-    }
 
     fn rank(&self) -> u64 {
         *self as u64 + 1

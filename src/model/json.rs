@@ -1,10 +1,10 @@
 //! Rows as JSON objects. Lists, single records, the feed and exports use the same form.
 
 use super::curated::{Curated, Fields};
-use super::id::Id;
+use super::dataset::Id;
 use super::time::{Timestamp, parse_time};
 use super::value::LinkTexts;
-pub use super::value::json::{push_display, push_json, push_str};
+pub use super::value::json::{push_display, push_json};
 
 /// The text before the time at the end of a record's JSON.
 const UPDATED_AT: &str = ",\"updated_at\":\"";
@@ -20,16 +20,16 @@ pub fn render_record<F: Fields>(row: &Curated<F>, updated_at: Timestamp, links: 
 }
 
 /// Parses a text of [`render_record`]: the record with its links as ids, and the time of its last change. Missing
-/// fields become null.
-pub fn read_record<F: Fields>(id: Id, text: &[u8]) -> Result<(Curated<F>, Timestamp), UnreadableRecord> {
-    let text = str::from_utf8(text).map_err(|error| UnreadableRecord(error.to_string()))?;
-    let fields = serde_json::from_str(text).map_err(|error| UnreadableRecord(error.to_string()))?;
+/// fields become null. The error says what is wrong with the text.
+pub fn read_record<F: Fields>(id: Id, text: &[u8]) -> Result<(Curated<F>, Timestamp), String> {
+    let text = str::from_utf8(text).map_err(|error| error.to_string())?;
+    let fields = serde_json::from_str(text).map_err(|error| error.to_string())?;
     // Quotes within values are escaped. So the last match of this key is the record's own.
     let time_at = text.len().saturating_sub(TIME_LENGTH + "\"}".len());
     let (before, time) = text.split_at_checked(time_at).unwrap_or_default();
     let time = time.strip_suffix("\"}").filter(|_| before.ends_with(UPDATED_AT));
-    let time = time.ok_or_else(|| UnreadableRecord("it has no `updated_at`".to_owned()))?;
-    let updated_at = parse_time(time).map_err(|error| UnreadableRecord(format!("updated_at: {error}")))?;
+    let time = time.ok_or("it has no `updated_at`")?;
+    let updated_at = parse_time(time).map_err(|error| format!("updated_at: {error}"))?;
     Ok((Curated::stored(id, fields), updated_at))
 }
 
@@ -39,11 +39,6 @@ pub fn is_rendered<F: Fields>(text: &[u8], row: &Curated<F>, links: &dyn LinkTex
     push_fields(&mut rendered, row.id(), row.fields(), links);
     text.strip_prefix(rendered.as_slice()).is_some_and(|rest| rest.starts_with(UPDATED_AT.as_bytes()))
 }
-
-/// The error of a text that is not the JSON of a record.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct UnreadableRecord(String);
 
 /// Renders an organization or tag as the JSON object within records.
 pub fn render_reference<F: Fields>(row: &Curated<F>) -> Vec<u8> {

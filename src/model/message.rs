@@ -19,15 +19,15 @@ pub struct Message {
 }
 
 /// The values that share a remedy.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Remedy {
     /// All values of a field.
     #[default]
     OfField,
     /// Only equal values with equal messages.
     OfValue,
-    /// All fields with this code. The text is about several of them.
-    OfAllFields(String),
+    /// All fields with this code.
+    OfAllFields,
 }
 
 /// Creates a [`Message`] like `format!`. The format string is its code.

@@ -1,7 +1,7 @@
 //! The plain types of medfeed and their rules: no storage, no network, and no clock except [`time::now`].
 //!
 //! In reading order:
-//! - [`dataset`] and [`id`]: the parts of every path and row key.
+//! - [`dataset`]: datasets and ids, the parts of every path and row key.
 //! - [`time`]: dates and timestamps.
 //! - [`value`]: the kinds of field values, each with its JSON, CSV, schema and parser.
 //! - [`field`]: the table of a row's fields. JSON, CSV, import and documentation use these tables.
@@ -10,7 +10,7 @@
 //! - [`message`]: messages about wrong values.
 //! - [`filter`]: the filters of lists.
 //! - [`json`] and [`flat`]: rows as JSON and as CSV.
-//! - [`license`] and [`key`]: licenses and API keys. [`network`]: networks of addresses.
+//! - [`license`] and [`key`]: licenses, and API keys with the networks of their callers.
 //! - [`replication`]: the identity of a database and of its commits.
 //! - [`country`]: the known countries, with their regions and aliases.
 //! - [`fold`]: text folding for `q` and alphabetical order, and suggestions for misspelt names.
@@ -24,13 +24,11 @@ pub mod field;
 pub mod filter;
 pub mod flat;
 pub mod fold;
-pub mod id;
 pub mod journal;
 pub mod json;
 pub mod key;
 pub mod license;
 pub mod message;
-pub mod network;
 pub mod printable;
 pub mod reference;
 pub mod replication;
@@ -42,9 +40,8 @@ mod tests;
 
 pub use conference::{Conference, ConferenceFields, DateStatus};
 pub use curated::{Curated, Fault, Fields, RecordFields};
-pub use dataset::{Dataset, ExportFormat, PerDataset};
+pub use dataset::{Dataset, ExportFormat, Id, PerDataset};
 pub use filter::{FieldCondition, Filter};
-pub use id::Id;
 pub use journal::{Access, Journal, JournalFields};
 pub use key::{ApiKey, KeyHash, KeyRecord};
 pub use license::{FeedId, License, LicenseId, Rule, Scope, Subscription, Witness};

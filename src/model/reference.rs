@@ -65,7 +65,10 @@ row!(TagFields, "tags", |tag, faults| {
 });
 
 /// The fields of a kind of row that records link to.
-pub trait ReferenceFields: Fields + LinkTarget + Serialize {
+pub trait ReferenceFields: Fields + Serialize {
+    /// The kind of row.
+    const KIND: ReferenceKind;
+
     /// Returns the text that identifies the row in CSV lists and imports: the name; for a tag `Type: Name`.
     fn label(&self) -> String;
 
@@ -73,11 +76,9 @@ pub trait ReferenceFields: Fields + LinkTarget + Serialize {
     fn of_label(label: &str) -> Option<Self>;
 }
 
-impl LinkTarget for OrganizationFields {
-    const KIND: ReferenceKind = ReferenceKind::Organization;
-}
-
 impl ReferenceFields for OrganizationFields {
+    const KIND: ReferenceKind = ReferenceKind::Organization;
+
     fn label(&self) -> String {
         self.name().to_owned()
     }
@@ -87,11 +88,9 @@ impl ReferenceFields for OrganizationFields {
     }
 }
 
-impl LinkTarget for TagFields {
-    const KIND: ReferenceKind = ReferenceKind::Tag;
-}
-
 impl ReferenceFields for TagFields {
+    const KIND: ReferenceKind = ReferenceKind::Tag;
+
     fn label(&self) -> String {
         format!("{}: {}", self.kind.as_deref().unwrap_or_default(), self.name())
     }
@@ -128,29 +127,13 @@ pub struct References {
     pub tags: BTreeMap<Id, Referenced<TagFields>>,
 }
 
-impl References {
+impl LinkTexts for References {
     fn find(&self, kind: ReferenceKind, id: Id) -> Option<(&[u8], &str)> {
         match kind {
             ReferenceKind::Organization => self.organizations.get(&id).map(|found| (&*found.json, &*found.label)),
             ReferenceKind::Tag => self.tags.get(&id).map(|found| (&*found.json, &*found.label)),
         }
     }
-}
-
-impl LinkTexts for References {
-    fn json(&self, kind: ReferenceKind, id: Id) -> &[u8] {
-        self.find(kind, id).map_or(b"null", |(json, _)| json)
-    }
-
-    fn label(&self, kind: ReferenceKind, id: Id) -> &str {
-        self.find(kind, id).map_or("", |(_, label)| label)
-    }
-}
-
-/// The fields of a kind of row that records can link to.
-pub trait LinkTarget: Send + Sync {
-    /// The kind of row.
-    const KIND: ReferenceKind;
 }
 
 /// Links to rows with the fields `R`: their ids, ordered, without duplicates.
@@ -192,7 +175,7 @@ impl<R> From<Vec<Id>> for Links<R> {
     }
 }
 
-impl<R: LinkTarget> FieldValue for Links<R> {
+impl<R: ReferenceFields> FieldValue for Links<R> {
     fn kind() -> ValueKind {
         ValueKind::Links(R::KIND)
     }
@@ -206,11 +189,13 @@ impl<R: LinkTarget> FieldValue for Links<R> {
     }
 
     fn write_json(&self, out: &mut Vec<u8>, links: &dyn LinkTexts) {
-        push_list(out, self, |out, id| out.extend_from_slice(links.json(R::KIND, *id)));
+        push_list(out, self, |out, id| {
+            out.extend_from_slice(links.find(R::KIND, *id).map_or(b"null", |(json, _)| json));
+        });
     }
 
     fn to_csv<'a>(&'a self, links: &'a dyn LinkTexts) -> Cow<'a, str> {
-        let labels: Vec<&str> = self.iter().map(|id| links.label(R::KIND, *id)).collect();
+        let labels: Vec<&str> = self.iter().map(|id| links.find(R::KIND, *id).map_or("", |(_, label)| label)).collect();
         join_items(&labels)
     }
 

@@ -55,13 +55,13 @@ pub fn push_record<F: RecordFields>(
     updated_at: Timestamp,
     links: &dyn LinkTexts,
 ) -> Result<(), StoreError> {
-    flat::write_row(out, flat::record_cells(record, updated_at, links)).map_err(in_memory)
+    flat::write_row(out, flat::cells(record, Some(updated_at), links)).map_err(in_memory)
 }
 
 /// Appends a byte-order mark and the CSV header. Fails only when memory runs out.
 pub fn push_header<F: RecordFields>(out: &mut Vec<u8>) -> Result<(), StoreError> {
     out.extend_from_slice(flat::BYTE_ORDER_MARK);
-    flat::write_row(out, flat::record_columns::<F>()).map_err(in_memory)
+    flat::write_row(out, flat::columns(F::table(), true)).map_err(in_memory)
 }
 
 /// Writes `head` and then all visible records.

@@ -1,6 +1,6 @@
 //! The change feed: a range scan of the license's own index, from the position in the token.
 
-use crate::model::json::{push_display, push_str};
+use crate::model::json::{push_display, push_json};
 use crate::model::{Id, Timestamp, Witness};
 use crate::query::page::JsonPage;
 use crate::store::format::codec::hash;
@@ -85,7 +85,7 @@ pub fn tombstone(id: Id, changed_at: Timestamp) -> Vec<u8> {
     json.extend_from_slice(b"{\"id\":");
     push_display(&mut json, id);
     json.extend_from_slice(b",\"deleted\":true,\"changed_at\":");
-    push_str(&mut json, &changed_at.to_string());
+    push_json(&mut json, &changed_at.to_string());
     json.push(b'}');
     json
 }

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use crate::model::json::push_str;
+use crate::model::json::push_json;
 use crate::model::{FeedId, Filter, Id};
 use crate::query::segments::{GzipMember, SegmentCache, SegmentFormat, segment_ranges};
 use crate::store::StoreError;
@@ -71,7 +71,7 @@ impl JsonPage {
     pub fn end_list(&mut self, next_cursor: Option<&str>) {
         self.end(next_cursor.is_some(), "next_cursor");
         match next_cursor {
-            Some(cursor) => push_str(&mut self.json, cursor),
+            Some(cursor) => push_json(&mut self.json, cursor),
             None => self.json.extend_from_slice(b"null"),
         }
         self.json.push(b'}');
@@ -80,7 +80,7 @@ impl JsonPage {
     /// Ends a feed page (the contract, "Change-feed envelope").
     pub fn end_changes(&mut self, has_more: bool, next_sync_token: &str) {
         self.end(has_more, "next_sync_token");
-        push_str(&mut self.json, next_sync_token);
+        push_json(&mut self.json, next_sync_token);
         self.json.push(b'}');
     }
 
@@ -88,7 +88,7 @@ impl JsonPage {
         self.json.extend_from_slice(b"],\"has_more\":");
         self.json.extend_from_slice(if has_more { b"true" } else { b"false" });
         self.json.push(b',');
-        push_str(&mut self.json, position);
+        push_json(&mut self.json, position);
         self.json.push(b':');
     }
 

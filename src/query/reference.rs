@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::fold::fold;
-use crate::model::json::{push_display, push_str};
+use crate::model::json::{push_display, push_json};
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{Fields, Id, OrganizationFields, TagFields};
 use crate::store::StoreError;
@@ -12,7 +12,7 @@ use crate::view::View;
 /// Returns the JSON of a therapy area with its number of visible conferences.
 pub fn therapy_area(name: &str, conferences: u64) -> Vec<u8> {
     let mut json = b"{\"name\":".to_vec();
-    push_str(&mut json, name);
+    push_json(&mut json, name);
     push_display(&mut json, format_args!(",\"conferences\":{conferences}}}"));
     json
 }

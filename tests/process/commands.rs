@@ -208,7 +208,7 @@ fn imports_and_exports() {
     check_cases(
         &site,
         &[
-            ("import broken", 1, OnErr, "broken/conferences.csv:1: nmae: unknown column `nmae`; did you mean `name`?"),
+            ("import broken", 1, OnErr, "broken/conferences.csv:1: nmae: unknown column; did you mean `name`?"),
             (
                 "import broken",
                 1,

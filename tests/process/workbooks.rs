@@ -226,7 +226,7 @@ fn bounds_hold_for_workbooks() {
         let sources = Source::find(&[site.write("book.xlsx", content)], SourceOptions::default()).unwrap();
         let options = ReadOptions { bounds, ..ReadOptions::default() };
         let told: String = match read_sources(&sources, &options) {
-            Ok(rows) => rows.bad().kept().iter().map(|fault| &*fault.message).collect(),
+            Ok(rows) => rows.bad.kept().iter().map(|fault| &*fault.message).collect(),
             Err(error) => error.to_string(),
         };
         assert!(told.contains(expected) && told.is_empty() == expected.is_empty(), "{bounds:?}: {told}");

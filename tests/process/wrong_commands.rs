@@ -122,7 +122,7 @@ const THINGS: &[Wrong<'_>] = &[
         "the file name does not say what it contains; add `--dataset conferences`, for example, or name it",
     ),
     ("import empty-folder", 1, "contains nothing to import; its files must be named"),
-    ("import conferences.csv", 1, "unknown column `nmae`; did you mean `name`?"),
+    ("import conferences.csv", 1, "nmae: unknown column; did you mean `name`?"),
     ("export notes.txt", 1, "notes.txt: File exists; a file with this name exists; choose another name"),
     ("backup feed.redb", 1, "it is the database itself"),
     ("backup notes.txt", 1, "it exists and is no backup; choose another name"),

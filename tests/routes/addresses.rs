@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ipnet::IpNet;
-use medfeed::model::network::parse_network;
+use medfeed::model::key::parse_network;
 use medfeed::serve::connection::address::TrustedProxies;
 use medfeed::store::write::licensing::KeySettings;
 

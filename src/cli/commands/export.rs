@@ -218,9 +218,8 @@ fn write_text<F: Fields>(
         let rows = if target.format == ExportFileFormat::Jsonl {
             push(&mut RowSink::JsonLines(&mut out))?
         } else {
-            let columns = if is_dated { flat::record_columns::<F>() } else { flat::reference_columns(F::table()) };
             out.write_all(flat::BYTE_ORDER_MARK)?;
-            flat::write_row(&mut out, columns)?;
+            flat::write_row(&mut out, flat::columns(F::table(), is_dated))?;
             push(&mut RowSink::Csv(&mut out))?
         };
         out.into_inner().map_err(|error| error.into_error())?;
@@ -268,7 +267,7 @@ impl RowSink<'_> {
         snapshot.for_each_record::<F, anyhow::Error>(|record, updated_at, _| {
             rows += 1;
             let json = || json::render_record(&record, updated_at, &**references).into();
-            self.push(json, || flat::record_cells(&record, updated_at, &**references))
+            self.push(json, || flat::cells(&record, Some(updated_at), &**references))
         })?;
         Ok(rows)
     }
@@ -277,7 +276,8 @@ impl RowSink<'_> {
     fn push_references<F: ReferenceFields>(&mut self, rows: &BTreeMap<Id, Referenced<F>>) -> anyhow::Result<u64> {
         // They link to nothing.
         let none = References::default();
-        rows.values().try_for_each(|row| self.push(|| row.json.as_slice().into(), || flat::cells(&row.row, &none)))?;
+        rows.values()
+            .try_for_each(|row| self.push(|| row.json.as_slice().into(), || flat::cells(&row.row, None, &none)))?;
         Ok(u64::try_from(rows.len())?)
     }
 }

@@ -344,7 +344,7 @@ fn merge_unlocked(
 fn refuse(common: &Common, refusal: Refusal, all_faults: bool) -> anyhow::Result<ExitCode> {
     let (bad, error) = match refusal {
         Refusal::BadRows(bad) => (bad, None),
-        Refusal::TooManyRemovals(removals) => (BadRows::default(), Some(removals.to_string())),
+        Refusal::TooManyRemovals(message) => (BadRows::default(), Some(message)),
         Refusal::Store(_) => return Err(refusal.into()),
     };
     if common.json {

@@ -15,8 +15,7 @@ use crate::cli::shared::arguments::{parse_duration, parse_end, parse_plain_text}
 use crate::cli::shared::common::{AccessChange, Common};
 use crate::cli::shared::output::{note, table};
 use crate::model::fold::nearest;
-use crate::model::key::KeyStatus;
-use crate::model::network::parse_network;
+use crate::model::key::{KeyStatus, parse_network};
 use crate::model::printable::Printable;
 use crate::model::time::now;
 use crate::model::{ApiKey, Dataset, KeyRecord, Timestamp};

@@ -23,7 +23,7 @@ use crate::cli::shared::arguments::{
 };
 use crate::cli::shared::common::Common;
 use crate::cli::shared::output::print_line;
-use crate::model::network::parse_network;
+use crate::model::key::parse_network;
 use crate::model::printable::Printable;
 use crate::model::printable::ShellWord;
 use crate::serve::connection::address::TrustedProxies;

@@ -74,7 +74,7 @@ fn draft_recipe(common: &Common, args: &TemplateArgs, kind: RowKind) -> anyhow::
 }
 
 fn print_header(common: &Common, kind: RowKind) -> anyhow::Result<ExitCode> {
-    let columns = flat::reference_columns(kind.table());
+    let columns = flat::columns(kind.table(), false);
     let header = columns.join(",");
     common.output().result(&json!({ "kind": kind.to_string(), "columns": columns }), header)
 }

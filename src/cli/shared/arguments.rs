@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
+use strum::ParseError;
 use tracing_subscriber::EnvFilter;
 
-use crate::model::dataset::UnknownDataset;
 use crate::model::fold::nearest;
 use crate::model::printable::steers;
 use crate::model::time::{now, parse_date, parse_time};
@@ -92,7 +92,7 @@ pub(in crate::cli) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
 
 /// Parses the exact name of a dataset.
 pub(in crate::cli) fn parse_dataset(text: &str) -> Result<Dataset, String> {
-    text.parse().map_err(|unknown: UnknownDataset| {
+    text.parse().map_err(|_: ParseError| {
         if text.contains([',', ';']) {
             return format!("it names several datasets; repeat the option: --dataset {}", {
                 Dataset::ALL.map(Dataset::as_str).join(" --dataset ")
@@ -100,7 +100,7 @@ pub(in crate::cli) fn parse_dataset(text: &str) -> Result<Dataset, String> {
         }
         match nearest(text, Dataset::ALL.map(Dataset::as_str)) {
             Some(near) => format!("`{text}` is not a dataset; write `{near}`"),
-            None => unknown.to_string(),
+            None => format!("`{text}` is not a dataset; the datasets are `conferences` and `journals`"),
         }
     })
 }

@@ -2,12 +2,11 @@
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::identity::{Identity, MatchKey};
 use super::lintable::Lintable;
 use super::rule::RowLocation;
-use crate::import::faults::Finding;
+use crate::import::findings::Finding;
 use crate::model::Curated;
 
 /// A row that has a certain match key.
@@ -26,8 +25,8 @@ struct KeyHolder {
 /// The match keys seen so far, and their rows.
 #[derive(Debug, Default)]
 pub(super) struct Duplicates {
-    /// The rows with a key, by the key's hash, which takes less memory than the key.
-    holders: HashMap<u64, Vec<KeyHolder>>,
+    /// The rows with a key, by their kind, the rule and the key.
+    holders: HashMap<(&'static str, &'static str, String), Vec<KeyHolder>>,
 }
 
 /// The maximum number of rows per key whose identities are compared.
@@ -60,10 +59,7 @@ impl Duplicates {
                     && (also.is_none() || before.is_some_and(|before| before.identity() == *identity()))
             };
             let is_brought = is_imported && !is_unchanged && !is_known();
-            let mut hasher = DefaultHasher::new();
-            (F::STEM, rule, &key).hash(&mut hasher);
-            let hash = hasher.finish();
-            let others = self.holders.get(&hash).map_or(&[][..], Vec::as_slice);
+            let others = self.holders.entry((F::STEM, rule, key)).or_default();
             let is_duplicate = |other: &&KeyHolder| {
                 let holds = |condition: fn(&Identity, &Identity) -> bool| {
                     other.identity.as_ref().is_none_or(|other| condition(identity(), other))
@@ -86,14 +82,7 @@ impl Duplicates {
             if is_imported && others.len() < if also.is_some() { MAX_COMPARED } else { 1 } {
                 let identity = also.map(|_| Box::new(fields.identity()));
                 let (location, value) = (location.clone(), value.into());
-                self.holders.entry(hash).or_default().push(KeyHolder {
-                    location,
-                    id,
-                    field,
-                    value,
-                    identity,
-                    is_brought,
-                });
+                others.push(KeyHolder { location, id, field, value, identity, is_brought });
             }
         }
         found

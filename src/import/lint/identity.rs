@@ -24,7 +24,7 @@ pub(in crate::import) struct MatchKey<'a> {
 /// The names and numbers that identify a row, apart from its match keys.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::import) struct Identity {
-    name: CountedText,
+    name: String,
     /// The comparable words of the name, separated by blanks.
     words: String,
     abbv: Option<String>,
@@ -33,14 +33,14 @@ pub(in crate::import) struct Identity {
 }
 
 impl Identity {
+    pub fn of_issns(issns: Vec<String>) -> Identity {
+        Identity { issns, ..Identity::default() }
+    }
+
     pub fn new(name: &str, abbv: Option<&str>) -> Identity {
         let abbv = abbv.map(comparable).filter(|abbv| abbv.len() > 2);
         let words: Vec<String> = name.split([' ', '-']).map(comparable).filter(|word| word.len() > 2).collect();
-        Identity { name: CountedText::of(comparable(name)), words: words.join(" "), abbv, issns: Vec::new() }
-    }
-
-    pub fn of_issns(issns: Vec<String>) -> Identity {
-        Identity { issns, ..Identity::default() }
+        Identity { name: comparable(name), words: words.join(" "), abbv, issns: Vec::new() }
     }
 
     /// Returns true if the names are similar, the abbreviations are equal, or one name contains the other abbreviation.
@@ -63,69 +63,26 @@ impl Identity {
 
 /// Returns a name without case, diacritics, blanks and punctuation.
 pub(super) fn comparable(name: &str) -> String {
-    let folded = if name.is_ascii() { Cow::Borrowed(name) } else { Cow::Owned(fold(name)) };
-    let mut letters = String::with_capacity(folded.len());
-    for letter in folded.chars() {
-        match letter {
-            '&' => letters.push_str("and"),
-            letter if letter.is_alphanumeric() => letters.push(letter.to_ascii_lowercase()),
-            _ => {}
-        }
-    }
-    letters
+    fold(name).replace('&', "and").chars().filter(|letter| letter.is_alphanumeric()).collect()
 }
 
 /// Returns true if two comparable names differ in a few letters at most.
-fn are_similar(one: &CountedText, other: &CountedText) -> bool {
-    one.text == other.text || one.distance(other, one.length.max(other.length) / 10).is_some()
+fn are_similar(one: &str, other: &str) -> bool {
+    one == other || distance(one, other, one.chars().count().max(other.chars().count()) / 10).is_some()
 }
 
 /// The maximum length, in bytes, of texts that are compared.
 pub(super) const MAX_BYTES: usize = 200;
 
-/// A text with its letter counts. They are computed once, since a text is compared with many others.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct CountedText {
-    pub text: String,
-    /// The number of characters.
-    pub length: usize,
-    /// The number of occurrences of each letter. Several letters share a counter.
-    counts: [u8; 32],
-}
-
-impl CountedText {
-    pub fn of(text: String) -> CountedText {
-        let mut counts = [0_u8; 32];
-        let mut length = 0;
-        for letter in text.chars() {
-            let count = &mut counts[usize::try_from(u32::from(letter) % 32).unwrap_or(0)];
-            *count = count.saturating_add(1);
-            length += 1;
-        }
-        CountedText { text, length, counts }
+/// Returns the edit distance of two texts, if it is at most `max` and the digits are equal. A swap of two neighbours counts
+/// as one edit.
+pub(super) fn distance(one: &str, other: &str, max: usize) -> Option<usize> {
+    // The difference of the lengths is a cheap lower bound.
+    let is_far = one.chars().count().abs_diff(other.chars().count()) > max || one.len().max(other.len()) > MAX_BYTES;
+    if is_far || !one.bytes().filter(u8::is_ascii_digit).eq(other.bytes().filter(u8::is_ascii_digit)) {
+        return None;
     }
-
-    /// Returns the edit distance, if it is at most `max` and the digits are equal. A swap of two neighbours counts as
-    /// one edit.
-    pub fn distance(&self, other: &CountedText, max: usize) -> Option<usize> {
-        if self.length.abs_diff(other.length) > max
-            || self.text.len().max(other.text.len()) > MAX_BYTES
-            // An edit changes at most two counters by one.
-            || self.difference(other) > 2 * max
-            || !self.digits().eq(other.digits())
-        {
-            return None;
-        }
-        Some(strsim::damerau_levenshtein(&self.text, &other.text)).filter(|distance| *distance <= max)
-    }
-
-    fn digits(&self) -> impl Iterator<Item = u8> {
-        self.text.bytes().filter(u8::is_ascii_digit)
-    }
-
-    fn difference(&self, other: &CountedText) -> usize {
-        self.counts.iter().zip(&other.counts).map(|(one, other)| usize::from(one.abs_diff(*other))).sum()
-    }
+    Some(strsim::damerau_levenshtein(one, other)).filter(|distance| *distance <= max)
 }
 
 #[cfg(test)]
@@ -174,7 +131,7 @@ mod tests {
             ("Patients' Day", "Patients’ Day", true),
         ];
         for (one, other, expected) in cases {
-            let [first, second] = [one, other].map(|name| CountedText::of(comparable(name)));
+            let [first, second] = [one, other].map(comparable);
             assert_eq!(are_similar(&first, &second), expected, "{one:?} and {other:?}");
         }
     }
@@ -200,19 +157,18 @@ mod tests {
             ("", "ab", 1, None),
         ];
         for (one, other, max, expected) in cases {
-            let (one, other) = (CountedText::of(one.to_owned()), CountedText::of(other.to_owned()));
-            assert_eq!(one.distance(&other, max), expected, "{one:?} {other:?}");
-            assert_eq!(other.distance(&one, max), expected, "{one:?} {other:?}");
+            assert_eq!(distance(one, other, max), expected, "{one:?} {other:?}");
+            assert_eq!(distance(other, one, max), expected, "{one:?} {other:?}");
         }
     }
 
     #[test]
     fn texts_are_compared_up_to_their_longest_length() {
         for (bytes, expected) in [(MAX_BYTES - 1, Some(1)), (MAX_BYTES, Some(1)), (MAX_BYTES + 1, None)] {
-            let long = CountedText::of("x".repeat(bytes));
-            let shorter = CountedText::of("x".repeat(bytes - 1));
-            assert_eq!(long.distance(&shorter, 1), expected, "{bytes}");
-            assert_eq!(shorter.distance(&long, 1), expected, "{bytes}");
+            let long = "x".repeat(bytes);
+            let shorter = "x".repeat(bytes - 1);
+            assert_eq!(distance(&long, &shorter, 1), expected, "{bytes}");
+            assert_eq!(distance(&shorter, &long, 1), expected, "{bytes}");
         }
     }
 }

@@ -5,18 +5,17 @@ use std::borrow::Cow;
 use jiff::civil::Date;
 
 use super::identity::{Identity, MatchKey, comparable};
-use super::issn::{normalized, valid_issn};
 use super::row_rules::{CONFERENCE_RULES, JOURNAL_RULES};
 use super::rule::RowRule;
 use super::spellings::Vocabulary;
-use super::texts::is_placeholder;
+use super::texts::{is_placeholder, normalized, valid_issn};
 use crate::model::message::{Message, message};
 use crate::model::reference::ReferenceFields;
-use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
+use crate::model::{ConferenceFields, Fields, JournalFields};
 
 /// A kind of row that lint checks.
 pub(in crate::import) trait Lintable: Fields {
-    const RULES: &[RowRule<Self>];
+    const RULES: &[RowRule<Self>] = &[];
 
     /// Returns the identity of the row, for rows that share a match key.
     fn identity(&self) -> Identity {
@@ -145,28 +144,14 @@ impl JournalFields {
 }
 
 /// Labels are unique when compared exactly. Their keys ignore case, diacritics, blanks and punctuation.
-fn label_keys(fields: &impl ReferenceFields) -> Vec<MatchKey<'_>> {
-    let name = name_key("same_name", fields.label().into(), "", |other| {
-        message!(
-            "differs only in case, diacritics, blanks or punctuation from the name of {other}; link one of them, and \
-             remove the other"
-        )
-    });
-    name.into_iter().collect()
-}
-
-impl Lintable for OrganizationFields {
-    const RULES: &[RowRule<Self>] = &[];
-
+impl<F: ReferenceFields> Lintable for F {
     fn match_keys(&self) -> Vec<MatchKey<'_>> {
-        label_keys(self)
-    }
-}
-
-impl Lintable for TagFields {
-    const RULES: &[RowRule<Self>] = &[];
-
-    fn match_keys(&self) -> Vec<MatchKey<'_>> {
-        label_keys(self)
+        let name = name_key("same_name", self.label().into(), "", |other| {
+            message!(
+                "differs only in case, diacritics, blanks or punctuation from the name of {other}; link one of them, and \
+                 remove the other"
+            )
+        });
+        name.into_iter().collect()
     }
 }

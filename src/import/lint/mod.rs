@@ -1,24 +1,22 @@
 //! Lint: warnings about probable mistakes in valid rows. A warning alone does not stop an import.
 //!
 //! Each file has a table of rules:
-//! - [`texts`]: placeholders, damaged texts (with [`mojibake`]) and addresses. [`issn`]: ISSNs.
+//! - [`texts`]: placeholders, damaged texts (with [`mojibake`]), addresses and ISSNs.
 //! - [`row_rules`]: values of a conference or a journal that contradict each other, or that no row has.
 //! - [`duplicates`]: rows that probably describe the same thing, by their [`identity`].
-//! - [`spellings`]: words that licenses compare exactly, with their [`vocabularies`].
+//! - [`spellings`]: words that licenses compare exactly.
 //!
 //! [`rule`] defines rules, and [`lintable`] the values that they check. An import reports what `medfeed lint` finds
 //! after it, about the values that it brings. A rule may know the right value, which `import --fix` writes.
 
 mod duplicates;
 mod identity;
-mod issn;
 mod lintable;
 mod mojibake;
 mod row_rules;
 pub mod rule;
 mod spellings;
 mod texts;
-mod vocabularies;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,20 +24,16 @@ use std::sync::Arc;
 use jiff::civil::Date;
 
 use self::duplicates::Duplicates;
-pub(in crate::import) use self::issn::valid_issn;
 pub(in crate::import) use self::lintable::Lintable;
 use self::row_rules::crowded_days;
 pub use self::rule::RowLocation;
-use self::rule::{TextRule, Uses};
+use self::rule::Uses;
 pub(in crate::import) use self::spellings::Respelling;
-use self::spellings::Spellings;
-pub(in crate::import) use self::texts::is_placeholder;
-use self::vocabularies::{AREAS, COUNTRIES};
-use crate::import::faults::{Finding, sort_by_file};
+use self::spellings::{AREAS, COUNTRIES, Spellings};
+pub(in crate::import) use self::texts::{is_placeholder, valid_issn};
+use crate::import::findings::{Finding, sort_findings};
 use crate::model::{ConferenceFields, Curated, Fault, Id, JournalFields, License, RecordFields};
 use crate::store::{Snapshot, StoreError};
-
-const TEXT_RULES: [&[TextRule]; 2] = [texts::RULES, issn::RULES];
 
 /// Checks rows one by one, and finally compares them. An import reports what lint finds afterwards, about the values that
 /// it brings.
@@ -140,7 +134,7 @@ impl Lint {
             findings.extend(words.check(licenses, fix.then_some(&mut respellings)));
         }
         findings.extend(crowded_days(&days));
-        sort_by_file(&mut findings, |finding| &finding.file, |finding| (finding.line, finding.kind, finding.id));
+        sort_findings(&mut findings);
         (findings, respellings)
     }
 }
@@ -148,7 +142,7 @@ impl Lint {
 /// Returns the right value of a text, if there is exactly one. `None` is null.
 pub(in crate::import) fn fix_text(field: &str, text: &str) -> Option<Option<String>> {
     // A right value may break another rule. Rules do not undo each other.
-    let right = TEXT_RULES.into_iter().flatten().find_map(|rule| (rule.find)(field, text)?.right)?;
+    let right = texts::RULES.iter().find_map(|rule| (rule.find)(field, text)?.right)?;
     Some(right.and_then(|right| fix_text(field, &right).unwrap_or(Some(right))))
 }
 
@@ -157,7 +151,7 @@ fn hits<F: Lintable>(location: &RowLocation, fields: &F) -> Vec<Finding> {
     let mut hits = Vec::new();
     for (field, value) in F::table().fields.iter().zip(fields.values()) {
         for text in value.texts() {
-            let found = TEXT_RULES.into_iter().flatten().filter_map(|rule| {
+            let found = texts::RULES.iter().filter_map(|rule| {
                 let message = (rule.find)(&field.name, text)?;
                 Some(location.finding(rule.name, &field.name, Some(text), message))
             });
@@ -197,7 +191,7 @@ mod tests {
 
     #[test]
     fn findings_are_listed_by_file_and_line_and_then_by_kind_and_id() {
-        use crate::import::faults::FilePosition;
+        use crate::import::findings::FilePosition;
         let file = |file: &str, line| RowLocation::File(FilePosition { file: file.into(), line });
         let stored = |kind, id| RowLocation::Database(kind, Id::try_from(id).unwrap());
         let mut lint = Lint::new(true);
@@ -227,7 +221,7 @@ mod tests {
     #[test]
     fn every_rule_is_documented_once() {
         let manual = include_str!("../../../docs/import.md");
-        let texts = TEXT_RULES.into_iter().flatten().map(|rule| rule.name);
+        let texts = texts::RULES.iter().map(|rule| rule.name);
         let rows = row_rules::CONFERENCE_RULES
             .iter()
             .map(|rule| rule.name)

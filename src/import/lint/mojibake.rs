@@ -99,15 +99,18 @@ pub(super) fn repair(text: &str) -> Option<String> {
     repaired.filter(|text| !text.chars().any(is_control))
 }
 
-/// Returns real names of journals and societies in many languages.
 #[cfg(test)]
-pub(super) fn real_names() -> Vec<&'static str> {
-    let lines = include_str!("../../../fixtures/names.txt").lines();
-    lines.filter(|line| !line.is_empty() && !line.starts_with(['#', '['])).collect()
+pub(super) mod samples {
+    /// Returns real names of journals and societies in many languages.
+    pub fn real_names() -> Vec<&'static str> {
+        let lines = include_str!("../../../fixtures/names.txt").lines();
+        lines.filter(|line| !line.is_empty() && !line.starts_with(['#', '['])).collect()
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::samples::real_names;
     use super::*;
 
     /// Returns spellings of a name: in capitals, with another apostrophe, with punctuation.

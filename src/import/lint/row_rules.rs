@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::civil::Date;
 
 use super::rule::{RowRule, Uses};
-use crate::import::faults::Finding;
+use crate::import::findings::Finding;
 use crate::model::country::{COUNTRIES, same_country};
 use crate::model::message::message;
 use crate::model::{ConferenceFields, Fault, JournalFields};

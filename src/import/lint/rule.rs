@@ -1,6 +1,6 @@
 //! Rules, the locations of their findings, and the rows that share a value.
 
-use crate::import::faults::{FilePosition, Finding};
+use crate::import::findings::{FilePosition, Finding};
 use crate::model::{Fault, Fields, Id, Message};
 
 /// A rule. `find` returns a problem and its remedy.

@@ -7,13 +7,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::identity::{CountedText, MAX_BYTES};
-use super::rule::RowLocation;
-use super::rule::Uses;
+use super::identity::{MAX_BYTES, comparable, distance};
+use super::rule::{RowLocation, Uses};
 use super::texts::{is_placeholder, tidy};
-use crate::import::faults::Finding;
+use crate::import::findings::Finding;
 use crate::model::message::{Message, Remedy, message};
-use crate::model::{Id, License, Scope};
+use crate::model::{Id, License, Scope, country};
 
 /// A kind of words.
 #[derive(Debug)]
@@ -37,7 +36,7 @@ pub(in crate::import) struct Vocabulary {
 }
 
 /// The maximum number of different words among which misspellings are sought. The time grows with its square.
-const MAX_WORDS: usize = 5_000;
+const MAX_WORDS: usize = 1_000;
 
 /// The words of a vocabulary seen so far.
 #[derive(Debug)]
@@ -138,8 +137,8 @@ struct WordChecker<'a> {
     stored: HashSet<String>,
     /// The best word of each comparable form, and whether it is a form of a known word.
     best: HashMap<String, (Candidate<'a>, bool)>,
-    /// The comparable forms with their letters, unless there are too many.
-    forms: Vec<(CountedText, Candidate<'a>, bool)>,
+    /// Whether there are few enough words to look for misspellings.
+    seeks_misspellings: bool,
     /// Whether most words are known. If not, unknown countries are not reported.
     mostly_known: bool,
 }
@@ -183,15 +182,9 @@ impl<'a> WordChecker<'a> {
                 *best = candidate.max(*best);
             }
         }
-        let mut forms = Vec::new();
-        if seen.len() <= MAX_WORDS {
-            let counted = |(form, (candidate, is_known)): (&String, &(Candidate<'a>, bool))| {
-                (CountedText::of(form.clone()), *candidate, *is_known)
-            };
-            forms.extend(best.iter().map(counted));
-        }
+        let seeks_misspellings = seen.len() <= MAX_WORDS;
         let mostly_known = known_count * 2 > seen.len();
-        WordChecker { vocabulary, licensed, restricted, stored, best, forms, mostly_known }
+        WordChecker { vocabulary, licensed, restricted, stored, best, seeks_misspellings, mostly_known }
     }
 
     /// Returns the rule that a word breaks, and the message.
@@ -301,8 +294,8 @@ impl<'a> WordChecker<'a> {
 
     /// Returns the most probable correction of a word, and whether it is the only one. `own` is the word's own candidate.
     fn nearest(&self, form: &str, own: Option<Candidate<'_>>) -> Option<(&str, bool)> {
-        let letters = CountedText::of(form.to_owned());
-        let max = match letters.length {
+        let max = match form.chars().count() {
+            _ if !self.seeks_misspellings => return None,
             0..5 | MAX_BYTES.. => return None,
             5..9 => 1,
             _ => 2,
@@ -312,16 +305,16 @@ impl<'a> WordChecker<'a> {
             // A frequent word is not a typo of a word that no row has.
             (is_known || own.is_none_or(|own| *candidate > own)) && !(candidate.is_unseen() && own_total >= 10)
         };
-        let near = self
-            .forms
+        let others = self
+            .best
             .iter()
-            .filter(|(other, candidate, is_known)| other.text != form && may_be_meant(candidate, *is_known));
-        let near = near.filter_map(|(other, candidate, is_known)| {
-            Some((Reverse(letters.distance(other, max)?), *candidate, *is_known))
+            .filter(|(other, (candidate, is_known))| other.as_str() != form && may_be_meant(candidate, *is_known));
+        let near = others.filter_map(|(other, (candidate, is_known))| {
+            Some((Reverse(distance(form, other, max)?), *candidate, *is_known))
         });
         let near: Vec<_> = near.collect();
-        let (distance, best, is_known) = near.iter().max()?;
-        let is_only = near.iter().filter(|(other, ..)| other == distance).count() == 1;
+        let (least, best, is_known) = near.iter().max()?;
+        let is_only = near.iter().filter(|(other, ..)| other == least).count() == 1;
         Some((best.word, is_only && (*is_known || best.is_licensed)))
     }
 }
@@ -334,10 +327,149 @@ fn rows(uses: &Uses) -> String {
     }
 }
 
+/// The vocabulary of therapy areas, which licenses restrict.
+pub(super) static AREAS: Vocabulary = Vocabulary {
+    field: "therapy_areas",
+    kind: "therapy area",
+    remedy: "check its spelling, and keep it if it is a new one",
+    rules: ["area_spelling", "area_list", "area_unknown"],
+    comparable: comparable_area,
+    known: &[KNOWN_AREAS],
+    separators: &[";", "|", "\n", "\t", ",", "/", "+", " & ", " and "],
+    of_scope: |scope| scope.therapy_areas.as_ref(),
+};
+
+/// Returns the area without case, diacritics, blanks, punctuation, and differences of British and American spelling.
+fn comparable_area(area: &str) -> String {
+    comparable(area).replace("ae", "e").replace("oe", "e")
+}
+
+/// Areas that resemble others or combine two, and common ones. They allow lint to find a typo in a word that no other
+/// row has.
+const KNOWN_AREAS: &[&str] = &[
+    "Addiction Medicine",
+    "Allergy",
+    "Allergy and Immunology",
+    "Andrology",
+    "Anesthesiology",
+    "Angiology",
+    "Audiology",
+    "Bioinformatics",
+    "Biochemistry",
+    "Cardiology",
+    "Cardiothoracic Surgery",
+    "Cardiovascular",
+    "Critical Care",
+    "Dentistry",
+    "Dermatology",
+    "Diabetes",
+    "Ear, Nose and Throat",
+    "Emergency Medicine",
+    "Endocrinology",
+    "Epidemiology",
+    "Epileptology",
+    "Family Medicine",
+    "Gastroenterology",
+    "General Medicine",
+    "Genetics",
+    "Genomics",
+    "Geriatrics",
+    "Gerontology",
+    "Gynecology",
+    "Health Economics",
+    "Hematology",
+    "Hepatology",
+    "HIV",
+    "Immunology",
+    "Infectious Diseases",
+    "Intensive Care",
+    "Internal Medicine",
+    "Medical Informatics",
+    "Medical Publishing",
+    "Metabolism",
+    "Microbiology",
+    "Neonatology",
+    "Nephrology",
+    "Neurology",
+    "Neuroradiology",
+    "Neuroscience",
+    "Neurosurgery",
+    "Nuclear Medicine",
+    "Nursing",
+    "Nutrition",
+    "Obesity",
+    "Obstetrics",
+    "Obstetrics and Gynecology",
+    "Oncology",
+    "Ophthalmology",
+    "Optometry",
+    "Orthopedics",
+    "Osteology",
+    "Otolaryngology",
+    "Otology",
+    "Pain Medicine",
+    "Palliative Care",
+    "Parasitology",
+    "Pathology",
+    "Pediatrics",
+    "Pharmacology",
+    "Pharmacy",
+    "Physiology",
+    "Physical Medicine and Rehabilitation",
+    "Plastic Surgery",
+    "Podiatry",
+    "Preventive Medicine",
+    "Primary Care",
+    "Proctology",
+    "Psychiatry",
+    "Psychology",
+    "Public Health",
+    "Pulmonology",
+    "Radiation Oncology",
+    "Radiology",
+    "Rare Diseases",
+    "Regulatory Affairs",
+    "Rehabilitation",
+    "Reproductive Medicine",
+    "Respiratory",
+    "Respiratory Medicine",
+    "Rheumatology",
+    "Serology",
+    "Sexual Health",
+    "Sleep Medicine",
+    "Sports Medicine",
+    "Stroke",
+    "Surgery",
+    "Thrombosis and Hemostasis",
+    "Toxicology",
+    "Transplantation",
+    "Traumatology",
+    "Tropical Medicine",
+    "Urology",
+    "Vaccines",
+    "Vaccinology",
+    "Vascular Medicine",
+    "Vascular Surgery",
+    "Venereology",
+    "Virology",
+    "Women's Health",
+];
+
+/// The vocabulary of countries, which licenses and the filter `country` use.
+pub(super) static COUNTRIES: Vocabulary = Vocabulary {
+    field: "country",
+    kind: "country",
+    remedy: "write the usual English name of one country, such as `Germany`, or leave the cell empty",
+    rules: ["country_spelling", "country_spelling", "country_unknown"],
+    comparable: country::comparable,
+    known: &country::COUNTRIES,
+    separators: &[],
+    of_scope: |scope| scope.countries.as_ref(),
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::lint::vocabularies::AREAS;
     use crate::model::ConferenceFields;
 
     #[test]

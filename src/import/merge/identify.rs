@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde::Serialize;
 
-use crate::import::faults::{BadRows, FilePosition, shortened};
+use crate::import::findings::{BadRows, FilePosition, shortened};
 use crate::import::lint::valid_issn;
 use crate::import::read::options::{ISSN_COLUMNS, columns_of};
 use crate::import::rows::{ImportRow, MAY_BE_NOTE, RowEdit};
@@ -42,18 +42,15 @@ impl AssignedId {
 /// A set of fields that identifies records, and an index of the records by their values in these fields. It includes rows
 /// of the files.
 struct MatchSet<'a> {
-    fields: Vec<MatchField<'a>>,
+    /// The fields, each with its columns in the table of a dataset: both ISSNs for `issn`, else one.
+    fields: Vec<(&'a str, Vec<usize>)>,
     /// The id and the comparable values of each record. A missing value is empty. A record with two ISSNs is included once
     /// for each.
     records: Vec<(Id, Vec<String>)>,
+    /// The records with these values in all fields.
+    by_values: HashMap<Vec<String>, Vec<Id>>,
     /// The indexes of the records with a value in a field. The flag separates records that have values in all fields.
     by_value: HashMap<(bool, usize, String), Vec<usize>>,
-}
-
-/// A field of a match set, and its columns in the table of a dataset: both ISSNs for `issn`, else one.
-struct MatchField<'a> {
-    name: &'a str,
-    columns: Vec<usize>,
 }
 
 fn is_complete(values: &[String]) -> bool {
@@ -63,7 +60,7 @@ fn is_complete(values: &[String]) -> bool {
 impl MatchSet<'_> {
     /// Returns the quoted names of fields.
     fn names(&self, is_named: &dyn Fn(usize) -> bool) -> String {
-        let names = self.fields.iter().enumerate().filter(|(at, _)| is_named(*at)).map(|(_, field)| field.name);
+        let names = self.fields.iter().enumerate().filter(|(at, _)| is_named(*at)).map(|(_, (name, _))| *name);
         format!("`{}`", names.collect::<Vec<_>>().join("`, `"))
     }
 
@@ -73,19 +70,17 @@ impl MatchSet<'_> {
                 let key = (is_complete(&values), field, value.clone());
                 self.by_value.entry(key).or_default().push(self.records.len());
             }
+            self.by_values.entry(values.clone()).or_default().push(id);
             self.records.push((id, values));
         }
     }
 
-    fn with_value(&self, is_complete: bool, field: usize, value: &str) -> &[usize] {
-        self.by_value.get(&(is_complete, field, value.to_owned())).map_or(&[], Vec::as_slice)
-    }
-
-    /// Returns the records that equal a row in every field.
-    fn find_equal(&self, values: &[String]) -> Vec<Id> {
-        let lists = values.iter().enumerate().map(|(field, value)| self.with_value(true, field, value));
-        let shortest = lists.min_by_key(|list| list.len()).unwrap_or_default();
-        shortest.iter().map(|at| &self.records[*at]).filter(|(_, other)| other == values).map(|(id, _)| *id).collect()
+    /// Returns the records that equal a row in every field. If it is the only choice, a record with the same gaps as the
+    /// row counts, as long as no other record agrees with it.
+    fn find_equal(&self, values: &[String], is_only: bool) -> &[Id] {
+        let equal = self.by_values.get(values).map_or(&[][..], Vec::as_slice);
+        let is_clear = is_complete(values) || is_only && self.find_partial(values).all(|(id, _)| equal == [*id]);
+        if is_clear { equal } else { &[] }
     }
 
     /// Returns the records that agree with a row in some fields, where the others are empty in the row or in the record.
@@ -93,17 +88,11 @@ impl MatchSet<'_> {
         let kinds = if is_complete(values) { &[false][..] } else { &[false, true] };
         let differ = |one: &String, other: &String| one != other && !one.is_empty() && !other.is_empty();
         let fields = values.iter().enumerate();
-        let lists =
-            fields.flat_map(move |(field, value)| kinds.iter().map(move |kind| self.with_value(*kind, field, value)));
+        let lists = fields.flat_map(move |(field, value)| {
+            kinds.iter().filter_map(move |kind| self.by_value.get(&(*kind, field, value.clone())))
+        });
         let sharing = lists.flatten().map(|at| &self.records[*at]);
         sharing.filter(move |(_, other)| !values.iter().zip(other).any(|(one, other)| differ(one, other)))
-    }
-
-    /// Returns the record with the same values and the same gaps as a row, if no other record agrees with the row.
-    fn find_only(&self, values: &[String]) -> Option<Id> {
-        let found: Vec<&(Id, Vec<String>)> = self.find_partial(values).collect();
-        let (id, _) = found.first()?;
-        found.iter().all(|(other, of_other)| other == id && of_other == values).then_some(*id)
     }
 }
 
@@ -163,10 +152,8 @@ pub(super) fn identify<F: RecordFields>(
             continue;
         };
         let (choices, all_names) = (choices_of(set), set.names(&|_| true));
-        let mut equal: BTreeSet<Id> = choices.iter().flat_map(|values| set.find_equal(values)).collect();
-        if let [values] = &*choices {
-            equal.extend(set.find_only(values));
-        }
+        let is_only = choices.len() == 1;
+        let equal: BTreeSet<Id> = choices.iter().flat_map(|values| set.find_equal(values, is_only)).copied().collect();
         let partial = choices.iter().find_map(|values| Some((values, set.find_partial(values).next()?)));
         let message = match (equal.first().copied(), equal.last().copied(), partial) {
             (Some(one), Some(other), _) if one != other => message!(
@@ -244,10 +231,10 @@ pub(super) fn identify<F: RecordFields>(
 
 /// Returns the match sets of a dataset. Fields of the other dataset identify nothing here.
 fn match_sets<F: RecordFields>(matching: &[Vec<String>]) -> Vec<MatchSet<'_>> {
-    let field = |name| MatchField { name, columns: column_indexes::<F>(&columns_of(name)) };
     let sets = matching.iter().map(|names| {
-        let fields = names.iter().map(|name| field(name)).filter(|field| !field.columns.is_empty()).collect();
-        MatchSet { fields, records: Vec::new(), by_value: HashMap::new() }
+        let fields = names.iter().map(|name| (name.as_str(), column_indexes::<F>(&columns_of(name))));
+        let fields = fields.filter(|(_, columns)| !columns.is_empty()).collect();
+        MatchSet { fields, records: Vec::new(), by_values: HashMap::new(), by_value: HashMap::new() }
     });
     sets.filter(|set| !set.fields.is_empty()).collect()
 }
@@ -266,12 +253,12 @@ fn described<F: RecordFields>(dataset: Dataset, id: Id, record: Option<&Curated<
 /// Returns the comparable values of a row or record in each field, for every choice among two ISSNs. A missing value is
 /// empty. `value` returns a column in CSV form.
 fn match_values<'v, F: RecordFields>(
-    fields: &[MatchField<'_>],
+    fields: &[(&str, Vec<usize>)],
     value: &dyn Fn(usize) -> Cow<'v, str>,
 ) -> Vec<Vec<String>> {
     let comparable = |at: &usize| comparable_value(&F::table().fields[*at], &value(*at));
-    fields.iter().fold(vec![Vec::new()], |choices, field| {
-        let mut values: BTreeSet<String> = field.columns.iter().map(comparable).collect();
+    fields.iter().fold(vec![Vec::new()], |choices, (_, columns)| {
+        let mut values: BTreeSet<String> = columns.iter().map(comparable).collect();
         if values.len() > 1 {
             values.remove("");
         }

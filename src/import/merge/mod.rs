@@ -20,12 +20,12 @@ use std::collections::HashMap;
 
 pub use self::identify::AssignedId;
 use self::identify::identify;
-use self::records::{MergeContext, MergedRecords, Removals, merge_records};
-pub use self::records::{MergeOptions, TooManyRemovals};
+pub use self::records::MergeOptions;
+use self::records::{MergeContext, MergedRecords, merge_records, too_many_removals};
 use self::references::{FoundLink, Resolved, resolve};
 use super::lint::{Lint, Respelling, fix_text};
 use super::rows::{ImportRow, ImportRows, RowEdit};
-use crate::import::faults::{BadRows, FilePosition, Finding, sort_by_file};
+use crate::import::findings::{BadRows, FilePosition, Finding, sort_findings};
 use crate::model::field::RowMember;
 use crate::model::message::message;
 use crate::model::reference::ReferenceFields;
@@ -56,7 +56,7 @@ pub enum Refusal {
     BadRows(BadRows),
     /// The import would remove a large part of a dataset.
     #[error("{0}")]
-    TooManyRemovals(TooManyRemovals),
+    TooManyRemovals(String),
     /// The database could not be read.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -99,14 +99,8 @@ pub fn merge(rows: ImportRows, state: &Snapshot, options: &MergeOptions) -> Resu
         bad.sort();
         return Err(Refusal::BadRows(bad));
     }
-    let covers = |removals: &Removals| {
-        let removed = u64::try_from(removals.removed).unwrap_or(u64::MAX);
-        removals.is_small() || options.allow_removals.is_some_and(|allowed| removed <= allowed)
-    };
-    let too_many: Vec<Removals> =
-        [conferences.removals, journals.removals].into_iter().filter(|removals| !covers(removals)).collect();
-    if !too_many.is_empty() {
-        return Err(Refusal::TooManyRemovals(TooManyRemovals(too_many)));
+    if let Some(message) = too_many_removals(&[conferences.removals, journals.removals], options.allow_removals) {
+        return Err(Refusal::TooManyRemovals(message));
     }
     organizations.compare_untouched(&mut lint);
     tags.compare_untouched(&mut lint);
@@ -115,7 +109,7 @@ pub fn merge(rows: ImportRows, state: &Snapshot, options: &MergeOptions) -> Resu
     let (findings, respellings) = lint.finish(&state.list_licenses(), options.fix);
     warnings.extend(findings);
     fixes.extend(fix_words(&mut conferences, respellings));
-    sort_by_file(&mut fixes, |fix| &fix.file, |fix| fix.line);
+    sort_findings(&mut fixes);
     let batch = Batch {
         organizations: organizations.into_rows(),
         tags: tags.into_rows(),

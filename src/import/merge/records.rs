@@ -1,10 +1,9 @@
 //! Merging of records with their stored values.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fmt;
 
 use super::references::Resolved;
-use crate::import::faults::{BadRows, FilePosition, RowFaults};
+use crate::import::findings::{BadRows, FilePosition, RowFaults};
 use crate::import::lint::{Lint, Lintable, RowLocation};
 use crate::import::rows::{ImportRow, RowEdit};
 use crate::model::message::message;
@@ -108,9 +107,8 @@ pub(super) fn merge_records<F: RecordFields + Lintable>(
             merged.insert(*id, None);
         }
     }
-    let removed = merged.values().filter(|row| row.is_none()).count();
-    let stored = usize::try_from(state.dataset_state(F::DATASET).records).unwrap_or(usize::MAX);
-    let removals = Removals { dataset: F::DATASET, removed, stored };
+    let removed = merged.values().map(|row| u64::from(row.is_none())).sum();
+    let removals = Removals { dataset: F::DATASET, removed, stored: state.dataset_state(F::DATASET).records };
     Ok(MergedRecords { rows: merged, positions, removals })
 }
 
@@ -127,40 +125,23 @@ pub struct MergeOptions {
     pub fix: bool,
 }
 
-/// The datasets that would lose more than ten records and more than a tenth of their records.
-#[derive(Debug)]
-pub struct TooManyRemovals(pub(super) Vec<Removals>);
-
 /// The number of records of a dataset that an import removes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Removals {
-    pub dataset: Dataset,
-    pub removed: usize,
-    pub stored: usize,
+    dataset: Dataset,
+    removed: u64,
+    stored: u64,
 }
 
-impl Removals {
-    /// Returns true if the removals need no permission.
-    pub fn is_small(self) -> bool {
-        self.removed <= 10 || self.removed.saturating_mul(10) <= self.stored
-    }
-}
-
-impl TooManyRemovals {
-    /// The smallest `--allow-removals` that permits the import.
-    pub fn needed(&self) -> usize {
-        self.0.iter().map(|removals| removals.removed).max().unwrap_or_default()
-    }
-}
-
-impl fmt::Display for TooManyRemovals {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the import would remove ")?;
-        for (at, Removals { dataset, removed, stored }) in self.0.iter().enumerate() {
-            write!(f, "{}{removed} of {stored} {dataset}", if at > 0 { " and " } else { "" })?;
-        }
-        write!(f, "; to allow that, add `--allow-removals {}`", self.needed())
-    }
+/// Returns why an import is refused: it removes more records of a dataset than ten, a tenth, and `allowed`.
+pub(super) fn too_many_removals(all: &[Removals], allowed: Option<u64>) -> Option<String> {
+    let most = |stored: u64| (stored / 10).max(10).max(allowed.unwrap_or(0));
+    let refused: Vec<&Removals> = all.iter().filter(|removals| removals.removed > most(removals.stored)).collect();
+    let needed = refused.iter().map(|removals| removals.removed).max()?;
+    let removals =
+        refused.iter().map(|Removals { dataset, removed, stored }| format!("{removed} of {stored} {dataset}"));
+    let removals = removals.collect::<Vec<_>>().join(" and ");
+    Some(format!("the import would remove {removals}; to allow that, add `--allow-removals {needed}`"))
 }
 
 #[cfg(test)]
@@ -184,16 +165,18 @@ mod tests {
         ];
         for (removed, stored, expected) in cases {
             let removals = Removals { dataset: Dataset::Journals, removed, stored };
-            assert_eq!(removals.is_small(), expected, "{removed} of {stored}");
+            assert_eq!(too_many_removals(&[removals], None).is_none(), expected, "{removed} of {stored}");
+            assert!(too_many_removals(&[removals], Some(removed)).is_none(), "{removed} of {stored} is allowed");
         }
     }
 
     #[test]
     fn the_permission_covers_each_dataset() {
         let of = |dataset, removed, stored| Removals { dataset, removed, stored };
-        let refused = TooManyRemovals(vec![of(Dataset::Conferences, 11, 20), of(Dataset::Journals, 30, 40)]);
+        let refused = [of(Dataset::Conferences, 11, 20), of(Dataset::Journals, 30, 40)];
         let expected = "the import would remove 11 of 20 conferences and 30 of 40 journals; to allow that, add \
                     `--allow-removals 30`";
-        assert_eq!(refused.to_string(), expected);
+        assert_eq!(too_many_removals(&refused, None).unwrap(), expected);
+        assert!(too_many_removals(&refused, Some(29)).unwrap().contains("remove 30 of 40 journals; "));
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::identify::AssignedId;
-use crate::import::faults::{BadRows, FilePosition, RowFaults};
-use crate::import::lint::{Lint, Lintable, RowLocation};
+use crate::import::findings::{BadRows, FilePosition, RowFaults};
+use crate::import::lint::{Lint, RowLocation};
 use crate::import::read::statement::RecordLink;
 use crate::import::rows::{ImportRow, MAY_BE_NOTE, RowEdit};
 use crate::model::fold::nearest;
@@ -47,7 +47,7 @@ enum ImportOutcome<F> {
 
 /// Merges rows and the full objects of links with the stored rows, and checks that labels are unique. If `creates`, links
 /// to unknown labels create their rows.
-pub(super) fn resolve<'a, F: ReferenceFields + Lintable>(
+pub(super) fn resolve<'a, F: ReferenceFields>(
     rows: Vec<ImportRow<F>>,
     links: &[FoundLink<'_, F>],
     creates: bool,
@@ -91,15 +91,13 @@ fn is_one_name(label: &str) -> bool {
     !label.contains([';', '|', '\n']) && label.chars().any(char::is_alphabetic)
 }
 
-impl<F: ReferenceFields + Lintable> Resolved<'_, F> {
+impl<F: ReferenceFields> Resolved<'_, F> {
     /// Compares stored rows that are not in the import with the imported rows.
     pub fn compare_untouched(&self, lint: &mut Lint) {
         let untouched = self.stored.iter().filter(|(id, _)| !self.imported.contains_key(id));
         untouched.for_each(|(_, found)| lint.compare_stored(&found.row));
     }
-}
 
-impl<F: ReferenceFields> Resolved<'_, F> {
     fn in_order(&self) -> impl Iterator<Item = (Id, &ImportedReference<F>)> {
         self.order.iter().filter_map(|id| Some((*id, self.imported.get(id)?)))
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use super::*;
-use crate::import::read::options::sample_options;
+use crate::import::read::options::samples::sample_options;
 use crate::import::{ReadOptions, Source, SourceOptions, read_sources};
 use crate::model::reference::References;
 use crate::model::{Curated, Fields, Id, Message, RecordFields, Timestamp, flat, json};
@@ -62,7 +62,7 @@ pub(super) fn run(database: &TestDatabase, files: &str, options: MergeOptions) -
             let mut short = BadRows::default();
             let folder = format!("{}/", folder.path().display());
             for row in bad.kept() {
-                let position = crate::import::faults::FilePosition {
+                let position = crate::import::findings::FilePosition {
                     file: row.file.as_ref().unwrap().replace(&folder, "").into(),
                     line: row.line.unwrap(),
                 };
@@ -288,11 +288,11 @@ fn exports<F: RecordFields>(database: &TestDatabase) -> [(&'static str, Vec<u8>)
     let references = &**state.references().unwrap();
     let mut jsonl = Vec::new();
     let mut csv = Vec::new();
-    flat::write_row(&mut csv, flat::record_columns::<F>()).unwrap();
+    flat::write_row(&mut csv, flat::columns(F::table(), true)).unwrap();
     for row in &database.records::<F>() {
         jsonl.extend(json::render_record(row, at, references));
         jsonl.push(b'\n');
-        flat::write_row(&mut csv, flat::record_cells(row, at, references)).unwrap();
+        flat::write_row(&mut csv, flat::cells(row, Some(at), references)).unwrap();
     }
     [("jsonl", jsonl), ("csv", csv)]
 }

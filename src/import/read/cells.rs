@@ -87,6 +87,9 @@ pub(in crate::import) fn normalize<'c>(
     notation: &Notation,
 ) -> Result<Cow<'c, str>, Message> {
     let trimmed = cell.trim_matches(is_blank);
+    if (kind.is_whole() || kind == ValueKind::Number) && !trimmed.is_empty() && is_placeholder("", trimmed) {
+        return Err("is not a number; leave the cell empty".into());
+    }
     match kind {
         // Text stays unchanged, so that an export can be imported again.
         ValueKind::Text | ValueKind::Texts | ValueKind::Links(_) => Ok(Cow::Borrowed(cell)),
@@ -136,10 +139,6 @@ pub(in crate::import) fn word_meant(words: &[&'static str], cell: &str) -> Optio
 
 /// Returns the usual form of an ISSN whose check digit fits, and whether a spreadsheet dropped the zero at its beginning.
 pub(in crate::import) fn normalize_issn(field: &str, cell: &str) -> Option<(String, bool)> {
-    // Longer texts are no ISSNs. Skip the folding.
-    if cell.len() > 60 {
-        return None;
-    }
     let folded = fold(cell.trim_matches(is_blank));
     let bare = folded.strip_prefix("issn").map_or(&*folded, |number| number.trim_start_matches([':', ' ']));
     let is_short = bare.len() == 7 && bare.bytes().all(|digit| digit.is_ascii_digit()) && !bare.starts_with('0');
@@ -160,10 +159,6 @@ pub(in crate::import) fn parse_flag(cell: &str) -> Option<bool> {
         "0", "false", "no", "n", "nein", "non", "nao", "nie", "ne", "nem", "ei", "nej", "nee", "nei", "hayir", "нет", "falsch",
         "faux", "falso", "onwaar", "falsz", "falsk", "falskt", "usann", "epatosi", "nepravda", "hamis", "yanlis", "ложь",
     ];
-    // No word is longer, so skip the folding.
-    if cell.len() > 24 {
-        return None;
-    }
     let folded = fold(cell.trim_matches(is_blank)).replace('ı', "i");
     match folded.as_str() {
         yes if YES.contains(&yes) => Some(true),
@@ -174,9 +169,6 @@ pub(in crate::import) fn parse_flag(cell: &str) -> Option<bool> {
 
 /// Returns the digits of a whole number.
 pub(super) fn normalize_integer<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, str>, Message> {
-    if !cell.is_empty() && is_placeholder("", cell) {
-        return Err("is not a number; leave the cell empty".into());
-    }
     let sign = if cell.contains(',') { DecimalSign::Comma } else { DecimalSign::Point };
     if let Some((whole, fraction)) = cell.split_once(['.', ','])
         && !whole.is_empty()
@@ -223,9 +215,6 @@ fn are_digits(text: &str) -> bool {
 
 /// Returns a number with at most one decimal point.
 pub(super) fn normalize_number<'c>(cell: &'c str, notation: &Notation) -> Result<Cow<'c, str>, Message> {
-    if !cell.is_empty() && is_placeholder("", cell) {
-        return Err("is not a number; leave the cell empty".into());
-    }
     let mut dollars = ["US$", "USD", "$"].into_iter().filter(|_| notation.is_price);
     let price = |sign| cell.strip_prefix(sign).or_else(|| cell.strip_suffix(sign)).map(str::trim);
     let cell = dollars.find_map(price).unwrap_or(cell);

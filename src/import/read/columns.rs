@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::import::faults::{RowFaults, shortened};
+use crate::import::findings::{RowFaults, shortened};
 use crate::import::read::cells::TableCell;
 use crate::import::read::options::{Given, ReadOptions, column_letters, columns_of, is_same};
 use crate::import::rows::ADDED_TO_RECORDS;
@@ -111,7 +111,7 @@ impl<'o> Columns<'o> {
     ) -> Option<Columns<'o>> {
         let named = header.iter().rposition(|cell| !cell.is_blank()).map_or(0, |last| last + 1);
         let by_letter =
-            options.columns.iter().filter_map(|given| given.value.column.index()).map(|index| index + 1).max();
+            options.columns.iter().filter_map(|given| given.value.column.index).map(|index| index + 1).max();
         let ignored = if options.ignore_unknown { header.len() } else { 0 };
         let width = named.max(by_letter.unwrap_or(0)).max(ignored);
         if width > options.bounds.columns {
@@ -141,10 +141,16 @@ impl<'o> Columns<'o> {
             (name, *number)
         });
         let numbered: Vec<(String, usize)> = numbered.collect();
+        for Given { value: (column, values), origin } in &options.filters {
+            let mut columns_of_name = numbered.iter().enumerate();
+            match columns_of_name.position(|(at, (name, number))| column.matches(name, *number, Some(at))) {
+                Some(at) => columns.filters.push((at, values)),
+                None => faults.push(&column, message!("{origin}: the file has no column `{column}`; write its header")),
+            }
+        }
         for (at, name) in columns.names.iter().enumerate() {
             let meaning = ColumnMeaning::find(table, options, name, numbered[at].1, Some(at));
-            let mut filters = options.filters.iter().map(|given| &given.value.0);
-            let is_filter = filters.any(|column| column.matches(&numbered[at].0, numbered[at].1, Some(at)));
+            let is_filter = columns.filters.iter().any(|(filter, _)| *filter == at);
             if meaning.is_none() && !name.is_empty() && !is_filter {
                 faults.push_unknown(if is_object { "field" } else { "column" }, "", name, &known);
             }
@@ -155,15 +161,8 @@ impl<'o> Columns<'o> {
             };
             columns.meanings.push(meaning.unwrap_or(unknown));
         }
-        options.note_columns();
+        options.effects.borrow_mut().has_columns = true;
         columns.find_sources(table, faults);
-        for Given { value: (column, values), origin } in &options.filters {
-            let mut columns_of_name = numbered.iter().enumerate();
-            match columns_of_name.position(|(at, (name, number))| column.matches(name, *number, Some(at))) {
-                Some(at) => columns.filters.push((at, values)),
-                None => faults.push(&column, message!("{origin}: the file has no column `{column}`; write its header")),
-            }
-        }
         for given in &options.constants {
             let index = table.fields.iter().position(|field| field.column == given.value.0);
             columns.constants.extend(index.map(|index| (index, given.value.1.as_str())));

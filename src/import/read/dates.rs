@@ -89,7 +89,7 @@ pub(super) fn normalize_date(cell: &str, order: Option<DateOrder>) -> Result<Cow
 /// Returns the first and the last day of a range of dates. A single date is both. Returns `None` for an empty cell. The
 /// error says what to write instead.
 pub(in crate::import) fn date_range(cell: &str, order: Option<DateOrder>) -> Result<Option<(Date, Date)>, Message> {
-    // Longer texts are no dates. Skip the folding.
+    // Longer texts are no dates, and all their parts would be compared.
     const MAX_BYTES: usize = 150;
     let cell = cell.trim_matches(is_blank);
     if cell.is_empty() {

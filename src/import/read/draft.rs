@@ -2,15 +2,14 @@
 
 use crate::import::read::dates::DateOrder;
 use crate::import::read::dates::date_range;
-use crate::import::read::options::column_letters;
-use crate::import::read::sample::FileSample;
+use crate::import::read::options::{FileSample, column_letters};
 use crate::import::read::source::RowKind;
 use crate::import::read::tabular::joined_header;
 use crate::model::country::is_country;
 use crate::model::field::FieldTable;
 use crate::model::fold::{comparable, fold};
 use crate::model::value::ValueKind;
-use crate::model::value::json::push_str;
+use crate::model::value::json::push_json;
 
 /// The names of columns in public lists, by field. Names are in the form of [`plain`].
 #[rustfmt::skip]
@@ -106,79 +105,58 @@ impl FileSample {
         let table = kind.table();
         let (columns, header_rows) = self.columns(table)?;
         let names = |field: &str| columns.iter().any(|column| column.fields.contains(&field));
-        let mut text =
-            format!("# A recipe for {}. Check each line; docs/recipes.md explains them.\n", file.escape_debug());
-        let mut line = |text_of: String| text.push_str(&format!("{text_of}\n"));
-        line(format!("dataset = \"{kind}\""));
-        if let Some(encoding) = self.encoding.get() {
-            let encoding = encoding.name();
-            line(format!("encoding = \"{encoding}\"    # a guess: check the accented letters"));
-        }
-        sheet.into_iter().for_each(|sheet| line(format!("sheet = {}", quoted(sheet))));
-        if header_rows > 1 {
-            line(format!("header_rows = {header_rows}"));
-        }
-        line(
-            match kind {
-                RowKind::Journals if names("issn_print") || names("issn_online") => "match = [[\"issn\"], [\"name\"]]",
-                RowKind::Journals => "match = [[\"name\"]]",
-                RowKind::Conferences if names("start_date") => "match = [[\"name\", \"start_date\"]]",
-                RowKind::Conferences => "match = [[\"name\", \"year\"]]",
-                RowKind::Organizations | RowKind::Tags => "# Rows without ids are found by their names.",
-            }
-            .to_owned(),
-        );
-        match date_order(&columns) {
-            Some(order) if names("start_date") => line(order.to_owned()),
-            _ => {}
-        }
-        if has_decimal_comma(&columns) {
-            line("decimal = \"comma\"".to_owned());
-        }
-        if let Some(separator) = list_separator(&columns) {
-            line(format!("list_separator = \"{separator}\""));
-        }
+        let mut lines =
+            vec![format!("# A recipe for {}. Check each line; docs/recipes.md explains them.", file.escape_debug())];
+        lines.push(format!("dataset = \"{kind}\""));
+        let encoding = self.encoding.get().map(|encoding| encoding.name());
+        lines.extend(encoding.map(|name| format!("encoding = \"{name}\"    # a guess: check the accented letters")));
+        lines.extend(sheet.map(|sheet| format!("sheet = {}", quoted(sheet))));
+        lines.extend((header_rows > 1).then(|| format!("header_rows = {header_rows}")));
+        let matching = match kind {
+            RowKind::Journals if names("issn_print") || names("issn_online") => "match = [[\"issn\"], [\"name\"]]",
+            RowKind::Journals => "match = [[\"name\"]]",
+            RowKind::Conferences if names("start_date") => "match = [[\"name\", \"start_date\"]]",
+            RowKind::Conferences => "match = [[\"name\", \"year\"]]",
+            RowKind::Organizations | RowKind::Tags => "# Rows without ids are found by their names.",
+        };
+        lines.push(matching.to_owned());
+        lines.extend(date_order(&columns).filter(|_| names("start_date")).map(str::to_owned));
+        lines.extend(has_decimal_comma(&columns).then(|| "decimal = \"comma\"".to_owned()));
+        lines.extend(list_separator(&columns).map(|separator| format!("list_separator = \"{separator}\"")));
         let empty = empty_texts(&columns);
-        if !empty.is_empty() {
-            line(format!("empty = [{}]", empty.join(", ")));
-        }
-        let ignored: Vec<&DraftColumn> = columns.iter().filter(|column| column.fields.is_empty()).collect();
+        lines.extend((!empty.is_empty()).then(|| format!("empty = [{}]", empty.join(", "))));
+        let (mapped, ignored): (Vec<_>, Vec<_>) = columns.iter().partition(|column| !column.fields.is_empty());
         if !ignored.is_empty() {
-            line("ignore = [".to_owned());
+            lines.push("ignore = [".to_owned());
             for DraftColumn { name, .. } in ignored {
                 let remark =
                     if comparable(name) == "id" { "    # map it to `id` if these are the database's ids" } else { "" };
-                line(format!("    {},{remark}", quoted(name)));
+                lines.push(format!("    {},{remark}", quoted(name)));
             }
-            line("]".to_owned());
+            lines.push("]".to_owned());
         }
-        if names("organizations") {
-            line("create_links = true".to_owned());
-        }
-        line("\n[columns]".to_owned());
-        for DraftColumn { name, fields, .. } in columns.iter().filter(|column| !column.fields.is_empty()) {
+        lines.extend(names("organizations").then(|| "create_links = true".to_owned()));
+        lines.push("\n[columns]".to_owned());
+        for DraftColumn { name, fields, .. } in mapped {
             let fields: Vec<String> = fields.iter().map(|field| quoted(field)).collect();
-            match &*fields {
-                [only] => line(format!("{} = {only}", quoted(name))),
-                several => line(format!("{} = [{}]", quoted(name), several.join(", "))),
-            }
+            lines.push(match &*fields {
+                [only] => format!("{} = {only}", quoted(name)),
+                several => format!("{} = [{}]", quoted(name), several.join(", ")),
+            });
         }
         let mut constants = Vec::new();
         if kind == RowKind::Conferences {
             let statuses = ["start_date_status", "abstract_due_date_status", "late_breaking_due_date_status"];
             // They are required in each row.
             let is_full = |name: &str| columns.iter().any(|column| column.fields == [name] && column.is_full);
-            constants
-                .extend(statuses.into_iter().filter(|name| !is_full(name)).map(|name| format!("{name} = \"check\"")));
+            let missing = statuses.into_iter().filter(|name| !is_full(name));
+            constants.extend(missing.map(|name| format!("{name} = \"check\"")));
         }
         let metric = columns.iter().find(|column| column.fields.contains(&"impact_factor"));
-        if let Some(year) = metric.and_then(|column| plain(&column.name).1).filter(|_| !names("impact_factor_year")) {
-            constants.push(format!("impact_factor_year = {year}"));
-        }
-        if !constants.is_empty() {
-            line(format!("\n[set]\n{}", constants.join("\n")));
-        }
-        Some(text)
+        let year = metric.and_then(|column| plain(&column.name).1).filter(|_| !names("impact_factor_year"));
+        constants.extend(year.map(|year| format!("impact_factor_year = {year}")));
+        lines.extend((!constants.is_empty()).then(|| format!("\n[set]\n{}", constants.join("\n"))));
+        Some(lines.join("\n") + "\n")
     }
 
     /// Returns the columns of the file with their best fields, and the number of rows of its header.
@@ -319,6 +297,6 @@ fn empty_texts(columns: &[DraftColumn]) -> Vec<String> {
 /// Returns a text as a TOML string (TOML 1.0, basic strings).
 fn quoted(text: &str) -> String {
     let mut json = Vec::new();
-    push_str(&mut json, text);
+    push_json(&mut json, text);
     String::from_utf8_lossy(&json).into_owned()
 }

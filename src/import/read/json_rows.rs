@@ -8,14 +8,15 @@ use std::io::{self, BufRead, BufReader, Read};
 use serde_json::Deserializer;
 use serde_json::value::RawValue;
 
-use crate::import::faults::RowFaults;
+use crate::import::findings::RowFaults;
 use crate::import::read::cells::{Notation, TableCell};
 use crate::import::read::columns::Columns;
 use crate::import::read::json::{explain, leaves, parse};
-use crate::import::read::options::ReadOptions;
+use crate::import::read::options::{FileSample, MAX_SAMPLE_ROWS, ReadOptions};
 use crate::import::read::table_row::read_row;
 use crate::import::rows::{FileRows, RowEdit};
 use crate::model::message::message;
+use crate::model::value::json::JsonMembers;
 use crate::model::value::text::ITEM_SEPARATOR;
 use crate::model::value::{Json, JsonType};
 use crate::model::{Fields, Id};
@@ -90,7 +91,7 @@ impl<'o> ObjectReader<'o> {
             }
         };
         if let Some(sample) = &self.options.sample {
-            sample.add_object(members);
+            add_to_sample(sample, members);
             return None;
         }
         let mut paths: Vec<Cow<'_, str>> = Vec::with_capacity(members.len());
@@ -99,7 +100,7 @@ impl<'o> ObjectReader<'o> {
         // The objects of links are read as a whole, unless an option names a member of them.
         let is_whole = |path: &str| {
             fields.iter().any(|field| field.name == path && field.kind.is_list())
-                && !options.columns.iter().any(|given| is_within(given.value.column.text(), path))
+                && !options.columns.iter().any(|given| is_within(&given.value.column.text, path))
         };
         for (path, value) in leaves("", members, &is_whole) {
             // An option that ignores an object ignores its members.
@@ -141,13 +142,33 @@ impl<'o> ObjectReader<'o> {
         let row = if columns.pass_filters(cells) {
             read_row(&columns, cells, false, &notation, options, faults)
         } else {
-            options.leave_out();
+            options.effects.borrow_mut().left_out += 1;
             None
         };
         // The faults of a header are reported at each object.
         self.last = is_usable.then_some((paths, columns));
         row
     }
+}
+
+/// Adds an object as a row. The first row has the paths of the members of all objects.
+fn add_to_sample(sample: &FileSample, members: JsonMembers<'_>) {
+    let mut rows = sample.rows.borrow_mut();
+    if rows.len() > MAX_SAMPLE_ROWS {
+        return;
+    }
+    let mut header = if rows.is_empty() { Vec::new() } else { rows.remove(0) };
+    let mut row = vec![String::new(); header.len()];
+    for (path, value) in leaves("", members, &|_| false) {
+        let at = header.iter().position(|known| *known == path).unwrap_or(header.len());
+        if at == header.len() {
+            header.push(path.into_owned());
+            row.push(String::new());
+        }
+        row[at] = if value == Json::Null { String::new() } else { value.to_string() };
+    }
+    rows.insert(0, header);
+    rows.push(row);
 }
 
 /// Returns true if a path is that of a member of the object at `of`.
@@ -258,8 +279,9 @@ fn line_ends(text: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::faults::{BadRows, UnknownNames};
-    use crate::import::read::options::{Bounds, ReadOptions, sample_options};
+    use crate::import::findings::{BadRows, UnknownNames};
+    use crate::import::read::options::samples::sample_options;
+    use crate::import::read::options::{Bounds, ReadOptions};
     use crate::import::rows::ImportRow;
     use crate::model::{ConferenceFields, JournalFields, OrganizationFields, TagFields};
 
@@ -390,7 +412,7 @@ mod tests {
             (
                 "tags",
                 r#"[{"id":5,"type":"T","nam":"N","category":1}]"#,
-                "tags.nam: unknown member `nam`; did you mean `name`?",
+                "tags.nam: unknown member; did you mean `name`?",
             ),
             ("tags", r#"[{"id":"5","type":"T","name":"N","category":null}]"#, "tags.id: `5` - an id is a whole number"),
             (
@@ -398,7 +420,7 @@ mod tests {
                 r#"[{"id":5,"name":"; ","abbv":null,"type":"T","url":null}]"#,
                 "organizations.name: `; `",
             ),
-            ("organizations", r#"{"id":5}"#, "unknown field `organizations.id`"),
+            ("organizations", r#"{"id":5}"#, "organizations.id: unknown field"),
         ];
         for (field, text, expected) in cases {
             let line = format!(r#"{{"id":1,"{field}":{text}}}"#);
@@ -423,11 +445,11 @@ mod tests {
         let (all, null) = (shown.matches("timelines.").count(), shown.matches("_weeks=null").count());
         assert!(all >= 4 && null == all, "{shown}");
         let line = br#"{"id":5,"timelines":{"accept_to_print":{"max_week":4}}}"#;
-        let expected = "f:1: timelines.accept_to_print.max_week: unknown field `timelines.accept_to_print.max_week`; did you mean \
+        let expected = "f:1: timelines.accept_to_print.max_week: unknown field; did you mean \
                     `timelines_accept_to_print_max_weeks`?";
         assert!(read::<JournalFields>(line).contains(expected));
         let line = br#"{"id":5,"timelines":{"accept_to_print":4}}"#;
-        assert!(read::<JournalFields>(line).contains("unknown field `timelines.accept_to_print`"));
+        assert!(read::<JournalFields>(line).contains("timelines.accept_to_print: unknown field"));
     }
 
     #[test]
@@ -439,13 +461,10 @@ mod tests {
             (r#"{"id":9007199254740992}"#, "id: `9007199254740992`"),
             (r#"{"id":5.5}"#, "id: `5.5`"),
             (r#"{"id":null}"#, "id: is missing"),
-            (r#"{"id":5,"start_dat":1}"#, "f:1: start_dat: unknown field `start_dat`; did you mean `start_date`?"),
-            (
-                r#"{"id":5,"formats":{"orla":true}}"#,
-                "formats.orla: unknown field `formats.orla`; did you mean `formats_oral`?",
-            ),
-            (r#"{"id":5,"formats":{"id":5}}"#, "formats.id: unknown field `formats.id`"),
-            (r#"{"id":5,"formats":[true]}"#, "formats: unknown field `formats`"),
+            (r#"{"id":5,"start_dat":1}"#, "f:1: start_dat: unknown field; did you mean `start_date`?"),
+            (r#"{"id":5,"formats":{"orla":true}}"#, "formats.orla: unknown field; did you mean `formats_oral`?"),
+            (r#"{"id":5,"formats":{"id":5}}"#, "formats.id: unknown field"),
+            (r#"{"id":5,"formats":[true]}"#, "formats: unknown field"),
             (r#"{"id":5,"formats":{"oral":true},"formats_oral":false}"#, "have one header, and differ here"),
             (r#"{"id":5,"deleted":"gone"}"#, "deleted: `gone` - write TRUE to remove the row"),
             (r#"{"id":5,"name":["A",["B"]]}"#, "name: `A; [\"B\"]` - is a list of lists or objects"),
@@ -523,7 +542,7 @@ mod tests {
         let content = b"\n{\"id\":1}\r\n  \r\n\xff\n{\"id\":2,\"x\":1}\n{\"id\":3}";
         let shown = read::<TagFields>(content);
         let expected = "1 \n2! \n3 \nf:4: is not UTF-8 (at byte 1 of the line); save the file as UTF-8\n\
-         f:5: x: unknown field `x`; known names are `id`, `type`, `name`, `category`; use --map";
+         f:5: x: unknown field; known names are `id`, `type`, `name`, `category`; use --map";
         assert!(shown.starts_with(expected), "{shown}");
         assert_eq!(read::<TagFields>(b""), "");
     }
@@ -560,7 +579,7 @@ mod tests {
     fn unknown_names_are_cut_and_bounded() {
         let long = "n".repeat(100_000);
         let shown = read::<ConferenceFields>(format!("{{\"id\":1,\"{long}\":1}}").as_bytes());
-        assert!(shown.contains("unknown field `nnn") && shown.len() < 1_500, "{shown}");
+        assert!(shown.contains("nnn…: unknown field; ") && shown.len() < 1_500, "{shown}");
         let keys: String = (0..100_000).map(|at| format!(",\"nam{at}\":1")).collect();
         let shown = read::<ConferenceFields>(format!("{{\"id\":1{keys}}}").as_bytes());
         assert!(shown.ends_with("has more than 1000 columns; remove those that are not fields"), "{shown}");
@@ -587,7 +606,7 @@ mod tests {
             ("{\n\"id\":\n1}\n", "1 \n"),
             ("[{\"id\":1},\n{\"id\":0},\n\n[],{\"id\":1,\n\"id\":2}]", "1 \nf:2: id: `0` - an id is"),
             ("[{\"id\":1},\n\n[]]", "f:3: `[]` - is a list; write one object per line"),
-            ("[{\"id\":1},\n{\n\"nam\":1,\"id\":2}]", "f:2: nam: unknown field `nam`"),
+            ("[{\"id\":1},\n{\n\"nam\":1,\"id\":2}]", "f:2: nam: unknown field"),
             ("{\"x\":1,\n\"a\":[\n{\"id\":1},{\"id\":0}]}", "f:3: id: `0`"),
             ("[{\"id\":1},\n{\"id\":2,\"id\":3}]", "f:2: id: appears twice"),
             ("[{\"id\":1},\n{\"id\":NaN}]", "f:2: is not valid JSON: JSON has no NaN and no Infinity (column 7)"),
@@ -598,7 +617,7 @@ mod tests {
             ("{\"id\":1}\nx", "f:2: is not valid JSON"),
             ("5", "f:1: `5` - is a number; write one object per line"),
             (r#"{"a":[{"id":1}],"b":[{"id":2}]}"#, "f:1: contains the lists `a` and `b`; write each list to a file"),
-            (r#"{"data":{"items":[{"id":1}]}}"#, "f:1: data.items.id: unknown field `data.items.id`"),
+            (r#"{"data":{"items":[{"id":1}]}}"#, "f:1: data.items.id: unknown field"),
         ];
         for (text, expected) in cases {
             let read = read_list::<OrganizationFields>(text, Bounds::default());

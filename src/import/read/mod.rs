@@ -2,7 +2,7 @@
 //!
 //! The steps:
 //! 1. [`source`] finds the files, opens them, and decodes them to UTF-8. [`options`] say how they are read, within
-//!    bounds. [`recipe`] reads the options of a source from a file. `draft` drafts it from a [`sample`] of the file.
+//!    bounds. [`recipe`] reads the options of a source from a file. `draft` drafts it from the first rows of the file.
 //! 2. `csv` and `workbook` pass rows of cells to `tabular`, which finds the header. `columns` gives its names a meaning.
 //!    `json_rows` reads JSON objects (`json`) like rows of cells: the paths of their members are the header.
 //! 3. `table_row` reads a row of cells as the values of a `statement`. [`cells`] brings each into the form of its field,
@@ -17,7 +17,6 @@ mod json;
 mod json_rows;
 pub mod options;
 pub mod recipe;
-pub mod sample;
 pub mod source;
 pub(in crate::import) mod statement;
 mod table_row;
@@ -28,51 +27,37 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::disk::describe_at;
-use crate::import::faults::{Finding, UnknownNames};
+use crate::import::findings::{Finding, UnknownNames};
 use crate::import::read::csv::read_csv;
 use crate::import::read::json_rows::{read_json, read_jsonl};
-use crate::import::read::options::ReadOptions;
+use crate::import::read::options::{InputError, ReadOptions};
 use crate::import::read::source::{FileFormat, RowKind, Source, SourceContent};
 use crate::import::read::workbook::{SheetRows, Workbook};
 use crate::import::rows::{FileRows, ImportRows};
 use crate::model::Fields;
 use crate::model::message::message;
 
-/// The error of a source that cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot read {}", describe_at(Path::new(&**file), error))]
-pub struct ReadError {
-    /// The name of the source, as in the command.
-    pub file: Arc<str>,
-    /// The cause; part of the message.
-    pub error: io::Error,
-}
-
 /// Reads all sources. Bad rows are not an error here: [`merge`](crate::import::merge::merge) reports them together with its
 /// own.
-pub fn read_sources(sources: &[Source], options: &ReadOptions) -> Result<ImportRows, ReadError> {
+pub fn read_sources(sources: &[Source], options: &ReadOptions) -> Result<ImportRows, InputError> {
     let matching = options.matching.iter().map(|set| set.value.clone()).collect();
     let mut rows = ImportRows { matching, create_links: options.create_links, ..ImportRows::default() };
-    if options.all_faults {
-        rows.bad.keep_all();
-    }
+    rows.bad.keeps_all = options.all_faults;
     for source in sources {
-        read_source(source, options, &mut rows).map_err(|error| ReadError { file: source.name.clone(), error })?;
+        read_source(source, options, &mut rows)
+            .map_err(|error| InputError::unreadable(Path::new(&*source.name), &error))?;
     }
-    let note = |(field, message)| Finding { field, message, ..Finding::default() };
-    rows.notes.extend(options.notes().into_iter().map(note));
+    rows.notes.extend(options.notes());
     Ok(rows)
 }
 
 fn read_source(source: &Source, options: &ReadOptions, rows: &mut ImportRows) -> io::Result<()> {
     match source.open(options)? {
-        SourceContent::Text(format, content) => match source.kind {
-            Some(kind) => read_kind(kind, &source.name, options, rows, RowSource::Text(format, content)),
-            None => {
-                Err(io::Error::new(io::ErrorKind::InvalidData, "it is not a workbook; name its dataset with --dataset"))
-            }
-        },
+        SourceContent::Text(format, content) => {
+            let kind =
+                source.kind.ok_or_else(|| io::Error::other("it is not a workbook; name its dataset with --dataset"))?;
+            read_kind(kind, &source.name, options, rows, RowSource::Text(format, content))
+        }
         SourceContent::Workbook(file) => {
             let mut workbook = Workbook::open(file, &options.bounds)?;
             let chosen = workbook.choose(source.kind, options.sheet.as_deref())?;

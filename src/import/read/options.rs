@@ -1,14 +1,17 @@
 //! Options for reading files. They come from the command line and from a [recipe](super::recipe).
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::{fmt, io};
 
 use encoding_rs::Encoding;
 
+use crate::disk::describe_at;
+use crate::import::findings::Finding;
 use crate::import::read::cells::{DecimalSign, Notation, word_meant};
 use crate::import::read::dates::DateOrder;
-use crate::import::read::sample::FileSample;
 use crate::model::field::{Field, FieldTable};
 use crate::model::fold::{comparable, fold};
 use crate::model::message::{Message, message};
@@ -64,6 +67,26 @@ pub struct ReadOptions {
     pub effects: RefCell<OptionEffects>,
 }
 
+/// The number of rows from which a recipe is drafted.
+pub(in crate::import) const MAX_SAMPLE_ROWS: usize = 200;
+
+/// The first rows of a file, from which a recipe is drafted.
+#[derive(Clone, Debug, Default)]
+pub struct FileSample {
+    pub(in crate::import) rows: RefCell<Vec<Vec<String>>>,
+    /// The probable encoding, if it is not UTF-8.
+    pub(in crate::import) encoding: OnceCell<&'static Encoding>,
+}
+
+impl FileSample {
+    /// Adds a row of a table. Returns `Break` if no more rows are needed.
+    pub(in crate::import) fn add_row(&self, cells: Vec<String>) -> ControlFlow<()> {
+        let mut rows = self.rows.borrow_mut();
+        rows.push(cells);
+        if rows.len() < MAX_SAMPLE_ROWS { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+}
+
 /// An option, and its origin: `--map 'a=b'`, or the line of a recipe.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names explain the fields")]
@@ -106,17 +129,20 @@ pub struct OptionEffects {
     /// The number of cells that count as empty, by column and text.
     emptied: BTreeMap<(String, String), u64>,
     /// The number of rows without the values of the filters.
-    left_out: u64,
+    pub(in crate::import) left_out: u64,
     /// Whether a file has columns or members.
-    has_columns: bool,
+    pub(in crate::import) has_columns: bool,
 }
 
-/// The error of an option that contradicts others, names an unknown field, or is not used.
+/// The error of an option, a recipe or a file that cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("{origin}: {message}")]
-pub struct BadOption {
-    origin: String,
-    message: Message,
+#[error("{0}")]
+pub struct InputError(pub(in crate::import) String);
+
+impl InputError {
+    pub(in crate::import) fn unreadable(path: &Path, error: &io::Error) -> InputError {
+        InputError(format!("cannot read {}", describe_at(path, error)))
+    }
 }
 
 /// The tables of all kinds of rows, records first.
@@ -131,65 +157,51 @@ fn fields_named(name: &str) -> impl Iterator<Item = &'static Field> {
 
 impl ReadOptions {
     /// Checks that the options are consistent and name known fields.
-    pub fn check(&self) -> Result<(), BadOption> {
-        let bad = |origin: &str, message| Err(BadOption { origin: origin.to_owned(), message });
+    pub fn check(&self) -> Result<(), InputError> {
+        let bad = |origin: &str, message: Message| Err(InputError(format!("{origin}: {message}")));
         for (at, Given { value, origin }) in self.columns.iter().enumerate() {
             let ColumnMapping { column, fields } = value;
-            let is_known = |name: &&String| ["id", "deleted"].contains(&name.as_str()) || is_field(name);
+            let is_known =
+                |name: &&String| ["id", "deleted"].contains(&name.as_str()) || fields_named(name).next().is_some();
             if let Some(name) = fields.iter().find(|name| !is_known(name)) {
                 return bad(origin, unknown_field(name));
             }
             let twice =
                 self.columns[..at].iter().find(|other| other.value.column == *column && other.value.fields != *fields);
             if let Some(other) = twice {
-                let fields = other.value.fields.join("`, `");
-                return bad(
-                    origin,
-                    message!("`{column}` is already mapped to `{fields}` by {}; map each name once", other.origin),
-                );
+                let (fields, by) = (other.value.fields.join("`, `"), &other.origin);
+                let message = message!("`{column}` is already mapped to `{fields}` by {by}; map each name once");
+                return bad(origin, message);
             }
             if let Some(fault) = check_parts(fields) {
                 return bad(origin, fault);
             }
         }
-        let constants = self.constants.iter().map(|given| (&given.value.0, &given.value.1, &given.origin));
-        let words = self
-            .words
-            .iter()
-            .filter_map(|Given { value: Word { field, value, .. }, origin }| Some((field.as_ref()?, value, origin)));
+        let constants = self.constants.iter().map(|given| (Some(&given.value.0), &given.value.1, &given.origin));
+        let words = self.words.iter().map(|given| (given.value.field.as_ref(), &given.value.value, &given.origin));
         for (name, value, origin) in constants.chain(words) {
+            let Some(name) = name else { continue };
             let Some(field) = fields_named(name).next() else { return bad(origin, unknown_field(name)) };
             let words = field.kind.words();
             if !words.is_empty() && !value.is_empty() && word_meant(words, value).is_none() {
-                return bad(
-                    origin,
-                    message!("`{value}` is not a value of {name}; write one of `{}`", words.join("`, `")),
-                );
+                let message = message!("`{value}` is not a value of {name}; write one of `{}`", words.join("`, `"));
+                return bad(origin, message);
             }
         }
         for Given { value: names, origin } in &self.matching {
             for name in names {
                 let column = columns_of(name)[0];
                 let field = tables()[..2].iter().flat_map(|table| &table.fields).find(|field| field.column == column);
-                match field.map(|field| field.kind) {
-                    None => {
-                        return bad(
-                            origin,
-                            message!(
-                                "conferences and journals have no field `{name}`; `medfeed template conferences` prints the known ones"
-                            ),
-                        );
-                    }
+                let message = match field.map(|field| field.kind) {
+                    None => message!(
+                        "conferences and journals have no field `{name}`; `medfeed template conferences` prints the known ones"
+                    ),
                     Some(ValueKind::Links(_)) => {
-                        return bad(
-                            origin,
-                            message!(
-                                "links to {name} do not identify a record; choose other fields, such as `name,year`"
-                            ),
-                        );
+                        message!("links to {name} do not identify a record; choose other fields, such as `name,year`")
                     }
-                    Some(_) => {}
-                }
+                    Some(_) => continue,
+                };
+                return bad(origin, message);
             }
         }
         Ok(())
@@ -258,47 +270,35 @@ impl ReadOptions {
     }
 
     /// Checks that each mapping was used, after all files are read. An unused one probably has a typo.
-    pub fn check_used(&self) -> Result<(), BadOption> {
+    pub fn check_used(&self) -> Result<(), InputError> {
         let effects = self.effects.borrow();
         // A file without rows has a warning of its own.
         if !effects.has_columns {
             return Ok(());
         }
-        match self
-            .columns
-            .iter()
-            .enumerate()
-            .find(|(at, given)| !given.value.fields.is_empty() && !effects.used_columns.contains(at))
-        {
-            Some((_, Given { value, origin })) => {
-                let message =
-                    message!("no file has a column or field `{}`; write the name as it is in the file", value.column);
-                Err(BadOption { origin: origin.clone(), message })
-            }
-            None => Ok(()),
-        }
+        let is_unused = |(at, given): &(usize, &Given<ColumnMapping>)| {
+            !given.value.fields.is_empty() && !effects.used_columns.contains(at)
+        };
+        let Some((_, Given { value, origin })) = self.columns.iter().enumerate().find(is_unused) else {
+            return Ok(());
+        };
+        Err(InputError(format!(
+            "{origin}: no file has a column or field `{}`; write the name as it is in the file",
+            value.column
+        )))
     }
 
-    /// Notes that a file has columns.
-    pub(in crate::import) fn note_columns(&self) {
-        self.effects.borrow_mut().has_columns = true;
-    }
-
-    /// Counts a row that the filters leave out.
-    pub(in crate::import) fn leave_out(&self) {
-        self.effects.borrow_mut().left_out += 1;
-    }
-
-    /// Returns notes about the effects of the options, each with the field that it is about.
-    pub(in crate::import) fn notes(&self) -> Vec<(Option<String>, Message)> {
+    /// Returns notes about the effects of the options.
+    pub(in crate::import) fn notes(&self) -> Vec<Finding> {
         let effects = self.effects.borrow();
         let note = |((column, text), count): (&(String, String), &u64)| {
             let (cells, count_as) = if *count == 1 { ("cell", "counts as") } else { ("cells", "count as") };
-            (Some(column.clone()), message!("{count} {cells} with `{text}` {count_as} empty"))
+            Finding::about(Some(column), None, message!("{count} {cells} with `{text}` {count_as} empty"))
         };
         let left_out = (effects.left_out > 0).then(|| {
             let (rows, are) = if effects.left_out == 1 { ("row", "is") } else { ("rows", "are") };
-            (None, message!("{} {rows} {are} left out, without the values under [where]", effects.left_out))
+            let message = message!("{} {rows} {are} left out, without the values under [where]", effects.left_out);
+            Finding::about(None, None, message)
         });
         effects.emptied.iter().map(note).chain(left_out).collect()
     }
@@ -327,31 +327,8 @@ pub(in crate::import) fn is_same(one: &str, other: &str) -> bool {
     one == other || fold(one.trim()) == fold(other.trim())
 }
 
-fn is_field(name: &str) -> bool {
-    fields_named(name).next().is_some()
-}
-
 fn unknown_field(name: &str) -> Message {
     message!("there is no field `{name}`; `medfeed template KIND` prints those of a kind of rows")
-}
-
-/// Returns options with mappings such as `Website=url`, and with match sets such as `name,year`.
-#[cfg(test)]
-pub(in crate::import) fn sample_options(columns: &[&str], matching: &[&str]) -> ReadOptions {
-    let mapping = |text: &&str| {
-        let (from, to) = text.rsplit_once('=').unwrap();
-        let fields = to.split('+').filter(|field| !field.is_empty()).map(str::to_owned).collect();
-        Given { value: ColumnMapping { column: from.into(), fields }, origin: format!("--map '{text}'") }
-    };
-    let set = |names: &&str| Given {
-        value: names.split(',').map(str::to_owned).collect(),
-        origin: format!("--match {names}"),
-    };
-    ReadOptions {
-        columns: columns.iter().map(mapping).collect(),
-        matching: matching.iter().map(set).collect(),
-        ..ReadOptions::default()
-    }
 }
 
 /// The limits on the input of an import. They bound the memory and time that a broken or huge file can cost. All programs use the defaults; tests use smaller ones.
@@ -397,12 +374,12 @@ impl Bounds {
 /// column D. In JSON, it is a key, or several that are joined by dots.
 #[derive(Clone, Debug)]
 pub struct ColumnName {
-    text: String,
+    pub(in crate::import) text: String,
     comparable: String,
     /// The header and its number, from 1, in `header#2`.
     numbered: Option<(String, usize)>,
     /// The index in `=D`.
-    index: Option<usize>,
+    pub(in crate::import) index: Option<usize>,
 }
 
 impl From<&str> for ColumnName {
@@ -436,16 +413,6 @@ impl ColumnName {
             || self.index.is_some() && self.index == index
     }
 
-    /// Returns the name as it is written.
-    pub(in crate::import) fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// Returns the index of a column that is named by its letter.
-    pub(in crate::import) fn index(&self) -> Option<usize> {
-        self.index
-    }
-
     /// Returns true if the name means one column, even if there are several with its header.
     pub(in crate::import) fn is_specific(&self) -> bool {
         self.numbered.is_some() || self.index.is_some()
@@ -467,7 +434,31 @@ fn index_of_letters(letters: &str) -> Option<usize> {
 }
 
 #[cfg(test)]
+pub(in crate::import) mod samples {
+    use crate::import::read::options::{ColumnMapping, Given, ReadOptions};
+
+    /// Returns options with mappings such as `Website=url`, and with match sets such as `name,year`.
+    pub(in crate::import) fn sample_options(columns: &[&str], matching: &[&str]) -> ReadOptions {
+        let mapping = |text: &&str| {
+            let (from, to) = text.rsplit_once('=').unwrap();
+            let fields = to.split('+').filter(|field| !field.is_empty()).map(str::to_owned).collect();
+            Given { value: ColumnMapping { column: from.into(), fields }, origin: format!("--map '{text}'") }
+        };
+        let set = |names: &&str| Given {
+            value: names.split(',').map(str::to_owned).collect(),
+            origin: format!("--match {names}"),
+        };
+        ReadOptions {
+            columns: columns.iter().map(mapping).collect(),
+            matching: matching.iter().map(set).collect(),
+            ..ReadOptions::default()
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
+    use super::samples::sample_options;
     use super::*;
 
     #[test]
@@ -505,7 +496,7 @@ mod tests {
             None => String::new(),
         };
         let two = sample_options(&["Website=url", "Title#2=name", "Title=", "=E=", "=F="], &[]);
-        two.note_columns();
+        two.effects.borrow_mut().has_columns = true;
         assert_eq!(fields(two.find_column("website", 1, Some(0))), "url");
         assert_eq!(fields(two.find_column("title", 1, Some(0))), "ignored");
         assert_eq!(fields(two.find_column("website", 1, Some(4))), "ignored");
@@ -540,7 +531,8 @@ mod tests {
         for (column, text, expected) in cases {
             assert_eq!(options.read_meaning(column, text), expected, "{column} {text:?}");
         }
-        let notes: Vec<String> = options.notes().iter().map(|(column, note)| format!("{column:?}: {note}")).collect();
+        let notes: Vec<String> =
+            options.notes().iter().map(|note| format!("{:?}: {}", note.field, note.message)).collect();
         assert_eq!(
             notes,
             [

@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use encoding_rs::Encoding;
 use serde::Deserialize;
 use toml::{Spanned, Value};
 
-use crate::disk::describe_at;
 use crate::import::read::cells::DecimalSign;
 use crate::import::read::dates::DateOrder;
-use crate::import::read::options::{ColumnMapping, Given, ReadOptions, Word};
+use crate::import::read::options::{ColumnMapping, Given, InputError, ReadOptions, Word};
 use crate::import::read::source::RowKind;
 use crate::model::message::{Message, message};
 
@@ -20,16 +19,6 @@ use crate::model::message::{Message, message};
 const MAX_HEADER_ROWS: usize = 10;
 
 const NO_VALUE: &str = "write a text, a number, a date, true, false, or a list of texts";
-
-/// The error of a recipe that cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
-pub enum RecipeError {
-    #[error("cannot read {}", describe_at(path, error))]
-    Unreadable { path: PathBuf, error: std::io::Error },
-    #[error("{origin}: {message}")]
-    Invalid { origin: String, message: Message },
-}
 
 /// A recipe as it is written.
 #[derive(Deserialize)]
@@ -88,17 +77,17 @@ impl From<OneOrMore> for Vec<String> {
 }
 
 /// Reads a recipe. Returns its options, and the kind of rows that it is for.
-pub fn read_recipe(path: &Path) -> Result<(ReadOptions, Option<RowKind>), RecipeError> {
-    let text = fs::read_to_string(path).map_err(|error| RecipeError::Unreadable { path: path.to_owned(), error })?;
+pub fn read_recipe(path: &Path) -> Result<(ReadOptions, Option<RowKind>), InputError> {
+    let text = fs::read_to_string(path).map_err(|error| InputError::unreadable(path, &error))?;
     parse_recipe(&path.display().to_string(), &text)
 }
 
-fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKind>), RecipeError> {
+fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKind>), InputError> {
     let origin = |span: Range<usize>| {
         let line = 1 + text[..span.start.min(text.len())].matches('\n').count();
         format!("{name}:{line}")
     };
-    let invalid = |span, message| RecipeError::Invalid { origin: origin(span), message };
+    let invalid = |span, message: Message| InputError(format!("{}: {message}", origin(span)));
     let recipe: Recipe = toml::from_str(text)
         .map_err(|error| invalid(error.span().unwrap_or_default(), message!("{}", error.message().trim_end())))?;
     if let Some(rows) = recipe.header_rows.as_ref().filter(|rows| !(1..=MAX_HEADER_ROWS).contains(rows.as_ref())) {
@@ -147,21 +136,20 @@ fn parse_recipe(name: &str, text: &str) -> Result<(ReadOptions, Option<RowKind>)
         };
         options.constants.push(Given { origin: origin(field.span()), value: (field.into_inner(), text) });
     }
-    for text in recipe.empty {
-        let value = Word { field: None, text, value: String::new() };
-        options.words.push(Given { origin: name.to_owned(), value });
-    }
+    let mut add_word = |field: Option<&Spanned<String>>, text, value| {
+        let origin = field.map_or(name.to_owned(), |field| origin(field.span()));
+        options
+            .words
+            .push(Given { origin, value: Word { field: field.map(|field| field.as_ref().clone()), text, value } });
+    };
+    recipe.empty.into_iter().for_each(|text| add_word(None, text, String::new()));
     for (field, texts) in recipe.empty_in {
-        for text in texts {
-            let value = Word { field: Some(field.as_ref().clone()), text, value: String::new() };
-            options.words.push(Given { origin: origin(field.span()), value });
-        }
+        texts.into_iter().for_each(|text| add_word(Some(&field), text, String::new()));
     }
     for (field, words) in recipe.values {
         for (text, value) in words {
             let Some(value) = csv_text(&value) else { return Err(invalid(field.span(), NO_VALUE.into())) };
-            let value = Word { field: Some(field.as_ref().clone()), text, value };
-            options.words.push(Given { origin: origin(field.span()), value });
+            add_word(Some(&field), text, value);
         }
     }
     for (column, values) in recipe.filters {

@@ -9,27 +9,14 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8};
 use flate2::bufread::MultiGzDecoder;
 use serde::Deserialize;
+use strum::{Display, EnumString, VariantNames};
 
-use crate::disk::describe_at;
-use crate::import::read::options::ReadOptions;
+use crate::import::read::options::{InputError, ReadOptions};
 use crate::model::field::FieldTable;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
 
 /// The kinds of rows. Rows that others link to come first.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Deserialize,
-    strum::Display,
-    strum::EnumString,
-    strum::VariantNames,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Display, EnumString, VariantNames)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum RowKind {
@@ -56,45 +43,20 @@ impl RowKind {
 }
 
 /// A file format. Its name is the file name extension.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumString, strum::VariantNames)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "lowercase")]
 pub enum FileFormat {
     /// One JSON object per line.
+    #[strum(to_string = "jsonl", serialize = "ndjson")]
     Jsonl,
     /// A JSON list of objects.
     Json,
     /// A flat table with a header; commas, semicolons, tabs or `|` separate its cells.
+    #[strum(to_string = "csv", serialize = "tsv")]
     Csv,
     /// An Excel workbook with one sheet per kind of row.
+    #[strum(to_string = "xlsx", serialize = "xlsm")]
     Xlsx,
-}
-
-/// The error of a path that cannot be imported.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say it")]
-pub enum SourceError {
-    #[error("cannot read {}", describe_at(path, error))]
-    Unreadable { path: PathBuf, error: io::Error },
-    #[error(
-        "{}: the file name does not say what it contains; add `--dataset conferences`, for example, or name it \
-         `conferences`, `journals`, `organizations` or `tags` with `.xlsx`, `.csv`, `.jsonl` or `.json`",
-        path.display()
-    )]
-    UnknownName { path: PathBuf },
-    #[error("{}: it is {format}, which is not read; {remedy}", path.display())]
-    ForeignFormat { path: PathBuf, format: &'static str, remedy: &'static str },
-    #[error(
-        "the folder {} contains nothing to import; its files must be named `conferences`, `journals`, `organizations` \
-         or `tags` with `.jsonl`, `.json`, `.csv` (each also with `.gz`) or `.xlsx`, or `medfeed.xlsx`",
-        path.display()
-    )]
-    NothingInFolder { path: PathBuf },
-    #[error("a dataset (--dataset, or that of a recipe) applies to a file, and {} is a folder; give the file", path.display())]
-    FolderOfOneKind { path: PathBuf },
-    #[error(
-        "`-` (standard input) needs --dataset, such as `- --dataset conferences`, unless it is a workbook (--format xlsx)"
-    )]
-    StandardInputWithoutDataset,
 }
 
 /// One input of rows.
@@ -123,25 +85,33 @@ pub const WORKBOOK_STEM: &str = "medfeed";
 
 impl Source {
     /// Returns the sources for paths: files, folders, and `-` for standard input.
-    pub fn find(paths: &[PathBuf], options: SourceOptions) -> Result<Vec<Source>, SourceError> {
+    pub fn find(paths: &[PathBuf], options: SourceOptions) -> Result<Vec<Source>, InputError> {
         let mut sources = Vec::new();
         for path in paths {
             if path.as_os_str() == "-" {
                 if options.kind.is_none() && options.format != Some(FileFormat::Xlsx) {
-                    return Err(SourceError::StandardInputWithoutDataset);
+                    let message = "`-` (standard input) needs --dataset, such as `- --dataset conferences`, unless it is a \
+                                   workbook (--format xlsx)";
+                    return Err(InputError(message.to_owned()));
                 }
                 let SourceOptions { kind, format } = options;
                 sources.push(Source { name: "-".into(), kind, format, path: None });
                 continue;
             }
-            let unreadable = |error| SourceError::Unreadable { path: path.clone(), error };
+            let unreadable = |error| InputError::unreadable(path, &error);
             if fs::metadata(path).map_err(unreadable)?.is_dir() {
+                let (shown, found) = (path.display(), Source::in_folder(path).map_err(unreadable)?);
                 if options.kind.is_some() {
-                    return Err(SourceError::FolderOfOneKind { path: path.clone() });
+                    return Err(InputError(format!(
+                        "a dataset (--dataset, or that of a recipe) applies to a file, and {shown} is a folder; give the file"
+                    )));
                 }
-                let found = Source::in_folder(path).map_err(unreadable)?;
                 if found.is_empty() {
-                    return Err(SourceError::NothingInFolder { path: path.clone() });
+                    return Err(InputError(format!(
+                        "the folder {shown} contains nothing to import; its files must be named `conferences`, `journals`, \
+                         `organizations` or `tags` with `.jsonl`, `.json`, `.csv` (each also with `.gz`) or `.xlsx`, or \
+                         `medfeed.xlsx`"
+                    )));
                 }
                 sources.extend(found);
             } else {
@@ -166,30 +136,32 @@ impl Source {
     /// Returns the source for a file in a folder, if its name is known.
     fn from_folder(path: &Path) -> Option<Source> {
         let (stem, ending) = stem_and_ending(path)?;
-        let (kind, format) = (kind_from_name(&stem), format_of(&ending)?);
+        let (kind, format) = (kind_from_name(&stem), ending.parse().ok()?);
         (kind.is_some() || format == FileFormat::Xlsx && stem == WORKBOOK_STEM)
             .then(|| Source::new(path, kind, Some(format)))
     }
 
     /// Returns the source for a file that was given by its path.
-    fn from_file(path: &Path, options: SourceOptions) -> Result<Source, SourceError> {
-        let unknown = || SourceError::UnknownName { path: path.to_owned() };
+    fn from_file(path: &Path, options: SourceOptions) -> Result<Source, InputError> {
         let (stem, ending) = stem_and_ending(path).unwrap_or_default();
         let last_ending = ending.rsplit('.').next().unwrap_or_default();
         let foreign = FOREIGN_FORMATS.into_iter().find(|(_, endings, ..)| endings.contains(&last_ending));
         if let Some((format, _, _, remedy)) = foreign.filter(|_| options.format.is_none()) {
-            return Err(SourceError::ForeignFormat { path: path.to_owned(), format, remedy });
+            return Err(InputError(format!("{}: it is {format}, which is not read; {remedy}", path.display())));
         }
-        // With `--dataset` any name is allowed, such as `list.v2.csv`. Without it, `conferences.csv.bak` must not be a
-        // table.
-        let format = options.format.or_else(|| format_of(if options.kind.is_some() { last_ending } else { &ending }));
+        // With `--dataset` any name is allowed, such as `list.v2.csv`, and the content may decide the format. Without it,
+        // `conferences.csv.bak` must not be a table.
+        let known_ending = if options.kind.is_some() { last_ending } else { &ending };
+        let format = options.format.or_else(|| known_ending.parse().ok());
         let kind = options.kind.or_else(|| kind_from_name(&stem));
-        match (kind, format) {
-            (_, Some(FileFormat::Xlsx)) | (Some(_), Some(_)) => Ok(Source::new(path, kind, format)),
-            // The content decides the format.
-            (Some(_), None) if options.kind.is_some() => Ok(Source::new(path, kind, format)),
-            _ => Err(unknown()),
+        if options.kind.is_some() || format == Some(FileFormat::Xlsx) || kind.and(format).is_some() {
+            return Ok(Source::new(path, kind, format));
         }
+        Err(InputError(format!(
+            "{}: the file name does not say what it contains; add `--dataset conferences`, for example, or name it \
+             `conferences`, `journals`, `organizations` or `tags` with `.xlsx`, `.csv`, `.jsonl` or `.json`",
+            path.display()
+        )))
     }
 
     fn new(path: &Path, kind: Option<RowKind>, format: Option<FileFormat>) -> Source {
@@ -259,16 +231,6 @@ fn stem_and_ending(path: &Path) -> Option<(String, String)> {
 /// Parses the kind of rows from a file or sheet name.
 pub(in crate::import) fn kind_from_name(name: &str) -> Option<RowKind> {
     name.trim().to_lowercase().parse().ok()
-}
-
-fn format_of(ending: &str) -> Option<FileFormat> {
-    match ending {
-        "jsonl" | "ndjson" => Some(FileFormat::Jsonl),
-        "json" => Some(FileFormat::Json),
-        "csv" | "tsv" => Some(FileFormat::Csv),
-        "xlsx" | "xlsm" => Some(FileFormat::Xlsx),
-        _ => None,
-    }
 }
 
 /// The formats that are not read: their names, file name extensions, first bytes (empty if other formats may have them),
@@ -461,7 +423,7 @@ mod tests {
         let find = || Source::find(std::slice::from_ref(&path), SourceOptions::default());
         fs::write(path.join("README.md"), "x").unwrap();
         fs::create_dir(path.join("tags.csv")).unwrap();
-        assert!(matches!(find(), Err(SourceError::NothingInFolder { .. })));
+        assert!(find().unwrap_err().to_string().contains("contains nothing to import"));
         for name in ["journals.csv.gz", "conferences.csv", "conferences.jsonl", "organizations.csv", "tags.json"] {
             fs::write(path.join(name), "").unwrap();
         }

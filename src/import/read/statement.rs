@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 
-use crate::import::faults::RowFaults;
+use crate::import::findings::RowFaults;
 use crate::import::read::cells::{Notation, normalize, normalize_issn};
 use crate::import::read::options::ISSN_COLUMNS;
+use crate::model::dataset::NOT_AN_ID;
 use crate::model::field::Field;
-use crate::model::id::NOT_AN_ID;
 use crate::model::message::{Message, message};
 use crate::model::reference::ReferenceFields;
 use crate::model::value::json::JsonMembers;
@@ -68,101 +68,84 @@ impl<F: Fields> Statement<F> {
         out.extend_from_slice(format!("{:?}{:?}", self.organizations, self.tags).as_bytes());
     }
 
-    /// Returns a reader that adds values to this statement.
-    pub fn reader<'a, 'f>(&'a mut self, faults: &'a mut RowFaults<'f>) -> StatementReader<'a, 'f> {
-        let table = &F::table().fields;
-        StatementReader {
-            table,
-            values: self.fields.values_mut(),
-            is_set: &mut self.is_set,
-            organizations: &mut self.organizations,
-            tags: &mut self.tags,
-            faults,
-        }
-    }
-
     /// Copies the values to `fields`. Links are resolved later, so lists of links become empty.
     pub fn apply_to(self, fields: &mut F) {
         fields.replace_named(self.fields, &mut self.is_set.into_iter());
     }
-}
 
-/// Reads the values of a row. A bad value is reported and not set.
-pub(in crate::import) struct StatementReader<'a, 'f> {
-    table: &'static [Field],
-    values: Vec<&'a mut dyn FieldValue>,
-    is_set: &'a mut [bool],
-    organizations: &'a mut Vec<RecordLink<OrganizationFields>>,
-    tags: &'a mut Vec<RecordLink<TagFields>>,
-    pub faults: &'a mut RowFaults<'f>,
-}
-
-impl StatementReader<'_, '_> {
     /// Reads a JSON value that is neither null nor an empty text as the field with this index. `name` is its name in
-    /// reports.
-    pub fn read_json(&mut self, index: usize, json: Json<'_>, name: &dyn Display) {
-        self.read(index, name, |value, reader| value.read_json(json, reader));
+    /// reports. A bad value is reported and not set.
+    pub fn read_json(&mut self, index: usize, json: Json<'_>, name: &dyn Display, faults: &mut RowFaults<'_>) {
+        self.read(index, name, faults, |value, reader| value.read_json(json, reader));
     }
 
-    /// Reads a cell as the field with this index. `name` is its name in reports.
-    pub fn read_csv(&mut self, index: usize, cell: &str, notation: &Notation, name: &dyn Display) {
-        match self.normalize(index, cell, notation, name) {
+    /// Reads a cell as the field with this index. `name` is its name in reports. A bad value is reported and not set.
+    pub fn read_csv(
+        &mut self,
+        index: usize,
+        cell: &str,
+        notation: &Notation,
+        name: &dyn Display,
+        faults: &mut RowFaults<'_>,
+    ) {
+        let field = &F::table().fields[index];
+        match normalize_cell(field, cell, notation, name, faults) {
             Some(plain) if plain.is_empty() => self.set_null(index),
-            Some(plain) if notation.is_json && self.table[index].kind == ValueKind::Text => {
-                self.read_json(index, Json::Text(plain), name);
+            Some(plain) if notation.is_json && field.kind == ValueKind::Text => {
+                self.read_json(index, Json::Text(plain), name, faults);
             }
-            Some(plain) => self.read(index, name, |value, reader| value.read_csv(&plain, reader)),
+            Some(plain) => self.read(index, name, faults, |value, reader| value.read_csv(&plain, reader)),
             None => {}
         }
     }
 
-    /// Returns a cell in the form that the field is parsed from, or reports its fault.
-    fn normalize<'c>(
+    fn read(
         &mut self,
         index: usize,
-        cell: &'c str,
-        notation: &Notation,
         name: &dyn Display,
-    ) -> Option<Cow<'c, str>> {
-        let Field { column, kind, .. } = &self.table[index];
-        if ISSN_COLUMNS.contains(&column.as_str())
-            && let Some((issn, lacks_zero)) = normalize_issn(column, cell)
-        {
-            if lacks_zero {
-                let message = message!("has 7 digits; it is stored as `{issn}`, whose check digit fits");
-                self.faults.warn_value(name, cell, message);
-            }
-            return Some(Cow::Owned(issn));
-        }
-        normalize(*kind, cell, notation).map_err(|message| self.faults.push_value(name, cell, message)).ok()
+        faults: &mut RowFaults<'_>,
+        read: impl FnOnce(&mut dyn FieldValue, &mut dyn ValueReader),
+    ) {
+        let before = faults.total();
+        let Statement { fields, organizations, tags, .. } = self;
+        read(fields.values_mut()[index], &mut FieldReader { name, organizations, tags, faults });
+        self.is_set[index] = faults.total() == before;
     }
 
     /// Returns true if the row has no value for the field with this index.
     pub fn is_empty(&self, index: usize) -> bool {
         // Links are resolved later.
-        match self.table[index].kind {
+        match F::table().fields[index].kind {
             ValueKind::Links(ReferenceKind::Organization) => self.organizations.is_empty(),
             ValueKind::Links(ReferenceKind::Tag) => self.tags.is_empty(),
-            _ => self.values[index].to_csv(&()).is_empty(),
+            _ => self.value(index).is_empty(),
         }
-    }
-
-    /// Returns the field with this index.
-    pub fn field(&self, index: usize) -> &'static Field {
-        &self.table[index]
     }
 
     /// Sets a field to null or to an empty list.
     pub fn set_null(&mut self, index: usize) {
         self.is_set[index] = true;
     }
+}
 
-    fn read(&mut self, index: usize, name: &dyn Display, read: impl FnOnce(&mut dyn FieldValue, &mut dyn ValueReader)) {
-        let before = self.faults.total();
-        let (organizations, tags, faults) = (&mut *self.organizations, &mut *self.tags, &mut *self.faults);
-        read(self.values[index], &mut FieldReader { name, organizations, tags, faults });
-        self.is_set[index] = self.faults.total() == before;
+/// Returns a cell in the form that the field is parsed from, or reports its fault.
+fn normalize_cell<'c>(
+    field: &Field,
+    cell: &'c str,
+    notation: &Notation,
+    name: &dyn Display,
+    faults: &mut RowFaults<'_>,
+) -> Option<Cow<'c, str>> {
+    if ISSN_COLUMNS.contains(&field.column.as_str())
+        && let Some((issn, lacks_zero)) = normalize_issn(&field.column, cell)
+    {
+        if lacks_zero {
+            let message = message!("has 7 digits; it is stored as `{issn}`, whose check digit fits");
+            faults.warn_value(name, cell, message);
+        }
+        return Some(Cow::Owned(issn));
     }
+    normalize(field.kind, cell, notation).map_err(|message| faults.push_value(name, cell, message)).ok()
 }
 
 /// Collects the faults and links of one field.
@@ -196,7 +179,7 @@ fn read_links<F: ReferenceFields>(
     let read = items.into_iter().filter_map(|item| match item {
         Json::Text(text) if !text.is_empty() => Some(RecordLink::Label(text.into_owned())),
         Json::Object(members) => read_object(members, field, faults).map(RecordLink::Object),
-        Json::Whole(number) if Id::try_from(number).is_ok() => Id::try_from(number).ok().map(RecordLink::Id),
+        other if let Some(id) = id_of(&other) => Some(RecordLink::Id(id)),
         other => {
             let message = message!("is not a valid {}; write its id, its name or the full object", F::KIND);
             faults.push_value(field, &other.to_string(), message);
@@ -217,15 +200,20 @@ fn read_object<F: ReferenceFields>(
     let known: Vec<&str> = std::iter::once("id").chain(F::table().fields.iter().map(|member| &*member.name)).collect();
     let mut missing = known.clone();
     let (mut id, mut statement) = (None, Statement::<F>::new());
-    let mut reader = statement.reader(faults);
     for (key, value) in members {
         missing.retain(|name| *name != key);
         let path = format_args!("{field}.{key}");
         match known.iter().position(|name| *name == key) {
-            Some(0) => id = read_id(&value, &path, reader.faults),
-            Some(position) if value.is_empty() => reader.set_null(position - 1),
-            Some(position) => reader.read_json(position - 1, value, &path),
-            None => reader.faults.push_unknown("member", &format!("{field}."), &key, &known),
+            Some(0) => {
+                id = id_of(&value);
+                if id.is_none() {
+                    let message = message!("{NOT_AN_ID}, without quotes or fraction");
+                    faults.push_value(&path, &value.to_string(), message);
+                }
+            }
+            Some(position) if value.is_empty() => statement.set_null(position - 1),
+            Some(position) => statement.read_json(position - 1, value, &path, faults),
+            None => faults.push_unknown("member", &format!("{field}."), &key, &known),
         }
     }
     for name in &missing {
@@ -239,59 +227,49 @@ fn read_object<F: ReferenceFields>(
     Curated::new(id, statement.fields).map_err(|found| faults.push_faults(Some(field), found)).ok()
 }
 
-/// Reads a JSON id, which must be an integer, or reports a fault.
-pub(in crate::import) fn read_id(json: &Json<'_>, field: &dyn Display, faults: &mut RowFaults<'_>) -> Option<Id> {
-    if let Json::Whole(number) = json
-        && let Ok(id) = Id::try_from(*number)
-    {
-        return Some(id);
-    }
-    faults.push_value(field, &json.to_string(), message!("{NOT_AN_ID}, without quotes or fraction"));
-    None
-}
-
-#[cfg(test)]
-impl<F: Fields> std::fmt::Display for Statement<F> {
-    /// Formats the set fields in the order of the table, and then the links.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let values = F::table().fields.iter().zip(self.fields.values()).zip(&self.is_set);
-        let named = values.filter(|(_, named)| **named).map(|((field, value), _)| {
-            let mut json = Vec::new();
-            value.write_json(&mut json, &());
-            format!("{}={}", field.name, String::from_utf8_lossy(&json))
-        });
-        let links = [("Organizations", format!("{:?}", self.organizations)), ("Tags", format!("{:?}", self.tags))];
-        let links = links.into_iter().filter(|(_, list)| list != "[]").map(|(name, list)| format!("{name}({list})"));
-        f.write_str(&named.chain(links).collect::<Vec<_>>().join(" "))
+fn id_of(json: &Json<'_>) -> Option<Id> {
+    match json {
+        Json::Number(number) => Id::try_from(number.as_u64()?).ok(),
+        _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::faults::{BadRows, FilePosition, UnknownNames};
+    use crate::import::findings::{BadRows, FilePosition, UnknownNames};
     use crate::model::{ConferenceFields, JournalFields};
 
-    /// Returns the value of the field, as JSON or as links, or the messages of its faults.
-    fn shown<F: Fields>(name: &str, read: impl FnOnce(&mut StatementReader<'_, '_>, usize)) -> String {
+    impl<F: Fields> Display for Statement<F> {
+        /// Formats the set fields in the order of the table, and then the links.
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            let values = F::table().fields.iter().zip(self.fields.values()).zip(&self.is_set);
+            let named = values.filter(|(_, named)| **named).map(|((field, value), _)| {
+                let mut json = Vec::new();
+                value.write_json(&mut json, &());
+                format!("{}={}", field.name, String::from_utf8_lossy(&json))
+            });
+            let links = [("Organizations", format!("{:?}", self.organizations)), ("Tags", format!("{:?}", self.tags))];
+            let links =
+                links.into_iter().filter(|(_, list)| list != "[]").map(|(name, list)| format!("{name}({list})"));
+            f.write_str(&named.chain(links).collect::<Vec<_>>().join(" "))
+        }
+    }
+
+    /// Returns the value that a cell gives a field, as JSON or as links, or the messages of its faults.
+    fn shown<F: Fields>(name: &str, cell: &str) -> String {
         let position = FilePosition { file: "f".into(), line: 1 };
         let mut bad = BadRows::default();
         let index = F::table().fields.iter().position(|field| field.name == name).unwrap();
         let mut statement = Statement::<F>::new();
         let (mut names, mut warnings) = (UnknownNames::default(), Vec::new());
-        read(&mut statement.reader(&mut RowFaults::new(&position, &mut bad).of_file(&mut names, &mut warnings)), index);
+        let mut faults = RowFaults::new(&position, &mut bad).of_file(&mut names, &mut warnings);
+        statement.read_csv(index, cell, &Notation::default(), &"x", &mut faults);
         assert_eq!(statement.is_set[index], bad.is_empty(), "what is bad is reported, and nothing else is");
         if !bad.is_empty() {
             return bad.to_string();
         }
         statement.to_string().replacen(&format!("{name}="), "", 1)
-    }
-
-    fn shown_of_either(name: &str, read: impl FnOnce(&mut StatementReader<'_, '_>, usize)) -> String {
-        match ConferenceFields::table().fields.iter().any(|field| field.name == name) {
-            true => shown::<ConferenceFields>(name, read),
-            false => shown::<JournalFields>(name, read),
-        }
     }
 
     #[test]
@@ -346,7 +324,10 @@ mod tests {
             ("organizations", "'-X", "Organizations([Label(\"-X\")])"),
         ];
         for (field, text, expected) in cases {
-            let read = shown_of_either(field, |reader, index| reader.read_csv(index, text, &Notation::default(), &"x"));
+            let read = match ConferenceFields::table().fields.iter().any(|known| known.name == field) {
+                true => shown::<ConferenceFields>(field, text),
+                false => shown::<JournalFields>(field, text),
+            };
             assert!(read.contains(expected), "{field} {text:?}: {read}");
         }
     }

@@ -5,12 +5,12 @@ use std::borrow::Cow;
 
 use url::Url;
 
-use crate::import::faults::RowFaults;
+use crate::import::findings::RowFaults;
 use crate::import::read::cells::{Notation, TableCell, normalize, parse_flag};
 use crate::import::read::columns::{ColumnMeaning, Columns};
 use crate::import::read::dates::{DateOrder, date_range};
 use crate::import::read::options::{ReadOptions, column_letters};
-use crate::import::read::statement::{Statement, StatementReader};
+use crate::import::read::statement::Statement;
 use crate::import::rows::RowEdit;
 use crate::model::country::is_country;
 use crate::model::field::Field;
@@ -81,8 +81,7 @@ pub(in crate::import) fn read_row<F: Fields>(
         return (id != Some(None)).then(|| (id.flatten(), RowEdit::Remove));
     }
     let table = F::table();
-    let mut statement = Box::new(Statement::new());
-    let mut reader = statement.reader(faults);
+    let mut statement = Box::new(Statement::<F>::new());
     let (mut filled, mut texts): (Vec<&TableCell<'_>>, Vec<Cow<'_, str>>) = (Vec::new(), Vec::new());
     for (meaning, at_columns) in &columns.sources {
         let ColumnMeaning::Fields(fields) = meaning else { continue };
@@ -93,7 +92,7 @@ pub(in crate::import) fn read_row<F: Fields>(
         for cell in &filled {
             match cell_text(cell, field) {
                 Ok(text) => texts.push(text),
-                Err(message) => reader.faults.push_value(&field.column, &cell.text, message),
+                Err(message) => faults.push_value(&field.column, &cell.text, message),
             }
         }
         if texts.len() < filled.len() {
@@ -101,13 +100,13 @@ pub(in crate::import) fn read_row<F: Fields>(
         }
         let notation = Notation { is_number: filled.first().is_some_and(|cell| cell.is_number), ..*notation };
         match &*texts {
-            [] => fields.iter().for_each(|index| reader.set_null(*index)),
-            texts => read_texts(fields, texts, &filled, &notation, options, &mut reader),
+            [] => fields.iter().for_each(|index| statement.set_null(*index)),
+            texts => read_texts(fields, texts, &filled, &notation, options, &mut statement, faults),
         }
     }
     for (index, constant) in &columns.constants {
-        if reader.is_empty(*index) {
-            read_text(*index, constant, &Notation::default(), options, &mut reader);
+        if statement.is_empty(*index) {
+            read_text(*index, constant, &Notation::default(), options, &mut statement, faults);
         }
     }
     (id != Some(None)).then(|| (id.flatten(), RowEdit::Set(statement)))
@@ -159,18 +158,10 @@ fn read_id(cell: &TableCell<'_>, faults: &mut RowFaults<'_>) -> Option<Id> {
     }
     let notation = Notation { is_number: cell.is_number, ..Notation::default() };
     match normalize(ValueKind::Integer, &cell.text, &notation) {
-        Ok(text) if text.starts_with('0') && text.len() > 1 && text.bytes().all(|byte| byte.is_ascii_digit()) => {
-            let digits = text.trim_start_matches('0');
-            faults.push_value(
-                &"id",
-                &cell.text,
-                message!("begins with zeros, which ids do not have; write `{digits}`"),
-            );
-        }
         Ok(text) if text.is_empty() => faults.push(&"id", "is missing; give each row an id"),
         Ok(text) => match text.parse::<Id>() {
             Ok(id) => return Some(id),
-            Err(error) => faults.push_value(&"id", &cell.text, error),
+            Err(error) => faults.push_value(&"id", &cell.text, message!("{error}, without zeros before it")),
         },
         Err(message) => faults.push_value(&"id", &cell.text, message),
     }
@@ -190,33 +181,35 @@ fn read_deleted(cell: &TableCell<'_>, faults: &mut RowFaults<'_>) -> bool {
 }
 
 /// Reads the cells of a row for `fields`: several fields share the first text, and a list joins all cells.
-pub(in crate::import) fn read_texts(
+fn read_texts<F: Fields>(
     fields: &[usize],
     texts: &[Cow<'_, str>],
     cells: &[&TableCell<'_>],
     notation: &Notation,
     options: &ReadOptions,
-    reader: &mut StatementReader<'_, '_>,
+    statement: &mut Statement<F>,
+    faults: &mut RowFaults<'_>,
 ) {
     let (Some(index), Some(text)) = (fields.first(), texts.first()) else { return };
-    let field = reader.field(*index);
+    let table = &F::table().fields;
+    let field = &table[*index];
     if fields.len() > 1 {
         let text = options.read_meaning(&field.column, text).unwrap_or_default();
-        let parts: Vec<&Field> = fields.iter().map(|index| reader.field(*index)).collect();
+        let parts: Vec<&Field> = fields.iter().map(|index| &table[*index]).collect();
         return match split_parts(&parts, text, notation.dates, options) {
             Ok(texts) => {
                 for (index, text) in fields.iter().zip(texts) {
-                    read_text(*index, &text, notation, options, reader);
+                    read_text(*index, &text, notation, options, statement, faults);
                 }
             }
-            Err(message) => reader.faults.push_value(&field.column, text, message),
+            Err(message) => faults.push_value(&field.column, text, message),
         };
     }
     let has_items = cells.iter().any(|cell| cell.items.is_some());
     let is_plain =
         texts.len() == 1 && options.list_separator.is_none() && options.words_of(&field.column).next().is_none();
     if !field.kind.is_list() || is_plain && !has_items {
-        return read_text(*index, text, notation, options, reader);
+        return read_text(*index, text, notation, options, statement, faults);
     }
     let separator = options.list_separator.as_deref().unwrap_or(ITEM_SEPARATOR);
     let mut items: Vec<Json<'_>> = Vec::new();
@@ -224,7 +217,7 @@ pub(in crate::import) fn read_texts(
         match (&cell.items, split_at(text, separator)) {
             (Some(found), _) => items.extend(found.iter().cloned()),
             (None, Ok(found)) => items.extend(found.map(|item| Json::Text(item.trim().into()))),
-            (None, Err(message)) => return reader.faults.push_value(&field.column, text, message),
+            (None, Err(message)) => return faults.push_value(&field.column, text, message),
         }
     }
     let meant = |item| match item {
@@ -232,24 +225,25 @@ pub(in crate::import) fn read_texts(
         other => Some(other),
     };
     let items = items.into_iter().filter_map(meant).filter(|item| !item.is_empty()).collect();
-    reader.read_json(*index, Json::List(items), &field.column);
+    statement.read_json(*index, Json::List(items), &field.column, faults);
 }
 
 /// Reads one text as one field.
-pub(in crate::import) fn read_text(
+fn read_text<F: Fields>(
     index: usize,
     text: &str,
     notation: &Notation,
     options: &ReadOptions,
-    reader: &mut StatementReader<'_, '_>,
+    statement: &mut Statement<F>,
+    faults: &mut RowFaults<'_>,
 ) {
-    let field = reader.field(index);
-    match options.read_meaning(&field.column, text) {
+    let column = &F::table().fields[index].column;
+    match options.read_meaning(column, text) {
         Some(text) => {
-            let notation = Notation { is_price: field.column.ends_with("_usd"), ..*notation };
-            reader.read_csv(index, text, &notation, &field.column);
+            let notation = Notation { is_price: column.ends_with("_usd"), ..*notation };
+            statement.read_csv(index, text, &notation, column, faults);
         }
-        None => reader.set_null(index),
+        None => statement.set_null(index),
     }
 }
 

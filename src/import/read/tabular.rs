@@ -2,14 +2,12 @@
 
 use std::ops::ControlFlow;
 
-use crate::import::read::cells::Notation;
-use crate::import::read::cells::TableCell;
+use crate::import::read::cells::{Notation, TableCell};
 use crate::import::read::columns::{ColumnMeaning, Columns, identify_rows};
 use crate::import::read::table_row::read_row;
 use crate::import::rows::FileRows;
 use crate::model::Fields;
-use crate::model::fold::comparable;
-use crate::model::fold::is_blank;
+use crate::model::fold::{comparable, is_blank};
 use crate::model::message::{Message, message};
 
 /// The maximum number of rows above the header.
@@ -46,9 +44,9 @@ enum HeaderState<'a> {
 }
 
 impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
-    /// Creates a reader. If `is_rectangular`, a row with fewer cells than the header is bad.
-    pub fn new(rows: &'r mut FileRows<'a, F>, is_rectangular: bool) -> TableReader<'r, 'a, F> {
-        let notation = Notation { is_sheet: !is_rectangular, ..rows.options.notation() };
+    /// Creates a reader. `notation` is that of all cells. If `is_rectangular`, a row with fewer cells than the header is
+    /// bad.
+    pub fn new(rows: &'r mut FileRows<'a, F>, notation: Notation, is_rectangular: bool) -> TableReader<'r, 'a, F> {
         TableReader {
             rows,
             header: HeaderState::Searching(Vec::new()),
@@ -61,12 +59,6 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             has_full_row: false,
             notation,
         }
-    }
-
-    /// Marks the table as separated by semicolons.
-    pub fn with_semicolons(mut self) -> TableReader<'r, 'a, F> {
-        self.notation.has_semicolons = true;
-        self
     }
 
     /// Adds the row that starts at `line`. `fault` says why it cannot be read. Returns `Break` if no more rows should be
@@ -113,7 +105,7 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         }
         self.seen_count += 1;
         if !columns.pass_filters(cells) {
-            options.leave_out();
+            options.effects.borrow_mut().left_out += 1;
             return ControlFlow::Continue(());
         }
         self.row_count += 1;

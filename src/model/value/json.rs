@@ -5,8 +5,8 @@ use std::fmt::{self, Display};
 use std::io::{self, Write};
 
 use serde::Serialize;
-use serde_json::Serializer;
 use serde_json::ser::Formatter;
+use serde_json::{Number, Serializer};
 
 /// A JSON value.
 #[allow(missing_docs, reason = "the names explain the other variants")]
@@ -14,12 +14,7 @@ use serde_json::ser::Formatter;
 pub enum Json<'a> {
     Null,
     Flag(bool),
-    /// A nonnegative number without fraction and exponent.
-    Whole(u64),
-    /// A negative number without fraction and exponent.
-    Negative(i64),
-    /// A number with a fraction or an exponent, or too large for an integer.
-    Fraction(f64),
+    Number(Number),
     Text(Cow<'a, str>),
     List(Vec<Json<'a>>),
     Object(JsonMembers<'a>),
@@ -52,7 +47,7 @@ impl Json<'_> {
         match self {
             Json::Null => JsonType::Null,
             Json::Flag(_) => JsonType::Flag,
-            Json::Whole(_) | Json::Negative(_) | Json::Fraction(_) => JsonType::Number,
+            Json::Number(_) => JsonType::Number,
             Json::Text(_) => JsonType::Text,
             Json::List(_) => JsonType::List,
             Json::Object(_) => JsonType::Object,
@@ -64,10 +59,11 @@ impl Json<'_> {
         matches!(self, Json::Null) || matches!(self, Json::Text(text) if text.is_empty())
     }
 
-    fn write_nested(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// Returns the text of the value within a list or an object.
+    fn nested(&self) -> String {
         match self {
-            Json::Text(value) => write!(f, "{value:?}"),
-            other => write!(f, "{other}"),
+            Json::Text(value) => format!("{value:?}"),
+            other => other.to_string(),
         }
     }
 }
@@ -78,24 +74,15 @@ impl Display for Json<'_> {
         match self {
             Json::Null => f.write_str("null"),
             Json::Flag(value) => value.fmt(f),
-            Json::Whole(value) => value.fmt(f),
-            Json::Negative(value) => value.fmt(f),
-            // `Debug` keeps the fraction of `5.0`, and writes large numbers with an exponent.
-            Json::Fraction(value) => write!(f, "{value:?}"),
+            Json::Number(value) => value.fmt(f),
             Json::Text(value) => f.write_str(value),
             Json::List(items) => {
-                for (index, item) in items.iter().enumerate() {
-                    f.write_str(if index > 0 { "," } else { "[" })?;
-                    item.write_nested(f)?;
-                }
-                f.write_str(if items.is_empty() { "[]" } else { "]" })
+                let items: Vec<String> = items.iter().map(Json::nested).collect();
+                write!(f, "[{}]", items.join(","))
             }
             Json::Object(members) => {
-                for (index, (key, value)) in members.iter().enumerate() {
-                    write!(f, "{}{key:?}:", if index > 0 { "," } else { "{" })?;
-                    value.write_nested(f)?;
-                }
-                f.write_str(if members.is_empty() { "{}" } else { "}" })
+                let members = members.iter().map(|(key, value)| format!("{key:?}:{}", value.nested()));
+                write!(f, "{{{}}}", members.collect::<Vec<_>>().join(","))
             }
         }
     }
@@ -110,11 +97,6 @@ pub(in crate::model) fn push_list<T>(out: &mut Vec<u8>, items: &[T], mut push_it
         push_item(out, item);
     }
     out.push(b']');
-}
-
-/// Appends a JSON string.
-pub fn push_str(out: &mut Vec<u8>, text: &str) {
-    push_json(out, text);
 }
 
 /// Appends a value as JSON. Appends nothing or a part if it cannot be serialized.
@@ -164,7 +146,7 @@ mod tests {
         ];
         for (text, expected) in cases {
             let mut json = Vec::new();
-            push_str(&mut json, text);
+            push_json(&mut json, text);
             assert_eq!(str::from_utf8(&json), Ok(expected), "{text:?}");
             assert_eq!(serde_json::from_slice::<String>(&json).unwrap(), text);
         }

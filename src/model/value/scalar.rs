@@ -6,15 +6,15 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use jiff::civil::Date;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::Deserialize;
 
 use super::json::{JsonType, push_display};
-use super::kind::{FieldValue, LinkTexts, ValueKind, ValueReader};
-use crate::model::id::Id;
+use super::{FieldValue, LinkTexts, ValueKind, ValueReader};
+use crate::model::dataset::Id;
 use crate::model::time::{NOT_A_DATE, parse_date};
 
 /// A single number, date or word. `Display` writes its text.
-pub trait Scalar: Display + Send + Sync + Sized {
+pub trait Scalar: Display + FromStr + Send + Sync {
     /// The kind. If its JSON type is text, the text needs no escapes.
     const KIND: ValueKind;
 
@@ -22,7 +22,9 @@ pub trait Scalar: Display + Send + Sync + Sized {
     const EXPECTED: &'static str;
 
     /// Parses the text.
-    fn parse(text: &str) -> Option<Self>;
+    fn parse(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
 
     /// Returns a number from 1, in the order of the values.
     fn rank(&self) -> u64;
@@ -110,7 +112,7 @@ impl Scalar for u64 {
 }
 
 /// Parses digits without sign or leading zero.
-fn parse_digits<N: std::str::FromStr>(text: &str) -> Option<N> {
+fn parse_digits<N: FromStr>(text: &str) -> Option<N> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     if is_plain { text.parse().ok() } else { None }
 }
@@ -138,7 +140,8 @@ impl Scalar for bool {
 
 /// A finite number from 0. JSON and CSV always write it with a fraction and without an exponent, such as `5.0`: readers
 /// that guess types see the same type in every record.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Deserialize)]
+#[serde(try_from = "f64")]
 pub struct Number(f64);
 
 /// The message for a value that is not such a number.
@@ -184,25 +187,9 @@ impl fmt::Display for Number {
     }
 }
 
-impl Serialize for Number {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64(self.0)
-    }
-}
-
-impl<'de> Deserialize<'de> for Number {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Number::try_from(f64::deserialize(deserializer)?).map_err(serde::de::Error::custom)
-    }
-}
-
 impl Scalar for Number {
     const KIND: ValueKind = ValueKind::Number;
-    const EXPECTED: &'static str = "write a number from 0, such as 4.2";
-
-    fn parse(text: &str) -> Option<Number> {
-        text.parse().ok()
-    }
+    const EXPECTED: &'static str = NOT_A_NUMBER;
 
     fn rank(&self) -> u64 {
         // The bits of numbers from 0 have the same order as the numbers.

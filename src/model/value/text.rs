@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::json::{Json, push_list, push_str};
-use super::kind::{FieldValue, LinkTexts, ValueKind, ValueReader};
+use super::json::{Json, push_json, push_list};
+use super::{FieldValue, LinkTexts, ValueKind, ValueReader};
 use crate::model::message::{Message, message};
 
 /// Any text. An empty text is stored as null.
@@ -24,7 +24,7 @@ impl FieldValue for Option<String> {
 
     fn write_json(&self, out: &mut Vec<u8>, _links: &dyn LinkTexts) {
         match self {
-            Some(text) => push_str(out, text),
+            Some(text) => push_json(out, text),
             None => out.extend_from_slice(b"null"),
         }
     }
@@ -64,7 +64,7 @@ impl FieldValue for Vec<String> {
     }
 
     fn write_json(&self, out: &mut Vec<u8>, _links: &dyn LinkTexts) {
-        push_list(out, self, |out, item| push_str(out, item));
+        push_list(out, self, |out, item| push_json(out, item));
     }
 
     fn to_csv<'a>(&'a self, _links: &'a dyn LinkTexts) -> Cow<'a, str> {

@@ -8,9 +8,9 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use crate::model::reference::LinkTarget;
+use crate::model::reference::ReferenceFields;
 use crate::model::value::{JsonType, ReferenceKind, ValueKind};
-use crate::model::{Dataset, Fields, OrganizationFields, TagFields};
+use crate::model::{Dataset, OrganizationFields, TagFields};
 use crate::pull::columns::{Cell, Column, columns, value_of};
 
 /// A row of a table or of a query's result.
@@ -83,7 +83,7 @@ pub struct LinkedKind {
 
 /// All kinds of linked rows.
 pub fn linked() -> &'static [LinkedKind] {
-    fn references<F: Fields + LinkTarget>() -> LinkedKind {
+    fn references<F: ReferenceFields>() -> LinkedKind {
         let values = F::table().fields.iter().map(|field| (field.column.as_str(), Type::Text));
         let columns = once(("id", Type::Integer)).chain(values).collect();
         let key = match F::KIND {

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::api::Service;
-use crate::model::network::network_of;
+use crate::model::key::network_of;
 use crate::serve::connection::address::TrustedProxies;
 use crate::serve::connection::dispatch::Dispatcher;
 use crate::serve::connection::http::{ServerContext, serve_connection};

@@ -86,7 +86,7 @@ impl<F: Fields> RecordRow<F> {
         if hash(text) != stored {
             return Err(damaged("it does not match its hash".to_owned()));
         }
-        let (record, updated_at) = json::read_record(id, text).map_err(|error| damaged(error.to_string()))?;
+        let (record, updated_at) = json::read_record(id, text).map_err(damaged)?;
         Ok(RecordRow { seq, updated_at, record })
     }
 }

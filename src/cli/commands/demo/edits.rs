@@ -268,7 +268,7 @@ fn confirm(conference: &Conference) -> PlannedEdit {
     } else {
         (DateStatus::Confirmed, format!("The start of {}, {day}, was confirmed.", label(conference)))
     };
-    planned(conference, words, json!({"id": conference.id(), "start_date_status": status}))
+    planned(conference, words, json!({"id": conference.id(), "start_date_status": status.as_str()}))
 }
 
 /// Moves the conference to another hall.

@@ -54,7 +54,7 @@ impl CellStyles {
                 let (day, text) = (text.get(..10).and_then(|day| day.parse().ok()), text.clone());
                 match (day, format.meaning(MIN_INEXACT)) {
                     (None, _) => bad(text, NO_DATE),
-                    (Some(day), Some(Meaning::Date(parts))) if !parts.show_all(day) => {
+                    (Some(day), Meaning::Date(parts)) if !parts.show_all(day) => {
                         refused(text, PARTIAL_DATE, format, name)
                     }
                     _ => TableCell { is_date: true, ..TableCell::text(text) },
@@ -76,17 +76,17 @@ impl CellStyles {
         let number = format!("{stored:.DIGITS_AFTER_FIRST$e}").parse().unwrap_or(stored);
         let text = format!("{number}");
         let digits = match format.meaning(number) {
-            Some(Meaning::Number(digits)) => Some(digits),
-            Some(Meaning::Dash) if number == 0.0 => None,
-            Some(Meaning::Date(parts)) => {
+            Meaning::Number(digits) => Some(digits),
+            Meaning::Dash if number == 0.0 => None,
+            Meaning::Date(parts) => {
                 return match day_of(number, self.is_1904) {
                     Ok(day) if parts.show_all(day) => TableCell { is_date: true, ..TableCell::text(day.to_string()) },
                     Ok(day) => refused(day.to_string(), PARTIAL_DATE, format, name),
                     Err((shown, message)) => bad(shown, message),
                 };
             }
-            Some(Meaning::Other(refusal)) => return refused(text, *refusal, format, name),
-            Some(Meaning::Dash) | None => return refused(text, UNSHOWN, format, name),
+            Meaning::Other(refusal) => return refused(text, *refusal, format, name),
+            Meaning::Dash => return refused(text, UNSHOWN, format, name),
         };
         if digits.is_some_and(|digits| !digits.show_all(number, &text)) {
             return refused(text, if number == 0.0 { UNSHOWN } else { ROUNDED }, format, name);

@@ -44,6 +44,8 @@ pub(super) const ROUNDED: Refusal = Refusal {
 };
 pub(super) const UNSHOWN: Refusal =
     Refusal { shows: "no number", remedy: "format the cell as a number, and check its value" };
+const CONDITIONAL: Refusal =
+    Refusal { shows: "some numbers in another way", remedy: "format the cell as a number without conditions" };
 pub(super) const PARTIAL_DATE: Refusal = Refusal {
     shows: "only a part of the date",
     remedy: "write the date in a cell that shows day, month and year, such as 2026-03-15",
@@ -111,25 +113,13 @@ impl DateParts {
     }
 }
 
-type Comparison = fn(&f64, &f64) -> bool;
-
-/// A condition on the numbers of a section, such as `>=100`.
-type Condition = (Comparison, f64);
-
-fn read_condition(text: &str) -> Option<Condition> {
-    let operators: [(&str, Comparison); 6] =
-        [("<=", f64::le), (">=", f64::ge), ("<>", f64::ne), ("<", f64::lt), (">", f64::gt), ("=", f64::eq)];
-    let (holds, value) = operators.iter().find_map(|(sign, holds)| Some((*holds, text.strip_prefix(sign)?)))?;
-    Some((holds, value.trim().parse().ok()?))
-}
-
 /// The meaning of a format.
 #[derive(Debug)]
 pub(super) struct CellFormat {
     /// The format code, for messages.
     pub code: String,
-    /// The sections for positive numbers, negative numbers and zero, or sections with conditions.
-    sections: Vec<(Option<Condition>, Meaning)>,
+    /// The sections for positive numbers, negative numbers and zero.
+    sections: Vec<Meaning>,
     /// Whether texts are shown as they are.
     pub shows_text: bool,
 }
@@ -156,25 +146,23 @@ impl CellFormat {
             // The text format shows numbers as the general format does.
             sections.extend(read_sections("General"));
         }
-        let has_conditions = sections.iter().any(|section| section.condition.is_some());
-        let sign = |at: usize| [Ordering::Greater, Ordering::Less].get(at).copied().filter(|_| !has_conditions);
+        if sections.iter().any(|section| section.has_condition) {
+            let sections = vec![Meaning::Other(CONDITIONAL)];
+            return CellFormat { code: code.to_owned(), sections, shows_text };
+        }
         let sections = sections.into_iter().enumerate();
-        let sections = sections.map(|(at, section)| (section.condition, section.meaning(sign(at)))).collect();
+        let sign = |at: usize| [Ordering::Greater, Ordering::Less].get(at).copied();
+        let sections = sections.map(|(at, section)| section.meaning(sign(at))).collect();
         CellFormat { code: code.to_owned(), sections, shows_text }
     }
 
-    /// Returns the meaning of a number, or `None` if the format has no section for it.
-    pub fn meaning(&self, number: f64) -> Option<&Meaning> {
-        let has_conditions = self.sections.iter().any(|(condition, _)| condition.is_some());
-        let section = match &*self.sections {
-            sections if has_conditions => {
-                sections.iter().find(|(condition, _)| condition.is_none_or(|(holds, value)| holds(&number, &value)))
-            }
-            [_, negative, ..] if number < 0.0 => Some(negative),
-            [_, _, zero, ..] if number == 0.0 => Some(zero),
-            sections => sections.first(),
-        };
-        section.map(|(_, meaning)| meaning)
+    /// Returns the meaning of a number.
+    pub fn meaning(&self, number: f64) -> &Meaning {
+        match &*self.sections {
+            [_, negative, ..] if number < 0.0 => negative,
+            [_, _, zero, ..] if number == 0.0 => zero,
+            sections => &sections[0],
+        }
     }
 }
 
@@ -197,7 +185,8 @@ fn built_in(id: u32) -> Option<&'static str> {
 /// The parsed code of a section.
 #[derive(Clone, Debug, Default)]
 struct Section {
-    condition: Option<Condition>,
+    /// Whether it is for some numbers only, such as those `>=100`.
+    has_condition: bool,
     literals: String,
     digits: Digits,
     has_digits: bool,
@@ -304,8 +293,8 @@ impl Section {
             self.is_foreign_dollar |= symbol.contains('$') && !is_of_united_states(language);
             self.is_foreign_calendar |= has_other_calendar(language);
             self.literals.push_str(symbol);
-        } else if let Some(condition) = read_condition(content) {
-            self.condition = Some(condition);
+        } else if content.starts_with(['<', '>', '=']) {
+            self.has_condition = true;
         } else if let Some(letter @ ('h' | 'm' | 's')) = lower.chars().next()
             && lower.chars().all(|other| other == letter)
         {
@@ -414,17 +403,16 @@ mod tests {
         let format = CellFormat::new(code);
         let text = format!("{number}");
         match format.meaning(number) {
-            Some(Meaning::Number(digits)) if !digits.show_all(number, &text) => match number {
+            Meaning::Number(digits) if !digits.show_all(number, &text) => match number {
                 0.0 => UNSHOWN.shows.to_owned(),
                 _ => "rounded".to_owned(),
             },
-            Some(Meaning::Number(Digits { unit: Some(unit), .. })) => unit.clone(),
-            Some(Meaning::Number(digits)) if digits.show_exactly(&text) => "same".to_owned(),
-            Some(Meaning::Number(_)) => "equal".to_owned(),
-            Some(Meaning::Dash) => "dash".to_owned(),
-            Some(Meaning::Date(_)) => "date".to_owned(),
-            Some(Meaning::Other(refusal)) => refusal.shows.to_owned(),
-            None => "none".to_owned(),
+            Meaning::Number(Digits { unit: Some(unit), .. }) => unit.clone(),
+            Meaning::Number(digits) if digits.show_exactly(&text) => "same".to_owned(),
+            Meaning::Number(_) => "equal".to_owned(),
+            Meaning::Dash => "dash".to_owned(),
+            Meaning::Date(_) => "date".to_owned(),
+            Meaning::Other(refusal) => refusal.shows.to_owned(),
         }
     }
 
@@ -498,11 +486,8 @@ mod tests {
             ("\"Yes\";;\"No\"", 1.0, unshown),
             (";;;", 1.0, unshown),
             ("0;-0;;@", 0.0, unshown),
-            ("[>=1000]0,\"k\";0", 5_000.0, scaled),
-            ("[>=1000]0,\"k\";0", 5.0, "same"),
-            ("[>=1000]0", 5.0, "none"),
-            ("[=0]\"\";General", 0.0, unshown),
-            ("[=0]\"\";General", 5.0, "same"),
+            ("[>=1000]0,\"k\";0", 5.0, CONDITIONAL.shows),
+            ("0;[=0]\"\";General", 5.0, CONDITIONAL.shows),
             ("0.00E+00", 123_000.0, signs),
             ("# ?/?", 2.5, signs),
             ("General\" kg\"", 5.0, "kg"),
@@ -544,7 +529,7 @@ mod tests {
         ];
         for (code, year, expected) in cases {
             let format = CellFormat::new(code);
-            let Some(Meaning::Date(parts)) = format.meaning(46_096.0) else { panic!("{code}") };
+            let Meaning::Date(parts) = format.meaning(46_096.0) else { panic!("{code}") };
             assert_eq!(parts.show_all(Date::new(year, 3, 15).unwrap()), expected, "{code}");
         }
     }

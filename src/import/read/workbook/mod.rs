@@ -19,7 +19,7 @@ use std::io::{self, BufReader, Seek};
 
 use calamine::{DataRef, Reader, SheetType, SheetVisible, Xlsx, XlsxCellReader};
 
-use crate::import::read::cells::TableCell;
+use crate::import::read::cells::{Notation, TableCell};
 use crate::import::read::options::Bounds;
 use crate::import::read::source::{RowKind, kind_from_name};
 use crate::import::read::tabular::TableReader;
@@ -158,7 +158,8 @@ impl SheetRows<'_> {
     pub fn read<F: Fields>(self, rows: &mut FileRows<'_, F>) -> io::Result<usize> {
         let SheetRows { name, mut cells, styles, annotations, hidden_rows } = self;
         let bounds = &rows.options.bounds;
-        let mut table = TableReader::new(rows, false);
+        let notation = Notation { is_sheet: true, ..rows.options.notation() };
+        let mut table = TableReader::new(rows, notation, false);
         let mut row: Vec<TableCell<'_>> = Vec::new();
         let (mut row_at, mut bytes, mut last) = (0, 0, None);
         let mut hidden_lines = Vec::new();

@@ -6,7 +6,7 @@ use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
 use super::*;
-use crate::import::faults::{BadRows, UnknownNames};
+use crate::import::findings::{BadRows, UnknownNames};
 use crate::import::read::options::ReadOptions;
 use crate::import::rows::{ImportRow, RowEdit};
 use crate::model::{ConferenceFields, OrganizationFields};
