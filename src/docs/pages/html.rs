@@ -36,25 +36,15 @@ pub fn inline(text: &str) -> String {
 /// Replaces every `{{name}}` in a template by its HTML. Values are inserted as they are. A name without a value
 /// remains, and a test finds it.
 pub fn fill(template: &str, values: &[(&str, String)]) -> String {
-    let mut html = String::with_capacity(template.len() * 2);
-    let mut rest = template;
-    while let Some((before, after)) = rest.split_once("{{") {
-        html.push_str(before);
-        let found = after
-            .split_once("}}")
-            .and_then(|(name, tail)| values.iter().find(|(known, _)| *known == name).map(|(_, value)| (value, tail)));
-        match found {
-            Some((value, tail)) => {
-                html.push_str(value);
-                rest = tail;
-            }
-            None => {
-                html.push_str("{{");
-                rest = after;
-            }
+    let mut parts = template.split("{{");
+    let mut html = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let named = part.split_once("}}");
+        match named.and_then(|(name, tail)| Some((values.iter().find(|(known, _)| *known == name)?, tail))) {
+            Some(((_, value), tail)) => html.extend([value.as_str(), tail]),
+            None => html.extend(["{{", part]),
         }
     }
-    html.push_str(rest);
     html
 }
 
@@ -75,7 +65,10 @@ pub fn frame(title: &str, root: &str, body: &str) -> String {
 }
 
 pub fn fields(fields: &[FieldDoc]) -> String {
-    let rows = fields.iter().map(|field| [code(field.name), escape(&field.type_text()), inline(field.note)]);
+    let rows = fields.iter().map(|field| {
+        let or_null = if field.nullable { " or null" } else { "" };
+        [code(field.name), escape(field.type_name) + or_null, inline(field.note)]
+    });
     table(["Field", "Type", "Notes"], rows)
 }
 
