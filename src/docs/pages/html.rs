@@ -9,18 +9,7 @@ const STYLE: &str = include_str!("style.css");
 
 /// Escapes text for HTML elements and quoted attributes.
 pub fn escape(text: &str) -> String {
-    let mut html = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => html.push_str("&amp;"),
-            '<' => html.push_str("&lt;"),
-            '>' => html.push_str("&gt;"),
-            '"' => html.push_str("&quot;"),
-            '\'' => html.push_str("&#39;"),
-            _ => html.push(character),
-        }
-    }
-    html
+    quick_xml::escape::escape(text).into_owned()
 }
 
 /// Escapes text, and converts backticks into `<code>`.
@@ -154,7 +143,7 @@ mod tests {
 
     #[test]
     fn texts_are_escaped() {
-        assert_eq!(escape("<a href=\"x\">&'"), "&lt;a href=&quot;x&quot;&gt;&amp;&#39;");
+        assert_eq!(escape("<a href=\"x\">&'"), "&lt;a href=&quot;x&quot;&gt;&amp;&apos;");
         assert_eq!(inline("send `<key>` & wait"), "send <code>&lt;key&gt;</code> &amp; wait");
     }
 
