@@ -64,7 +64,8 @@ impl Service {
         let args = ["serve", "--listen", "127.0.0.1:0", "--log", "warn", "--db"];
         let server = Server::start(Command::new(env!("CARGO_BIN_EXE_medfeed")).args(args).arg(world.path()));
         let url = format!("http://{}", server.address).parse().expect("an address");
-        let client = PullClient::new(url, &world.keys[0], None).expect("a caller");
+        let client =
+            PullClient::new(url, &world.keys[0], None, medfeed::pull::body::ReadLimits::default()).expect("a caller");
         Service { world, client, _server: server }
     }
 

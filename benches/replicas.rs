@@ -119,7 +119,8 @@ fn time_lags(commits: u64) {
     let _publisher = Running(bucket.publish(world.path()).stdout(Stdio::null()).spawn().expect("it starts"));
     let replica = bucket.serve("replica");
     let url = format!("http://{}", replica.address).parse().expect("an address");
-    let client = PullClient::new(url, &world.keys[0], None).expect("a caller");
+    let client =
+        PullClient::new(url, &world.keys[0], None, medfeed::pull::body::ReadLimits::default()).expect("a caller");
     let writer = world.writer();
     let mut lags = Vec::new();
     let mut since = feed_end(&world);

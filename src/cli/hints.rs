@@ -8,7 +8,7 @@ use clap::Command;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use crate::cli::shared::output::warn;
+use crate::cli::output::warn;
 use crate::model::fold::nearest;
 
 /// The command (empty: `medfeed` itself; `*`: any), the mistaken names, and what to write.

@@ -1,12 +1,16 @@
 //! The command line. The steps of a command:
 //! 1. [`run`] parses the arguments. Wrong ones get [`hints`], and the help of each command ends with [`examples`].
-//! 2. A file of [`commands`] runs it. [`shared`] has the parsers of values, opening and committing, and the output.
-//! 3. The result is printed as text or as one JSON object. An error is described in one line, and decides the exit code.
+//! 2. A file of [`commands`] runs it. [`arguments`] has the parsers of values, and [`common`] opens and commits.
+//! 3. [`output`] prints the result as text or as one JSON object. An error is described in one line, and decides the exit code.
 
+mod arguments;
+mod change;
 mod commands;
+mod common;
 mod examples;
 mod hints;
-mod shared;
+mod output;
+mod sheets;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,14 +20,12 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
-use self::commands::from_bucket::CheckFromArgs;
+use self::arguments::path_parser;
 use self::commands::{
-    check, demo, export, health, import, key, license, log, manual, promote, publish, pull, replace, serve, show,
-    template,
+    check, demo, export, import, key, license, log, manual, promote, publish, pull, replace, serve, template,
 };
-use self::shared::arguments::{parse_dataset, path_parser};
-use self::shared::common::{Common, EXIT_FENCED, asks_for_json};
-use self::shared::output::{Output, describe_error, note};
+use self::common::{Common, EXIT_FENCED, asks_for_json};
+use self::output::{describe_error, note, print_error};
 use crate::model::printable::steers;
 use crate::model::{Dataset, Id};
 use crate::serve::Limits;
@@ -48,7 +50,7 @@ enum Command {
     /// Serve the database over HTTP
     Serve(Box<serve::ServeArgs>),
     /// Check that the running server is healthy, for example as the health check of a container
-    Health(health::HealthArgs),
+    Health(serve::HealthArgs),
     /// Import curated files in one commit, all or nothing
     Import(import::ImportArgs),
     /// Find likely mistakes in files or in the database; change nothing
@@ -86,7 +88,6 @@ enum Command {
     /// Show a record, when it changed, and which licenses show it
     Show {
         /// The record's dataset: conferences or journals
-        #[arg(value_parser = parse_dataset)]
         dataset: Dataset,
         /// The record's id
         id: Id,
@@ -94,7 +95,7 @@ enum Command {
     /// Show the commits: who changed what, and when
     Log(log::CommitLogArgs),
     /// Compare every index, hash and count of the database with its records
-    Check(CheckFromArgs),
+    Check(check::CheckArgs),
     /// Write a consistent copy of the database, also while it is read and written
     Backup(replace::BackupArgs),
     /// Replace the database with a backup; every older sync token gets 410
@@ -172,7 +173,7 @@ pub fn run(arguments: Vec<OsString>, limits: Limits) -> ExitCode {
             let is_requested = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             if !is_requested && asks_for_json(&arguments) {
                 let message = error.render().to_string();
-                Output::new(true).error(message.strip_prefix("error: ").unwrap_or(&message));
+                print_error(true, message.strip_prefix("error: ").unwrap_or(&message));
             }
             if has_control_characters(arguments) {
                 note(&error.render().to_string());
@@ -208,7 +209,7 @@ pub fn run(arguments: Vec<OsString>, limits: Limits) -> ExitCode {
         ),
         Err(CaughtPanic { message, .. }) => format!("this is a bug in medfeed, please report it: {message}"),
     };
-    common.output().error(&message);
+    print_error(common.json, &message);
     code
 }
 
@@ -216,7 +217,7 @@ fn run_command(common: &Common, command: Command, limits: Limits) -> anyhow::Res
     match command {
         Command::Demo(args) => demo::run(common, args),
         Command::Serve(args) => serve::run(common, *args, limits),
-        Command::Health(args) => health::run(common, args),
+        Command::Health(args) => serve::health(common, args),
         Command::Import(args) => import::run(common, &args),
         Command::Lint(args) => import::lint(common, &args),
         Command::Export(args) => export::run(common, args),
@@ -225,7 +226,7 @@ fn run_command(common: &Common, command: Command, limits: Limits) -> anyhow::Res
         Command::Key(command) => key::run(common, command),
         Command::Pull(args) => pull::run(common, *args),
         Command::Publish(args) => publish::run(common, *args),
-        Command::Show { dataset, id } => show::run(common, dataset, id),
+        Command::Show { dataset, id } => log::show(common, dataset, id),
         Command::Log(args) => log::run(common, &args),
         Command::Check(args) => check::run(common, &args),
         Command::Backup(args) => replace::backup(common, &args),

@@ -20,13 +20,6 @@ pub struct FieldDoc {
     pub note: &'static str,
 }
 
-impl FieldDoc {
-    /// Returns the type in words.
-    pub fn type_text(&self) -> String {
-        format!("{}{}", self.type_name, if self.nullable { " or null" } else { "" })
-    }
-}
-
 /// Returns the fields of a record: `id`, the table's fields, `updated_at`.
 pub fn record_fields<F: Fields>() -> Vec<FieldDoc> {
     let mut fields = reference_fields::<F>();

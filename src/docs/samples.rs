@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use indexmap::IndexMap;
 use jiff::civil::date;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::contract::{CodeInfo, Contract, DatasetBody, ProblemBody, Query, Resource, StatusBody};
@@ -167,59 +169,19 @@ impl Samples {
     }
 }
 
-/// Parses JSON.
-pub fn value(json: &[u8]) -> Option<Value> {
-    serde_json::from_slice(json).ok()
+/// JSON whose members keep their order.
+#[derive(Deserialize, Serialize)]
+#[serde(untagged)]
+enum OrderedJson {
+    Object(IndexMap<String, OrderedJson>),
+    List(Vec<OrderedJson>),
+    Scalar(Value),
 }
 
-/// Indents compact JSON: every member and item gets its own line.
+/// Indents JSON: every member and item gets its own line.
 pub fn indented(json: &[u8]) -> String {
-    let compact = String::from_utf8_lossy(json);
-    let mut text = String::with_capacity(json.len() * 2);
-    let mut characters = compact.chars().peekable();
-    let mut depth = 0_usize;
-    let line = |text: &mut String, depth| {
-        text.push('\n');
-        text.extend(std::iter::repeat_n("  ", depth));
-    };
-    while let Some(character) = characters.next() {
-        match character {
-            '{' | '[' => {
-                text.push(character);
-                // Empty lists and objects stay on one line.
-                match characters.next_if(|next| matches!(next, '}' | ']')) {
-                    Some(end) => text.push(end),
-                    None => {
-                        depth += 1;
-                        line(&mut text, depth);
-                    }
-                }
-            }
-            '}' | ']' => {
-                depth = depth.saturating_sub(1);
-                line(&mut text, depth);
-                text.push(character);
-            }
-            ',' => {
-                text.push(character);
-                line(&mut text, depth);
-            }
-            ':' => text.push_str(": "),
-            '"' => {
-                text.push(character);
-                let mut escaped = false;
-                for character in characters.by_ref() {
-                    text.push(character);
-                    if character == '"' && !escaped {
-                        break;
-                    }
-                    escaped = character == '\\' && !escaped;
-                }
-            }
-            _ => text.push(character),
-        }
-    }
-    text
+    let indented = serde_json::from_slice::<OrderedJson>(json).and_then(|json| serde_json::to_string_pretty(&json));
+    indented.unwrap_or_default()
 }
 
 fn text(text: &str) -> Option<String> {
@@ -241,15 +203,12 @@ fn link<F: Fields + ReferenceFields>(rows: &mut BTreeMap<Id, Referenced<F>>, num
 /// An example of a request id.
 const REQUEST_ID: &str = "0198c2f4-5b1e-7c3a-9d42-6f0a1b2c3d4e";
 
-/// Returns the address of a code's page. It is the problem's `type`, unless the operator set another one.
-fn page_url(info: &CodeInfo, public_url: &str) -> String {
-    format!("{public_url}/docs/errors/{}", info.name)
-}
-
 /// Returns the body that the code's example request gets.
 pub fn problem_example(contract: &Contract, info: &CodeInfo, public_url: &str) -> ProblemBody<'static> {
     let detail = refusal(contract, info.request).unwrap_or_else(|| info.detail.replace("{public_url}", public_url));
-    ProblemBody::new(info.status, page_url(info, public_url), detail, REQUEST_ID)
+    // The problem's `type`, unless the operator set another one.
+    let page_url = format!("{public_url}/docs/errors/{}", info.name);
+    ProblemBody::new(info.status, page_url, detail, REQUEST_ID)
 }
 
 /// Returns the error that the query parser reports for a request, if any.
@@ -285,7 +244,7 @@ mod tests {
             [samples.record(Dataset::Conferences), br#"{"a":[],"b":{},"c":["{\"x\":[1,2],\\",{"d":null}]}"#.to_vec()]
         {
             let lines = indented(&json);
-            let value = value(&json).unwrap();
+            let value: Value = serde_json::from_slice(&json).unwrap();
             assert_eq!(serde_json::from_str::<Value>(&lines).unwrap(), value, "{lines}");
         }
         assert_eq!(

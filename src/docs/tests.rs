@@ -165,7 +165,7 @@ fn parameters_and_their_types_fit() {
 
 #[test]
 fn addresses_in_the_guide_are_valid() {
-    let page = text(&CONTRACT, "/docs").replace("&amp;", "&").replace("&#39;", "'");
+    let page = text(&CONTRACT, "/docs").replace("&amp;", "&").replace("&apos;", "'");
     let base_url = format!("{PUBLIC_URL}/v1");
     let mut count = 0;
     for rest in page.split(&base_url).skip(1).filter(|rest| rest.starts_with('/')) {

@@ -5,8 +5,8 @@
 //! search, facets, ranges, deadlines and files. `copies.js` keeps the copies of the current key. `views/` renders, with
 //! the shared parts in `parts.js`. `api.js` sends requests and builds curl lines. `session.js` stores the key in the tab,
 //! `shortlist.js` the starred records. `keep.js` stores both and the copies on the computer, and `worker.js` opens the
-//! page without a network. `filters.js` and `regions.js` are generated from the server's tables. `demo` has the data for
-//! a demo's page.
+//! page without a network. `filters.js` and `regions.js` are generated from the server's tables. [`Demo`] has the data
+//! for a demo's page.
 //!
 //! # How the page works
 //!
@@ -28,12 +28,11 @@
 //! page's own files, and no response under `/v1`. It uses them only if the server does not respond. So they never hide
 //! a newer page or another program at the address.
 
-pub(crate) mod demo;
-
-pub use demo::Demo;
-
+use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, PoisonError};
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::model::Dataset;
@@ -213,6 +212,68 @@ fn label(name: &str) -> String {
     words[..1].to_uppercase() + &words[1..]
 }
 
+/// The maximum number of edits. A page that misses more continues with the newest ones.
+const MAX_EDITS: usize = 50;
+
+/// The licenses and the latest edits of a demo.
+pub struct Demo {
+    licenses: Vec<DemoLicense>,
+    curating: bool,
+    edits: Mutex<VecDeque<DemoEdit>>,
+}
+
+/// A license of a demo.
+#[derive(Clone, Serialize)]
+#[allow(missing_docs, reason = "the names explain the fields")]
+pub struct DemoLicense {
+    pub name: &'static str,
+    /// A description of the records that it shows.
+    pub shows: String,
+    pub key: String,
+}
+
+/// A curator's edit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[allow(missing_docs, reason = "the names explain the fields")]
+pub struct DemoEdit {
+    /// The number of the edit, from 1.
+    pub number: u64,
+    /// The time of the commit, formatted as in the API.
+    pub at: String,
+    pub words: String,
+    pub dataset: Dataset,
+    pub ids: Vec<u64>,
+}
+
+impl std::fmt::Debug for Demo {
+    /// Omits the keys.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Demo").finish_non_exhaustive()
+    }
+}
+
+impl Demo {
+    /// Creates a demo without edits. `curating`: edits will follow.
+    pub fn new(licenses: Vec<DemoLicense>, curating: bool) -> Demo {
+        Demo { licenses, curating, edits: Mutex::default() }
+    }
+
+    /// Adds an edit. Its commit must be visible already.
+    pub fn add_edit(&self, edit: DemoEdit) {
+        let mut edits = self.edits.lock().unwrap_or_else(PoisonError::into_inner);
+        if edits.len() == MAX_EDITS {
+            edits.pop_front();
+        }
+        edits.push_back(edit);
+    }
+
+    /// The licenses and the edits, oldest first, as JSON.
+    pub fn to_json(&self) -> Vec<u8> {
+        let edits = self.edits.lock().unwrap_or_else(PoisonError::into_inner);
+        json!({ "licenses": self.licenses, "curating": self.curating, "edits": *edits }).to_string().into_bytes()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -224,6 +285,27 @@ mod tests {
 
     /// The maximum size of the whole page in bytes, each file compressed.
     const MAX_BYTES: usize = 75 << 10;
+
+    #[test]
+    fn the_latest_edits_are_kept_and_keys_are_not_logged() {
+        let license = DemoLicense { name: "demo", shows: "everything".to_owned(), key: "mfk_secret".to_owned() };
+        let demo = Demo::new(vec![license], true);
+        for number in 1..=60 {
+            let words = format!("edit {number}");
+            demo.add_edit(DemoEdit {
+                number,
+                at: "2026-03-15T09:30:00Z".to_owned(),
+                words,
+                dataset: Dataset::Conferences,
+                ids: vec![number],
+            });
+        }
+        let json: Value = serde_json::from_slice(&demo.to_json()).unwrap();
+        let edits = json["edits"].as_array().unwrap();
+        assert_eq!((edits.len(), &edits[0]["number"], &edits[49]["ids"][0]), (50, &11.into(), &60.into()));
+        assert_eq!((&json["licenses"][0]["key"], &edits[0]["dataset"]), (&"mfk_secret".into(), &"conferences".into()));
+        assert!(!format!("{demo:?}").contains("mfk_"));
+    }
 
     #[test]
     fn the_page_is_small() {

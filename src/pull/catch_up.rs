@@ -50,7 +50,7 @@ impl Pull<'_> {
         let mut budget = CatchUpBudget { left: self.server.limits().catch_up_items, empty_pages: 0 };
         loop {
             let Some(position) = self.copy.position(dataset)? else {
-                return self.load(dataset, true, done).map(|_| ());
+                return self.load(dataset, done).map(|_| ());
             };
             let page = match self.server.changes(dataset, &position.token, wait_s)? {
                 Some(page) => page,
@@ -65,7 +65,7 @@ impl Pull<'_> {
                         self.events.note(&format!(
                             "{dataset}: the license changed, or the service was restored from a backup; loading the export"
                         ));
-                        return self.load(dataset, false, done).map(|_| ());
+                        return self.load(dataset, done).map(|_| ());
                     }
                 },
             };
@@ -81,10 +81,10 @@ impl Pull<'_> {
     }
 
     /// Makes the copy equal to the export. Returns the export's digest.
-    fn load(&mut self, dataset: Dataset, rewrite_all: bool, done: &mut Done) -> Result<ContentDigest, PullError> {
+    fn load(&mut self, dataset: Dataset, done: &mut Done) -> Result<ContentDigest, PullError> {
         let note = |text: &str| self.events.note(text);
         let mut export = self.server.export(dataset, &note)?;
-        self.copy.load(dataset, &mut export, rewrite_all, self.events)?;
+        self.copy.load(dataset, &mut export, self.events)?;
         done.is_loaded = true;
         Ok(export.content())
     }
@@ -106,7 +106,7 @@ impl Pull<'_> {
                 return Ok(Verdict::Sound);
             };
             self.events.note(&format!("{dataset}: the copy was changed or damaged: {fault}; loading the export"));
-            let theirs = self.load(dataset, true, done)?;
+            let theirs = self.load(dataset, done)?;
             // Another program may write to the copy at the same time.
             let ours = self.copy.digest(dataset)?;
             if let Some(left) = self.fault(dataset, &ours, &theirs)? {

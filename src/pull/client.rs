@@ -1,9 +1,9 @@
 //! The requests of a pull, and the meaning of their responses.
 
-use std::fs::File;
+use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -28,15 +28,9 @@ use crate::transport::tls;
 /// many proxies give up.
 pub const LONGEST_WAIT_S: u64 = 45;
 
-/// The `limit`s to try in turn while a page exceeds the size limit. The first is the service's default; a single record
-/// always fits.
-const PAGE_LIMITS: [Option<u32>; 4] = [None, Some(50), Some(5), Some(1)];
-
 const MAX_PROBLEM_BYTES: u64 = 1 << 16;
 
 const MAX_DETAIL_CHARS: usize = 500;
-
-const MAX_KEY_FILE_BYTES: u64 = 1 << 16;
 
 /// An HTTP client with an API key.
 #[derive(Debug)]
@@ -44,11 +38,8 @@ pub struct PullClient {
     http: transport::Client,
     server: ServerUrl,
     authorization: String,
-    /// Whether the service supports `wait`. Assumed until it rejects the parameter, and again by
-    /// [`PullClient::assume_wait`].
+    /// Whether the service supports `wait`. Assumed until it rejects the parameter.
     takes_wait: AtomicBool,
-    /// The index in [`PAGE_LIMITS`] of the current `limit`.
-    page_limit: AtomicU32,
     limits: ReadLimits,
 }
 
@@ -64,28 +55,17 @@ struct ServiceProblem {
 
 impl PullClient {
     /// Creates a client that trusts the system's certificates, or only those of `ca_file`.
-    pub fn new(server: ServerUrl, key: &str, ca_file: Option<&Path>) -> Result<PullClient, String> {
-        PullClient::with_limits(server, key, ca_file, ReadLimits::default())
-    }
-
-    /// Like [`PullClient::new`], with other limits.
-    pub fn with_limits(
-        server: ServerUrl,
-        key: &str,
-        ca_file: Option<&Path>,
-        limits: ReadLimits,
-    ) -> Result<PullClient, String> {
+    pub fn new(server: ServerUrl, key: &str, ca_file: Option<&Path>, limits: ReadLimits) -> Result<PullClient, String> {
         let is_plain = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic());
         if !is_plain {
             return Err("the key is empty or holds characters that no key has; a key is `mfk_` and 38 letters and \
                         digits"
                 .to_owned());
         }
-        let tls = if server.is_https() { tls::trust_authorities(ca_file)? } else { tls::trust_nothing()? };
-        let http = transport::client(tls, server.is_loopback(), limits.silence).map_err(|error| root_cause(&error))?;
+        let tls = if server.is_https { tls::trust_authorities(ca_file)? } else { tls::trust_nothing()? };
+        let http = transport::client(tls, server.is_loopback, limits.silence).map_err(|error| root_cause(&error))?;
         let authorization = format!("Bearer {key}");
-        let (takes_wait, page_limit) = (AtomicBool::new(true), AtomicU32::new(0));
-        Ok(PullClient { http, server, authorization, takes_wait, page_limit, limits })
+        Ok(PullClient { http, server, authorization, takes_wait: AtomicBool::new(true), limits })
     }
 
     /// The limits on responses.
@@ -101,11 +81,6 @@ impl PullClient {
     /// Whether the service supports long polling.
     pub fn takes_wait(&self) -> bool {
         self.takes_wait.load(Ordering::Relaxed)
-    }
-
-    /// Asks for long polling again, because the service may have been updated.
-    pub fn assume_wait(&self) {
-        self.takes_wait.store(true, Ordering::Relaxed);
     }
 
     /// The changes after a token: `GET /v1/{dataset}/changes?since=`. `None` if the feed cannot continue from the token
@@ -131,40 +106,25 @@ impl PullClient {
         }
     }
 
-    /// Requests a page of the change feed, with an optional extra parameter. Requests a shorter page if one is too
-    /// long. `None` if the feed cannot continue from the token (410).
+    /// Requests a page of the change feed, with an optional extra parameter. `None` if the feed cannot
+    /// continue from the token (410).
     fn page(
         &self,
         dataset: Dataset,
         since: &str,
         extension: Option<(&str, String)>,
     ) -> Result<Result<Option<FeedPage>, ServiceProblem>, PullError> {
-        loop {
-            let step = self.page_limit.load(Ordering::Relaxed) as usize;
-            let limit = PAGE_LIMITS.get(step).copied().flatten().map(|limit| ("limit", limit.to_string()));
-            let mut query = url::form_urlencoded::Serializer::new(String::new());
-            query.append_pair("since", since).extend_pairs(&extension).extend_pairs(limit);
-            let body = match self.ask(Method::GET, &format!("/v1/{dataset}/changes?{}", query.finish()))? {
-                Ok(body) => body,
-                Err(problem) if problem.status == StatusCode::GONE => return Ok(Ok(None)),
-                Err(problem) => return Ok(Err(problem)),
-            };
-            let mut json = Vec::new();
-            match self.bounded(body, "a page of the feed", self.limits.page_bytes).read_to_end(&mut json) {
-                Ok(_) => {
-                    let page = FeedPage::read(&json)?;
-                    if !page.has_more {
-                        // Later pages may be short again.
-                        self.page_limit.store(0, Ordering::Relaxed);
-                    }
-                    return Ok(Ok(Some(page)));
-                }
-                Err(error) if error.kind() == io::ErrorKind::FileTooLarge && step + 1 < PAGE_LIMITS.len() => {
-                    self.page_limit.fetch_add(1, Ordering::Relaxed);
-                }
-                Err(error) => return Err(self.broken(error)),
-            }
-        }
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        query.append_pair("since", since).extend_pairs(&extension);
+        let body = match self.ask(Method::GET, &format!("/v1/{dataset}/changes?{}", query.finish()))? {
+            Ok(body) => body,
+            Err(problem) if problem.status == StatusCode::GONE => return Ok(Ok(None)),
+            Err(problem) => return Ok(Err(problem)),
+        };
+        let mut json = Vec::new();
+        let read = self.bounded(body, "a page of the feed", self.limits.page_bytes).read_to_end(&mut json);
+        read.map_err(|error| self.broken(error))?;
+        Ok(Ok(Some(FeedPage::read(&json)?)))
     }
 
     /// Streams all records of a dataset: `GET /v1/exports/{dataset}`. Resumes a broken download after a pause if its
@@ -186,8 +146,8 @@ impl PullClient {
         let bytes: Box<dyn Read + 'a> = match (length, etag) {
             (Some(length), Some(etag)) => {
                 let resume = move |at: u64, failures: u32, error: &PullError| {
-                    let (pause, reason) = error.pause_after(failures);
-                    note(&format!("{dataset}: {error}; resuming in {} s{reason}", pause.as_secs_f64().ceil()));
+                    let pause = error.pause_after(failures);
+                    note(&format!("{dataset}: {error}; resuming in {} s", pause.as_secs_f64().ceil()));
                     sleep(pause);
                     self.rest(dataset, &target, &etag, at, length)
                 };
@@ -363,11 +323,9 @@ impl ServiceProblem {
 
 /// Reads a key from a file. The file may begin with the byte-order mark of UTF-8.
 pub fn key_in(file: &Path) -> Result<String, String> {
-    let mut bytes = Vec::new();
-    let read = File::open(file).and_then(|file| file.take(MAX_KEY_FILE_BYTES).read_to_end(&mut bytes));
-    read.map_err(|error| describe_at(file, &error))?;
-    match str::from_utf8(&bytes) {
+    match fs::read_to_string(file) {
         Ok(text) if !text.contains('\0') => Ok(text.trim_start_matches('\u{feff}').trim().to_owned()),
+        Err(error) if error.kind() != io::ErrorKind::InvalidData => Err(describe_at(file, &error)),
         _ => Err(format!("{}: the file is not UTF-8 text (UTF-16, perhaps); save the key as UTF-8", file.display())),
     }
 }

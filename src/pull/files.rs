@@ -1,6 +1,6 @@
 //! The files of a copy. New ones are readable by their owner only; existing ones keep their mode.
 //!
-//! Other users may have put a link, a pipe or a device into a shared folder. Such files are errors, and never block.
+//! Other users may have put a link or a pipe into a shared folder. Links are not followed, and pipes do not block.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io;
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::OFlags;
 
 use super::error::PullError;
 
@@ -38,9 +38,9 @@ pub fn make_file(path: &Path) -> io::Result<()> {
     OpenOptions::new().create(true).truncate(false).write(true).mode(FILE_MODE).open(path).map(|_| ())
 }
 
-/// Opens a regular file for reading.
+/// Opens a file for reading. A pipe does not block.
 pub fn open_file(path: &Path) -> io::Result<File> {
-    regular(OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?)
+    OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)
 }
 
 /// Creates a file that will replace another one by rename. Removes an old file or link at the path of the draft. The
@@ -67,15 +67,10 @@ pub fn lock(path: &Path, copy: &Path) -> Result<File, PullError> {
         PullError::Unusable(format!("{}: {}; the folder of the copy must be writable", path.display(), describe(error)))
     };
     // Lock files are never removed. Otherwise two pulls could hold locks on two files of one path.
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let opened = rustix::fs::open(path, flags, Mode::from_raw_mode(FILE_MODE)).map_err(io::Error::from);
-    let file = match opened {
-        Ok(file) => regular(File::from(file)),
-        // A link, or a pipe without a reader.
-        Err(_) if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) => Err(not_regular()),
-        Err(error) => Err(error),
-    };
-    let file = file.map_err(|error| refused(&error))?;
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let options =
+        OpenOptions::new().write(true).create(true).truncate(false).mode(FILE_MODE).custom_flags(flags).clone();
+    let file = options.open(path).map_err(|error| refused(&error))?;
     let deadline = Instant::now() + LOCK_WAIT;
     loop {
         match file.try_lock() {
@@ -92,16 +87,6 @@ pub fn lock(path: &Path, copy: &Path) -> Result<File, PullError> {
     }
 }
 
-fn regular(file: File) -> io::Result<File> {
-    if file.metadata()?.is_file() { Ok(file) } else { Err(not_regular()) }
-}
-
-fn not_regular() -> io::Error {
-    io::Error::other(
-        "it is a link, a pipe or something else than a file; remove it, or give another place for the copy",
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::{chown, symlink};
@@ -115,7 +100,7 @@ mod tests {
         symlink(at("file"), at("link")).unwrap();
         for (name, reason) in [
             ("none/lock", "No such file or directory"),
-            ("link", "it is a link, a pipe or something else than a file"),
+            ("link", "Too many levels of symbolic links"),
             (&"x".repeat(300), "File name too long"),
         ] {
             let message = lock(&at(name), &at("copy")).unwrap_err().to_string();

@@ -8,7 +8,6 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
@@ -65,7 +64,6 @@ struct DatasetState {
 #[derive(Debug)]
 pub struct FolderCopy {
     folder: PathBuf,
-    identity: (u64, u64),
     state: CopyState,
     /// The datasets to load: their files do not match the state, or the user wants to reload.
     to_load: Vec<Dataset>,
@@ -107,9 +105,7 @@ impl FolderCopy {
             }
             state = CopyState { format: FORMAT, server, datasets: BTreeMap::new() };
         }
-        let found = fs::metadata(folder).map_err(fail)?;
-        let identity = (found.dev(), found.ino());
-        let mut copy = FolderCopy { folder: folder.to_owned(), identity, state, to_load: Vec::new(), _lock: lock };
+        let mut copy = FolderCopy { folder: folder.to_owned(), state, to_load: Vec::new(), _lock: lock };
         for dataset in Dataset::ALL {
             if reload || !copy.fits(dataset).map_err(fail)? {
                 copy.to_load.push(dataset);
@@ -281,13 +277,7 @@ impl PullTarget for FolderCopy {
         result
     }
 
-    fn load(
-        &mut self,
-        dataset: Dataset,
-        export: &mut Export<'_>,
-        _rewrite_all: bool,
-        events: &dyn Events,
-    ) -> Result<(), PullError> {
+    fn load(&mut self, dataset: Dataset, export: &mut Export<'_>, events: &dyn Events) -> Result<(), PullError> {
         let mut old = self.lines(dataset)?;
         // If the old file is unreadable, all records are reported as new.
         let mut held = old.next().unwrap_or_default();
@@ -358,14 +348,11 @@ impl PullTarget for FolderCopy {
     }
 
     fn check_location(&self) -> Result<(), PullError> {
-        let found = fs::metadata(&self.folder).map(|found| (found.dev(), found.ino()));
-        if found.is_ok_and(|found| found == self.identity) {
+        if self.folder.join(LOCK_FILE).exists() {
             return Ok(());
         }
-        Err(PullError::Unusable(format!(
-            "{}: the folder was removed or replaced meanwhile; run again to make a new copy",
-            self.folder.display()
-        )))
+        let folder = self.folder.display();
+        Err(PullError::Unusable(format!("{folder}: the folder was removed meanwhile; run again to make a new copy")))
     }
 }
 
@@ -413,14 +400,8 @@ fn changed_meanwhile(path: &Path) -> PullError {
     PullError::failed(format!("{}: another program changed or removed the file; loading the export", path.display()))
 }
 
-fn draft_of(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    PathBuf::from(name)
-}
-
 fn put_in_place(path: &Path) -> io::Result<()> {
-    fs::rename(draft_of(path), path)
+    fs::rename(path.with_added_extension("new"), path)
 }
 
 /// The number of lines of a file, and its SHA-256. For a file of records, this is the digest of its content.
@@ -445,7 +426,10 @@ struct HashedDraft {
 
 impl HashedDraft {
     fn new(path: &Path) -> io::Result<HashedDraft> {
-        Ok(HashedDraft { file: BufWriter::new(make_draft(&draft_of(path), path)?), hash: Sha256::new() })
+        Ok(HashedDraft {
+            file: BufWriter::new(make_draft(&path.with_added_extension("new"), path)?),
+            hash: Sha256::new(),
+        })
     }
 
     /// Syncs the file to the disk. Returns its SHA-256.

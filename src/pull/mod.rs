@@ -13,7 +13,7 @@
 //!    ([`columns`]).
 //!
 //! A load compares the export with the copy, so readers never see less than a whole state, and only what differs is
-//! written. A download continues below the decoder, in the same transaction. The changes that an export brings are
+//! reported. A download continues below the decoder, in the same transaction. The changes that an export brings are
 //! printed once it has come whole and matches its digest. PostgreSQL is written in batches, one statement per table,
 //! because each statement crosses the network.
 

@@ -13,21 +13,13 @@ const MAX_SHOWN_CHARS: usize = 200;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerUrl {
     text: String,
-    is_https: bool,
-    is_loopback: bool,
+    /// Whether connections are encrypted.
+    pub is_https: bool,
+    /// Whether the service is on this machine.
+    pub is_loopback: bool,
 }
 
 impl ServerUrl {
-    /// Whether connections are encrypted.
-    pub fn is_https(&self) -> bool {
-        self.is_https
-    }
-
-    /// Whether the service is on this machine.
-    pub fn is_loopback(&self) -> bool {
-        self.is_loopback
-    }
-
     /// Whether keys would travel in plain text beyond this machine.
     pub fn is_exposed(&self) -> bool {
         !self.is_https && !self.is_loopback

@@ -36,15 +36,9 @@ pub trait PullTarget {
     /// Applies a page and saves its token.
     fn apply(&mut self, dataset: Dataset, page: &FeedPage, events: &dyn Events) -> Result<(), PullError>;
 
-    /// Makes the copy equal to an export and saves its token. Readers see the old content until then. Writes only
-    /// records that differ. With `rewrite_all`, writes all of them, and so repairs the tables derived from them.
-    fn load(
-        &mut self,
-        dataset: Dataset,
-        export: &mut Export<'_>,
-        rewrite_all: bool,
-        events: &dyn Events,
-    ) -> Result<(), PullError>;
+    /// Makes the copy equal to an export and saves its token. Readers see the old content until then. Also
+    /// writes the tables derived from the records again. Reports only records that differ.
+    fn load(&mut self, dataset: Dataset, export: &mut Export<'_>, events: &dyn Events) -> Result<(), PullError>;
 
     /// Removes the records of a dataset together with its position, and returns their number. Each one is reported as a
     /// tombstone.

@@ -52,25 +52,19 @@ impl Events for Told {
 }
 
 /// Loads an export of these records; returns what changed.
-fn load(copy: &mut dyn PullTarget, dataset: Dataset, token: &str, records: &Records, rewrite_all: bool) -> Vec<i64> {
+fn load(copy: &mut dyn PullTarget, dataset: Dataset, token: &str, records: &Records) -> Vec<i64> {
     let text: String = records.iter().map(|(id, name)| json(*id, name) + "\n").collect();
-    load_text(copy, dataset, token, (&text, records.len()), rewrite_all)
+    load_text(copy, dataset, token, (&text, records.len()))
 }
 
-fn load_text(
-    copy: &mut dyn PullTarget,
-    dataset: Dataset,
-    token: &str,
-    (text, records): (&str, usize),
-    rewrite_all: bool,
-) -> Vec<i64> {
+fn load_text(copy: &mut dyn PullTarget, dataset: Dataset, token: &str, (text, records): (&str, usize)) -> Vec<i64> {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
     gzip.write_all(text.as_bytes()).unwrap();
     let gzip = gzip.finish().unwrap();
     let announced = Announced { token: token.to_owned(), records: records as u64, digest: None };
     let mut export = Export::new(announced, gzip.as_slice(), &ReadLimits::default()).unwrap();
     let told = Told::default();
-    copy.load(dataset, &mut export, rewrite_all, &told).unwrap();
+    copy.load(dataset, &mut export, &told).unwrap();
     told.0.take()
 }
 
@@ -121,7 +115,7 @@ fn the_last_entry_of_a_record_on_a_page_counts() {
         let folder = tempfile::tempdir().unwrap();
         let mut copy = open(kind, folder.path(), SERVER, false).unwrap();
         for (at, (entries, expected)) in cases.iter().enumerate() {
-            load(&mut *copy, Conferences, "t0", &named([2, 4, 6], "a"), false);
+            load(&mut *copy, Conferences, "t0", &named([2, 4, 6], "a"));
             let token = format!("t{at}x");
             apply(&mut *copy, &token, entries);
             let expected = expected.iter().map(|(id, name)| (*id, (*name).to_owned())).collect();
@@ -159,32 +153,28 @@ fn an_export_replaces_a_copy_of_any_length() {
                 let folder = tempfile::tempdir().unwrap();
                 let mut copy = open(kind, folder.path(), SERVER, false).unwrap();
                 for [held, export] in cases.map(|case| case.map(|(first, last)| first..=last)) {
-                    for rewrite_all in [false, true] {
-                        let what = format!("{kind} {held:?} {export:?} {rewrite_all}");
-                        load(&mut *copy, Conferences, "t0", &named(held.clone(), "a"), rewrite_all);
-                        assert_holds(&mut *copy, "t0", &named(held.clone(), "a"), &what);
-                        let mut told = load(&mut *copy, Conferences, "t1", &named(export.clone(), "a"), rewrite_all);
-                        assert_holds(&mut *copy, "t1", &named(export.clone(), "a"), &what);
-                        let gone = held.clone().filter(|id| !export.contains(id)).map(|id| -id);
-                        let new = export.clone().filter(|id| !held.contains(id));
-                        let mut expected: Vec<i64> = gone.chain(new).collect();
-                        told.sort_unstable();
-                        expected.sort_unstable();
-                        assert_eq!(told, expected, "{what}: just what differs is told");
-                    }
+                    let what = format!("{kind} {held:?} {export:?}");
+                    load(&mut *copy, Conferences, "t0", &named(held.clone(), "a"));
+                    assert_holds(&mut *copy, "t0", &named(held.clone(), "a"), &what);
+                    let mut told = load(&mut *copy, Conferences, "t1", &named(export.clone(), "a"));
+                    assert_holds(&mut *copy, "t1", &named(export.clone(), "a"), &what);
+                    let gone = held.clone().filter(|id| !export.contains(id)).map(|id| -id);
+                    let new = export.clone().filter(|id| !held.contains(id));
+                    let mut expected: Vec<i64> = gone.chain(new).collect();
+                    told.sort_unstable();
+                    expected.sort_unstable();
+                    assert_eq!(told, expected, "{what}: just what differs is told");
                 }
                 let changed: Vec<(i64, &str)> = (1..=1000).map(|id| (id, "b")).collect();
-                load(&mut *copy, Conferences, "t0", &named(1..=1000, "a"), false);
+                load(&mut *copy, Conferences, "t0", &named(1..=1000, "a"));
                 assert_eq!(apply(&mut *copy, "t2", &changed).len(), 1000);
                 assert_holds(&mut *copy, "t2", &named(1..=1000, "b"), kind);
                 // Other versions of records that are held.
-                for (rewrite_all, name) in [(false, "c"), (true, "d")] {
-                    let export = [named(1..=1000, "b"), named([1, 500, 1000], name)].into_iter().flatten().collect();
-                    let mut told = load(&mut *copy, Conferences, "t3", &export, rewrite_all);
-                    told.sort_unstable();
-                    assert_eq!(told, [1, 500, 1000], "{kind} {rewrite_all}: what changed is told");
-                    assert_holds(&mut *copy, "t3", &export, kind);
-                }
+                let export = [named(1..=1000, "b"), named([1, 500, 1000], "c")].into_iter().flatten().collect();
+                let mut told = load(&mut *copy, Conferences, "t3", &export);
+                told.sort_unstable();
+                assert_eq!(told, [1, 500, 1000], "{kind}: what changed is told");
+                assert_holds(&mut *copy, "t3", &export, kind);
             });
         }
     });
@@ -197,14 +187,14 @@ fn a_reload_that_fails_half_way_goes_on_with_what_is_left() {
         let other = "https://other.example.org";
         let records = named([1, 2], "a");
         let mut copy = open(kind, folder.path(), SERVER, false).unwrap();
-        load(&mut *copy, Conferences, "c0", &records, true);
-        load(&mut *copy, Journals, "j0", &records, true);
+        load(&mut *copy, Conferences, "c0", &records);
+        load(&mut *copy, Journals, "j0", &records);
         drop(copy);
 
         let mut copy = open(kind, folder.path(), SERVER, true).unwrap();
         assert!(copy.position(Conferences).unwrap().is_none() && copy.position(Journals).unwrap().is_none(), "{kind}");
         assert_eq!(copy.records(Journals).unwrap(), Some(2), "{kind}: the records are still there");
-        load(&mut *copy, Conferences, "c1", &records, true);
+        load(&mut *copy, Conferences, "c1", &records);
         assert_eq!(copy.position(Conferences).unwrap().unwrap().token, "c1", "{kind}");
         assert!(copy.position(Journals).unwrap().is_none(), "{kind}: journals are still to load");
         drop(copy);
@@ -219,7 +209,7 @@ fn a_reload_that_fails_half_way_goes_on_with_what_is_left() {
         assert!(error.to_string().contains("is a copy of https://feed.example.org, not of https://other.example.org"));
         let mut copy = open(kind, folder.path(), other, true).unwrap();
         assert_eq!(copy.records(Journals).unwrap(), None, "{kind}: the records are another service's");
-        load(&mut *copy, Journals, "j2", &named([3], "b"), true);
+        load(&mut *copy, Journals, "j2", &named([3], "b"));
         drop(copy);
         let mut copy = open(kind, folder.path(), other, false).unwrap();
         assert!(copy.position(Conferences).unwrap().is_none(), "{kind}: conferences were of the other service");
@@ -238,8 +228,8 @@ fn a_comparison_is_noted_for_its_own_dataset() {
             let verified_at = copy.position(dataset).unwrap().unwrap().verified_at;
             medfeed::model::time::now().unix_s() - verified_at
         };
-        load(&mut *copy, Conferences, "c0", &records, true);
-        load(&mut *copy, Journals, "j0", &records, true);
+        load(&mut *copy, Conferences, "c0", &records);
+        load(&mut *copy, Journals, "j0", &records);
         assert!(age(&mut *copy, Conferences) < 60 && age(&mut *copy, Journals) < 60, "{kind}: a load compares");
         drop(copy);
         set_back(kind, folder.path());
@@ -276,22 +266,17 @@ fn set_back(kind: &str, path: &Path) {
 fn the_times_of_a_copy_in_sqlite_say_what_happened_last() {
     let folder = tempfile::tempdir().unwrap();
     let mut copy = open("sqlite", folder.path(), SERVER, false).unwrap();
-    load(&mut *copy, Conferences, "c0", &named([1], "a"), true);
-    load(&mut *copy, Journals, "j0", &named([1], "a"), true);
+    load(&mut *copy, Conferences, "c0", &named([1], "a"));
+    load(&mut *copy, Journals, "j0", &named([1], "a"));
     // (what is done, the columns of conferences that move from 2020 to now)
     type Step = fn(&mut dyn PullTarget);
-    let cases: [(&str, Step, &[&str]); 6] = [
+    let cases: [(&str, Step, &[&str]); 5] = [
         ("nothing", |_| {}, &[]),
         ("an empty page", |copy| drop(apply(copy, "c1", &[])), &["checked_at"]),
         ("a page", |copy| drop(apply(copy, "c2", &[(1, "b")])), &["changed_at", "checked_at"]),
         (
-            "differences",
-            |copy| drop(load(copy, Conferences, "c3", &named([1], "c"), false)),
-            &["loaded_at", "changed_at", "checked_at"],
-        ),
-        (
             "a load",
-            |copy| drop(load(copy, Conferences, "c4", &named([1], "c"), true)),
+            |copy| drop(load(copy, Conferences, "c4", &named([1], "c"))),
             &["loaded_at", "changed_at", "checked_at", "verified_at"],
         ),
         ("a comparison", |copy| copy.set_verified(Conferences).unwrap(), &["verified_at"]),
@@ -326,7 +311,7 @@ fn links_are_those_of_the_last_version_of_a_record() {
     // A batch of 1000, and one more that knows a newer name.
     let mut text: String = (1..=1000).map(|id| with(id, "Old")).collect();
     text += &with(1001, "New");
-    load_text(&mut *copy, Conferences, "t0", (&text, 1001), true);
+    load_text(&mut *copy, Conferences, "t0", (&text, 1001));
     assert_eq!(names(), ["New"]);
     // What no record links to any more goes, though another row of the batch loses the same link.
     let page: Vec<(i64, &str)> = (1..=1000).map(|id| (id, "N")).collect();
@@ -335,12 +320,12 @@ fn links_are_those_of_the_last_version_of_a_record() {
     apply(&mut *copy, "t2", &[(1001, "N")]);
     assert_eq!(names(), [""; 0]);
     // A page brought one record with a newer name. Then the token ended, and the export has neither.
-    load_text(&mut *copy, Conferences, "t3", (&(with(1, "Old") + &with(2, "Old")), 2), true);
+    load_text(&mut *copy, Conferences, "t3", (&(with(1, "Old") + &with(2, "Old")), 2));
     let json = with(1, "New").trim_end().to_owned().into();
     let page = FeedPage { entries: vec![Entry { id: 1, is_removal: false, json }], has_more: true, token: "t4".into() };
     copy.apply(Conferences, &page, &Told::default()).unwrap();
     assert_eq!(names(), ["New"]);
-    load_text(&mut *copy, Conferences, "t5", (&with(2, "Old"), 1), false);
+    load_text(&mut *copy, Conferences, "t5", (&with(2, "Old"), 1));
     assert_eq!(names(), ["Old"]);
     assert_eq!(copy.find_fault(Conferences).unwrap(), None);
 }
@@ -371,7 +356,7 @@ fn values_of_other_types_are_no_fault_of_a_copy() {
             for column in &columns {
                 let end = if column.contains('{') { "}" } else { "" };
                 let json = format!("{{\"id\":1,\"{column}\":{value}{end}}}\n");
-                load_text(&mut *copy, Conferences, "t0", (&json, 1), true);
+                load_text(&mut *copy, Conferences, "t0", (&json, 1));
                 assert_eq!(copy.find_fault(Conferences).unwrap(), None, "{kind} {json}");
             }
         }

@@ -88,7 +88,9 @@ impl Events for Copy {
 
 impl Copy {
     fn pull(&self, relay: &Relay, verify: bool) -> Result<(), PullError> {
-        let server = PullClient::new(relay.url().parse().unwrap(), &self.key, None).unwrap();
+        let server =
+            PullClient::new(relay.url().parse().unwrap(), &self.key, None, medfeed::pull::body::ReadLimits::default())
+                .unwrap();
         let mut copy: Box<dyn PullTarget> = if self.path.extension().is_none() {
             Box::new(FolderCopy::open(&self.path, server.server(), false)?)
         } else {

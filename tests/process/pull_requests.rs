@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use medfeed::model::Dataset::Conferences;
 use medfeed::pull::PullError;
-use medfeed::pull::body::ReadLimits;
 
 use super::scripted::{Reply, Scripted};
 
@@ -66,35 +65,6 @@ fn a_difference_is_asked_for_and_understood() {
             (other, expected) => panic!("{other:?} instead of {expected:?}"),
         }
         assert_eq!(service.lines(), ["GET conferences/changes?since=t&resync=diff"]);
-    }
-}
-
-#[test]
-fn pages_are_shorter_until_the_end_of_a_walk() {
-    let long = "x".repeat(400);
-    let long = move |id: u64| format!("{{\"id\":{id},\"name\":\"{long}\"}}");
-    // All records of a walk fit only with `limit=50`; then the walk ends.
-    let service = Scripted::new(move |asked, _| match asked.line.rsplit("since=").next().unwrap() {
-        "t0&limit=50" => Reply::page("{\"id\":1}", true, "t1"),
-        "t1&limit=50" => Reply::page("{\"id\":2}", false, "t2"),
-        "t2" => Reply::page("{\"id\":3}", false, "t3"),
-        "t3&wait=7&limit=1" => Reply::page("{\"id\":4}", false, "t4"),
-        _ => Reply::page(&long(9), false, "t9"),
-    });
-    let client = service.client_with(ReadLimits { page_bytes: 300, ..ReadLimits::default() });
-    let cases: [(&str, u64, bool, &[&str]); 5] = [
-        ("t0", 0, true, &["t0", "t0&limit=50"]),
-        ("t1", 0, true, &["t1&limit=50"]),
-        ("t2", 0, true, &["t2"]),
-        ("t3", 7, true, &["t3&wait=7", "t3&wait=7&limit=50", "t3&wait=7&limit=5", "t3&wait=7&limit=1"]),
-        ("t5", 0, false, &["t5", "t5&limit=50", "t5&limit=5", "t5&limit=1"]),
-    ];
-    for (since, wait_s, is_read, expected) in cases {
-        let read = client.changes(Conferences, since, wait_s);
-        assert_eq!(read.is_ok(), is_read, "{since}: {read:?}");
-        let expected: Vec<String> =
-            expected.iter().map(|query| format!("GET conferences/changes?since={query}")).collect();
-        assert_eq!(service.lines(), expected);
     }
 }
 
@@ -306,7 +276,8 @@ fn a_path_in_the_address_precedes_every_target() {
     });
     for end in ["/feeds/a", "/feeds/a/", "/feeds/a/v1", "/feeds/a/v1/"] {
         let url = format!("{}{end}", service.url()).parse().unwrap();
-        let client = medfeed::pull::PullClient::new(url, "k", None).unwrap();
+        let client =
+            medfeed::pull::PullClient::new(url, "k", None, medfeed::pull::body::ReadLimits::default()).unwrap();
         client.changes(Conferences, "t", 0).unwrap();
         client.export_digest(Conferences).unwrap();
         let asked: Vec<String> = service.take().into_iter().map(|asked| asked.line).collect();

@@ -162,30 +162,6 @@ fn a_followed_copy_is_compared_when_a_day_has_passed() {
 }
 
 #[test]
-fn a_service_without_wait_is_asked_to_wait_again_each_day() {
-    // (the seconds since the last comparison, the interval in seconds, the last request)
-    for (age_s, every_s, expected) in [(0, 0, "since=t0"), (86_400, 60, "since=t0&wait=45")] {
-        let service = Scripted::new(|asked, before| match before {
-            0 => Reply::problem(400, "unknown_parameter"),
-            1 => Reply::page("", false, "t0"),
-            _ if asked.line.starts_with("HEAD") => Reply::export("t0", &[ONE]),
-            // News, so the next round begins at once if it can wait.
-            2 => Reply::page(ONE, false, "t0"),
-            _ => revoked(),
-        });
-        let (client, notes) = (service.client(), Notes::default());
-        client.changes(Conferences, "t0", 5).unwrap();
-        assert!(!client.takes_wait());
-        let mut copy = MemoryCopy::of(Conferences, "t0", &[1], now().unix_s() - age_s);
-        let mut pull = Pull { server: &client, copy: &mut copy, events: &notes };
-        let Err(error) = pull.follow(&plan(&[Conferences], true), Duration::from_secs(every_s), &mut |_| {});
-        assert!(matches!(error, PullError::Refused(_)), "{error:?}");
-        let last = service.lines().pop();
-        assert_eq!(last, Some(format!("GET conferences/changes?{expected}")), "{age_s} s");
-    }
-}
-
-#[test]
 fn the_location_of_a_copy_is_checked_in_each_round_and_after_each_pause() {
     let sound = || Scripted::new(|_, _| Reply::page("", false, "t0"));
     let failing = || {
@@ -358,12 +334,12 @@ fn a_walk_applies_each_page_and_goes_on_from_its_token() {
         (
             vec![gone(), gone(), Reply::export("t9", &[ONE])],
             &["since=t0", "since=t0&resync=diff", "export"],
-            &["load differences of conferences t9"],
+            &["load conferences t9"],
         ),
         (
             vec![Reply::page(ONE, true, "t1"), gone(), gone(), Reply::export("t9", &[ONE, TWO])],
             &["since=t0", "since=t1", "since=t1&resync=diff", "export"],
-            &["apply conferences t1", "load differences of conferences t9"],
+            &["apply conferences t1", "load conferences t9"],
         ),
     ];
     for (replies, requests, steps) in cases {
@@ -548,28 +524,16 @@ fn a_named_dataset_that_the_license_never_had_ends_a_follower() {
 
 #[test]
 fn a_dataset_that_fails_stops_no_other() {
-    // (the seconds of `Retry-After`, the requests)
+    let service = Scripted::new(move |asked, before| match before {
+        _ if asked.line.contains("conferences") => Reply::problem(502, "bad_gateway").with("retry-after", "0"),
+        3 => revoked(),
+        _ => Reply::export("t0", &[ONE]),
+    });
+    let plan_of_all = plan(&Dataset::ALL, false);
+    let (error, asked) = followed(&service, &mut MemoryCopy::default(), &plan_of_all, Duration::from_hours(1));
+    assert!(matches!(error, PullError::Refused(_)), "{error:?}");
     let failing = "GET exports/conferences";
-    let loading = "GET exports/journals";
-    let cases = [
-        ("0", [failing, loading, failing, "GET journals/changes?since=t0"]),
-        // A long pause is kept, although journals have news.
-        ("300", [failing, loading, "GET journals/changes?since=t0&wait=45", "GET journals/changes?since=t1&wait=45"]),
-    ];
-    for (retry_after, expected) in cases {
-        let service = Scripted::new(move |asked, before| match before {
-            _ if asked.line.contains("conferences") => {
-                Reply::problem(502, "bad_gateway").with("retry-after", retry_after)
-            }
-            3 => revoked(),
-            _ if asked.line.contains("exports/") => Reply::export("t0", &[ONE]),
-            _ => Reply::page(TWO, false, "t1"),
-        });
-        let plan = plan(&Dataset::ALL, false);
-        let (error, asked) = followed(&service, &mut MemoryCopy::default(), &plan, Duration::from_hours(1));
-        assert!(matches!(error, PullError::Refused(_)), "{error:?}");
-        assert_eq!(asked, expected);
-    }
+    assert_eq!(asked, [failing, "GET exports/journals", failing, "GET journals/changes?since=t0"]);
     // A single round brings the others up to date, and then returns the error.
     for has_journals in [true, false] {
         let service = Scripted::new(move |asked, _| match asked.line.contains("journals") && has_journals {

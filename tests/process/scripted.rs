@@ -134,7 +134,7 @@ impl Scripted {
     }
 
     pub fn client_with(&self, limits: ReadLimits) -> PullClient {
-        PullClient::with_limits(self.url().parse().unwrap(), "k", None, limits).unwrap()
+        PullClient::new(self.url().parse().unwrap(), "k", None, limits).unwrap()
     }
 
     /// What was asked for since the last call.
@@ -238,26 +238,18 @@ impl PullTarget for MemoryCopy {
         Ok(())
     }
 
-    fn load(
-        &mut self,
-        dataset: Dataset,
-        export: &mut Export<'_>,
-        rewrite_all: bool,
-        _: &dyn Events,
-    ) -> Result<(), PullError> {
+    fn load(&mut self, dataset: Dataset, export: &mut Export<'_>, _: &dyn Events) -> Result<(), PullError> {
         let mut records = BTreeMap::new();
         while let Some(entry) = export.next_record()? {
             records.insert(entry.id, entry.json.to_string());
         }
-        let how = if rewrite_all { "load" } else { "load differences of" };
-        self.done.push(format!("{how} {dataset} {}", export.token));
+        self.done.push(format!("load {dataset} {}", export.token));
         if self.spoils_loads {
             records.clear();
         }
         self.fault = None;
-        let held = self.datasets.entry(dataset.as_str()).or_default();
-        let verified_at = if rewrite_all { now().unix_s() } else { held.verified_at };
-        *held = MemoryDataset { token: export.token.clone(), records, miscount: 0, verified_at };
+        let (token, verified_at) = (export.token.clone(), now().unix_s());
+        self.datasets.insert(dataset.as_str(), MemoryDataset { token, records, miscount: 0, verified_at });
         Ok(())
     }
 

@@ -237,7 +237,7 @@ fn a_line_that_waits_is_no_answer() {
         ("import odd", 0, "Committed, with 2 warnings."),
         ("restore backup.redb", 1, lines_wait),
         ("license remove acme", 1, lines_wait),
-        ("license set b --dataset conferences --country Germny", 1, "Write `Germany`, or add --yes"),
+        ("license set b --dataset conferences --country Germny", 1, "did you mean `Germany`?"),
         (
             "license set acme --dataset conferences",
             1,

@@ -1,21 +1,38 @@
 //! `medfeed check`.
 
 use std::io::ErrorKind;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context;
+use clap::Args;
 use serde::Serialize;
+use serde_json::json;
 
-use crate::cli::commands::from_bucket::CheckFromArgs;
-use crate::cli::shared::common::Common;
-use crate::cli::shared::output::counted;
+use crate::bucket::BucketUrl;
+use crate::cli::common::{Common, open_log};
+use crate::cli::output::counted;
 use crate::model::printable::Printable;
+use crate::replicate::replica::audit::audit;
 use crate::store::check::{CheckReport, check, check_unwritable};
 use crate::store::panics;
 use crate::store::{StoreError, Writer};
 
-pub(in crate::cli) fn run(common: &Common, from: &CheckFromArgs) -> anyhow::Result<ExitCode> {
-    if let Some(code) = from.check(common)? {
-        return Ok(code);
+/// Arguments of `medfeed check`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct CheckArgs {
+    /// Check the bucket of `medfeed publish`, instead of --db: the chain of entries, every hash, and whether the oldest
+    /// state plus all entries gives each later state and a sound database
+    #[arg(long, value_name = "URL")]
+    from: Option<BucketUrl>,
+    /// The file with the seal key, which encrypts the bucket
+    #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
+    seal_key: Option<PathBuf>,
+}
+
+pub(in crate::cli) fn run(common: &Common, args: &CheckArgs) -> anyhow::Result<ExitCode> {
+    if let Some(url) = &args.from {
+        return check_bucket(url, common, args);
     }
     #[derive(Serialize)]
     struct DatabaseCheckJson {
@@ -46,8 +63,41 @@ pub(in crate::cli) fn run(common: &Common, from: &CheckFromArgs) -> anyhow::Resu
     }
     let ok = report.damages == 0;
     let text = describe(common, &report);
-    common.output().result(&DatabaseCheckJson { ok, report }, text)?;
+    common.result(&DatabaseCheckJson { ok, report }, text)?;
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Checks a bucket.
+fn check_bucket(url: &BucketUrl, common: &Common, args: &CheckArgs) -> anyhow::Result<ExitCode> {
+    let log = open_log(url, args.seal_key.as_deref())?;
+    let folder = tempfile::tempdir().context("cannot create a temporary folder for the database")?;
+    let audit = audit(&log, &folder.path().join("checked.redb"))?;
+    // The first and last slots of the gaps before whole states.
+    let given_up = audit.given_up.iter().map(|slots| [*slots.start(), *slots.end()]);
+    let checked = json!({
+        "ok": true,
+        "states": audit.states.len(),
+        "entries": audit.entries,
+        "slot": audit.slot,
+        "seq": audit.seq,
+        "given_up": given_up.collect::<Vec<_>>(),
+    });
+    let mut text = format!(
+        "{url} is sound: {}, {} up to slot {}; the log ends at seq {}, as of {}.",
+        counted(audit.states.len(), "state"),
+        counted(audit.entries, "entry"),
+        audit.slot,
+        audit.seq,
+        audit.result.last_commit_at.as_deref().unwrap_or("the beginning"),
+    );
+    for slots in &audit.given_up {
+        let (first, last) = (slots.start(), slots.end());
+        text.push_str(&format!(
+            "\nSlots {first} to {last} are missing, and a whole state at slot {} follows them: no time between them can be restored.",
+            last + 1
+        ));
+    }
+    common.result(&checked, text)
 }
 
 fn describe(common: &Common, report: &CheckReport) -> String {

@@ -12,10 +12,10 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use crate::cli::shared::arguments::path_parser;
-use crate::cli::shared::common::Common;
-use crate::cli::shared::output::at;
-use crate::cli::shared::sheets::WorkbookWriter;
+use crate::cli::arguments::path_parser;
+use crate::cli::common::Common;
+use crate::cli::output::at;
+use crate::cli::sheets::WorkbookWriter;
 use crate::import::Source;
 use crate::import::read::source::WORKBOOK_STEM;
 use crate::model::reference::{ReferenceFields, Referenced};
@@ -92,7 +92,7 @@ pub(in crate::cli) fn run(common: &Common, args: ExportArgs) -> anyhow::Result<E
     };
     let text: String = files.iter().map(|(file, rows)| format!("{}: {rows} rows\n", file.display())).collect();
     let files: Vec<Value> = files.iter().map(|(file, rows)| json!({ "file": file, "rows": rows })).collect();
-    common.output().result(&json!({ "files": files }), text)
+    common.result(&json!({ "files": files }), text)
 }
 
 /// The folder, format and permissions of the exported files.

@@ -1,9 +1,8 @@
 //! `medfeed import`: one run is one commit, all or nothing. And `medfeed lint`, which finds likely mistakes in files or in
 //! the database, and changes nothing.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::io::{IsTerminal, stderr, stdout};
+use std::io::{IsTerminal, stderr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -11,17 +10,16 @@ use std::str::FromStr;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use indicatif::ProgressBar;
-use serde::Serialize;
 use serde_json::json;
 use strum::{ParseError, VariantNames};
 
-use crate::cli::shared::change::Changes;
-use crate::cli::shared::common::{AccessChange, Common, require_folder};
-use crate::cli::shared::output::{can_ask, confirm, counted, list_findings, note};
+use crate::cli::change::Changes;
+use crate::cli::common::{AccessChange, Common, require_folder};
+use crate::cli::output::{can_ask, confirm, counted, list_findings, note, print_error};
 use crate::import::lint::lint_database;
 use crate::import::{
-    self, AssignedId, BadRows, ColumnMapping, DateOrder, DecimalSign, FileFormat, Finding, FindingGroup, Given,
-    ImportRows, MergeOptions, Merged, ReadOptions, Refusal, RowKind, Source, SourceOptions, Word, group, read_recipe,
+    self, AssignedId, ColumnMapping, DateOrder, DecimalSign, FileFormat, Finding, FindingGroup, Given, ImportRows,
+    MergeOptions, Merged, ReadOptions, Refusal, RowKind, Source, SourceOptions, Word, group, read_recipe,
 };
 use crate::model::printable::Printable;
 use crate::model::{Dataset, Head};
@@ -180,39 +178,6 @@ pub(in crate::cli) struct ImportArgs {
     yes: bool,
 }
 
-#[derive(Serialize)]
-struct Imported {
-    committed: bool,
-    datasets: BTreeMap<Dataset, RowCounts>,
-    organizations: RowCounts,
-    tags: RowCounts,
-    licenses: Vec<LicenseEffect>,
-    warning_count: usize,
-    warnings: Vec<Finding>,
-    /// Effects of the options.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    notes: Vec<Finding>,
-    /// The corrected values; only with `--fix`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    fixes: Vec<Finding>,
-    /// Rows without ids that match no record, and links that created a row, with their new ids.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    assigned: Vec<AssignedId>,
-    /// Only in a dry run.
-    #[serde(flatten)]
-    changes: Option<Changes>,
-}
-
-#[derive(Serialize)]
-struct Refused<'a> {
-    committed: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-    errors: &'a [Finding],
-    groups: &'a [FindingGroup],
-    error_count: usize,
-}
-
 pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<ExitCode> {
     common.require_db(args.create, args.dry_run)?;
     let is_shown = !common.json && stderr().is_terminal();
@@ -235,7 +200,13 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
         };
         if args.strict && !merged.warnings.is_empty() {
             bar.finish_and_clear();
-            return refuse_warnings(common, &merged.warnings, args.read.all_faults);
+            let warnings = &merged.warnings;
+            print_warnings(common, warnings, args.read.all_faults);
+            let count = counted(warnings.len(), "warning");
+            let error = format!(
+                "{count}; nothing was changed, because --strict refuses warnings. Correct them, or leave out --strict"
+            );
+            return refuse_with(common, &error, warnings, &group(warnings), warnings.len());
         }
         if args.asks(common) && accepted.as_ref() != Some(&merged.warnings) {
             bar.finish_and_clear();
@@ -250,7 +221,7 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
             // Another command has committed, or has replaced the file.
             show_step(&bar, "checking the rows again");
             merged = match import::merge(rows.clone(), &edit.base()?, &options) {
-                Ok(again) if args.is_accepted(&again, accepted.as_deref()) => again,
+                Ok(again) if again.warnings == merged.warnings => again,
                 // The lock is released before the import is refused, or asks again.
                 _ => continue,
             };
@@ -271,27 +242,30 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
     if !common.json {
         merged.notes.iter().for_each(|found| note(&format!("note: {found}")));
     }
-    let mut text = list_findings(&merged.fixes, args.read.all_faults, stdout().is_terminal()).join("\n");
+    let mut text = list_findings(&merged.fixes, args.read.all_faults).join("\n");
     if !text.is_empty() {
-        let count = counted(u64::try_from(merged.fixes.len()).unwrap_or(u64::MAX), "correction");
+        let count = counted(merged.fixes.len(), "correction");
         text.push_str(&format!("\n{count}\n"));
     }
     text.push_str(&describe_assigned(&merged.assigned));
     text.push_str(&describe(&outcome, changes.as_ref(), merged.warnings.len()));
-    let imported = Imported {
-        committed: !args.dry_run,
-        datasets: Dataset::ALL.into_iter().map(|dataset| (dataset, outcome.datasets[dataset])).collect(),
-        organizations: outcome.organizations,
-        tags: outcome.tags,
-        licenses: outcome.licenses,
-        warning_count: merged.warnings.len(),
-        warnings: merged.warnings,
-        notes: merged.notes,
-        fixes: merged.fixes,
-        assigned: merged.assigned,
-        changes,
-    };
-    let done = common.output().result(&imported, text)?;
+    let mut json = json!({
+        "committed": !args.dry_run,
+        "datasets": outcome.datasets,
+        "organizations": outcome.organizations,
+        "tags": outcome.tags,
+        "licenses": outcome.licenses,
+        "warning_count": merged.warnings.len(),
+        "warnings": merged.warnings,
+        "notes": merged.notes,
+        "fixes": merged.fixes,
+        "assigned": merged.assigned,
+    });
+    if let Some(Changes { changes, license_changes }) = changes {
+        json["changes"] = json!(changes);
+        json["license_changes"] = json!(license_changes);
+    }
+    let done = common.result(&json, text)?;
     if args.dry_run { Ok(done) } else { common.await_publication(AccessChange::None) }
 }
 
@@ -299,12 +273,6 @@ impl ImportArgs {
     /// Whether the import asks before it commits with warnings.
     fn asks(&self, common: &Common) -> bool {
         !self.yes && !self.dry_run && !common.json && can_ask() && stderr().is_terminal()
-    }
-
-    /// Whether the import may be committed with its warnings. `accepted` are the warnings that the user accepted, if
-    /// the import asks.
-    fn is_accepted(&self, merged: &Merged, accepted: Option<&[Finding]>) -> bool {
-        (!self.strict || merged.warnings.is_empty()) && accepted.is_none_or(|accepted| accepted == merged.warnings)
     }
 
     /// The description for the history.
@@ -320,7 +288,7 @@ fn ask(common: &Common, args: &ImportArgs, warnings: &[Finding]) -> anyhow::Resu
         return Ok(());
     }
     print_warnings(common, warnings, args.read.all_faults);
-    let count = counted(u64::try_from(warnings.len()).unwrap_or(u64::MAX), "warning");
+    let count = counted(warnings.len(), "warning");
     confirm(&format!("The import has {count}. Commit nevertheless?"), false, "imported")
 }
 
@@ -342,57 +310,46 @@ fn merge_unlocked(
 }
 
 fn refuse(common: &Common, refusal: Refusal, all_faults: bool) -> anyhow::Result<ExitCode> {
-    let (bad, error) = match refusal {
-        Refusal::BadRows(bad) => (bad, None),
-        Refusal::TooManyRemovals(message) => (BadRows::default(), Some(message)),
+    let bad = match refusal {
+        Refusal::BadRows(bad) => bad,
+        Refusal::TooManyRemovals(removals) => {
+            return refuse_with(common, &format!("{removals}; nothing was changed"), &[], &[], 0);
+        }
         Refusal::Store(_) => return Err(refusal.into()),
     };
-    if common.json {
-        return refuse_in_json(common, error, bad.kept(), bad.groups(), bad.total());
-    }
-    if all_faults {
-        list_findings(bad.kept(), true, stderr().is_terminal()).iter().for_each(|line| note(line));
-    } else {
+    if !common.json && all_faults {
+        list_findings(bad.kept(), true).iter().for_each(|line| note(line));
+    } else if !common.json {
         bad.groups().iter().for_each(|group| note(&group.to_string()));
     }
-    if let Some(error) = error {
-        note(&format!("error: {error}; nothing was changed"));
-    } else {
-        let count = counted(u64::try_from(bad.total()).unwrap_or(u64::MAX), "fault");
-        let hint = if all_faults || bad.groups().len() == bad.total() { "" } else { " --all-faults lists each." };
-        note(&format!("error: {count}; nothing was changed. Correct them and run the import again.{hint}"));
-    }
-    Ok(ExitCode::FAILURE)
+    let hint = if all_faults || bad.groups().len() == bad.total() { "" } else { " --all-faults lists each." };
+    let count = counted(bad.total(), "fault");
+    let error = format!("{count}; nothing was changed. Correct them and run the import again.{hint}");
+    refuse_with(common, &error, bad.kept(), bad.groups(), bad.total())
 }
 
-fn refuse_in_json(
+/// Prints why an import was refused; as JSON, with the findings.
+fn refuse_with(
     common: &Common,
-    error: Option<String>,
+    error: &str,
     errors: &[Finding],
     groups: &[FindingGroup],
-    error_count: usize,
+    count: usize,
 ) -> anyhow::Result<ExitCode> {
-    common.output().result(&Refused { committed: false, error, errors, groups, error_count }, "")?;
+    if common.json {
+        let json = json!({
+            "committed": false, "error": error, "errors": errors, "groups": groups, "error_count": count
+        });
+        common.result(&json, "")?;
+    } else {
+        print_error(common.json, error);
+    }
     Ok(ExitCode::FAILURE)
 }
 
 /// Prints warnings: one line for each kind, or all.
 fn print_warnings(common: &Common, warnings: &[Finding], all: bool) {
-    list_findings(warnings, all, stderr().is_terminal()).iter().for_each(|line| common.output().warning(line));
-}
-
-/// Refuses an import with warnings, for `--strict`.
-fn refuse_warnings(common: &Common, warnings: &[Finding], all: bool) -> anyhow::Result<ExitCode> {
-    if common.json {
-        let error = "--strict: the import has warnings; nothing was changed".to_owned();
-        return refuse_in_json(common, Some(error), warnings, &group(warnings), warnings.len());
-    }
-    print_warnings(common, warnings, all);
-    let count = counted(u64::try_from(warnings.len()).unwrap_or(u64::MAX), "warning");
-    note(&format!(
-        "error: {count}; nothing was changed, because --strict refuses warnings. Correct them, or leave out --strict"
-    ));
-    Ok(ExitCode::FAILURE)
+    list_findings(warnings, all).iter().for_each(|line| common.warning(line));
 }
 
 /// Lists the new ids of rows that match no record.
@@ -446,7 +403,7 @@ fn describe(outcome: &BatchOutcome, changes: Option<&Changes>, warnings: usize) 
     let nothing_new = all.fold(0, |sum, counts| sum + counts.added + counts.changed + counts.removed) == 0;
     let warned = match warnings {
         0 => ".".to_owned(),
-        count => format!(", with {}.", counted(u64::try_from(count).unwrap_or(u64::MAX), "warning")),
+        count => format!(", with {}.", counted(count, "warning")),
     };
     text.push_str(match (nothing_new, changes.is_some()) {
         (true, _) => "Nothing is new; nothing was changed",
@@ -481,13 +438,9 @@ pub(in crate::cli) fn lint(common: &Common, args: &ReadArgs) -> anyhow::Result<E
         }
     };
     let ok = findings.is_empty();
-    let mut lines = list_findings(&findings, args.all_faults, stdout().is_terminal());
-    lines.push(if ok {
-        "No findings.".to_owned()
-    } else {
-        counted(u64::try_from(findings.len()).unwrap_or(u64::MAX), "finding")
-    });
-    common.output().result(&json!({ "ok": ok, "findings": findings }), lines.join("\n"))?;
+    let mut lines = list_findings(&findings, args.all_faults);
+    lines.push(if ok { "No findings.".to_owned() } else { counted(findings.len(), "finding") });
+    common.result(&json!({ "ok": ok, "findings": findings }), lines.join("\n"))?;
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

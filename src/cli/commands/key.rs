@@ -8,12 +8,12 @@ use anyhow::bail;
 use clap::{Args, Subcommand};
 use ipnet::IpNet;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::cli::arguments::{parse_duration, parse_end, parse_plain_text};
 use crate::cli::commands::license::find_license;
-use crate::cli::shared::arguments::{parse_duration, parse_end, parse_plain_text};
-use crate::cli::shared::common::{AccessChange, Common};
-use crate::cli::shared::output::{note, table};
+use crate::cli::common::{AccessChange, Common};
+use crate::cli::output::{note, table};
 use crate::model::fold::nearest;
 use crate::model::key::{KeyStatus, parse_network};
 use crate::model::printable::Printable;
@@ -63,21 +63,25 @@ pub(in crate::cli) struct CreateArgs {
 }
 
 /// A key in JSON.
-#[derive(Debug, Serialize)]
-struct KeyJson {
-    id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    key: Option<String>,
-    label: Option<String>,
-    license: String,
-    status: &'static str,
-    created_at: String,
-    expires_at: Option<String>,
-    allowed_ips: Vec<IpNet>,
-    revoked_at: Option<String>,
-    replaced_by: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<UsageJson>,
+fn key_json(record: &KeyRecord, status: KeyStatus) -> Value {
+    let text = |time: Option<Timestamp>| time.map(|time| time.to_string());
+    json!({
+        "id": record.id,
+        "label": record.label,
+        "license": record.license_name,
+        "status": status.as_str(),
+        "created_at": record.created_at.to_string(),
+        "expires_at": text(ends_at(record, status)),
+        "allowed_ips": record.allowed_ips,
+        "revoked_at": text(record.revoked_at),
+        "replaced_by": record.replaced_by,
+    })
+}
+
+/// When a key expires. A replaced key works until its overlap ends.
+fn ends_at(record: &KeyRecord, status: KeyStatus) -> Option<Timestamp> {
+    let overlap_end = record.revoked_at.filter(|_| status == KeyStatus::Replaced);
+    record.expires_at.into_iter().chain(overlap_end).min()
 }
 
 /// A key's last use and its position in the feeds, as recorded by servers of this database.
@@ -118,27 +122,6 @@ impl UsageJson {
     }
 }
 
-impl KeyJson {
-    fn of(record: &KeyRecord, key: Option<&ApiKey>, status: KeyStatus) -> KeyJson {
-        // A replaced key works until its overlap ends.
-        let overlap_end = record.revoked_at.filter(|_| status == KeyStatus::Replaced);
-        let ends_at = record.expires_at.into_iter().chain(overlap_end).min();
-        KeyJson {
-            id: record.id.clone(),
-            key: key.map(|key| key.reveal().to_owned()),
-            label: record.label.clone(),
-            license: record.license_name.clone(),
-            status: status.as_str(),
-            created_at: record.created_at.to_string(),
-            expires_at: ends_at.map(|time| time.to_string()),
-            allowed_ips: record.allowed_ips.clone(),
-            revoked_at: record.revoked_at.map(|time| time.to_string()),
-            replaced_by: record.replaced_by.clone(),
-            usage: None,
-        }
-    }
-}
-
 pub(in crate::cli) fn run(common: &Common, command: KeyCommand) -> anyhow::Result<ExitCode> {
     match command {
         KeyCommand::Create(args) => common.await_publication(create(common, args)?),
@@ -160,7 +143,9 @@ fn create(common: &Common, args: CreateArgs) -> anyhow::Result<AccessChange> {
 }
 
 fn show_new(common: &Common, key: &ApiKey, record: &KeyRecord) -> anyhow::Result<()> {
-    common.output().result(&KeyJson::of(record, Some(key), record.status(now())), key.reveal())?;
+    let mut json = key_json(record, record.status(now()));
+    json["key"] = key.reveal().into();
+    common.result(&json, key.reveal())?;
     if !common.json {
         let end = record.expires_at.map(|end| format!(", until {end}")).unwrap_or_default();
         note(&format!(
@@ -177,71 +162,57 @@ fn list(common: &Common) -> anyhow::Result<ExitCode> {
     let newest = reader.newest();
     let (at, committed) = (now(), newest.commit().time);
     let mut uses = usage::read_all(&common.resolved_db());
-    let listed = newest.list_keys().into_iter().map(|record| KeyJson {
-        usage: Some(UsageJson::of(uses.remove(&record.id).unwrap_or_default(), record, newest, at)),
-        ..KeyJson::of(record, None, record.status_after(at, committed))
-    });
-    let keys: Vec<KeyJson> = listed.collect();
-    let rows: Vec<[String; 6]> = keys
-        .iter()
-        .map(|key| {
-            [
-                key.id.clone(),
-                key.status.to_owned(),
-                key.license.clone(),
-                key.expires_at.clone().unwrap_or_else(|| "never".to_owned()),
-                key.label.clone().unwrap_or_else(|| "-".to_owned()),
-                key.usage.as_ref().map(UsageJson::text).unwrap_or_default(),
-            ]
-        })
-        .collect();
+    let (mut keys, mut rows) = (Vec::new(), Vec::new());
+    for record in newest.list_keys() {
+        let status = record.status_after(at, committed);
+        let usage = UsageJson::of(uses.remove(&record.id).unwrap_or_default(), record, newest, at);
+        rows.push([
+            record.id.clone(),
+            status.as_str().to_owned(),
+            record.license_name.clone(),
+            ends_at(record, status).map_or("never".to_owned(), |end| end.to_string()),
+            record.label.clone().unwrap_or_else(|| "-".to_owned()),
+            usage.text(),
+        ]);
+        let mut json = key_json(record, status);
+        json["usage"] = json!(usage);
+        keys.push(json);
+    }
     let text = if rows.is_empty() {
         "There are no keys yet; create one with `medfeed key create --license NAME`.".to_owned()
     } else {
         table(["ID", "STATUS", "LICENSE", "EXPIRES", "LABEL", "USE"], &rows)
     };
-    common.output().result(&json!({ "keys": keys }), text)
+    common.result(&json!({ "keys": keys }), text)
 }
 
-/// Returns an error if no key has this id, with a suggestion.
+/// Returns an error if no key has this id, with a suggestion. A key given instead of its id is not repeated, because
+/// output of scripts ends in logs.
 fn require_key(edit: &Edit<'_>, id: &str) -> anyhow::Result<()> {
-    let snapshot = edit.base()?;
-    let keys = snapshot.list_keys();
-    if keys.iter().any(|key| key.id == id) {
-        return Ok(());
-    }
-    if let Some(near) = nearest(id, keys.iter().map(|key| key.id.as_str())) {
-        bail!("there is no key `{id}`; did you mean `{near}`?");
-    }
-    let of_license: Vec<&str> = keys.iter().filter(|key| key.license_name == id).map(|key| key.id.as_str()).collect();
-    if !of_license.is_empty() {
-        bail!("there is no key `{id}`, but a license with this name; its keys are `{}`", of_license.join("`, `"));
-    }
-    Err(StoreError::NoSuchKey(id.to_owned()).into())
-}
-
-/// Refuses a key given instead of its id. The message omits the key, because output of scripts ends in logs.
-fn refuse_key(id: &str) -> anyhow::Result<()> {
     if id.starts_with("mfk_") {
         bail!("this is the key itself; use its id, which `medfeed key list` shows");
     }
-    Ok(())
+    let snapshot = edit.base()?;
+    let keys = snapshot.list_keys();
+    match nearest(id, keys.iter().map(|key| key.id.as_str())) {
+        _ if keys.iter().any(|key| key.id == id) => Ok(()),
+        Some(near) => bail!("there is no key `{id}`; did you mean `{near}`?"),
+        None => Err(StoreError::NoSuchKey(id.to_owned()).into()),
+    }
 }
 
 fn revoke(common: &Common, id: &str) -> anyhow::Result<AccessChange> {
-    refuse_key(id)?;
     let writer = common.open_writer()?;
     let mut edit = writer.begin()?;
     require_key(&edit, id)?;
     let record = edit.revoke_key(id)?;
     common.commit(edit, format!("key revoke {} of license {}", record.id, record.license_name))?;
     let text = format!("{} of license `{}` is revoked.", record.id, Printable(&record.license_name));
-    common.output().result(&KeyJson::of(&record, None, KeyStatus::Revoked), text)?;
+    common.result(&key_json(&record, KeyStatus::Revoked), text)?;
     Ok(AccessChange::Revoked)
 }
 
 fn replace(common: &Common, id: &str, overlap: Duration) -> anyhow::Result<AccessChange> {
-    refuse_key(id)?;
     let writer = common.open_writer()?;
     let mut edit = writer.begin()?;
     require_key(&edit, id)?;
@@ -276,13 +247,5 @@ mod tests {
                 "journals unknown since a restore or a change of the license, asked at 1970-01-01T00:01:00Z"
             )
         );
-    }
-
-    #[test]
-    fn a_key_is_refused_where_its_id_is_meant() {
-        assert!(refuse_key("mfk_x").is_err_and(|error| !error.to_string().contains("mfk_")));
-        for id in ["key_mfk_x", "key_1", "mfk", ""] {
-            assert!(refuse_key(id).is_ok(), "{id}");
-        }
     }
 }

@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use anyhow::{anyhow, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::cli::shared::arguments::{parse_dataset, parse_plain_text, parse_text, parse_years};
-use crate::cli::shared::common::{AccessChange, Common};
-use crate::cli::shared::output::{can_ask, confirm, counted, table, warn};
+use crate::cli::arguments::{parse_plain_text, parse_text, parse_years};
+use crate::cli::common::{AccessChange, Common};
+use crate::cli::output::{confirm, counted, table};
 use crate::model::country::same_country;
 use crate::model::fold::nearest;
 use crate::model::license::{Rule, RuleSet};
@@ -45,7 +45,6 @@ pub(in crate::cli) enum LicenseCommand {
         /// The name of the license
         name: String,
         /// The record's dataset: conferences or journals
-        #[arg(value_parser = parse_dataset)]
         dataset: Dataset,
         /// The record's id
         id: Id,
@@ -58,7 +57,7 @@ pub(in crate::cli) struct SetArgs {
     #[arg(value_parser = parse_text)]
     name: String,
     /// Show this dataset: conferences or journals; repeatable
-    #[arg(long, value_name = "DATASET", required = true, value_parser = parse_dataset)]
+    #[arg(long, value_name = "DATASET", required = true)]
     dataset: Vec<Dataset>,
     /// Show only conferences with this therapy area; repeatable
     #[arg(long, value_name = "AREA", value_parser = parse_text)]
@@ -99,38 +98,12 @@ impl SetArgs {
 }
 
 /// A license in JSON.
-#[derive(Debug, Serialize)]
-struct LicenseJson {
-    name: String,
-    #[serde(flatten)]
-    scope: Scope,
-    rate_limit: u32,
-    created_at: String,
-}
-
-impl LicenseJson {
-    fn of(license: &License) -> LicenseJson {
-        LicenseJson {
-            name: license.name.clone(),
-            scope: license.scope.clone(),
-            rate_limit: license.rate_limit,
-            created_at: license.created_at.to_string(),
-        }
-    }
-
-    fn text(&self) -> String {
-        let sets = sets(&self.scope)
-            .map(|(name, set)| format!("  {name:<13}  {}\n", Printable(set.as_deref().unwrap_or("all"))));
-        let (name, rate_limit) = (Printable(&self.name), self.rate_limit);
-        format!("{name}\n{}  rate limit     {rate_limit} requests per minute and key\n", sets.concat())
-    }
-
-    /// The cells of `license list`.
-    fn row(&self) -> [String; 6] {
-        let [datasets, areas, countries, years] =
-            sets(&self.scope).map(|(_, set)| set.unwrap_or_else(|| "all".to_owned()));
-        [self.name.clone(), datasets, areas, countries, years, format!("{}/min", self.rate_limit)]
-    }
+fn license_json(license: &License) -> Value {
+    let mut json = json!(license.scope);
+    json["name"] = json!(license.name);
+    json["rate_limit"] = json!(license.rate_limit);
+    json["created_at"] = json!(license.created_at.to_string());
+    json
 }
 
 pub(in crate::cli) fn run(common: &Common, command: LicenseCommand) -> anyhow::Result<ExitCode> {
@@ -202,7 +175,7 @@ fn set(
         #[serde(flatten)]
         change: LicenseChange,
         tokens_end: bool,
-        license: Option<LicenseJson>,
+        license: Option<Value>,
         warnings: Vec<String>,
     }
     let scope = args.scope();
@@ -222,7 +195,7 @@ fn set(
         confirm(&question, false, "changed")?;
         return set(common, args, warnings, &change.losses);
     }
-    let license = edit.find_license(&args.name).map(LicenseJson::of);
+    let license = edit.find_license(&args.name).map(license_json);
     let tokens_end = change.scope_changed && !change.created;
     let text = describe(&args.name, &change, args.dry_run);
     if !args.dry_run {
@@ -230,7 +203,7 @@ fn set(
     }
     let is_narrower = change.effects.iter().any(|effect| effect.leaving > 0);
     let json = SetJson { committed: !args.dry_run, change, tokens_end, license, warnings };
-    common.output().result(&json, text)?;
+    common.result(&json, text)?;
     let access = if is_narrower { AccessChange::Narrowed } else { AccessChange::None };
     Ok((!args.dry_run).then_some(access))
 }
@@ -265,26 +238,14 @@ fn check_widening(name: &str, before: &Scope, after: &Scope, widen: bool) -> any
 
 fn describe(name: &str, change: &LicenseChange, dry_run: bool) -> String {
     let name = Printable(name);
-    let mut text = match (change.created, change.scope_changed, change.rate_limit_changed, dry_run) {
-        (true, _, _, true) => format!("License `{name}` would be created."),
-        (true, _, _, false) => format!("License `{name}` is created."),
-        (false, true, _, true) => {
-            format!(
-                "License `{name}` would change. Older sync tokens would get 410, so clients would load the export again."
-            )
+    let (is, get, load) = if dry_run { ("would be", "would get", "would load") } else { ("is", "get", "load") };
+    let mut text = match (change.created, change.scope_changed, change.rate_limit_changed) {
+        (true, ..) => format!("License `{name}` {is} created."),
+        (_, true, _) => {
+            format!("License `{name}` {is} changed. Older sync tokens {get} 410, so clients {load} the export again.")
         }
-        (false, true, _, false) => {
-            format!("License `{name}` is changed. Older sync tokens get 410, so clients load the export again.")
-        }
-        (false, false, true, true) => {
-            format!("Only the rate limit of license `{name}` would change. Sync tokens stay valid.")
-        }
-        (false, false, true, false) => {
-            format!("The rate limit of license `{name}` is changed. Sync tokens stay valid.")
-        }
-        (false, false, false, _) => {
-            format!("License `{name}` already has this scope and rate limit; nothing to change.")
-        }
+        (_, _, true) => format!("Only the rate limit of license `{name}` {is} changed. Sync tokens stay valid."),
+        _ => format!("License `{name}` already has this scope and rate limit; nothing to change."),
     };
     for effect in &change.effects {
         text.push_str(&format!(
@@ -302,15 +263,20 @@ fn describe(name: &str, change: &LicenseChange, dry_run: bool) -> String {
 
 fn list(common: &Common) -> anyhow::Result<ExitCode> {
     let reader = common.open_reader()?;
-    let licenses: Vec<LicenseJson> =
-        reader.newest().list_licenses().into_iter().map(|license| LicenseJson::of(license)).collect();
+    let licenses = reader.newest().list_licenses();
+    let row = |license: &License| {
+        let [datasets, areas, countries, years] =
+            sets(&license.scope).map(|(_, set)| set.unwrap_or_else(|| "all".to_owned()));
+        [license.name.clone(), datasets, areas, countries, years, format!("{}/min", license.rate_limit)]
+    };
     let text = if licenses.is_empty() {
         "There are no licenses yet; create one with `medfeed license set NAME --dataset conferences`.".to_owned()
     } else {
-        let rows: Vec<[String; 6]> = licenses.iter().map(LicenseJson::row).collect();
+        let rows: Vec<[String; 6]> = licenses.iter().map(|license| row(license)).collect();
         table(["NAME", "DATASETS", "THERAPY AREAS", "COUNTRIES", "YEARS", "RATE LIMIT"], &rows)
     };
-    common.output().result(&json!({ "licenses": licenses }), text)
+    let json: Vec<Value> = licenses.iter().map(|license| license_json(license)).collect();
+    common.result(&json!({ "licenses": json }), text)
 }
 
 /// Finds a license by its name. The error suggests a similar name.
@@ -327,8 +293,11 @@ pub(in crate::cli) fn find_license<'s>(snapshot: &'s Snapshot, name: &str) -> an
 
 fn show(common: &Common, name: &str) -> anyhow::Result<ExitCode> {
     let reader = common.open_reader()?;
-    let json = LicenseJson::of(find_license(reader.newest(), name)?);
-    common.output().result(&json, json.text())
+    let license = find_license(reader.newest(), name)?;
+    let sets = sets(&license.scope)
+        .map(|(name, set)| format!("  {name:<13}  {}\n", Printable(set.as_deref().unwrap_or("all"))));
+    let limit = format!("  rate limit     {} requests per minute and key", license.rate_limit);
+    common.result(&license_json(license), format!("{}\n{}{limit}", Printable(&license.name), sets.concat()))
 }
 
 fn remove(common: &Common, name: &str, yes: bool) -> anyhow::Result<AccessChange> {
@@ -340,22 +309,13 @@ fn remove(common: &Common, name: &str, yes: bool) -> anyhow::Result<AccessChange
     let mut edit = writer.begin()?;
     let revoked_keys = edit.remove_license(name)?;
     common.commit(edit, format!("license remove {name}"))?;
-    let keys = counted(u64::try_from(revoked_keys).unwrap_or(u64::MAX), "key");
+    let keys = counted(revoked_keys, "key");
     let text = format!("License `{}` is removed; {keys} revoked.", Printable(name));
-    common.output().result(&json!({ "removed": name, "revoked_keys": revoked_keys }), text)?;
+    common.result(&json!({ "removed": name, "revoked_keys": revoked_keys }), text)?;
     Ok(AccessChange::Revoked)
 }
 
 fn explain(common: &Common, name: &str, dataset: Dataset, id: Id) -> anyhow::Result<ExitCode> {
-    #[derive(Serialize)]
-    struct Explanation<'a> {
-        license: &'a str,
-        dataset: Dataset,
-        id: Id,
-        exists: bool,
-        visible: bool,
-        reasons: Vec<String>,
-    }
     let reader = common.open_reader()?;
     let snapshot = reader.newest();
     let scope = &find_license(snapshot, name)?.scope;
@@ -373,8 +333,10 @@ fn explain(common: &Common, name: &str, dataset: Dataset, id: Id) -> anyhow::Res
     for reason in &reasons {
         text.push_str(&format!("\n  {}", Printable(reason)));
     }
-    let json = Explanation { license: name, dataset, id, exists, visible, reasons };
-    common.output().result(&json, text)
+    let json = json!({
+        "license": name, "dataset": dataset, "id": id, "exists": exists, "visible": visible, "reasons": reasons
+    });
+    common.result(&json, text)
 }
 
 /// Whether the record exists, and why a license does not show it.
@@ -436,14 +398,8 @@ fn check_values(common: &Common, license: &str, scope: &Scope, yes: bool) -> any
             let near = if is_new { same_or_near(given, known) } else { None };
             let warning = describe_unknown(what, given, near, known);
             match near {
-                Some(near) if !yes && !can_ask() => {
-                    bail!("{warning}; nothing was changed. Write `{near}`, or add --yes to accept `{given}`")
-                }
-                Some(_) if !yes => {
-                    warn(&warning);
-                    confirm(&format!("Accept `{given}` nevertheless?"), false, "changed")?;
-                }
-                _ => common.output().warning(&warning),
+                Some(_) if !yes => confirm(&format!("{warning}. Accept `{given}` nevertheless?"), false, "changed")?,
+                _ => common.warning(&warning),
             }
             warnings.push(warning);
         }

@@ -1,20 +1,23 @@
-//! `medfeed log`: the commits, with who changed what.
+//! `medfeed log`: the commits, with who changed what. And `medfeed show`: one record, when it changed, and which licenses
+//! show it.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::process::ExitCode;
 
+use anyhow::bail;
 use clap::Args;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::cli::shared::arguments::parse_dataset;
-use crate::cli::shared::change::{NamedRecord, cut};
-use crate::cli::shared::common::Common;
+use crate::cli::change::{NamedRecord, cut, text_of, value_of};
+use crate::cli::commands::license::why_hidden;
+use crate::cli::common::Common;
+use crate::cli::output::table;
 use crate::import::findings::grouped;
 use crate::model::printable::Printable;
 use crate::model::time::parse_time;
-use crate::model::{ConferenceFields, Dataset, Id, JournalFields, RecordFields, Timestamp};
+use crate::model::{ConferenceFields, Dataset, Id, JournalFields, RecordFields, Timestamp, json as record_json};
 use crate::store::{CommitEntry, Snapshot, StoreError};
 
 /// The most records of a commit that the text names.
@@ -25,7 +28,7 @@ const MAX_NAMED: usize = 3;
 pub(in crate::cli) struct CommitLogArgs {
     /// Show only commits of one record of this dataset, given by ID: its last change, and when it entered or left
     /// licenses
-    #[arg(requires = "id", value_parser = parse_dataset)]
+    #[arg(requires = "id")]
     dataset: Option<Dataset>,
     /// The record's id
     id: Option<Id>,
@@ -41,18 +44,8 @@ pub(in crate::cli) struct CommitLogArgs {
 }
 
 /// A commit in JSON.
-#[derive(Debug, Serialize)]
-pub(in crate::cli) struct CommitJson {
-    pub seq: u64,
-    pub time: String,
-    pub who: String,
-    pub what: String,
-}
-
-impl From<CommitEntry> for CommitJson {
-    fn from(commit: CommitEntry) -> CommitJson {
-        CommitJson { seq: commit.seq, time: commit.time.to_string(), who: commit.who, what: commit.what }
-    }
+fn commit_json(CommitEntry { seq, time, who, what, .. }: &CommitEntry) -> Value {
+    json!({ "seq": seq, "time": time.to_string(), "who": who, "what": what })
 }
 
 /// The records of a dataset that a commit changed or hid from a license, without those that changed again later.
@@ -66,10 +59,8 @@ struct CommitRecords {
     removed: BTreeSet<Id>,
 }
 
-#[derive(Debug, Serialize)]
 struct LoggedCommit {
-    #[serde(flatten)]
-    commit: CommitJson,
+    commit: CommitEntry,
     /// Datasets without such records are left out.
     records: Vec<CommitRecords>,
 }
@@ -97,14 +88,19 @@ pub(in crate::cli) fn run(common: &Common, args: &CommitLogArgs) -> anyhow::Resu
             };
             records.extend(Some(touched).filter(|touched| !(touched.changed.is_empty() && touched.removed.is_empty())));
         }
-        commits.push(LoggedCommit { commit: commit.into(), records });
+        commits.push(LoggedCommit { commit, records });
     }
     let text = match commits.is_empty() {
         true if snapshot.commit().seq == 0 => "There are no commits yet.".to_owned(),
         true => "There is no such commit.".to_owned(),
-        false => table(&commits),
+        false => describe(&commits),
     };
-    common.output().result(&json!({ "commits": commits }), text)
+    let commits = commits.iter().map(|LoggedCommit { commit, records }| {
+        let mut json = commit_json(commit);
+        json["records"] = json!(records);
+        json
+    });
+    common.result(&json!({ "commits": commits.collect::<Vec<_>>() }), text)
 }
 
 /// The seqs of a record: its last change, and its entries in feeds.
@@ -134,19 +130,16 @@ fn touched<F: RecordFields>(
 }
 
 /// The commits as text: one line each, and below it the first records.
-fn table(commits: &[LoggedCommit]) -> String {
-    let commits: Vec<(String, String, &LoggedCommit)> = commits
-        .iter()
-        .map(|logged| (logged.commit.seq.to_string(), Printable(&logged.commit.who).to_string(), logged))
-        .collect();
-    let width = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or_default();
-    let seq_width = width(&mut commits.iter().map(|(seq, ..)| seq.len())).max(3);
-    let who_width = width(&mut commits.iter().map(|(_, who, _)| who.chars().count())).max(3);
-    // Writing to a string cannot fail.
-    let mut text = format!("{:<20}  {:>seq_width$}  {:<who_width$}  WHAT\n", "TIME", "SEQ", "WHO");
-    for (seq, who, LoggedCommit { commit, records }) in commits {
-        let CommitJson { time, what, .. } = commit;
-        let _ = writeln!(text, "{time:<20}  {seq:>seq_width$}  {who:<who_width$}  {}", Printable(what));
+fn describe(commits: &[LoggedCommit]) -> String {
+    let row = |LoggedCommit { commit, .. }: &LoggedCommit| {
+        [commit.time.to_string(), commit.seq.to_string(), commit.who.clone(), commit.what.clone()]
+    };
+    let lines = table(["TIME", "SEQ", "WHO", "WHAT"], &commits.iter().map(row).collect::<Vec<_>>());
+    let mut lines = lines.lines();
+    let mut text = lines.next().unwrap_or_default().to_owned();
+    for (line, LoggedCommit { records, .. }) in lines.zip(commits) {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\n{line}");
         for CommitRecords { dataset, changed_count, changed, removed } in records {
             let names = changed.iter().map(|named| format!("{} {}", named.id, Printable(&cut(&named.name, 40))));
             push_some(&mut text, &format!("{dataset} last changed"), names, *changed_count);
@@ -167,7 +160,86 @@ fn push_some(text: &mut String, what: &str, items: impl Iterator<Item = String>,
         0 => String::new(),
         more => format!(" and {} more", grouped(more)),
     };
-    let _ = writeln!(text, "    {what}: {first}{more}");
+    let _ = write!(text, "\n    {what}: {first}{more}");
+}
+
+/// Shows one record, when it changed, and which licenses show it.
+pub(in crate::cli) fn show(common: &Common, dataset: Dataset, id: Id) -> anyhow::Result<ExitCode> {
+    let reader = common.open_reader()?;
+    match dataset {
+        Dataset::Conferences => show_record::<ConferenceFields>(common, reader.newest(), id),
+        Dataset::Journals => show_record::<JournalFields>(common, reader.newest(), id),
+    }
+}
+
+/// Whether a license shows the record, and why not.
+#[derive(Serialize)]
+struct LicenseVisibility {
+    license: String,
+    visible: bool,
+    reasons: Vec<String>,
+}
+
+fn show_record<F: RecordFields>(common: &Common, snapshot: &Snapshot, id: Id) -> anyhow::Result<ExitCode> {
+    let (Some((record, updated_at)), Some(seq)) = (snapshot.find_record::<F>(id)?, snapshot.changed_at_seq::<F>(id)?)
+    else {
+        return missing(snapshot, F::DATASET, id);
+    };
+    let references = snapshot.references()?;
+    let licenses: Vec<LicenseVisibility> = snapshot
+        .list_licenses()
+        .into_iter()
+        .map(|license| {
+            let reasons = why_hidden(&license.scope, record.fields());
+            LicenseVisibility { license: license.name.clone(), visible: reasons.is_empty(), reasons }
+        })
+        .collect();
+    let last_change = snapshot.commit_entry_of(seq)?;
+
+    // Writing to a string cannot fail.
+    let mut text = format!("{} {id}\n", F::DATASET);
+    let fields = &F::table().fields;
+    let width = fields.iter().map(|field| field.name.len()).max().unwrap_or_default();
+    for (field, value) in fields.iter().zip(record.fields().values()) {
+        let value = text_of(&value_of(value, &**references));
+        let _ = writeln!(text, "  {:<width$}  {}", field.name, Printable(value.as_deref().unwrap_or("-")));
+    }
+    let CommitEntry { time, who, what, .. } = &last_change;
+    let _ = writeln!(text, "last changed {time}, seq {seq}, by {}: {}", Printable(who), Printable(what));
+    if licenses.is_empty() {
+        let _ = writeln!(text, "there are no licenses yet, so nobody can see it");
+    }
+    for LicenseVisibility { license, visible, reasons } in &licenses {
+        let license = Printable(license);
+        let _ = match visible {
+            true => writeln!(text, "license `{license}` shows it"),
+            false => writeln!(text, "license `{license}` does not show it:"),
+        };
+        for reason in reasons {
+            let _ = writeln!(text, "  {}", Printable(reason));
+        }
+    }
+    // In the form of the API.
+    let record: Value = serde_json::from_slice(&record_json::render_record(&record, updated_at, &**references))?;
+    let dataset = F::DATASET;
+    let json =
+        json!({ "dataset": dataset, "record": record, "last_change": commit_json(&last_change), "licenses": licenses });
+    common.result(&json, text)
+}
+
+/// The error for a record that does not exist: when it was removed, if a feed knows it.
+fn missing(snapshot: &Snapshot, dataset: Dataset, id: Id) -> anyhow::Result<ExitCode> {
+    let entries = snapshot.feed_entries_of(dataset, id)?;
+    match entries.iter().rev().find(|entry| !entry.is_live()) {
+        None => bail!("there is no record {id} of {dataset}, and none of the present licenses has shown one"),
+        Some(entry) => {
+            let CommitEntry { time, who, what, .. } = snapshot.commit_entry_of(entry.seq)?;
+            bail!(
+                "record {id} of {dataset} was removed; it left the last license that showed it at {time}, seq {}, by {who}: {what}",
+                entry.seq
+            )
+        }
+    }
 }
 
 #[cfg(test)]
@@ -185,24 +257,25 @@ mod tests {
                 changed: (1..=changed.min(3)).map(named).collect(),
                 removed: (1..=removed).map(id).collect(),
             };
-            let commit = CommitJson {
+            let commit = CommitEntry {
+                first_seq: 1234,
                 seq: 1234,
-                time: "2026-11-22T12:00:00Z".to_owned(),
+                time: parse_time("2026-11-22T12:00:00Z").unwrap(),
                 who: "é".to_owned(),
                 what: "a\nb".to_owned(),
             };
-            table(&[LoggedCommit { commit, records: vec![records] }])
+            describe(&[LoggedCommit { commit, records: vec![records] }])
         };
-        let head = "TIME                   SEQ  WHO  WHAT\n2026-11-22T12:00:00Z  1234  é    a\\nb\n";
+        let head = "TIME                  SEQ   WHO  WHAT\n2026-11-22T12:00:00Z  1234  é    a\\nb";
         let cases = [
             (0, 0, ""),
-            (1, 0, "    journals last changed: 1 N1\n"),
-            (3, 0, "    journals last changed: 1 N1, 2 N2, 3 N3\n"),
-            (4, 0, "    journals last changed: 1 N1, 2 N2, 3 N3 and 1 more\n"),
-            (1003, 0, "    journals last changed: 1 N1, 2 N2, 3 N3 and 1,000 more\n"),
-            (0, 3, "    journals that left licenses and are removed now: 1, 2, 3\n"),
-            (0, 4, "    journals that left licenses and are removed now: 1, 2, 3 and 1 more\n"),
-            (1, 1, "    journals last changed: 1 N1\n    journals that left licenses and are removed now: 1\n"),
+            (1, 0, "\n    journals last changed: 1 N1"),
+            (3, 0, "\n    journals last changed: 1 N1, 2 N2, 3 N3"),
+            (4, 0, "\n    journals last changed: 1 N1, 2 N2, 3 N3 and 1 more"),
+            (1003, 0, "\n    journals last changed: 1 N1, 2 N2, 3 N3 and 1,000 more"),
+            (0, 3, "\n    journals that left licenses and are removed now: 1, 2, 3"),
+            (0, 4, "\n    journals that left licenses and are removed now: 1, 2, 3 and 1 more"),
+            (1, 1, "\n    journals last changed: 1 N1\n    journals that left licenses and are removed now: 1"),
         ];
         for (changed, removed, expected) in cases {
             assert_eq!(logged(changed, removed), format!("{head}{expected}"));

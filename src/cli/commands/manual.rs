@@ -10,7 +10,7 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 
 use crate::cli::examples;
-use crate::cli::shared::output::{at, print_file, print_line};
+use crate::cli::output::{at, print_file, print_line};
 
 /// The exit codes of commands whose description lists none.
 const EXIT_STATUS: [(&str, &str); 5] = [

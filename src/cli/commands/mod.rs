@@ -3,8 +3,6 @@
 pub(in crate::cli) mod check;
 pub(in crate::cli) mod demo;
 pub(in crate::cli) mod export;
-pub(in crate::cli) mod from_bucket;
-pub(in crate::cli) mod health;
 pub(in crate::cli) mod import;
 pub(in crate::cli) mod key;
 pub(in crate::cli) mod license;
@@ -15,5 +13,4 @@ pub(in crate::cli) mod publish;
 pub(in crate::cli) mod pull;
 pub(in crate::cli) mod replace;
 pub(in crate::cli) mod serve;
-pub(in crate::cli) mod show;
 pub(in crate::cli) mod template;

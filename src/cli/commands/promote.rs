@@ -10,12 +10,10 @@ use clap::Args;
 use serde_json::json;
 
 use crate::bucket::BucketUrl;
-use crate::cli::commands::from_bucket::open_log;
-use crate::cli::shared::common::Common;
-use crate::cli::shared::output::confirm;
+use crate::cli::common::{Common, open_log};
+use crate::cli::output::confirm;
 use crate::model::printable::ShellWord;
-use crate::replicate::publisher::lock::PublisherLock;
-use crate::replicate::publisher::lock::publisher_name;
+use crate::replicate::publisher::lock::{PublisherLock, publisher_name};
 use crate::replicate::publisher::{PublishSettings, Publisher};
 use crate::replicate::replica::promote::Promoted;
 use crate::replicate::replica::{Replica, ReplicaStatus};
@@ -63,7 +61,7 @@ pub(in crate::cli) fn run(common: &Common, args: &PromoteArgs) -> anyhow::Result
          this file.",
         ShellWord(&url.to_string())
     );
-    common.output().result(&json!({ "promoted": true, "slot": slot, "seq_before": seq_before, "seq": seq }), text)
+    common.result(&json!({ "promoted": true, "slot": slot, "seq_before": seq_before, "seq": seq }), text)
 }
 
 fn open_replica(common: &Common, url: &BucketUrl) -> anyhow::Result<ReplicaWriter> {
@@ -82,7 +80,7 @@ fn open_replica(common: &Common, url: &BucketUrl) -> anyhow::Result<ReplicaWrite
 }
 
 fn take_over(common: &Common, args: &PromoteArgs, since: u64) -> anyhow::Result<Promoted> {
-    let log = open_log(&args.url, args.seal_key.as_ref())?;
+    let log = open_log(&args.url, args.seal_key.as_deref())?;
     let status = Arc::new(ReplicaStatus::new(Duration::MAX));
     let keep_going = &|| true;
     // The lock's name identifies an entry of an earlier run that was killed.
@@ -97,7 +95,7 @@ fn take_over(common: &Common, args: &PromoteArgs, since: u64) -> anyhow::Result<
 
 /// Makes the file an origin, then publishes its whole state.
 fn start_over(common: &Common, args: &PromoteArgs) -> anyhow::Result<Promoted> {
-    let log = open_log(&args.url, args.seal_key.as_ref())?;
+    let log = open_log(&args.url, args.seal_key.as_deref())?;
     let promoted = Replica::start_over(&common.db, &log)?;
     let settings = PublishSettings::once(common.wait, true);
     let published = Publisher::start(&common.db, Arc::clone(log.bucket()), settings, Arc::default())

@@ -13,22 +13,20 @@ use clap::Args;
 use clap::builder::FalseyValueParser;
 use sd_notify::NotifyState;
 use serde_json::json;
-use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::bucket::{Bucket, BucketUrl, SealKey};
-use crate::cli::commands::serve::{LogArgs, NO_RUNTIME, cannot_listen};
-use crate::cli::shared::arguments::{parse_duration, parse_listen, parse_text};
-use crate::cli::shared::common::Common;
-use crate::cli::shared::output::{counted, describe_error, print_line};
+use crate::bucket::BucketUrl;
+use crate::cli::arguments::{parse_duration, parse_listen, parse_text};
+use crate::cli::commands::serve::{LogArgs, NO_RUNTIME, monitoring};
+use crate::cli::common::{Common, open_log};
+use crate::cli::output::{counted, describe_error, print_error, print_line};
 use crate::model::printable::Printable;
 use crate::replicate::entry::EntryHeader;
 use crate::replicate::publisher::lock::user_part;
 use crate::replicate::publisher::progress::PublisherStatus;
 use crate::replicate::publisher::publication_status::{PublicationStatus, Waiting};
 use crate::replicate::publisher::{PublishError, PublishSettings, Publisher, Round};
-use crate::replicate::replica::LogReader;
-use crate::serve::operators::admin::{self, AdminSetup};
+use crate::serve::operators::admin;
 use crate::serve::publishing::MonitoredPublisher;
 use crate::serve::{notify, run_to_end};
 use crate::store::panics::{self, CaughtPanic};
@@ -95,23 +93,10 @@ struct AdminArgs {
     plain_http: bool,
 }
 
-impl AdminArgs {
-    /// Serves monitoring in the background; returns false without `--admin-listen`.
-    async fn listen(self, publishing: MonitoredPublisher) -> anyhow::Result<bool> {
-        let Some(address) = self.admin_listen else { return Ok(false) };
-        let listener = TcpListener::bind(address).await.map_err(|error| cannot_listen(address, error))?;
-        // With port 0 only the log names the port.
-        tracing::info!("listening for monitoring on http://{}", listener.local_addr()?);
-        tokio::spawn(admin::run(Arc::new(publishing), AdminSetup { listener, hosts: self.admin_host }));
-        Ok(true)
-    }
-}
-
 pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<ExitCode> {
-    let seal = args.seal_key.as_deref().map(SealKey::load).transpose().map_err(|error| anyhow!(error))?;
-    let bucket = Bucket::open(&args.bucket, seal)?;
+    let log = open_log(&args.bucket, args.seal_key.as_deref())?;
     if args.status {
-        let (db, log) = (common.db.clone(), LogReader::new(bucket));
+        let db = common.db.clone();
         let read = thread::spawn(move || PublicationStatus::read(&db, &log)).join();
         return match read.map_err(|_| anyhow!("the status could not be read"))? {
             Ok(status) => show(common, &args.bucket, &status),
@@ -136,7 +121,7 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
     };
     let db = common.db.clone();
     let begun = format!("publishing {} to {}", db.display(), args.bucket);
-    let (bucket, status) = (Arc::new(bucket), Arc::new(PublisherStatus::default()));
+    let (bucket, status) = (Arc::clone(log.bucket()), Arc::new(PublisherStatus::default()));
     let publishing = MonitoredPublisher::new(&db, Arc::clone(&status));
     let (sender, ended) = tokio::sync::oneshot::channel();
     let work = move || -> Result<Round, PublishError> {
@@ -151,10 +136,12 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
     let ended = run_to_end(async {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
-        let is_monitored = match admin {
-            Some(admin) => admin.listen(publishing).await?,
-            None => false,
-        };
+        let (address, hosts) = admin.map(|admin| (admin.admin_listen, admin.admin_host)).unwrap_or_default();
+        let admin = monitoring(address, hosts).await?;
+        let is_monitored = admin.is_some();
+        if let Some(admin) = admin {
+            tokio::spawn(admin::run(Arc::new(publishing), admin));
+        }
         // A thread of its own, since calls of a bucket block. The process may end at any moment.
         thread::Builder::new().name("publisher".to_owned()).spawn(move || {
             // After a signal there is no receiver.
@@ -195,7 +182,7 @@ fn done(common: &Common, round: Round) -> anyhow::Result<ExitCode> {
         0 => "Nothing new to publish".to_owned(),
         entries => format!("{} published", counted(entries, "entry")),
     };
-    common.output().result(
+    common.result(
         &json!({ "slot": slot, "seq": seq, "entries": entries }),
         format!("{what}; the log ends at slot {slot}, seq {seq}."),
     )
@@ -208,7 +195,7 @@ fn fail(common: &Common, error: PublishError) -> anyhow::Result<ExitCode> {
         PublishError::Store(error) => return Err(error.into()),
         error => anyhow::Error::new(error),
     };
-    common.output().error(&describe_error(&error));
+    print_error(common.json, &describe_error(&error));
     Ok(ExitCode::from(code))
 }
 
@@ -241,7 +228,7 @@ fn show(common: &Common, url: &BucketUrl, status: &PublicationStatus) -> anyhow:
         "fenced": status.fenced,
         "unusable": status.unusable,
     });
-    common.output().result(&json, text(common, url, status))
+    common.result(&json, text(common, url, status))
 }
 
 fn text(common: &Common, url: &BucketUrl, status: &PublicationStatus) -> String {

@@ -10,11 +10,12 @@ use clap::Args;
 use clap::builder::FalseyValueParser;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::cli::shared::arguments::{parse_duration, path_parser};
-use crate::cli::shared::common::Common;
-use crate::cli::shared::output::{counted, note, print_line};
+use crate::cli::arguments::{parse_duration, path_parser};
+use crate::cli::common::Common;
+use crate::cli::output::{counted, note, print_error, print_line};
 use crate::model::Dataset;
 use crate::model::printable::{Printable, printable_json};
+use crate::pull::body::ReadLimits;
 use crate::pull::catch_up::{Pull, Verdict};
 use crate::pull::client::key_in;
 use crate::pull::follow::{Plan, Report};
@@ -65,12 +66,12 @@ pub(in crate::cli) fn run(common: &Common, args: PullArgs) -> anyhow::Result<Exi
     let (place, client) = match CopyLocation::of(&args.to).and_then(|place| Ok((place, client(&args)?))) {
         Ok(both) => both,
         Err(message) => {
-            common.output().error(&message);
+            print_error(common.json, &message);
             return Ok(ExitCode::from(2));
         }
     };
     let Err(error) = pull(common, &args, place, &client) else { return Ok(ExitCode::SUCCESS) };
-    common.output().error(&error.to_string());
+    print_error(common.json, &error.to_string());
     Ok(ExitCode::from(error.exit_code()))
 }
 
@@ -88,7 +89,7 @@ fn client(args: &PullArgs) -> Result<PullClient, String> {
         (None, Ok(key)) => key.trim().to_owned(),
         (None, Err(_)) => return Err("there is no API key; set MEDFEED_KEY, or add --key-file".to_owned()),
     };
-    PullClient::new(args.server.clone(), &key, args.ca_file.as_deref())
+    PullClient::new(args.server.clone(), &key, args.ca_file.as_deref(), ReadLimits::default())
 }
 
 fn pull(common: &Common, args: &PullArgs, place: CopyLocation, client: &PullClient) -> Result<(), PullError> {

@@ -4,18 +4,20 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use clap::Args;
 use serde::Serialize;
 
-use crate::cli::commands::from_bucket::BackupFromArgs;
-use crate::cli::shared::arguments::path_parser;
-use crate::cli::shared::common::{AccessChange, Common, require_folder};
-use crate::cli::shared::output::{confirm, note};
-use crate::model::PerDataset;
+use crate::bucket::BucketUrl;
+use crate::cli::arguments::path_parser;
+use crate::cli::common::{AccessChange, Common, open_log, require_folder};
+use crate::cli::output::{confirm, note};
 use crate::model::printable::Printable;
+use crate::model::time::parse_time;
+use crate::model::{PerDataset, Timestamp};
+use crate::replicate::replica::StateLoader;
 use crate::store::StoreError;
-use crate::store::file::replace::{self, BackupReport, CompactReport};
+use crate::store::file::replace::{self, BackupReport, CompactReport, check_target};
 use crate::store::restore::{Restoration, RestoreDifferences};
 use crate::store::upgrade::{self, SCHEMA, UpgradePlan, UpgradeReport};
 
@@ -25,8 +27,21 @@ pub(in crate::cli) struct BackupArgs {
     /// The file to write; replaces an older backup with this name, but no replica and no published database
     #[arg(value_parser = path_parser())]
     file: PathBuf,
-    #[command(flatten)]
-    from: BackupFromArgs,
+    /// Back up the database that `medfeed publish` published into this bucket, instead of --db: s3://BUCKET/PREFIX,
+    /// gs://, az:// or file:///FOLDER
+    #[arg(long, value_name = "URL")]
+    from: Option<BucketUrl>,
+    /// Back up the database as it was at this time, instead of the newest state: 2026-12-31T18:00:00Z, or a date (its
+    /// beginning, UTC)
+    #[arg(long, value_name = "TIME", requires = "from", value_parser = parse_moment)]
+    at: Option<Timestamp>,
+    /// The file with the seal key, which encrypts the bucket
+    #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
+    seal_key: Option<PathBuf>,
+}
+
+fn parse_moment(text: &str) -> Result<Timestamp, String> {
+    parse_time(text).map_err(|_| "write a date with a time, such as 2026-12-31T18:00:00Z, or a date".to_owned())
 }
 
 /// Arguments of `medfeed restore`.
@@ -47,8 +62,8 @@ pub(in crate::cli) fn backup(common: &Common, args: &BackupArgs) -> anyhow::Resu
         #[serde(flatten)]
         report: BackupReport,
     }
-    let report = match args.from.backup(common, &args.file)? {
-        Some(published) => published,
+    let report = match &args.from {
+        Some(url) => backup_from(url, common, args)?,
         None => {
             let reader = common.open_reader()?;
             require_folder(&args.file)?;
@@ -63,7 +78,22 @@ pub(in crate::cli) fn backup(common: &Common, args: &BackupArgs) -> anyhow::Resu
         report.last_commit_at.as_deref().unwrap_or("the beginning"),
         report.bytes
     );
-    common.output().result(&BackedUp { file: &args.file, report }, text)
+    common.result(&BackedUp { file: &args.file, report }, text)
+}
+
+/// Writes a backup from a bucket.
+fn backup_from(url: &BucketUrl, common: &Common, args: &BackupArgs) -> anyhow::Result<BackupReport> {
+    require_folder(&args.file)?;
+    check_target(&common.resolved_db(), &args.file)?;
+    let log = open_log(url, args.seal_key.as_deref())?;
+    let load = StateLoader { until: args.at, must_confirm: true, ..StateLoader::new(&log, &args.file, &|| true) };
+    let loaded = load.newest().map_err(|error| match load.reached.get() {
+        Some(reached) => {
+            anyhow!("{error}. The newest state that can be had is that of {reached}: add --at {reached}")
+        }
+        None => error.into(),
+    })?;
+    Ok(loaded.draft.write_backup(&args.file)?)
 }
 
 pub(in crate::cli) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Result<ExitCode> {
@@ -91,7 +121,7 @@ pub(in crate::cli) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Re
     restoration.finish()?;
     common.note_if_new(is_new);
     let done = format!("{} is restored. Every older sync token gets 410.", common.db.display());
-    common.output().result(&Restored { restored: true, differences: &differences }, done)?;
+    common.result(&Restored { restored: true, differences: &differences }, done)?;
     common.await_publication(AccessChange::None)
 }
 
@@ -133,9 +163,7 @@ fn describe_restore(differences: &RestoreDifferences) -> String {
 pub(in crate::cli) fn compact(common: &Common) -> anyhow::Result<ExitCode> {
     let report = replace::compact(&common.db, common.wait)?;
     let CompactReport { bytes_before, bytes_after } = report;
-    common
-        .output()
-        .result(&report, format!("{}: {bytes_before} bytes before, {bytes_after} after.", common.db.display()))
+    common.result(&report, format!("{}: {bytes_before} bytes before, {bytes_after} after.", common.db.display()))
 }
 
 /// The result of `medfeed upgrade`, for `--json`.
@@ -162,11 +190,11 @@ pub(in crate::cli) fn upgrade(common: &Common, dry_run: bool, if_needed: bool) -
             return Ok(ExitCode::SUCCESS);
         }
         let text = format!("{db} has format {SCHEMA}, the format of this medfeed; there is nothing to upgrade.");
-        return common.output().result(&UpgradeJson { upgraded: false, plan: None, done: None }, text);
+        return common.result(&UpgradeJson { upgraded: false, plan: None, done: None }, text);
     };
     if dry_run {
         let text = format!("{db} would be upgraded {}", describe_upgrade(&planned));
-        return common.output().result(&UpgradeJson { upgraded: false, plan: Some(&planned), done: None }, text);
+        return common.result(&UpgradeJson { upgraded: false, plan: Some(&planned), done: None }, text);
     }
     match upgrade::upgrade(&common.db, common.wait)? {
         Some(done) => {
@@ -175,11 +203,11 @@ pub(in crate::cli) fn upgrade(common: &Common, dry_run: bool, if_needed: bool) -
                 describe_upgrade(&done.plan),
                 done.kept.display()
             );
-            common.output().result(&UpgradeJson { upgraded: true, plan: None, done: Some(&done) }, text)
+            common.result(&UpgradeJson { upgraded: true, plan: None, done: Some(&done) }, text)
         }
         None => {
             let text = format!("{db} was upgraded by another process meanwhile.");
-            common.output().result(&UpgradeJson { upgraded: false, plan: None, done: None }, text)
+            common.result(&UpgradeJson { upgraded: false, plan: None, done: None }, text)
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `medfeed serve`.
+//! `medfeed serve`, and `medfeed health`: the health check of a container or a systemd unit.
 
 use std::io::{ErrorKind, IsTerminal, stderr};
 use std::net::SocketAddr;
@@ -17,21 +17,21 @@ use tracing_subscriber::EnvFilter;
 use crate::api::Settings;
 use crate::api::answers::DEFAULT_MAX_BYTES;
 use crate::api::browsers::{Cors, Origin};
-use crate::cli::commands::from_bucket::FollowArgs;
-use crate::cli::shared::arguments::{
-    parse_duration, parse_filter, parse_listen, parse_public_url, parse_text, parse_url,
-};
-use crate::cli::shared::common::Common;
-use crate::cli::shared::output::print_line;
+use crate::bucket::BucketUrl;
+use crate::cli::arguments::{parse_duration, parse_filter, parse_listen, parse_public_url, parse_text, parse_url};
+use crate::cli::common::{Common, open_log, require_folder};
+use crate::cli::output::print_line;
 use crate::model::key::parse_network;
-use crate::model::printable::Printable;
-use crate::model::printable::ShellWord;
+use crate::model::printable::{Printable, ShellWord};
+use crate::replicate::replica::{Replica, ReplicaStatus};
 use crate::serve::connection::address::TrustedProxies;
 use crate::serve::connection::listen;
 use crate::serve::connection::tls::Tls;
 use crate::serve::operators::admin::AdminSetup;
+use crate::serve::operators::health::Probe;
 use crate::serve::operators::log::Log;
 use crate::serve::operators::usage::Usage;
+use crate::serve::watching::replica_thread::ReplicaThread;
 use crate::serve::{Limits, Setup, StopSignals, Watcher, run_to_end, serve};
 use crate::store::StoreError;
 use crate::store::replication::read_replica;
@@ -125,6 +125,38 @@ fn within_open_files(limits: Limits) -> Limits {
         );
     }
     Limits { connections: max_files, ..limits }
+}
+
+/// Options of a replica.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Replica")]
+struct FollowArgs {
+    /// Serve a replica of the database that `medfeed publish` publishes into this bucket: s3://BUCKET/PREFIX, gs://,
+    /// az:// or file:///FOLDER. --db is the replica's file, created if it does not exist
+    #[arg(long, env = "MEDFEED_FROM", value_name = "URL")]
+    from: Option<BucketUrl>,
+    /// How often to look for new commits in the bucket
+    #[arg(long, env = "MEDFEED_POLL", value_name = "TIME", default_value = "1s", value_parser = parse_duration)]
+    poll: Duration,
+    /// The file with the seal key, which encrypts the bucket
+    #[arg(long, env = "MEDFEED_SEAL_KEY", value_name = "FILE")]
+    seal_key: Option<PathBuf>,
+}
+
+impl FollowArgs {
+    /// Opens or loads the replica; `None` without `--from`.
+    fn open(&self, common: &Common, staleness: Duration) -> anyhow::Result<Option<Replica>> {
+        let Some(url) = &self.from else { return Ok(None) };
+        require_folder(&common.resolved_db())?;
+        let log = open_log(url, self.seal_key.as_deref())?;
+        if self.seal_key.is_none() {
+            tracing::warn!(
+                "the bucket is not sealed: anyone who can read it sees all records, and anyone who can write to it can create API keys; run publisher and replicas with --seal-key FILE"
+            );
+        }
+        let status = ReplicaStatus::new(staleness);
+        Ok(Some(Replica::start(log, &common.db, Arc::new(status), &|| true)?))
+    }
 }
 
 /// Options of the log.
@@ -225,17 +257,12 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs, limits: Limits) -> a
         if let Some(docs_url) = args.docs_url {
             settings.docs_url = docs_url;
         }
-        let admin = match args.admin_listen {
-            None => None,
-            Some(address) => {
-                let admin = TcpListener::bind(address).await.map_err(|error| cannot_listen(address, error))?;
-                // With port 0 only the log names this port: the first line of standard output is for the API.
-                tracing::info!("listening for monitoring on http://{}", admin.local_addr()?);
-                Some(AdminSetup { listener: admin, hosts: args.admin_host })
-            }
-        };
+        let admin = monitoring(args.admin_listen, args.admin_host).await?;
         let _recording = usage.start(&watcher)?;
-        let (upstream, _following) = replica.map(|replica| args.follow.start(replica, &watcher)).transpose()?.unzip();
+        let (upstream, _following) = replica
+            .map(|replica| ReplicaThread::start(replica, args.follow.poll, Arc::clone(&watcher)))
+            .transpose()?
+            .unzip();
         let setup = Setup {
             listener: TcpListener::from_std(listener)?,
             watcher,
@@ -257,6 +284,18 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs, limits: Limits) -> a
         Ok(ExitCode::SUCCESS)
     })
     .context(NO_RUNTIME)?
+}
+
+/// Listens for monitoring; `None` without `--admin-listen`.
+pub(in crate::cli) async fn monitoring(
+    address: Option<SocketAddr>,
+    hosts: Vec<String>,
+) -> anyhow::Result<Option<AdminSetup>> {
+    let Some(address) = address else { return Ok(None) };
+    let listener = TcpListener::bind(address).await.map_err(|error| cannot_listen(address, error))?;
+    // With port 0 only the log names the port: the first line of standard output is for the API.
+    tracing::info!("listening for monitoring on http://{}", listener.local_addr()?);
+    Ok(Some(AdminSetup { listener, hosts }))
 }
 
 /// Refuses a replica without `--from`, because it would miss revoked keys.
@@ -286,6 +325,36 @@ fn create_if_missing(common: &Common) -> anyhow::Result<()> {
         );
     }
     Ok(())
+}
+
+/// How long `medfeed health` waits for the answer: less than the health checks of containers and units allow.
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Arguments of `medfeed health`. They are named as those of `serve`.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct HealthArgs {
+    /// The address of the server; 0.0.0.0 means this machine
+    #[arg(long, env = "MEDFEED_LISTEN", value_name = "ADDRESS:PORT", default_value = DEFAULT_LISTEN,
+          value_parser = parse_listen)]
+    listen: SocketAddr,
+    /// The server's --admin-listen address: check /readyz there instead of /v1/status
+    #[arg(long, env = "MEDFEED_ADMIN_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
+    admin_listen: Option<SocketAddr>,
+    /// The server's certificate, in PEM; no other one is accepted
+    #[arg(long, env = "MEDFEED_TLS_CERT", value_name = "FILE")]
+    tls_cert: Option<PathBuf>,
+}
+
+pub(in crate::cli) fn health(common: &Common, args: HealthArgs) -> anyhow::Result<ExitCode> {
+    let probe = match args.admin_listen {
+        Some(address) => Probe { address, path: "/readyz", certificate: None, timeout: HEALTH_TIMEOUT },
+        None => Probe { address: args.listen, path: "/v1/status", certificate: args.tls_cert, timeout: HEALTH_TIMEOUT },
+    };
+    if probe.address.port() == 0 {
+        bail!("with port 0 the server picks a port itself; name the port that it listens on");
+    }
+    probe.ask()?;
+    common.result(&serde_json::json!({ "healthy": true }), "ok")
 }
 
 /// The context of a failure to start the runtime.

@@ -8,9 +8,9 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use crate::cli::shared::common::Common;
-use crate::cli::shared::output::at;
-use crate::cli::shared::sheets::WorkbookWriter;
+use crate::cli::common::Common;
+use crate::cli::output::at;
+use crate::cli::sheets::WorkbookWriter;
 use crate::import::{self, FileSample, ReadOptions, RowKind, Source, SourceOptions};
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields, flat};
 
@@ -70,13 +70,13 @@ fn draft_recipe(common: &Common, args: &TemplateArgs, kind: RowKind) -> anyhow::
     let Some(recipe) = recipe else {
         bail!("{name}: there is no row; a recipe needs the header of a table, or objects")
     };
-    common.output().result(&json!({ "kind": kind.to_string(), "recipe": recipe }), recipe.trim_end())
+    common.result(&json!({ "kind": kind.to_string(), "recipe": recipe }), recipe.trim_end())
 }
 
 fn print_header(common: &Common, kind: RowKind) -> anyhow::Result<ExitCode> {
     let columns = flat::columns(kind.table(), false);
     let header = columns.join(",");
-    common.output().result(&json!({ "kind": kind.to_string(), "columns": columns }), header)
+    common.result(&json!({ "kind": kind.to_string(), "columns": columns }), header)
 }
 
 fn write_workbook(common: &Common, path: &Path, kinds: &[RowKind]) -> anyhow::Result<ExitCode> {
@@ -98,5 +98,5 @@ fn write_workbook(common: &Common, path: &Path, kinds: &[RowKind]) -> anyhow::Re
     let file = OpenOptions::new().write(true).create_new(true).open(path).map_err(at(path))?;
     sheets.write(&file)?;
     let text = format!("{}: fill it in, then run `medfeed import` with it", path.display());
-    common.output().result(&json!({ "file": path }), text)
+    common.result(&json!({ "file": path }), text)
 }

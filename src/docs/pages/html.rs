@@ -9,18 +9,7 @@ const STYLE: &str = include_str!("style.css");
 
 /// Escapes text for HTML elements and quoted attributes.
 pub fn escape(text: &str) -> String {
-    let mut html = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => html.push_str("&amp;"),
-            '<' => html.push_str("&lt;"),
-            '>' => html.push_str("&gt;"),
-            '"' => html.push_str("&quot;"),
-            '\'' => html.push_str("&#39;"),
-            _ => html.push(character),
-        }
-    }
-    html
+    quick_xml::escape::escape(text).into_owned()
 }
 
 /// Escapes text, and converts backticks into `<code>`.
@@ -36,25 +25,15 @@ pub fn inline(text: &str) -> String {
 /// Replaces every `{{name}}` in a template by its HTML. Values are inserted as they are. A name without a value
 /// remains, and a test finds it.
 pub fn fill(template: &str, values: &[(&str, String)]) -> String {
-    let mut html = String::with_capacity(template.len() * 2);
-    let mut rest = template;
-    while let Some((before, after)) = rest.split_once("{{") {
-        html.push_str(before);
-        let found = after
-            .split_once("}}")
-            .and_then(|(name, tail)| values.iter().find(|(known, _)| *known == name).map(|(_, value)| (value, tail)));
-        match found {
-            Some((value, tail)) => {
-                html.push_str(value);
-                rest = tail;
-            }
-            None => {
-                html.push_str("{{");
-                rest = after;
-            }
+    let mut parts = template.split("{{");
+    let mut html = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let named = part.split_once("}}");
+        match named.and_then(|(name, tail)| Some((values.iter().find(|(known, _)| *known == name)?, tail))) {
+            Some(((_, value), tail)) => html.extend([value.as_str(), tail]),
+            None => html.extend(["{{", part]),
         }
     }
-    html.push_str(rest);
     html
 }
 
@@ -75,7 +54,10 @@ pub fn frame(title: &str, root: &str, body: &str) -> String {
 }
 
 pub fn fields(fields: &[FieldDoc]) -> String {
-    let rows = fields.iter().map(|field| [code(field.name), escape(&field.type_text()), inline(field.note)]);
+    let rows = fields.iter().map(|field| {
+        let or_null = if field.nullable { " or null" } else { "" };
+        [code(field.name), escape(field.type_name) + or_null, inline(field.note)]
+    });
     table(["Field", "Type", "Notes"], rows)
 }
 
@@ -161,7 +143,7 @@ mod tests {
 
     #[test]
     fn texts_are_escaped() {
-        assert_eq!(escape("<a href=\"x\">&'"), "&lt;a href=&quot;x&quot;&gt;&amp;&#39;");
+        assert_eq!(escape("<a href=\"x\">&'"), "&lt;a href=&quot;x&quot;&gt;&amp;&apos;");
         assert_eq!(inline("send `<key>` & wait"), "send <code>&lt;key&gt;</code> &amp; wait");
     }
 

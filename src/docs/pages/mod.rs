@@ -8,8 +8,7 @@ mod html;
 use self::html::{escape, fill, frame, inline};
 use super::fields::{record_fields, reference_fields};
 use crate::contract::{CodeInfo, Contract};
-use crate::docs::samples::problem_example;
-use crate::docs::samples::{Samples, indented};
+use crate::docs::samples::{Samples, indented, problem_example};
 use crate::model::{ConferenceFields, Dataset, DateStatus, JournalFields, OrganizationFields, TagFields};
 
 /// The client in the reference page. Tests run it.

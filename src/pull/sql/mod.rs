@@ -116,28 +116,19 @@ impl<D: Database> PullTarget for SqlCopy<D> {
         })
     }
 
-    fn load(
-        &mut self,
-        dataset: Dataset,
-        export: &mut Export<'_>,
-        rewrite_all: bool,
-        events: &dyn Events,
-    ) -> Result<(), PullError> {
+    fn load(&mut self, dataset: Dataset, export: &mut Export<'_>, events: &dyn Events) -> Result<(), PullError> {
         let server = Cell::from(self.server.as_str());
         let (database, tables) = self.connected()?;
         database.in_transaction(|database| {
             remove_other_service(database, tables, dataset, &server)?;
-            let records = Cell::Integer(load(database, &tables[dataset], export, rewrite_all, events)?);
+            let records = Cell::Integer(load(database, &tables[dataset], export, events)?);
             let note = "INSERT INTO copy VALUES ('server', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
             database.query(note, &[server])?;
-            // A load that skips equal rows has not checked their derived tables.
-            let time = Cell::from(now().to_string());
-            let verified_at = if rewrite_all { time.clone() } else { Cell::Null };
-            let save = "INSERT INTO sync AS s VALUES ($1, $2, $3, $4, $4, $4, $5) ON CONFLICT (dataset) DO UPDATE SET
+            let save = "INSERT INTO sync VALUES ($1, $2, $3, $4, $4, $4, $4) ON CONFLICT (dataset) DO UPDATE SET
                 token = excluded.token, records = excluded.records, loaded_at = excluded.loaded_at,
-                changed_at = excluded.changed_at, checked_at = excluded.checked_at,
-                verified_at = coalesce(excluded.verified_at, s.verified_at)";
-            database.query(save, &[dataset.as_str().into(), export.token.as_str().into(), records, time, verified_at])
+                changed_at = excluded.changed_at, checked_at = excluded.checked_at, verified_at = excluded.verified_at";
+            let (name, token) = (dataset.as_str().into(), export.token.as_str().into());
+            database.query(save, &[name, token, records, now().to_string().into()])
         })?;
         database.after_load(&tables[dataset]);
         self.to_reload.retain(|other| *other != dataset);
@@ -217,21 +208,17 @@ fn apply<D: Database>(
     Ok(change)
 }
 
-/// Writes the records of an export that differ, or all of them if `rewrite_all`. Removes all other records. Returns the
-/// number of records in the export.
+/// Writes the records of an export, with all that is derived from them. Removes all other records. Returns the number of
+/// records in the export.
 fn load<D: Database>(
     database: &mut D,
     tables: &DatasetTables,
     export: &mut Export<'_>,
-    rewrite_all: bool,
     events: &dyn Events,
 ) -> Result<i64, PullError> {
     let dataset = tables.dataset;
-    if rewrite_all {
-        clear_links(database, tables)?;
-    }
-    let rebuilds_search = rewrite_all || !database.has(dataset.as_str(), "true")?;
-    let mut writer = RecordWriter::new(tables, !rebuilds_search);
+    clear_links(database, tables)?;
+    let mut writer = RecordWriter::new(tables, false);
     // Another program may have written invalid ids, so reading begins with the smallest number.
     let mut held = Reader::new(&format!("id, {}", D::JSON_OR_DIGEST), dataset.as_str(), i64::MIN);
     let (mut changes, mut received) = (Changes::new(dataset, events), 0);
@@ -250,11 +237,7 @@ fn load<D: Database>(
         if !is_same {
             changes.add(&entry.json)?;
         }
-        if !is_same || rewrite_all {
-            writer.add(database, entry.id, Some(entry.json))?;
-        } else {
-            writer.keep::<D>(entry.id, &entry.json)?;
-        }
+        writer.add(database, entry.id, Some(entry.json))?;
         received += 1;
         if received % PROGRESS_EVERY == 0 {
             events.progress(dataset, received, export.records);
@@ -263,12 +246,8 @@ fn load<D: Database>(
     remove_until(database, &mut held, &mut changes, &mut writer, i64::MAX)?;
     writer.finish(database)?;
     events.progress(dataset, received, export.records);
-    if rewrite_all {
-        sweep_all(database)?;
-    }
-    if rebuilds_search {
-        database.rebuild_search(dataset)?;
-    }
+    sweep_all(database)?;
+    database.rebuild_search(dataset)?;
     changes.tell()?;
     Ok(i64::try_from(received).unwrap_or(i64::MAX))
 }

@@ -89,8 +89,6 @@ pub struct RecordWriter<'a> {
     waiting_bytes: usize,
     /// The linked rows already written, for each link table.
     written: Vec<BTreeMap<String, Row>>,
-    /// The linked rows of records that stay as they are, for each link table.
-    kept: Vec<FoundLinks>,
     /// The keys that lost a link, for each link table.
     unlinked: Vec<BTreeSet<String>>,
 }
@@ -105,16 +103,8 @@ impl<'a> RecordWriter<'a> {
             waiting: BTreeMap::new(),
             waiting_bytes: 0,
             written: vec![BTreeMap::new(); links],
-            kept: vec![FoundLinks::default(); links],
             unlinked: vec![BTreeSet::new(); links],
         }
-    }
-
-    /// Notes that a record stays as it is. A row that it links to may have come later, with a record that is gone now.
-    pub fn keep<D: Database>(&mut self, id: i64, json: &str) -> Result<(), PullError> {
-        add_links::<D>(self.tables, id, &parse(json)?, &mut self.kept);
-        self.kept.iter_mut().for_each(|kept| kept.pairs.clear());
-        Ok(())
     }
 
     /// Adds a record to the batch, or the removal of an id. Writes a full batch.
@@ -125,13 +115,9 @@ impl<'a> RecordWriter<'a> {
         if is_full { self.write(database) } else { Ok(()) }
     }
 
-    /// Writes the last batch and the linked rows of kept records, and removes linked rows without links.
+    /// Writes the last batch, and removes linked rows without links.
     pub fn finish<D: Database>(mut self, database: &mut D) -> Result<(), PullError> {
         self.write(database)?;
-        for ((links, kept), written) in self.tables.links.iter().zip(self.kept).zip(&self.written) {
-            let rows = kept.rows.into_iter().filter(|(key, _)| !written.contains_key(key));
-            database.write_rows(&links.kind.rows, rows.map(|(_, row)| row).collect())?;
-        }
         for (links, unlinked) in self.tables.links.iter().zip(self.unlinked).filter(|(_, keys)| !keys.is_empty()) {
             let (own, key_type) = links.kind.own_key();
             let condition = format!("{own} IN ({})", listed::<D>("$1", &[key_type]));

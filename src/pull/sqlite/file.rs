@@ -1,6 +1,5 @@
 //! Opens the file of a copy, runs its statements, and maps their errors.
 
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -13,9 +12,9 @@ use rusqlite::{Connection, Error, ErrorCode, OpenFlags, params_from_iter};
 use crate::disk::{describe, describe_at};
 use crate::pull::columns::Cell;
 use crate::pull::error::PullError;
-use crate::pull::files::{self, open_file};
+use crate::pull::files::open_file;
 use crate::pull::sql::schema::FORMAT;
-use crate::pull::sql::tables::{Row, SqlTable};
+use crate::pull::sql::tables::{DatasetTables, Row, SqlTable, searched};
 
 /// `PRAGMA application_id` of a copy: "mfcp".
 pub const APPLICATION_ID: i32 = 0x6d66_6370;
@@ -98,6 +97,62 @@ pub fn insert(table: &SqlTable) -> String {
     format!("INSERT INTO {name} ({names}) VALUES ({marks}) ON CONFLICT ({keys}) DO {action}")
 }
 
+/// The statements that write a record and its full-text index.
+pub struct Statements {
+    updates_search: bool,
+    /// The positions of the id and of the columns in the full-text index.
+    searched: Vec<usize>,
+    /// Selects the id of a record and its texts in the full-text index.
+    select: String,
+    insert: String,
+    delete: String,
+    /// Adds an id and its texts to the full-text index.
+    search: String,
+    /// Removes an id and its texts from the full-text index. It uses `VALUES`: with `SELECT`, the index flushes to the
+    /// disk before each statement, which takes five times as long.
+    unsearch: String,
+}
+
+impl Statements {
+    /// The statements of a dataset.
+    pub fn new(tables: &DatasetTables, updates_search: bool) -> Statements {
+        let (dataset, names) = (tables.dataset, searched(tables.dataset));
+        let is_searched = |name: &str| name == "id" || names.contains(&name);
+        let columns = tables.records.columns.iter().enumerate();
+        let (texts, marks) = (names.join(", "), ", ?".repeat(names.len()));
+        Statements {
+            updates_search,
+            searched: columns.filter(|(_, (name, _))| is_searched(name)).map(|(at, _)| at).collect(),
+            select: format!("SELECT id, {texts} FROM {dataset} WHERE id = ?"),
+            insert: insert(&tables.records),
+            delete: format!("DELETE FROM {dataset} WHERE id = ?"),
+            search: format!("INSERT INTO {dataset}_search (rowid, {texts}) VALUES (?{marks})"),
+            unsearch: format!(
+                "INSERT INTO {dataset}_search ({dataset}_search, rowid, {texts}) VALUES ('delete', ?{marks})"
+            ),
+        }
+    }
+
+    /// Writes a record, or removes it if `row` is `None`.
+    pub fn write(&self, connection: &Connection, id: i64, row: Option<Row>) -> rusqlite::Result<()> {
+        let key = vec![Cell::Integer(id)];
+        let words = |row: &Row| -> Row { self.searched.iter().map(|at| row[*at].clone()).collect() };
+        let (mut before, mut after) = (None, None);
+        if self.updates_search {
+            (before, after) = (query(connection, &self.select, &key)?.pop(), row.as_ref().map(words));
+        }
+        let is_new = before != after;
+        if let Some(before) = before.filter(|_| is_new) {
+            execute(connection, &self.unsearch, before)?;
+        }
+        match row {
+            Some(row) => execute(connection, &self.insert, row)?,
+            None => execute(connection, &self.delete, key)?,
+        }
+        after.filter(|_| is_new).map_or(Ok(()), |after| execute(connection, &self.search, after))
+    }
+}
+
 /// The device and inode of a path.
 pub fn identity(path: &Path) -> Result<(u64, u64), PullError> {
     let found = fs::metadata(path).map_err(|error| {
@@ -154,13 +209,6 @@ pub fn has_copy(path: &Path) -> Result<bool, PullError> {
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => Err(no_copy(&path.display())),
         Err(error) => Err(failure(path, &error)),
     }
-}
-
-/// Takes the lock of a copy.
-pub fn lock(path: &Path) -> Result<File, PullError> {
-    let mut name = OsString::from(path);
-    name.push(".lock");
-    files::lock(Path::new(&name), path)
 }
 
 /// Opens or creates the database.

@@ -1,7 +1,6 @@
 //! The copy as an SQLite file: SQLite's SQL.
 //!
-//! - [`mod@file`]: opens the file of a copy, runs its statements, and maps their errors.
-//! - [`search`]: writes records with their full-text index.
+//! - [`mod@file`]: opens the file of a copy, runs its statements, and maps their errors. Writes records with their full-text index.
 
 use std::path::PathBuf;
 
@@ -9,18 +8,16 @@ use rusqlite::{ErrorCode, params_from_iter};
 
 use super::columns::Cell;
 use super::error::PullError;
-use super::files::make_file;
+use super::files::{lock, make_file};
 use super::sql::SqlCopy;
 use super::sql::database::Database;
 use super::sql::schema::{self, FORMAT};
 use super::sql::tables::{DatasetTables, Records, Row, SqlTable, Type, searched};
 use crate::disk::describe_at;
 use crate::model::Dataset;
-use file::{APPLICATION_ID, SqliteFile, connect, failure, has_copy, identity, insert, lock, query};
-use search::Statements;
+use file::{APPLICATION_ID, SqliteFile, Statements, connect, failure, has_copy, identity, insert, query};
 
 pub mod file;
-pub mod search;
 
 /// A copy in an SQLite file.
 pub type SqliteCopy = SqlCopy<SqliteFile>;
@@ -102,7 +99,7 @@ impl Database for SqliteFile {
     fn open(path: &PathBuf) -> Result<SqliteFile, PullError> {
         // Checked before the lock file is created next to it.
         has_copy(path)?;
-        let lock = lock(path)?;
+        let lock = lock(&path.with_added_extension("lock"), path)?;
         let is_there = has_copy(path)?;
         if !is_there {
             // The file's mode must not depend on the umask. SQLite uses it for its other files too.

@@ -13,10 +13,10 @@ use tokio::net::TcpListener;
 
 use self::edits::{Curator, DemoData, NARROW_AREA, load};
 use crate::api::Settings;
+use crate::cli::arguments::parse_listen;
 use crate::cli::commands::serve::{LogArgs, NO_RUNTIME, cannot_listen};
-use crate::cli::shared::arguments::parse_listen;
-use crate::cli::shared::common::Common;
-use crate::cli::shared::output::print_line;
+use crate::cli::common::Common;
+use crate::cli::output::print_line;
 use crate::explorer::Demo;
 use crate::model::printable::ShellWord;
 use crate::serve::connection::address::TrustedProxies;
@@ -57,7 +57,7 @@ pub(in crate::cli) fn run(common: &Common, args: DemoArgs) -> anyhow::Result<Exi
         let _curating = if args.quiet_data {
             None
         } else {
-            let curator = Curator::new(&database, folder.path().join("edit"), common.wait, sample.conference_id)?;
+            let curator = Curator::new(&database, common.wait, sample.conference_id)?;
             Some(curator.start(demo, Arc::clone(&watcher))?)
         };
         let setup = Setup {

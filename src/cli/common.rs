@@ -1,19 +1,22 @@
 //! Code that all commands share: common options, opening the database, and committing.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use clap::builder::{FalseyValueParser, TypedValueParser};
 use clap::{Args, Command};
+use serde::Serialize;
 
-use crate::cli::shared::arguments::{parse_duration, path_parser};
-use crate::cli::shared::output::{Output, counted, note, warn};
+use crate::bucket::{Bucket, BucketUrl, SealKey};
+use crate::cli::arguments::{parse_duration, path_parser};
+use crate::cli::output::{counted, note, print_json, print_line, warn};
 use crate::model::Head;
-use crate::model::printable::Printable;
-use crate::model::printable::ShellWord;
+use crate::model::printable::{Printable, ShellWord};
+use crate::replicate::replica::LogReader;
 use crate::store::file::metadata::resolve;
 use crate::store::replication::PublishedNote;
 use crate::store::{CLOCK_TOLERANCE_S, Edit, Reader, StoreError, Writer};
@@ -77,6 +80,12 @@ pub(in crate::cli) fn require_folder(file: &Path) -> anyhow::Result<()> {
         bail!("there is no folder {} for {}; create it: `mkdir -p {word}`", folder.display(), file.display());
     }
     Ok(())
+}
+
+/// A reader of the log in a bucket.
+pub(in crate::cli) fn open_log(url: &BucketUrl, seal_key: Option<&Path>) -> anyhow::Result<LogReader> {
+    let seal = seal_key.map(SealKey::load).transpose().map_err(|error| anyhow!(error))?;
+    Ok(LogReader::new(Bucket::open(url, seal)?))
 }
 
 /// Whether a commit is published.
@@ -168,8 +177,21 @@ impl Common {
         }
     }
 
-    pub fn output(&self) -> Output {
-        Output::new(self.json)
+    /// Prints the result as text or JSON. Returns the exit code of success.
+    pub fn result(&self, json: &impl Serialize, text: impl Display) -> anyhow::Result<ExitCode> {
+        if self.json {
+            print_json(&serde_json::to_string(json)?);
+        } else {
+            print_line(&text.to_string());
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Prints a warning that the JSON form of the result contains, unless the output is JSON.
+    pub fn warning(&self, message: &str) {
+        if !self.json {
+            warn(message);
+        }
     }
 
     /// The path of the database file with links resolved. Its companion files are next to it.
@@ -224,32 +246,7 @@ impl Common {
         let is_new = edit.is_first();
         edit.commit()?;
         self.note_if_new(is_new);
-        self.warn_of_foreign_note();
         Ok(())
-    }
-
-    /// Warns if the publisher's note names a commit that the file does not contain, unless a restore explains that.
-    fn warn_of_foreign_note(&self) {
-        let find = || -> Result<Option<PublishedNote>, StoreError> {
-            let Some(note) = PublishedNote::read(&self.db)?.filter(|note| note.fenced.is_none()) else {
-                return Ok(None);
-            };
-            let view = self.open_reader()?.origin()?;
-            let is_own = view.id()? == Some(note.id) && view.holds(note.seq, note.lineage)?;
-            let is_explained = is_own || view.is_restored_over(Head { seq: note.seq, lineage: note.lineage })?;
-            Ok((!is_explained).then_some(note))
-        };
-        // The command itself reports read failures.
-        if let Ok(Some(note)) = find() {
-            warn(&format!(
-                "{} was published to {} up to seq {}, with a commit that is not in this file: the file was replaced by another \
-                 copy. Replicas do not get its changes; run `medfeed publish {}`, which says what to do",
-                self.db.display(),
-                Printable(&note.url),
-                note.seq,
-                ShellWord(&Printable(&note.url).to_string())
-            ));
-        }
     }
 
     /// Says that the command created the database, which may be a mistake in `--db`.

@@ -1,17 +1,15 @@
-//! Parsers of option values: durations, times, addresses, datasets, years, texts.
+//! Parsers of option values: durations, times, addresses, years, texts.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PathBufValueParser, TypedValueParser};
-use strum::ParseError;
 use tracing_subscriber::EnvFilter;
 
-use crate::model::fold::nearest;
+use crate::model::Timestamp;
 use crate::model::printable::steers;
 use crate::model::time::{now, parse_date, parse_time};
-use crate::model::{Dataset, Timestamp};
 
 /// The longest duration, in days: a thousand years. Added to a time, a longer one could be beyond the clock's range.
 const MAX_DAYS: u64 = 365_250;
@@ -59,49 +57,14 @@ fn end_after(text: &str, now: Timestamp) -> Result<Timestamp, String> {
     Ok(end)
 }
 
-/// Parses `ADDRESS:PORT`. A port alone, also as `:PORT`, means 127.0.0.1.
+/// Parses `ADDRESS:PORT`. A port alone, also as `:PORT` or `localhost:PORT`, means 127.0.0.1.
 pub(in crate::cli) fn parse_listen(text: &str) -> Result<SocketAddr, String> {
-    if let Ok(address) = text.parse() {
-        return Ok(address);
-    }
-    let port_rule = "write the port as a number from 0 to 65535, such as 127.0.0.1:8080; 0 picks a free one";
-    let port = |port: &str| port.parse::<u16>().map_err(|_| port_rule.to_owned());
-    if text.contains("://") {
-        return Err("write it without the scheme: 127.0.0.1:8080; for HTTPS add --tls-cert and --tls-key".to_owned());
-    }
-    if let Ok(address) = text.trim_matches(['[', ']']).parse::<IpAddr>() {
-        return Err(format!("it has no port; write {}", SocketAddr::new(address, 8080)));
-    }
-    let (host, given) = text.rsplit_once(':').unwrap_or(match text.bytes().all(|byte| byte.is_ascii_digit()) {
-        true => ("", text),
-        false => (text, ""),
-    });
-    match (host, given) {
-        ("" | "localhost", "") => Err("it has no port; write 127.0.0.1:8080".to_owned()),
-        ("" | "localhost", given) => Ok(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port(given)?)),
-        ("*", given) => Err(format!("for every address of this machine write 0.0.0.0:{}", port(given).unwrap_or(8080))),
-        (host, given) => {
-            if host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok() {
-                port(given)?;
-            }
-            Err("write an address of this machine and a port: 127.0.0.1:8080, 0.0.0.0:8080 for every address, [::1]:8080"
-                .to_owned())
-        }
-    }
-}
-
-/// Parses the exact name of a dataset.
-pub(in crate::cli) fn parse_dataset(text: &str) -> Result<Dataset, String> {
-    text.parse().map_err(|_: ParseError| {
-        if text.contains([',', ';']) {
-            return format!("it names several datasets; repeat the option: --dataset {}", {
-                Dataset::ALL.map(Dataset::as_str).join(" --dataset ")
-            });
-        }
-        match nearest(text, Dataset::ALL.map(Dataset::as_str)) {
-            Some(near) => format!("`{text}` is not a dataset; write `{near}`"),
-            None => format!("`{text}` is not a dataset; the datasets are `conferences` and `journals`"),
-        }
+    let port = text.strip_prefix("localhost:").or(text.strip_prefix(':')).unwrap_or(text);
+    let local = port.parse().map(|port: u16| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
+    text.parse().or(local).map_err(|_| {
+        "write an address of this machine and a port from 0 to 65535, without a scheme: 127.0.0.1:8080, 0.0.0.0:8080 for every \
+         address, [::1]:8080; port 0 picks a free one"
+            .to_owned()
     })
 }
 
@@ -124,13 +87,12 @@ pub(in crate::cli) fn parse_url(text: &str) -> Result<String, String> {
     let is_plain = |rest: &str| {
         !rest.is_empty() && !rest.contains(|letter: char| letter.is_control() || " ?#\"<>'`$\\".contains(letter))
     };
-    match rest {
-        Some(rest) if is_plain(rest) => Ok(text.trim_end_matches('/').to_owned()),
-        None if is_plain(text) && !text.contains("://") => {
-            Err(format!("write an absolute URL, with the scheme: https://{text}"))
-        }
-        _ => Err("write an absolute URL without query, such as https://feed.example.org".to_owned()),
+    if !rest.is_some_and(is_plain) {
+        return Err(
+            "write an absolute URL with its scheme and without query, such as https://feed.example.org".to_owned()
+        );
     }
+    Ok(text.trim_end_matches('/').to_owned())
 }
 
 /// Parses the URL that callers see. The paths of the API already begin with `/v1`.
@@ -150,23 +112,9 @@ pub(in crate::cli) fn parse_years(text: &str) -> Result<std::ops::RangeInclusive
         let year: Option<u16> = if shaped { text.parse().ok() } else { None };
         year.filter(|year| (1900..=2100).contains(year)).ok_or_else(rule)
     };
-    match text.split_once("..") {
-        None => year(text).map(|year| year..=year).map_err(|rule| {
-            // `2024-2027`, `2024:2027`, `2024 to 2027`, `2024,2025`
-            let ends = text.get(..4).zip(text.len().checked_sub(4).and_then(|at| text.get(at..)));
-            match ends.map(|(first, last)| (year(first), year(last), first, last)) {
-                Some((Ok(_), Ok(_), first, last)) if text.contains(',') => {
-                    format!("repeat the option: --year {first} --year {last}; or write a range: {first}..{last}")
-                }
-                Some((Ok(_), Ok(_), first, last)) => format!("write a range of years as {first}..{last}"),
-                _ => rule,
-            }
-        }),
-        Some((first, last)) => {
-            let (first, last) = (year(first)?, year(last)?);
-            if first <= last { Ok(first..=last) } else { Err(format!("the range ends before it begins; {}", rule())) }
-        }
-    }
+    let (first, last) = text.split_once("..").unwrap_or((text, text));
+    let (first, last) = (year(first)?, year(last)?);
+    if first <= last { Ok(first..=last) } else { Err(format!("the range ends before it begins; {}", rule())) }
 }
 
 /// Parses a text that is not empty.
@@ -271,16 +219,16 @@ mod tests {
             ("localhost:0", Ok("127.0.0.1:0")),
             ("[::1]:8080", Ok("[::1]:8080")),
             ("0.0.0.0:80", Ok("0.0.0.0:80")),
-            ("::1", Err("write [::1]:8080")),
-            ("10.0.0.1", Err("write 10.0.0.1:8080")),
-            ("localhost", Err("write 127.0.0.1:8080")),
+            ("::1", Err("[::1]:8080")),
+            ("10.0.0.1", Err("a port")),
+            ("localhost", Err("127.0.0.1:8080")),
             ("127.0.0.1:99999", Err("0 to 65535")),
             ("70000", Err("0 to 65535")),
             (":http", Err("0 to 65535")),
-            ("*:8080", Err("write 0.0.0.0:8080")),
-            ("http://127.0.0.1:8080", Err("without the scheme")),
+            ("*:8080", Err("0.0.0.0:8080 for every address")),
+            ("http://127.0.0.1:8080", Err("without a scheme")),
             ("example.org:8080", Err("0.0.0.0:8080 for every address")),
-            ("", Err("has no port")),
+            ("", Err("a port")),
         ];
         check(parse_listen, &cases);
     }
@@ -318,7 +266,7 @@ mod tests {
             ("https://h/", Ok("https://h")),
             ("https://h/a/b//", Ok("https://h/a/b")),
             ("https://h:8443/a", Ok("https://h:8443/a")),
-            ("feed.example.org", Err("https://feed.example.org")),
+            ("feed.example.org", Err("with its scheme")),
             ("https://", Err("such as")),
             ("", Err("such as")),
             ("ftp://h", Err("such as")),

@@ -19,16 +19,16 @@ const MAX_SHOWN: usize = 20;
 const MAX_VALUE_CHARS: usize = 100;
 
 /// The changes of a batch.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default)]
 pub(in crate::cli) struct Changes {
     /// Organizations, tags, conferences, journals; each by id.
-    changes: Vec<RowChange>,
+    pub changes: Vec<RowChange>,
     /// By license and dataset.
-    license_changes: Vec<LicenseChanges>,
+    pub license_changes: Vec<LicenseChanges>,
 }
 
 #[derive(Debug, Serialize)]
-struct RowChange {
+pub(in crate::cli) struct RowChange {
     dataset: &'static str,
     id: Id,
     name: String,
@@ -62,7 +62,7 @@ pub(in crate::cli) struct NamedRecord {
 
 /// The records of a dataset that enter a license, change in it, or leave it.
 #[derive(Debug, Serialize)]
-struct LicenseChanges {
+pub(in crate::cli) struct LicenseChanges {
     license: String,
     dataset: Dataset,
     entering: Vec<NamedRecord>,
