@@ -19,13 +19,13 @@ use crate::store::file::open::OpenOptions;
 use crate::store::file::publish::{OriginIdentity, put_history_entry, refuse_fenced, remove_local_rows};
 use crate::store::file::published_note::PublishedNote;
 use crate::store::file::replace::LockedFile;
-use crate::store::format::codec::{StoredCommit, seal, seal_under, unseal_commit};
+use crate::store::format::codec::{CommitPoint, StoredCommit, seal, seal_under, unseal_commit};
 use crate::store::format::meta::{database_id, encode_secret};
-use crate::store::format::rows::{load_keys, load_rows};
+use crate::store::format::rows::{last_commit, load_keys, load_rows};
 use crate::store::format::tables;
 use crate::store::panics::guard;
 use crate::store::read::history::RESTORED;
-use crate::store::read::snapshot::{CommitPoint, Snapshot, last_commit};
+use crate::store::read::snapshot::Snapshot;
 use crate::store::upgrade::upgrade_rows;
 use crate::store::write_tx::WriteTx;
 
@@ -294,7 +294,7 @@ fn keep_revocations(tx: &WriteTx, kept: &CarriedOver) -> Result<(), StoreError> 
     if let Some(secret) = &kept.secret {
         tx.open(tables::META)?.insert(tables::META_SECRET, encode_secret(secret)?.as_slice())?;
     }
-    let restored_to = last_commit(&*tx.open(tables::COMMITS)?)?.map_or(Timestamp::EPOCH, |(point, _)| point.time);
+    let restored_to = last_commit(&*tx.open(tables::COMMITS)?)?.time;
     let judged_at = now().max(kept.committed);
     let mut keys = tx.open(tables::KEYS)?;
     for (hash, mut key) in load_keys(&*keys)? {

@@ -20,10 +20,10 @@ use crate::store::file::metadata::{refuse_other_names, resolve};
 use crate::store::file::open::{OpenOptions, ReadFile, refuse_replica};
 use crate::store::file::replace::LockedFile;
 use crate::store::format::meta::{FieldDifference, Version, known_fields};
+use crate::store::format::rows::last_commit;
 pub use crate::store::format::tables::SCHEMA;
 use crate::store::format::tables::{COMMITS, META, META_FIELDS, META_PUBLISH, OUTBOX, REPLICA};
 use crate::store::panics::guard;
-use crate::store::read::snapshot::last_commit;
 use crate::store::write_tx::WriteTx;
 
 /// The upgrade that a file needs: the formats, and the records and size of the file.
@@ -62,7 +62,7 @@ fn plan_of(file: &ReadFile) -> Result<Option<UpgradePlan>, StoreError> {
     }
     let transaction = file.begin_read()?;
     refuse_replica(&file.path, version, &transaction)?;
-    let records = last_commit(&transaction.open_table(COMMITS)?)?.map(|(_, commit)| commit.records).unwrap_or_default();
+    let records = last_commit(&transaction.open_table(COMMITS)?)?.records;
     Ok(Some(UpgradePlan {
         from: version.schema,
         to: SCHEMA,

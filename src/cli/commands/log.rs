@@ -15,7 +15,7 @@ use crate::import::findings::grouped;
 use crate::model::printable::Printable;
 use crate::model::time::parse_time;
 use crate::model::{ConferenceFields, Dataset, Id, JournalFields, RecordFields, Timestamp};
-use crate::store::{CommitEntry, Snapshot, StoreError};
+use crate::store::{Snapshot, StoreError, StoredCommit};
 
 /// The most records of a commit that the text names.
 const MAX_NAMED: usize = 3;
@@ -49,9 +49,9 @@ pub(in crate::cli) struct CommitJson {
     pub what: String,
 }
 
-impl From<CommitEntry> for CommitJson {
-    fn from(commit: CommitEntry) -> CommitJson {
-        CommitJson { seq: commit.seq, time: commit.time.to_string(), who: commit.who, what: commit.what }
+impl From<StoredCommit> for CommitJson {
+    fn from(commit: StoredCommit) -> CommitJson {
+        CommitJson { seq: commit.last_seq, time: commit.time.to_string(), who: commit.who, what: commit.what }
     }
 }
 
@@ -81,10 +81,10 @@ pub(in crate::cli) fn run(common: &Common, args: &CommitLogArgs) -> anyhow::Resu
         (Some(dataset), Some(id)) => Some(seqs_of(snapshot, dataset, id)?),
         _ => None,
     };
-    let is_selected = |commit: &CommitEntry| {
+    let is_selected = |commit: &StoredCommit| {
         args.since.is_none_or(|since| commit.time >= since)
             && args.until.is_none_or(|until| commit.time < until)
-            && of_record.as_ref().is_none_or(|seqs| seqs.range(commit.first_seq..=commit.seq).next().is_some())
+            && of_record.as_ref().is_none_or(|seqs| seqs.range(commit.first_seq..=commit.last_seq).next().is_some())
     };
     let most = if common.json { usize::MAX } else { MAX_NAMED };
     let mut commits = Vec::new();
@@ -119,10 +119,10 @@ fn seqs_of(snapshot: &Snapshot, dataset: Dataset, id: Id) -> Result<BTreeSet<u64
 
 fn touched<F: RecordFields>(
     snapshot: &Snapshot,
-    commit: &CommitEntry,
+    commit: &StoredCommit,
     most: usize,
 ) -> Result<CommitRecords, StoreError> {
-    let (first, last) = (commit.first_seq, commit.seq);
+    let (first, last) = (commit.first_seq, commit.last_seq);
     let ids = snapshot.changed_between(F::DATASET, first, last)?;
     let mut changed = Vec::new();
     for id in ids.iter().take(most) {

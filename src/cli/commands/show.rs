@@ -55,7 +55,7 @@ fn show<F: RecordFields>(common: &Common, snapshot: &Snapshot, id: Id) -> anyhow
             LicenseVisibility { license: license.name.clone(), visible: reasons.is_empty(), reasons }
         })
         .collect();
-    let last_change = CommitJson::from(snapshot.commit_entry_of(seq)?);
+    let last_change = CommitJson::from(snapshot.stored_commit_of(seq)?);
 
     // Writing to a string cannot fail.
     let mut text = format!("{} {id}\n", F::DATASET);
@@ -90,7 +90,7 @@ fn missing(snapshot: &Snapshot, dataset: Dataset, id: Id) -> anyhow::Result<Exit
     match entries.iter().rev().find(|entry| !entry.is_live()) {
         None => bail!("there is no record {id} of {dataset}, and none of the present licenses has shown one"),
         Some(entry) => {
-            let CommitJson { time, who, what, .. } = snapshot.commit_entry_of(entry.seq)?.into();
+            let CommitJson { time, who, what, .. } = snapshot.stored_commit_of(entry.seq)?.into();
             bail!(
                 "record {id} of {dataset} was removed; it left the last license that showed it at {time}, seq {}, by {who}: {what}",
                 entry.seq

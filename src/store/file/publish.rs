@@ -13,8 +13,8 @@ use crate::store::file::writer_note::current_user;
 use crate::store::format::codec::{StoredCommit, seal};
 use crate::store::format::digest::digest_of;
 use crate::store::format::meta::{database_id, stored_digest};
+use crate::store::format::rows::last_commit;
 use crate::store::format::tables;
-use crate::store::read::snapshot::last_commit;
 use crate::store::write_tx::{Recorder, WriteTx};
 
 impl Writer {
@@ -137,21 +137,17 @@ fn put_empty_commit(
     last_seq: impl FnOnce(u64) -> u64,
 ) -> Result<StoredCommit, StoreError> {
     let mut commits = tx.open(tables::COMMITS)?;
-    let last = last_commit(&*commits)?.map(|(_, row)| row);
+    let last = last_commit(&*commits)?;
     let mut lineage = [0_u8; 16];
     getrandom::fill(&mut lineage)?;
-    let base = last.as_ref().map_or(0, |row| row.last_seq);
     let row = StoredCommit {
-        time: last.as_ref().map_or(Timestamp::EPOCH, |row| row.time).max(committed).max(now()),
+        time: last.time.max(committed).max(now()),
         lineage,
-        first_seq: base + 1,
-        last_seq: last_seq(base),
-        records: last.as_ref().map(|row| row.records).unwrap_or_default(),
-        changed_at: last.as_ref().map(|row| row.changed_at).unwrap_or_default(),
-        references_seq: last.as_ref().map_or(0, |row| row.references_seq),
-        counts: last.map(|row| row.counts).unwrap_or_default(),
+        first_seq: last.last_seq + 1,
+        last_seq: last_seq(last.last_seq),
         who: current_user(),
         what: what.to_owned(),
+        ..last
     };
     commits.insert(row.last_seq, seal(&row)?.as_slice())?;
     Ok(row)

@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Curated, Fields, Id, PerDataset, Timestamp, json};
+use crate::model::{Curated, Fields, Head, Id, PerDataset, Timestamp, json};
 use crate::store::StoreError;
 use crate::store::format::tables::{HASH_LEN, LogValue};
 
@@ -18,10 +18,11 @@ pub fn hash(bytes: &[u8]) -> ShortHash {
 /// The difference between the clocks of writing machines, in seconds, above which a warning is reported.
 pub const CLOCK_TOLERANCE_S: i64 = 120;
 
-/// A row of `commits`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// A row of `commits`. The default is the state before the first commit.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::store) struct StoredCommit {
+#[allow(missing_docs, reason = "the names explain the other fields")]
+pub struct StoredCommit {
     /// The time when the transaction began; never before the time of an earlier commit.
     pub time: Timestamp,
     /// A random value. It distinguishes commits with the same seq in different histories.
@@ -36,14 +37,38 @@ pub(in crate::store) struct StoredCommit {
     pub references_seq: u64,
     pub counts: TableCounts,
     pub who: String,
+    /// May be empty.
     pub what: String,
+}
+
+impl StoredCommit {
+    /// Seq, time and lineage.
+    pub fn point(&self) -> CommitPoint {
+        CommitPoint { seq: self.last_seq, time: self.time, lineage: self.lineage }
+    }
+}
+
+/// A commit in the history: its last seq (0 before the first commit), its time and its random lineage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "described above")]
+pub struct CommitPoint {
+    pub seq: u64,
+    pub time: Timestamp,
+    pub lineage: [u8; 16],
+}
+
+impl CommitPoint {
+    /// The seq and lineage, which together identify the commit.
+    pub fn head(&self) -> Head {
+        Head { seq: self.seq, lineage: self.lineage }
+    }
 }
 
 /// The row counts of the tables that are always read whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "named as the tables")]
-pub(in crate::store) struct TableCounts {
+pub struct TableCounts {
     pub organizations: u64,
     pub tags: u64,
     pub licenses: u64,

@@ -7,7 +7,7 @@ use redb::{ReadableTable, TableError};
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{Curated, Dataset, Id, KeyHash, KeyRecord, RecordFields, ReferenceKind, References};
 use crate::store::StoreError;
-use crate::store::format::codec::{RecordRow, unseal, unseal_under};
+use crate::store::format::codec::{RecordRow, StoredCommit, unseal, unseal_commit, unseal_under};
 use crate::store::format::tables::LogValue;
 
 pub(in crate::store) fn read_id(table: &'static str, id: u64) -> Result<Id, StoreError> {
@@ -52,6 +52,14 @@ pub(in crate::store) fn for_each_record<F: RecordFields, E: From<StoreError>>(
         each(read_record(log, read_id("records", key.value().1)?, seq.value())?)?;
     }
     Ok(())
+}
+
+/// The last commit, or the state before the first one.
+pub(in crate::store) fn last_commit(
+    commits: &impl ReadableTable<u64, &'static [u8]>,
+) -> Result<StoredCommit, StoreError> {
+    let last = commits.last()?.map(|(seq, bytes)| unseal_commit(seq.value(), bytes.value()));
+    Ok(last.transpose()?.unwrap_or_default())
 }
 
 pub(in crate::store) fn load_rows<T: serde::de::DeserializeOwned>(

@@ -6,38 +6,17 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable};
 
 use crate::model::{
-    Curated, Dataset, FeedId, Head, Id, KeyHash, KeyRecord, License, LicenseId, PerDataset, RecordFields, References,
+    Curated, Dataset, FeedId, Id, KeyHash, KeyRecord, License, LicenseId, PerDataset, RecordFields, References,
     Timestamp,
 };
-use crate::store::format::codec::{
-    RecordRow, StoredCommit, TableCounts, expect_count, unseal, unseal_commit, unseal_under,
-};
+use crate::store::format::codec::{CommitPoint, RecordRow, StoredCommit, expect_count, unseal, unseal_under};
 use crate::store::format::feed::FeedHead;
 use crate::store::format::meta::read_secret;
-use crate::store::format::rows::{find_record, for_each_record, load_references};
+use crate::store::format::rows::{find_record, for_each_record, last_commit, load_references};
 use crate::store::format::tables;
 use crate::store::read::feed_index::{FeedIndex, LicenseEntries};
 use crate::store::read::records::{LogTable, Records, StoredRecord};
 use crate::store::{StoreError, panics};
-
-/// A commit in the history: its last seq (0 before the first commit), its time and its random lineage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "described above")]
-pub struct CommitPoint {
-    pub seq: u64,
-    pub time: Timestamp,
-    pub lineage: [u8; 16],
-}
-
-impl CommitPoint {
-    /// The position before the first commit.
-    pub const EMPTY: CommitPoint = CommitPoint { seq: 0, time: Timestamp::EPOCH, lineage: [0; 16] };
-
-    /// The seq and lineage, which together identify the commit.
-    pub fn head(&self) -> Head {
-        Head { seq: self.seq, lineage: self.lineage }
-    }
-}
 
 /// The number of records of a dataset, and the time of its last change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,15 +35,12 @@ struct LicenseWithWitnesses {
 
 /// One committed state. It is cheap to share. redb keeps the pages of this state until it is dropped.
 pub struct Snapshot {
-    commit: CommitPoint,
-    datasets: PerDataset<DatasetTotals>,
-    /// The last seq of the last commit that changed organizations or tags.
-    references_seq: u64,
+    /// The last commit.
+    last: StoredCommit,
     secret: [u8; 32],
     licenses: HashMap<LicenseId, LicenseWithWitnesses>,
     keys: HashMap<KeyHash, Arc<KeyRecord>>,
     pub(in crate::store) feeds: HashMap<FeedId, FeedHead>,
-    counts: TableCounts,
     references: OnceLock<Arc<References>>,
     /// Loaded on first use.
     loaded_records: PerDataset<OnceLock<Arc<Records>>>,
@@ -84,22 +60,20 @@ pub struct Snapshot {
 
 impl std::fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Snapshot").field("commit", &self.commit).finish_non_exhaustive()
+        f.debug_struct("Snapshot").field("commit", &self.commit()).finish_non_exhaustive()
     }
 }
 
 impl Snapshot {
     pub(in crate::store) fn read_commit(transaction: &ReadTransaction) -> Result<CommitPoint, StoreError> {
-        Ok(last_commit(&transaction.open_table(tables::COMMITS)?)?.map_or(CommitPoint::EMPTY, |(point, _)| point))
+        Ok(last_commit(&transaction.open_table(tables::COMMITS)?)?.point())
     }
 
     /// Opens the state that a transaction sees.
     pub(in crate::store) fn open(transaction: &ReadTransaction) -> Result<Snapshot, StoreError> {
         let commits = transaction.open_table(tables::COMMITS)?;
-        let (commit, datasets, references_seq, counts) = match last_commit(&commits)? {
-            None => (CommitPoint::EMPTY, PerDataset::default(), 0, TableCounts::default()),
-            Some((point, row)) => (point, dataset_states(&row), row.references_seq, row.counts),
-        };
+        let last = last_commit(&commits)?;
+        let counts = last.counts;
         let mut licenses = HashMap::new();
         for entry in transaction.open_table(tables::LICENSES)?.iter()? {
             let license: License = unseal("licenses", entry?.1.value())?;
@@ -119,22 +93,19 @@ impl Snapshot {
         let mut feeds = HashMap::new();
         for entry in transaction.open_table(tables::FEEDS)?.iter()? {
             let head: FeedHead = unseal("feeds", entry?.1.value())?;
-            if head.newest_seq > commit.seq {
-                return Err(head.damaged(format!("it is ahead of the last commit, {}", commit.seq)));
+            if head.newest_seq > last.last_seq {
+                return Err(head.damaged(format!("it is ahead of the last commit, {}", last.last_seq)));
             }
             feeds.insert(head.feed, head);
         }
         expect_count("feeds", feeds.len(), counts.feeds)?;
         let secret = read_secret(&transaction.open_table(tables::META)?)?;
         Ok(Snapshot {
-            commit,
-            datasets,
-            references_seq,
+            last,
             secret,
             licenses,
             keys,
             feeds,
-            counts,
             references: OnceLock::new(),
             loaded_records: PerDataset::default(),
             feed_indexes: Mutex::default(),
@@ -158,7 +129,8 @@ impl Snapshot {
     ) -> Result<Snapshot, StoreError> {
         let newer = Snapshot::open(transaction)?;
         // After a rollback, the same seqs have other rows.
-        if !newer.holds(earlier.commit.seq, &earlier.commit.lineage)? {
+        let before = earlier.commit();
+        if !newer.holds(before.seq, &before.lineage)? {
             return Ok(newer.with_witnesses());
         }
         let mut feed_indexes = earlier.feed_indexes().clone();
@@ -167,8 +139,8 @@ impl Snapshot {
         for dataset in Dataset::ALL {
             match earlier.loaded_records[dataset].get() {
                 Some(records) if !records.is_sparse() => {
-                    let count = newer.datasets[dataset].records;
-                    let records = records.advance(earlier.commit.seq, &newer.records, &newer.log, count)?;
+                    let count = newer.last.records[dataset];
+                    let records = records.advance(before.seq, &newer.records, &newer.log, count)?;
                     let _ = newer.loaded_records[dataset].set(records);
                 }
                 _ => feed_indexes.retain(|_, index| index.head().dataset != dataset),
@@ -176,7 +148,7 @@ impl Snapshot {
         }
         *newer.feed_indexes() = feed_indexes;
         if let Some(references) = earlier.references.get()
-            && newer.references_seq == earlier.references_seq
+            && newer.last.references_seq == earlier.last.references_seq
         {
             let _ = newer.references.set(Arc::clone(references));
         }
@@ -200,12 +172,12 @@ impl Snapshot {
 
     /// The last commit of this state.
     pub fn commit(&self) -> CommitPoint {
-        self.commit
+        self.last.point()
     }
 
     /// The state of a dataset, for `/v1/status`.
     pub fn dataset_state(&self, dataset: Dataset) -> DatasetTotals {
-        self.datasets[dataset]
+        DatasetTotals { records: self.last.records[dataset], last_change_at: self.last.changed_at[dataset] }
     }
 
     /// The secret that seals tokens and cursors.
@@ -258,8 +230,8 @@ impl Snapshot {
             return Ok(references);
         }
         let loaded = Arc::new(load_references(&self.organizations, &self.tags)?);
-        expect_count("organizations", loaded.organizations.len(), self.counts.organizations)?;
-        expect_count("tags", loaded.tags.len(), self.counts.tags)?;
+        expect_count("organizations", loaded.organizations.len(), self.last.counts.organizations)?;
+        expect_count("tags", loaded.tags.len(), self.last.counts.tags)?;
         Ok(self.references.get_or_init(|| loaded))
     }
 
@@ -402,28 +374,20 @@ impl Snapshot {
 
     /// The commit that contains a seq.
     pub(crate) fn commit_of(&self, seq: u64) -> Result<CommitPoint, StoreError> {
-        let entry = self.commits.range(seq..)?.next();
-        let none = || StoreError::damaged("commits", format!("no commit contains seq {seq}"));
-        let (last, bytes) = entry.ok_or_else(none)??;
-        let row = unseal_commit(last.value(), bytes.value())?;
-        if row.first_seq > seq {
-            let detail = format!("no commit contains seq {seq}, the next one begins at {}", row.first_seq);
-            return Err(StoreError::damaged("commits", detail));
-        }
-        Ok(CommitPoint { seq: row.last_seq, time: row.time, lineage: row.lineage })
+        Ok(self.stored_commit_of(seq)?.point())
     }
 
     pub(crate) fn holds(&self, seq: u64, lineage: &[u8; 16]) -> Result<bool, StoreError> {
         if seq == 0 {
-            return Ok(*lineage == CommitPoint::EMPTY.lineage);
+            return Ok(*lineage == CommitPoint::default().lineage);
         }
-        Ok(seq <= self.commit.seq && self.commit_of(seq)?.lineage == *lineage)
+        Ok(seq <= self.last.last_seq && self.commit_of(seq)?.lineage == *lineage)
     }
 
     /// The last seq before an instant. Later changes have larger seqs.
     pub(crate) fn seq_before(&self, time: Timestamp) -> Result<u64, StoreError> {
         // A binary search over seqs, because commit times never decrease.
-        let (mut low, mut high) = (0, self.commit.seq);
+        let (mut low, mut high) = (0, self.last.last_seq);
         while low < high {
             let middle = low + (high - low) / 2;
             let commit = self.commit_of(middle + 1)?;
@@ -435,27 +399,4 @@ impl Snapshot {
         }
         Ok(low)
     }
-}
-
-pub(in crate::store) fn last_commit(
-    commits: &impl ReadableTable<u64, &'static [u8]>,
-) -> Result<Option<(CommitPoint, StoredCommit)>, StoreError> {
-    match commits.last()? {
-        None => Ok(None),
-        Some((seq, bytes)) => {
-            let row = unseal_commit(seq.value(), bytes.value())?;
-            Ok(Some((CommitPoint { seq: seq.value(), time: row.time, lineage: row.lineage }, row)))
-        }
-    }
-}
-
-/// The last commit, or the point before all commits.
-pub(in crate::store) fn last_point(
-    commits: &impl ReadableTable<u64, &'static [u8]>,
-) -> Result<CommitPoint, StoreError> {
-    Ok(last_commit(commits)?.map_or(CommitPoint::EMPTY, |(point, _)| point))
-}
-
-fn dataset_states(row: &StoredCommit) -> PerDataset<DatasetTotals> {
-    PerDataset::of(|dataset| DatasetTotals { records: row.records[dataset], last_change_at: row.changed_at[dataset] })
 }

@@ -12,12 +12,13 @@ use crate::store::file::metadata::FileIdentity;
 use crate::store::file::metadata::{refuse_other_names, resolve};
 use crate::store::file::open::{OpenOptions, Writer};
 use crate::store::file::replace::{BackupReport, LockedFile, write_backup};
+use crate::store::format::codec::CommitPoint;
 use crate::store::format::meta::Version;
 use crate::store::format::meta::{ReplicaMark, database_id, find_mark};
+use crate::store::format::rows::last_commit;
 use crate::store::format::tables::{self, META, META_SECRET};
 use crate::store::panics::guard;
 use crate::store::read::history::last_point_after;
-use crate::store::read::snapshot::{CommitPoint, last_point};
 use crate::store::replication::apply::{ApplyError, apply};
 use crate::store::replication::replica_writer::{CommitChanges, ReplicaWriter, put_mark};
 use crate::store::write_tx::{Recorder, WriteTx};
@@ -60,7 +61,7 @@ impl ReplicaDraft {
         if digest != mark.digest {
             return Err(ApplyError::Digest(head.seq));
         }
-        let found = last_point(&*tx.open(tables::COMMITS)?)?.head();
+        let found = last_commit(&*tx.open(tables::COMMITS)?)?.point().head();
         if found != head {
             return Err(ApplyError::Base { expected: head.seq, found: found.seq });
         }
@@ -152,7 +153,7 @@ impl OlderReplica {
             let lock = LockedFile::lock(&path, OpenOptions::ANY)?;
             let rows = lock.file.begin_read()?;
             let mark = find_mark(&rows)?.ok_or_else(|| StoreError::NotAReplica { path: path.clone() })?;
-            let head = last_point(&rows.open_table(tables::COMMITS)?)?.head();
+            let head = last_commit(&rows.open_table(tables::COMMITS)?)?.point().head();
             Ok(OlderReplica { lock, id: mark.id, head })
         })
     }

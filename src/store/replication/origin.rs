@@ -6,14 +6,14 @@ use crate::model::{CommitInfo, DatabaseId, Head, RowDigest};
 use crate::store::StoreError;
 use crate::store::file::open::Reader;
 use crate::store::format::changes::ChangeEncoder;
-use crate::store::format::codec::unseal_commit;
+use crate::store::format::codec::{CommitPoint, unseal_commit};
 use crate::store::format::digest::{digest_of, for_each_row};
 use crate::store::format::meta::{database_id, restored_over, stored_digest};
 use crate::store::format::outbox::{OutboxHeader, next_header, read_changes};
 use crate::store::format::rows::optional_table;
 use crate::store::format::tables;
 use crate::store::panics::guard;
-use crate::store::read::snapshot::{CommitPoint, Snapshot};
+use crate::store::read::snapshot::Snapshot;
 
 /// The changes that are not published yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl OriginView {
     /// Whether the history contains the commit with this last seq and lineage. Seq 0 is part of every history.
     pub fn holds(&self, seq: u64, lineage: [u8; 16]) -> Result<bool, StoreError> {
         if seq == 0 {
-            return Ok(lineage == CommitPoint::EMPTY.lineage);
+            return Ok(lineage == CommitPoint::default().lineage);
         }
         guard(|| {
             let commits = self.transaction.open_table(tables::COMMITS)?;

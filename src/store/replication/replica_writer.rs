@@ -8,12 +8,12 @@ use crate::model::{CommitInfo, Head, Timestamp};
 use crate::store::StoreError;
 use crate::store::file::open::{OpenOptions, Writer};
 use crate::store::file::publish::{put_seq_jump, store_digest};
-use crate::store::format::codec::seal;
+use crate::store::format::codec::{CommitPoint, StoredCommit, seal, unseal_commit};
 use crate::store::format::meta::{ReplicaMark, find_mark};
+use crate::store::format::rows::last_commit;
 use crate::store::format::tables;
 use crate::store::panics::{guard, guard_as};
-use crate::store::read::history::{CommitEntry, entry_of};
-use crate::store::read::snapshot::{CommitPoint, last_point};
+use crate::store::read::snapshot::Snapshot;
 use crate::store::replication::apply::{ApplyError, apply};
 use crate::store::write_tx::{Recorder, WriteTx};
 
@@ -70,7 +70,7 @@ impl ReplicaWriter {
 
     /// The last commit.
     pub fn head(&self) -> Result<CommitPoint, StoreError> {
-        guard(|| last_point(&self.writer.begin_read()?.open_table(tables::COMMITS)?))
+        guard(|| Snapshot::read_commit(&self.writer.begin_read()?))
     }
 
     /// Applies commits and stores the mark, in one transaction. `mark.digest` is the digest after the last commit.
@@ -102,17 +102,17 @@ impl ReplicaWriter {
 
     /// Fails unless `expected` is the last commit.
     fn expect_head(&self, tx: &WriteTx, expected: Head) -> Result<(), ApplyError> {
-        let found = last_point(&*tx.open(tables::COMMITS)?)?.head();
+        let found = last_commit(&*tx.open(tables::COMMITS)?)?.point().head();
         if found == expected { Ok(()) } else { Err(ApplyError::Base { expected: expected.seq, found: found.seq }) }
     }
 
     /// The last promotion of a replica after a seq; `None` if there is none.
-    pub fn promotion_after(&self, seq: u64) -> Result<Option<CommitEntry>, StoreError> {
+    pub fn promotion_after(&self, seq: u64) -> Result<Option<StoredCommit>, StoreError> {
         guard(|| {
             let commits = self.writer.begin_read()?.open_table(tables::COMMITS)?;
             for commit in commits.range(seq.saturating_add(1)..)?.rev() {
                 let (seq, row) = commit?;
-                let commit = entry_of(seq.value(), row.value())?;
+                let commit = unseal_commit(seq.value(), row.value())?;
                 if commit.what.starts_with(PROMOTED) {
                     return Ok(Some(commit));
                 }

@@ -553,7 +553,7 @@ fn a_promotion_counts_after_a_seq_only() {
         replica.apply(&[(commit, &changes)], &ReplicaMark { digest: commit.digest, ..mark.clone() }).unwrap();
         seqs.push(commit.last_seq);
     }
-    let after = |seq| replica.promotion_after(seq).unwrap().map(|commit| commit.seq);
+    let after = |seq| replica.promotion_after(seq).unwrap().map(|commit| commit.last_seq);
     assert_eq!([after(0), after(seqs[0] - 1), after(seqs[0])], [Some(seqs[1]); 3], "the last one");
     assert_eq!((after(seqs[1] - 1), after(seqs[1]), after(u64::MAX)), (Some(seqs[1]), None, None));
 }

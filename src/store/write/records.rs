@@ -76,7 +76,7 @@ impl Edit<'_> {
         let in_dataset = |dataset: Dataset| -> BTreeSet<Id> {
             touched.iter().filter(|(of, _)| *of == dataset).map(|(_, id)| *id).collect()
         };
-        let first_seq = self.next_seq;
+        let last_seq = self.commit.last_seq;
         let of_conferences = in_dataset(Dataset::Conferences);
         self.apply_records::<ConferenceFields>(&batch.conferences, &of_conferences, &mut outcome)?;
         let of_journals = in_dataset(Dataset::Journals);
@@ -85,7 +85,7 @@ impl Edit<'_> {
             .iter()
             .any(|counts| counts.added + counts.changed + counts.removed > 0);
         self.references_changed |= references_changed;
-        if self.next_seq == first_seq && references_changed {
+        if self.commit.last_seq == last_seq && references_changed {
             // No record shows the change, but every commit needs a seq.
             self.take_seq();
         }
@@ -138,7 +138,7 @@ impl Edit<'_> {
         let mut changes: Vec<RecordChange<'_, F>> = Vec::new();
         {
             let (records, log) = (self.tx.open(tables::RECORDS)?, self.tx.open(tables::LOG)?);
-            let is_first_load = self.totals[dataset] == 0;
+            let is_first_load = self.commit.records[dataset] == 0;
             let ids: BTreeSet<Id> = rows.keys().copied().chain(touched.iter().copied()).collect();
             for id in ids {
                 if let Some(Some(row)) = rows.get(&id)
@@ -163,7 +163,13 @@ impl Edit<'_> {
                     (Some(_), RecordAfter::Removed) => counts.removed += 1,
                     (Some(_), _) => counts.changed += 1,
                 }
-                changes.push(RecordChange { id, seq: 0, before: before.map(Box::new), after, updated_at: self.time });
+                changes.push(RecordChange {
+                    id,
+                    seq: 0,
+                    before: before.map(Box::new),
+                    after,
+                    updated_at: self.commit.time,
+                });
             }
         }
         for change in &mut changes {
@@ -172,9 +178,10 @@ impl Edit<'_> {
         self.write_records(&changes)?;
         self.write_log(&changes)?;
         self.write_links(&changes)?;
-        self.totals[dataset] = self.totals[dataset] + counts.added - counts.removed;
+        let records = &mut self.commit.records[dataset];
+        *records = *records + counts.added - counts.removed;
         if !changes.is_empty() {
-            self.changed_at[dataset] = Some(self.time);
+            self.commit.changed_at[dataset] = Some(self.commit.time);
         }
         outcome.datasets[dataset] = counts;
         outcome.licenses.extend(self.write_feeds(&changes)?);
@@ -276,7 +283,7 @@ impl Edit<'_> {
     pub fn written_records<F: RecordFields>(&self) -> Result<Vec<Curated<F>>, StoreError> {
         let code = F::DATASET.code();
         let log = self.tx.open(tables::LOG)?;
-        let rows = log.range((code, self.first_seq)..=(code, u64::MAX))?.map(|entry| {
+        let rows = log.range((code, self.commit.first_seq)..=(code, u64::MAX))?.map(|entry| {
             let (key, value) = entry?;
             Ok(RecordRow::open(key.value().1, value.value())?.record)
         });
@@ -320,7 +327,7 @@ impl Edit<'_> {
                 self.write_records(&changes)?;
                 self.write_log(&changes)?;
                 self.write_feeds(&changes)?;
-                self.changed_at[F::DATASET] = Some(self.time);
+                self.commit.changed_at[F::DATASET] = Some(self.commit.time);
             }
         }
         Ok(())
@@ -328,6 +335,6 @@ impl Edit<'_> {
 
     /// The time of this edit's commit.
     pub fn time(&self) -> Timestamp {
-        self.time
+        self.commit.time
     }
 }

@@ -189,7 +189,7 @@ pub fn render(monitored: &MonitoredServer) -> Result<String, String> {
     let commits = newest.list_commits(0, COMMITS).map_err(|error| error.to_string())?;
     let commits = commits.into_iter().map(|commit| CommitRow {
         when: When::of(commit.time, now),
-        seq: grouped(commit.seq),
+        seq: grouped(commit.last_seq),
         who: commit.who,
         what: commit.what,
     });
