@@ -1,8 +1,6 @@
 //! Rate limits: fixed one-minute windows, per key and per address, on the monotonic clock.
 
-use std::borrow::Borrow;
 use std::collections::HashMap;
-use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -27,8 +25,9 @@ pub struct Window {
 /// The windows of keys, and of addresses that send unusable keys.
 #[derive(Debug, Default)]
 pub struct RateLimiter {
-    keys: Windows<String>,
-    addresses: Windows<IpAddr>,
+    keys: Windows,
+    /// By network.
+    addresses: Windows,
 }
 
 impl RateLimiter {
@@ -39,7 +38,7 @@ impl RateLimiter {
 
     /// Counts an unusable key from an address. Returns `Err` if the window is used up.
     pub fn count_failure(&self, address: IpAddr, now: Instant) -> Result<Window, Window> {
-        self.addresses.count(&network_of(address), ADDRESS_LIMIT, now)
+        self.addresses.count(&network_of(address).to_string(), ADDRESS_LIMIT, now)
     }
 
     pub fn key_window(&self, key_id: &str, limit: u32, now: Instant) -> Window {
@@ -47,7 +46,7 @@ impl RateLimiter {
     }
 
     pub fn address_window(&self, address: IpAddr, now: Instant) -> Window {
-        self.addresses.peek(&network_of(address), ADDRESS_LIMIT, now)
+        self.addresses.peek(&network_of(address).to_string(), ADDRESS_LIMIT, now)
     }
 }
 
@@ -70,21 +69,11 @@ impl WindowCount {
     }
 }
 
-#[derive(Debug)]
-struct Windows<K>(Mutex<HashMap<K, WindowCount>>);
+#[derive(Debug, Default)]
+struct Windows(Mutex<HashMap<String, WindowCount>>);
 
-impl<K> Default for Windows<K> {
-    fn default() -> Self {
-        Windows(Mutex::new(HashMap::new()))
-    }
-}
-
-impl<K: Hash + Eq> Windows<K> {
-    fn count<Q>(&self, key: &Q, limit: u32, now: Instant) -> Result<Window, Window>
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
-    {
+impl Windows {
+    fn count(&self, key: &str, limit: u32, now: Instant) -> Result<Window, Window> {
         let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = windows.get_mut(key) {
             return count.take(limit, now);
@@ -98,11 +87,7 @@ impl<K: Hash + Eq> Windows<K> {
         windows.entry(key.to_owned()).or_insert(WindowCount { began: now, used: 0 }).take(limit, now)
     }
 
-    fn peek<Q>(&self, key: &Q, limit: u32, now: Instant) -> Window
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
-    {
+    fn peek(&self, key: &str, limit: u32, now: Instant) -> Window {
         let windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match windows.get(key) {
             Some(count) if !is_over(count, now) => window(count, limit, now),
@@ -163,32 +148,32 @@ mod tests {
 
     #[test]
     fn the_table_of_windows_is_bounded() {
-        let windows = Windows::<u32>::default();
+        let windows = Windows::default();
         let start = Instant::now();
-        for key in 0..200_000 {
-            let _ = windows.count(&key, 1, start);
+        for key in 0..200_000_u32 {
+            let _ = windows.count(&key.to_string(), 1, start);
         }
         assert!(windows.0.lock().unwrap().len() <= MAX_WINDOWS);
     }
 
     #[test]
     fn a_full_table_drops_expired_windows_first() {
-        let windows = Windows::<usize>::default();
+        let windows = Windows::default();
         let start = Instant::now();
         let at = |ms: u64| start + Duration::from_millis(ms);
         for key in 0..MAX_WINDOWS - 1 {
-            let _ = windows.count(&key, 9, start);
+            let _ = windows.count(&key.to_string(), 9, start);
         }
-        let (running, beyond) = (MAX_WINDOWS, MAX_WINDOWS + 1);
-        let _ = windows.count(&running, 9, at(30_000));
+        let (running, beyond) = ("running", "beyond");
+        let _ = windows.count(running, 9, at(30_000));
         assert_eq!(windows.0.lock().unwrap().len(), MAX_WINDOWS, "so many have a place");
         // A key that has a window needs no further one.
-        let _ = windows.count(&running, 9, at(60_000));
+        let _ = windows.count(running, 9, at(60_000));
         assert_eq!(windows.0.lock().unwrap().len(), MAX_WINDOWS);
-        let _ = windows.count(&beyond, 9, at(60_000));
+        let _ = windows.count(beyond, 9, at(60_000));
         assert_eq!(windows.0.lock().unwrap().len(), 2, "those of the first minute are dropped");
-        assert_eq!(windows.peek(&running, 9, at(60_000)), Window { limit: 9, remaining: 7, reset_s: 30 });
-        assert_eq!(windows.peek(&beyond, 9, at(60_000)).remaining, 8);
+        assert_eq!(windows.peek(running, 9, at(60_000)), Window { limit: 9, remaining: 7, reset_s: 30 });
+        assert_eq!(windows.peek(beyond, 9, at(60_000)).remaining, 8);
     }
 
     #[test]

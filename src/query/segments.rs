@@ -23,7 +23,7 @@ use sha2::{Digest as _, Sha256};
 use crate::model::FeedId;
 use crate::store::StoreError;
 use crate::store::format::codec::{ShortHash, hash};
-use crate::store::read::cache::{ByteCache, Cached};
+use crate::store::read::cache::{ByteCache, Weighed};
 
 /// A segment ends after a record whose first hash byte is a multiple of this.
 const END_ONE_IN: u8 = 64;
@@ -119,14 +119,6 @@ impl Segment {
     }
 }
 
-impl Cached for Arc<Segment> {
-    const EXPECTED: usize = 1024;
-
-    fn bytes(&self) -> usize {
-        ENTRY_BYTES + self.deflated.len()
-    }
-}
-
 /// The cached segments. A key is a hash of the feed, the format and the hashes of the records.
 pub type SegmentCache = ByteCache<ShortHash, Arc<Segment>>;
 
@@ -212,7 +204,7 @@ impl<'c> GzipMember<'c> {
         hashes.for_each(|hash| named.extend_from_slice(hash));
         let key = hash(&named);
         let segment = match self.cache.get(&key) {
-            Some(segment) => {
+            Some(Weighed { value: segment, .. }) => {
                 match (&mut self.hash, self.form) {
                     (None, _) => {}
                     // Decompressing CSV lines is faster than building them.
@@ -227,7 +219,8 @@ impl<'c> GzipMember<'c> {
                 if let Some(hash) = &mut self.hash {
                     hash.add(&segment, &key, || Ok(plain))?;
                 }
-                self.cache.insert(key, Arc::clone(&segment));
+                let bytes = ENTRY_BYTES + segment.deflated.len();
+                self.cache.insert(key, Weighed { value: Arc::clone(&segment), bytes });
                 segment
             }
         };

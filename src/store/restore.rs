@@ -10,17 +10,17 @@ use redb::{ReadTransaction, ReadableTable};
 use serde::Serialize;
 
 use crate::model::time::now;
-use crate::model::{DatabaseId, Dataset, KeyHash, KeyRecord, License, Timestamp};
+use crate::model::{DatabaseId, Dataset, Head, KeyHash, KeyRecord, License, Timestamp};
 use crate::store::StoreError;
 use crate::store::file::draft::NewFile;
 use crate::store::file::metadata::FileIdentity;
 use crate::store::file::metadata::{refuse_other_names, resolve};
+use crate::store::file::notes::PublishedNote;
 use crate::store::file::open::OpenOptions;
-use crate::store::file::publish::{OriginIdentity, put_history_entry, refuse_fenced, remove_local_rows};
-use crate::store::file::published_note::PublishedNote;
+use crate::store::file::publish::{put_empty_commit, refuse_fenced, remove_local_rows};
 use crate::store::file::replace::LockedFile;
 use crate::store::format::codec::{CommitPoint, StoredCommit, seal, seal_under, unseal_commit};
-use crate::store::format::meta::{database_id, encode_secret};
+use crate::store::format::meta::{database_id, encode_secret, stored_digest};
 use crate::store::format::rows::{last_commit, load_keys, load_rows};
 use crate::store::format::tables;
 use crate::store::panics::guard;
@@ -77,8 +77,8 @@ struct CarriedOver {
     seq: u64,
     keys: BTreeMap<KeyHash, KeyRecord>,
     licenses: Vec<License>,
-    /// Its identity, if it is published.
-    origin: Option<OriginIdentity>,
+    /// Its id, if it is published, and its last commit, or the last published one if it cannot be read.
+    origin: Option<(DatabaseId, Head)>,
 }
 
 impl Restoration {
@@ -113,10 +113,12 @@ impl Restoration {
         renew_lineages(&tx)?;
         keep_revocations(&tx, &kept)?;
         remove_local_rows(&tx)?;
-        match &kept.origin {
-            Some(origin) => origin.put(&tx, kept.committed, &what)?,
-            None => drop(put_history_entry(&tx, &what)?),
+        if let Some((id, head)) = &kept.origin {
+            let mut meta = tx.open(tables::META)?;
+            meta.insert(tables::META_DATABASE, id.0.as_slice())?;
+            meta.insert(tables::META_RESTORED, seal(head)?.as_slice())?;
         }
+        put_empty_commit(&tx, kept.origin.map(|(_, head)| head.seq), kept.committed, &what)?;
         tx.commit()?;
         if kept.origin.is_some() {
             writer.mark_published()?;
@@ -163,8 +165,8 @@ impl Restoration {
             }
             error => Err(error),
         })?;
-        let of_note = || CarriedOver { origin: note.as_ref().map(OriginIdentity::of_note), ..CarriedOver::default() };
-        Ok((lock, kept.unwrap_or_else(of_note)))
+        let origin = note.map(|note| (note.id, note.head()));
+        Ok((lock, kept.unwrap_or_else(|| CarriedOver { origin, ..CarriedOver::default() })))
     }
 
     /// The differences between the replaced database and the backup.
@@ -211,7 +213,9 @@ fn read_kept(
     }
     let keys = load_keys(&transaction.open_table(tables::KEYS)?)?.into_iter().collect();
     let licenses = load_rows("licenses", &transaction.open_table(tables::LICENSES)?)?;
-    let origin = OriginIdentity::read(transaction, commit.head())?;
+    let meta = transaction.open_table(tables::META)?;
+    let id = stored_digest(&meta)?.and(database_id(&meta)?);
+    let origin = id.map(|id| (id, commit.head()));
     let secret = Some(*snapshot.secret());
     Ok(Some(CarriedOver { secret, committed: commit.time, seq: commit.seq, keys, licenses, origin }))
 }

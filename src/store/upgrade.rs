@@ -4,7 +4,6 @@
 //! The first change of the format after a release adds a step to [`upgrade_rows`], for rows of the older format.
 
 use std::fs;
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,11 +14,10 @@ use crate::disk;
 use crate::model::PerDataset;
 use crate::store::StoreError;
 use crate::store::file::draft::NewFile;
-use crate::store::file::fill::LocalRows;
 use crate::store::file::metadata::{refuse_other_names, resolve};
 use crate::store::file::open::{OpenOptions, ReadFile, refuse_replica};
 use crate::store::file::replace::LockedFile;
-use crate::store::format::meta::{FieldDifference, Version, known_fields};
+use crate::store::format::meta::known_fields;
 use crate::store::format::rows::last_commit;
 pub use crate::store::format::tables::SCHEMA;
 use crate::store::format::tables::{COMMITS, META, META_FIELDS, META_PUBLISH, OUTBOX, REPLICA};
@@ -67,16 +65,9 @@ fn plan_of(file: &ReadFile) -> Result<Option<UpgradePlan>, StoreError> {
         from: version.schema,
         to: SCHEMA,
         records,
-        fields: added_fields(version),
+        fields: version.missing_fields(),
         bytes: file.stamp.len,
     }))
-}
-
-fn added_fields(version: &Version) -> Vec<String> {
-    match version.field_difference() {
-        FieldDifference::Added(added) => added,
-        FieldDifference::None | FieldDifference::Unknown(_) => Vec::new(),
-    }
 }
 
 /// Upgrades a file. `None` if the file needs no upgrade.
@@ -91,7 +82,7 @@ pub fn upgrade(path: &Path, wait: Duration) -> Result<Option<UpgradeReport>, Sto
             refuse_other_names(path)?;
         }
         let new = NewFile::replacing(path)?;
-        new.fill_from(&old.file.begin_read()?, LocalRows::Copy)?;
+        new.fill_from(&old.file.begin_read()?, &[])?;
         upgrade_rows(&new)?;
         new.check()?;
         let bytes_after = new.bytes()?;
@@ -115,7 +106,7 @@ pub(in crate::store) fn upgrade_rows(copy: &NewFile) -> Result<(), StoreError> {
     tx.commit()?;
     let mut edit = writer.begin()?;
     edit.rerender_all()?;
-    edit.describe(match added_fields(&version).as_slice() {
+    edit.describe(match version.missing_fields().as_slice() {
         [] => "upgraded: the fields of records are in another order".to_owned(),
         added => format!("upgraded: rows gained {}", added.join(", ")),
     });
@@ -150,10 +141,6 @@ fn keep_old_file(path: &Path, kept: &Path) -> Result<(), StoreError> {
     match fs::hard_link(path, kept) {
         Ok(()) => disk::named(None, kept),
         Err(_) if is_same_file(path, kept) => {}
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let reason = "it was made by another process meanwhile; run the command again".to_owned();
-            return Err(StoreError::BadTarget { path: kept.to_owned(), reason });
-        }
         Err(error) => return Err(StoreError::io(kept)(error)),
     }
     Ok(())

@@ -98,19 +98,20 @@ impl<K: Key + 'static, V: Value + 'static> TableWriter<'_, K, V> {
         Ok(old)
     }
 
-    /// Removes all rows between two keys, both included.
+    /// Removes all rows between two keys, both included. Not for `meta`, which has local rows.
     pub fn remove_range<'k>(&mut self, first: K::SelfType<'k>, last: K::SelfType<'k>) -> Result<(), StoreError>
     where
         for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
     {
         let recorder = self.recorder;
         if let Some((code, recorder)) = recorder {
-            recorder.borrow_mut().remove_range(code, K::as_bytes(&first).as_ref(), K::as_bytes(&last).as_ref());
+            let (first, last) = (K::as_bytes(&first), K::as_bytes(&last));
+            recorder.borrow_mut().record(|changes| changes.remove_range(code, first.as_ref(), last.as_ref()));
         }
         self.table.retain_in(first..=last, |key, value| {
             if let Some((code, recorder)) = recorder {
                 let (key, value) = (K::as_bytes(&key), V::as_bytes(&value));
-                recorder.borrow_mut().removed_in_range(code, key.as_ref(), value.as_ref());
+                recorder.borrow_mut().digest.subtract(code, key.as_ref(), value.as_ref());
             }
             false
         })?;
@@ -167,7 +168,7 @@ impl<K: Key + 'static, V: Value + 'static> RunWriter<'_, K, V> {
 
     pub fn close(self) -> Result<(), StoreError> {
         if let Some((_, recorder)) = self.recorder {
-            recorder.borrow_mut().end_run();
+            recorder.borrow_mut().record(ChangeEncoder::end_run);
         }
         Ok(self.cursor.close()?)
     }
@@ -222,25 +223,9 @@ impl Recorder {
         self.record(|changes| changes.remove(table, key));
     }
 
-    /// Subtracts one row of a removed range from the digest.
-    pub(super) fn removed_in_range(&mut self, table: u8, key: &[u8], old: &[u8]) {
-        if !is_local(table, key) {
-            self.digest.subtract(table, key, old);
-        }
-    }
-
-    /// Records the removal of a range. Each of its rows is also passed to [`Recorder::removed_in_range`].
-    pub(super) fn remove_range(&mut self, table: u8, first: &[u8], last: &[u8]) {
-        self.record(|changes| changes.remove_range(table, first, last));
-    }
-
     pub(super) fn run_row(&mut self, table: u8, key: &[u8], value: &[u8]) {
         self.digest.add(table, key, value);
         self.record(|changes| changes.run_row(table, key, value));
-    }
-
-    pub(super) fn end_run(&mut self) {
-        self.record(ChangeEncoder::end_run);
     }
 
     fn record(&mut self, note: impl FnOnce(&mut ChangeEncoder)) {

@@ -12,7 +12,7 @@ use crate::model::time::now;
 use crate::replicate::entry::{self, EntryHeader};
 use crate::replicate::layout;
 use crate::replicate::publisher::lock::is_same_publisher;
-use crate::store::replication::{PublishedNote, ReplicaWriter, SCHEMA, SeqJump};
+use crate::store::replication::{PublishedNote, ReplicaWriter, SCHEMA};
 
 /// The maximum number of attempts to create the entry, and to learn whether it was created.
 const TRIES: usize = 3;
@@ -60,7 +60,7 @@ impl Replica {
             // New replicas start from a state, and so does this file's publisher.
             self.log().check_path_to(here)?;
             let log_url = self.log().url();
-            let SeqJump { commit, changes } = self.file().writer()?.prepare_promotion(&log_url)?;
+            let (commit, changes) = self.file().writer()?.prepare_promotion(&log_url)?;
             let head = Head { seq: commit.last_seq, lineage: commit.lineage };
             let header = EntryHeader {
                 id: here.id,

@@ -9,7 +9,7 @@
 //! - **Killed writers.** Only a writer may repair the file. So a reader that finds it unrepaired opens it once for
 //!   writing, but writes nothing. A user without that permission gets a message that names a user who has it.
 //! - **Second writers.** A second writer waits. After its timeout it names the first one, from a note next to the file
-//!   (`store/file/writer_note.rs`). redb owns the lock.
+//!   (`store/file/notes.rs`). redb owns the lock.
 //! - **Links.** Writers resolve symbolic links first (`store/file/metadata.rs`). So locks, notes and drafts are next to
 //!   the real file. A reader opens the path as given, so it notices a link that changes its target. So does a server
 //!   when it reads the publisher's note, or stores the use of keys.
@@ -31,21 +31,23 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use redb::backends::FileBackend;
 use redb::{
-    Builder, ConcurrencyMode, Database, DatabaseError, ReadOnlyDatabase, ReadTransaction, ReadableDatabase, TableError,
-    WriteTransaction,
+    BackendError, Builder, ConcurrencyMode, Database, DatabaseError, ReadOnlyDatabase, ReadTransaction,
+    ReadableDatabase, StorageBackend, TableError, WriteTransaction,
 };
 
+use crate::disk::{DiskEvent, DiskObserver, observer};
 use crate::store::error::is_full;
-use crate::store::file::backend::open_database;
 use crate::store::file::draft::{self, NewFile};
 use crate::store::file::metadata::resolve;
 use crate::store::file::metadata::{FileIdentity, FileStamp};
-use crate::store::file::writer_note::WriterNote;
+use crate::store::file::notes::WriterNote;
 use crate::store::format::meta::Version;
 use crate::store::format::meta::{ReplicaMark, find_mark};
 use crate::store::format::tables::META;
@@ -201,7 +203,7 @@ impl Writer {
     pub(super) fn try_open(path: &Path) -> Result<Option<Writer>, StoreError> {
         let file = File::options().read(true).write(true).open(path).map_err(|error| io_error(path, error))?;
         let identity = FileIdentity::of_file(&file).map_err(|error| io_error(path, error))?;
-        let database = match open_database(&builder(), file) {
+        let database = match open_database(file) {
             Ok(database) => Some(database),
             Err(DatabaseError::DatabaseAlreadyOpen) => return Ok(None),
             Err(error) => return Err(open_error(path, error)),
@@ -448,5 +450,67 @@ fn repair_error(path: &Path, error: DatabaseError) -> StoreError {
             StoreError::NeedsRepair { path: resolve(path), source }
         }
         error => open_error(path, error),
+    }
+}
+
+/// Opens a database in a file, or creates it in an empty one.
+fn open_database(file: File) -> Result<Database, DatabaseError> {
+    let Some(observer) = observer() else { return builder().create_file(file) };
+    observer(DiskEvent::Open { file: &file });
+    let backend = FileBackend::new(file.try_clone()?)?;
+    builder().create_with_backend(ObservedFile { backend, file, observer })
+}
+
+/// A database file. Tests of power losses observe what is written and synced.
+struct ObservedFile {
+    backend: FileBackend,
+    file: File,
+    observer: DiskObserver,
+}
+
+impl std::fmt::Debug for ObservedFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ObservedFile").field("file", &self.file).finish_non_exhaustive()
+    }
+}
+
+/// Methods that only pass the call on.
+macro_rules! forward {
+    ($($method:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {$(
+        fn $method(&self, $($argument: $type),*) -> $result {
+            self.backend.$method($($argument),*)
+        }
+    )*};
+}
+
+impl StorageBackend for ObservedFile {
+    forward! {
+        len() -> io::Result<u64>;
+        read(offset: u64, out: &mut [u8]) -> io::Result<()>;
+        close() -> io::Result<()>;
+        try_lock_range(start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError>;
+        try_lock_shared_range(start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError>;
+        lock_range(start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError>;
+        lock_shared_range(start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError>;
+        unlock_range(start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError>;
+        query_lock_range(start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError>;
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.backend.set_len(len)?;
+        (self.observer)(DiskEvent::SetLen { file: &self.file, len });
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.backend.sync_data()?;
+        (self.observer)(DiskEvent::Sync { file: &self.file });
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.backend.write(offset, data)?;
+        (self.observer)(DiskEvent::Write { file: &self.file, at: offset, bytes: data });
+        Ok(())
     }
 }

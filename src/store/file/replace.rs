@@ -42,12 +42,11 @@ use serde::Serialize;
 use crate::model::Dataset;
 use crate::store::StoreError;
 use crate::store::file::draft::NewFile;
-use crate::store::file::fill::LocalRows;
 use crate::store::file::metadata::FileIdentity;
 use crate::store::file::metadata::{refuse_irregular, refuse_other_names, resolve};
+use crate::store::file::notes::WriterNote;
 use crate::store::file::open::{OpenOptions, ReadFile, Reader, io_error, retry};
-use crate::store::file::writer_note::WriterNote;
-use crate::store::format::tables::{META, META_PUBLISH};
+use crate::store::format::tables::{META, META_LOCAL, META_PUBLISH};
 use crate::store::read::snapshot::Snapshot;
 
 /// The numbers of records in a backup, the time of its last commit, and its size in bytes.
@@ -74,7 +73,7 @@ pub(in crate::store) fn write_backup(
     check_target(file, target)?;
     let new = NewFile::create(target)?;
     let snapshot = Snapshot::open(transaction)?;
-    new.fill_from(transaction, LocalRows::Skip)?;
+    new.fill_from(transaction, &META_LOCAL)?;
     new.check()?;
     let commit = snapshot.commit();
     let report = BackupReport {
@@ -127,7 +126,7 @@ pub fn compact(path: &Path, wait: Duration) -> Result<CompactReport, StoreError>
     let old = LockedFile::lock(path, OpenOptions { wait, ..OpenOptions::default() })?;
     refuse_other_names(path)?;
     let bytes_before = old.file.stamp.len;
-    new.fill_from(&old.file.begin_read()?, LocalRows::Copy)?;
+    new.fill_from(&old.file.begin_read()?, &[])?;
     new.check()?;
     let bytes_after = new.bytes()?;
     new.replace(old.file.stamp.identity)?;

@@ -7,7 +7,7 @@ use redb::ReadableTable;
 use crate::model::{CommitInfo, Head, Timestamp};
 use crate::store::StoreError;
 use crate::store::file::open::{OpenOptions, Writer};
-use crate::store::file::publish::{put_seq_jump, store_digest};
+use crate::store::file::publish::{put_empty_commit, store_digest};
 use crate::store::format::codec::{CommitPoint, StoredCommit, seal, unseal_commit};
 use crate::store::format::meta::{ReplicaMark, find_mark};
 use crate::store::format::rows::last_commit;
@@ -26,15 +26,6 @@ fn promoted(url: &str) -> String {
 
 /// A commit of the origin, with its encoded changes.
 pub type CommitChanges<'a> = (CommitInfo, &'a [u8]);
-
-/// An empty commit that skips 2^32 seqs, so that all tokens for lost seqs are behind it.
-#[derive(Clone, Debug)]
-pub struct SeqJump {
-    /// The commit.
-    pub commit: CommitInfo,
-    /// Its encoded changes.
-    pub changes: Vec<u8>,
-}
 
 /// The only writer of a replica's file. Other processes cannot write while it exists.
 #[derive(Debug)]
@@ -127,7 +118,7 @@ impl ReplicaWriter {
         guard(|| {
             let tx = WriteTx::new(self.writer.begin_raw()?);
             tx.drop_table(tables::REPLICA)?;
-            put_seq_jump(&tx, self.head()?.seq, Timestamp::EPOCH, &promoted(url))?;
+            put_empty_commit(&tx, Some(self.head()?.seq), Timestamp::EPOCH, &promoted(url))?;
             self.writer.check_not_replaced()?;
             tx.commit()
         })?;
@@ -135,15 +126,14 @@ impl ReplicaWriter {
         Ok(self.writer)
     }
 
-    /// Prepares the commit by which this replica replaces the origin that publishes to `url`. Changes nothing. After
-    /// the commit is published and applied, call [`ReplicaWriter::promote`].
-    pub fn prepare_promotion(&self, url: &str) -> Result<SeqJump, StoreError> {
-        let what = &promoted(url);
+    /// Prepares the commit by which this replica replaces the origin that publishes to `url`, and its encoded changes.
+    /// It is empty, and skips 2^32 seqs, so that all tokens for lost seqs are behind it. Changes nothing. After the commit is published and applied, call [`ReplicaWriter::promote`].
+    pub fn prepare_promotion(&self, url: &str) -> Result<(CommitInfo, Vec<u8>), StoreError> {
         guard(|| {
             let base = self.head()?.head();
             let mut tx = WriteTx::new(self.writer.begin_raw()?);
             tx.set_recorder(Some(Recorder::new(self.mark()?.digest, usize::MAX)));
-            let row = put_seq_jump(&tx, base.seq, Timestamp::EPOCH, what)?;
+            let row = put_empty_commit(&tx, Some(base.seq), Timestamp::EPOCH, &promoted(url))?;
             let recorder = tx.set_recorder(None);
             tx.abort()?;
             let digest = recorder.as_ref().map(Recorder::digest).unwrap_or_default();
@@ -157,7 +147,7 @@ impl ReplicaWriter {
                 digest,
                 bytes: u64::try_from(changes.len()).unwrap_or(u64::MAX),
             };
-            Ok(SeqJump { commit, changes })
+            Ok((commit, changes))
         })
     }
 

@@ -10,13 +10,13 @@ use crate::model::{
     References, Tag, Timestamp,
 };
 use crate::store::StoreError;
+use crate::store::file::notes::current_user;
 use crate::store::file::open::Writer;
-use crate::store::file::writer_note::current_user;
+use crate::store::file::publish::CommitPublication;
 use crate::store::format::codec::{RecordRow, StoredCommit, TableCounts, seal};
 use crate::store::format::rows::{find_linked, find_record, last_commit, load_record_ids, load_references, load_rows};
 use crate::store::format::tables;
 use crate::store::read::snapshot::Snapshot;
-use crate::store::write::publication::CommitPublication;
 use crate::store::write_tx::WriteTx;
 
 /// A transaction. All its changes become visible together, by [`Edit::commit`], or not at all.
