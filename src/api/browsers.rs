@@ -59,14 +59,11 @@ impl FromStr for Origin {
 
 #[derive(Clone, Debug, Default)]
 pub struct Cors {
-    origins: Vec<Origin>,
+    /// The allowed origins.
+    pub origins: Vec<Origin>,
 }
 
 impl Cors {
-    pub fn new(origins: Vec<Origin>) -> Cors {
-        Cors { origins }
-    }
-
     /// The value of `Access-Control-Allow-Origin` for a request.
     fn allowed(&self, request: &Request) -> Option<HeaderValue> {
         let sent = request.headers.get(ORIGIN)?;
@@ -186,7 +183,7 @@ mod tests {
 
     #[test]
     fn an_origin_is_compared_whole() {
-        let of = |origins: &[&str]| Cors::new(origins.iter().map(|origin| origin.parse().unwrap()).collect());
+        let of = |origins: &[&str]| Cors { origins: origins.iter().map(|origin| origin.parse().unwrap()).collect() };
         let two = ["https://app.example.org", "http://localhost:3000"];
         let cases: [(&[&str], &str, Option<&str>); 22] = [
             (&two, "https://app.example.org", Some("https://app.example.org")),
@@ -234,7 +231,7 @@ mod tests {
 
     #[test]
     fn a_preflight_is_an_options_request_of_an_allowed_origin() {
-        let cors = Cors::new(vec!["https://app.example.org".parse().unwrap()]);
+        let cors = Cors { origins: vec!["https://app.example.org".parse().unwrap()] };
         let cases = [
             ("OPTIONS", Some("https://app.example.org"), true, true),
             ("GET", Some("https://app.example.org"), true, false),

@@ -31,10 +31,8 @@ pub(super) fn status(
     if !readable {
         return Err(Code::Unavailable.into());
     }
-    let of = |dataset| {
-        let state = snapshot.dataset_state(dataset);
-        DatasetBody::new(state.records, state.last_change_at)
-    };
+    let totals = snapshot.totals();
+    let of = |dataset| DatasetBody::new(totals.records[dataset], totals.changed_at[dataset]);
     let status = StatusBody::up(now, PerDataset::of(of));
     let body = serde_json::to_vec(&status).unwrap_or_default();
     Ok(Representation::json(body))

@@ -25,24 +25,15 @@ pub struct Window {
 /// The windows of keys, and of addresses that send unusable keys.
 #[derive(Debug, Default)]
 pub struct RateLimiter {
-    keys: Windows,
+    pub keys: Windows,
     /// By network.
     addresses: Windows,
 }
 
 impl RateLimiter {
-    /// Counts a request of a key. Returns `Err` if the window is used up.
-    pub fn count_key(&self, key_id: &str, limit: u32, now: Instant) -> Result<Window, Window> {
-        self.keys.count(key_id, limit, now)
-    }
-
     /// Counts an unusable key from an address. Returns `Err` if the window is used up.
     pub fn count_failure(&self, address: IpAddr, now: Instant) -> Result<Window, Window> {
         self.addresses.count(&network_of(address).to_string(), ADDRESS_LIMIT, now)
-    }
-
-    pub fn key_window(&self, key_id: &str, limit: u32, now: Instant) -> Window {
-        self.keys.peek(key_id, limit, now)
     }
 
     pub fn address_window(&self, address: IpAddr, now: Instant) -> Window {
@@ -56,38 +47,32 @@ struct WindowCount {
     used: u32,
 }
 
-impl WindowCount {
-    fn take(&mut self, limit: u32, now: Instant) -> Result<Window, Window> {
-        if is_over(self, now) {
-            *self = WindowCount { began: now, used: 0 };
-        }
-        if self.used >= limit {
-            return Err(window(self, limit, now));
-        }
-        self.used += 1;
-        Ok(window(self, limit, now))
-    }
-}
-
 #[derive(Debug, Default)]
-struct Windows(Mutex<HashMap<String, WindowCount>>);
+pub struct Windows(Mutex<HashMap<String, WindowCount>>);
 
 impl Windows {
-    fn count(&self, key: &str, limit: u32, now: Instant) -> Result<Window, Window> {
+    /// Counts a request. Returns `Err` if the window is used up.
+    pub fn count(&self, key: &str, limit: u32, now: Instant) -> Result<Window, Window> {
         let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = windows.get_mut(key) {
-            return count.take(limit, now);
-        }
-        if windows.len() >= MAX_WINDOWS {
+        if !windows.contains_key(key) && windows.len() >= MAX_WINDOWS {
             windows.retain(|_, count| !is_over(count, now));
+            if windows.len() >= MAX_WINDOWS {
+                windows.clear();
+            }
         }
-        if windows.len() >= MAX_WINDOWS {
-            windows.clear();
+        let fresh = WindowCount { began: now, used: 0 };
+        let count = windows.entry(key.to_owned()).or_insert(fresh);
+        if is_over(count, now) {
+            *count = fresh;
         }
-        windows.entry(key.to_owned()).or_insert(WindowCount { began: now, used: 0 }).take(limit, now)
+        if count.used >= limit {
+            return Err(window(count, limit, now));
+        }
+        count.used += 1;
+        Ok(window(count, limit, now))
     }
 
-    fn peek(&self, key: &str, limit: u32, now: Instant) -> Window {
+    pub fn peek(&self, key: &str, limit: u32, now: Instant) -> Window {
         let windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match windows.get(key) {
             Some(count) if !is_over(count, now) => window(count, limit, now),
@@ -126,7 +111,7 @@ mod tests {
             ("a", 61_000, 5, 3, 59, false),
         ];
         for (key, ms, limit, remaining, reset_s, refused) in cases {
-            let counted = rate.count_key(key, limit, at(ms));
+            let counted = rate.keys.count(key, limit, at(ms));
             assert_eq!(counted.is_err(), refused, "{key} at {ms}");
             let window = counted.unwrap_or_else(|window| window);
             assert_eq!(window, Window { limit, remaining, reset_s }, "{key} at {ms}");
@@ -182,15 +167,15 @@ mod tests {
         let start = Instant::now();
         let at = |ms: u64| start + Duration::from_millis(ms);
         let full = Window { limit: 3, remaining: 3, reset_s: 60 };
-        assert_eq!(rate.key_window("a", 3, start), full, "one that has not begun");
-        let _ = rate.count_key("a", 3, start);
+        assert_eq!(rate.keys.peek("a", 3, start), full, "one that has not begun");
+        let _ = rate.keys.count("a", 3, start);
         let cases = [("a", 0, 2, 60), ("a", 1, 2, 60), ("a", 59_000, 2, 1), ("a", 59_999, 2, 1), ("b", 59_000, 3, 60)];
         for (key, ms, remaining, reset_s) in cases {
-            assert_eq!(rate.key_window(key, 3, at(ms)), Window { limit: 3, remaining, reset_s }, "{key} at {ms}");
+            assert_eq!(rate.keys.peek(key, 3, at(ms)), Window { limit: 3, remaining, reset_s }, "{key} at {ms}");
         }
-        assert_eq!(rate.key_window("a", 3, at(60_000)), full, "it is over");
-        assert_eq!(rate.key_window("a", 1, at(1)).remaining, 0);
-        assert_eq!(rate.key_window("a", 0, at(1)).remaining, 0, "a lower limit than was used");
+        assert_eq!(rate.keys.peek("a", 3, at(60_000)), full, "it is over");
+        assert_eq!(rate.keys.peek("a", 1, at(1)).remaining, 0);
+        assert_eq!(rate.keys.peek("a", 0, at(1)).remaining, 0, "a lower limit than was used");
         let address = |text: &str| text.parse::<IpAddr>().unwrap();
         let _ = rate.count_failure(address("::ffff:192.0.2.1"), start);
         for (text, used) in [("192.0.2.1", 1), ("::ffff:192.0.2.1", 1), ("192.0.2.2", 0)] {

@@ -13,8 +13,9 @@ use serde::Serialize;
 use crate::disk;
 use crate::model::PerDataset;
 use crate::store::StoreError;
-use crate::store::file::draft::NewFile;
+use crate::store::file::draft::Draft;
 use crate::store::file::metadata::{refuse_other_names, resolve};
+use crate::store::file::notes::with_ending;
 use crate::store::file::open::{OpenOptions, ReadFile, refuse_replica};
 use crate::store::file::replace::LockedFile;
 use crate::store::format::meta::known_fields;
@@ -81,7 +82,7 @@ pub fn upgrade(path: &Path, wait: Duration) -> Result<Option<UpgradeReport>, Sto
         if !is_same_file(path, &kept) {
             refuse_other_names(path)?;
         }
-        let new = NewFile::replacing(path)?;
+        let new = Draft::replacing(path)?;
         new.fill_from(&old.file.begin_read()?, &[])?;
         upgrade_rows(&new)?;
         new.check()?;
@@ -95,7 +96,7 @@ pub fn upgrade(path: &Path, wait: Duration) -> Result<Option<UpgradeReport>, Sto
 
 /// Upgrades the rows of an older copy. Commits keep their seqs. One commit is added, by which records get the new
 /// fields. If the file is published, it stays so, but with an empty outbox: a whole state is published next.
-pub(in crate::store) fn upgrade_rows(copy: &NewFile) -> Result<(), StoreError> {
+pub(in crate::store) fn upgrade_rows(copy: &Draft) -> Result<(), StoreError> {
     let version = ReadFile::open(copy.path(), OpenOptions::ANY)?.version;
     let writer = copy.writer()?;
     let tx = WriteTx::new(writer.begin_raw()?);
@@ -120,13 +121,9 @@ pub(in crate::store) fn upgrade_rows(copy: &NewFile) -> Result<(), StoreError> {
 /// Finds a name for the old file: `medfeed.redb.format-5`, or with a number if an earlier upgrade left that file. A
 /// killed upgrade may have linked the file to this name already.
 fn find_free_name(path: &Path, schema: u32) -> PathBuf {
-    let name = |number: u32| {
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".format-{schema}"));
-        if number > 1 {
-            name.push(format!("-{number}"));
-        }
-        path.with_file_name(name)
+    let name = |number: u32| match number {
+        1 => with_ending(path, &format!(".format-{schema}")),
+        _ => with_ending(path, &format!(".format-{schema}-{number}")),
     };
     let is_free = |kept: &PathBuf| kept.symlink_metadata().is_err() || is_same_file(path, kept);
     (1..).map(name).find(is_free).unwrap_or_else(|| name(1))

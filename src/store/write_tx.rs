@@ -22,9 +22,18 @@ impl WriteTx {
         WriteTx { transaction, recorder: None }
     }
 
-    /// Sets or removes the recorder. Returns the previous one.
-    pub fn set_recorder(&mut self, recorder: Option<Recorder>) -> Option<Recorder> {
-        std::mem::replace(&mut self.recorder, recorder.map(RefCell::new)).map(RefCell::into_inner)
+    /// Records writes from now on: in the digest of all rows, which is `digest` now, and with `max_bytes` as encoded
+    /// changes of up to so many bytes.
+    pub fn start_recording(&mut self, digest: RowDigest, max_bytes: Option<usize>) {
+        let changes = max_bytes.map(|_| ChangeEncoder::default());
+        self.recorder = Some(RefCell::new(Recorder { digest, changes, max_bytes: max_bytes.unwrap_or(0) }));
+    }
+
+    /// Ends the record. Returns the digest and the changes; `None` if there were too many, or they were not recorded.
+    pub fn stop_recording(&mut self) -> (RowDigest, Option<Vec<u8>>) {
+        let recorder = self.recorder.take().map(RefCell::into_inner);
+        recorder
+            .map_or_else(Default::default, |recorder| (recorder.digest, recorder.changes.map(ChangeEncoder::finish)))
     }
 
     /// Opens a table for reading and writing. Creates it if it does not exist.
@@ -176,7 +185,7 @@ impl<K: Key + 'static, V: Value + 'static> RunWriter<'_, K, V> {
 
 /// Records writes to the tables that replicas have too.
 #[derive(Debug)]
-pub(in crate::store) struct Recorder {
+struct Recorder {
     digest: RowDigest,
     /// `None` if there were too many, or they are not recorded.
     changes: Option<ChangeEncoder>,
@@ -184,27 +193,8 @@ pub(in crate::store) struct Recorder {
 }
 
 impl Recorder {
-    /// Starts with the digest of the stored rows. Beyond `max_bytes` of changes, only the digest is updated.
-    pub fn new(digest: RowDigest, max_bytes: usize) -> Recorder {
-        Recorder { digest, changes: Some(ChangeEncoder::default()), max_bytes }
-    }
-
-    /// Updates the digest only.
-    pub fn digest_only(digest: RowDigest) -> Recorder {
-        Recorder { digest, changes: None, max_bytes: 0 }
-    }
-
-    pub fn digest(&self) -> RowDigest {
-        self.digest
-    }
-
-    /// Returns the encoded changes; `None` if there were too many, or they are not recorded.
-    pub fn into_changes(self) -> Option<Vec<u8>> {
-        self.changes.map(ChangeEncoder::finish)
-    }
-
     /// Records that a row was inserted, or replaced `old`.
-    pub(super) fn put(&mut self, table: u8, key: &[u8], value: &[u8], old: Option<&[u8]>) {
+    fn put(&mut self, table: u8, key: &[u8], value: &[u8], old: Option<&[u8]>) {
         if is_local(table, key) {
             return;
         }
@@ -215,7 +205,7 @@ impl Recorder {
         self.record(|changes| changes.put(table, key, value));
     }
 
-    pub(super) fn remove(&mut self, table: u8, key: &[u8], old: &[u8]) {
+    fn remove(&mut self, table: u8, key: &[u8], old: &[u8]) {
         if is_local(table, key) {
             return;
         }
@@ -223,7 +213,7 @@ impl Recorder {
         self.record(|changes| changes.remove(table, key));
     }
 
-    pub(super) fn run_row(&mut self, table: u8, key: &[u8], value: &[u8]) {
+    fn run_row(&mut self, table: u8, key: &[u8], value: &[u8]) {
         self.digest.add(table, key, value);
         self.record(|changes| changes.run_row(table, key, value));
     }

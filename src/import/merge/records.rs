@@ -109,7 +109,7 @@ pub(super) fn merge_records<F: RecordFields + Lintable>(
         }
     }
     let removed = merged.values().filter(|row| row.is_none()).count();
-    let stored = usize::try_from(state.dataset_state(F::DATASET).records).unwrap_or(usize::MAX);
+    let stored = usize::try_from(state.totals().records[F::DATASET]).unwrap_or(usize::MAX);
     let removals = Removals { dataset: F::DATASET, removed, stored };
     Ok(MergedRecords { rows: merged, positions, removals })
 }

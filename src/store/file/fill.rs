@@ -10,15 +10,15 @@ use redb::backends::InMemoryBackend;
 use redb::{Database, Key, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, Value, WriteTransaction};
 
 use crate::store::check::check;
-use crate::store::file::draft::NewFile;
+use crate::store::file::draft::Draft;
 use crate::store::file::metadata::{folder_of, resolve};
 use crate::store::file::open::{OpenOptions, Writer, retry};
-use crate::store::format::meta::encode_secret;
 use crate::store::format::meta::known_fields;
+use crate::store::format::rows::seal_under;
 use crate::store::format::tables::{CODED_TABLES, META, META_FIELDS, META_SCHEMA, META_SECRET, SCHEMA, on_table};
 use crate::store::{Snapshot, StoreError};
 
-impl NewFile {
+impl Draft {
     /// Opens the file for writing. Creates a database without tables in an empty file.
     pub fn writer(&self) -> Result<Writer, StoreError> {
         let busy = || StoreError::Busy { path: self.target().to_owned(), holder: "another process".to_owned() };
@@ -81,7 +81,7 @@ impl Writer {
             drop(creating);
             return Writer::open(path, deadline.saturating_duration_since(Instant::now()));
         }
-        let file = NewFile::create(path)?;
+        let file = Draft::create(path)?;
         file.fill_empty()?;
         let mut writer = Writer::open_file(file.path(), OpenOptions::ANY_CURRENT)?;
         path.clone_into(&mut writer.path);
@@ -126,7 +126,7 @@ fn write_empty(transaction: &WriteTransaction) -> Result<(), StoreError> {
     let mut meta = transaction.open_table(META)?;
     meta.insert(META_SCHEMA, SCHEMA.to_le_bytes().as_slice())?;
     meta.insert(META_FIELDS, known_fields().as_bytes())?;
-    meta.insert(META_SECRET, encode_secret(&random)?.as_slice())?;
+    meta.insert(META_SECRET, seal_under(META_SECRET.as_bytes(), &random)?.as_slice())?;
     drop(meta);
     create_tables(transaction)
 }

@@ -28,7 +28,8 @@ const MAX_WRITER_BYTES: u64 = 200;
 /// The maximum number of bytes read from a publisher's note.
 const MAX_PUBLISHED_BYTES: u64 = 64 << 10;
 
-fn with_ending(database: &Path, ending: &str) -> PathBuf {
+/// The path of a file next to the database.
+pub(in crate::store) fn with_ending(database: &Path, ending: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(ending);
     PathBuf::from(name)
@@ -207,7 +208,7 @@ impl PublishedNote {
             let text = serde_json::to_vec_pretty(self).map_err(io::Error::other)?;
             draft.file().write_all(&text)?;
             draft.file().write_all(b"\n")?;
-            draft.persist(&path)
+            draft.persist()
         };
         write().map_err(|source| StoreError::Io { path: path.clone(), source })
     }

@@ -43,8 +43,8 @@ use redb::{
 };
 
 use crate::disk::{DiskEvent, DiskObserver, observer};
-use crate::store::error::is_full;
-use crate::store::file::draft::{self, NewFile};
+use crate::store::error::{is_full, opaque_debug};
+use crate::store::file::draft::{self, Draft};
 use crate::store::file::metadata::resolve;
 use crate::store::file::metadata::{FileIdentity, FileStamp};
 use crate::store::file::notes::WriterNote;
@@ -141,19 +141,13 @@ pub struct Writer {
     pub(super) path: PathBuf,
     /// A new database gets its name with its first commit, and is removed without one. Its folder is locked until then.
     /// Other processes that create the same database wait for this lock.
-    pub(super) unnamed: Mutex<Option<(NewFile, File)>>,
+    pub(super) unnamed: Mutex<Option<(Draft, File)>>,
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
         // Commits are durable already. `medfeed check` finds the damage.
         let _ = self.close_database();
-    }
-}
-
-impl std::fmt::Debug for Writer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Writer").field("path", &self.path).finish_non_exhaustive()
     }
 }
 
@@ -258,7 +252,7 @@ impl Writer {
         unnamed.map_or(Ok(()), |(file, _creating)| file.persist_new())
     }
 
-    fn lock_unnamed(&self) -> MutexGuard<'_, Option<(NewFile, File)>> {
+    fn lock_unnamed(&self) -> MutexGuard<'_, Option<(Draft, File)>> {
         self.unnamed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -329,12 +323,6 @@ pub struct Reader {
     newest: Arc<Snapshot>,
 }
 
-impl std::fmt::Debug for Reader {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reader").field("path", &self.file.path).finish_non_exhaustive()
-    }
-}
-
 impl Reader {
     /// Opens the database for reading. If a killed writer left it unrepaired, opens it once for writing to repair it.
     pub fn open(path: &Path) -> Result<Reader, StoreError> {
@@ -345,11 +333,7 @@ impl Reader {
 
     /// Fails if the file is a replica.
     pub fn refuse_replica(&self) -> Result<(), StoreError> {
-        refuse_replica(&resolve(&self.file.path), &self.file.version, &self.begin_read()?)
-    }
-
-    pub(in crate::store) fn begin_read(&self) -> Result<ReadTransaction, StoreError> {
-        self.file.begin_read()
+        refuse_replica(&resolve(&self.file.path), &self.file.version, &self.file.begin_read()?)
     }
 
     /// The state at the last poll.
@@ -389,7 +373,7 @@ impl Reader {
             self.file.stamp = stamp;
             return Ok(());
         }
-        let transaction = self.begin_read()?;
+        let transaction = self.file.begin_read()?;
         if Snapshot::read_commit(&transaction)? != self.newest.commit() {
             self.newest = Arc::new(Snapshot::open_after(&self.newest, &transaction)?);
         }
@@ -468,12 +452,6 @@ struct ObservedFile {
     observer: DiskObserver,
 }
 
-impl std::fmt::Debug for ObservedFile {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ObservedFile").field("file", &self.file).finish_non_exhaustive()
-    }
-}
-
 /// Methods that only pass the call on.
 macro_rules! forward {
     ($($method:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {$(
@@ -514,3 +492,5 @@ impl StorageBackend for ObservedFile {
         Ok(())
     }
 }
+
+opaque_debug!(Writer, Reader, ObservedFile);

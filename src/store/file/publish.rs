@@ -3,19 +3,16 @@
 
 use std::path::Path;
 
-use redb::ReadableTable;
-
 use crate::model::time::now;
 use crate::model::{CommitInfo, DatabaseId, Head, RowDigest, Timestamp};
 use crate::store::StoreError;
 use crate::store::file::notes::{PublishedNote, current_user, published_note_path};
 use crate::store::file::open::Writer;
-use crate::store::format::codec::{StoredCommit, hash, seal, unseal_commit};
 use crate::store::format::meta::{database_id, stored_digest};
 use crate::store::format::outbox::{OutboxHeader, PART_BYTES, digest_of, last_header, next_header};
-use crate::store::format::rows::last_commit;
+use crate::store::format::rows::{StoredCommit, has_commit, hash, last_commit, seal};
 use crate::store::format::tables;
-use crate::store::write_tx::{Recorder, WriteTx};
+use crate::store::write_tx::WriteTx;
 
 impl Writer {
     /// Marks the database as published: from now on its commits store their changes and the digest of all rows. Reads
@@ -147,50 +144,35 @@ impl CommitPublication {
         let file_bytes = std::fs::metadata(&path).map_err(StoreError::io(&path))?.len();
         let share = (file_bytes / FILE_SHARE).max(SMALL_BYTES);
         let max_bytes = usize::try_from(share.min(MAX_COMMIT_BYTES)).unwrap_or(usize::MAX);
-        tx.set_recorder(Some(Recorder::new(digest, max_bytes)));
+        tx.start_recording(digest, Some(max_bytes));
         Ok(Some(CommitPublication { base, max_outbox_bytes: share.min(MAX_OUTBOX_BYTES), published }))
     }
 
     /// Writes the digest and the recorded changes. Must be the last write of the transaction.
     pub fn finish(self, tx: &mut WriteTx, row: &StoredCommit) -> Result<(), StoreError> {
-        let Some(recorder) = tx.set_recorder(None) else { return Ok(()) };
-        let digest = recorder.digest();
+        let (digest, changes) = tx.stop_recording();
         store_digest(tx, digest)?;
-        let changes = recorder.into_changes();
-        let is_within_limits = match self.update_outbox(tx, row, digest, changes.as_deref()) {
-            // Drop the damaged outbox. The publisher then finds a gap, and publishes a whole state.
-            Err(error) if error.outbox_damage().is_some() => {
-                tx.drop_table(tables::OUTBOX)?;
-                self.update_outbox(tx, row, digest, changes.as_deref())
+        let append = |changes| self.append(tx, row, digest, changes);
+        let kept = changes.as_deref().map_or(Ok(false), |changes| {
+            match self.remove_published(tx).and_then(|()| append(changes)) {
+                // Begin a damaged outbox anew. The publisher finds a gap, and publishes a whole state.
+                Err(error) if error.outbox_damage().is_some() => {
+                    tx.drop_table(tables::OUTBOX)?;
+                    append(changes)
+                }
+                kept => kept,
             }
-            is_within_limits => is_within_limits,
-        };
-        if is_within_limits? { Ok(()) } else { tx.drop_table(tables::OUTBOX) }
-    }
-
-    /// Removes published commits, and appends the changes if there are any. Returns whether the outbox is within its
-    /// limits.
-    fn update_outbox(
-        &self,
-        tx: &WriteTx,
-        row: &StoredCommit,
-        digest: RowDigest,
-        changes: Option<&[u8]>,
-    ) -> Result<bool, StoreError> {
-        self.remove_published(tx)?;
-        changes.map_or(Ok(false), |changes| self.append(tx, row, digest, changes))
+        });
+        if kept? { Ok(()) } else { tx.drop_table(tables::OUTBOX) }
     }
 
     /// Removes the commits that are in the bucket.
     fn remove_published(&self, tx: &WriteTx) -> Result<(), StoreError> {
         let Some(note) = &self.published else { return Ok(()) };
-        let commits = tx.open(tables::COMMITS)?;
-        let is_in_history = match commits.get(note.seq)? {
-            Some(bytes) => unseal_commit(note.seq, bytes.value())?.lineage == note.lineage,
-            None => false,
-        };
         let mut outbox = tx.open(tables::OUTBOX)?;
-        if is_in_history && next_header(&*outbox, 0)?.is_some_and(|first| first.commit.last_seq <= note.seq) {
+        if has_commit(&*tx.open(tables::COMMITS)?, note.head())?
+            && next_header(&*outbox, 0)?.is_some_and(|first| first.commit.last_seq <= note.seq)
+        {
             outbox.remove_range((0, 0), (note.seq, u32::MAX))?;
         }
         Ok(())

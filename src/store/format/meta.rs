@@ -17,8 +17,7 @@ use crate::model::{
     ConferenceFields, DatabaseId, Fields, Head, JournalFields, OrganizationFields, RowDigest, TagFields,
 };
 use crate::store::StoreError;
-use crate::store::format::codec::{seal_under, unseal, unseal_under};
-use crate::store::format::rows::optional_table;
+use crate::store::format::rows::{optional_table, unseal, unseal_under};
 use crate::store::format::tables::{
     META_DATABASE, META_FIELDS, META_PUBLISH, META_RESTORED, META_SCHEMA, META_SECRET, REPLICA, REPLICA_KEY, SCHEMA,
 };
@@ -62,11 +61,6 @@ pub struct ReplicaMark {
 pub(in crate::store) fn find_mark(transaction: &ReadTransaction) -> Result<Option<ReplicaMark>, StoreError> {
     let Some(replica) = optional_table(transaction.open_table(REPLICA))? else { return Ok(None) };
     replica.get(REPLICA_KEY)?.map(|mark| unseal("replica", mark.value())).transpose()
-}
-
-/// The row of a secret.
-pub(in crate::store) fn encode_secret(secret: &[u8; 32]) -> Result<Vec<u8>, StoreError> {
-    seal_under(META_SECRET.as_bytes(), secret)
 }
 
 /// Reads the secret that seals tokens and cursors. With a damaged one, every token of a client would look forged.

@@ -10,15 +10,15 @@
 //! rows that it had itself. So a wrong row makes the sums differ.
 //!
 //! Changes stay in the outbox until the note `NAME.published`, next to the file, says that the bucket has them. The
-//! outbox is dropped at 256 MiB, at a quarter of the file, or at 64 MiB in one commit. The publisher then finds a gap,
-//! and publishes a whole state: all rows as runs, in the same encoding.
+//! outbox is dropped at 256 MiB, at a quarter of the file, at 64 MiB in one commit, and by a compaction. If it had
+//! unpublished commits, the publisher finds a gap, and publishes a whole state: all rows as runs, in the same encoding.
 
 use redb::{Key, ReadOnlyTable, ReadTransaction, ReadableTable, Value};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{CommitInfo, RowDigest};
 use crate::store::StoreError;
-use crate::store::format::codec::{ShortHash, hash, unseal};
+use crate::store::format::rows::{ShortHash, hash, unseal};
 use crate::store::format::tables::{CODED_TABLES, is_local, on_table};
 
 /// The length of each part of a commit's changes except the last, in bytes.

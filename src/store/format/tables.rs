@@ -4,7 +4,7 @@
 //! [`ReferenceKind::code`], `license` is a [`LicenseId`]. `seq` is one number for the whole database that only grows.
 //! Every commit takes at least one seq.
 //!
-//! A *sealed* value is a 16-byte BLAKE3 hash and the MessagePack bytes that it covers (`codec`). They encode a map with
+//! A *sealed* value is a 16-byte BLAKE3 hash and the MessagePack bytes that it covers (`rows`). They encode a map with
 //! the names of its fields, so that fields can be added (`docs/upgrading.md`).
 //!
 //! | table | key | value |

@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 
 use redb::ReadableTable;
 
-use crate::model::{Dataset, Head, Id, RecordFields, Timestamp};
+use crate::model::{Dataset, Id, RecordFields};
 use crate::store::StoreError;
-use crate::store::format::codec::{CommitPoint, StoredCommit, unseal_commit};
 use crate::store::format::feed::FeedEntry;
-use crate::store::format::rows::read_id;
+use crate::store::format::rows::{StoredCommit, read_id, unseal_commit};
 use crate::store::format::tables;
 use crate::store::read::snapshot::Snapshot;
 
@@ -20,26 +19,6 @@ impl StoredCommit {
     pub fn is_restore(&self) -> bool {
         self.what.starts_with(RESTORED)
     }
-}
-
-/// The last commit at or before a time, if it is after `base` and `base` is a commit of this history.
-pub(in crate::store) fn last_point_after(
-    commits: &impl ReadableTable<u64, &'static [u8]>,
-    base: Head,
-    until: Timestamp,
-) -> Result<Option<CommitPoint>, StoreError> {
-    let mut last = None;
-    for row in commits.range(base.seq..)?.rev() {
-        let (seq, row) = row?;
-        let point = unseal_commit(seq.value(), row.value())?.point();
-        if point.head() == base {
-            return Ok(last);
-        }
-        if point.time <= until && last.is_none() {
-            last = Some(point);
-        }
-    }
-    Ok(None)
 }
 
 impl Snapshot {

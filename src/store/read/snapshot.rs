@@ -3,42 +3,32 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use redb::{ReadOnlyTable, ReadTransaction, ReadableTable};
+use redb::{ReadOnlyTable, ReadTransaction};
 
 use crate::model::{
     Curated, Dataset, FeedId, Id, KeyHash, KeyRecord, License, LicenseId, PerDataset, RecordFields, References,
     Timestamp,
 };
-use crate::store::format::codec::{CommitPoint, RecordRow, StoredCommit, expect_count, unseal, unseal_under};
+use crate::store::error::opaque_debug;
 use crate::store::format::feed::FeedHead;
 use crate::store::format::meta::read_secret;
-use crate::store::format::rows::{find_record, for_each_record, last_commit, load_references};
+use crate::store::format::rows::{
+    CommitPoint, RecordRow, StoredCommit, expect_count, find_record, for_each_record, last_commit, load_keys,
+    load_references, load_rows,
+};
 use crate::store::format::tables;
 use crate::store::read::feed_index::{FeedIndex, LicenseEntries};
 use crate::store::read::records::{LogTable, Records, StoredRecord};
 use crate::store::{StoreError, panics};
-
-/// The number of records of a dataset, and the time of its last change.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "described above")]
-pub struct DatasetTotals {
-    pub records: u64,
-    pub last_change_at: Option<Timestamp>,
-}
-
-/// A license, and its witness in each dataset.
-struct LicenseWithWitnesses {
-    license: Arc<License>,
-    /// `None` if the database cannot be read.
-    witnesses: PerDataset<Option<CommitPoint>>,
-}
 
 /// One committed state. It is cheap to share. redb keeps the pages of this state until it is dropped.
 pub struct Snapshot {
     /// The last commit.
     last: StoredCommit,
     secret: [u8; 32],
-    licenses: HashMap<LicenseId, LicenseWithWitnesses>,
+    licenses: HashMap<LicenseId, Arc<License>>,
+    /// The witnesses of licenses that could be read when the state was opened.
+    witnesses: HashMap<(LicenseId, Dataset), CommitPoint>,
     keys: HashMap<KeyHash, Arc<KeyRecord>>,
     pub(in crate::store) feeds: HashMap<FeedId, FeedHead>,
     references: OnceLock<Arc<References>>,
@@ -58,12 +48,6 @@ pub struct Snapshot {
     pub(in crate::store) links: ReadOnlyTable<(u8, u64, u8, u64), ()>,
 }
 
-impl std::fmt::Debug for Snapshot {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Snapshot").field("commit", &self.commit()).finish_non_exhaustive()
-    }
-}
-
 impl Snapshot {
     pub(in crate::store) fn read_commit(transaction: &ReadTransaction) -> Result<CommitPoint, StoreError> {
         Ok(last_commit(&transaction.open_table(tables::COMMITS)?)?.point())
@@ -74,36 +58,24 @@ impl Snapshot {
         let commits = transaction.open_table(tables::COMMITS)?;
         let last = last_commit(&commits)?;
         let counts = last.counts;
-        let mut licenses = HashMap::new();
-        for entry in transaction.open_table(tables::LICENSES)?.iter()? {
-            let license: License = unseal("licenses", entry?.1.value())?;
-            licenses.insert(
-                license.id,
-                LicenseWithWitnesses { license: Arc::new(license), witnesses: PerDataset::default() },
-            );
-        }
+        let licenses: Vec<License> = load_rows("licenses", &transaction.open_table(tables::LICENSES)?)?;
+        let licenses: HashMap<_, _> = licenses.into_iter().map(|license| (license.id, Arc::new(license))).collect();
         expect_count("licenses", licenses.len(), counts.licenses)?;
-        let mut keys = HashMap::new();
-        for entry in transaction.open_table(tables::KEYS)?.iter()? {
-            let (hash, row) = entry?;
-            let hash = hash.value();
-            keys.insert(KeyHash(hash), Arc::new(unseal_under("keys", &hash, row.value())?));
-        }
+        let keys = load_keys(&transaction.open_table(tables::KEYS)?)?;
+        let keys: HashMap<_, _> = keys.into_iter().map(|(hash, key)| (hash, Arc::new(key))).collect();
         expect_count("keys", keys.len(), counts.keys)?;
-        let mut feeds = HashMap::new();
-        for entry in transaction.open_table(tables::FEEDS)?.iter()? {
-            let head: FeedHead = unseal("feeds", entry?.1.value())?;
-            if head.newest_seq > last.last_seq {
-                return Err(head.damaged(format!("it is ahead of the last commit, {}", last.last_seq)));
-            }
-            feeds.insert(head.feed, head);
+        let heads: Vec<FeedHead> = load_rows("feeds", &transaction.open_table(tables::FEEDS)?)?;
+        if let Some(ahead) = heads.iter().find(|head| head.newest_seq > last.last_seq) {
+            return Err(ahead.damaged(format!("it is ahead of the last commit, {}", last.last_seq)));
         }
+        let feeds: HashMap<_, _> = heads.into_iter().map(|head| (head.feed, head)).collect();
         expect_count("feeds", feeds.len(), counts.feeds)?;
         let secret = read_secret(&transaction.open_table(tables::META)?)?;
         Ok(Snapshot {
             last,
             secret,
             licenses,
+            witnesses: HashMap::new(),
             keys,
             feeds,
             references: OnceLock::new(),
@@ -143,7 +115,7 @@ impl Snapshot {
                     let records = records.advance(before.seq, &newer.records, &newer.log, count)?;
                     let _ = newer.loaded_records[dataset].set(records);
                 }
-                _ => feed_indexes.retain(|_, index| index.head().dataset != dataset),
+                _ => feed_indexes.retain(|_, index| index.head.dataset != dataset),
             }
         }
         *newer.feed_indexes() = feed_indexes;
@@ -158,16 +130,17 @@ impl Snapshot {
     /// Reads the witnesses of all licenses in advance. Requests that need an unreadable witness report the error.
     pub(in crate::store) fn with_witnesses(mut self) -> Snapshot {
         let mut commits: HashMap<u64, Option<CommitPoint>> = HashMap::new();
-        let mut licenses = std::mem::take(&mut self.licenses);
-        for LicenseWithWitnesses { license, witnesses } in licenses.values_mut() {
+        let mut witnesses = HashMap::new();
+        for license in self.licenses.values() {
             for dataset in Dataset::ALL.into_iter().filter(|dataset| license.feed(*dataset).is_some()) {
                 let Ok(seq) = self.witness_seq(license, dataset) else { continue };
                 let find = || panics::guard(|| self.commit_of(seq)).ok();
                 let commit = *commits.entry(seq).or_insert_with(find);
-                witnesses[dataset] = commit.map(|commit| CommitPoint { seq, ..commit });
+                witnesses.extend(commit.map(|commit| ((license.id, dataset), CommitPoint { seq, ..commit })));
             }
         }
-        Snapshot { licenses, ..self }
+        self.witnesses = witnesses;
+        self
     }
 
     /// The last commit of this state.
@@ -175,9 +148,9 @@ impl Snapshot {
         self.last.point()
     }
 
-    /// The state of a dataset, for `/v1/status`.
-    pub fn dataset_state(&self, dataset: Dataset) -> DatasetTotals {
-        DatasetTotals { records: self.last.records[dataset], last_change_at: self.last.changed_at[dataset] }
+    /// The row of the last commit, with the totals of this state.
+    pub fn totals(&self) -> &StoredCommit {
+        &self.last
     }
 
     /// The secret that seals tokens and cursors.
@@ -187,17 +160,17 @@ impl Snapshot {
 
     /// Finds a license by its number.
     pub fn find_license(&self, id: LicenseId) -> Option<&Arc<License>> {
-        self.licenses.get(&id).map(|licensed| &licensed.license)
+        self.licenses.get(&id)
     }
 
     /// Finds a license by its name.
     pub fn find_license_named(&self, name: &str) -> Option<&Arc<License>> {
-        self.licenses.values().map(|licensed| &licensed.license).find(|license| license.name == name)
+        self.licenses.values().find(|license| license.name == name)
     }
 
     /// All licenses, by name.
     pub fn list_licenses(&self) -> Vec<&Arc<License>> {
-        let mut licenses: Vec<_> = self.licenses.values().map(|licensed| &licensed.license).collect();
+        let mut licenses: Vec<_> = self.licenses.values().collect();
         licenses.sort_by(|one, other| one.name.cmp(&other.name));
         licenses
     }
@@ -243,7 +216,7 @@ impl Snapshot {
     /// Reads the records of all datasets that licenses show into memory.
     pub fn load(&self) -> Result<(), StoreError> {
         for dataset in Dataset::ALL {
-            if self.licenses.values().any(|licensed| licensed.license.feed(dataset).is_some()) {
+            if self.licenses.values().any(|license| license.feed(dataset).is_some()) {
                 panics::guard(|| self.loaded(dataset))?;
             }
         }
@@ -285,7 +258,7 @@ impl Snapshot {
     /// The index of a feed, if it is in memory and has this state.
     fn loaded_feed(&self, feed: FeedId) -> Result<Option<Arc<FeedIndex>>, StoreError> {
         let head = self.feed_head(feed)?;
-        Ok(self.feed_indexes().get(&feed).filter(|index| *index.head() == head).cloned())
+        Ok(self.feed_indexes().get(&feed).filter(|index| index.head == head).cloned())
     }
 
     /// The index of a shared feed or a baseline, read or updated if necessary.
@@ -298,7 +271,7 @@ impl Snapshot {
         let _loading = self.lock_loading();
         let earlier = self.feed_indexes().get(&feed).cloned();
         let index = Arc::new(match earlier {
-            Some(index) if *index.head() == head => return Ok(index),
+            Some(index) if index.head == head => return Ok(index),
             Some(earlier) => earlier.advance(head, &self.feed_entries, records)?,
             None => FeedIndex::build(head, &self.feed_entries, records)?,
         });
@@ -331,7 +304,7 @@ impl Snapshot {
 
     /// The witness, if it could be read when the state was opened.
     pub(crate) fn known_witness(&self, license: &License, dataset: Dataset) -> Option<CommitPoint> {
-        self.licenses.get(&license.id).and_then(|licensed| licensed.witnesses[dataset])
+        self.witnesses.get(&(license.id, dataset)).copied()
     }
 
     fn witness_seq(&self, license: &License, dataset: Dataset) -> Result<u64, StoreError> {
@@ -400,3 +373,5 @@ impl Snapshot {
         Ok(low)
     }
 }
+
+opaque_debug!(Snapshot);

@@ -8,14 +8,13 @@ use crate::model::{CommitInfo, Head, Timestamp};
 use crate::store::StoreError;
 use crate::store::file::open::{OpenOptions, Writer};
 use crate::store::file::publish::{put_empty_commit, store_digest};
-use crate::store::format::codec::{CommitPoint, StoredCommit, seal, unseal_commit};
 use crate::store::format::meta::{ReplicaMark, find_mark};
-use crate::store::format::rows::last_commit;
+use crate::store::format::rows::{CommitPoint, StoredCommit, last_commit, seal, unseal_commit};
 use crate::store::format::tables;
-use crate::store::panics::{guard, guard_as};
+use crate::store::panics::guard;
 use crate::store::read::snapshot::Snapshot;
 use crate::store::replication::apply::{ApplyError, apply};
-use crate::store::write_tx::{Recorder, WriteTx};
+use crate::store::write_tx::WriteTx;
 
 /// The beginning of the description of a promotion in the history.
 const PROMOTED: &str = "promoted in place of ";
@@ -30,27 +29,15 @@ pub type CommitChanges<'a> = (CommitInfo, &'a [u8]);
 /// The only writer of a replica's file. Other processes cannot write while it exists.
 #[derive(Debug)]
 pub struct ReplicaWriter {
-    writer: Writer,
+    pub(super) writer: Writer,
 }
 
 impl ReplicaWriter {
     /// Opens a replica for writing. Follows links. Fails at once if another process has opened it for writing.
     pub fn open(path: &Path) -> Result<ReplicaWriter, StoreError> {
-        let replica = ReplicaWriter::of(Writer::open_with(path, OpenOptions::ANY_CURRENT)?);
+        let replica = ReplicaWriter { writer: Writer::open_with(path, OpenOptions::ANY_CURRENT)? };
         replica.mark()?;
         Ok(replica)
-    }
-
-    pub(super) fn of(writer: Writer) -> ReplicaWriter {
-        ReplicaWriter { writer }
-    }
-
-    pub(super) fn writer(&self) -> &Writer {
-        &self.writer
-    }
-
-    pub(super) fn into_writer(self) -> Writer {
-        self.writer
     }
 
     /// The position in the origin's log, with the digest of the rows.
@@ -66,7 +53,7 @@ impl ReplicaWriter {
 
     /// Applies commits and stores the mark, in one transaction. `mark.digest` is the digest after the last commit.
     pub fn apply(&mut self, commits: &[CommitChanges<'_>], mark: &ReplicaMark) -> Result<(), ApplyError> {
-        guard_as(|| self.apply_all(commits, mark))
+        guard(|| self.apply_all(commits, mark))
     }
 
     fn apply_all(&self, commits: &[CommitChanges<'_>], mark: &ReplicaMark) -> Result<(), ApplyError> {
@@ -74,9 +61,9 @@ impl ReplicaWriter {
         let mut tx = WriteTx::new(self.writer.begin_raw()?);
         for (commit, changes) in commits {
             self.expect_head(&tx, commit.base)?;
-            tx.set_recorder(Some(Recorder::digest_only(digest)));
+            tx.start_recording(digest, None);
             apply(&tx, changes)?;
-            digest = tx.set_recorder(None).map_or(digest, |recorder| recorder.digest());
+            (digest, _) = tx.stop_recording();
             if digest != commit.digest {
                 return Err(ApplyError::Digest(commit.last_seq));
             }
@@ -132,12 +119,11 @@ impl ReplicaWriter {
         guard(|| {
             let base = self.head()?.head();
             let mut tx = WriteTx::new(self.writer.begin_raw()?);
-            tx.set_recorder(Some(Recorder::new(self.mark()?.digest, usize::MAX)));
+            tx.start_recording(self.mark()?.digest, Some(usize::MAX));
             let row = put_empty_commit(&tx, Some(base.seq), Timestamp::EPOCH, &promoted(url))?;
-            let recorder = tx.set_recorder(None);
+            let (digest, changes) = tx.stop_recording();
             tx.abort()?;
-            let digest = recorder.as_ref().map(Recorder::digest).unwrap_or_default();
-            let changes = recorder.and_then(Recorder::into_changes).unwrap_or_default();
+            let changes = changes.unwrap_or_default();
             let commit = CommitInfo {
                 first_seq: row.first_seq,
                 last_seq: row.last_seq,

@@ -12,8 +12,8 @@ use crate::model::{CommitInfo, Head, License, RowDigest, Scope};
 use crate::store::check::check;
 use crate::store::file::metadata::resolve;
 use crate::store::file::replace::{backup, compact};
-use crate::store::format::codec::{seal, unseal};
 use crate::store::format::outbox::digest_of;
+use crate::store::format::rows::{seal, unseal};
 use crate::store::format::tables;
 use crate::store::restore::Restoration;
 use crate::store::write::licensing::KeySettings;
@@ -127,7 +127,7 @@ fn waiting(view: &OriginView, seq: u64, max_bytes: u64) -> Option<Vec<u64>> {
 /// Checks that the stored digest is that of the rows.
 fn adds_up(path: &Path) {
     let reader = Reader::open(path).unwrap();
-    assert_eq!(reader.origin().unwrap().digest().unwrap(), digest_of(&reader.begin_read().unwrap()).unwrap());
+    assert_eq!(reader.origin().unwrap().digest().unwrap(), digest_of(&reader.file.begin_read().unwrap()).unwrap());
     let report = check(&mut Writer::open_any(path, Duration::ZERO).unwrap()).unwrap();
     assert_eq!(report.damages, 0, "{:?}", report.findings);
 }
@@ -154,7 +154,7 @@ fn an_unpublished_database_records_nothing() {
     for (origin, is_published) in [(TestOrigin::new(), false), (TestOrigin::published(), true)] {
         let writer = origin.writer();
         let mut edit = writer.begin().unwrap();
-        assert_eq!(edit.tx.set_recorder(None).is_some(), is_published);
+        assert_eq!(edit.tx.stop_recording().1.is_some(), is_published);
         drop(edit);
         drop(writer);
         // The note of a database that is not published is not read.
@@ -462,7 +462,7 @@ fn an_incomplete_load_gets_no_name() {
     // A file that took the name in the meantime stays.
     drop(origin.replica());
     assert!(matches!(loaded.persist(None), Err(StoreError::Replaced { .. })));
-    let (loaded, of_origin) = (load(&parts, &sound, head).unwrap(), ReplicaWriter::of(origin.writer()));
+    let (loaded, of_origin) = (load(&parts, &sound, head).unwrap(), ReplicaWriter { writer: origin.writer() });
     assert!(matches!(loaded.persist(Some(of_origin)), Err(StoreError::Replaced { .. })));
     adds_up(&origin.path());
 }

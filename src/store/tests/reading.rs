@@ -169,8 +169,8 @@ fn instants_fall_between_commits() {
         ids.into_iter().map(|id| id.get()).collect::<Vec<_>>()
     };
     assert_eq!((removed(1, 6), removed(7, 7), removed(1, 7)), (vec![], vec![1], vec![1]));
-    assert_eq!(snapshot.dataset_state(Dataset::Conferences).last_change_at, Some(at(2_006)));
-    assert_eq!(snapshot.dataset_state(Dataset::Journals).last_change_at, None);
+    assert_eq!(snapshot.totals().changed_at[Dataset::Conferences], Some(at(2_006)));
+    assert_eq!(snapshot.totals().changed_at[Dataset::Journals], None);
 }
 
 #[test]

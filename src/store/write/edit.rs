@@ -10,11 +10,13 @@ use crate::model::{
     References, Tag, Timestamp,
 };
 use crate::store::StoreError;
+use crate::store::error::opaque_debug;
 use crate::store::file::notes::current_user;
 use crate::store::file::open::Writer;
 use crate::store::file::publish::CommitPublication;
-use crate::store::format::codec::{RecordRow, StoredCommit, TableCounts, seal};
-use crate::store::format::rows::{find_linked, find_record, last_commit, load_record_ids, load_references, load_rows};
+use crate::store::format::rows::{
+    StoredCommit, TableCounts, find_linked, last_commit, load_record_ids, load_references, load_rows, seal,
+};
 use crate::store::format::tables;
 use crate::store::read::snapshot::Snapshot;
 use crate::store::write_tx::WriteTx;
@@ -33,12 +35,6 @@ pub struct Edit<'w> {
     /// decrease.
     pub(in crate::store) commit: StoredCommit,
     pub(in crate::store) references_changed: bool,
-}
-
-impl std::fmt::Debug for Edit<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Edit").field("commit", &self.commit).finish_non_exhaustive()
-    }
 }
 
 impl Writer {
@@ -142,10 +138,6 @@ impl Edit<'_> {
         self.writer.persist()
     }
 
-    pub(in crate::store) fn find_row<F: RecordFields>(&self, id: Id) -> Result<Option<RecordRow<F>>, StoreError> {
-        find_record(&*self.tx.open(tables::RECORDS)?, &*self.tx.open(tables::LOG)?, id)
-    }
-
     /// The state of the last commit, which the edit started from.
     pub fn base(&self) -> Result<Snapshot, StoreError> {
         self.writer.snapshot()
@@ -223,3 +215,5 @@ impl Snapshot {
         find_linked(&self.links, kind, id)
     }
 }
+
+opaque_debug!(Edit<'_>);

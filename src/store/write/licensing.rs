@@ -13,9 +13,8 @@ use crate::model::{
     RecordFields, Scope, Subscription, Timestamp,
 };
 use crate::store::StoreError;
-use crate::store::format::codec::{CLOCK_TOLERANCE_S, RecordRow, seal, seal_under};
 use crate::store::format::feed::FeedEntry;
-use crate::store::format::rows::{for_each_record, load_keys};
+use crate::store::format::rows::{CLOCK_TOLERANCE_S, RecordRow, for_each_record, load_keys, seal, seal_under};
 use crate::store::format::tables;
 use crate::store::write::edit::Edit;
 use crate::store::write::edit::LicenseEffect;

@@ -12,9 +12,8 @@ use crate::model::{
     json,
 };
 use crate::store::StoreError;
-use crate::store::format::codec::{RecordRow, hash, seal};
 use crate::store::format::feed::FeedEntry;
-use crate::store::format::rows::{find_linked, find_record, load_record_ids};
+use crate::store::format::rows::{RecordRow, find_linked, find_record, hash, load_record_ids, seal};
 use crate::store::format::tables;
 use crate::store::write::edit::Edit;
 use crate::store::write::edit::{Batch, BatchOutcome, LicenseEffect, RowCounts};
@@ -26,16 +25,10 @@ struct RecordChange<'b, F> {
     seq: u64,
     // Boxed, because a first import has a million changes without a previous record.
     before: Option<Box<RecordRow<F>>>,
-    after: RecordAfter<'b, F>,
+    /// The new content; `None` if the record is removed, or if only an organization or tag that it links to changes.
+    written: Option<&'b Curated<F>>,
+    is_removed: bool,
     updated_at: Timestamp,
-}
-
-/// A record after a commit.
-enum RecordAfter<'b, F> {
-    Removed,
-    Written(&'b Curated<F>),
-    /// The record does not change, but an organization or tag that it links to does.
-    Unchanged,
 }
 
 impl<F> RecordChange<'_, F> {
@@ -44,11 +37,7 @@ impl<F> RecordChange<'_, F> {
     }
 
     fn after(&self) -> Option<&Curated<F>> {
-        match &self.after {
-            RecordAfter::Removed => None,
-            RecordAfter::Written(record) => Some(record),
-            RecordAfter::Unchanged => self.before(),
-        }
+        if self.is_removed { None } else { self.written.or_else(|| self.before()) }
     }
 }
 
@@ -152,24 +141,16 @@ impl Edit<'_> {
                 }
                 let before: Option<RecordRow<F>> =
                     if is_first_load { None } else { find_record(&*records, &*log, id)? };
-                let after = match rows.get(&id) {
-                    Some(Some(row)) => RecordAfter::Written(row),
-                    Some(None) => RecordAfter::Removed,
-                    None => RecordAfter::Unchanged,
-                };
-                match (&before, &after) {
-                    (None, RecordAfter::Written(_)) => counts.added += 1,
-                    (None, _) => continue,
-                    (Some(_), RecordAfter::Removed) => counts.removed += 1,
-                    (Some(_), _) => counts.changed += 1,
+                let row = rows.get(&id);
+                let (written, is_removed) = (row.and_then(Option::as_ref), row.is_some_and(Option::is_none));
+                match &before {
+                    None if written.is_some() => counts.added += 1,
+                    None => continue,
+                    Some(_) if is_removed => counts.removed += 1,
+                    Some(_) => counts.changed += 1,
                 }
-                changes.push(RecordChange {
-                    id,
-                    seq: 0,
-                    before: before.map(Box::new),
-                    after,
-                    updated_at: self.commit.time,
-                });
+                let (before, updated_at) = (before.map(Box::new), self.commit.time);
+                changes.push(RecordChange { id, seq: 0, before, written, is_removed, updated_at });
             }
         }
         for change in &mut changes {
@@ -309,7 +290,8 @@ impl Edit<'_> {
         for ids in ids.chunks(RENDERED_AT_ONCE) {
             let mut changes: Vec<RecordChange<'_, F>> = Vec::new();
             for id in ids {
-                let Some(row) = self.find_row::<F>(*id)? else { continue };
+                let row = find_record::<F>(&*self.tx.open(tables::RECORDS)?, &*self.tx.open(tables::LOG)?, *id)?;
+                let Some(row) = row else { continue };
                 let json = json::render_record(&row.record, row.updated_at, &self.references);
                 let is_same = self.tx.open(tables::LOG)?.get((code, row.seq))?.is_some_and(|old| old.value().2 == json);
                 if !is_same {
@@ -318,7 +300,8 @@ impl Edit<'_> {
                         id: *id,
                         seq: self.take_seq(),
                         before,
-                        after: RecordAfter::Unchanged,
+                        written: None,
+                        is_removed: false,
                         updated_at,
                     });
                 }

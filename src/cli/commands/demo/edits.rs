@@ -111,8 +111,8 @@ pub(super) fn load(folder: &Path, database: &Path, wait: Duration) -> anyhow::Re
     Ok(DemoData {
         full_key: full_key.reveal().to_owned(),
         narrow_key: narrow_key.reveal().to_owned(),
-        conferences: snapshot.dataset_state(Dataset::Conferences).records,
-        journals: snapshot.dataset_state(Dataset::Journals).records,
+        conferences: snapshot.totals().records[Dataset::Conferences],
+        journals: snapshot.totals().records[Dataset::Journals],
         conference_id,
         token,
     })
@@ -345,6 +345,6 @@ mod tests {
             assert!(!edit.ids.is_empty() && !edit.ids.contains(&sample.conference_id.get()), "turn {turn}: {edit:?}");
         }
         let left = Writer::open(&database, wait).unwrap().snapshot().unwrap();
-        assert_eq!(left.dataset_state(Dataset::Conferences).records, sample.conferences, "what was removed came back");
+        assert_eq!(left.totals().records[Dataset::Conferences], sample.conferences, "what was removed came back");
     }
 }
