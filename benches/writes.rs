@@ -13,7 +13,7 @@ mod support;
 use std::time::Instant;
 
 use medfeed::model::Head;
-use medfeed::store::file::published_note::PublishedNote;
+use medfeed::store::file::notes::PublishedNote;
 use medfeed::store::{Reader, Writer};
 
 use support::Arguments;

@@ -4,16 +4,15 @@
 //! moves exactly when the visible data changes. So answers are cached by license and target, and are valid while their
 //! witness is the current one. They do not depend on the clock or the key.
 
-use std::hash::Hash;
 use std::sync::Arc;
 
+use quick_cache::DefaultHashBuilder;
 use quick_cache::sync::{DefaultLifecycle, PlaceholderGuard};
-use quick_cache::{DefaultHashBuilder, Equivalent};
 
 use super::problem::Problem;
 use super::representation::Representation;
 use crate::model::{Dataset, LicenseId, Witness};
-use crate::store::read::cache::{ByBytes, ByteCache, Cached, new_cache};
+use crate::store::read::cache::{ByBytes, ByteCache, Weighed, new_cache};
 
 pub const DEFAULT_MAX_BYTES: u64 = 64 << 20;
 /// One answer may take the cache's capacity divided by this.
@@ -40,42 +39,13 @@ impl CachedAnswer {
     }
 }
 
-/// A cache key. The license is `None` for answers that need no key.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct AnswerKey {
-    license: Option<LicenseId>,
-    target: Box<str>,
-}
+/// The license, `None` for answers that need no key, and the target of the request.
+type AnswerKey = (Option<LicenseId>, Box<str>);
 
-#[derive(Hash)]
-struct AnswerKeyRef<'a> {
-    license: Option<LicenseId>,
-    target: &'a str,
-}
-
-impl Equivalent<AnswerKey> for AnswerKeyRef<'_> {
-    fn equivalent(&self, key: &AnswerKey) -> bool {
-        self.license == key.license && *self.target == *key.target
-    }
-}
-
-#[derive(Clone, Debug)]
-struct CacheEntry {
-    answer: Arc<CachedAnswer>,
-    /// The size in memory at insertion, in bytes. It must not change in the cache, although the answer may grow.
-    bytes: usize,
-}
-
-impl Cached for CacheEntry {
-    const EXPECTED: usize = 4096;
-
-    fn bytes(&self) -> usize {
-        self.bytes
-    }
-}
+type CacheEntry = Weighed<Arc<CachedAnswer>>;
 
 #[derive(Debug)]
-pub struct AnswerCache(ByteCache<AnswerKey, CacheEntry>);
+pub struct AnswerCache(ByteCache<AnswerKey, Arc<CachedAnswer>>);
 
 /// The right to build an answer. Other requests for the same answer wait until it is finished or dropped.
 #[derive(Debug)]
@@ -113,18 +83,18 @@ impl AnswerCache {
 
     /// The cached answer to a request, which may be outdated.
     pub(super) fn find(&self, license: Option<LicenseId>, target: &str) -> Option<Arc<CachedAnswer>> {
-        self.0.get(&AnswerKeyRef { license, target }).map(|entry| entry.answer)
+        self.0.get(&(license, target.into())).map(|entry| entry.value)
     }
 
     fn entry(&self, target: &str, answer: Arc<CachedAnswer>) -> CacheEntry {
         let bytes = ENTRY_BYTES + target.len() + size_of::<CachedAnswer>() + answer.representation.heap_bytes();
         let fits = u64::try_from(bytes).is_ok_and(|bytes| bytes <= self.0.capacity() / MAX_SHARE);
         // The cache rejects entries over its capacity.
-        CacheEntry { answer, bytes: if fits { bytes } else { usize::MAX } }
+        Weighed { value: answer, bytes: if fits { bytes } else { usize::MAX } }
     }
 
     pub(super) fn insert(&self, license: Option<LicenseId>, target: &str, answer: Arc<CachedAnswer>) {
-        self.0.insert(AnswerKey { license, target: target.into() }, self.entry(target, answer));
+        self.0.insert((license, target.into()), self.entry(target, answer));
     }
 
     /// Waits until no other request is building the same answer. Returns the answer if it fits, else the right to build
@@ -135,11 +105,11 @@ impl AnswerCache {
         target: &str,
         fits: impl Fn(&CachedAnswer) -> bool,
     ) -> Result<Arc<CachedAnswer>, BuildGuard<'_>> {
-        let key = AnswerKey { license: Some(license), target: target.into() };
+        let key = (Some(license), target.into());
         loop {
-            self.0.remove_if(&key, |entry| !fits(&entry.answer));
+            self.0.remove_if(&key, |entry| !fits(&entry.value));
             match self.0.get_value_or_guard_async(&key).await {
-                Ok(CacheEntry { answer, .. }) if fits(&answer) => return Ok(answer),
+                Ok(Weighed { value, .. }) if fits(&value) => return Ok(value),
                 // Built from another state, or not compressed.
                 Ok(_) => {}
                 Err(guard) => return Err(BuildGuard { guard, cache: self }),

@@ -43,26 +43,15 @@ fn bearer_token(value: &[u8]) -> Option<&[u8]> {
     (separated && scheme.eq_ignore_ascii_case(b"Bearer")).then(|| token.trim_ascii())
 }
 
-/// The problem for a request without a key. If there is an `Authorization` header of another form, the detail explains
-/// what is wrong with it.
+/// The problem for a request without a key. If there is an `Authorization` header of another form, the detail says so.
 fn missing_key(headers: &HeaderMap) -> Problem {
-    let Some(sent) = headers.get(AUTHORIZATION).map(|value| value.as_bytes().trim_ascii()) else {
+    if !headers.contains_key(AUTHORIZATION) {
         return Code::MissingApiKey.into();
-    };
-    let end = sent.iter().position(u8::is_ascii_whitespace).unwrap_or(sent.len());
-    let scheme = &sent[..end];
-    let what = if scheme.starts_with(b"mfk_") {
-        "`Authorization` contains a key without the scheme `Bearer`"
-    } else if scheme.eq_ignore_ascii_case(b"Bearer") {
-        "`Authorization: Bearer` contains no key"
-    } else if scheme.eq_ignore_ascii_case(b"Basic") {
-        "`Authorization: Basic` is not supported"
-    } else {
-        "`Authorization` has an unsupported scheme"
-    };
+    }
     Problem::new(
         Code::MissingApiKey,
-        format!("{what}. Send the key as `Authorization: Bearer mfk_...` or `X-API-Key: mfk_...`."),
+        "`Authorization` contains no key with the scheme `Bearer`. Send the key as `Authorization: Bearer mfk_...` or \
+         `X-API-Key: mfk_...`.",
     )
 }
 
@@ -150,14 +139,10 @@ mod tests {
     fn a_key_in_another_form_is_explained() {
         let cases = [
             (None, "No API key was sent. "),
-            (
-                Some("mfk_abc"),
-                "contains a key without the scheme `Bearer`. Send the key as `Authorization: Bearer mfk_...`",
-            ),
-            (Some("Basic dXNlcjo="), "`Authorization: Basic` is not supported. Send the key as"),
-            (Some("Bearer"), "contains no key"),
-            (Some("Token mfk_abc"), "an unsupported scheme"),
-            (Some(""), "an unsupported scheme"),
+            (Some("mfk_abc"), "no key with the scheme `Bearer`. Send the key as `Authorization: Bearer mfk_...`"),
+            (Some("Basic dXNlcjo="), "no key with the scheme `Bearer`"),
+            (Some("Bearer"), "no key with the scheme `Bearer`"),
+            (Some(""), "no key with the scheme `Bearer`"),
         ];
         for (sent, expected) in cases {
             let mut headers = HeaderMap::new();

@@ -9,8 +9,8 @@ use super::observe::FeedUse;
 use super::problem::{Code, Problem};
 use super::representation::Representation;
 use super::source::SnapshotSource;
-use crate::contract::Query;
 use crate::contract::parameters::{ChangesParameters, Resync};
+use crate::contract::{BadRequest, Query};
 use crate::model::{Dataset, License};
 use crate::query::feed::{self, FeedStart};
 use crate::query::segments::SegmentCache;
@@ -34,10 +34,8 @@ impl FeedQuery {
         let parameters: ChangesParameters = query.parse()?;
         let (start, token) = match (&parameters.since, parameters.updated_since) {
             (Some(_), Some(_)) => {
-                return Err(Problem::invalid_parameter(
-                    "updated_since",
-                    "cannot be combined with `since`; send one of the two",
-                ));
+                let rule = "cannot be combined with `since`; send one of the two";
+                return Err(BadRequest::parameter("updated_since", rule).into());
             }
             (None, None) => (FeedStart::Now, None),
             (None, Some(time)) => (FeedStart::Since(time), None),
@@ -84,14 +82,12 @@ impl FeedQuery {
     ) -> Result<Caller, Problem> {
         let Some(token) = &self.token else { return Err(Problem::internal("there is no sync token")) };
         let license_id = caller.license.id;
-        let accept = |snapshot: &Snapshot| {
+        let license_in = |snapshot: &Snapshot| {
             let license = snapshot.find_license(license_id);
-            license.is_some_and(|license| self.is_valid_in(snapshot, license).unwrap_or(false))
+            license.filter(|license| self.is_valid_in(snapshot, license).unwrap_or(false)).map(Arc::clone)
         };
-        let accepted = |snapshot: Arc<Snapshot>| {
-            let license = snapshot.find_license(license_id).map(Arc::clone).filter(|_| accept(&snapshot));
-            license.map(|license| Caller { snapshot, license })
-        };
+        let accept = |snapshot: &Snapshot| license_in(snapshot).is_some();
+        let accepted = |snapshot: Arc<Snapshot>| license_in(&snapshot).map(|license| Caller { snapshot, license });
         let snapshot = source.catch_up(polls, &accept);
         let was_ahead = is_ahead(token, &snapshot);
         if let Some(caller) = accepted(snapshot) {
@@ -133,7 +129,7 @@ pub(super) fn changes(
         Some(text) if *sent == Some(next) => Cow::from(text),
         _ => Cow::from(Sealer::new(caller.snapshot.secret()).seal_sync_token(&next)),
     };
-    page.end_changes(rows.next_seq.is_some(), &token);
+    page.end(rows.next_seq.is_some(), "next_sync_token", Some(&token));
     let mut representation = Representation::page(page, &view, gzip)?;
     // A first token, and a new token after a change of the scope, are sent at once.
     let is_news = !rows.entries.is_empty() || matches!(start, FeedStart::Now) || sent.is_some_and(|sent| sent != next);

@@ -87,7 +87,7 @@ impl RequestedPart {
         if request.method != Method::GET || !is_current || !matches_if_match(&request.headers, etag) {
             return RequestedPart::Whole;
         }
-        range_of(&request.headers).map_or(RequestedPart::Whole, |spec| spec.within(length))
+        requested_part(&request.headers, length).unwrap_or(RequestedPart::Whole)
     }
 }
 
@@ -97,40 +97,26 @@ fn matches_if_match(headers: &HeaderMap, etag: &ETag) -> bool {
     !headers.contains_key(IF_MATCH) || tags.any(|tag| [b"*", etag.header().as_bytes()].contains(&tag.trim_ascii()))
 }
 
-/// A range of bytes as it is written.
-enum RangeSpec {
-    /// The first byte, and the last one if given.
-    From(usize, Option<usize>),
-    /// A number of bytes at the end.
-    Last(usize),
-}
-
-impl RangeSpec {
-    fn within(&self, length: usize) -> RequestedPart {
-        let part = match *self {
-            RangeSpec::From(first, last) => first..last.map_or(length, |last| last.saturating_add(1).min(length)),
-            RangeSpec::Last(count) => length.saturating_sub(count)..length,
-        };
-        if part.is_empty() { RequestedPart::Beyond } else { RequestedPart::Part(part) }
-    }
-}
-
-/// Parses the header if it contains exactly one range of bytes.
-fn range_of(headers: &HeaderMap) -> Option<RangeSpec> {
+/// The part of a file of `length` bytes that the header asks for; `None` unless it contains exactly one range of bytes.
+fn requested_part(headers: &HeaderMap, length: usize) -> Option<RequestedPart> {
     let mut values = headers.get_all(RANGE).iter();
     let (Some(value), None) = (values.next(), values.next()) else { return None };
     let (unit, spec) = value.to_str().ok()?.split_once('=')?;
     if !unit.trim().eq_ignore_ascii_case("bytes") {
         return None;
     }
-    match spec.trim().split_once('-')? {
-        ("", count) => Some(RangeSpec::Last(number(count)?)),
-        (first, "") => Some(RangeSpec::From(number(first)?, None)),
+    let part = match spec.trim().split_once('-')? {
+        ("", count) => length.saturating_sub(number(count)?)..length,
+        (first, "") => number(first)?..length,
         (first, last) => {
             let (first, last) = (number(first)?, number(last)?);
-            (first <= last).then_some(RangeSpec::From(first, Some(last)))
+            if last < first {
+                return None;
+            }
+            first..last.saturating_add(1).min(length)
         }
-    }
+    };
+    Some(if part.is_empty() { RequestedPart::Beyond } else { RequestedPart::Part(part) })
 }
 
 /// Parses digits. Numbers that are too large become the maximum.
@@ -243,10 +229,10 @@ mod tests {
             for value in values {
                 headers.append(RANGE, HeaderValue::from_static(value));
             }
-            let wanted = range_of(&headers).map_or(Whole, |spec| spec.within(10));
-            assert_eq!(wanted, expected, "{values:?}");
+            assert_eq!(requested_part(&headers, 10).unwrap_or(Whole), expected, "{values:?}");
         }
-        assert_eq!(RangeSpec::From(0, None).within(0), Beyond);
+        let headers = HeaderMap::from_iter([(RANGE, HeaderValue::from_static("bytes=0-"))]);
+        assert_eq!(requested_part(&headers, 0), Some(Beyond));
     }
 
     #[test]

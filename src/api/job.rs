@@ -10,7 +10,7 @@ use super::records;
 use super::response::accepts_gzip;
 use super::source::SnapshotSource;
 use crate::api::request::Request;
-use crate::contract::parameters::{ExportParameters, ListParameters, NoParameters, ReferenceParameters};
+use crate::contract::parameters::{self, ExportParameters, ListParameters, NoParameters, ReferenceParameters};
 use crate::contract::{Query, Resource, Route};
 use crate::model::{Dataset, ExportFormat, Id};
 use crate::query::reference::{list_organizations, list_tags, list_therapy_areas};
@@ -56,7 +56,7 @@ impl Job {
         let query = &Query::of(route.endpoint, request.query());
         let dataset = match route.endpoint.resource {
             Resource::List(dataset) | Resource::Record(dataset) | Resource::Changes(dataset) => Some(dataset),
-            Resource::Export => Some(route.dataset()?),
+            Resource::Export => Some(parameters::DATASET.parse(&route.value)?),
             Resource::TherapyAreas => Some(Dataset::Conferences),
             _ => query.dataset(),
         };

@@ -28,7 +28,7 @@ impl Problem {
     /// A problem with the code's own status. A 401 gets the challenge of the contract: with `error` only if a key was
     /// sent.
     pub fn new(code: Code, detail: impl Into<String>) -> Problem {
-        let status = code.status();
+        let status = code.info().status;
         let problem = Problem { code, status, detail: detail.into(), cause: None, headers: Vec::new() };
         if status != StatusCode::UNAUTHORIZED {
             return problem;
@@ -71,11 +71,6 @@ impl Problem {
             format!("Method {method} is not supported: every operation is a GET (or HEAD)."),
         )
         .with(ALLOW, HeaderValue::from_static(ALLOWED_METHODS))
-    }
-
-    /// 400, for a missing or invalid parameter.
-    pub fn invalid_parameter(name: &str, rule: impl fmt::Display) -> Problem {
-        BadRequest::parameter(name, rule).into()
     }
 
     /// An internal error. The cause goes to the log, with the request id.

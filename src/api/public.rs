@@ -31,10 +31,8 @@ pub(super) fn status(
     if !readable {
         return Err(Code::Unavailable.into());
     }
-    let of = |dataset| {
-        let state = snapshot.dataset_state(dataset);
-        DatasetBody::new(state.records, state.last_change_at)
-    };
+    let totals = snapshot.totals();
+    let of = |dataset| DatasetBody::new(totals.records[dataset], totals.changed_at[dataset]);
     let status = StatusBody::up(now, PerDataset::of(of));
     let body = serde_json::to_vec(&status).unwrap_or_default();
     Ok(Representation::json(body))
@@ -58,21 +56,12 @@ pub(super) fn explorer_page(
         }
         return Ok(Arc::new(CachedAnswer::public(pattern, Representation::json(demo.to_json()))));
     }
-    if let Some(page) = answers.find(None, path) {
-        return Ok(page);
-    }
-    let asset = explorer::find(path, demo.is_some())
-        .ok_or_else(|| Problem::new(Code::NotFound, "There is no such page. The explorer is at `/`."))?;
-    let etag = ETag::of("explorer", [asset.body.as_slice()]);
-    let representation = Representation::text(asset.content_type, asset.body)
-        .revalidatable(etag)
-        .with(CONTENT_SECURITY_POLICY, HeaderValue::from_static(explorer::CONTENT_SECURITY_POLICY))
-        .with(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    // Compress it now, so that the cache counts its full size, and well, because that happens once.
-    representation.compressed(Compression::default());
-    let page = Arc::new(CachedAnswer::public(pattern, representation));
-    answers.insert(None, path, Arc::clone(&page));
-    Ok(page)
+    cached_page(path, pattern, answers, || {
+        let asset = explorer::find(path, demo.is_some())
+            .ok_or_else(|| Problem::new(Code::NotFound, "There is no such page. The explorer is at `/`."))?;
+        let etag = ETag::of("explorer", [asset.body.as_slice()]);
+        Ok(with_policy(asset.content_type, asset.body, explorer::CONTENT_SECURITY_POLICY).revalidatable(etag))
+    })
 }
 
 /// The answer for a path of the documentation, cached. `public_url` is the base URL in its text.
@@ -82,14 +71,25 @@ pub(super) fn docs_page(
     public_url: &str,
     answers: &AnswerCache,
 ) -> Result<Arc<CachedAnswer>, Problem> {
+    cached_page(path, pattern, answers, || {
+        let missing = || Problem::new(Code::NotFound, format!("There is no such page. Start at {public_url}/docs."));
+        Ok(of_docs(docs::find_page(&CONTRACT, path, public_url).ok_or_else(missing)?))
+    })
+}
+
+/// The cached page of a path. Builds it on first use.
+fn cached_page(
+    path: &str,
+    pattern: &'static str,
+    answers: &AnswerCache,
+    build: impl FnOnce() -> Result<Representation, Problem>,
+) -> Result<Arc<CachedAnswer>, Problem> {
     if let Some(page) = answers.find(None, path) {
         return Ok(page);
     }
-    let found = docs::find_page(&CONTRACT, path, public_url)
-        .ok_or_else(|| Problem::new(Code::NotFound, format!("There is no such page. Start at {public_url}/docs.")))?;
-    let representation = with_policy(found);
-    // Compress it now, so that the cache counts its full size.
-    representation.gzip();
+    let representation = build()?;
+    // Compress it now, so that the cache counts its full size, and well, because that happens once.
+    representation.compressed(Compression::default());
     let page = Arc::new(CachedAnswer::public(pattern, representation));
     answers.insert(None, path, Arc::clone(&page));
     Ok(page)
@@ -108,13 +108,18 @@ pub(super) fn page_instead(request: &Request, request_id: &str) -> Option<Respon
     if !prefers_html(&request.headers) {
         return None;
     }
-    let page = answer(&with_policy(docs::not_found(path)))?;
+    let page = answer(&of_docs(docs::not_found(path)))?;
     Some(Response { status: StatusCode::NOT_FOUND, problem: Some(Code::NotFound), ..page })
 }
 
-/// A page of the documentation, with its security headers.
-fn with_policy(page: docs::DocsPage) -> Representation {
-    Representation::text(page.content_type, page.body)
-        .with(CONTENT_SECURITY_POLICY, HeaderValue::from_static(docs::CONTENT_SECURITY_POLICY))
+/// A page of the documentation.
+fn of_docs(page: docs::DocsPage) -> Representation {
+    with_policy(page.content_type, page.body, docs::CONTENT_SECURITY_POLICY)
+}
+
+/// A page with its security headers.
+fn with_policy(content_type: &'static str, body: Vec<u8>, policy: &'static str) -> Representation {
+    Representation::text(content_type, body)
+        .with(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy))
         .with(REFERRER_POLICY, HeaderValue::from_static("no-referrer"))
 }

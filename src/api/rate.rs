@@ -1,8 +1,6 @@
 //! Rate limits: fixed one-minute windows, per key and per address, on the monotonic clock.
 
-use std::borrow::Borrow;
 use std::collections::HashMap;
-use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -27,27 +25,19 @@ pub struct Window {
 /// The windows of keys, and of addresses that send unusable keys.
 #[derive(Debug, Default)]
 pub struct RateLimiter {
-    keys: Windows<String>,
-    addresses: Windows<IpAddr>,
+    pub keys: Windows,
+    /// By network.
+    addresses: Windows,
 }
 
 impl RateLimiter {
-    /// Counts a request of a key. Returns `Err` if the window is used up.
-    pub fn count_key(&self, key_id: &str, limit: u32, now: Instant) -> Result<Window, Window> {
-        self.keys.count(key_id, limit, now)
-    }
-
     /// Counts an unusable key from an address. Returns `Err` if the window is used up.
     pub fn count_failure(&self, address: IpAddr, now: Instant) -> Result<Window, Window> {
-        self.addresses.count(&network_of(address), ADDRESS_LIMIT, now)
-    }
-
-    pub fn key_window(&self, key_id: &str, limit: u32, now: Instant) -> Window {
-        self.keys.peek(key_id, limit, now)
+        self.addresses.count(&network_of(address).to_string(), ADDRESS_LIMIT, now)
     }
 
     pub fn address_window(&self, address: IpAddr, now: Instant) -> Window {
-        self.addresses.peek(&network_of(address), ADDRESS_LIMIT, now)
+        self.addresses.peek(&network_of(address).to_string(), ADDRESS_LIMIT, now)
     }
 }
 
@@ -57,52 +47,32 @@ struct WindowCount {
     used: u32,
 }
 
-impl WindowCount {
-    fn take(&mut self, limit: u32, now: Instant) -> Result<Window, Window> {
-        if is_over(self, now) {
-            *self = WindowCount { began: now, used: 0 };
-        }
-        if self.used >= limit {
-            return Err(window(self, limit, now));
-        }
-        self.used += 1;
-        Ok(window(self, limit, now))
-    }
-}
+#[derive(Debug, Default)]
+pub struct Windows(Mutex<HashMap<String, WindowCount>>);
 
-#[derive(Debug)]
-struct Windows<K>(Mutex<HashMap<K, WindowCount>>);
-
-impl<K> Default for Windows<K> {
-    fn default() -> Self {
-        Windows(Mutex::new(HashMap::new()))
-    }
-}
-
-impl<K: Hash + Eq> Windows<K> {
-    fn count<Q>(&self, key: &Q, limit: u32, now: Instant) -> Result<Window, Window>
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
-    {
+impl Windows {
+    /// Counts a request. Returns `Err` if the window is used up.
+    pub fn count(&self, key: &str, limit: u32, now: Instant) -> Result<Window, Window> {
         let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = windows.get_mut(key) {
-            return count.take(limit, now);
-        }
-        if windows.len() >= MAX_WINDOWS {
+        if !windows.contains_key(key) && windows.len() >= MAX_WINDOWS {
             windows.retain(|_, count| !is_over(count, now));
+            if windows.len() >= MAX_WINDOWS {
+                windows.clear();
+            }
         }
-        if windows.len() >= MAX_WINDOWS {
-            windows.clear();
+        let fresh = WindowCount { began: now, used: 0 };
+        let count = windows.entry(key.to_owned()).or_insert(fresh);
+        if is_over(count, now) {
+            *count = fresh;
         }
-        windows.entry(key.to_owned()).or_insert(WindowCount { began: now, used: 0 }).take(limit, now)
+        if count.used >= limit {
+            return Err(window(count, limit, now));
+        }
+        count.used += 1;
+        Ok(window(count, limit, now))
     }
 
-    fn peek<Q>(&self, key: &Q, limit: u32, now: Instant) -> Window
-    where
-        K: Borrow<Q>,
-        Q: Hash + Eq + ?Sized,
-    {
+    pub fn peek(&self, key: &str, limit: u32, now: Instant) -> Window {
         let windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match windows.get(key) {
             Some(count) if !is_over(count, now) => window(count, limit, now),
@@ -141,7 +111,7 @@ mod tests {
             ("a", 61_000, 5, 3, 59, false),
         ];
         for (key, ms, limit, remaining, reset_s, refused) in cases {
-            let counted = rate.count_key(key, limit, at(ms));
+            let counted = rate.keys.count(key, limit, at(ms));
             assert_eq!(counted.is_err(), refused, "{key} at {ms}");
             let window = counted.unwrap_or_else(|window| window);
             assert_eq!(window, Window { limit, remaining, reset_s }, "{key} at {ms}");
@@ -163,32 +133,32 @@ mod tests {
 
     #[test]
     fn the_table_of_windows_is_bounded() {
-        let windows = Windows::<u32>::default();
+        let windows = Windows::default();
         let start = Instant::now();
-        for key in 0..200_000 {
-            let _ = windows.count(&key, 1, start);
+        for key in 0..200_000_u32 {
+            let _ = windows.count(&key.to_string(), 1, start);
         }
         assert!(windows.0.lock().unwrap().len() <= MAX_WINDOWS);
     }
 
     #[test]
     fn a_full_table_drops_expired_windows_first() {
-        let windows = Windows::<usize>::default();
+        let windows = Windows::default();
         let start = Instant::now();
         let at = |ms: u64| start + Duration::from_millis(ms);
         for key in 0..MAX_WINDOWS - 1 {
-            let _ = windows.count(&key, 9, start);
+            let _ = windows.count(&key.to_string(), 9, start);
         }
-        let (running, beyond) = (MAX_WINDOWS, MAX_WINDOWS + 1);
-        let _ = windows.count(&running, 9, at(30_000));
+        let (running, beyond) = ("running", "beyond");
+        let _ = windows.count(running, 9, at(30_000));
         assert_eq!(windows.0.lock().unwrap().len(), MAX_WINDOWS, "so many have a place");
         // A key that has a window needs no further one.
-        let _ = windows.count(&running, 9, at(60_000));
+        let _ = windows.count(running, 9, at(60_000));
         assert_eq!(windows.0.lock().unwrap().len(), MAX_WINDOWS);
-        let _ = windows.count(&beyond, 9, at(60_000));
+        let _ = windows.count(beyond, 9, at(60_000));
         assert_eq!(windows.0.lock().unwrap().len(), 2, "those of the first minute are dropped");
-        assert_eq!(windows.peek(&running, 9, at(60_000)), Window { limit: 9, remaining: 7, reset_s: 30 });
-        assert_eq!(windows.peek(&beyond, 9, at(60_000)).remaining, 8);
+        assert_eq!(windows.peek(running, 9, at(60_000)), Window { limit: 9, remaining: 7, reset_s: 30 });
+        assert_eq!(windows.peek(beyond, 9, at(60_000)).remaining, 8);
     }
 
     #[test]
@@ -197,15 +167,15 @@ mod tests {
         let start = Instant::now();
         let at = |ms: u64| start + Duration::from_millis(ms);
         let full = Window { limit: 3, remaining: 3, reset_s: 60 };
-        assert_eq!(rate.key_window("a", 3, start), full, "one that has not begun");
-        let _ = rate.count_key("a", 3, start);
+        assert_eq!(rate.keys.peek("a", 3, start), full, "one that has not begun");
+        let _ = rate.keys.count("a", 3, start);
         let cases = [("a", 0, 2, 60), ("a", 1, 2, 60), ("a", 59_000, 2, 1), ("a", 59_999, 2, 1), ("b", 59_000, 3, 60)];
         for (key, ms, remaining, reset_s) in cases {
-            assert_eq!(rate.key_window(key, 3, at(ms)), Window { limit: 3, remaining, reset_s }, "{key} at {ms}");
+            assert_eq!(rate.keys.peek(key, 3, at(ms)), Window { limit: 3, remaining, reset_s }, "{key} at {ms}");
         }
-        assert_eq!(rate.key_window("a", 3, at(60_000)), full, "it is over");
-        assert_eq!(rate.key_window("a", 1, at(1)).remaining, 0);
-        assert_eq!(rate.key_window("a", 0, at(1)).remaining, 0, "a lower limit than was used");
+        assert_eq!(rate.keys.peek("a", 3, at(60_000)), full, "it is over");
+        assert_eq!(rate.keys.peek("a", 1, at(1)).remaining, 0);
+        assert_eq!(rate.keys.peek("a", 0, at(1)).remaining, 0, "a lower limit than was used");
         let address = |text: &str| text.parse::<IpAddr>().unwrap();
         let _ = rate.count_failure(address("::ffff:192.0.2.1"), start);
         for (text, used) in [("192.0.2.1", 1), ("::ffff:192.0.2.1", 1), ("192.0.2.2", 0)] {

@@ -34,17 +34,14 @@ pub(in crate::api) fn list(
     let after = match cursor {
         None => 0,
         Some(text) => {
-            sealer
-                .open_cursor(&text)
-                .ok()
-                .filter(|cursor| *cursor == position(cursor.last_id))
-                .ok_or(Code::InvalidCursor)?
-                .last_id
+            let cursor = sealer.open_cursor(&text).ok().filter(|cursor| *cursor == position(cursor.last_id));
+            cursor.ok_or(Code::InvalidCursor)?.last_id
         }
     };
     let rows = page::list(&view, &filter, after, usize::from(limit))?;
     let mut page = page::page(&rows);
-    page.end_list(rows.next_after.map(|last_id| sealer.seal_cursor(&position(last_id.get()))).as_deref());
+    let next = rows.next_after.map(|last_id| sealer.seal_cursor(&position(last_id.get())));
+    page.end(next.is_some(), "next_cursor", next.as_deref());
     let cursor =
         rows.next_after.map_or_else(Vec::new, |last_id| [&last_id.get().to_be_bytes(), filters.as_slice()].concat());
     // The tag depends on the cursor's content, since its sealed text differs each time.
@@ -66,10 +63,7 @@ fn filter(dataset: Dataset, mut parameters: ListParameters) -> Filter {
 
 pub(in crate::api) fn single(caller: &Caller, dataset: Dataset, id: Option<Id>) -> Result<Representation, Problem> {
     let view = caller.view(dataset)?;
-    let record = match id {
-        Some(id) => view.find(id)?,
-        None => None,
-    };
+    let record = id.map(|id| view.find(id)).transpose()?.flatten();
     let record = record.ok_or_else(|| {
         Problem::new(
             Code::RecordNotFound,

@@ -245,8 +245,10 @@ impl Service {
             exchange.pattern = "(preflight)";
             return Ok(CheckedRequest::Preflight);
         }
-        if is_under_v1(request.path()) {
-            self.refuse_unservable()?;
+        if is_under_v1(request.path())
+            && let Some(unservable) = self.source.unservable()
+        {
+            return Err(Problem::unservable(unservable));
         }
         let reading = request.is_reading();
         if request.has_body && reading {
@@ -315,10 +317,6 @@ impl Service {
         Ok(CheckedRequest::Answered(answer))
     }
 
-    fn refuse_unservable(&self) -> Result<(), Problem> {
-        self.source.unservable().map_or(Ok(()), |unservable| Err(Problem::unservable(unservable)))
-    }
-
     /// The snapshot and license for a key; `None` if the license is not shown yet.
     fn caller(&self, key: &KeyRecord) -> Option<Caller> {
         let snapshot = self.source.shown();
@@ -362,9 +360,9 @@ impl Service {
         exchange.scope_seq = caller.license.scope_seq;
         let limit = caller.license.rate_limit;
         let counted = if exchange.is_counted {
-            Ok(self.rate.key_window(&record.id, limit, exchange.since))
+            Ok(self.rate.keys.peek(&record.id, limit, exchange.since))
         } else {
-            self.rate.count_key(&record.id, limit, request.at)
+            self.rate.keys.count(&record.id, limit, request.at)
         };
         exchange.is_counted = true;
         exchange.window = RateHeaders::Of(counted.unwrap_or_else(|window| window));

@@ -30,7 +30,7 @@ use crate::model::printable::steers;
 use crate::model::{Dataset, Id};
 use crate::serve::Limits;
 use crate::store::StoreError;
-use crate::store::file::writer_note::name_command;
+use crate::store::file::notes::name_command;
 use crate::store::panics::{self, CaughtPanic};
 
 /// Licensed, read-only access to curated medical conference and journal records.

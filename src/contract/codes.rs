@@ -12,7 +12,7 @@ pub struct CodeInfo {
     pub code: Code,
     /// The last segment of the problem's `type`.
     pub name: &'static str,
-    /// The HTTP status.
+    /// The usual HTTP status. [`Code::InvalidRequest`] is also used with 414, 416, 431 and 505.
     pub status: StatusCode,
     /// The endpoints that return the code.
     pub scope: CodeScope,
@@ -84,11 +84,6 @@ impl Code {
     /// Returns the code as text.
     pub const fn as_str(self) -> &'static str {
         self.into_str()
-    }
-
-    /// Returns the usual status. [`Code::InvalidRequest`] is also used with 414, 416, 431 and 505.
-    pub const fn status(self) -> StatusCode {
-        self.info().status
     }
 }
 

@@ -62,15 +62,7 @@ impl Resource {
 
     /// Whether responses have an `ETag` and `If-None-Match` is supported.
     pub const fn is_revalidatable(self) -> bool {
-        matches!(
-            self,
-            Resource::List(_)
-                | Resource::Record(_)
-                | Resource::Export
-                | Resource::TherapyAreas
-                | Resource::Tags
-                | Resource::Organizations
-        )
+        self.needs_key() && !matches!(self, Resource::Changes(_))
     }
 
     /// Whether `Range` is supported.
@@ -87,15 +79,11 @@ impl Endpoint {
 
     /// Returns the parameters in the path, the query and the headers.
     pub fn all_parameters(&self) -> impl Iterator<Item = &'static Parameter> {
-        let names = self.placeholders();
+        let names: Vec<&str> = self.pattern.split('/').filter_map(placeholder).collect();
         let in_path = [&DATASET, &ID].into_iter().filter(move |parameter| names.contains(&parameter.name));
         let header = self.resource.is_revalidatable().then_some(&IF_NONE_MATCH);
         let of_file = [&RANGE, &IF_RANGE].into_iter().filter(|_| self.resource.is_file());
         in_path.chain(self.parameters).chain(header).chain(of_file)
-    }
-
-    fn placeholders(&self) -> Vec<&'static str> {
-        self.pattern.split('/').filter_map(placeholder).collect()
     }
 }
 

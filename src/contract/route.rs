@@ -3,8 +3,7 @@
 use super::endpoints::{DOC_PATTERNS, DOCS, EXPLORER, EXPLORER_PATTERNS, placeholder};
 use super::parameters::{DATASET, ID};
 use super::query::percent_decode;
-use super::{BadRequest, Contract, Endpoint};
-use crate::model::Dataset;
+use super::{Contract, Endpoint};
 
 /// An endpoint, and the value of its path parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,16 +12,6 @@ pub struct Route {
     pub endpoint: &'static Endpoint,
     /// The decoded value of `{name}` in the pattern; empty if it has none.
     pub value: String,
-}
-
-impl Route {
-    /// Parses the path parameter `{dataset}`.
-    ///
-    /// # Errors
-    /// `invalid_parameter`.
-    pub fn dataset(&self) -> Result<Dataset, BadRequest> {
-        DATASET.parse(&self.value)
-    }
 }
 
 impl Contract {

@@ -18,7 +18,7 @@ use crate::query::export::{push_header, push_record};
 use crate::query::feed::tombstone;
 use crate::query::page::JsonPage;
 use crate::query::reference::{envelope, item, therapy_area};
-use crate::store::format::codec::hash;
+use crate::store::format::rows::hash;
 use crate::token::{Cursor, Sealer, SyncToken};
 
 /// Example rows: a conference, a journal, and the rows that they link to.
@@ -114,13 +114,13 @@ impl Samples {
         let item = match resource {
             Resource::List(dataset) => {
                 push(self.record(dataset));
-                page.end_list(Some(&self.cursor(dataset)));
+                page.end(true, "next_cursor", Some(&self.cursor(dataset)));
                 return Some(page.into_json());
             }
             Resource::Changes(dataset) => {
                 push(self.tombstone());
                 push(self.record(dataset));
-                page.end_changes(false, &self.sync_token(dataset));
+                page.end(false, "next_sync_token", Some(&self.sync_token(dataset)));
                 return Some(page.into_json());
             }
             Resource::Record(dataset) => return Some([b"{\"data\":", &*self.record(dataset), b"}"].concat()),

@@ -1,9 +1,9 @@
 //! The change feed: a range scan of the license's own index, from the position in the token.
 
 use crate::model::json::{push_display, push_json};
-use crate::model::{Id, Timestamp, Witness};
+use crate::model::{Id, Timestamp};
 use crate::query::page::JsonPage;
-use crate::store::format::codec::hash;
+use crate::store::format::rows::hash;
 use crate::store::{CommitPoint, StoreError};
 use crate::token::SyncToken;
 use crate::view::{FeedRow, View};
@@ -74,9 +74,8 @@ pub fn page(view: &View<'_>, rows: &FeedRows<'_>) -> Result<JsonPage, StoreError
 
 /// Returns the sync token for the page after `rows`.
 pub fn token_after(view: &View<'_>, rows: &FeedRows<'_>) -> Result<SyncToken, StoreError> {
-    let witness = view.witness()?;
-    let last = rows.entries.last().map(|entry| entry.seq);
-    Ok(token(view, last.filter(|_| rows.next_seq.is_some()).unwrap_or(witness.seq), witness))
+    let last = rows.entries.last().filter(|_| rows.next_seq.is_some());
+    token(view, last.map(|entry| entry.seq))
 }
 
 /// Returns the JSON of a tombstone (the contract, "Tombstone").
@@ -92,18 +91,18 @@ pub fn tombstone(id: Id, changed_at: Timestamp) -> Vec<u8> {
 
 /// Returns the sync token at the end of the feed. Exports contain it.
 pub fn token_now(view: &View<'_>) -> Result<SyncToken, StoreError> {
-    let witness = view.witness()?;
-    Ok(token(view, witness.seq, witness))
+    token(view, None)
 }
 
 /// Returns a sync token. At the end of the feed its position is the witness, so a poll without changes returns the same
 /// token.
-fn token(view: &View<'_>, position: u64, witness: Witness) -> SyncToken {
-    SyncToken {
+fn token(view: &View<'_>, position: Option<u64>) -> Result<SyncToken, StoreError> {
+    let (license, witness) = (view.license(), view.witness()?);
+    Ok(SyncToken {
         dataset: view.dataset(),
-        license: view.license().id,
-        scope_seq: view.license().scope_seq,
-        position,
+        license: license.id,
+        scope_seq: license.scope_seq,
+        position: position.unwrap_or(witness.seq),
         witness,
-    }
+    })
 }

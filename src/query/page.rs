@@ -3,11 +3,11 @@
 
 use bytes::Bytes;
 
-use crate::model::json::push_json;
+use crate::model::json::{push_display, push_json};
 use crate::model::{FeedId, Filter, Id};
 use crate::query::segments::{GzipMember, SegmentCache, SegmentFormat, segment_ranges};
 use crate::store::StoreError;
-use crate::store::format::codec::ShortHash;
+use crate::store::format::rows::ShortHash;
 use crate::store::read::records::StoredRecord;
 use crate::view::View;
 
@@ -67,29 +67,15 @@ impl JsonPage {
         self.items.push((hash, self.json.len()));
     }
 
-    /// Ends a list page (the contract, "Common paging envelope"). The last page has no cursor.
-    pub fn end_list(&mut self, next_cursor: Option<&str>) {
-        self.end(next_cursor.is_some(), "next_cursor");
-        match next_cursor {
-            Some(cursor) => push_json(&mut self.json, cursor),
+    /// Ends the page with the position after it (the contract, "Common paging envelope" and "Change-feed envelope"). The
+    /// last page of a list has no position.
+    pub fn end(&mut self, has_more: bool, name: &str, position: Option<&str>) {
+        push_display(&mut self.json, format_args!("],\"has_more\":{has_more},\"{name}\":"));
+        match position {
+            Some(position) => push_json(&mut self.json, position),
             None => self.json.extend_from_slice(b"null"),
         }
         self.json.push(b'}');
-    }
-
-    /// Ends a feed page (the contract, "Change-feed envelope").
-    pub fn end_changes(&mut self, has_more: bool, next_sync_token: &str) {
-        self.end(has_more, "next_sync_token");
-        push_json(&mut self.json, next_sync_token);
-        self.json.push(b'}');
-    }
-
-    fn end(&mut self, has_more: bool, position: &str) {
-        self.json.extend_from_slice(b"],\"has_more\":");
-        self.json.extend_from_slice(if has_more { b"true" } else { b"false" });
-        self.json.push(b',');
-        push_json(&mut self.json, position);
-        self.json.push(b':');
     }
 
     /// Returns the concatenated hashes of all items.
@@ -104,12 +90,10 @@ impl JsonPage {
         let mut from = HEAD.len();
         for range in segment_ranges(self.items.iter().map(|(hash, _)| hash)) {
             let ends = range.end == self.items.len();
-            // The first and last segments vary from page to page, so caching them is not worthwhile.
-            let keep = range.start > 0 && !ends;
             // Include the comma after the last item.
             let to = self.items[range.end - 1].1 + usize::from(!ends);
             let hashes = self.items[range].iter().map(|(hash, _)| hash);
-            member.push_segment(hashes, keep, || Ok(&self.json[from..to]))?;
+            member.push_segment(hashes, || Ok(&self.json[from..to]))?;
             from = to;
         }
         member.push_stored(&self.json[from..]);

@@ -22,8 +22,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::model::FeedId;
 use crate::store::StoreError;
-use crate::store::format::codec::{ShortHash, hash};
-use crate::store::read::cache::{ByteCache, Cached};
+use crate::store::format::rows::{ShortHash, hash};
+use crate::store::read::cache::{ByteCache, Weighed};
 
 /// A segment ends after a record whose first hash byte is a multiple of this.
 const END_ONE_IN: u8 = 64;
@@ -119,14 +119,6 @@ impl Segment {
     }
 }
 
-impl Cached for Arc<Segment> {
-    const EXPECTED: usize = 1024;
-
-    fn bytes(&self) -> usize {
-        ENTRY_BYTES + self.deflated.len()
-    }
-}
-
 /// The cached segments. A key is a hash of the feed, the format and the hashes of the records.
 pub type SegmentCache = ByteCache<ShortHash, Arc<Segment>>;
 
@@ -191,28 +183,18 @@ impl<'c> GzipMember<'c> {
         self.crc.update(bytes);
     }
 
-    /// Appends a segment of records. With `keep` it is looked up in the cache, and cached. `plain` returns the
+    /// Appends a segment of records, which is looked up in the cache, and cached. `plain` returns the
     /// uncompressed bytes if they are needed. The format and the hashes of the records must determine these bytes.
     pub fn push_segment<'h, P: AsRef<[u8]>>(
         &mut self,
         hashes: impl Iterator<Item = &'h ShortHash>,
-        keep: bool,
         plain: impl FnOnce() -> Result<P, StoreError>,
     ) -> Result<(), StoreError> {
-        if !keep {
-            let plain = plain()?;
-            if let Some(hash) = &mut self.hash {
-                hash.add_bytes(plain.as_ref());
-            }
-            let segment = self.deflate(plain.as_ref())?;
-            self.append(&segment);
-            return Ok(());
-        }
         let mut named = [self.feed.0.to_be_bytes().as_slice(), &[self.form as u8]].concat();
         hashes.for_each(|hash| named.extend_from_slice(hash));
         let key = hash(&named);
         let segment = match self.cache.get(&key) {
-            Some(segment) => {
+            Some(Weighed { value: segment, .. }) => {
                 match (&mut self.hash, self.form) {
                     (None, _) => {}
                     // Decompressing CSV lines is faster than building them.
@@ -227,7 +209,8 @@ impl<'c> GzipMember<'c> {
                 if let Some(hash) = &mut self.hash {
                     hash.add(&segment, &key, || Ok(plain))?;
                 }
-                self.cache.insert(key, Arc::clone(&segment));
+                let bytes = ENTRY_BYTES + segment.deflated.len();
+                self.cache.insert(key, Weighed { value: Arc::clone(&segment), bytes });
                 segment
             }
         };
@@ -298,7 +281,7 @@ mod tests {
                 asked += 1;
                 Ok(text)
             };
-            member.push_segment([&hash(text)].into_iter(), true, plain).unwrap();
+            member.push_segment([&hash(text)].into_iter(), plain).unwrap();
             member.push_stored(b"between");
         }
         (member.finish(), sha256.finish(), asked)
@@ -368,7 +351,7 @@ mod tests {
                 asked = true;
                 Ok(b"content")
             };
-            member.push_segment(hashes.iter(), true, plain).unwrap();
+            member.push_segment(hashes.iter(), plain).unwrap();
             asked
         };
         // (the feed, the form, the records, whether the segment is made)
@@ -389,17 +372,6 @@ mod tests {
         ];
         for (at, (feed, form, hashes, expected)) in cases.into_iter().enumerate() {
             assert_eq!(asked(feed, form, hashes), expected, "case {at}");
-        }
-        // Without `keep`, nothing is looked up or kept.
-        for _ in 0..2 {
-            let mut member = GzipMember::new(&cache, FeedId(9), lines, 0, None);
-            let mut asked = false;
-            let plain = || {
-                asked = true;
-                Ok(b"content")
-            };
-            member.push_segment([one].iter(), false, plain).unwrap();
-            assert!(asked);
         }
     }
 

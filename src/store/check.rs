@@ -16,14 +16,13 @@ use crate::model::{
 };
 use crate::store::StoreError;
 use crate::store::file::open::{OpenOptions, ReadFile, Writer};
-use crate::store::format::codec::{
-    CLOCK_TOLERANCE_S, RecordRow, StoredCommit, TableCounts, expect_count, unseal, unseal_commit, unseal_under,
-};
-use crate::store::format::digest::digest_of;
 use crate::store::format::feed::{FeedEntry, FeedHead};
 use crate::store::format::meta::{find_mark, read_secret, stored_digest};
-use crate::store::format::outbox::{next_header, read_changes};
-use crate::store::format::rows::{load_references, load_rows, optional_table};
+use crate::store::format::outbox::{digest_of, next_header, read_changes};
+use crate::store::format::rows::{
+    CLOCK_TOLERANCE_S, RecordRow, StoredCommit, TableCounts, expect_count, load_references, load_rows, optional_table,
+    unseal, unseal_commit, unseal_under,
+};
 use crate::store::format::tables::{self, TOMBSTONE};
 use crate::store::panics::{self, guard};
 

@@ -138,3 +138,15 @@ macro_rules! from_engine {
     )*};
 }
 from_engine!(redb::StorageError, redb::TableError, redb::TransactionError, redb::CommitError, redb::CursorError);
+
+/// Implements `Debug` for types that have handles of redb: it prints their name.
+macro_rules! opaque_debug {
+    ($($type:ty),*) => {$(
+        impl std::fmt::Debug for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(stringify!($type))
+            }
+        }
+    )*};
+}
+pub(in crate::store) use opaque_debug;

@@ -26,7 +26,6 @@ mod write_tx;
 
 pub use error::StoreError;
 pub use file::open::{Reader, Writer};
-pub use format::codec::CLOCK_TOLERANCE_S;
-pub use read::history::CommitEntry;
-pub use read::snapshot::{CommitPoint, Snapshot};
+pub use format::rows::{CLOCK_TOLERANCE_S, CommitPoint, StoredCommit};
+pub use read::snapshot::Snapshot;
 pub use write::edit::{Batch, Edit};

@@ -73,12 +73,7 @@ pub fn catch<T>(run: impl FnOnce() -> T) -> Result<T, CaughtPanic> {
 }
 
 /// Runs code that reads the file. A panic becomes [`StoreError::Damaged`].
-pub fn guard<T>(read: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
-    guard_as(read)
-}
-
-/// Like [`guard`], for code that has an error type of its own.
-pub(in crate::store) fn guard_as<T, E: From<StoreError>>(read: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+pub fn guard<T, E: From<StoreError>>(read: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     let damage =
         |caught: CaughtPanic| StoreError::damaged("(pages)", format!("the engine stopped: {}", caught.message));
     catch(read).unwrap_or_else(|caught| Err(damage(caught).into()))
@@ -100,7 +95,7 @@ mod tests {
         let message = read.unwrap_err().to_string();
         assert!(message.contains("the engine stopped: a page of 7 bytes"), "{message}");
         assert!(caught_count() > before);
-        assert_eq!(guard(|| Ok(1)).unwrap(), 1);
+        assert_eq!(guard(|| Ok::<_, StoreError>(1)).unwrap(), 1);
     }
 
     #[test]

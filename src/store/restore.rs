@@ -10,22 +10,23 @@ use redb::{ReadTransaction, ReadableTable};
 use serde::Serialize;
 
 use crate::model::time::now;
-use crate::model::{DatabaseId, Dataset, KeyHash, KeyRecord, License, Timestamp};
+use crate::model::{DatabaseId, Dataset, Head, KeyHash, KeyRecord, License, Timestamp};
 use crate::store::StoreError;
-use crate::store::file::draft::NewFile;
+use crate::store::file::draft::Draft;
 use crate::store::file::metadata::FileIdentity;
 use crate::store::file::metadata::{refuse_other_names, resolve};
+use crate::store::file::notes::PublishedNote;
 use crate::store::file::open::OpenOptions;
-use crate::store::file::publish::{OriginIdentity, put_history_entry, refuse_fenced, remove_local_rows};
-use crate::store::file::published_note::PublishedNote;
+use crate::store::file::publish::{put_empty_commit, refuse_fenced, remove_local_rows};
 use crate::store::file::replace::LockedFile;
-use crate::store::format::codec::{StoredCommit, seal, seal_under, unseal_commit};
-use crate::store::format::meta::{database_id, encode_secret};
-use crate::store::format::rows::{load_keys, load_rows};
+use crate::store::format::meta::{database_id, stored_digest};
+use crate::store::format::rows::{
+    CommitPoint, StoredCommit, last_commit, load_keys, load_rows, seal, seal_under, unseal_commit,
+};
 use crate::store::format::tables;
 use crate::store::panics::guard;
 use crate::store::read::history::RESTORED;
-use crate::store::read::snapshot::{CommitPoint, Snapshot, last_commit};
+use crate::store::read::snapshot::Snapshot;
 use crate::store::upgrade::upgrade_rows;
 use crate::store::write_tx::WriteTx;
 
@@ -59,7 +60,7 @@ pub struct LicenseDifference {
 /// A prepared restore.
 #[derive(Debug)]
 pub struct Restoration {
-    new: NewFile,
+    new: Draft,
     differences: RestoreDifferences,
     /// The file that is replaced, if there is one.
     replaced: Option<FileIdentity>,
@@ -77,8 +78,8 @@ struct CarriedOver {
     seq: u64,
     keys: BTreeMap<KeyHash, KeyRecord>,
     licenses: Vec<License>,
-    /// Its identity, if it is published.
-    origin: Option<OriginIdentity>,
+    /// Its id, if it is published, and its last commit, or the last published one if it cannot be read.
+    origin: Option<(DatabaseId, Head)>,
 }
 
 impl Restoration {
@@ -90,7 +91,7 @@ impl Restoration {
             let reason = "it is the database itself".to_owned();
             return Err(StoreError::BadTarget { path: backup.to_owned(), reason });
         }
-        let new = NewFile::replacing(target)?;
+        let new = Draft::replacing(target)?;
         refuse_other_names(target)?;
         new.fill_from_file(backup)?;
         let checked = guard(|| match new.check() {
@@ -113,10 +114,12 @@ impl Restoration {
         renew_lineages(&tx)?;
         keep_revocations(&tx, &kept)?;
         remove_local_rows(&tx)?;
-        match &kept.origin {
-            Some(origin) => origin.put(&tx, kept.committed, &what)?,
-            None => drop(put_history_entry(&tx, &what)?),
+        if let Some((id, head)) = &kept.origin {
+            let mut meta = tx.open(tables::META)?;
+            meta.insert(tables::META_DATABASE, id.0.as_slice())?;
+            meta.insert(tables::META_RESTORED, seal(head)?.as_slice())?;
         }
+        put_empty_commit(&tx, kept.origin.map(|(_, head)| head.seq), kept.committed, &what)?;
         tx.commit()?;
         if kept.origin.is_some() {
             writer.mark_published()?;
@@ -163,8 +166,8 @@ impl Restoration {
             }
             error => Err(error),
         })?;
-        let of_note = || CarriedOver { origin: note.as_ref().map(OriginIdentity::of_note), ..CarriedOver::default() };
-        Ok((lock, kept.unwrap_or_else(of_note)))
+        let origin = note.map(|note| (note.id, note.head()));
+        Ok((lock, kept.unwrap_or_else(|| CarriedOver { origin, ..CarriedOver::default() })))
     }
 
     /// The differences between the replaced database and the backup.
@@ -207,11 +210,13 @@ fn read_kept(
     let commit = snapshot.commit();
     differences.replaced_from = (commit.seq > 0).then(|| commit.time.to_string());
     for dataset in Dataset::ALL {
-        differences.records.insert(dataset, (snapshot.dataset_state(dataset).records, 0));
+        differences.records.insert(dataset, (snapshot.totals().records[dataset], 0));
     }
     let keys = load_keys(&transaction.open_table(tables::KEYS)?)?.into_iter().collect();
     let licenses = load_rows("licenses", &transaction.open_table(tables::LICENSES)?)?;
-    let origin = OriginIdentity::read(transaction, commit.head())?;
+    let meta = transaction.open_table(tables::META)?;
+    let id = stored_digest(&meta)?.and(database_id(&meta)?);
+    let origin = id.map(|id| (id, commit.head()));
     let secret = Some(*snapshot.secret());
     Ok(Some(CarriedOver { secret, committed: commit.time, seq: commit.seq, keys, licenses, origin }))
 }
@@ -240,7 +245,7 @@ fn compare(
     let commit = snapshot.commit();
     differences.restored_to = (commit.seq > 0).then(|| commit.time.to_string());
     for dataset in Dataset::ALL {
-        differences.records.entry(dataset).or_default().1 = snapshot.dataset_state(dataset).records;
+        differences.records.entry(dataset).or_default().1 = snapshot.totals().records[dataset];
     }
     for license in &kept.licenses {
         let change = match snapshot.find_license_named(&license.name) {
@@ -258,16 +263,13 @@ fn compare(
         differences.licenses.push(LicenseDifference { license: license.name.clone(), change });
     }
     for (hash, key) in &kept.keys {
-        let restored = snapshot.find_key(hash);
         let works = key.status_after(at, kept.committed).is_usable();
+        let restored = snapshot.find_key(hash);
         let restored_works = restored.is_some_and(|restored| restored.status_after(at, commit.time).is_usable());
-        match restored {
-            Some(_) if works && !restored_works => differences.keys_that_stop.push(key.id.clone()),
-            None if works => differences.keys_that_stop.push(key.id.clone()),
-            Some(_) if !works && restored_works && key.revoked_at.is_some() => {
-                differences.keys_that_stay_revoked.push(key.id.clone());
-            }
-            _ => {}
+        if works && !restored_works {
+            differences.keys_that_stop.push(key.id.clone());
+        } else if !works && restored_works && key.revoked_at.is_some() {
+            differences.keys_that_stay_revoked.push(key.id.clone());
         }
     }
     Ok(commit)
@@ -292,9 +294,10 @@ fn renew_lineages(tx: &WriteTx) -> Result<(), StoreError> {
 /// Keys that are revoked in either database stay revoked. The replaced secret is kept, so that its tokens get 410.
 fn keep_revocations(tx: &WriteTx, kept: &CarriedOver) -> Result<(), StoreError> {
     if let Some(secret) = &kept.secret {
-        tx.open(tables::META)?.insert(tables::META_SECRET, encode_secret(secret)?.as_slice())?;
+        tx.open(tables::META)?
+            .insert(tables::META_SECRET, seal_under(tables::META_SECRET.as_bytes(), secret)?.as_slice())?;
     }
-    let restored_to = last_commit(&*tx.open(tables::COMMITS)?)?.map_or(Timestamp::EPOCH, |(point, _)| point.time);
+    let restored_to = last_commit(&*tx.open(tables::COMMITS)?)?.time;
     let judged_at = now().max(kept.committed);
     let mut keys = tx.open(tables::KEYS)?;
     for (hash, mut key) in load_keys(&*keys)? {

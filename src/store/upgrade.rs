@@ -4,7 +4,6 @@
 //! The first change of the format after a release adds a step to [`upgrade_rows`], for rows of the older format.
 
 use std::fs;
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,16 +13,16 @@ use serde::Serialize;
 use crate::disk;
 use crate::model::PerDataset;
 use crate::store::StoreError;
-use crate::store::file::draft::NewFile;
-use crate::store::file::fill::LocalRows;
+use crate::store::file::draft::Draft;
 use crate::store::file::metadata::{refuse_other_names, resolve};
+use crate::store::file::notes::with_ending;
 use crate::store::file::open::{OpenOptions, ReadFile, refuse_replica};
 use crate::store::file::replace::LockedFile;
-use crate::store::format::meta::{FieldDifference, Version, known_fields};
+use crate::store::format::meta::known_fields;
+use crate::store::format::rows::last_commit;
 pub use crate::store::format::tables::SCHEMA;
 use crate::store::format::tables::{COMMITS, META, META_FIELDS, META_PUBLISH, OUTBOX, REPLICA};
 use crate::store::panics::guard;
-use crate::store::read::snapshot::last_commit;
 use crate::store::write_tx::WriteTx;
 
 /// The upgrade that a file needs: the formats, and the records and size of the file.
@@ -62,21 +61,14 @@ fn plan_of(file: &ReadFile) -> Result<Option<UpgradePlan>, StoreError> {
     }
     let transaction = file.begin_read()?;
     refuse_replica(&file.path, version, &transaction)?;
-    let records = last_commit(&transaction.open_table(COMMITS)?)?.map(|(_, commit)| commit.records).unwrap_or_default();
+    let records = last_commit(&transaction.open_table(COMMITS)?)?.records;
     Ok(Some(UpgradePlan {
         from: version.schema,
         to: SCHEMA,
         records,
-        fields: added_fields(version),
+        fields: version.missing_fields(),
         bytes: file.stamp.len,
     }))
-}
-
-fn added_fields(version: &Version) -> Vec<String> {
-    match version.field_difference() {
-        FieldDifference::Added(added) => added,
-        FieldDifference::None | FieldDifference::Unknown(_) => Vec::new(),
-    }
 }
 
 /// Upgrades a file. `None` if the file needs no upgrade.
@@ -90,8 +82,8 @@ pub fn upgrade(path: &Path, wait: Duration) -> Result<Option<UpgradeReport>, Sto
         if !is_same_file(path, &kept) {
             refuse_other_names(path)?;
         }
-        let new = NewFile::replacing(path)?;
-        new.fill_from(&old.file.begin_read()?, LocalRows::Copy)?;
+        let new = Draft::replacing(path)?;
+        new.fill_from(&old.file.begin_read()?, &[])?;
         upgrade_rows(&new)?;
         new.check()?;
         let bytes_after = new.bytes()?;
@@ -104,7 +96,7 @@ pub fn upgrade(path: &Path, wait: Duration) -> Result<Option<UpgradeReport>, Sto
 
 /// Upgrades the rows of an older copy. Commits keep their seqs. One commit is added, by which records get the new
 /// fields. If the file is published, it stays so, but with an empty outbox: a whole state is published next.
-pub(in crate::store) fn upgrade_rows(copy: &NewFile) -> Result<(), StoreError> {
+pub(in crate::store) fn upgrade_rows(copy: &Draft) -> Result<(), StoreError> {
     let version = ReadFile::open(copy.path(), OpenOptions::ANY)?.version;
     let writer = copy.writer()?;
     let tx = WriteTx::new(writer.begin_raw()?);
@@ -115,7 +107,7 @@ pub(in crate::store) fn upgrade_rows(copy: &NewFile) -> Result<(), StoreError> {
     tx.commit()?;
     let mut edit = writer.begin()?;
     edit.rerender_all()?;
-    edit.describe(match added_fields(&version).as_slice() {
+    edit.describe(match version.missing_fields().as_slice() {
         [] => "upgraded: the fields of records are in another order".to_owned(),
         added => format!("upgraded: rows gained {}", added.join(", ")),
     });
@@ -129,13 +121,9 @@ pub(in crate::store) fn upgrade_rows(copy: &NewFile) -> Result<(), StoreError> {
 /// Finds a name for the old file: `medfeed.redb.format-5`, or with a number if an earlier upgrade left that file. A
 /// killed upgrade may have linked the file to this name already.
 fn find_free_name(path: &Path, schema: u32) -> PathBuf {
-    let name = |number: u32| {
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".format-{schema}"));
-        if number > 1 {
-            name.push(format!("-{number}"));
-        }
-        path.with_file_name(name)
+    let name = |number: u32| match number {
+        1 => with_ending(path, &format!(".format-{schema}")),
+        _ => with_ending(path, &format!(".format-{schema}-{number}")),
     };
     let is_free = |kept: &PathBuf| kept.symlink_metadata().is_err() || is_same_file(path, kept);
     (1..).map(name).find(is_free).unwrap_or_else(|| name(1))
@@ -150,10 +138,6 @@ fn keep_old_file(path: &Path, kept: &Path) -> Result<(), StoreError> {
     match fs::hard_link(path, kept) {
         Ok(()) => disk::named(None, kept),
         Err(_) if is_same_file(path, kept) => {}
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let reason = "it was made by another process meanwhile; run the command again".to_owned();
-            return Err(StoreError::BadTarget { path: kept.to_owned(), reason });
-        }
         Err(error) => return Err(StoreError::io(kept)(error)),
     }
     Ok(())

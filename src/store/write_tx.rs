@@ -22,9 +22,18 @@ impl WriteTx {
         WriteTx { transaction, recorder: None }
     }
 
-    /// Sets or removes the recorder. Returns the previous one.
-    pub fn set_recorder(&mut self, recorder: Option<Recorder>) -> Option<Recorder> {
-        std::mem::replace(&mut self.recorder, recorder.map(RefCell::new)).map(RefCell::into_inner)
+    /// Records writes from now on: in the digest of all rows, which is `digest` now, and with `max_bytes` as encoded
+    /// changes of up to so many bytes.
+    pub fn start_recording(&mut self, digest: RowDigest, max_bytes: Option<usize>) {
+        let changes = max_bytes.map(|_| ChangeEncoder::default());
+        self.recorder = Some(RefCell::new(Recorder { digest, changes, max_bytes: max_bytes.unwrap_or(0) }));
+    }
+
+    /// Ends the record. Returns the digest and the changes; `None` if there were too many, or they were not recorded.
+    pub fn stop_recording(&mut self) -> (RowDigest, Option<Vec<u8>>) {
+        let recorder = self.recorder.take().map(RefCell::into_inner);
+        recorder
+            .map_or_else(Default::default, |recorder| (recorder.digest, recorder.changes.map(ChangeEncoder::finish)))
     }
 
     /// Opens a table for reading and writing. Creates it if it does not exist.
@@ -98,19 +107,20 @@ impl<K: Key + 'static, V: Value + 'static> TableWriter<'_, K, V> {
         Ok(old)
     }
 
-    /// Removes all rows between two keys, both included.
+    /// Removes all rows between two keys, both included. Not for `meta`, which has local rows.
     pub fn remove_range<'k>(&mut self, first: K::SelfType<'k>, last: K::SelfType<'k>) -> Result<(), StoreError>
     where
         for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
     {
         let recorder = self.recorder;
         if let Some((code, recorder)) = recorder {
-            recorder.borrow_mut().remove_range(code, K::as_bytes(&first).as_ref(), K::as_bytes(&last).as_ref());
+            let (first, last) = (K::as_bytes(&first), K::as_bytes(&last));
+            recorder.borrow_mut().record(|changes| changes.remove_range(code, first.as_ref(), last.as_ref()));
         }
         self.table.retain_in(first..=last, |key, value| {
             if let Some((code, recorder)) = recorder {
                 let (key, value) = (K::as_bytes(&key), V::as_bytes(&value));
-                recorder.borrow_mut().removed_in_range(code, key.as_ref(), value.as_ref());
+                recorder.borrow_mut().digest.subtract(code, key.as_ref(), value.as_ref());
             }
             false
         })?;
@@ -167,7 +177,7 @@ impl<K: Key + 'static, V: Value + 'static> RunWriter<'_, K, V> {
 
     pub fn close(self) -> Result<(), StoreError> {
         if let Some((_, recorder)) = self.recorder {
-            recorder.borrow_mut().end_run();
+            recorder.borrow_mut().record(ChangeEncoder::end_run);
         }
         Ok(self.cursor.close()?)
     }
@@ -175,7 +185,7 @@ impl<K: Key + 'static, V: Value + 'static> RunWriter<'_, K, V> {
 
 /// Records writes to the tables that replicas have too.
 #[derive(Debug)]
-pub(in crate::store) struct Recorder {
+struct Recorder {
     digest: RowDigest,
     /// `None` if there were too many, or they are not recorded.
     changes: Option<ChangeEncoder>,
@@ -183,27 +193,8 @@ pub(in crate::store) struct Recorder {
 }
 
 impl Recorder {
-    /// Starts with the digest of the stored rows. Beyond `max_bytes` of changes, only the digest is updated.
-    pub fn new(digest: RowDigest, max_bytes: usize) -> Recorder {
-        Recorder { digest, changes: Some(ChangeEncoder::default()), max_bytes }
-    }
-
-    /// Updates the digest only.
-    pub fn digest_only(digest: RowDigest) -> Recorder {
-        Recorder { digest, changes: None, max_bytes: 0 }
-    }
-
-    pub fn digest(&self) -> RowDigest {
-        self.digest
-    }
-
-    /// Returns the encoded changes; `None` if there were too many, or they are not recorded.
-    pub fn into_changes(self) -> Option<Vec<u8>> {
-        self.changes.map(ChangeEncoder::finish)
-    }
-
     /// Records that a row was inserted, or replaced `old`.
-    pub(super) fn put(&mut self, table: u8, key: &[u8], value: &[u8], old: Option<&[u8]>) {
+    fn put(&mut self, table: u8, key: &[u8], value: &[u8], old: Option<&[u8]>) {
         if is_local(table, key) {
             return;
         }
@@ -214,7 +205,7 @@ impl Recorder {
         self.record(|changes| changes.put(table, key, value));
     }
 
-    pub(super) fn remove(&mut self, table: u8, key: &[u8], old: &[u8]) {
+    fn remove(&mut self, table: u8, key: &[u8], old: &[u8]) {
         if is_local(table, key) {
             return;
         }
@@ -222,25 +213,9 @@ impl Recorder {
         self.record(|changes| changes.remove(table, key));
     }
 
-    /// Subtracts one row of a removed range from the digest.
-    pub(super) fn removed_in_range(&mut self, table: u8, key: &[u8], old: &[u8]) {
-        if !is_local(table, key) {
-            self.digest.subtract(table, key, old);
-        }
-    }
-
-    /// Records the removal of a range. Each of its rows is also passed to [`Recorder::removed_in_range`].
-    pub(super) fn remove_range(&mut self, table: u8, first: &[u8], last: &[u8]) {
-        self.record(|changes| changes.remove_range(table, first, last));
-    }
-
-    pub(super) fn run_row(&mut self, table: u8, key: &[u8], value: &[u8]) {
+    fn run_row(&mut self, table: u8, key: &[u8], value: &[u8]) {
         self.digest.add(table, key, value);
         self.record(|changes| changes.run_row(table, key, value));
-    }
-
-    pub(super) fn end_run(&mut self) {
-        self.record(ChangeEncoder::end_run);
     }
 
     fn record(&mut self, note: impl FnOnce(&mut ChangeEncoder)) {

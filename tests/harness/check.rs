@@ -126,7 +126,7 @@ fn check_problem(world: &World, answer: &Answer, id: &str) {
     let known = Code::ALL.into_iter().find(|known| known.as_str() == code);
     let known = known.unwrap_or_else(|| panic!("{asked}: code {code}"));
     if code != "invalid_request" {
-        assert_eq!(known.status().as_u16(), answer.status, "{asked}: the status of {code}");
+        assert_eq!(known.info().status.as_u16(), answer.status, "{asked}: the status of {code}");
     }
     assert!(world.has_page(url), "{asked}: nothing at {url}");
     if answer.status == 401 {

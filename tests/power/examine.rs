@@ -105,7 +105,7 @@ pub fn state_of(path: &Path) -> Result<Option<State>, String> {
         // Local rows: the last published commit before a restore, the changes that wait, and the mark of a replica.
         let mut pending = Vec::new();
         for commit in reader.newest().list_commits(0, usize::MAX)? {
-            match origin.pending_after(commit.seq, u64::MAX)? {
+            match origin.pending_after(commit.last_seq, u64::MAX)? {
                 Pending::Gap => break,
                 waiting => pending = vec![waiting],
             }

@@ -193,13 +193,13 @@ fn a_backup_replaces_no_replica_and_no_published_database() {
     // The site whose --db the command has, the target, and the error.
     let cases = [
         (&site, from, site.db(), "it is the database itself"),
-        (&site, from, replica.db(), "it is a replica and no backup"),
-        (&site, from, elsewhere.db(), "it is a published database and no backup"),
+        (&site, from, replica.db(), "it exists and is no backup"),
+        (&site, from, elsewhere.db(), "it exists and is no backup"),
         (&replica, from, replica.db(), "it is the database itself"),
-        (&Site::new(), from, replica.db(), "it is a replica and no backup"),
-        (&Site::new(), from, site.db(), "it is a published database and no backup"),
-        (&site, plain, replica.db(), "it is a replica and no backup"),
-        (&replica, plain, site.db(), "it is a published database and no backup"),
+        (&Site::new(), from, replica.db(), "it exists and is no backup"),
+        (&Site::new(), from, site.db(), "it exists and is no backup"),
+        (&site, plain, replica.db(), "it exists and is no backup"),
+        (&replica, plain, site.db(), "it exists and is no backup"),
     ];
     for (db, command, target, expected) in cases {
         let before = fs::read(&target).unwrap();

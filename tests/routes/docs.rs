@@ -13,7 +13,7 @@ fn every_code_has_its_page() {
         let answer = world.get("", &format!("/docs/errors/{code}")).expect(200);
         assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"), "{code}");
         let text = answer.text();
-        assert!(text.contains(code.as_str()) && text.contains(code.status().as_str()), "{code}: {text}");
+        assert!(text.contains(code.as_str()) && text.contains(code.info().status.as_str()), "{code}: {text}");
     }
     let index = world.get("", "/docs/errors").expect(200).text();
     let reference = world.get("", "/docs").expect(200).text();

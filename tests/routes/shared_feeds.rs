@@ -88,5 +88,5 @@ fn each_license_sees_its_own_history() {
     world.conferences(&[removal(4), in_area(6, 0), in_area(1, 1)]);
     check(&[("late", "3 5 -4 6")]);
     assert_eq!(since("late", &late), "5 -4 6");
-    assert_eq!(world.shown().dataset_state(Dataset::Conferences).records, 4);
+    assert_eq!(world.shown().totals().records[Dataset::Conferences], 4);
 }

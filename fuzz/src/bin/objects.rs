@@ -148,13 +148,13 @@ fn refuses_damaged(bytes: &[u8], damage: [u8; 2]) {
 fn read_changes(bytes: &[u8]) {
     let mut encoder = ChangeEncoder::default();
     for change in ChangeDecoder::new(bytes) {
-        let Ok(change) = change else { return };
+        let Ok((table, change)) = change else { return };
         match change {
-            EncodedChange::Put { table, key, value } => encoder.put(table, key, value),
-            EncodedChange::Remove { table, key } => encoder.remove(table, key),
-            EncodedChange::RemoveRange { table, first, last } => encoder.remove_range(table, first, last),
-            EncodedChange::Run { table, rows } => {
-                rows.for_each(|(key, value)| encoder.run_row(table, key, value));
+            EncodedChange::Put { key, value } => encoder.put(table, key, value),
+            EncodedChange::Remove { key } => encoder.remove(table, key),
+            EncodedChange::RemoveRange { first, last } => encoder.remove_range(table, first, last),
+            EncodedChange::Run { rows } => {
+                rows.into_iter().for_each(|(key, value)| encoder.run_row(table, key, value));
                 encoder.end_run();
             }
         }

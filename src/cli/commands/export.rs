@@ -203,7 +203,7 @@ fn write_file(
     // Regardless of the umask.
     let mode = target.permissions.mode_for(draft.file().metadata().map_err(at(&file))?.gid());
     draft.file().set_permissions(Permissions::from_mode(mode)).map_err(at(&file))?;
-    draft.persist(&file).map_err(at(&file))?;
+    draft.persist().map_err(at(&file))?;
     Ok((file, rows))
 }
 

@@ -18,7 +18,7 @@ use crate::import::findings::grouped;
 use crate::model::printable::Printable;
 use crate::model::time::parse_time;
 use crate::model::{ConferenceFields, Dataset, Id, JournalFields, RecordFields, Timestamp, json as record_json};
-use crate::store::{CommitEntry, Snapshot, StoreError};
+use crate::store::{Snapshot, StoreError, StoredCommit};
 
 /// The most records of a commit that the text names.
 const MAX_NAMED: usize = 3;
@@ -44,8 +44,8 @@ pub(in crate::cli) struct CommitLogArgs {
 }
 
 /// A commit in JSON.
-fn commit_json(CommitEntry { seq, time, who, what, .. }: &CommitEntry) -> Value {
-    json!({ "seq": seq, "time": time.to_string(), "who": who, "what": what })
+fn commit_json(StoredCommit { last_seq, time, who, what, .. }: &StoredCommit) -> Value {
+    json!({ "seq": last_seq, "time": time.to_string(), "who": who, "what": what })
 }
 
 /// The records of a dataset that a commit changed or hid from a license, without those that changed again later.
@@ -72,10 +72,10 @@ pub(in crate::cli) fn run(common: &Common, args: &CommitLogArgs) -> anyhow::Resu
         (Some(dataset), Some(id)) => Some(seqs_of(snapshot, dataset, id)?),
         _ => None,
     };
-    let is_selected = |commit: &CommitEntry| {
+    let is_selected = |commit: &StoredCommit| {
         args.since.is_none_or(|since| commit.time >= since)
             && args.until.is_none_or(|until| commit.time < until)
-            && of_record.as_ref().is_none_or(|seqs| seqs.range(commit.first_seq..=commit.seq).next().is_some())
+            && of_record.as_ref().is_none_or(|seqs| seqs.range(commit.first_seq..=commit.last_seq).next().is_some())
     };
     let most = if common.json { usize::MAX } else { MAX_NAMED };
     let mut commits = Vec::new();
@@ -115,10 +115,10 @@ fn seqs_of(snapshot: &Snapshot, dataset: Dataset, id: Id) -> Result<BTreeSet<u64
 
 fn touched<F: RecordFields>(
     snapshot: &Snapshot,
-    commit: &CommitEntry,
+    commit: &StoredCommit,
     most: usize,
 ) -> Result<CommitRecords, StoreError> {
-    let (first, last) = (commit.first_seq, commit.seq);
+    let (first, last) = (commit.first_seq, commit.last_seq);
     let ids = snapshot.changed_between(F::DATASET, first, last)?;
     let mut changed = Vec::new();
     for id in ids.iter().take(most) {
@@ -194,7 +194,7 @@ fn show_record<F: RecordFields>(common: &Common, snapshot: &Snapshot, id: Id) ->
             LicenseVisibility { license: license.name.clone(), visible: reasons.is_empty(), reasons }
         })
         .collect();
-    let last_change = snapshot.commit_entry_of(seq)?;
+    let last_change = snapshot.stored_commit_of(seq)?;
 
     // Writing to a string cannot fail.
     let mut text = format!("{} {id}\n", F::DATASET);
@@ -233,7 +233,7 @@ fn missing(snapshot: &Snapshot, dataset: Dataset, id: Id) -> anyhow::Result<Exit
     match entries.iter().rev().find(|entry| !entry.is_live()) {
         None => bail!("there is no record {id} of {dataset}, and none of the present licenses has shown one"),
         Some(entry) => {
-            let CommitEntry { time, who, what, .. } = snapshot.commit_entry_of(entry.seq)?;
+            let CommitEntry { time, who, what, .. } = snapshot.stored_commit_of(entry.seq)?;
             bail!(
                 "record {id} of {dataset} was removed; it left the last license that showed it at {time}, seq {}, by {who}: {what}",
                 entry.seq

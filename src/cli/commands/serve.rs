@@ -253,7 +253,7 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs, limits: Limits) -> a
         let url = format!("{scheme}://{}", listener.local_addr()?);
         let mut settings = Settings::of(args.public_url.as_deref().unwrap_or(&url));
         settings.answer_cache_bytes = args.cache_bytes;
-        settings.cors = Cors::new(args.cors_origin);
+        settings.cors = Cors { origins: args.cors_origin };
         if let Some(docs_url) = args.docs_url {
             settings.docs_url = docs_url;
         }

@@ -108,7 +108,7 @@ pub(super) fn merge_records<F: RecordFields + Lintable>(
         }
     }
     let removed = merged.values().map(|row| u64::from(row.is_none())).sum();
-    let removals = Removals { dataset: F::DATASET, removed, stored: state.dataset_state(F::DATASET).records };
+    let removals = Removals { dataset: F::DATASET, removed, stored: state.totals().records[F::DATASET] };
     Ok(MergedRecords { rows: merged, positions, removals })
 }
 

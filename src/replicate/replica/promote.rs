@@ -12,7 +12,7 @@ use crate::model::time::now;
 use crate::replicate::entry::{self, EntryHeader};
 use crate::replicate::layout;
 use crate::replicate::publisher::lock::is_same_publisher;
-use crate::store::replication::{PublishedNote, ReplicaWriter, SCHEMA, SeqJump};
+use crate::store::replication::{PublishedNote, ReplicaWriter, SCHEMA};
 
 /// The maximum number of attempts to create the entry, and to learn whether it was created.
 const TRIES: usize = 3;
@@ -49,10 +49,10 @@ impl Replica {
             self.advance_or_reload(keep_going)?;
             let promotion = self.file().writer()?.promotion_after(since)?;
             // On the first attempt, a promotion followed by other commits does not count: that origin may be lost too.
-            let promotion = promotion.filter(|commit| attempt > 0 || commit.seq == self.file().head().seq);
+            let promotion = promotion.filter(|commit| attempt > 0 || commit.last_seq == self.file().head().seq);
             // A promotion from this file, by a process that was killed, is applied like any other commit.
             let is_own = |seq| self.publisher_of(seq).is_some_and(|found| is_same_publisher(found, who));
-            if let Some(commit) = promotion.filter(|commit| !is_own(commit.seq)) {
+            if let Some(commit) = promotion.filter(|commit| !is_own(commit.last_seq)) {
                 return Err(ReplicaError::TakenOver { who: commit.who, what: commit.what, at: commit.time });
             }
             let (before, here) = (self.file().head(), self.file().position());
@@ -60,7 +60,7 @@ impl Replica {
             // New replicas start from a state, and so does this file's publisher.
             self.log().check_path_to(here)?;
             let log_url = self.log().url();
-            let SeqJump { commit, changes } = self.file().writer()?.prepare_promotion(&log_url)?;
+            let (commit, changes) = self.file().writer()?.prepare_promotion(&log_url)?;
             let head = Head { seq: commit.last_seq, lineage: commit.lineage };
             let header = EntryHeader {
                 id: here.id,

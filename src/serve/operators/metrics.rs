@@ -333,7 +333,7 @@ impl Metrics {
             samples.read(tls);
         }
         for dataset in Dataset::ALL {
-            if let Some(time) = watcher.shown().dataset_state(dataset).last_change_at {
+            if let Some(time) = watcher.shown().totals().changed_at[dataset] {
                 self.dataset_changed.get_or_create(&[("dataset", dataset.as_str())]).set(time.unix_s());
             }
         }
@@ -488,7 +488,7 @@ mod tests {
         let counters: Vec<&str> = cases.iter().map(|(_, counter)| *counter).filter(|name| !name.is_empty()).collect();
         for (problem, counter) in cases {
             let metrics = new();
-            let status = problem.map_or(200, |code| code.status().as_u16());
+            let status = problem.map_or(200, |code| code.info().status.as_u16());
             metrics.answered(&answered(None, status, problem));
             for name in &counters {
                 let expected = if *name == counter { "1" } else { "0" };

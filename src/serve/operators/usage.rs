@@ -139,7 +139,7 @@ fn write_file(path: &Path, uses: &Uses) -> io::Result<File> {
     let draft = Draft::create_for(path)?;
     draft.file().try_lock().map_err(io::Error::from)?;
     draft.file().write_all(&serde_json::to_vec(uses)?)?;
-    draft.persist_unsynced(path)
+    draft.persist_unsynced()
 }
 
 /// The record of a running server.

@@ -14,7 +14,7 @@ use crate::api::SnapshotSource;
 use crate::api::source::{SnapshotCallback, Unservable};
 use crate::serve::watching::background::BackgroundTask;
 use crate::serve::watching::fence_watch::FenceWatch;
-use crate::store::{CommitEntry, Reader, Snapshot, StoreError};
+use crate::store::{Reader, Snapshot, StoreError, StoredCommit};
 
 const POLL_EVERY: Duration = Duration::from_millis(100);
 /// The maximum number of commits to log when several are shown together.
@@ -277,7 +277,7 @@ fn log_commits(before: &Snapshot, state: &Snapshot) {
     let is_other = old.seq > 0 && !state.holds(old.seq, &old.lineage).unwrap_or(true);
     let mut commits = state.list_commits(if is_other { 0 } else { old.seq }, MAX_COMMITS_LOGGED).unwrap_or_default();
     if is_other {
-        let restore = commits.iter().position(CommitEntry::is_restore);
+        let restore = commits.iter().position(StoredCommit::is_restore);
         tracing::warn!(
             seq = new.seq,
             before = old.seq,
@@ -287,7 +287,7 @@ fn log_commits(before: &Snapshot, state: &Snapshot) {
         commits.truncate(restore.map_or(1, |at| at + 1));
     }
     for commit in commits.iter().rev() {
-        tracing::info!(seq = commit.seq, who = commit.who, what = commit.what, "took over a commit");
+        tracing::info!(seq = commit.last_seq, who = commit.who, what = commit.what, "took over a commit");
     }
 }
 

@@ -40,6 +40,8 @@ pub(super) fn display_path(path: &Path) -> PathBuf {
 /// A file without its final name. Dropping it removes it.
 #[derive(Debug)]
 pub struct Draft {
+    /// The path that it gets.
+    target: PathBuf,
     file: File,
     path: PathBuf,
     name: Option<TempPath>,
@@ -49,20 +51,19 @@ pub struct Draft {
 impl Draft {
     /// Creates an empty draft in the folder of its target. Only its owner may read it.
     pub fn create_for(target: &Path) -> io::Result<Draft> {
-        let folder = folder_of(target);
-        Draft::without_name(folder).map_or_else(|| Draft::with_name(folder), Ok)
+        Draft::without_name(target).map_or_else(|| Draft::with_name(target), Ok)
     }
 
-    fn without_name(folder: &Path) -> Option<Draft> {
-        let file = open_unnamed(folder)?;
+    fn without_name(target: &Path) -> Option<Draft> {
+        let file = open_unnamed(folder_of(target))?;
         let path = path_of(&file)?;
         let alive = try_lock_alive(&file).ok().flatten();
-        Some(Draft { file, path, name: None, _alive: alive })
+        Some(Draft { target: target.to_owned(), file, path, name: None, _alive: alive })
     }
 
-    fn with_name(folder: &Path) -> io::Result<Draft> {
+    fn with_name(target: &Path) -> io::Result<Draft> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let made = naming().make_in(folder, |path| {
+        let made = naming().make_in(folder_of(target), |path| {
             let file = File::from(rustix::fs::open(path, flags, Mode::from_raw_mode(SECRET_MODE))?);
             match try_lock_alive(&file) {
                 // A sweep removed it before it was locked.
@@ -74,7 +75,7 @@ impl Draft {
             }
         })?;
         let ((file, alive), name) = made.into_parts();
-        Ok(Draft { file, path: name.to_path_buf(), name: Some(name), _alive: alive })
+        Ok(Draft { target: target.to_owned(), file, path: name.to_path_buf(), name: Some(name), _alive: alive })
     }
 
     /// The open file.
@@ -87,16 +88,23 @@ impl Draft {
         &self.path
     }
 
-    /// Renames the draft to `target`, and replaces a file of that name. Syncs the content first, and the folder last.
-    pub fn persist(self, target: &Path) -> io::Result<()> {
-        let folder = OpenFolder::open(folder_of(target))?;
+    /// The path that it gets.
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Renames the draft to its target, and replaces a file of that name. Syncs the content first, and the folder last.
+    pub fn persist(self) -> io::Result<()> {
+        let target = self.target.clone();
+        let folder = OpenFolder::open(folder_of(&target))?;
         disk::sync(&self.file)?;
-        self.persist_unsynced(target)?;
+        self.persist_unsynced()?;
         folder.sync()
     }
 
     /// Like [`Draft::persist`], but not durable. Returns the file.
-    pub fn persist_unsynced(self, target: &Path) -> io::Result<File> {
+    pub fn persist_unsynced(self) -> io::Result<File> {
+        let target = &self.target;
         let name = match self.name {
             Some(name) => name,
             // A link cannot replace a file; a rename can.
@@ -112,7 +120,8 @@ impl Draft {
     }
 
     /// Like [`Draft::persist`], but fails with [`io::ErrorKind::AlreadyExists`] instead of replacing a file.
-    pub fn persist_noclobber(self, target: &Path) -> io::Result<()> {
+    pub fn persist_noclobber(self) -> io::Result<()> {
+        let target = &self.target;
         let folder = OpenFolder::open(folder_of(target))?;
         disk::sync(&self.file)?;
         match self.name {
@@ -184,53 +193,36 @@ fn is_abandoned(path: &Path) -> io::Result<bool> {
     Ok(file.metadata()?.is_file() && try_lock_alive(&file)?.is_some())
 }
 
-/// A draft and the path that it gets. Dropping it removes it.
-#[derive(Debug)]
-pub(in crate::store) struct NewFile {
-    draft: Draft,
-    target: PathBuf,
-}
-
-impl NewFile {
+impl Draft {
     /// Creates an empty file, and removes abandoned drafts. The caller follows links.
-    pub fn create(target: &Path) -> Result<NewFile, StoreError> {
+    pub(in crate::store) fn create(target: &Path) -> Result<Draft, StoreError> {
         sweep(target);
-        let draft = Draft::create_for(target).map_err(StoreError::io(folder_of(target)))?;
-        Ok(NewFile { draft, target: target.to_owned() })
+        Draft::create_for(target).map_err(StoreError::io(folder_of(target)))
     }
 
-    /// Creates an empty file like [`NewFile::create`]. Fails if it could not replace the file at `target`, so that the
+    /// Creates an empty file like [`Draft::create`]. Fails if it could not replace the file at `target`, so that the
     /// copy is not written in vain.
-    pub fn replacing(target: &Path) -> Result<NewFile, StoreError> {
+    pub(in crate::store) fn replacing(target: &Path) -> Result<Draft, StoreError> {
         refuse_irregular(target)?;
         if target.exists() {
-            NewFile::create(target)?.copy_owner()?;
+            Draft::create(target)?.copy_owner()?;
         }
-        NewFile::create(target)
-    }
-
-    /// A path by which this process can open the file.
-    pub fn path(&self) -> &Path {
-        self.draft.path()
-    }
-
-    pub fn target(&self) -> &Path {
-        &self.target
+        Draft::create(target)
     }
 
     /// The size in bytes.
-    pub fn bytes(&self) -> Result<u64, StoreError> {
-        self.draft.file().metadata().map(|found| found.len()).map_err(StoreError::io(&self.target))
+    pub(in crate::store) fn bytes(&self) -> Result<u64, StoreError> {
+        self.file.metadata().map(|found| found.len()).map_err(StoreError::io(&self.target))
     }
 
     /// Copies the bytes of another file.
-    pub fn fill_from_file(&self, from: &Path) -> Result<(), StoreError> {
-        let copied = fs::File::open(from).and_then(|mut from| io::copy(&mut from, &mut self.draft.file()));
+    pub(in crate::store) fn fill_from_file(&self, from: &Path) -> Result<(), StoreError> {
+        let copied = fs::File::open(from).and_then(|mut from| io::copy(&mut from, &mut &self.file));
         copied.map(drop).map_err(StoreError::io(from))
     }
 
     fn copy_owner(&self) -> Result<(), StoreError> {
-        copy_owner(self.draft.file(), &self.target).map_err(|source| match source.kind() {
+        copy_owner(&self.file, &self.target).map_err(|source| match source.kind() {
             ErrorKind::PermissionDenied => {
                 let reason = "it belongs to another user; only its owner or root can replace it".to_owned();
                 StoreError::BadTarget { path: self.target.clone(), reason }
@@ -240,32 +232,34 @@ impl NewFile {
     }
 
     /// Gives the file its name. Fails if another file has the name.
-    pub fn persist_new(self) -> Result<(), StoreError> {
-        self.draft.persist_noclobber(&self.target).map_err(|source| match source.kind() {
-            ErrorKind::AlreadyExists => StoreError::Replaced { path: self.target.clone() },
-            _ => StoreError::io(&self.target)(source),
+    pub(in crate::store) fn persist_new(self) -> Result<(), StoreError> {
+        let path = self.target.clone();
+        self.persist_noclobber().map_err(|source| match source.kind() {
+            ErrorKind::AlreadyExists => StoreError::Replaced { path },
+            _ => StoreError::io(&path)(source),
         })
     }
 
     /// Replaces the file `old`, whose lock the caller holds. The new file gets its owner and permissions. Fails if
     /// another file has come to this name.
-    pub fn replace(self, old: FileIdentity) -> Result<(), StoreError> {
+    pub(in crate::store) fn replace(self, old: FileIdentity) -> Result<(), StoreError> {
         self.copy_owner()?;
         old.check(&self.target)?;
         self.replace_any()
     }
 
     /// Gives the file its name, in place of any other.
-    pub fn replace_any(self) -> Result<(), StoreError> {
-        self.draft.persist(&self.target).map_err(|source| match source.kind() {
+    pub(in crate::store) fn replace_any(self) -> Result<(), StoreError> {
+        let path = self.target.clone();
+        self.persist().map_err(|source| match source.kind() {
             // A file that is a mount point cannot lose its name.
             ErrorKind::ResourceBusy => {
                 let reason = "it is mounted by itself, so no other file can take its name; mount the folder that \
                               contains it instead"
                     .to_owned();
-                StoreError::BadTarget { path: self.target.clone(), reason }
+                StoreError::BadTarget { path, reason }
             }
-            _ => StoreError::io(&self.target)(source),
+            _ => StoreError::io(&path)(source),
         })
     }
 }
@@ -286,8 +280,7 @@ mod tests {
 
     type Make = fn(&Path) -> io::Result<Draft>;
 
-    const KINDS: [(&str, Make); 2] =
-        [("as the system has it", Draft::create_for), ("named", |target| Draft::with_name(folder_of(target)))];
+    const KINDS: [(&str, Make); 2] = [("as the system has it", Draft::create_for), ("named", Draft::with_name)];
 
     #[test]
     fn drafts_take_names() {
@@ -299,11 +292,11 @@ mod tests {
                 draft.file().write_all(content.as_bytes()).unwrap();
                 assert_eq!(fs::read_to_string(draft.path()).unwrap(), content, "{kind}");
                 assert_eq!(draft.file().metadata().unwrap().permissions().mode() & 0o777, 0o600, "{kind}");
-                if is_new { draft.persist_noclobber(&target) } else { draft.persist(&target) }.unwrap();
+                if is_new { draft.persist_noclobber() } else { draft.persist() }.unwrap();
                 assert_eq!(fs::read_to_string(&target).unwrap(), content, "{kind}");
                 assert_eq!(names(folder.path()), ["target"], "{kind}");
             }
-            let refused = make(&target).unwrap().persist_noclobber(&target).unwrap_err();
+            let refused = make(&target).unwrap().persist_noclobber().unwrap_err();
             assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists, "{kind}");
             drop(make(&target).unwrap());
             assert_eq!(fs::read_to_string(&target).unwrap(), "third", "{kind}");
@@ -315,8 +308,8 @@ mod tests {
     fn only_unlocked_drafts_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        let living = Draft::with_name(folder.path()).unwrap();
-        let dead = Draft::with_name(folder.path()).unwrap();
+        let living = Draft::with_name(&at("target")).unwrap();
+        let dead = Draft::with_name(&at("target")).unwrap();
         dead.name.unwrap().keep().unwrap();
         // The end of a process releases its locks.
         drop((dead.file, dead._alive));

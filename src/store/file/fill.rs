@@ -7,32 +7,18 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use redb::backends::InMemoryBackend;
-use redb::{
-    Database, Key, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, TableHandle, Value,
-    WriteTransaction,
-};
+use redb::{Database, Key, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, Value, WriteTransaction};
 
 use crate::store::check::check;
-use crate::store::file::draft::NewFile;
+use crate::store::file::draft::Draft;
 use crate::store::file::metadata::{folder_of, resolve};
 use crate::store::file::open::{OpenOptions, Writer, retry};
-use crate::store::format::meta::encode_secret;
 use crate::store::format::meta::known_fields;
-use crate::store::format::outbox::read_all;
-use crate::store::format::rows::optional_table;
-use crate::store::format::tables::{self, CODED_TABLES, META, META_FIELDS, META_SCHEMA, META_SECRET, SCHEMA, on_table};
+use crate::store::format::rows::seal_under;
+use crate::store::format::tables::{CODED_TABLES, META, META_FIELDS, META_SCHEMA, META_SECRET, SCHEMA, on_table};
 use crate::store::{Snapshot, StoreError};
 
-/// The treatment of local rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::store) enum LocalRows {
-    /// Copies them, for a copy that replaces the file.
-    Copy,
-    /// Leaves them out, for a copy that is a separate database.
-    Skip,
-}
-
-impl NewFile {
+impl Draft {
     /// Opens the file for writing. Creates a database without tables in an empty file.
     pub fn writer(&self) -> Result<Writer, StoreError> {
         let busy = || StoreError::Busy { path: self.target().to_owned(), holder: "another process".to_owned() };
@@ -44,20 +30,17 @@ impl NewFile {
         self.fill(write_empty)
     }
 
-    /// Copies all rows of a transaction. So the copy has the smallest size, and nothing of the old file's free pages.
-    pub fn fill_from(&self, from: &ReadTransaction, local: LocalRows) -> Result<(), StoreError> {
+    /// Copies all rows of a transaction but those of `meta` with some keys. So the copy has the smallest size, and nothing
+    /// of the old file's free pages. The outbox is left out: if it had unpublished commits, the publisher finds a gap, and
+    /// publishes a whole state.
+    pub fn fill_from(&self, from: &ReadTransaction, without: &[&str]) -> Result<(), StoreError> {
         self.fill(|to| {
             for code in 0..CODED_TABLES {
-                on_table!(code, table => copy_table(from, to, table, local)?);
+                on_table!(code, table => copy_table(from, to, table)?);
             }
-            let outbox = optional_table(from.open_table(tables::OUTBOX))?.filter(|_| local == LocalRows::Copy);
-            match outbox.map(|outbox| read_all(&outbox)).transpose() {
-                Ok(None) => Ok(()),
-                Ok(Some(())) => copy_table(from, to, tables::OUTBOX, local),
-                // A damaged outbox is left out. The publisher then publishes a whole state, which needs no outbox.
-                Err(error) if error.outbox_damage().is_some() => Ok(()),
-                Err(error) => Err(error),
-            }
+            let mut meta = to.open_table(META)?;
+            without.iter().try_for_each(|key| meta.remove(key).map(drop))?;
+            Ok(())
         })
     }
 
@@ -98,7 +81,7 @@ impl Writer {
             drop(creating);
             return Writer::open(path, deadline.saturating_duration_since(Instant::now()));
         }
-        let file = NewFile::create(path)?;
+        let file = Draft::create(path)?;
         file.fill_empty()?;
         let mut writer = Writer::open_file(file.path(), OpenOptions::ANY_CURRENT)?;
         path.clone_into(&mut writer.path);
@@ -143,7 +126,7 @@ fn write_empty(transaction: &WriteTransaction) -> Result<(), StoreError> {
     let mut meta = transaction.open_table(META)?;
     meta.insert(META_SCHEMA, SCHEMA.to_le_bytes().as_slice())?;
     meta.insert(META_FIELDS, known_fields().as_bytes())?;
-    meta.insert(META_SECRET, encode_secret(&random)?.as_slice())?;
+    meta.insert(META_SECRET, seal_under(META_SECRET.as_bytes(), &random)?.as_slice())?;
     drop(meta);
     create_tables(transaction)
 }
@@ -152,17 +135,12 @@ fn copy_table<K: Key + 'static, V: Value + 'static>(
     from: &ReadTransaction,
     to: &WriteTransaction,
     table: TableDefinition<'static, K, V>,
-    local: LocalRows,
 ) -> Result<(), StoreError> {
-    let code = tables::code_of(table.name());
     let mut target = to.open_table(table)?;
     let mut cursor = target.upper_bound_mut(Bound::<K::SelfType<'_>>::Unbounded)?;
     for entry in from.open_table(table)?.iter()? {
         let (key, value) = entry?;
-        let is_local = code.is_some_and(|code| tables::is_local(code, K::as_bytes(&key.value()).as_ref()));
-        if !is_local || local == LocalRows::Copy {
-            cursor.insert_before(key.value(), value.value())?;
-        }
+        cursor.insert_before(key.value(), value.value())?;
     }
     Ok(cursor.close()?)
 }

@@ -9,7 +9,7 @@
 //! - **Killed writers.** Only a writer may repair the file. So a reader that finds it unrepaired opens it once for
 //!   writing, but writes nothing. A user without that permission gets a message that names a user who has it.
 //! - **Second writers.** A second writer waits. After its timeout it names the first one, from a note next to the file
-//!   (`store/file/writer_note.rs`). redb owns the lock.
+//!   (`store/file/notes.rs`). redb owns the lock.
 //! - **Links.** Writers resolve symbolic links first (`store/file/metadata.rs`). So locks, notes and drafts are next to
 //!   the real file. A reader opens the path as given, so it notices a link that changes its target. So does a server
 //!   when it reads the publisher's note, or stores the use of keys.
@@ -31,21 +31,23 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use redb::backends::FileBackend;
 use redb::{
-    Builder, ConcurrencyMode, Database, DatabaseError, ReadOnlyDatabase, ReadTransaction, ReadableDatabase, TableError,
-    WriteTransaction,
+    BackendError, Builder, ConcurrencyMode, Database, DatabaseError, ReadOnlyDatabase, ReadTransaction,
+    ReadableDatabase, StorageBackend, TableError, WriteTransaction,
 };
 
-use crate::store::error::is_full;
-use crate::store::file::backend::open_database;
-use crate::store::file::draft::{self, NewFile};
+use crate::disk::{DiskEvent, DiskObserver, observer};
+use crate::store::error::{is_full, opaque_debug};
+use crate::store::file::draft::{self, Draft};
 use crate::store::file::metadata::resolve;
 use crate::store::file::metadata::{FileIdentity, FileStamp};
-use crate::store::file::writer_note::WriterNote;
+use crate::store::file::notes::WriterNote;
 use crate::store::format::meta::Version;
 use crate::store::format::meta::{ReplicaMark, find_mark};
 use crate::store::format::tables::META;
@@ -139,19 +141,13 @@ pub struct Writer {
     pub(super) path: PathBuf,
     /// A new database gets its name with its first commit, and is removed without one. Its folder is locked until then.
     /// Other processes that create the same database wait for this lock.
-    pub(super) unnamed: Mutex<Option<(NewFile, File)>>,
+    pub(super) unnamed: Mutex<Option<(Draft, File)>>,
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
         // Commits are durable already. `medfeed check` finds the damage.
         let _ = self.close_database();
-    }
-}
-
-impl std::fmt::Debug for Writer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Writer").field("path", &self.path).finish_non_exhaustive()
     }
 }
 
@@ -201,7 +197,7 @@ impl Writer {
     pub(super) fn try_open(path: &Path) -> Result<Option<Writer>, StoreError> {
         let file = File::options().read(true).write(true).open(path).map_err(|error| io_error(path, error))?;
         let identity = FileIdentity::of_file(&file).map_err(|error| io_error(path, error))?;
-        let database = match open_database(&builder(), file) {
+        let database = match open_database(file) {
             Ok(database) => Some(database),
             Err(DatabaseError::DatabaseAlreadyOpen) => return Ok(None),
             Err(error) => return Err(open_error(path, error)),
@@ -256,7 +252,7 @@ impl Writer {
         unnamed.map_or(Ok(()), |(file, _creating)| file.persist_new())
     }
 
-    fn lock_unnamed(&self) -> MutexGuard<'_, Option<(NewFile, File)>> {
+    fn lock_unnamed(&self) -> MutexGuard<'_, Option<(Draft, File)>> {
         self.unnamed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -327,12 +323,6 @@ pub struct Reader {
     newest: Arc<Snapshot>,
 }
 
-impl std::fmt::Debug for Reader {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reader").field("path", &self.file.path).finish_non_exhaustive()
-    }
-}
-
 impl Reader {
     /// Opens the database for reading. If a killed writer left it unrepaired, opens it once for writing to repair it.
     pub fn open(path: &Path) -> Result<Reader, StoreError> {
@@ -343,11 +333,7 @@ impl Reader {
 
     /// Fails if the file is a replica.
     pub fn refuse_replica(&self) -> Result<(), StoreError> {
-        refuse_replica(&resolve(&self.file.path), &self.file.version, &self.begin_read()?)
-    }
-
-    pub(in crate::store) fn begin_read(&self) -> Result<ReadTransaction, StoreError> {
-        self.file.begin_read()
+        refuse_replica(&resolve(&self.file.path), &self.file.version, &self.file.begin_read()?)
     }
 
     /// The state at the last poll.
@@ -387,7 +373,7 @@ impl Reader {
             self.file.stamp = stamp;
             return Ok(());
         }
-        let transaction = self.begin_read()?;
+        let transaction = self.file.begin_read()?;
         if Snapshot::read_commit(&transaction)? != self.newest.commit() {
             self.newest = Arc::new(Snapshot::open_after(&self.newest, &transaction)?);
         }
@@ -450,3 +436,61 @@ fn repair_error(path: &Path, error: DatabaseError) -> StoreError {
         error => open_error(path, error),
     }
 }
+
+/// Opens a database in a file, or creates it in an empty one.
+fn open_database(file: File) -> Result<Database, DatabaseError> {
+    let Some(observer) = observer() else { return builder().create_file(file) };
+    observer(DiskEvent::Open { file: &file });
+    let backend = FileBackend::new(file.try_clone()?)?;
+    builder().create_with_backend(ObservedFile { backend, file, observer })
+}
+
+/// A database file. Tests of power losses observe what is written and synced.
+struct ObservedFile {
+    backend: FileBackend,
+    file: File,
+    observer: DiskObserver,
+}
+
+/// Methods that only pass the call on.
+macro_rules! forward {
+    ($($method:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {$(
+        fn $method(&self, $($argument: $type),*) -> $result {
+            self.backend.$method($($argument),*)
+        }
+    )*};
+}
+
+impl StorageBackend for ObservedFile {
+    forward! {
+        len() -> io::Result<u64>;
+        read(offset: u64, out: &mut [u8]) -> io::Result<()>;
+        close() -> io::Result<()>;
+        try_lock_range(start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError>;
+        try_lock_shared_range(start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError>;
+        lock_range(start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError>;
+        lock_shared_range(start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError>;
+        unlock_range(start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError>;
+        query_lock_range(start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError>;
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.backend.set_len(len)?;
+        (self.observer)(DiskEvent::SetLen { file: &self.file, len });
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.backend.sync_data()?;
+        (self.observer)(DiskEvent::Sync { file: &self.file });
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.backend.write(offset, data)?;
+        (self.observer)(DiskEvent::Write { file: &self.file, at: offset, bytes: data });
+        Ok(())
+    }
+}
+
+opaque_debug!(Writer, Reader, ObservedFile);

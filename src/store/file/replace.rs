@@ -5,7 +5,7 @@
 //! # Replacing a file
 //!
 //! Nothing is ever copied over an existing file. A new file is written next to the old one and then renamed
-//! (`NewFile` in `store/file/draft.rs`). `compact`, `restore` and `upgrade` lock the old file, but do not open it for writing
+//! (`Draft` in `store/file/draft.rs`). `compact`, `restore` and `upgrade` lock the old file, but do not open it for writing
 //! (`LockedFile`). So none of its bytes change.
 //!
 //! - **`backup`** copies row by row from a read transaction, checks the whole copy, and renames it. It replaces no
@@ -41,13 +41,13 @@ use serde::Serialize;
 
 use crate::model::Dataset;
 use crate::store::StoreError;
-use crate::store::file::draft::NewFile;
-use crate::store::file::fill::LocalRows;
+use crate::store::error::opaque_debug;
+use crate::store::file::draft::Draft;
 use crate::store::file::metadata::FileIdentity;
 use crate::store::file::metadata::{refuse_irregular, refuse_other_names, resolve};
+use crate::store::file::notes::WriterNote;
 use crate::store::file::open::{OpenOptions, ReadFile, Reader, io_error, retry};
-use crate::store::file::writer_note::WriterNote;
-use crate::store::format::tables::{META, META_PUBLISH};
+use crate::store::format::tables::{META, META_LOCAL, META_PUBLISH};
 use crate::store::read::snapshot::Snapshot;
 
 /// The numbers of records in a backup, the time of its last commit, and its size in bytes.
@@ -61,7 +61,7 @@ pub struct BackupReport {
 
 /// Writes a backup while others read and write. Fails if the copy is damaged, before it gets its name.
 pub fn backup(reader: &Reader, target: &Path) -> Result<BackupReport, StoreError> {
-    write_backup(&reader.file.path, &reader.begin_read()?, target)
+    write_backup(&reader.file.path, &reader.file.begin_read()?, target)
 }
 
 /// Writes a backup of one read transaction.
@@ -72,13 +72,13 @@ pub(in crate::store) fn write_backup(
 ) -> Result<BackupReport, StoreError> {
     let target = &resolve(target);
     check_target(file, target)?;
-    let new = NewFile::create(target)?;
+    let new = Draft::create(target)?;
     let snapshot = Snapshot::open(transaction)?;
-    new.fill_from(transaction, LocalRows::Skip)?;
+    new.fill_from(transaction, &META_LOCAL)?;
     new.check()?;
     let commit = snapshot.commit();
     let report = BackupReport {
-        records: Dataset::ALL.into_iter().map(|of| (of, snapshot.dataset_state(of).records)).collect(),
+        records: Dataset::ALL.into_iter().map(|of| (of, snapshot.totals().records[of])).collect(),
         last_commit_at: (commit.seq > 0).then(|| commit.time.to_string()),
         bytes: new.bytes()?,
     };
@@ -95,18 +95,11 @@ pub fn check_target(database: &Path, target: &Path) -> Result<(), StoreError> {
     }
     refuse_irregular(target)?;
     // Backups of older releases may be replaced too. No backup has local rows.
-    let file = match ReadFile::open(target, OpenOptions { older: true, ..OpenOptions::default() }) {
-        Err(StoreError::IsReplica { .. } | StoreError::OlderReplica { .. }) => {
-            return refused("it is a replica and no backup; choose another name, or remove it");
-        }
-        Err(StoreError::OlderSchema { .. }) => return Ok(()),
-        Err(_) => return refused("it exists and is no backup; choose another name, or remove it"),
-        Ok(file) => file,
+    let is_backup = match ReadFile::open(target, OpenOptions { older: true, ..OpenOptions::default() }) {
+        Ok(file) => file.begin_read()?.open_table(META)?.get(META_PUBLISH)?.is_none(),
+        Err(error) => matches!(error, StoreError::OlderSchema { .. }),
     };
-    if file.begin_read()?.open_table(META)?.get(META_PUBLISH)?.is_some() {
-        return refused("it is a published database and no backup; choose another name, or remove it");
-    }
-    Ok(())
+    if is_backup { Ok(()) } else { refused("it exists and is no backup; choose another name, or remove it") }
 }
 
 /// The sizes of a file before and after its compaction, in bytes.
@@ -123,11 +116,11 @@ pub fn compact(path: &Path, wait: Duration) -> Result<CompactReport, StoreError>
     if !path.exists() {
         return Err(StoreError::NotFound { path: path.to_owned() });
     }
-    let new = NewFile::replacing(path)?;
+    let new = Draft::replacing(path)?;
     let old = LockedFile::lock(path, OpenOptions { wait, ..OpenOptions::default() })?;
     refuse_other_names(path)?;
     let bytes_before = old.file.stamp.len;
-    new.fill_from(&old.file.begin_read()?, LocalRows::Copy)?;
+    new.fill_from(&old.file.begin_read()?, &[])?;
     new.check()?;
     let bytes_after = new.bytes()?;
     new.replace(old.file.stamp.identity)?;
@@ -154,12 +147,6 @@ pub(in crate::store) struct LockedFile {
     _lock: FileBackend,
 }
 
-impl std::fmt::Debug for LockedFile {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LockedFile").field("path", &self.file.path).finish_non_exhaustive()
-    }
-}
-
 impl LockedFile {
     /// Repairs a file if necessary, and locks it. The caller follows links.
     pub fn lock(path: &Path, options: OpenOptions) -> Result<LockedFile, StoreError> {
@@ -171,3 +158,5 @@ impl LockedFile {
         })
     }
 }
+
+opaque_debug!(LockedFile);

@@ -98,103 +98,75 @@ impl ChangeEncoder {
     }
 }
 
+/// A row: its key and its value.
+type EncodedRow<'a> = (&'a [u8], &'a [u8]);
+
+/// A change of rows of one table.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "described above")]
 pub enum EncodedChange<'a> {
-    Put { table: u8, key: &'a [u8], value: &'a [u8] },
-    Remove { table: u8, key: &'a [u8] },
-    RemoveRange { table: u8, first: &'a [u8], last: &'a [u8] },
-    Run { table: u8, rows: RunRows<'a> },
+    Put { key: &'a [u8], value: &'a [u8] },
+    Remove { key: &'a [u8] },
+    RemoveRange { first: &'a [u8], last: &'a [u8] },
+    Run { rows: Vec<EncodedRow<'a>> },
 }
 
-impl EncodedChange<'_> {
-    /// The code of the table.
-    pub fn table(&self) -> u8 {
-        match self {
-            EncodedChange::Put { table, .. }
-            | EncodedChange::Remove { table, .. }
-            | EncodedChange::RemoveRange { table, .. }
-            | EncodedChange::Run { table, .. } => *table,
-        }
-    }
-}
-
-/// The bytes are not encoded changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct MalformedChange(pub &'static str);
-
-/// Decodes changes. Ends after the first invalid one.
+/// Decodes changes: the code of the table of each, and the change. Ends after the first invalid one.
 #[derive(Clone, Debug)]
-pub struct ChangeDecoder<'a>(ByteReader<'a>);
-
-impl<'a> ChangeDecoder<'a> {
-    /// Creates a decoder. It decodes one change per call of `next`.
-    pub fn new(bytes: &'a [u8]) -> ChangeDecoder<'a> {
-        ChangeDecoder(ByteReader(bytes))
-    }
-
-    fn read(&mut self) -> Result<EncodedChange<'a>, MalformedChange> {
-        let reader = &mut self.0;
-        let (kind, table) = (reader.byte()?, reader.byte()?);
-        Ok(match kind {
-            PUT => EncodedChange::Put { table, key: reader.text()?, value: reader.text()? },
-            REMOVE => EncodedChange::Remove { table, key: reader.text()? },
-            REMOVE_RANGE => EncodedChange::RemoveRange { table, first: reader.text()?, last: reader.text()? },
-            RUN => {
-                let rows = RunRows(reader.clone());
-                if reader.row()?.is_none() {
-                    return Err(MalformedChange("a run without rows"));
-                }
-                while reader.row()?.is_some() {}
-                EncodedChange::Run { table, rows }
-            }
-            _ => return Err(MalformedChange("a change of an unknown kind")),
-        })
-    }
-}
+pub struct ChangeDecoder<'a>(&'a [u8]);
 
 impl<'a> Iterator for ChangeDecoder<'a> {
-    type Item = Result<EncodedChange<'a>, MalformedChange>;
+    type Item = Result<(u8, EncodedChange<'a>), &'static str>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.0.0.is_empty() {
+        if self.0.is_empty() {
             return None;
         }
         let read = self.read();
         if read.is_err() {
-            self.0 = ByteReader(&[]);
+            self.0 = &[];
         }
         Some(read)
     }
 }
 
-/// A row: its key and its value.
-type RunRow<'a> = (&'a [u8], &'a [u8]);
-
-/// The rows of a run. They were decoded once before, so they are valid.
-#[derive(Clone, Debug)]
-pub struct RunRows<'a>(ByteReader<'a>);
-
-impl<'a> Iterator for RunRows<'a> {
-    type Item = RunRow<'a>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.row().ok().flatten()
+impl<'a> ChangeDecoder<'a> {
+    /// Creates a decoder. It decodes one change per call of `next`.
+    pub fn new(bytes: &'a [u8]) -> ChangeDecoder<'a> {
+        ChangeDecoder(bytes)
     }
-}
 
-#[derive(Clone, Debug)]
-struct ByteReader<'a>(&'a [u8]);
+    fn read(&mut self) -> Result<(u8, EncodedChange<'a>), &'static str> {
+        let (kind, table) = (self.byte()?, self.byte()?);
+        let change = match kind {
+            PUT => EncodedChange::Put { key: self.text()?, value: self.text()? },
+            REMOVE => EncodedChange::Remove { key: self.text()? },
+            REMOVE_RANGE => EncodedChange::RemoveRange { first: self.text()?, last: self.text()? },
+            RUN => EncodedChange::Run { rows: self.rows()? },
+            _ => return Err("a change of an unknown kind"),
+        };
+        Ok((table, change))
+    }
 
-impl<'a> ByteReader<'a> {
-    fn byte(&mut self) -> Result<u8, MalformedChange> {
-        let (byte, rest) = self.0.split_first().ok_or(MalformedChange("the bytes end within a change"))?;
+    fn rows(&mut self) -> Result<Vec<EncodedRow<'a>>, &'static str> {
+        let mut rows = Vec::new();
+        loop {
+            match self.byte()? {
+                ROW => rows.push((self.text()?, self.text()?)),
+                END if rows.is_empty() => return Err("a run without rows"),
+                END => return Ok(rows),
+                _ => return Err("a run with an unknown marker"),
+            }
+        }
+    }
+
+    fn byte(&mut self) -> Result<u8, &'static str> {
+        let (byte, rest) = self.0.split_first().ok_or("the bytes end within a change")?;
         self.0 = rest;
         Ok(*byte)
     }
 
-    fn text(&mut self) -> Result<&'a [u8], MalformedChange> {
+    fn text(&mut self) -> Result<&'a [u8], &'static str> {
         let mut length: usize = 0;
         // Keys and values in redb are shorter than 4 GiB.
         for shift in [0, 7, 14, 21, 28] {
@@ -205,24 +177,14 @@ impl<'a> ByteReader<'a> {
             length |= usize::from(byte & 0x7f) << shift;
             if byte & 0x80 == 0 {
                 if byte == 0 && shift > 0 {
-                    return Err(MalformedChange("a length that is not in its shortest form"));
+                    return Err("a length that is not in its shortest form");
                 }
-                let (text, rest) =
-                    self.0.split_at_checked(length).ok_or(MalformedChange("a key or value reaches beyond the end"))?;
+                let (text, rest) = self.0.split_at_checked(length).ok_or("a key or value reaches beyond the end")?;
                 self.0 = rest;
                 return Ok(text);
             }
         }
-        Err(MalformedChange("a length of 4 GiB or more"))
-    }
-
-    /// The next row of a run; `None` at its end.
-    fn row(&mut self) -> Result<Option<RunRow<'a>>, MalformedChange> {
-        match self.byte()? {
-            END => Ok(None),
-            ROW => Ok(Some((self.text()?, self.text()?))),
-            _ => Err(MalformedChange("a run with an unknown marker")),
-        }
+        Err("a length of 4 GiB or more")
     }
 }
 
@@ -272,14 +234,14 @@ mod tests {
         encoder.finish()
     }
 
-    fn decode(bytes: &[u8]) -> Result<Vec<Step>, MalformedChange> {
+    fn decode(bytes: &[u8]) -> Result<Vec<Step>, &'static str> {
         let own = |bytes: &[u8]| bytes.to_vec();
-        let step = |change: EncodedChange<'_>| match change {
-            EncodedChange::Put { table, key, value } => Step::Put(table, own(key), own(value)),
-            EncodedChange::Remove { table, key } => Step::Remove(table, own(key)),
-            EncodedChange::RemoveRange { table, first, last } => Step::RemoveRange(table, own(first), own(last)),
-            EncodedChange::Run { table, rows } => {
-                Step::Run(table, rows.map(|(key, value)| (own(key), own(value))).collect())
+        let step = |(table, change)| match change {
+            EncodedChange::Put { key, value } => Step::Put(table, own(key), own(value)),
+            EncodedChange::Remove { key } => Step::Remove(table, own(key)),
+            EncodedChange::RemoveRange { first, last } => Step::RemoveRange(table, own(first), own(last)),
+            EncodedChange::Run { rows } => {
+                Step::Run(table, rows.into_iter().map(|(key, value)| (own(key), own(value))).collect())
             }
         };
         ChangeDecoder::new(bytes).map(|change| change.map(step)).collect()
@@ -338,7 +300,7 @@ mod tests {
             (&[3, 0, 2], "a run with an unknown marker"),
         ];
         for (bytes, expected) in cases {
-            assert_eq!(decode(bytes).unwrap_err().to_string(), expected, "{bytes:?}");
+            assert_eq!(decode(bytes).unwrap_err(), expected, "{bytes:?}");
         }
     }
 }

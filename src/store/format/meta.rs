@@ -17,32 +17,29 @@ use crate::model::{
     ConferenceFields, DatabaseId, Fields, Head, JournalFields, OrganizationFields, RowDigest, TagFields,
 };
 use crate::store::StoreError;
-use crate::store::format::codec::{seal_under, unseal, unseal_under};
-use crate::store::format::rows::optional_table;
+use crate::store::format::rows::{optional_table, unseal, unseal_under};
 use crate::store::format::tables::{
     META_DATABASE, META_FIELDS, META_PUBLISH, META_RESTORED, META_SCHEMA, META_SECRET, REPLICA, REPLICA_KEY, SCHEMA,
 };
 
+/// The table `meta`.
+pub(in crate::store) trait MetaRows: ReadableTable<&'static str, &'static [u8]> {}
+impl<T: ReadableTable<&'static str, &'static [u8]>> MetaRows for T {}
+
 /// The id of the database; `None` if it was never published.
-pub(in crate::store) fn database_id(
-    meta: &impl ReadableTable<&'static str, &'static [u8]>,
-) -> Result<Option<DatabaseId>, StoreError> {
+pub(in crate::store) fn database_id(meta: &impl MetaRows) -> Result<Option<DatabaseId>, StoreError> {
     let Some(stored) = meta.get(META_DATABASE)? else { return Ok(None) };
     let bytes = stored.value().try_into();
     bytes.map(|id| Some(DatabaseId(id))).map_err(|_| StoreError::damaged("meta", "the database's id is cut short"))
 }
 
 /// The stored digest of all rows; `None` if the database is not published.
-pub(in crate::store) fn stored_digest(
-    meta: &impl ReadableTable<&'static str, &'static [u8]>,
-) -> Result<Option<RowDigest>, StoreError> {
+pub(in crate::store) fn stored_digest(meta: &impl MetaRows) -> Result<Option<RowDigest>, StoreError> {
     meta.get(META_PUBLISH)?.map(|kept| unseal("meta", kept.value())).transpose()
 }
 
 /// The last commit of the database that a restore replaced by this one.
-pub(in crate::store) fn restored_over(
-    meta: &impl ReadableTable<&'static str, &'static [u8]>,
-) -> Result<Option<Head>, StoreError> {
+pub(in crate::store) fn restored_over(meta: &impl MetaRows) -> Result<Option<Head>, StoreError> {
     meta.get(META_RESTORED)?.map(|head| unseal("meta", head.value())).transpose()
 }
 
@@ -66,19 +63,12 @@ pub(in crate::store) fn find_mark(transaction: &ReadTransaction) -> Result<Optio
     replica.get(REPLICA_KEY)?.map(|mark| unseal("replica", mark.value())).transpose()
 }
 
-/// The row of a secret.
-pub(in crate::store) fn encode_secret(secret: &[u8; 32]) -> Result<Vec<u8>, StoreError> {
-    seal_under(META_SECRET.as_bytes(), secret)
-}
-
 /// Reads the secret that seals tokens and cursors. With a damaged one, every token of a client would look forged.
 ///
 /// # Errors
 ///
 /// [`StoreError::Damaged`] if it is missing or damaged.
-pub(in crate::store) fn read_secret(
-    meta: &impl ReadableTable<&'static str, &'static [u8]>,
-) -> Result<[u8; 32], StoreError> {
+pub(in crate::store) fn read_secret(meta: &impl MetaRows) -> Result<[u8; 32], StoreError> {
     let missing = || StoreError::damaged("meta", "the token secret is missing");
     unseal_under("meta", META_SECRET.as_bytes(), meta.get(META_SECRET)?.ok_or_else(missing)?.value())
 }
@@ -104,22 +94,9 @@ pub struct Version {
     pub fields: Vec<u8>,
 }
 
-/// The differences between the fields of a file and those of this program.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FieldDifference {
-    /// The same fields in the same order.
-    None,
-    /// The file lacks these fields, such as `conferences.acronym`. Empty if only the order differs.
-    Added(Vec<String>),
-    /// This program does not know these fields of the file.
-    Unknown(Vec<String>),
-}
-
 impl Version {
     /// Reads the version from `meta`; `None` if there is none.
-    pub(in crate::store) fn read(
-        meta: &impl ReadableTable<&'static str, &'static [u8]>,
-    ) -> Result<Option<Version>, StoreError> {
+    pub(in crate::store) fn read(meta: &impl MetaRows) -> Result<Option<Version>, StoreError> {
         let Some(schema) = meta.get(META_SCHEMA)? else { return Ok(None) };
         let Ok(schema) = schema.value().try_into() else { return Ok(None) };
         let fields = meta.get(META_FIELDS)?.map(|fields| fields.value().to_vec()).unwrap_or_default();
@@ -128,61 +105,35 @@ impl Version {
 
     /// Whether this program writes the same version.
     pub fn is_current(&self) -> bool {
-        self.schema == SCHEMA && self.field_difference() == FieldDifference::None
+        self.schema == SCHEMA && self.fields == known_fields().as_bytes()
     }
 
-    /// Compares the fields with those of this program.
-    pub fn field_difference(&self) -> FieldDifference {
-        if self.fields == known_fields().as_bytes() {
-            return FieldDifference::None;
-        }
-        let stored = String::from_utf8_lossy(&self.fields);
-        let (stored, known): (BTreeSet<&str>, BTreeSet<&str>) =
-            (stored.lines().collect(), known_fields().lines().collect());
-        let names = |names: Vec<&&str>| names.into_iter().map(|name| (*name).to_owned()).collect::<Vec<String>>();
-        let unknown = names(stored.difference(&known).collect());
-        if unknown.is_empty() {
-            FieldDifference::Added(names(known.difference(&stored).collect()))
-        } else {
-            FieldDifference::Unknown(unknown)
-        }
+    /// The fields that rows of this program have and the file lacks, such as `conferences.acronym`.
+    pub fn missing_fields(&self) -> Vec<String> {
+        only_in(known_fields(), &String::from_utf8_lossy(&self.fields))
     }
 
     /// Fails unless this program reads the file. `older` accepts a file that it upgrades.
     pub(in crate::store) fn check(&self, path: &Path, older: bool) -> Result<(), StoreError> {
         let (path, found, known) = (path.to_owned(), self.schema, SCHEMA);
-        match (found.cmp(&known), self.field_difference()) {
-            (Ordering::Less, _) => Err(StoreError::OlderSchema { path, found, known }),
-            (Ordering::Greater, _) => Err(StoreError::NewerSchema { path, found, known }),
-            (Ordering::Equal, FieldDifference::Unknown(unknown)) => Err(StoreError::NewerFields { path, unknown }),
-            (Ordering::Equal, FieldDifference::Added(missing)) if !older => {
-                Err(StoreError::OlderFields { path, missing })
-            }
-            _ => Ok(()),
+        match found.cmp(&known) {
+            Ordering::Less => return Err(StoreError::OlderSchema { path, found, known }),
+            Ordering::Greater => return Err(StoreError::NewerSchema { path, found, known }),
+            Ordering::Equal => {}
         }
+        let unknown = only_in(&String::from_utf8_lossy(&self.fields), known_fields());
+        if !unknown.is_empty() {
+            return Err(StoreError::NewerFields { path, unknown });
+        }
+        if older || self.is_current() {
+            return Ok(());
+        }
+        Err(StoreError::OlderFields { path, missing: self.missing_fields() })
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn older_and_newer_fields_are_told_apart() {
-        let all = known_fields();
-        let without = all.replacen("conferences.venue\n", "", 1);
-        let moved = format!("{without}conferences.venue\n");
-        let name = |name: &str| vec![name.to_owned()];
-        let cases = [
-            (all.to_owned(), FieldDifference::None),
-            (without.clone(), FieldDifference::Added(name("conferences.venue"))),
-            (moved, FieldDifference::Added(Vec::new())),
-            (format!("{all}tags.x\n"), FieldDifference::Unknown(name("tags.x"))),
-            (format!("{without}tags.x\n"), FieldDifference::Unknown(name("tags.x"))),
-        ];
-        for (stored, expected) in cases {
-            let version = Version { schema: SCHEMA, fields: stored.into_bytes() };
-            assert_eq!(version.field_difference(), expected, "{version:?}");
-        }
-    }
+/// The lines that only the first text has, sorted.
+fn only_in(text: &str, other: &str) -> Vec<String> {
+    let (lines, others): (BTreeSet<&str>, BTreeSet<&str>) = (text.lines().collect(), other.lines().collect());
+    lines.difference(&others).map(|line| (*line).to_owned()).collect()
 }

@@ -1,18 +1,16 @@
 //! The file format: tables, and their rows as bytes.
 //!
 //! - [`tables`]: all tables with their keys and values.
-//! - [`codec`]: rows with a hash; [`rows`]: reading rows.
+//! - [`rows`]: rows with a hash, and reading them.
 //! - [`feed`]: the entries of feeds, and the heads that seal them.
-//! - [`changes`]: encoded changes of rows; [`outbox`]: changes that are not published yet; [`digest`]: the digest of
-//!   all rows.
+//! - [`changes`]: encoded changes of rows; [`outbox`]: changes that are not published yet, and the digest of all
+//!   rows.
 //! - [`meta`]: the format of a file and the fields in the JSON of its rows; the rows of a published database, the mark
 //!   of a replica, and the secret of tokens.
 
 pub mod changes;
-pub mod codec;
-pub(in crate::store) mod digest;
 pub mod feed;
 pub mod meta;
 pub(in crate::store) mod outbox;
-pub(in crate::store) mod rows;
+pub mod rows;
 pub(in crate::store) mod tables;

@@ -4,7 +4,7 @@
 //! [`ReferenceKind::code`], `license` is a [`LicenseId`]. `seq` is one number for the whole database that only grows.
 //! Every commit takes at least one seq.
 //!
-//! A *sealed* value is a 16-byte BLAKE3 hash and the MessagePack bytes that it covers (`codec`). They encode a map with
+//! A *sealed* value is a 16-byte BLAKE3 hash and the MessagePack bytes that it covers (`rows`). They encode a map with
 //! the names of its fields, so that fields can be added (`docs/upgrading.md`).
 //!
 //! | table | key | value |
@@ -70,16 +70,20 @@ pub const OUTBOX: TableDefinition<(u64, u32), &[u8]> = TableDefinition::new("out
 pub const REPLICA: TableDefinition<u8, &[u8]> = TableDefinition::new("replica");
 
 /// A type of keys or values. redb's own decoding panics on bytes that do not fit the type.
-pub trait StoredType {
+pub trait StoredType: Value {
     /// Whether the bytes can be decoded as this type.
-    fn fits(bytes: &[u8]) -> bool;
-}
-
-impl StoredType for &'static [u8] {
-    fn fits(_bytes: &[u8]) -> bool {
-        true
+    fn fits(bytes: &[u8]) -> bool {
+        Self::fixed_width().is_none_or(|width| width == bytes.len())
     }
 }
+
+impl StoredType for () {}
+impl StoredType for u64 {}
+impl StoredType for (u8, u64) {}
+impl StoredType for (u64, u64) {}
+impl StoredType for (u8, u64, u8, u64) {}
+impl StoredType for [u8; 32] {}
+impl StoredType for &'static [u8] {}
 
 impl StoredType for &'static str {
     fn fits(bytes: &[u8]) -> bool {
@@ -93,17 +97,6 @@ impl StoredType for LogValue<'static> {
         bytes.len() >= size_of::<u64>() + HASH_LEN
     }
 }
-
-macro_rules! stored_at_fixed_width {
-    ($($type:ty),*) => {$(
-        impl StoredType for $type {
-            fn fits(bytes: &[u8]) -> bool {
-                <$type as Value>::fixed_width() == Some(bytes.len())
-            }
-        }
-    )*};
-}
-stored_at_fixed_width!((), u64, (u8, u64), (u64, u32), (u64, u64), (u8, u64, u8, u64), [u8; 32]);
 
 /// Runs code on the table that has a code; `None` if there is none. All files have these tables. Codes are stored in
 /// changes and digests, so they never change.
@@ -134,7 +127,7 @@ pub fn code_of(name: &str) -> Option<u8> {
 }
 
 pub fn is_local(table: u8, key: &[u8]) -> bool {
-    table == META_CODE && [META_PUBLISH, META_RESTORED].iter().any(|name| name.as_bytes() == key)
+    table == META_CODE && META_LOCAL.iter().any(|name| name.as_bytes() == key)
 }
 
 /// The code of the only coded table that can have local rows.
@@ -147,6 +140,8 @@ pub const META_SECRET: &str = "secret";
 pub const META_DATABASE: &str = "database";
 pub const META_PUBLISH: &str = "publish";
 pub const META_RESTORED: &str = "restored";
+/// The keys of local rows.
+pub const META_LOCAL: [&str; 2] = [META_PUBLISH, META_RESTORED];
 
 /// The only key of `replica`.
 pub const REPLICA_KEY: u8 = 0;

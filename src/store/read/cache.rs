@@ -5,36 +5,34 @@ use std::hash::Hash;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
-/// A value in a cache.
-pub trait Cached: Clone {
-    /// The expected number of values, a hint for the cache.
-    const EXPECTED: usize;
+/// The expected number of values, a hint for the cache.
+const EXPECTED: usize = 4096;
 
-    /// The approximate size of the entry in memory, in bytes.
-    fn bytes(&self) -> usize;
+/// A value in a cache, with the approximate size of the entry at its insertion, in bytes. The size must not change in
+/// the cache, although the value may grow.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "described above")]
+pub struct Weighed<V> {
+    pub value: V,
+    pub bytes: usize,
 }
 
 /// Weighs entries by their bytes.
 #[derive(Clone, Debug)]
 pub struct ByBytes;
 
-impl<K, V: Cached> Weighter<K, V> for ByBytes {
-    fn weight(&self, _key: &K, value: &V) -> u64 {
-        u64::try_from(value.bytes()).unwrap_or(u64::MAX)
+impl<K, V> Weighter<K, Weighed<V>> for ByBytes {
+    fn weight(&self, _key: &K, entry: &Weighed<V>) -> u64 {
+        u64::try_from(entry.bytes).unwrap_or(u64::MAX)
     }
 }
 
 /// A cache whose weight and capacity are in bytes.
-pub type ByteCache<K, V> = Cache<K, V, ByBytes>;
+pub type ByteCache<K, V> = Cache<K, Weighed<V>, ByBytes>;
 
 /// Creates a cache with one shard. A shard rejects values larger than itself, and single values may be large.
-pub fn new_cache<K: Hash + Eq, V: Cached>(max_bytes: u64) -> ByteCache<K, V> {
-    let options =
-        OptionsBuilder::new().estimated_items_capacity(V::EXPECTED).weight_capacity(max_bytes).shards(1).build();
-    match options {
-        Ok(options) => {
-            Cache::with_options(options, ByBytes, DefaultHashBuilder::default(), DefaultLifecycle::default())
-        }
-        Err(_) => Cache::with_weighter(V::EXPECTED, max_bytes, ByBytes),
-    }
+pub fn new_cache<K: Hash + Eq, V: Clone>(max_bytes: u64) -> ByteCache<K, V> {
+    let options = OptionsBuilder::new().estimated_items_capacity(EXPECTED).weight_capacity(max_bytes).shards(1).build();
+    let options = options.expect("all required options are set");
+    Cache::with_options(options, ByBytes, DefaultHashBuilder::default(), DefaultLifecycle::default())
 }

@@ -17,7 +17,8 @@ use crate::store::read::records::{Records, Slot};
 /// The entries of a feed in one state.
 #[derive(Debug)]
 pub struct FeedIndex {
-    head: FeedHead,
+    /// The head of the feed in this state.
+    pub(in crate::store) head: FeedHead,
     /// By seq.
     entries: Vec<FeedEntry>,
     /// The slots of the visible records, by id; empty for a baseline, whose records may have changed since.
@@ -90,11 +91,6 @@ impl FeedIndex {
         let first = entries.len();
         entries.extend(added);
         FeedIndex::of(head, entries, shown, first, records)
-    }
-
-    /// The head of the feed in this state.
-    pub(in crate::store) fn head(&self) -> &FeedHead {
-        &self.head
     }
 
     /// The entries after a seq, oldest change first.

@@ -4,65 +4,30 @@ use std::collections::BTreeSet;
 
 use redb::ReadableTable;
 
-use crate::model::{Dataset, Head, Id, RecordFields, Timestamp};
+use crate::model::{Dataset, Id, RecordFields};
 use crate::store::StoreError;
-use crate::store::format::codec::{StoredCommit, unseal_commit};
 use crate::store::format::feed::FeedEntry;
-use crate::store::format::rows::read_id;
+use crate::store::format::rows::{StoredCommit, read_id, unseal_commit};
 use crate::store::format::tables;
-use crate::store::read::snapshot::{CommitPoint, Snapshot};
-
-/// A commit in the history: its first and last seq, its time, the user and the description.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "described above")]
-pub struct CommitEntry {
-    pub first_seq: u64,
-    pub seq: u64,
-    pub time: Timestamp,
-    pub who: String,
-    /// May be empty.
-    pub what: String,
-}
+use crate::store::read::snapshot::Snapshot;
 
 /// The beginning of the description of a restore.
 pub(in crate::store) const RESTORED: &str = "restored from a backup";
 
-impl CommitEntry {
+impl StoredCommit {
     /// Whether a restore created this commit.
     pub fn is_restore(&self) -> bool {
         self.what.starts_with(RESTORED)
     }
 }
 
-/// The last commit at or before a time, if it is after `base` and `base` is a commit of this history.
-pub(in crate::store) fn last_point_after(
-    commits: &impl ReadableTable<u64, &'static [u8]>,
-    base: Head,
-    until: Timestamp,
-) -> Result<Option<CommitPoint>, StoreError> {
-    let mut last = None;
-    for row in commits.range(base.seq..)?.rev() {
-        let (seq, row) = row?;
-        let seq = seq.value();
-        let StoredCommit { time, lineage, .. } = unseal_commit(seq, row.value())?;
-        let point = CommitPoint { seq, time, lineage };
-        if point.head() == base {
-            return Ok(last);
-        }
-        if point.time <= until && last.is_none() {
-            last = Some(point);
-        }
-    }
-    Ok(None)
-}
-
 impl Snapshot {
     /// The commits after a seq, newest first, at most `limit`.
-    pub fn list_commits(&self, after: u64, limit: usize) -> Result<Vec<CommitEntry>, StoreError> {
+    pub fn list_commits(&self, after: u64, limit: usize) -> Result<Vec<StoredCommit>, StoreError> {
         let rows = self.commits.range(after.saturating_add(1)..)?.rev().take(limit);
         rows.map(|entry| {
             let (seq, bytes) = entry?;
-            entry_of(seq.value(), bytes.value())
+            unseal_commit(seq.value(), bytes.value())
         })
         .collect()
     }
@@ -108,16 +73,10 @@ impl Snapshot {
     }
 
     /// The commit that contains a seq.
-    pub fn commit_entry_of(&self, seq: u64) -> Result<CommitEntry, StoreError> {
-        let next = self.commits.range(seq..)?.next();
-        let entry =
-            next.map(|row| row.map_err(StoreError::from).and_then(|(seq, bytes)| entry_of(seq.value(), bytes.value())));
-        let found = entry.transpose()?.filter(|commit| commit.first_seq <= seq);
-        found.ok_or_else(|| StoreError::damaged("commits", format!("no commit contains seq {seq}")))
+    pub fn stored_commit_of(&self, seq: u64) -> Result<StoredCommit, StoreError> {
+        let next = self.commits.range(seq..)?.next().transpose()?;
+        let row = next.map(|(last, bytes)| unseal_commit(last.value(), bytes.value())).transpose()?;
+        let none = || StoreError::damaged("commits", format!("no commit contains seq {seq}"));
+        row.filter(|row| row.first_seq <= seq).ok_or_else(none)
     }
-}
-
-pub(in crate::store) fn entry_of(key: u64, bytes: &[u8]) -> Result<CommitEntry, StoreError> {
-    let StoredCommit { time, first_seq, last_seq: seq, who, what, .. } = unseal_commit(key, bytes)?;
-    Ok(CommitEntry { first_seq, seq, time, who, what })
 }

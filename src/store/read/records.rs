@@ -18,10 +18,9 @@ use crate::model::fold::fold;
 use crate::model::value::{JsonType, ValueKind};
 use crate::model::{ConferenceFields, Curated, Dataset, Id, JournalFields, RecordFields, ReferenceKind, Timestamp};
 use crate::store::StoreError;
-use crate::store::format::codec::{RecordRow, ShortHash};
-use crate::store::format::rows::read_id;
+use crate::store::format::rows::{RecordRow, ShortHash, read_id};
 use crate::store::format::tables::LogValue;
-use crate::store::read::columns::{FieldNames, Interned, PackedColumn};
+use crate::store::read::columns::{Column, FieldNames};
 
 pub use crate::store::read::columns::Slot;
 
@@ -98,7 +97,7 @@ pub struct Records {
     slots: HashMap<Id, Slot>,
     /// In the order of `columns`.
     names: Vec<FieldNames>,
-    columns: Vec<PackedColumn>,
+    columns: Vec<Column>,
     /// The pairs of each searched text, by slot.
     pairs: Vec<Pairs>,
 }
@@ -150,7 +149,7 @@ impl Records {
 
     /// Returns the records with changes: the id of each, and the seq of its row; `None` if it was removed.
     fn with(&self, changes: Vec<(Id, Option<u64>)>, log: &LogTable) -> Result<Records, StoreError> {
-        let columns = self.names.iter().map(|names| PackedColumn::of(names.field.kind)).collect();
+        let columns = self.names.iter().map(|names| Column::of(names.field.kind)).collect();
         let (ids, rows, pairs) = (self.ids.clone(), self.rows.clone(), self.pairs.clone());
         let (damaged, slots, names) = (self.damaged.clone(), self.slots.clone(), self.names.clone());
         let mut next = Records { dataset: self.dataset, ids, rows, damaged, slots, names, columns, pairs };
@@ -299,32 +298,24 @@ impl Records {
 
     /// The number of records of a list of slots for each text in a field with a list of texts.
     pub(crate) fn count_texts(&self, shown: &[Slot], field: &str) -> Result<Vec<(&str, u64)>, StoreError> {
-        let counts = self.count(shown, |names| names.field.name == field, |names| &names.texts)?;
-        Ok(counts.map(|(name, count)| (name.as_ref(), count)).collect())
+        self.count(shown, |names| names.field.name == field)
     }
 
     /// The number of records of a list of slots that link to each organization or tag.
     pub(crate) fn count_links(&self, shown: &[Slot], kind: ReferenceKind) -> Result<Vec<(Id, u64)>, StoreError> {
-        let counts = self.count(shown, |names| names.field.kind == ValueKind::Links(kind), |names| &names.ids)?;
-        Ok(counts.map(|(id, count)| (*id, count)).collect())
+        let counts = self.count(shown, |names| names.field.kind == ValueKind::Links(kind))?;
+        Ok(counts.into_iter().filter_map(|(id, count)| Some((id.parse().ok()?, count))).collect())
     }
 
     /// Counts names that occur in a list of slots. The time does not depend on other names.
-    fn count<'n, T: 'n + std::hash::Hash + Eq + Clone>(
-        &'n self,
-        shown: &[Slot],
-        is_counted: impl Fn(&FieldNames) -> bool,
-        of: impl Fn(&'n FieldNames) -> &'n Interned<T>,
-    ) -> Result<impl Iterator<Item = (&'n T, u64)>, StoreError> {
+    fn count(&self, shown: &[Slot], is_counted: impl Fn(&FieldNames) -> bool) -> Result<Vec<(&str, u64)>, StoreError> {
         self.check(shown)?;
-        let mut counts: HashMap<u32, u64> = HashMap::new();
         let counted = self.names.iter().zip(&self.columns).find(|(names, _)| is_counted(names));
-        if let Some((_, PackedColumn::Lists(lists))) = counted {
-            for code in shown.iter().flat_map(|slot| lists.get(*slot)) {
-                *counts.entry(*code).or_default() += 1;
-            }
+        let Some((names, Column::Lists(lists))) = counted else { return Ok(Vec::new()) };
+        let mut counts: HashMap<u32, u64> = HashMap::new();
+        for code in shown.iter().flat_map(|slot| lists.get(*slot)) {
+            *counts.entry(*code).or_default() += 1;
         }
-        let values = counted.map(|(names, _)| of(names));
-        Ok(counts.into_iter().filter_map(move |(code, count)| Some((values?.get(code)?, count))))
+        Ok(counts.into_iter().filter_map(|(code, count)| Some((names.get(code)?, count))).collect())
     }
 }

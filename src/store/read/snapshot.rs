@@ -3,68 +3,34 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use redb::{ReadOnlyTable, ReadTransaction, ReadableTable};
+use redb::{ReadOnlyTable, ReadTransaction};
 
 use crate::model::{
-    Curated, Dataset, FeedId, Head, Id, KeyHash, KeyRecord, License, LicenseId, PerDataset, RecordFields, References,
+    Curated, Dataset, FeedId, Id, KeyHash, KeyRecord, License, LicenseId, PerDataset, RecordFields, References,
     Timestamp,
 };
-use crate::store::format::codec::{
-    RecordRow, StoredCommit, TableCounts, expect_count, unseal, unseal_commit, unseal_under,
-};
+use crate::store::error::opaque_debug;
 use crate::store::format::feed::FeedHead;
 use crate::store::format::meta::read_secret;
-use crate::store::format::rows::{find_record, for_each_record, load_references};
+use crate::store::format::rows::{
+    CommitPoint, RecordRow, StoredCommit, expect_count, find_record, for_each_record, last_commit, load_keys,
+    load_references, load_rows,
+};
 use crate::store::format::tables;
 use crate::store::read::feed_index::{FeedIndex, LicenseEntries};
 use crate::store::read::records::{LogTable, Records, StoredRecord};
 use crate::store::{StoreError, panics};
 
-/// A commit in the history: its last seq (0 before the first commit), its time and its random lineage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "described above")]
-pub struct CommitPoint {
-    pub seq: u64,
-    pub time: Timestamp,
-    pub lineage: [u8; 16],
-}
-
-impl CommitPoint {
-    /// The position before the first commit.
-    pub const EMPTY: CommitPoint = CommitPoint { seq: 0, time: Timestamp::EPOCH, lineage: [0; 16] };
-
-    /// The seq and lineage, which together identify the commit.
-    pub fn head(&self) -> Head {
-        Head { seq: self.seq, lineage: self.lineage }
-    }
-}
-
-/// The number of records of a dataset, and the time of its last change.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "described above")]
-pub struct DatasetTotals {
-    pub records: u64,
-    pub last_change_at: Option<Timestamp>,
-}
-
-/// A license, and its witness in each dataset.
-struct LicenseWithWitnesses {
-    license: Arc<License>,
-    /// `None` if the database cannot be read.
-    witnesses: PerDataset<Option<CommitPoint>>,
-}
-
 /// One committed state. It is cheap to share. redb keeps the pages of this state until it is dropped.
 pub struct Snapshot {
-    commit: CommitPoint,
-    datasets: PerDataset<DatasetTotals>,
-    /// The last seq of the last commit that changed organizations or tags.
-    references_seq: u64,
+    /// The last commit.
+    last: StoredCommit,
     secret: [u8; 32],
-    licenses: HashMap<LicenseId, LicenseWithWitnesses>,
+    licenses: HashMap<LicenseId, Arc<License>>,
+    /// The witnesses of licenses that could be read when the state was opened.
+    witnesses: HashMap<(LicenseId, Dataset), CommitPoint>,
     keys: HashMap<KeyHash, Arc<KeyRecord>>,
     pub(in crate::store) feeds: HashMap<FeedId, FeedHead>,
-    counts: TableCounts,
     references: OnceLock<Arc<References>>,
     /// Loaded on first use.
     loaded_records: PerDataset<OnceLock<Arc<Records>>>,
@@ -82,59 +48,36 @@ pub struct Snapshot {
     pub(in crate::store) links: ReadOnlyTable<(u8, u64, u8, u64), ()>,
 }
 
-impl std::fmt::Debug for Snapshot {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Snapshot").field("commit", &self.commit).finish_non_exhaustive()
-    }
-}
-
 impl Snapshot {
     pub(in crate::store) fn read_commit(transaction: &ReadTransaction) -> Result<CommitPoint, StoreError> {
-        Ok(last_commit(&transaction.open_table(tables::COMMITS)?)?.map_or(CommitPoint::EMPTY, |(point, _)| point))
+        Ok(last_commit(&transaction.open_table(tables::COMMITS)?)?.point())
     }
 
     /// Opens the state that a transaction sees.
     pub(in crate::store) fn open(transaction: &ReadTransaction) -> Result<Snapshot, StoreError> {
         let commits = transaction.open_table(tables::COMMITS)?;
-        let (commit, datasets, references_seq, counts) = match last_commit(&commits)? {
-            None => (CommitPoint::EMPTY, PerDataset::default(), 0, TableCounts::default()),
-            Some((point, row)) => (point, dataset_states(&row), row.references_seq, row.counts),
-        };
-        let mut licenses = HashMap::new();
-        for entry in transaction.open_table(tables::LICENSES)?.iter()? {
-            let license: License = unseal("licenses", entry?.1.value())?;
-            licenses.insert(
-                license.id,
-                LicenseWithWitnesses { license: Arc::new(license), witnesses: PerDataset::default() },
-            );
-        }
+        let last = last_commit(&commits)?;
+        let counts = last.counts;
+        let licenses: Vec<License> = load_rows("licenses", &transaction.open_table(tables::LICENSES)?)?;
+        let licenses: HashMap<_, _> = licenses.into_iter().map(|license| (license.id, Arc::new(license))).collect();
         expect_count("licenses", licenses.len(), counts.licenses)?;
-        let mut keys = HashMap::new();
-        for entry in transaction.open_table(tables::KEYS)?.iter()? {
-            let (hash, row) = entry?;
-            let hash = hash.value();
-            keys.insert(KeyHash(hash), Arc::new(unseal_under("keys", &hash, row.value())?));
-        }
+        let keys = load_keys(&transaction.open_table(tables::KEYS)?)?;
+        let keys: HashMap<_, _> = keys.into_iter().map(|(hash, key)| (hash, Arc::new(key))).collect();
         expect_count("keys", keys.len(), counts.keys)?;
-        let mut feeds = HashMap::new();
-        for entry in transaction.open_table(tables::FEEDS)?.iter()? {
-            let head: FeedHead = unseal("feeds", entry?.1.value())?;
-            if head.newest_seq > commit.seq {
-                return Err(head.damaged(format!("it is ahead of the last commit, {}", commit.seq)));
-            }
-            feeds.insert(head.feed, head);
+        let heads: Vec<FeedHead> = load_rows("feeds", &transaction.open_table(tables::FEEDS)?)?;
+        if let Some(ahead) = heads.iter().find(|head| head.newest_seq > last.last_seq) {
+            return Err(ahead.damaged(format!("it is ahead of the last commit, {}", last.last_seq)));
         }
+        let feeds: HashMap<_, _> = heads.into_iter().map(|head| (head.feed, head)).collect();
         expect_count("feeds", feeds.len(), counts.feeds)?;
         let secret = read_secret(&transaction.open_table(tables::META)?)?;
         Ok(Snapshot {
-            commit,
-            datasets,
-            references_seq,
+            last,
             secret,
             licenses,
+            witnesses: HashMap::new(),
             keys,
             feeds,
-            counts,
             references: OnceLock::new(),
             loaded_records: PerDataset::default(),
             feed_indexes: Mutex::default(),
@@ -158,7 +101,8 @@ impl Snapshot {
     ) -> Result<Snapshot, StoreError> {
         let newer = Snapshot::open(transaction)?;
         // After a rollback, the same seqs have other rows.
-        if !newer.holds(earlier.commit.seq, &earlier.commit.lineage)? {
+        let before = earlier.commit();
+        if !newer.holds(before.seq, &before.lineage)? {
             return Ok(newer.with_witnesses());
         }
         let mut feed_indexes = earlier.feed_indexes().clone();
@@ -167,16 +111,16 @@ impl Snapshot {
         for dataset in Dataset::ALL {
             match earlier.loaded_records[dataset].get() {
                 Some(records) if !records.is_sparse() => {
-                    let count = newer.datasets[dataset].records;
-                    let records = records.advance(earlier.commit.seq, &newer.records, &newer.log, count)?;
+                    let count = newer.last.records[dataset];
+                    let records = records.advance(before.seq, &newer.records, &newer.log, count)?;
                     let _ = newer.loaded_records[dataset].set(records);
                 }
-                _ => feed_indexes.retain(|_, index| index.head().dataset != dataset),
+                _ => feed_indexes.retain(|_, index| index.head.dataset != dataset),
             }
         }
         *newer.feed_indexes() = feed_indexes;
         if let Some(references) = earlier.references.get()
-            && newer.references_seq == earlier.references_seq
+            && newer.last.references_seq == earlier.last.references_seq
         {
             let _ = newer.references.set(Arc::clone(references));
         }
@@ -186,26 +130,27 @@ impl Snapshot {
     /// Reads the witnesses of all licenses in advance. Requests that need an unreadable witness report the error.
     pub(in crate::store) fn with_witnesses(mut self) -> Snapshot {
         let mut commits: HashMap<u64, Option<CommitPoint>> = HashMap::new();
-        let mut licenses = std::mem::take(&mut self.licenses);
-        for LicenseWithWitnesses { license, witnesses } in licenses.values_mut() {
+        let mut witnesses = HashMap::new();
+        for license in self.licenses.values() {
             for dataset in Dataset::ALL.into_iter().filter(|dataset| license.feed(*dataset).is_some()) {
                 let Ok(seq) = self.witness_seq(license, dataset) else { continue };
                 let find = || panics::guard(|| self.commit_of(seq)).ok();
                 let commit = *commits.entry(seq).or_insert_with(find);
-                witnesses[dataset] = commit.map(|commit| CommitPoint { seq, ..commit });
+                witnesses.extend(commit.map(|commit| ((license.id, dataset), CommitPoint { seq, ..commit })));
             }
         }
-        Snapshot { licenses, ..self }
+        self.witnesses = witnesses;
+        self
     }
 
     /// The last commit of this state.
     pub fn commit(&self) -> CommitPoint {
-        self.commit
+        self.last.point()
     }
 
-    /// The state of a dataset, for `/v1/status`.
-    pub fn dataset_state(&self, dataset: Dataset) -> DatasetTotals {
-        self.datasets[dataset]
+    /// The row of the last commit, with the totals of this state.
+    pub fn totals(&self) -> &StoredCommit {
+        &self.last
     }
 
     /// The secret that seals tokens and cursors.
@@ -215,17 +160,17 @@ impl Snapshot {
 
     /// Finds a license by its number.
     pub fn find_license(&self, id: LicenseId) -> Option<&Arc<License>> {
-        self.licenses.get(&id).map(|licensed| &licensed.license)
+        self.licenses.get(&id)
     }
 
     /// Finds a license by its name.
     pub fn find_license_named(&self, name: &str) -> Option<&Arc<License>> {
-        self.licenses.values().map(|licensed| &licensed.license).find(|license| license.name == name)
+        self.licenses.values().find(|license| license.name == name)
     }
 
     /// All licenses, by name.
     pub fn list_licenses(&self) -> Vec<&Arc<License>> {
-        let mut licenses: Vec<_> = self.licenses.values().map(|licensed| &licensed.license).collect();
+        let mut licenses: Vec<_> = self.licenses.values().collect();
         licenses.sort_by(|one, other| one.name.cmp(&other.name));
         licenses
     }
@@ -258,8 +203,8 @@ impl Snapshot {
             return Ok(references);
         }
         let loaded = Arc::new(load_references(&self.organizations, &self.tags)?);
-        expect_count("organizations", loaded.organizations.len(), self.counts.organizations)?;
-        expect_count("tags", loaded.tags.len(), self.counts.tags)?;
+        expect_count("organizations", loaded.organizations.len(), self.last.counts.organizations)?;
+        expect_count("tags", loaded.tags.len(), self.last.counts.tags)?;
         Ok(self.references.get_or_init(|| loaded))
     }
 
@@ -271,7 +216,7 @@ impl Snapshot {
     /// Reads the records of all datasets that licenses show into memory.
     pub fn load(&self) -> Result<(), StoreError> {
         for dataset in Dataset::ALL {
-            if self.licenses.values().any(|licensed| licensed.license.feed(dataset).is_some()) {
+            if self.licenses.values().any(|license| license.feed(dataset).is_some()) {
                 panics::guard(|| self.loaded(dataset))?;
             }
         }
@@ -313,7 +258,7 @@ impl Snapshot {
     /// The index of a feed, if it is in memory and has this state.
     fn loaded_feed(&self, feed: FeedId) -> Result<Option<Arc<FeedIndex>>, StoreError> {
         let head = self.feed_head(feed)?;
-        Ok(self.feed_indexes().get(&feed).filter(|index| *index.head() == head).cloned())
+        Ok(self.feed_indexes().get(&feed).filter(|index| index.head == head).cloned())
     }
 
     /// The index of a shared feed or a baseline, read or updated if necessary.
@@ -326,7 +271,7 @@ impl Snapshot {
         let _loading = self.lock_loading();
         let earlier = self.feed_indexes().get(&feed).cloned();
         let index = Arc::new(match earlier {
-            Some(index) if *index.head() == head => return Ok(index),
+            Some(index) if index.head == head => return Ok(index),
             Some(earlier) => earlier.advance(head, &self.feed_entries, records)?,
             None => FeedIndex::build(head, &self.feed_entries, records)?,
         });
@@ -359,7 +304,7 @@ impl Snapshot {
 
     /// The witness, if it could be read when the state was opened.
     pub(crate) fn known_witness(&self, license: &License, dataset: Dataset) -> Option<CommitPoint> {
-        self.licenses.get(&license.id).and_then(|licensed| licensed.witnesses[dataset])
+        self.witnesses.get(&(license.id, dataset)).copied()
     }
 
     fn witness_seq(&self, license: &License, dataset: Dataset) -> Result<u64, StoreError> {
@@ -402,28 +347,20 @@ impl Snapshot {
 
     /// The commit that contains a seq.
     pub(crate) fn commit_of(&self, seq: u64) -> Result<CommitPoint, StoreError> {
-        let entry = self.commits.range(seq..)?.next();
-        let none = || StoreError::damaged("commits", format!("no commit contains seq {seq}"));
-        let (last, bytes) = entry.ok_or_else(none)??;
-        let row = unseal_commit(last.value(), bytes.value())?;
-        if row.first_seq > seq {
-            let detail = format!("no commit contains seq {seq}, the next one begins at {}", row.first_seq);
-            return Err(StoreError::damaged("commits", detail));
-        }
-        Ok(CommitPoint { seq: row.last_seq, time: row.time, lineage: row.lineage })
+        Ok(self.stored_commit_of(seq)?.point())
     }
 
     pub(crate) fn holds(&self, seq: u64, lineage: &[u8; 16]) -> Result<bool, StoreError> {
         if seq == 0 {
-            return Ok(*lineage == CommitPoint::EMPTY.lineage);
+            return Ok(*lineage == CommitPoint::default().lineage);
         }
-        Ok(seq <= self.commit.seq && self.commit_of(seq)?.lineage == *lineage)
+        Ok(seq <= self.last.last_seq && self.commit_of(seq)?.lineage == *lineage)
     }
 
     /// The last seq before an instant. Later changes have larger seqs.
     pub(crate) fn seq_before(&self, time: Timestamp) -> Result<u64, StoreError> {
         // A binary search over seqs, because commit times never decrease.
-        let (mut low, mut high) = (0, self.commit.seq);
+        let (mut low, mut high) = (0, self.last.last_seq);
         while low < high {
             let middle = low + (high - low) / 2;
             let commit = self.commit_of(middle + 1)?;
@@ -437,25 +374,4 @@ impl Snapshot {
     }
 }
 
-pub(in crate::store) fn last_commit(
-    commits: &impl ReadableTable<u64, &'static [u8]>,
-) -> Result<Option<(CommitPoint, StoredCommit)>, StoreError> {
-    match commits.last()? {
-        None => Ok(None),
-        Some((seq, bytes)) => {
-            let row = unseal_commit(seq.value(), bytes.value())?;
-            Ok(Some((CommitPoint { seq: seq.value(), time: row.time, lineage: row.lineage }, row)))
-        }
-    }
-}
-
-/// The last commit, or the point before all commits.
-pub(in crate::store) fn last_point(
-    commits: &impl ReadableTable<u64, &'static [u8]>,
-) -> Result<CommitPoint, StoreError> {
-    Ok(last_commit(commits)?.map_or(CommitPoint::EMPTY, |(point, _)| point))
-}
-
-fn dataset_states(row: &StoredCommit) -> PerDataset<DatasetTotals> {
-    PerDataset::of(|dataset| DatasetTotals { records: row.records[dataset], last_change_at: row.changed_at[dataset] })
-}
+opaque_debug!(Snapshot);

@@ -8,7 +8,7 @@ use std::ops::Bound;
 use redb::{Key, Value};
 
 use crate::store::StoreError;
-use crate::store::format::changes::{ChangeDecoder, EncodedChange, MalformedChange};
+use crate::store::format::changes::{ChangeDecoder, EncodedChange};
 use crate::store::format::meta::known_fields;
 use crate::store::format::tables::{self, META_CODE, META_FIELDS, META_SCHEMA, SCHEMA, StoredType, on_table};
 use crate::store::write_tx::{TableWriter, WriteTx};
@@ -33,15 +33,15 @@ pub enum ApplyError {
 pub(super) fn apply(tx: &WriteTx, changes: &[u8]) -> Result<(), ApplyError> {
     let mut changes = ChangeDecoder::new(changes).peekable();
     while let Some(next) = changes.peek() {
-        let code = next.as_ref().map_err(malformed)?.table();
+        let code = next.as_ref().map_err(|error| malformed(*error))?.0;
         on_table!(code, table => apply_to(&mut tx.open(table)?, code, &mut changes)?)
-            .ok_or_else(|| ApplyError::Malformed(format!("there is no table {code}")))?;
+            .ok_or_else(|| malformed(format!("there is no table {code}")))?;
     }
     Ok(())
 }
 
-fn malformed(error: &MalformedChange) -> ApplyError {
-    ApplyError::Malformed(error.to_string())
+fn malformed(error: impl Into<String>) -> ApplyError {
+    ApplyError::Malformed(error.into())
 }
 
 /// Applies the next changes, as long as they are of one table.
@@ -53,44 +53,34 @@ fn apply_to<K: Key + StoredType + 'static, V: Value + StoredType + 'static>(
 where
     for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
 {
-    while let Some(change) = changes.next_if(|next| next.as_ref().is_ok_and(|next| next.table() == code)) {
-        apply_one(rows, change.map_err(|error| malformed(&error))?)?;
-    }
-    Ok(())
-}
-
-fn apply_one<K, V>(rows: &mut TableWriter<'_, K, V>, change: EncodedChange<'_>) -> Result<(), ApplyError>
-where
-    K: Key + StoredType + 'static,
-    V: Value + StoredType + 'static,
-    for<'a> K::SelfType<'a>: Borrow<K::SelfType<'a>>,
-{
-    match change {
-        EncodedChange::Put { table, key, value } => {
-            let (key, value) = row::<K, V>(table, key, value)?;
-            rows.insert(key, value)?;
-        }
-        EncodedChange::Remove { table, key } => {
-            rows.remove(key_of::<K>(table, key)?)?;
-        }
-        EncodedChange::RemoveRange { table, first, last } => {
-            let bounds = (key_of::<K>(table, first)?, key_of::<K>(table, last)?);
-            if K::compare(first, last) == Ordering::Greater {
-                return Err(ApplyError::Malformed("a range that ends before it begins".to_owned()));
+    let is_of_table = |next: &Result<(u8, EncodedChange<'_>), _>| next.as_ref().is_ok_and(|(table, _)| *table == code);
+    while let Some(Ok((_, change))) = changes.next_if(is_of_table) {
+        match change {
+            EncodedChange::Put { key, value } => {
+                let (key, value) = row::<K, V>(code, key, value)?;
+                rows.insert(key, value)?;
             }
-            if table == META_CODE {
-                return Err(ApplyError::Malformed("a range that may contain a local row".to_owned()));
+            EncodedChange::Remove { key } => {
+                rows.remove(key_of::<K>(code, key)?)?;
             }
-            rows.remove_range(bounds.0, bounds.1)?;
-        }
-        EncodedChange::Run { table, rows: run_rows } => {
-            let Some((first, _)) = run_rows.clone().next() else { return Ok(()) };
-            let mut run = rows.run_after(Bound::Excluded(key_of::<K>(table, first)?))?;
-            for (key, value) in run_rows {
-                let (key, value) = row::<K, V>(table, key, value)?;
-                run.push(key, value).map_err(out_of_order)?;
+            EncodedChange::RemoveRange { first, last } => {
+                let bounds = (key_of::<K>(code, first)?, key_of::<K>(code, last)?);
+                if K::compare(first, last) == Ordering::Greater {
+                    return Err(malformed("a range that ends before it begins"));
+                }
+                if code == META_CODE {
+                    return Err(malformed("a range that may contain a local row"));
+                }
+                rows.remove_range(bounds.0, bounds.1)?;
             }
-            run.close()?;
+            EncodedChange::Run { rows: run_rows } => {
+                let mut run = rows.run_after(Bound::Excluded(key_of::<K>(code, run_rows[0].0)?))?;
+                for (key, value) in run_rows {
+                    let (key, value) = row::<K, V>(code, key, value)?;
+                    run.push(key, value).map_err(out_of_order)?;
+                }
+                run.close()?;
+            }
         }
     }
     Ok(())
@@ -103,7 +93,7 @@ fn row<'a, K: Key + StoredType, V: Value + StoredType>(
 ) -> Result<(K::SelfType<'a>, V::SelfType<'a>), ApplyError> {
     let fitting = key_of::<K>(table, key)?;
     if !V::fits(value) {
-        return Err(ApplyError::Malformed(format!("an invalid value for table {table}")));
+        return Err(malformed(format!("an invalid value for table {table}")));
     }
     let schema = SCHEMA.to_le_bytes();
     let versions = [(META_SCHEMA, schema.as_slice()), (META_FIELDS, known_fields().as_bytes())];
@@ -115,10 +105,10 @@ fn row<'a, K: Key + StoredType, V: Value + StoredType>(
 
 fn key_of<K: Key + StoredType>(table: u8, key: &[u8]) -> Result<K::SelfType<'_>, ApplyError> {
     if !K::fits(key) {
-        return Err(ApplyError::Malformed(format!("an invalid key for table {table}")));
+        return Err(malformed(format!("an invalid key for table {table}")));
     }
     if tables::is_local(table, key) {
-        return Err(ApplyError::Malformed("a local row".to_owned()));
+        return Err(malformed("a local row"));
     }
     Ok(K::from_bytes(key))
 }
@@ -127,7 +117,7 @@ fn key_of<K: Key + StoredType>(table: u8, key: &[u8]) -> Result<K::SelfType<'_>,
 fn out_of_order(error: StoreError) -> ApplyError {
     match error {
         StoreError::Engine(engine) if matches!(*engine, redb::Error::UnorderedKey) => {
-            ApplyError::Malformed("a run whose rows are not in order".to_owned())
+            malformed("a run whose rows are not in order")
         }
         error => error.into(),
     }

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use redb::ReadableTable;
 
-use crate::model::{DatabaseId, Head, Timestamp};
+use crate::model::{DatabaseId, Head, RowDigest, Timestamp};
 use crate::store::StoreError;
-use crate::store::file::draft::NewFile;
+use crate::store::error::opaque_debug;
+use crate::store::file::draft::Draft;
 use crate::store::file::fill::create_tables;
 use crate::store::file::metadata::FileIdentity;
 use crate::store::file::metadata::{refuse_other_names, resolve};
@@ -14,37 +15,30 @@ use crate::store::file::open::{OpenOptions, Writer};
 use crate::store::file::replace::{BackupReport, LockedFile, write_backup};
 use crate::store::format::meta::Version;
 use crate::store::format::meta::{ReplicaMark, database_id, find_mark};
+use crate::store::format::rows::{CommitPoint, last_commit, unseal_commit};
 use crate::store::format::tables::{self, META, META_SECRET};
 use crate::store::panics::guard;
-use crate::store::read::history::last_point_after;
-use crate::store::read::snapshot::{CommitPoint, last_point};
 use crate::store::replication::apply::{ApplyError, apply};
 use crate::store::replication::replica_writer::{CommitChanges, ReplicaWriter, put_mark};
-use crate::store::write_tx::{Recorder, WriteTx};
+use crate::store::write_tx::WriteTx;
 
 /// A load in one transaction. Dropping it leaves nothing behind.
 pub struct ReplicaDraft {
     // Dropped in this order: the transaction, its database, the file.
     tx: WriteTx,
     writer: Writer,
-    new: NewFile,
-}
-
-impl std::fmt::Debug for ReplicaDraft {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ReplicaDraft").field("new", &self.new).finish_non_exhaustive()
-    }
+    new: Draft,
 }
 
 impl ReplicaDraft {
     /// Begins a load in the folder of the replica's file. Follows links.
     pub fn create_for(path: &Path) -> Result<ReplicaDraft, StoreError> {
-        let new = NewFile::create(&resolve(path))?;
+        let new = Draft::create(&resolve(path))?;
         let writer = new.writer()?;
         let transaction = writer.begin_raw()?;
         create_tables(&transaction)?;
         let mut tx = WriteTx::new(transaction);
-        tx.set_recorder(Some(Recorder::digest_only(Default::default())));
+        tx.start_recording(RowDigest::default(), None);
         Ok(ReplicaDraft { tx, writer, new })
     }
 
@@ -56,11 +50,11 @@ impl ReplicaDraft {
     /// Ends the load. Fails unless the rows match the mark's digest, and `head` is the last commit.
     pub fn finish(self, mark: &ReplicaMark, head: Head) -> Result<LoadedDraft, ApplyError> {
         let ReplicaDraft { mut tx, writer, new } = self;
-        let digest = tx.set_recorder(None).map(|recorder| recorder.digest()).unwrap_or_default();
+        let (digest, _) = tx.stop_recording();
         if digest != mark.digest {
             return Err(ApplyError::Digest(head.seq));
         }
-        let found = last_point(&*tx.open(tables::COMMITS)?)?.head();
+        let found = last_commit(&*tx.open(tables::COMMITS)?)?.point().head();
         if found != head {
             return Err(ApplyError::Base { expected: head.seq, found: found.seq });
         }
@@ -69,7 +63,7 @@ impl ReplicaDraft {
         }
         put_mark(&tx, mark)?;
         tx.commit()?;
-        Ok(LoadedDraft { replica: ReplicaWriter::of(writer), new })
+        Ok(LoadedDraft { replica: ReplicaWriter { writer }, new })
     }
 }
 
@@ -84,7 +78,7 @@ fn is_database(tx: &WriteTx, id: DatabaseId) -> Result<bool, StoreError> {
 #[derive(Debug)]
 pub struct LoadedDraft {
     replica: ReplicaWriter,
-    new: NewFile,
+    new: Draft,
 }
 
 impl LoadedDraft {
@@ -100,18 +94,29 @@ impl LoadedDraft {
 
     /// The last commit at or before a time, if it is after `base` and `base` is a commit of this history.
     pub fn commit_after(&self, base: Head, until: Timestamp) -> Result<Option<CommitPoint>, StoreError> {
-        let commits = self.replica.writer().begin_read()?.open_table(tables::COMMITS)?;
-        last_point_after(&commits, base, until)
+        let commits = self.replica.writer.begin_read()?.open_table(tables::COMMITS)?;
+        let mut last = None;
+        for row in commits.range(base.seq..)?.rev() {
+            let (seq, row) = row?;
+            let point = unseal_commit(seq.value(), row.value())?.point();
+            if point.head() == base {
+                return Ok(last);
+            }
+            if point.time <= until && last.is_none() {
+                last = Some(point);
+            }
+        }
+        Ok(None)
     }
 
     /// Writes a checked backup of the loaded state.
     pub fn write_backup(&self, target: &Path) -> Result<BackupReport, StoreError> {
-        write_backup(self.new.path(), &self.replica.writer().begin_read()?, target)
+        write_backup(self.new.path(), &self.replica.writer.begin_read()?, target)
     }
 
     /// Gives the replica its name in one step. `replaced` has this name now, and stays locked until then.
     pub fn persist(self, replaced: Option<ReplicaWriter>) -> Result<ReplicaWriter, StoreError> {
-        self.put_in_place(replaced.as_ref().map(|old| old.writer().identity), replaced)
+        self.put_in_place(replaced.as_ref().map(|old| old.writer.identity), replaced)
     }
 
     /// Replaces the file of an older replica in one step.
@@ -130,7 +135,7 @@ impl LoadedDraft {
             }
         }
         drop(lock);
-        Ok(ReplicaWriter::of(replica.into_writer().moved_to(&target)))
+        Ok(ReplicaWriter { writer: replica.writer.moved_to(&target) })
     }
 }
 
@@ -152,8 +157,10 @@ impl OlderReplica {
             let lock = LockedFile::lock(&path, OpenOptions::ANY)?;
             let rows = lock.file.begin_read()?;
             let mark = find_mark(&rows)?.ok_or_else(|| StoreError::NotAReplica { path: path.clone() })?;
-            let head = last_point(&rows.open_table(tables::COMMITS)?)?.head();
+            let head = last_commit(&rows.open_table(tables::COMMITS)?)?.point().head();
             Ok(OlderReplica { lock, id: mark.id, head })
         })
     }
 }
+
+opaque_debug!(ReplicaDraft);

@@ -10,11 +10,11 @@ pub mod replica_writer;
 #[cfg(test)]
 mod tests;
 
+pub use crate::store::file::notes::PublishedNote;
 pub use crate::store::file::open::read_replica;
-pub use crate::store::file::published_note::PublishedNote;
 pub use crate::store::format::meta::ReplicaMark;
 pub use crate::store::format::tables::SCHEMA;
 pub use apply::ApplyError;
 pub use draft::{LoadedDraft, OlderReplica, ReplicaDraft};
 pub use origin::{OriginView, Pending};
-pub use replica_writer::{CommitChanges, ReplicaWriter, SeqJump};
+pub use replica_writer::{CommitChanges, ReplicaWriter};

@@ -4,16 +4,15 @@ use redb::{ReadTransaction, ReadableTable};
 
 use crate::model::{CommitInfo, DatabaseId, Head, RowDigest};
 use crate::store::StoreError;
+use crate::store::error::opaque_debug;
 use crate::store::file::open::Reader;
 use crate::store::format::changes::ChangeEncoder;
-use crate::store::format::codec::unseal_commit;
-use crate::store::format::digest::{digest_of, for_each_row};
 use crate::store::format::meta::{database_id, restored_over, stored_digest};
-use crate::store::format::outbox::{OutboxHeader, next_header, read_changes};
-use crate::store::format::rows::optional_table;
+use crate::store::format::outbox::{OutboxHeader, digest_of, for_each_row, next_header, read_changes};
+use crate::store::format::rows::{CommitPoint, has_commit, optional_table};
 use crate::store::format::tables;
 use crate::store::panics::guard;
-use crate::store::read::snapshot::{CommitPoint, Snapshot};
+use crate::store::read::snapshot::Snapshot;
 
 /// The changes that are not published yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,19 +28,13 @@ pub enum Pending {
 impl Reader {
     /// Opens the present state for a publisher. Call [`Reader::refresh`] first if the file may have been replaced.
     pub fn origin(&self) -> Result<OriginView, StoreError> {
-        Ok(OriginView { transaction: self.begin_read()? })
+        Ok(OriginView { transaction: self.file.begin_read()? })
     }
 }
 
 /// One committed state, for its publisher. As long as it exists, redb keeps the pages of this state, so drop it soon.
 pub struct OriginView {
     transaction: ReadTransaction,
-}
-
-impl std::fmt::Debug for OriginView {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("OriginView").finish_non_exhaustive()
-    }
 }
 
 impl OriginView {
@@ -65,14 +58,7 @@ impl OriginView {
 
     /// Whether the history contains the commit with this last seq and lineage. Seq 0 is part of every history.
     pub fn holds(&self, seq: u64, lineage: [u8; 16]) -> Result<bool, StoreError> {
-        if seq == 0 {
-            return Ok(lineage == CommitPoint::EMPTY.lineage);
-        }
-        guard(|| {
-            let commits = self.transaction.open_table(tables::COMMITS)?;
-            let found = commits.get(seq)?.map(|bytes| unseal_commit(seq, bytes.value())).transpose()?;
-            Ok(found.is_some_and(|row| row.lineage == lineage))
-        })
+        guard(|| has_commit(&self.transaction.open_table(tables::COMMITS)?, Head { seq, lineage }))
     }
 
     /// The last commit of the database that a restore replaced by this one; `None` if none did.
@@ -164,3 +150,5 @@ impl OriginView {
         Ok(digest)
     }
 }
+
+opaque_debug!(OriginView);

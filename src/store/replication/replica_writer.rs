@@ -7,15 +7,14 @@ use redb::ReadableTable;
 use crate::model::{CommitInfo, Head, Timestamp};
 use crate::store::StoreError;
 use crate::store::file::open::{OpenOptions, Writer};
-use crate::store::file::publish::{put_seq_jump, store_digest};
-use crate::store::format::codec::seal;
+use crate::store::file::publish::{put_empty_commit, store_digest};
 use crate::store::format::meta::{ReplicaMark, find_mark};
+use crate::store::format::rows::{CommitPoint, StoredCommit, last_commit, seal, unseal_commit};
 use crate::store::format::tables;
-use crate::store::panics::{guard, guard_as};
-use crate::store::read::history::{CommitEntry, entry_of};
-use crate::store::read::snapshot::{CommitPoint, last_point};
+use crate::store::panics::guard;
+use crate::store::read::snapshot::Snapshot;
 use crate::store::replication::apply::{ApplyError, apply};
-use crate::store::write_tx::{Recorder, WriteTx};
+use crate::store::write_tx::WriteTx;
 
 /// The beginning of the description of a promotion in the history.
 const PROMOTED: &str = "promoted in place of ";
@@ -27,39 +26,18 @@ fn promoted(url: &str) -> String {
 /// A commit of the origin, with its encoded changes.
 pub type CommitChanges<'a> = (CommitInfo, &'a [u8]);
 
-/// An empty commit that skips 2^32 seqs, so that all tokens for lost seqs are behind it.
-#[derive(Clone, Debug)]
-pub struct SeqJump {
-    /// The commit.
-    pub commit: CommitInfo,
-    /// Its encoded changes.
-    pub changes: Vec<u8>,
-}
-
 /// The only writer of a replica's file. Other processes cannot write while it exists.
 #[derive(Debug)]
 pub struct ReplicaWriter {
-    writer: Writer,
+    pub(super) writer: Writer,
 }
 
 impl ReplicaWriter {
     /// Opens a replica for writing. Follows links. Fails at once if another process has opened it for writing.
     pub fn open(path: &Path) -> Result<ReplicaWriter, StoreError> {
-        let replica = ReplicaWriter::of(Writer::open_with(path, OpenOptions::ANY_CURRENT)?);
+        let replica = ReplicaWriter { writer: Writer::open_with(path, OpenOptions::ANY_CURRENT)? };
         replica.mark()?;
         Ok(replica)
-    }
-
-    pub(super) fn of(writer: Writer) -> ReplicaWriter {
-        ReplicaWriter { writer }
-    }
-
-    pub(super) fn writer(&self) -> &Writer {
-        &self.writer
-    }
-
-    pub(super) fn into_writer(self) -> Writer {
-        self.writer
     }
 
     /// The position in the origin's log, with the digest of the rows.
@@ -70,12 +48,12 @@ impl ReplicaWriter {
 
     /// The last commit.
     pub fn head(&self) -> Result<CommitPoint, StoreError> {
-        guard(|| last_point(&self.writer.begin_read()?.open_table(tables::COMMITS)?))
+        guard(|| Snapshot::read_commit(&self.writer.begin_read()?))
     }
 
     /// Applies commits and stores the mark, in one transaction. `mark.digest` is the digest after the last commit.
     pub fn apply(&mut self, commits: &[CommitChanges<'_>], mark: &ReplicaMark) -> Result<(), ApplyError> {
-        guard_as(|| self.apply_all(commits, mark))
+        guard(|| self.apply_all(commits, mark))
     }
 
     fn apply_all(&self, commits: &[CommitChanges<'_>], mark: &ReplicaMark) -> Result<(), ApplyError> {
@@ -83,9 +61,9 @@ impl ReplicaWriter {
         let mut tx = WriteTx::new(self.writer.begin_raw()?);
         for (commit, changes) in commits {
             self.expect_head(&tx, commit.base)?;
-            tx.set_recorder(Some(Recorder::digest_only(digest)));
+            tx.start_recording(digest, None);
             apply(&tx, changes)?;
-            digest = tx.set_recorder(None).map_or(digest, |recorder| recorder.digest());
+            (digest, _) = tx.stop_recording();
             if digest != commit.digest {
                 return Err(ApplyError::Digest(commit.last_seq));
             }
@@ -102,17 +80,17 @@ impl ReplicaWriter {
 
     /// Fails unless `expected` is the last commit.
     fn expect_head(&self, tx: &WriteTx, expected: Head) -> Result<(), ApplyError> {
-        let found = last_point(&*tx.open(tables::COMMITS)?)?.head();
+        let found = last_commit(&*tx.open(tables::COMMITS)?)?.point().head();
         if found == expected { Ok(()) } else { Err(ApplyError::Base { expected: expected.seq, found: found.seq }) }
     }
 
     /// The last promotion of a replica after a seq; `None` if there is none.
-    pub fn promotion_after(&self, seq: u64) -> Result<Option<CommitEntry>, StoreError> {
+    pub fn promotion_after(&self, seq: u64) -> Result<Option<StoredCommit>, StoreError> {
         guard(|| {
             let commits = self.writer.begin_read()?.open_table(tables::COMMITS)?;
             for commit in commits.range(seq.saturating_add(1)..)?.rev() {
                 let (seq, row) = commit?;
-                let commit = entry_of(seq.value(), row.value())?;
+                let commit = unseal_commit(seq.value(), row.value())?;
                 if commit.what.starts_with(PROMOTED) {
                     return Ok(Some(commit));
                 }
@@ -127,7 +105,7 @@ impl ReplicaWriter {
         guard(|| {
             let tx = WriteTx::new(self.writer.begin_raw()?);
             tx.drop_table(tables::REPLICA)?;
-            put_seq_jump(&tx, self.head()?.seq, Timestamp::EPOCH, &promoted(url))?;
+            put_empty_commit(&tx, Some(self.head()?.seq), Timestamp::EPOCH, &promoted(url))?;
             self.writer.check_not_replaced()?;
             tx.commit()
         })?;
@@ -135,19 +113,17 @@ impl ReplicaWriter {
         Ok(self.writer)
     }
 
-    /// Prepares the commit by which this replica replaces the origin that publishes to `url`. Changes nothing. After
-    /// the commit is published and applied, call [`ReplicaWriter::promote`].
-    pub fn prepare_promotion(&self, url: &str) -> Result<SeqJump, StoreError> {
-        let what = &promoted(url);
+    /// Prepares the commit by which this replica replaces the origin that publishes to `url`, and its encoded changes.
+    /// It is empty, and skips 2^32 seqs, so that all tokens for lost seqs are behind it. Changes nothing. After the commit is published and applied, call [`ReplicaWriter::promote`].
+    pub fn prepare_promotion(&self, url: &str) -> Result<(CommitInfo, Vec<u8>), StoreError> {
         guard(|| {
             let base = self.head()?.head();
             let mut tx = WriteTx::new(self.writer.begin_raw()?);
-            tx.set_recorder(Some(Recorder::new(self.mark()?.digest, usize::MAX)));
-            let row = put_seq_jump(&tx, base.seq, Timestamp::EPOCH, what)?;
-            let recorder = tx.set_recorder(None);
+            tx.start_recording(self.mark()?.digest, Some(usize::MAX));
+            let row = put_empty_commit(&tx, Some(base.seq), Timestamp::EPOCH, &promoted(url))?;
+            let (digest, changes) = tx.stop_recording();
             tx.abort()?;
-            let digest = recorder.as_ref().map(Recorder::digest).unwrap_or_default();
-            let changes = recorder.and_then(Recorder::into_changes).unwrap_or_default();
+            let changes = changes.unwrap_or_default();
             let commit = CommitInfo {
                 first_seq: row.first_seq,
                 last_seq: row.last_seq,
@@ -157,7 +133,7 @@ impl ReplicaWriter {
                 digest,
                 bytes: u64::try_from(changes.len()).unwrap_or(u64::MAX),
             };
-            Ok(SeqJump { commit, changes })
+            Ok((commit, changes))
         })
     }
 

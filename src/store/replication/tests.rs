@@ -12,8 +12,8 @@ use crate::model::{CommitInfo, Head, License, RowDigest, Scope};
 use crate::store::check::check;
 use crate::store::file::metadata::resolve;
 use crate::store::file::replace::{backup, compact};
-use crate::store::format::codec::{seal, unseal};
-use crate::store::format::digest::digest_of;
+use crate::store::format::outbox::digest_of;
+use crate::store::format::rows::{seal, unseal};
 use crate::store::format::tables;
 use crate::store::restore::Restoration;
 use crate::store::write::licensing::KeySettings;
@@ -127,7 +127,7 @@ fn waiting(view: &OriginView, seq: u64, max_bytes: u64) -> Option<Vec<u64>> {
 /// Checks that the stored digest is that of the rows.
 fn adds_up(path: &Path) {
     let reader = Reader::open(path).unwrap();
-    assert_eq!(reader.origin().unwrap().digest().unwrap(), digest_of(&reader.begin_read().unwrap()).unwrap());
+    assert_eq!(reader.origin().unwrap().digest().unwrap(), digest_of(&reader.file.begin_read().unwrap()).unwrap());
     let report = check(&mut Writer::open_any(path, Duration::ZERO).unwrap()).unwrap();
     assert_eq!(report.damages, 0, "{:?}", report.findings);
 }
@@ -154,7 +154,7 @@ fn an_unpublished_database_records_nothing() {
     for (origin, is_published) in [(TestOrigin::new(), false), (TestOrigin::published(), true)] {
         let writer = origin.writer();
         let mut edit = writer.begin().unwrap();
-        assert_eq!(edit.tx.set_recorder(None).is_some(), is_published);
+        assert_eq!(edit.tx.stop_recording().1.is_some(), is_published);
         drop(edit);
         drop(writer);
         // The note of a database that is not published is not read.
@@ -268,14 +268,15 @@ fn a_commit_that_the_outbox_lost_is_a_gap() {
 }
 
 #[test]
-fn copies_keep_the_id_and_the_outbox() {
+fn copies_keep_the_id() {
     let origin = TestOrigin::published();
     let (id, from) = (origin.view().id().unwrap(), origin.head());
     let next = origin.commit(10);
     backup(&Reader::open(&origin.path()).unwrap(), &origin.at("backup.redb")).unwrap();
     compact(&origin.path(), Duration::ZERO).unwrap();
     assert_eq!(origin.view().id().unwrap(), id);
-    assert_eq!(waiting(&origin.view(), from.seq, u64::MAX), Some(vec![next.seq]));
+    assert_eq!(waiting(&origin.view(), next.seq, u64::MAX), Some(Vec::new()));
+    assert_eq!(waiting(&origin.view(), from.seq, u64::MAX), None, "a compact file has no outbox");
     adds_up(&origin.path());
     let copy = view(&origin.at("backup.redb"));
     assert_eq!(copy.id().unwrap(), id);
@@ -346,7 +347,7 @@ fn a_replica_replaces_its_origin() {
     let origin = TestOrigin::published();
     let mut replica = origin.replica();
     let (id, base) = (origin.view().id().unwrap().unwrap(), origin.head());
-    let SeqJump { commit: jump, changes } = replica.prepare_promotion("promoted").unwrap();
+    let (jump, changes) = replica.prepare_promotion("promoted").unwrap();
     assert_eq!(replica.head().unwrap().head(), base, "nothing is changed yet");
     assert_eq!((jump.base, jump.last_seq), (base, base.seq + (1 << 32)));
     replica.apply(&[(jump, &changes)], &mark(&origin.view(), jump.digest)).unwrap();
@@ -461,7 +462,7 @@ fn an_incomplete_load_gets_no_name() {
     // A file that took the name in the meantime stays.
     drop(origin.replica());
     assert!(matches!(loaded.persist(None), Err(StoreError::Replaced { .. })));
-    let (loaded, of_origin) = (load(&parts, &sound, head).unwrap(), ReplicaWriter::of(origin.writer()));
+    let (loaded, of_origin) = (load(&parts, &sound, head).unwrap(), ReplicaWriter { writer: origin.writer() });
     assert!(matches!(loaded.persist(Some(of_origin)), Err(StoreError::Replaced { .. })));
     adds_up(&origin.path());
 }
@@ -549,11 +550,11 @@ fn a_promotion_counts_after_a_seq_only() {
     let mut replica = origin.replica();
     let mark = replica.mark().unwrap();
     for _ in 0..2 {
-        let SeqJump { commit, changes } = replica.prepare_promotion("file:///srv/feed").unwrap();
+        let (commit, changes) = replica.prepare_promotion("file:///srv/feed").unwrap();
         replica.apply(&[(commit, &changes)], &ReplicaMark { digest: commit.digest, ..mark.clone() }).unwrap();
         seqs.push(commit.last_seq);
     }
-    let after = |seq| replica.promotion_after(seq).unwrap().map(|commit| commit.seq);
+    let after = |seq| replica.promotion_after(seq).unwrap().map(|commit| commit.last_seq);
     assert_eq!([after(0), after(seqs[0] - 1), after(seqs[0])], [Some(seqs[1]); 3], "the last one");
     assert_eq!((after(seqs[1] - 1), after(seqs[1]), after(u64::MAX)), (Some(seqs[1]), None, None));
 }

@@ -9,7 +9,7 @@ use super::{Sample, batch, conference, conferences, everything, in_country};
 use crate::model::key::KeyStatus;
 use crate::model::{DatabaseId, Dataset, KeyRecord, Timestamp};
 use crate::store::StoreError;
-use crate::store::file::published_note::PublishedNote;
+use crate::store::file::notes::PublishedNote;
 use crate::store::restore::Restoration;
 use crate::store::write::licensing::KeySettings;
 

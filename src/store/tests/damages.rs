@@ -8,8 +8,8 @@ use super::{Sample, batch, conference, everything, id, in_country, organization,
 use crate::model::time::now;
 use crate::model::{Dataset, FeedId, KeyRecord, License, LicenseId, Organization, Tag, Timestamp};
 use crate::store::check::{CheckReport, check};
-use crate::store::format::codec::{StoredCommit, hash, seal, seal_under, unseal, unseal_under};
 use crate::store::format::feed::FeedHead;
+use crate::store::format::rows::{StoredCommit, hash, seal, seal_under, unseal, unseal_under};
 use crate::store::format::tables::{self, TOMBSTONE};
 use crate::store::{Batch, Reader, StoreError};
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::Sample;
 use crate::store::StoreError;
-use crate::store::file::writer_note::WriterNote;
+use crate::store::file::notes::WriterNote;
 use crate::store::format::meta::{Version, known_fields};
 use crate::store::format::tables::SCHEMA;
 

@@ -143,14 +143,14 @@ fn instants_fall_between_commits() {
     let times = [(1, 1_000), (first, 1_000), (first + 1, 2_000), (first + 3, 2_000), (first + 4, 2_000)];
     for (seq, unix_s) in times.into_iter().chain([(first + 5, 2_005), (first + 6, 2_005), (last, 2_006)]) {
         assert_eq!(snapshot.commit_of(seq).unwrap().time, at(unix_s), "seq {seq}");
-        let entry = snapshot.commit_entry_of(seq).unwrap();
-        assert!((entry.first_seq..=entry.seq).contains(&seq) && entry.time == at(unix_s), "{entry:?}");
+        let entry = snapshot.stored_commit_of(seq).unwrap();
+        assert!((entry.first_seq..=entry.last_seq).contains(&seq) && entry.time == at(unix_s), "{entry:?}");
     }
     snapshot.commit_of(last + 1).unwrap_err();
-    snapshot.commit_entry_of(last + 1).unwrap_err();
+    snapshot.stored_commit_of(last + 1).unwrap_err();
     let listed = |after, limit| {
         let commits = snapshot.list_commits(after, limit).unwrap();
-        commits.into_iter().map(|commit| commit.seq - first).collect::<Vec<_>>()
+        commits.into_iter().map(|commit| commit.last_seq - first).collect::<Vec<_>>()
     };
     assert_eq!(listed(0, 9), [7, 6, 4, 3, 0]);
     assert_eq!(listed(0, 2), [7, 6]);
@@ -169,8 +169,8 @@ fn instants_fall_between_commits() {
         ids.into_iter().map(|id| id.get()).collect::<Vec<_>>()
     };
     assert_eq!((removed(1, 6), removed(7, 7), removed(1, 7)), (vec![], vec![1], vec![1]));
-    assert_eq!(snapshot.dataset_state(Dataset::Conferences).last_change_at, Some(at(2_006)));
-    assert_eq!(snapshot.dataset_state(Dataset::Journals).last_change_at, None);
+    assert_eq!(snapshot.totals().changed_at[Dataset::Conferences], Some(at(2_006)));
+    assert_eq!(snapshot.totals().changed_at[Dataset::Journals], None);
 }
 
 #[test]

@@ -10,13 +10,15 @@ use crate::model::{
     References, Tag, Timestamp,
 };
 use crate::store::StoreError;
+use crate::store::error::opaque_debug;
+use crate::store::file::notes::current_user;
 use crate::store::file::open::Writer;
-use crate::store::file::writer_note::current_user;
-use crate::store::format::codec::{RecordRow, StoredCommit, TableCounts, seal};
-use crate::store::format::rows::{find_linked, find_record, load_record_ids, load_references, load_rows};
+use crate::store::file::publish::CommitPublication;
+use crate::store::format::rows::{
+    StoredCommit, TableCounts, find_linked, last_commit, load_record_ids, load_references, load_rows, seal,
+};
 use crate::store::format::tables;
-use crate::store::read::snapshot::{CommitPoint, Snapshot, last_commit};
-use crate::store::write::publication::CommitPublication;
+use crate::store::read::snapshot::Snapshot;
 use crate::store::write_tx::WriteTx;
 
 /// A transaction. All its changes become visible together, by [`Edit::commit`], or not at all.
@@ -29,21 +31,10 @@ pub struct Edit<'w> {
     pub(in crate::store) licenses: Vec<License>,
     began_at: Timestamp,
     base: Head,
-    /// The commit's time: the clock's, or the last commit's if that is later. So times never decrease.
-    pub(in crate::store) time: Timestamp,
-    pub(in crate::store) totals: PerDataset<u64>,
-    pub(in crate::store) changed_at: PerDataset<Option<Timestamp>>,
-    references_seq: u64,
+    /// The row of the new commit. Its time is the clock's, or the last commit's if that is later. So times never
+    /// decrease.
+    pub(in crate::store) commit: StoredCommit,
     pub(in crate::store) references_changed: bool,
-    pub(in crate::store) first_seq: u64,
-    pub(in crate::store) next_seq: u64,
-    what: String,
-}
-
-impl std::fmt::Debug for Edit<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Edit").field("first_seq", &self.first_seq).finish_non_exhaustive()
-    }
 }
 
 impl Writer {
@@ -56,14 +47,11 @@ impl Writer {
     pub fn begin_at(&self, began_at: Timestamp) -> Result<Edit<'_>, StoreError> {
         let mut tx = WriteTx::new(self.begin_raw()?);
         let last = last_commit(&*tx.open(tables::COMMITS)?)?;
-        let (point, totals, changed_at, references_seq) = match last {
-            None => (CommitPoint::EMPTY, PerDataset::default(), PerDataset::default(), 0),
-            Some((point, row)) => (point, row.records, row.changed_at, row.references_seq),
-        };
+        let base = last.point().head();
         let references = load_references(&*tx.open(tables::ORGANIZATIONS)?, &*tx.open(tables::TAGS)?)?;
         let mut licenses: Vec<License> = load_rows("licenses", &*tx.open(tables::LICENSES)?)?;
         licenses.sort_by(|one, other| one.name.cmp(&other.name));
-        let publication = CommitPublication::begin(self, &mut tx, point.head())?;
+        let publication = CommitPublication::begin(self, &mut tx, base)?;
         Ok(Edit {
             writer: self,
             tx,
@@ -71,15 +59,15 @@ impl Writer {
             references,
             licenses,
             began_at,
-            base: point.head(),
-            time: began_at.max(point.time),
-            totals,
-            changed_at,
-            references_seq,
+            base,
+            commit: StoredCommit {
+                time: began_at.max(last.time),
+                first_seq: last.last_seq + 1,
+                who: current_user(),
+                what: String::new(),
+                ..last
+            },
             references_changed: false,
-            first_seq: point.seq + 1,
-            next_seq: point.seq + 1,
-            what: String::new(),
         })
     }
 }
@@ -92,30 +80,29 @@ impl Edit<'_> {
 
     /// Whether there are no changes so far.
     pub fn is_empty(&self) -> bool {
-        self.next_seq == self.first_seq
+        self.commit.last_seq < self.commit.first_seq
     }
 
     /// Whether the database is new, without commits.
     pub fn is_first(&self) -> bool {
-        self.first_seq == 1
+        self.base.seq == 0
     }
 
     /// The seconds by which the clock is behind the last commit, else 0. The new commit then gets the time of the last
     /// one.
     pub fn clock_behind_s(&self) -> i64 {
-        self.time.unix_s() - self.began_at.unix_s()
+        self.commit.time.unix_s() - self.began_at.unix_s()
     }
 
     /// Sets the description for the history. Very long texts are cut.
     pub fn describe(&mut self, what: impl Into<String>) {
         const MAX_CHARS: usize = 1_000;
-        self.what = what.into().chars().take(MAX_CHARS).collect();
+        self.commit.what = what.into().chars().take(MAX_CHARS).collect();
     }
 
     pub(in crate::store) fn take_seq(&mut self) -> u64 {
-        let seq = self.next_seq;
-        self.next_seq += 1;
-        seq
+        self.commit.last_seq += 1;
+        self.commit.last_seq
     }
 
     /// Finds a license by its name.
@@ -129,38 +116,26 @@ impl Edit<'_> {
             self.tx.abort()?;
             return self.writer.persist();
         }
-        let mut lineage = [0_u8; 16];
-        getrandom::fill(&mut lineage)?;
-        let row = StoredCommit {
-            time: self.time,
-            lineage,
-            first_seq: self.first_seq,
-            last_seq: self.next_seq - 1,
-            records: self.totals,
-            changed_at: self.changed_at,
-            references_seq: if self.references_changed { self.next_seq - 1 } else { self.references_seq },
-            counts: TableCounts {
-                organizations: self.tx.open(tables::ORGANIZATIONS)?.len()?,
-                tags: self.tx.open(tables::TAGS)?.len()?,
-                licenses: self.tx.open(tables::LICENSES)?.len()?,
-                keys: self.tx.open(tables::KEYS)?.len()?,
-                feeds: self.tx.open(tables::FEEDS)?.len()?,
-            },
-            who: current_user(),
-            what: self.what,
+        let row = &mut self.commit;
+        getrandom::fill(&mut row.lineage)?;
+        if self.references_changed {
+            row.references_seq = row.last_seq;
+        }
+        row.counts = TableCounts {
+            organizations: self.tx.open(tables::ORGANIZATIONS)?.len()?,
+            tags: self.tx.open(tables::TAGS)?.len()?,
+            licenses: self.tx.open(tables::LICENSES)?.len()?,
+            keys: self.tx.open(tables::KEYS)?.len()?,
+            feeds: self.tx.open(tables::FEEDS)?.len()?,
         };
-        self.tx.open(tables::COMMITS)?.insert(self.next_seq - 1, seal(&row)?.as_slice())?;
+        self.tx.open(tables::COMMITS)?.insert(row.last_seq, seal(row)?.as_slice())?;
         if let Some(publication) = self.publication {
-            publication.finish(&mut self.tx, &row)?;
+            publication.finish(&mut self.tx, row)?;
         }
         self.writer.check_not_replaced()?;
         self.tx.commit()?;
         self.writer.check_not_replaced()?;
         self.writer.persist()
-    }
-
-    pub(in crate::store) fn find_row<F: RecordFields>(&self, id: Id) -> Result<Option<RecordRow<F>>, StoreError> {
-        find_record(&*self.tx.open(tables::RECORDS)?, &*self.tx.open(tables::LOG)?, id)
     }
 
     /// The state of the last commit, which the edit started from.
@@ -240,3 +215,5 @@ impl Snapshot {
         find_linked(&self.links, kind, id)
     }
 }
+
+opaque_debug!(Edit<'_>);

@@ -10,10 +10,10 @@ use redb::ReadableTable;
 
 use crate::model::{Dataset, FeedId, Id, Subscription};
 use crate::store::StoreError;
-use crate::store::format::codec::{seal, unseal};
 use crate::store::format::feed::{FeedEntry, FeedHead};
+use crate::store::format::rows::{seal, unseal};
 use crate::store::format::tables;
-use crate::store::write_tx::{TableWriter, WriteTx};
+use crate::store::write_tx::WriteTx;
 
 /// The feed's index by id is scanned if at least one in this many entries is needed.
 const SCAN_RATIO: usize = 16;
@@ -51,12 +51,22 @@ pub(in crate::store) fn write(
     let mut head = load_head(tx, feed, dataset)?;
     let mut by_id = tx.open(tables::FEED_RECORDS)?;
     let mut by_seq = tx.open(tables::FEED_ENTRIES)?;
-    let known = KnownEntries::load(&by_id, feed, entries.len())?;
+    // With many changes, one scan is faster than the lookups.
+    let is_scanned = entries.len().saturating_mul(SCAN_RATIO) >= usize::try_from(head.entries).unwrap_or(usize::MAX);
+    let scanned = if is_scanned { load_by_id(&*by_id, feed)? } else { BTreeMap::new() };
+    let find = |id: Id| match is_scanned {
+        true => Ok(scanned.get(&id).copied()),
+        false => {
+            let found = by_id.get((feed.0, id.get()))?.map(|found| found.value());
+            found.map(|(seq, log_seq)| FeedEntry::of_row("feed_records", seq, id.get(), log_seq)).transpose()
+        }
+    };
+    let is_new = head.entries == 0;
 
     let mut change = FeedChange::default();
     let mut written: Vec<FeedEntry> = Vec::new();
     for entry in entries {
-        let old = known.find(&by_id, feed, entry.id)?;
+        let old: Option<FeedEntry> = find(entry.id)?;
         match (old.is_some_and(|old| old.is_live()), entry.is_live()) {
             (true, true) => change.changed += 1,
             (false, true) => change.entering += 1,
@@ -79,7 +89,7 @@ pub(in crate::store) fn write(
     put_head(tx, &head)?;
     by_seq.insert_all(Some(end_of(feed)), written.iter().map(|entry| entry.row_by_seq(feed)))?;
     written.sort_unstable_by_key(|entry| entry.id);
-    let end = known.is_empty().then_some(end_of(feed));
+    let end = is_new.then_some(end_of(feed));
     by_id.insert_all(end, written.iter().map(|entry| entry.row_by_id(feed)))?;
     Ok(change)
 }
@@ -89,44 +99,17 @@ fn end_of(feed: FeedId) -> Bound<(u64, u64)> {
     Bound::Included((feed.0, u64::MAX))
 }
 
-type ById<'p> = TableWriter<'p, (u64, u64), (u64, u64)>;
-
-/// A feed's entries before the commit: scanned if many are needed, else looked up one by one.
-enum KnownEntries {
-    Scanned(Vec<FeedEntry>),
-    LookedUp,
-}
-
-impl KnownEntries {
-    fn load(by_id: &ById<'_>, feed: FeedId, lookups: usize) -> Result<KnownEntries, StoreError> {
-        let max_entries = lookups.saturating_mul(SCAN_RATIO);
-        let mut scanned = Vec::new();
-        for row in by_id.range((feed.0, 0)..=(feed.0, u64::MAX))? {
-            if scanned.len() >= max_entries {
-                return Ok(KnownEntries::LookedUp);
-            }
-            let (key, value) = row?;
-            scanned.push(FeedEntry::of_row("feed_records", value.value().0, key.value().1, value.value().1)?);
-        }
-        Ok(KnownEntries::Scanned(scanned))
-    }
-
-    fn find(&self, by_id: &ById<'_>, feed: FeedId, id: Id) -> Result<Option<FeedEntry>, StoreError> {
-        match self {
-            KnownEntries::Scanned(scanned) => {
-                let index = scanned.binary_search_by_key(&id, |entry| entry.id);
-                Ok(index.ok().map(|index| scanned[index]))
-            }
-            KnownEntries::LookedUp => {
-                let found = by_id.get((feed.0, id.get()))?.map(|found| found.value());
-                found.map(|(seq, log_seq)| FeedEntry::of_row("feed_records", seq, id.get(), log_seq)).transpose()
-            }
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        matches!(self, KnownEntries::Scanned(scanned) if scanned.is_empty())
-    }
+/// A feed's entries by record.
+fn load_by_id(
+    by_id: &impl ReadableTable<(u64, u64), (u64, u64)>,
+    feed: FeedId,
+) -> Result<BTreeMap<Id, FeedEntry>, StoreError> {
+    let rows = by_id.range((feed.0, 0)..=(feed.0, u64::MAX))?.map(|row| {
+        let (key, value) = row?;
+        let entry = FeedEntry::of_row("feed_records", value.value().0, key.value().1, value.value().1)?;
+        Ok((entry.id, entry))
+    });
+    rows.collect()
 }
 
 pub(in crate::store) fn create(

@@ -13,9 +13,8 @@ use crate::model::{
     RecordFields, Scope, Subscription, Timestamp,
 };
 use crate::store::StoreError;
-use crate::store::format::codec::{CLOCK_TOLERANCE_S, RecordRow, seal, seal_under};
 use crate::store::format::feed::FeedEntry;
-use crate::store::format::rows::{for_each_record, load_keys};
+use crate::store::format::rows::{CLOCK_TOLERANCE_S, RecordRow, for_each_record, load_keys, seal, seal_under};
 use crate::store::format::tables;
 use crate::store::write::edit::Edit;
 use crate::store::write::edit::LicenseEffect;
@@ -65,7 +64,7 @@ impl Edit<'_> {
                 rate_limit: DEFAULT_RATE_LIMIT,
                 scope_seq: 0,
                 subscriptions: PerDataset::default(),
-                created_at: self.time,
+                created_at: self.commit.time,
             },
         };
         let rate_limit = rate_limit.unwrap_or(license.rate_limit);
@@ -81,7 +80,7 @@ impl Edit<'_> {
         }
         license.rate_limit = rate_limit;
         if change.scope_changed {
-            let before = self.next_seq;
+            let before = self.commit.last_seq;
             for dataset in Dataset::ALL {
                 let concerned = license.scope.datasets.contains(&dataset) || scope.datasets.contains(&dataset);
                 let (effect, of) = match dataset {
@@ -95,11 +94,11 @@ impl Edit<'_> {
                 }
                 change.effects.extend(concerned.then_some(effect));
             }
-            if self.next_seq == before {
+            if self.commit.last_seq == before {
                 self.take_seq();
             }
             license.scope = scope;
-            license.scope_seq = self.next_seq - 1;
+            license.scope_seq = self.commit.last_seq;
         } else {
             self.take_seq();
         }
@@ -163,7 +162,7 @@ impl Edit<'_> {
             }
             shared => shared,
         };
-        license.subscriptions[dataset] = Some(Subscription { feed, joined_at: self.next_seq - 1, baseline });
+        license.subscriptions[dataset] = Some(Subscription { feed, joined_at: self.commit.last_seq, baseline });
         Ok((effect, shown))
     }
 
@@ -212,9 +211,9 @@ impl Edit<'_> {
         let mut revoked = 0;
         for (hash, mut key) in self.load_keys()? {
             // Also revoke expired keys: no key may belong to a license that does not exist.
-            if key.license == license.id && key.revoked_at.is_none_or(|revoked| revoked > self.time) {
-                revoked += usize::from(key.is_usable(self.time));
-                key.revoked_at = Some(self.time);
+            if key.license == license.id && key.revoked_at.is_none_or(|revoked| revoked > self.commit.time) {
+                revoked += usize::from(key.is_usable(self.commit.time));
+                key.revoked_at = Some(self.commit.time);
                 self.put_key(&hash, &key)?;
             }
         }
@@ -230,7 +229,7 @@ impl Edit<'_> {
             label: settings.label,
             license: license.id,
             license_name: license.name.clone(),
-            created_at: self.time,
+            created_at: self.commit.time,
             expires_at: settings.expires_at,
             allowed_ips: settings.allowed_ips,
             revoked_at: None,
@@ -245,10 +244,10 @@ impl Edit<'_> {
     /// Revokes a key from now on.
     pub fn revoke_key(&mut self, id: &str) -> Result<KeyRecord, StoreError> {
         let (hash, mut key) = self.find_key(id)?;
-        if key.status(self.time) == KeyStatus::Revoked {
+        if key.status(self.commit.time) == KeyStatus::Revoked {
             return Err(StoreError::KeyOutOfUse { id: id.to_owned(), status: "revoked" });
         }
-        key.revoked_at = Some(self.time);
+        key.revoked_at = Some(self.commit.time);
         self.put_key(&hash, &key)?;
         self.take_seq();
         Ok(key)
@@ -258,15 +257,15 @@ impl Edit<'_> {
     /// clock is behind the last commit, because an overlap would begin at the time of that commit.
     pub fn replace_key(&mut self, id: &str, overlap_s: i64) -> Result<(ApiKey, KeyRecord), StoreError> {
         let (hash, mut old) = self.find_key(id)?;
-        let status = old.status(self.time);
+        let status = old.status(self.commit.time);
         if status != KeyStatus::Active {
             return Err(StoreError::KeyOutOfUse { id: id.to_owned(), status: status.as_str() });
         }
-        let (until, behind_s) = (self.time.plus_s(overlap_s), self.clock_behind_s());
+        let (until, behind_s) = (self.commit.time.plus_s(overlap_s), self.clock_behind_s());
         if overlap_s > 0 && behind_s > CLOCK_TOLERANCE_S {
             return Err(StoreError::LongOverlap { id: id.to_owned(), until, behind_s });
         }
-        let record = KeyRecord { id: new_key_id()?, created_at: self.time, ..old.clone() };
+        let record = KeyRecord { id: new_key_id()?, created_at: self.commit.time, ..old.clone() };
         let key = ApiKey::generate()?;
         old.revoked_at = Some(until);
         old.replaced_by = Some(record.id.clone());

@@ -2,10 +2,8 @@
 //!
 //! - [`edit`]: the rows of an import, and the transaction of a command.
 //! - [`records`]: applying a batch; [`feeds`]: writing feeds; [`licensing`]: changing licenses and keys.
-//! - `publication`: the changes for replicas.
 
 pub mod edit;
 pub mod feeds;
 pub mod licensing;
-mod publication;
 pub mod records;

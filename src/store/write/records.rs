@@ -12,9 +12,8 @@ use crate::model::{
     json,
 };
 use crate::store::StoreError;
-use crate::store::format::codec::{RecordRow, hash, seal};
 use crate::store::format::feed::FeedEntry;
-use crate::store::format::rows::{find_linked, find_record, load_record_ids};
+use crate::store::format::rows::{RecordRow, find_linked, find_record, hash, load_record_ids, seal};
 use crate::store::format::tables;
 use crate::store::write::edit::Edit;
 use crate::store::write::edit::{Batch, BatchOutcome, LicenseEffect, RowCounts};
@@ -26,16 +25,10 @@ struct RecordChange<'b, F> {
     seq: u64,
     // Boxed, because a first import has a million changes without a previous record.
     before: Option<Box<RecordRow<F>>>,
-    after: RecordAfter<'b, F>,
+    /// The new content; `None` if the record is removed, or if only an organization or tag that it links to changes.
+    written: Option<&'b Curated<F>>,
+    is_removed: bool,
     updated_at: Timestamp,
-}
-
-/// A record after a commit.
-enum RecordAfter<'b, F> {
-    Removed,
-    Written(&'b Curated<F>),
-    /// The record does not change, but an organization or tag that it links to does.
-    Unchanged,
 }
 
 impl<F> RecordChange<'_, F> {
@@ -44,11 +37,7 @@ impl<F> RecordChange<'_, F> {
     }
 
     fn after(&self) -> Option<&Curated<F>> {
-        match &self.after {
-            RecordAfter::Removed => None,
-            RecordAfter::Written(record) => Some(record),
-            RecordAfter::Unchanged => self.before(),
-        }
+        if self.is_removed { None } else { self.written.or_else(|| self.before()) }
     }
 }
 
@@ -76,7 +65,7 @@ impl Edit<'_> {
         let in_dataset = |dataset: Dataset| -> BTreeSet<Id> {
             touched.iter().filter(|(of, _)| *of == dataset).map(|(_, id)| *id).collect()
         };
-        let first_seq = self.next_seq;
+        let last_seq = self.commit.last_seq;
         let of_conferences = in_dataset(Dataset::Conferences);
         self.apply_records::<ConferenceFields>(&batch.conferences, &of_conferences, &mut outcome)?;
         let of_journals = in_dataset(Dataset::Journals);
@@ -85,7 +74,7 @@ impl Edit<'_> {
             .iter()
             .any(|counts| counts.added + counts.changed + counts.removed > 0);
         self.references_changed |= references_changed;
-        if self.next_seq == first_seq && references_changed {
+        if self.commit.last_seq == last_seq && references_changed {
             // No record shows the change, but every commit needs a seq.
             self.take_seq();
         }
@@ -138,7 +127,7 @@ impl Edit<'_> {
         let mut changes: Vec<RecordChange<'_, F>> = Vec::new();
         {
             let (records, log) = (self.tx.open(tables::RECORDS)?, self.tx.open(tables::LOG)?);
-            let is_first_load = self.totals[dataset] == 0;
+            let is_first_load = self.commit.records[dataset] == 0;
             let ids: BTreeSet<Id> = rows.keys().copied().chain(touched.iter().copied()).collect();
             for id in ids {
                 if let Some(Some(row)) = rows.get(&id)
@@ -152,18 +141,16 @@ impl Edit<'_> {
                 }
                 let before: Option<RecordRow<F>> =
                     if is_first_load { None } else { find_record(&*records, &*log, id)? };
-                let after = match rows.get(&id) {
-                    Some(Some(row)) => RecordAfter::Written(row),
-                    Some(None) => RecordAfter::Removed,
-                    None => RecordAfter::Unchanged,
-                };
-                match (&before, &after) {
-                    (None, RecordAfter::Written(_)) => counts.added += 1,
-                    (None, _) => continue,
-                    (Some(_), RecordAfter::Removed) => counts.removed += 1,
-                    (Some(_), _) => counts.changed += 1,
+                let row = rows.get(&id);
+                let (written, is_removed) = (row.and_then(Option::as_ref), row.is_some_and(Option::is_none));
+                match &before {
+                    None if written.is_some() => counts.added += 1,
+                    None => continue,
+                    Some(_) if is_removed => counts.removed += 1,
+                    Some(_) => counts.changed += 1,
                 }
-                changes.push(RecordChange { id, seq: 0, before: before.map(Box::new), after, updated_at: self.time });
+                let (before, updated_at) = (before.map(Box::new), self.commit.time);
+                changes.push(RecordChange { id, seq: 0, before, written, is_removed, updated_at });
             }
         }
         for change in &mut changes {
@@ -172,9 +159,10 @@ impl Edit<'_> {
         self.write_records(&changes)?;
         self.write_log(&changes)?;
         self.write_links(&changes)?;
-        self.totals[dataset] = self.totals[dataset] + counts.added - counts.removed;
+        let records = &mut self.commit.records[dataset];
+        *records = *records + counts.added - counts.removed;
         if !changes.is_empty() {
-            self.changed_at[dataset] = Some(self.time);
+            self.commit.changed_at[dataset] = Some(self.commit.time);
         }
         outcome.datasets[dataset] = counts;
         outcome.licenses.extend(self.write_feeds(&changes)?);
@@ -276,7 +264,7 @@ impl Edit<'_> {
     pub fn written_records<F: RecordFields>(&self) -> Result<Vec<Curated<F>>, StoreError> {
         let code = F::DATASET.code();
         let log = self.tx.open(tables::LOG)?;
-        let rows = log.range((code, self.first_seq)..=(code, u64::MAX))?.map(|entry| {
+        let rows = log.range((code, self.commit.first_seq)..=(code, u64::MAX))?.map(|entry| {
             let (key, value) = entry?;
             Ok(RecordRow::open(key.value().1, value.value())?.record)
         });
@@ -302,7 +290,8 @@ impl Edit<'_> {
         for ids in ids.chunks(RENDERED_AT_ONCE) {
             let mut changes: Vec<RecordChange<'_, F>> = Vec::new();
             for id in ids {
-                let Some(row) = self.find_row::<F>(*id)? else { continue };
+                let row = find_record::<F>(&*self.tx.open(tables::RECORDS)?, &*self.tx.open(tables::LOG)?, *id)?;
+                let Some(row) = row else { continue };
                 let json = json::render_record(&row.record, row.updated_at, &self.references);
                 let is_same = self.tx.open(tables::LOG)?.get((code, row.seq))?.is_some_and(|old| old.value().2 == json);
                 if !is_same {
@@ -311,7 +300,8 @@ impl Edit<'_> {
                         id: *id,
                         seq: self.take_seq(),
                         before,
-                        after: RecordAfter::Unchanged,
+                        written: None,
+                        is_removed: false,
                         updated_at,
                     });
                 }
@@ -320,7 +310,7 @@ impl Edit<'_> {
                 self.write_records(&changes)?;
                 self.write_log(&changes)?;
                 self.write_feeds(&changes)?;
-                self.changed_at[F::DATASET] = Some(self.time);
+                self.commit.changed_at[F::DATASET] = Some(self.commit.time);
             }
         }
         Ok(())
@@ -328,6 +318,6 @@ impl Edit<'_> {
 
     /// The time of this edit's commit.
     pub fn time(&self) -> Timestamp {
-        self.time
+        self.commit.time
     }
 }

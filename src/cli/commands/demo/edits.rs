@@ -107,8 +107,8 @@ pub(super) fn load(folder: &Path, database: &Path, wait: Duration) -> anyhow::Re
     Ok(DemoData {
         full_key: full_key.reveal().to_owned(),
         narrow_key: narrow_key.reveal().to_owned(),
-        conferences: snapshot.dataset_state(Dataset::Conferences).records,
-        journals: snapshot.dataset_state(Dataset::Journals).records,
+        conferences: snapshot.totals().records[Dataset::Conferences],
+        journals: snapshot.totals().records[Dataset::Journals],
         conference_id,
         token,
     })

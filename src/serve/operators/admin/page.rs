@@ -182,7 +182,7 @@ pub fn render(monitored: &MonitoredServer) -> Result<String, String> {
     let commits = newest.list_commits(0, COMMITS).map_err(|error| error.to_string())?;
     let commits = commits.into_iter().map(|commit| CommitRow {
         when: When::of(commit.time, now),
-        seq: grouped(commit.seq),
+        seq: grouped(commit.last_seq),
         who: commit.who,
         what: commit.what,
     });
@@ -220,9 +220,9 @@ fn keep_latest(keys: &mut Vec<KeyRow>) -> usize {
 }
 
 fn dataset_row(shown: &Snapshot, dataset: Dataset, now: Timestamp) -> DatasetRow {
-    let state = shown.dataset_state(dataset);
-    let changed = state.last_change_at.map(|time| When::of(time, now));
-    DatasetRow { name: dataset.as_str(), records: grouped(state.records), changed }
+    let totals = shown.totals();
+    let changed = totals.changed_at[dataset].map(|time| When::of(time, now));
+    DatasetRow { name: dataset.as_str(), records: grouped(totals.records[dataset]), changed }
 }
 
 fn route_row(route: &str, traffic: &RouteTraffic, up_s: u64) -> RouteRow {
