@@ -35,14 +35,19 @@ impl Filter {
 
     /// Returns a hash of the filter. Cursors contain it, so it must not change between versions.
     pub fn hash(&self) -> [u8; 16] {
+        let mut hasher = blake3::Hasher::new_derive_key("medfeed 2026-11 list filters");
         let since = self.updated_since.map(|time| ("updated_since", time.unix_s().to_string()));
         let text = self.text.clone().map(|text| ("q", text));
         let conditions = self.conditions.iter().map(|condition| (&*condition.filter.name, condition.value.clone()));
-        let all: Vec<(&str, String)> = since.into_iter().chain(text).chain(conditions).collect();
+        for (name, value) in since.into_iter().chain(text).chain(conditions) {
+            for part in [name, &value] {
+                // The length prefix makes the encoding unambiguous.
+                hasher.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
+                hasher.update(part.as_bytes());
+            }
+        }
         let mut short = [0; 16];
-        let mut hasher = blake3::Hasher::new_derive_key("medfeed 2026-11 list filters");
-        // JSON is unambiguous.
-        hasher.update(serde_json::json!(all).to_string().as_bytes()).finalize_xof().fill(&mut short);
+        hasher.finalize_xof().fill(&mut short);
         short
     }
 }

@@ -97,7 +97,7 @@ impl Lint {
 
     /// Compares a stored row that is not in the import with the imported rows, after all of them were checked.
     pub(in crate::import) fn compare_stored<F: Lintable>(&mut self, row: &Curated<F>) {
-        let location = RowLocation::of_stored::<F>(row.id());
+        let location = RowLocation::Database(F::STEM, row.id());
         self.findings.extend(self.duplicates.compare(&location, row, None, false));
     }
 
@@ -168,7 +168,7 @@ fn hits<F: Lintable>(location: &RowLocation, fields: &F) -> Vec<Finding> {
 /// Checks all rows of a database.
 pub fn lint_database(snapshot: &Snapshot) -> Result<Vec<Finding>, StoreError> {
     fn check<F: Lintable>(lint: &mut Lint, row: &Curated<F>) {
-        lint.check(&RowLocation::of_stored::<F>(row.id()), None, None, row);
+        lint.check(&RowLocation::Database(F::STEM, row.id()), None, None, row);
     }
     fn check_records<F: RecordFields + Lintable>(lint: &mut Lint, snapshot: &Snapshot) -> Result<(), StoreError> {
         snapshot.for_each_record::<F, StoreError>(|record, _, _| {

@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_day_is_crowded_by_its_share() {
-        let location = RowLocation::of_stored::<ConferenceFields>(Id::MIN);
+        let location = RowLocation::Database("conferences", Id::MIN);
         for (on_one_day, others, is_found) in
             [(19, 0, false), (20, 0, true), (20, 479, true), (20, 480, false), (400, 9_599, true), (400, 9_600, false)]
         {

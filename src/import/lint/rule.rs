@@ -1,7 +1,7 @@
 //! Rules, the locations of their findings, and the rows that share a value.
 
 use crate::import::findings::{FilePosition, Finding};
-use crate::model::{Fault, Fields, Id, Message};
+use crate::model::{Fault, Id, Message};
 
 /// A rule. `find` returns a problem and its remedy.
 pub(in crate::import) struct Rule<F> {
@@ -26,11 +26,6 @@ pub enum RowLocation {
 }
 
 impl RowLocation {
-    /// Returns the location of a stored row.
-    pub fn of_stored<F: Fields>(id: Id) -> RowLocation {
-        RowLocation::Database(F::STEM, id)
-    }
-
     /// Returns the location as part of a sentence.
     pub fn describe(&self) -> String {
         match self {

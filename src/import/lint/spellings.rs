@@ -470,14 +470,13 @@ pub(super) static COUNTRIES: Vocabulary = Vocabulary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ConferenceFields;
 
     #[test]
     fn too_many_words_are_not_searched() {
         for (count, expected) in [(MAX_WORDS, ["area_spelling"]), (MAX_WORDS + 1, ["not_compared"])] {
             let mut spellings = Spellings::new(&AREAS);
             for at in 0..count {
-                let location = RowLocation::of_stored::<ConferenceFields>(Id::MIN);
+                let location = RowLocation::Database("conferences", Id::MIN);
                 // Words of four letters are no misspellings.
                 let word = if at == 0 { "Cardiolgoy".to_owned() } else { format!("{at:04}") };
                 spellings.add_row(&location, Id::MIN, &[&word], &[]);

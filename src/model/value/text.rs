@@ -64,7 +64,7 @@ impl FieldValue for Vec<String> {
     }
 
     fn write_json(&self, out: &mut Vec<u8>, _links: &dyn LinkTexts) {
-        push_list(out, self, |out, item| push_json(out, item));
+        push_list(out, self, push_json);
     }
 
     fn to_csv<'a>(&'a self, _links: &'a dyn LinkTexts) -> Cow<'a, str> {
