@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use serde::Serialize;
 use serde_json::json;
 
 use crate::bucket::BucketUrl;
@@ -34,12 +33,6 @@ pub(in crate::cli) fn run(common: &Common, args: &CheckArgs) -> anyhow::Result<E
     if let Some(url) = &args.from {
         return check_bucket(url, common, args);
     }
-    #[derive(Serialize)]
-    struct DatabaseCheckJson {
-        ok: bool,
-        #[serde(flatten)]
-        report: CheckReport,
-    }
     let mut report = CheckReport::default();
     let checked = panics::guard(|| match Writer::open_any(&common.db, common.wait) {
         Ok(mut writer) => {
@@ -63,7 +56,9 @@ pub(in crate::cli) fn run(common: &Common, args: &CheckArgs) -> anyhow::Result<E
     }
     let ok = report.damages == 0;
     let text = describe(common, &report);
-    common.result(&DatabaseCheckJson { ok, report }, text)?;
+    let mut json = json!(report);
+    json["ok"] = ok.into();
+    common.result(&json, text)?;
     Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

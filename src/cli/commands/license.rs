@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use anyhow::{anyhow, bail};
 use clap::{Args, Subcommand};
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::cli::arguments::{parse_plain_text, parse_text, parse_years};
@@ -169,15 +168,6 @@ fn set(
     warnings: Vec<String>,
     accepted: &[String],
 ) -> anyhow::Result<Option<AccessChange>> {
-    #[derive(Serialize)]
-    struct SetJson {
-        committed: bool,
-        #[serde(flatten)]
-        change: LicenseChange,
-        tokens_end: bool,
-        license: Option<Value>,
-        warnings: Vec<String>,
-    }
     let scope = args.scope();
     let is_new = (args.create || args.dry_run) && !common.resolved_db().exists();
     let writer = if is_new { common.open_or_create_writer()? } else { common.open_writer()? };
@@ -202,7 +192,11 @@ fn set(
         common.commit(edit, what)?;
     }
     let is_narrower = change.effects.iter().any(|effect| effect.leaving > 0);
-    let json = SetJson { committed: !args.dry_run, change, tokens_end, license, warnings };
+    let mut json = json!(change);
+    json["committed"] = json!(!args.dry_run);
+    json["tokens_end"] = json!(tokens_end);
+    json["license"] = json!(license);
+    json["warnings"] = json!(warnings);
     common.result(&json, text)?;
     let access = if is_narrower { AccessChange::Narrowed } else { AccessChange::None };
     Ok((!args.dry_run).then_some(access))

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::{anyhow, bail};
 use clap::Args;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::bucket::BucketUrl;
 use crate::cli::arguments::path_parser;
@@ -97,12 +98,6 @@ fn backup_from(url: &BucketUrl, common: &Common, args: &BackupArgs) -> anyhow::R
 }
 
 pub(in crate::cli) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Result<ExitCode> {
-    #[derive(Serialize)]
-    struct Restored<'a> {
-        restored: bool,
-        #[serde(flatten)]
-        differences: &'a RestoreDifferences,
-    }
     require_folder(&common.resolved_db())?;
     let is_new = !common.db.exists();
     let restoration = Restoration::prepare(&common.db, &args.file, common.wait)?;
@@ -121,7 +116,9 @@ pub(in crate::cli) fn restore(common: &Common, args: &RestoreArgs) -> anyhow::Re
     restoration.finish()?;
     common.note_if_new(is_new);
     let done = format!("{} is restored. Every older sync token gets 410.", common.db.display());
-    common.result(&Restored { restored: true, differences: &differences }, done)?;
+    let mut json = json!(differences);
+    json["restored"] = true.into();
+    common.result(&json, done)?;
     common.await_publication(AccessChange::None)
 }
 
