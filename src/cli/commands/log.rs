@@ -60,7 +60,7 @@ struct CommitRecords {
 }
 
 struct LoggedCommit {
-    commit: CommitEntry,
+    commit: StoredCommit,
     /// Datasets without such records are left out.
     records: Vec<CommitRecords>,
 }
@@ -132,7 +132,7 @@ fn touched<F: RecordFields>(
 /// The commits as text: one line each, and below it the first records.
 fn describe(commits: &[LoggedCommit]) -> String {
     let row = |LoggedCommit { commit, .. }: &LoggedCommit| {
-        [commit.time.to_string(), commit.seq.to_string(), commit.who.clone(), commit.what.clone()]
+        [commit.time.to_string(), commit.last_seq.to_string(), commit.who.clone(), commit.what.clone()]
     };
     let lines = table(["TIME", "SEQ", "WHO", "WHAT"], &commits.iter().map(row).collect::<Vec<_>>());
     let mut lines = lines.lines();
@@ -204,7 +204,7 @@ fn show_record<F: RecordFields>(common: &Common, snapshot: &Snapshot, id: Id) ->
         let value = text_of(&value_of(value, &**references));
         let _ = writeln!(text, "  {:<width$}  {}", field.name, Printable(value.as_deref().unwrap_or("-")));
     }
-    let CommitEntry { time, who, what, .. } = &last_change;
+    let StoredCommit { time, who, what, .. } = &last_change;
     let _ = writeln!(text, "last changed {time}, seq {seq}, by {}: {}", Printable(who), Printable(what));
     if licenses.is_empty() {
         let _ = writeln!(text, "there are no licenses yet, so nobody can see it");
@@ -233,7 +233,7 @@ fn missing(snapshot: &Snapshot, dataset: Dataset, id: Id) -> anyhow::Result<Exit
     match entries.iter().rev().find(|entry| !entry.is_live()) {
         None => bail!("there is no record {id} of {dataset}, and none of the present licenses has shown one"),
         Some(entry) => {
-            let CommitEntry { time, who, what, .. } = snapshot.stored_commit_of(entry.seq)?;
+            let StoredCommit { time, who, what, .. } = snapshot.stored_commit_of(entry.seq)?;
             bail!(
                 "record {id} of {dataset} was removed; it left the last license that showed it at {time}, seq {}, by {who}: {what}",
                 entry.seq
@@ -257,12 +257,13 @@ mod tests {
                 changed: (1..=changed.min(3)).map(named).collect(),
                 removed: (1..=removed).map(id).collect(),
             };
-            let commit = CommitEntry {
+            let commit = StoredCommit {
                 first_seq: 1234,
-                seq: 1234,
+                last_seq: 1234,
                 time: parse_time("2026-11-22T12:00:00Z").unwrap(),
                 who: "é".to_owned(),
                 what: "a\nb".to_owned(),
+                ..StoredCommit::default()
             };
             describe(&[LoggedCommit { commit, records: vec![records] }])
         };
