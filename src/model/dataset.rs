@@ -11,12 +11,21 @@ use strum::{Display, EnumString};
 /// A dataset. Every path, token and row key begins with it (contract, "What the service does").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display, EnumString)]
 #[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase")]
+#[strum(serialize_all = "lowercase", parse_err_ty = UnknownDataset, parse_err_fn = unknown_dataset)]
 pub enum Dataset {
     /// Medical conference editions.
     Conferences = 1,
     /// Medical journals.
     Journals = 2,
+}
+
+/// A text that is no dataset.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a dataset; the datasets are `conferences` and `journals`")]
+pub struct UnknownDataset(String);
+
+fn unknown_dataset(text: &str) -> UnknownDataset {
+    UnknownDataset(text.to_owned())
 }
 
 impl Dataset {
