@@ -246,7 +246,32 @@ impl Common {
         let is_new = edit.is_first();
         edit.commit()?;
         self.note_if_new(is_new);
+        self.warn_of_foreign_note();
         Ok(())
+    }
+
+    /// Warns if the publisher's note names a commit that the file does not contain, unless a restore explains that.
+    fn warn_of_foreign_note(&self) {
+        let find = || -> Result<Option<PublishedNote>, StoreError> {
+            let Some(note) = PublishedNote::read(&self.db)?.filter(|note| note.fenced.is_none()) else {
+                return Ok(None);
+            };
+            let view = self.open_reader()?.origin()?;
+            let is_own = view.id()? == Some(note.id) && view.holds(note.seq, note.lineage)?;
+            let is_explained = is_own || view.is_restored_over(note.head())?;
+            Ok((!is_explained).then_some(note))
+        };
+        // The command itself reports read failures.
+        if let Ok(Some(note)) = find() {
+            warn(&format!(
+                "{} was published to {} up to seq {}, with a commit that is not in this file: the file was replaced by another \
+                 copy. Replicas do not get its changes; run `medfeed publish {}`, which says what to do",
+                self.db.display(),
+                Printable(&note.url),
+                note.seq,
+                ShellWord(&Printable(&note.url).to_string())
+            ));
+        }
     }
 
     /// Says that the command created the database, which may be a mistake in `--db`.

@@ -1,6 +1,6 @@
 //! The requests of a pull, and the meaning of their responses.
 
-use std::fs;
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,6 +31,8 @@ pub const LONGEST_WAIT_S: u64 = 45;
 const MAX_PROBLEM_BYTES: u64 = 1 << 16;
 
 const MAX_DETAIL_CHARS: usize = 500;
+
+const MAX_KEY_FILE_BYTES: u64 = 1 << 16;
 
 /// An HTTP client with an API key.
 #[derive(Debug)]
@@ -323,7 +325,9 @@ impl ServiceProblem {
 
 /// Reads a key from a file. The file may begin with the byte-order mark of UTF-8.
 pub fn key_in(file: &Path) -> Result<String, String> {
-    match fs::read_to_string(file) {
+    let mut text = String::new();
+    let read = File::open(file).and_then(|file| file.take(MAX_KEY_FILE_BYTES).read_to_string(&mut text));
+    match read.map(|_| text) {
         Ok(text) if !text.contains('\0') => Ok(text.trim_start_matches('\u{feff}').trim().to_owned()),
         Err(error) if error.kind() != io::ErrorKind::InvalidData => Err(describe_at(file, &error)),
         _ => Err(format!("{}: the file is not UTF-8 text (UTF-16, perhaps); save the key as UTF-8", file.display())),

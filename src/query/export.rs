@@ -78,7 +78,7 @@ fn write(
     member.push_stored(head);
     for range in segment_ranges(records.iter().map(|record| record.hash())) {
         let records = &records[range];
-        member.push_segment(records.iter().map(|record| record.hash()), || {
+        member.push_segment(records.iter().map(|record| record.hash()), true, || {
             let mut plain = Vec::new();
             records.iter().try_for_each(|record| write_row(record, &mut plain))?;
             Ok(plain)

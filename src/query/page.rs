@@ -90,10 +90,13 @@ impl JsonPage {
         let mut from = HEAD.len();
         for range in segment_ranges(self.items.iter().map(|(hash, _)| hash)) {
             let ends = range.end == self.items.len();
+            // The first and last segments vary from page to page, so caching them is not worthwhile. And the same records
+            // have no comma after them at the end of a page.
+            let keep = range.start > 0 && !ends;
             // Include the comma after the last item.
             let to = self.items[range.end - 1].1 + usize::from(!ends);
             let hashes = self.items[range].iter().map(|(hash, _)| hash);
-            member.push_segment(hashes, || Ok(&self.json[from..to]))?;
+            member.push_segment(hashes, keep, || Ok(&self.json[from..to]))?;
             from = to;
         }
         member.push_stored(&self.json[from..]);
@@ -108,5 +111,37 @@ impl JsonPage {
     /// Returns the finished JSON.
     pub fn into_json(self) -> Vec<u8> {
         self.json
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use flate2::read::MultiGzDecoder;
+
+    use super::*;
+    use crate::store::read::cache::new_cache;
+
+    /// The same records end one page, and are followed by others in another.
+    #[test]
+    fn pages_with_the_same_segments_decompress_to_their_json() {
+        // Each record ends a segment.
+        let records: Vec<(ShortHash, String)> = (0..4).map(|at| ([64 * at; 16], format!("{{\"id\":{at}}}"))).collect();
+        let page = |count: usize| {
+            let mut page = JsonPage::new(count, 0);
+            records[..count].iter().for_each(|(hash, json)| page.push(*hash, json.as_bytes()));
+            page.end(count < records.len(), "next_cursor", None);
+            page
+        };
+        for counts in [[2, 3, 4], [4, 3, 2], [3, 4, 2]] {
+            let cache = new_cache(1 << 20);
+            for count in counts.into_iter().chain([0, 1]) {
+                let page = page(count);
+                let mut json = Vec::new();
+                MultiGzDecoder::new(&*page.gzip(&cache, FeedId(1)).unwrap()).read_to_end(&mut json).unwrap();
+                assert_eq!(String::from_utf8(json), String::from_utf8(page.into_json()), "{count} of {counts:?}");
+            }
+        }
     }
 }

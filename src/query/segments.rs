@@ -183,13 +183,24 @@ impl<'c> GzipMember<'c> {
         self.crc.update(bytes);
     }
 
-    /// Appends a segment of records, which is looked up in the cache, and cached. `plain` returns the
-    /// uncompressed bytes if they are needed. The format and the hashes of the records must determine these bytes.
+    /// Appends a segment of records. With `keep` it is looked up in the cache, and cached. `plain` returns the
+    /// uncompressed bytes if they are needed. With `keep`, the format and the hashes of the records must determine these
+    /// bytes.
     pub fn push_segment<'h, P: AsRef<[u8]>>(
         &mut self,
         hashes: impl Iterator<Item = &'h ShortHash>,
+        keep: bool,
         plain: impl FnOnce() -> Result<P, StoreError>,
     ) -> Result<(), StoreError> {
+        if !keep {
+            let plain = plain()?;
+            if let Some(hash) = &mut self.hash {
+                hash.add_bytes(plain.as_ref());
+            }
+            let segment = self.deflate(plain.as_ref())?;
+            self.append(&segment);
+            return Ok(());
+        }
         let mut named = [self.feed.0.to_be_bytes().as_slice(), &[self.form as u8]].concat();
         hashes.for_each(|hash| named.extend_from_slice(hash));
         let key = hash(&named);
@@ -281,7 +292,7 @@ mod tests {
                 asked += 1;
                 Ok(text)
             };
-            member.push_segment([&hash(text)].into_iter(), plain).unwrap();
+            member.push_segment([&hash(text)].into_iter(), true, plain).unwrap();
             member.push_stored(b"between");
         }
         (member.finish(), sha256.finish(), asked)
@@ -351,7 +362,7 @@ mod tests {
                 asked = true;
                 Ok(b"content")
             };
-            member.push_segment(hashes.iter(), plain).unwrap();
+            member.push_segment(hashes.iter(), true, plain).unwrap();
             asked
         };
         // (the feed, the form, the records, whether the segment is made)
@@ -372,6 +383,17 @@ mod tests {
         ];
         for (at, (feed, form, hashes, expected)) in cases.into_iter().enumerate() {
             assert_eq!(asked(feed, form, hashes), expected, "case {at}");
+        }
+        // Without `keep`, nothing is looked up or kept.
+        for _ in 0..2 {
+            let mut member = GzipMember::new(&cache, FeedId(9), lines, 0, None);
+            let mut asked = false;
+            let plain = || {
+                asked = true;
+                Ok(b"content")
+            };
+            member.push_segment([one].iter(), false, plain).unwrap();
+            assert!(asked);
         }
     }
 

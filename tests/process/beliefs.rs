@@ -145,12 +145,22 @@ fn key_revoke_succeeds_only_if_the_bucket_follows_this_very_file() {
 
     // A backup copied over the file, whose seqs the note has passed.
     fs::copy(&older, site.db()).unwrap();
+    let imported = site.run(["import", site.path("conferences.jsonl").to_str().unwrap()]);
+    assert!(imported.code == Some(0), "{imported:?}");
+    assert!(imported.stderr.contains("with a commit that is not in this file"), "{imported:?}");
+    for json in [&[][..], &["--json"]] {
+        let done = site.run([&["key", "create", "--license", "all"], json].concat());
+        assert!(done.code == Some(0) && done.stderr.starts_with("warning: "), "{done:?}");
+        assert_eq!(done.stdout.starts_with('{'), !json.is_empty(), "{done:?}");
+    }
     let revoked = site.run(["key", "revoke", &first, "--publish-wait", "1ms"]);
     assert!(revoked.code == Some(3) && revoked.stderr.contains(late), "{revoked:?}");
     assert!(revoked.stderr.contains("the file was replaced by another copy"), "{revoked:?}");
     let told = place.run(&site, "--once");
     assert!(told.code == Some(1) && told.stderr.contains("does not contain the last entry of "), "{told:?}");
     assert_eq!(place.once_with(&site, "--start-over"), 1);
+    let revoked = site.run(["key", "create", "--license", "all"]);
+    assert!(!revoked.stderr.contains("not in this file"), "{revoked:?}");
 
     // A database moved without its note.
     let moved = copy_of(&site);

@@ -78,7 +78,7 @@ fn a_curator_edits_what_two_licenses_see() {
     let (since_full, since_narrow) = (token(&mut full), token(&mut narrow));
     let first = anyone().get("/demo.json").json()["edits"].as_array().unwrap().len();
 
-    // What came to each license, until each kind of edit was seen: both changed, a tombstone for one, nothing for one.
+    // Reads the feeds of both licenses until each kind of edit has come: changed in both, changed in one, left one.
     let mut seen = std::collections::BTreeSet::new();
     let mut number = first;
     let expected = ["live live", "live -", "live tombstone"];

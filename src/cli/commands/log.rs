@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Args;
 use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::cli::change::{NamedRecord, cut, text_of, value_of};
@@ -180,6 +181,16 @@ struct LicenseVisibility {
     reasons: Vec<String>,
 }
 
+/// The result of `medfeed show`, for `--json`.
+#[derive(Serialize)]
+struct ShownRecord {
+    dataset: Dataset,
+    /// In the form of the API.
+    record: Box<RawValue>,
+    last_change: Value,
+    licenses: Vec<LicenseVisibility>,
+}
+
 fn show_record<F: RecordFields>(common: &Common, snapshot: &Snapshot, id: Id) -> anyhow::Result<ExitCode> {
     let (Some((record, updated_at)), Some(seq)) = (snapshot.find_record::<F>(id)?, snapshot.changed_at_seq::<F>(id)?)
     else {
@@ -219,12 +230,14 @@ fn show_record<F: RecordFields>(common: &Common, snapshot: &Snapshot, id: Id) ->
             let _ = writeln!(text, "  {}", Printable(reason));
         }
     }
-    // In the form of the API.
-    let record: Value = serde_json::from_slice(&record_json::render_record(&record, updated_at, &**references))?;
-    let dataset = F::DATASET;
-    let json =
-        json!({ "dataset": dataset, "record": record, "last_change": commit_json(&last_change), "licenses": licenses });
-    common.result(&json, text)
+    let record = record_json::render_record(&record, updated_at, &**references);
+    let shown = ShownRecord {
+        dataset: F::DATASET,
+        record: RawValue::from_string(String::from_utf8(record)?)?,
+        last_change: commit_json(&last_change),
+        licenses,
+    };
+    common.result(&shown, text)
 }
 
 /// The error for a record that does not exist: when it was removed, if a feed knows it.

@@ -1,6 +1,7 @@
 //! The copy as an SQLite file: SQLite's SQL.
 //!
-//! - [`mod@file`]: opens the file of a copy, runs its statements, and maps their errors. Writes records with their full-text index.
+//! - [`mod@file`]: opens the file of a copy, runs its statements, and maps their errors. Writes records with their
+//!   full-text index.
 
 use std::path::PathBuf;
 

@@ -137,3 +137,33 @@ fn only_in(text: &str, other: &str) -> Vec<String> {
     let (lines, others): (BTreeSet<&str>, BTreeSet<&str>) = (text.lines().collect(), other.lines().collect());
     lines.difference(&others).map(|line| (*line).to_owned()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn older_and_newer_fields_are_told_apart() {
+        let all = known_fields();
+        let without = all.replacen("conferences.venue\n", "", 1);
+        let moved = format!("{without}conferences.venue\n");
+        // The fields of the file, whether it is current, and the errors without and with `older`.
+        let cases = [
+            (all.to_owned(), true, "", ""),
+            (without.clone(), false, "conferences.venue", ""),
+            (moved, false, "upgrade", ""),
+            (format!("{all}tags.x\n"), false, "tags.x", "tags.x"),
+            (format!("{without}tags.x\n"), false, "tags.x", "tags.x"),
+        ];
+        for (stored, is_current, error, error_of_older) in cases {
+            let version = Version { schema: SCHEMA, fields: stored.into_bytes() };
+            assert_eq!(version.is_current(), is_current, "{version:?}");
+            for (older, expected) in [(false, error), (true, error_of_older)] {
+                let checked = version.check(Path::new("feed.redb"), older);
+                let message = checked.map_or_else(|error| error.to_string(), |()| String::new());
+                assert_eq!(message.is_empty(), expected.is_empty(), "{older}: {message}");
+                assert!(message.contains(expected), "{older}: {message}");
+            }
+        }
+    }
+}
