@@ -119,7 +119,10 @@ impl Restoration {
             meta.insert(tables::META_DATABASE, id.0.as_slice())?;
             meta.insert(tables::META_RESTORED, seal(head)?.as_slice())?;
         }
-        put_empty_commit(&tx, kept.origin.map(|(_, head)| head.seq), kept.committed, &what)?;
+        // Without a copy of its commits elsewhere, a database may go back to the time of the backup.
+        let (jump, committed) =
+            kept.origin.map_or((None, Timestamp::EPOCH), |(_, head)| (Some(head.seq), kept.committed));
+        put_empty_commit(&tx, jump, committed, &what)?;
         tx.commit()?;
         if kept.origin.is_some() {
             writer.mark_published()?;

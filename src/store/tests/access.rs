@@ -229,16 +229,20 @@ fn a_key_that_the_backup_revokes_gets_no_overlap_from_the_replaced_database() {
 }
 
 #[test]
-fn a_restore_of_a_published_database_is_not_before_the_commits_that_it_replaces() {
-    let sample = Sample::new();
-    sample.edit_at(1_000, |edit| edit.set_license("all", everything(), None).unwrap());
-    sample.writer().mark_published().unwrap();
-    let backup = sample.copy_to("backup.redb");
-    // By a clock that was ahead. Replicas have this commit, and their callers its time.
-    let ahead = crate::model::time::now().plus_s(10_000);
-    sample.edit_at(ahead.unix_s(), |edit| edit.set_license("more", everything(), None).unwrap());
-    Restoration::prepare(&sample.path(), &backup, Duration::ZERO).unwrap().finish().unwrap();
-    assert_eq!(sample.snapshot().commit().time, ahead);
+fn a_restore_is_before_the_commits_that_it_replaces_only_if_they_are_not_published() {
+    for is_published in [true, false] {
+        let sample = Sample::new();
+        sample.edit_at(1_000, |edit| edit.set_license("all", everything(), None).unwrap());
+        if is_published {
+            sample.writer().mark_published().unwrap();
+        }
+        let backup = sample.copy_to("backup.redb");
+        // By a clock that was ahead. Replicas have this commit if it is published, and their callers its time.
+        let ahead = crate::model::time::now().plus_s(10_000);
+        sample.edit_at(ahead.unix_s(), |edit| edit.set_license("more", everything(), None).unwrap());
+        Restoration::prepare(&sample.path(), &backup, Duration::ZERO).unwrap().finish().unwrap();
+        assert_eq!(sample.snapshot().commit().time == ahead, is_published);
+    }
 }
 
 #[test]
