@@ -44,10 +44,8 @@ impl Publisher {
         let is_own = is_same_publisher(&header.who, &self.who);
         if follows && is_own && self.reader.origin()?.holds(header.seq, header.lineage)? {
             tracing::info!("slot {slot} was published by an earlier run of this publisher; continuing after it");
-            if header.is_state() {
-                // Its parts are unknown here, so another state follows it.
-                self.state.lost = Some(layout::state(slot));
-            }
+            // Its parts are unknown here, so another state follows it, before any commits.
+            self.state.is_unfinished |= header.is_state();
             return self.advance_end(&header, found.hash);
         }
         Err(self.fenced_by(&header))

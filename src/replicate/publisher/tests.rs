@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use super::progress::LastEntry;
 use super::publication_status::{PublicationStatus, Waiting};
 use super::*;
 use crate::model::time::now;
@@ -296,6 +297,15 @@ fn a_state_without_a_manifest_is_followed_by_a_state_before_commits() {
     publisher.publish_next().unwrap();
     assert!(entry(&log, last + 2).header.is_state());
     assert!(!publisher.state.is_unfinished);
+    // So does one that finds the entry of an earlier run in its slot, because it arrived late.
+    let before = entry(&log, last + 1);
+    publisher.end = Some(LastEntry::of(&before.header, before.hash));
+    log.remove(&layout::state(last + 2));
+    origin.commit();
+    while !slots(&log, layout::LOG).contains(&(last + 3)) {
+        publisher.publish_next().unwrap();
+    }
+    assert!(entry(&log, last + 3).header.is_state());
 }
 
 #[test]
