@@ -5,7 +5,7 @@
 //! records.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use redb::ReadableTable;
 
@@ -23,6 +23,8 @@ pub struct FeedIndex {
     entries: Vec<FeedEntry>,
     /// The slots of the visible records, by id; empty for a baseline, whose records may have changed since.
     shown: Vec<Slot>,
+    /// The positions of the entries, by id. Sorted on first use, by the first page that reads a baseline.
+    by_id: OnceLock<Vec<u32>>,
 }
 
 impl FeedIndex {
@@ -56,7 +58,7 @@ impl FeedIndex {
                 return Err(head.damaged("a record has two entries".to_owned()));
             }
         }
-        Ok(FeedIndex { head, entries, shown })
+        Ok(FeedIndex { head, entries, shown, by_id: OnceLock::new() })
     }
 
     /// Updates the index to a later state.
@@ -98,6 +100,18 @@ impl FeedIndex {
         &self.entries[self.entries.partition_point(|entry| entry.seq <= seq)..]
     }
 
+    /// The seq of a record's entry.
+    fn seq_of(&self, id: Id) -> Option<u64> {
+        let at = |position: &u32| &self.entries[*position as usize];
+        let by_id = self.by_id.get_or_init(|| {
+            let mut positions: Vec<u32> = (0..).take(self.entries.len()).collect();
+            positions.sort_unstable_by_key(|position| at(position).id);
+            positions
+        });
+        let found = by_id.binary_search_by_key(&id, |position| at(position).id).ok()?;
+        Some(at(&by_id[found]).seq)
+    }
+
     /// The visible records, by id.
     pub fn shown(&self) -> &[Slot] {
         &self.shown
@@ -118,10 +132,9 @@ impl LicenseEntries {
     /// The entries after a seq, oldest first. Entries from before the joining need the baseline.
     pub fn after(&self, seq: u64) -> impl Iterator<Item = &FeedEntry> {
         let later = self.shared.entries_after(seq.max(self.joined_at));
-        // A later entry of the shared feed replaces one of the baseline.
-        let replaced: HashSet<Id> = self.baseline.iter().flat_map(|_| later).map(|entry| entry.id).collect();
         let before = self.baseline.iter().flat_map(move |baseline| baseline.entries_after(seq));
-        before.filter(move |entry| !replaced.contains(&entry.id)).chain(later)
+        // A later entry of the shared feed replaces one of the baseline.
+        before.filter(|entry| self.shared.seq_of(entry.id).is_none_or(|seq| seq <= self.joined_at)).chain(later)
     }
 
     /// The records that entered the license after a seq, when it joined its feed.
