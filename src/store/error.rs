@@ -26,7 +26,7 @@ pub enum StoreError {
         path.display()
     )]
     OlderSchema { path: PathBuf, found: u32, known: u32 },
-    #[error("{} was written by an older medfeed, whose rows have no {}; run `medfeed upgrade`, which keeps the old file", path.display(), missing.join(", "))]
+    #[error("{} was written by an older medfeed, whose rows {}; run `medfeed upgrade`, which keeps the old file", path.display(), difference(missing))]
     OlderFields {
         path: PathBuf,
         /// Empty if only the order of the fields changed.
@@ -83,6 +83,14 @@ pub enum StoreError {
     DiskFull(io::Error),
     #[error("the database could not be read or written: {0}")]
     Engine(Box<redb::Error>),
+}
+
+/// How the fields of an older file differ from today's. `missing` is empty if only their order does.
+fn difference(missing: &[String]) -> String {
+    match missing {
+        [] => "have the same fields in another order".to_owned(),
+        _ => format!("have no {}", missing.join(", ")),
+    }
 }
 
 impl StoreError {

@@ -150,8 +150,8 @@ mod tests {
         // The fields of the file, whether it is current, and the errors without and with `older`.
         let cases = [
             (all.to_owned(), true, "", ""),
-            (without.clone(), false, "conferences.venue", ""),
-            (moved, false, "upgrade", ""),
+            (without.clone(), false, "have no conferences.venue;", ""),
+            (moved, false, "in another order; run `medfeed upgrade`", ""),
             (format!("{all}tags.x\n"), false, "tags.x", "tags.x"),
             (format!("{without}tags.x\n"), false, "tags.x", "tags.x"),
         ];
