@@ -215,6 +215,18 @@ fn a_draft_names_the_encoding() {
 }
 
 #[test]
+fn a_column_of_a_filter_may_come_twice_and_leave_out_all_rows() {
+    let site = Site::new();
+    site.write("list.toml", "dataset = \"journals\"\n[where]\n\"Kind\" = \"journal\"\n");
+    for (kind, added) in [("book", 0), ("journal", 1)] {
+        site.write("list.csv", format!("id,name,Kind,Kind\n1,NEJM,{kind},x\n"));
+        let summary = site.json(["import", "list.csv", "--recipe", "list.toml", "--create"]);
+        assert_eq!(summary["datasets"]["journals"]["added"], added, "{summary}");
+        assert!(!summary["warnings"].to_string().contains("has no rows"), "{summary}");
+    }
+}
+
+#[test]
 fn files_from_elsewhere() {
     const CONSTANTS: &str = "--match name --set year=2026 --set start_date_status=confirmed \
                              --set abstract_due_date_status=not_found --set late_breaking_due_date_status=check";

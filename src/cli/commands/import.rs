@@ -324,7 +324,7 @@ fn refuse(common: &Common, refusal: Refusal, all_faults: bool) -> anyhow::Result
     }
     let hint = if all_faults || bad.groups().len() == bad.total() { "" } else { " --all-faults lists each." };
     let count = counted(bad.total(), "fault");
-    let error = format!("{count}; nothing was changed. Correct them and run the import again.{hint}");
+    let error = format!("{count}; nothing was changed. Correct them and run the command again.{hint}");
     refuse_with(common, &error, bad.kept(), bad.groups(), bad.total())
 }
 

@@ -150,7 +150,8 @@ impl<'o> Columns<'o> {
         }
         for (at, name) in columns.names.iter().enumerate() {
             let meaning = ColumnMeaning::find(table, options, name, numbered[at].1, Some(at));
-            let is_filter = columns.filters.iter().any(|(filter, _)| *filter == at);
+            let is_filter =
+                options.filters.iter().any(|given| given.value.0.matches(&numbered[at].0, numbered[at].1, Some(at)));
             if meaning.is_none() && !name.is_empty() && !is_filter {
                 faults.push_unknown(if is_object { "field" } else { "column" }, "", name, &known);
             }

@@ -111,6 +111,8 @@ pub(in crate::import) struct CsvReader<R> {
     bounds: Bounds,
     /// The line of the next byte, from 1.
     line: u64,
+    /// Whether the last byte was a carriage return, which has ended the line.
+    follows_return: bool,
     record: ByteRecord,
     /// Whether a quoted cell of the last row has a quote that neither closes it nor is doubled.
     pub has_stray_quotes: bool,
@@ -140,6 +142,7 @@ impl<R: Read> CsvReader<R> {
             separator,
             bounds,
             line: 1,
+            follows_return: false,
             record: ByteRecord::new(),
             has_stray_quotes: false,
             is_over: false,
@@ -164,7 +167,8 @@ impl<R: Read> CsvReader<R> {
                 let piece = &rest[..rest.iter().position(is_sign).unwrap_or(rest.len()).max(1)];
                 used += piece.len();
                 let line = self.line;
-                self.line += u64::from(piece[0] == b'\n');
+                self.line += u64::from(piece[0] == b'\r' || piece[0] == b'\n' && !self.follows_return);
+                self.follows_return = piece[0] == b'\r';
                 if matches!(piece[0], b'\r' | b'\n') && state != QuoteState::Quoted {
                     is_complete = first_line.is_some();
                     if is_complete {
@@ -283,6 +287,7 @@ mod tests {
             ("id,name\n", ""),
             ("id\n5\n\n6", "2:5\n4:6\n"),
             ("id,name\r\n1,A\r\n2,\r\n", "2:1 name=\"A\"\n3:2 name=null\n"),
+            ("id,name\r1,\"A\rB\"\r\r2,\r", "2:1 name=\"A\\rB\"\n5:2 name=null\n"),
             ("\n\nname,id\n\nA,1\n", "5:1 name=\"A\"\n"),
             (
                 "id,name,url\r\n1,\"A\r\nB\",x\r\n\r\n2,\"\n\",\n3,a,b",
@@ -501,7 +506,9 @@ mod tests {
             let (mut record, mut at) = (ByteRecord::new(), 0);
             while reader.read_byte_record(&mut record).unwrap() {
                 let blank = content[at..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
-                let line = 1 + content[..at + blank].iter().filter(|byte| **byte == b'\n').count();
+                let above = &content[..at + blank];
+                let pairs = above.windows(2).filter(|pair| *pair == b"\r\n").count();
+                let line = 1 + above.iter().filter(|byte| matches!(byte, b'\r' | b'\n')).count() - pairs;
                 let cells: Vec<Vec<u8>> = record.iter().map(<[u8]>::to_vec).collect();
                 expected.push((u64::try_from(line).unwrap(), cells));
                 at = usize::try_from(reader.position().byte()).unwrap();

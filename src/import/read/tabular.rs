@@ -73,8 +73,9 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             return sample.add_row(cells.iter().map(|cell| cell.text.to_string()).collect());
         }
         let follows_gap = line > self.last_line + 1;
-        let line_ends =
-            if self.is_rectangular { cells.iter().map(|cell| cell.text.matches('\n').count()).sum() } else { 0 };
+        let line_ends_of =
+            |cell: &TableCell<'_>| cell.text.matches(['\r', '\n']).count() - cell.text.matches("\r\n").count();
+        let line_ends = if self.is_rectangular { cells.iter().map(line_ends_of).sum() } else { 0 };
         self.last_line = line + u64::try_from(line_ends).unwrap_or_default();
         let columns = match &self.header {
             HeaderState::Searching(_) => return self.search_header(line, cells),
@@ -104,11 +105,11 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             return ControlFlow::Continue(());
         }
         self.seen_count += 1;
+        self.row_count += 1;
         if !columns.pass_filters(cells) {
             options.effects.borrow_mut().left_out += 1;
             return ControlFlow::Continue(());
         }
-        self.row_count += 1;
         if let Some(fault) = fault {
             self.rows.add_fault(line, fault);
             return ControlFlow::Continue(());
