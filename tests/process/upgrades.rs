@@ -107,6 +107,7 @@ fn an_upgrade_without_a_file_succeeds_only_with_if_needed() {
     }
     let done = site.run(["upgrade", "--if-needed"]);
     assert_eq!((done.code, done.stdout.as_str(), done.stderr.as_str()), (Some(0), "", ""));
+    assert_eq!(site.run(["upgrade", "--if-needed", "--json"]).stdout, "{\"upgraded\":false}\n");
     assert_eq!(site.files(), [""; 0]);
     let older = OlderFile::new();
     assert_eq!(older.site.run(["upgrade", "--if-needed"]).code, Some(0));

@@ -177,13 +177,11 @@ pub(in crate::cli) fn upgrade(common: &Common, dry_run: bool, if_needed: bool) -
     let db = common.db.display();
     let planned = match upgrade::plan(&common.db) {
         // A replica loads its state again when it is served.
-        Err(StoreError::NotFound { .. } | StoreError::OlderReplica { .. }) if if_needed => {
-            return Ok(ExitCode::SUCCESS);
-        }
+        Err(StoreError::NotFound { .. } | StoreError::OlderReplica { .. }) if if_needed => None,
         planned => planned?,
     };
     let Some(planned) = planned else {
-        if if_needed {
+        if if_needed && !common.json {
             return Ok(ExitCode::SUCCESS);
         }
         let text = format!("{db} has format {SCHEMA}, the format of this medfeed; there is nothing to upgrade.");
