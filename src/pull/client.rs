@@ -28,6 +28,9 @@ use crate::transport::tls;
 /// many proxies give up.
 pub const LONGEST_WAIT_S: u64 = 45;
 
+/// The `limit` of a page after one that was too long: so many of the longest records fit.
+const SHORT_PAGE: &str = "3";
+
 const MAX_PROBLEM_BYTES: u64 = 1 << 16;
 
 const MAX_DETAIL_CHARS: usize = 500;
@@ -116,17 +119,25 @@ impl PullClient {
         since: &str,
         extension: Option<(&str, String)>,
     ) -> Result<Result<Option<FeedPage>, ServiceProblem>, PullError> {
-        let mut query = url::form_urlencoded::Serializer::new(String::new());
-        query.append_pair("since", since).extend_pairs(&extension);
-        let body = match self.ask(Method::GET, &format!("/v1/{dataset}/changes?{}", query.finish()))? {
-            Ok(body) => body,
-            Err(problem) if problem.status == StatusCode::GONE => return Ok(Ok(None)),
-            Err(problem) => return Ok(Err(problem)),
-        };
-        let mut json = Vec::new();
-        let read = self.bounded(body, "a page of the feed", self.limits.page_bytes).read_to_end(&mut json);
-        read.map_err(|error| self.broken(error))?;
-        Ok(Ok(Some(FeedPage::read(&json)?)))
+        let mut limit = None;
+        loop {
+            let mut query = url::form_urlencoded::Serializer::new(String::new());
+            query.append_pair("since", since).extend_pairs(&extension).extend_pairs(limit);
+            let body = match self.ask(Method::GET, &format!("/v1/{dataset}/changes?{}", query.finish()))? {
+                Ok(body) => body,
+                Err(problem) if problem.status == StatusCode::GONE => return Ok(Ok(None)),
+                Err(problem) => return Ok(Err(problem)),
+            };
+            let mut json = Vec::new();
+            match self.bounded(body, "a page of the feed", self.limits.page_bytes).read_to_end(&mut json) {
+                Ok(_) => return Ok(Ok(Some(FeedPage::read(&json)?))),
+                // A page of the default length has no limit in bytes.
+                Err(error) if error.kind() == io::ErrorKind::FileTooLarge && limit.is_none() => {
+                    limit = Some(("limit", SHORT_PAGE));
+                }
+                Err(error) => return Err(self.broken(error)),
+            }
+        }
     }
 
     /// Streams all records of a dataset: `GET /v1/exports/{dataset}`. Resumes a broken download after a pause if its

@@ -1,6 +1,7 @@
 //! The files of a copy. New ones are readable by their owner only; existing ones keep their mode.
 //!
-//! Other users may have put a link or a pipe into a shared folder. Links are not followed, and pipes do not block.
+//! Other users may have put a pipe, a device or a link to one into a shared folder. Such files are errors, and never
+//! block.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io;
@@ -38,9 +39,19 @@ pub fn make_file(path: &Path) -> io::Result<()> {
     OpenOptions::new().create(true).truncate(false).write(true).mode(FILE_MODE).open(path).map(|_| ())
 }
 
-/// Opens a file for reading. A pipe does not block.
+/// Opens a regular file for reading.
 pub fn open_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)
+    regular(OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?)
+}
+
+fn regular(file: File) -> io::Result<File> {
+    if file.metadata()?.is_file() { Ok(file) } else { Err(not_regular()) }
+}
+
+fn not_regular() -> io::Error {
+    io::Error::other(
+        "it is a link, a pipe or something else than a file; remove it, or give another place for the copy",
+    )
 }
 
 /// Creates a file that will replace another one by rename. Removes an old file or link at the path of the draft. The
@@ -64,13 +75,19 @@ pub fn make_draft(draft: &Path, replaces: &Path) -> io::Result<File> {
 /// Opens or creates a lock file, and takes the lock within [`LOCK_WAIT`]. Messages name the path of the `copy`.
 pub fn lock(path: &Path, copy: &Path) -> Result<File, PullError> {
     let refused = |error: &io::Error| {
-        PullError::Unusable(format!("{}: {}; the folder of the copy must be writable", path.display(), describe(error)))
+        PullError::Unusable(format!("{}: {}; the copy needs a lock file there", path.display(), describe(error)))
     };
     // Lock files are never removed. Otherwise two pulls could hold locks on two files of one path.
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let options =
         OpenOptions::new().write(true).create(true).truncate(false).mode(FILE_MODE).custom_flags(flags).clone();
-    let file = options.open(path).map_err(|error| refused(&error))?;
+    let file = match options.open(path) {
+        Ok(file) => regular(file),
+        // A link, or a pipe without a reader.
+        Err(_) if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) => Err(not_regular()),
+        Err(error) => Err(error),
+    };
+    let file = file.map_err(|error| refused(&error))?;
     let deadline = Instant::now() + LOCK_WAIT;
     loop {
         match file.try_lock() {
@@ -100,7 +117,7 @@ mod tests {
         symlink(at("file"), at("link")).unwrap();
         for (name, reason) in [
             ("none/lock", "No such file or directory"),
-            ("link", "Too many levels of symbolic links"),
+            ("link", "it is a link, a pipe or something else than a file"),
             (&"x".repeat(300), "File name too long"),
         ] {
             let message = lock(&at(name), &at("copy")).unwrap_err().to_string();

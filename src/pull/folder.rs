@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
@@ -67,7 +68,7 @@ pub struct FolderCopy {
     state: CopyState,
     /// The datasets to load: their files do not match the state, or the user wants to reload.
     to_load: Vec<Dataset>,
-    _lock: File,
+    lock: File,
 }
 
 impl FolderCopy {
@@ -105,7 +106,7 @@ impl FolderCopy {
             }
             state = CopyState { format: FORMAT, server, datasets: BTreeMap::new() };
         }
-        let mut copy = FolderCopy { folder: folder.to_owned(), state, to_load: Vec::new(), _lock: lock };
+        let mut copy = FolderCopy { folder: folder.to_owned(), state, to_load: Vec::new(), lock };
         for dataset in Dataset::ALL {
             if reload || !copy.fits(dataset).map_err(fail)? {
                 copy.to_load.push(dataset);
@@ -348,11 +349,15 @@ impl PullTarget for FolderCopy {
     }
 
     fn check_location(&self) -> Result<(), PullError> {
-        if self.folder.join(LOCK_FILE).exists() {
+        let identity = |found: fs::Metadata| (found.dev(), found.ino());
+        let lock = fs::metadata(self.folder.join(LOCK_FILE)).map(identity);
+        if lock.is_ok_and(|lock| self.lock.metadata().map(identity).is_ok_and(|own| own == lock)) {
             return Ok(());
         }
-        let folder = self.folder.display();
-        Err(PullError::Unusable(format!("{folder}: the folder was removed meanwhile; run again to make a new copy")))
+        Err(PullError::Unusable(format!(
+            "{}: the folder was removed or replaced meanwhile; run again to make a new copy",
+            self.folder.display()
+        )))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Brings all datasets up to date, once or for ever, and retries after failures.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -16,13 +16,47 @@ const MAX_ATTEMPTS: u32 = 5;
 /// The time between two comparisons of a followed copy with the service, in seconds.
 const VERIFY_INTERVAL_S: i64 = 24 * 3600;
 
-/// The pause after a round that took `elapsed`. `asked` is the time that the service was asked to hold the requests.
-/// `waits` is whether the next round long-polls. It then begins at once, unless the service responded early without news:
-/// it has too many long polls.
-fn pause_after_round(every: Duration, elapsed: Duration, asked: Duration, has_news: bool, waits: bool) -> Duration {
+/// A followed dataset whose last attempt failed.
+struct Failing {
+    /// The progress since the dataset was last up to date.
+    done: Done,
+    failures: u32,
+    retry_at: Instant,
+}
+
+/// The time until the first of the datasets is retried.
+fn until_retry(failing: &BTreeMap<Dataset, Failing>) -> Option<Duration> {
+    let retry_at = failing.values().map(|failing| failing.retry_at).min();
+    retry_at.map(|at| at.saturating_duration_since(Instant::now()))
+}
+
+/// The seconds of a long poll: a dataset's share of the interval, but no longer than until a failed dataset is retried.
+fn poll_s(share_s: u64, failing: &BTreeMap<Dataset, Failing>) -> u64 {
+    until_retry(failing).map_or(share_s, |left| share_s.min(left.as_secs()))
+}
+
+/// The pause after a round that took `elapsed`. `asked` is the time that the service was asked to hold the successful
+/// requests; `None` if there was none. `waits` is whether the next round long-polls. It then begins at once, unless the
+/// service responded early without news: it has too many long polls. `until_retry` is the time until a failed dataset is
+/// retried.
+fn pause_after_round(
+    every: Duration,
+    elapsed: Duration,
+    asked: Option<Duration>,
+    has_news: bool,
+    waits: bool,
+    until_retry: Option<Duration>,
+) -> Duration {
     // The service's clock may run a little faster.
-    let was_held = elapsed >= asked.mul_f64(0.9);
-    if waits && (has_news || was_held) { Duration::ZERO } else { every.saturating_sub(elapsed) }
+    let was_held = asked.is_some_and(|asked| elapsed >= asked.mul_f64(0.9));
+    let is_at_once = waits && (has_news || was_held);
+    let pause = if is_at_once { Duration::ZERO } else { every.saturating_sub(elapsed) };
+    match until_retry {
+        // Nothing else is followed.
+        Some(left) if asked.is_none() => left,
+        Some(left) => pause.min(left),
+        None => pause,
+    }
 }
 
 /// The work of a pull.
@@ -80,8 +114,8 @@ impl Pull<'_> {
 
     /// Brings all datasets up to date at the interval `every`, and compares the copy with the service once a day. Uses
     /// long polling if the service supports it. A dataset that the license does not have is requested again in each
-    /// round, because the license may get it back. After a failure, the next round begins after a pause. Returns only
-    /// errors that retries cannot solve.
+    /// round, because the license may get it back. A dataset that fails is retried after a pause, and the others are
+    /// followed meanwhile. Returns only errors that retries cannot solve.
     pub fn follow(
         &mut self,
         plan: &Plan,
@@ -89,22 +123,27 @@ impl Pull<'_> {
         report: &mut dyn FnMut(Report),
     ) -> Result<std::convert::Infallible, PullError> {
         let mut to_verify: BTreeSet<Dataset> = plan.datasets.iter().copied().filter(|_| plan.verify).collect();
-        let (mut skipped, mut share_s, mut failures) = (BTreeSet::new(), 0, 0);
+        let (mut skipped, mut share_s, mut failing) = (BTreeSet::new(), 0, BTreeMap::<Dataset, Failing>::new());
         loop {
             self.copy.check_location()?;
-            let (begun, mut asked_s, mut has_news, mut failed) = (Instant::now(), 0, false, None);
+            let (begun, mut asked, mut has_news) = (Instant::now(), None, false);
             for dataset in &plan.datasets {
-                let mut done = Done::default();
+                if failing.get(dataset).is_some_and(|failing| failing.retry_at > Instant::now()) {
+                    continue;
+                }
+                let (before, failures) =
+                    failing.remove(dataset).map_or((Done::default(), 0), |failing| (failing.done, failing.failures));
+                let mut done = before;
                 let is_due = self.is_due(*dataset);
                 let verifies = to_verify.contains(dataset) || matches!(is_due, Ok(true));
-                let wait_s = if verifies { 0 } else { share_s };
+                let wait_s = if verifies { 0 } else { poll_s(share_s, &failing) };
                 let result = is_due.and_then(|_| self.attempt(*dataset, verifies, wait_s, &mut done));
-                has_news |= done != Done::default();
                 match result {
                     Ok(done) => {
                         skipped.remove(dataset);
                         to_verify.remove(dataset);
-                        asked_s += wait_s;
+                        asked = Some(asked.unwrap_or_default() + Duration::from_secs(wait_s));
+                        has_news |= done.done != Done::default();
                         report(done);
                     }
                     Err(PullError::LicenseLost(_)) => {
@@ -115,7 +154,11 @@ impl Pull<'_> {
                             self.events.note(&format!("{dataset}: not in the license, skipped"));
                         }
                     }
-                    Err(error) if error.may_pass() => failed = failed.or(Some(error)),
+                    Err(error) if error.may_pass() => {
+                        let failures = if done == before { failures + 1 } else { 1 };
+                        let pause = self.note_pause(failures, &error);
+                        failing.insert(*dataset, Failing { done, failures, retry_at: Instant::now() + pause });
+                    }
                     Err(error) => return Err(error),
                 }
             }
@@ -126,16 +169,10 @@ impl Pull<'_> {
                     |dataset| Err(PullError::NotLicensed(*dataset)),
                 );
             }
-            if let Some(error) = failed {
-                (failures, share_s) = (if has_news { 1 } else { failures + 1 }, 0);
-                sleep(self.note_pause(failures, &error));
-                continue;
-            }
-            failures = 0;
             // The datasets long-poll one after the other.
             share_s = (every.as_secs() / licensed as u64).min(LONGEST_WAIT_S);
-            let waits = share_s > 0 && self.server.takes_wait();
-            sleep(pause_after_round(every, begun.elapsed(), Duration::from_secs(asked_s), has_news, waits));
+            let waits = poll_s(share_s, &failing) > 0 && self.server.takes_wait();
+            sleep(pause_after_round(every, begun.elapsed(), asked, has_news, waits, until_retry(&failing)));
         }
     }
 
@@ -207,23 +244,29 @@ mod tests {
 
     #[test]
     fn rounds_begin_at_once_unless_the_service_responds_early() {
-        // (the interval, whether the next round waits, elapsed, asked, news; the pause), in seconds.
+        // (the interval, whether the next round waits, elapsed, asked, news, the time until a retry; the pause), in seconds.
         let cases = [
             // The first round asks without a wait.
-            (3600, true, 0, 0, false, 0),
-            (3600, true, 60, 60, false, 0),
-            (3600, true, 119, 120, false, 0),
-            (3600, true, 0, 120, true, 0),
-            (3600, true, 60, 120, false, 3540),
-            (60, true, 1, 60, false, 59),
+            (3600, true, 0, Some(0), false, None, 0),
+            (3600, true, 60, Some(60), false, None, 0),
+            (3600, true, 119, Some(120), false, None, 0),
+            (3600, true, 0, Some(120), true, None, 0),
+            (3600, true, 60, Some(120), false, None, 3540),
+            (60, true, 1, Some(60), false, None, 59),
             // Without waiting there are polls at the interval.
-            (60, false, 1, 0, false, 59),
-            (60, false, 1, 0, true, 59),
-            (60, false, 70, 0, false, 0),
+            (60, false, 1, Some(0), false, None, 59),
+            (60, false, 1, Some(0), true, None, 59),
+            (60, false, 70, Some(0), false, None, 0),
+            // Other datasets are followed while one fails.
+            (60, false, 1, Some(0), false, Some(2), 2),
+            (60, true, 30, Some(30), false, Some(250), 0),
+            (60, true, 1, Some(30), false, Some(250), 59),
+            (60, true, 1, None, false, Some(250), 250),
         ];
-        for (every, waits, elapsed, asked, has_news, expected) in cases {
-            let (s, case) = (Duration::from_secs, (every, waits, elapsed, asked, has_news));
-            let pause = pause_after_round(s(every), s(elapsed), s(asked), has_news, waits);
+        for (every, waits, elapsed, asked, has_news, until_retry, expected) in cases {
+            let (s, case) = (Duration::from_secs, (every, waits, elapsed, asked, has_news, until_retry));
+            let (asked, until_retry) = (asked.map(s), until_retry.map(s));
+            let pause = pause_after_round(s(every), s(elapsed), asked, has_news, waits, until_retry);
             assert_eq!(pause, s(expected), "{case:?}");
         }
     }

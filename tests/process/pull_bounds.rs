@@ -169,6 +169,18 @@ fn first_line(mut command: std::process::Command) -> (String, Process) {
 }
 
 #[test]
+fn after_a_page_that_is_too_long_a_short_one_is_requested() {
+    let fake = Fake::new(|line, stream| match line.contains("limit=3") {
+        true => page(stream, "{\"data\":[{\"id\":1}],\"has_more\":true,\"next_sync_token\":\"t1\"}"),
+        false => page(stream, &" ".repeat(2048)),
+    });
+    let limits = ReadLimits { page_bytes: 1024, ..ReadLimits::default() };
+    let client = PullClient::new(fake.url().parse().unwrap(), "k", None, limits).unwrap();
+    let page = client.changes(Dataset::Conferences, "t0", 0).unwrap().unwrap();
+    assert_eq!((page.entries.len(), page.token.as_str(), fake.asked.lock().unwrap().len()), (1, "t1", 2));
+}
+
+#[test]
 fn time_is_bounded_too() {
     /// Sends a byte, again and again, after a moment each.
     fn trickle(stream: &mut TcpStream) -> std::io::Result<()> {

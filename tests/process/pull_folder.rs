@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use medfeed::model::Dataset::Conferences;
-use medfeed::pull::FolderCopy;
 use medfeed::pull::catch_up::{Done, Pull, Verdict};
+use medfeed::pull::{FolderCopy, PullTarget};
 use serde_json::Value;
 
 use super::pulled::{Pulled, exported};
@@ -52,6 +52,22 @@ fn files_that_the_state_does_not_name_are_loaded_anew() {
         let done = pulled.pull("");
         assert_eq!(done.stdout, "conferences: 700 records loaded\njournals: nothing new, 1 record\n", "{what}");
         pulled.assert_equal("conferences");
+    }
+}
+
+#[test]
+fn a_folder_that_is_replaced_ends_the_follower() {
+    let site = Site::new();
+    let (own, other) = (site.path("own"), site.path("other"));
+    let open = |folder: &Path| FolderCopy::open(folder, &"http://localhost:1".parse().unwrap(), false).unwrap();
+    let copy = open(&own);
+    copy.check_location().unwrap();
+    drop(open(&other));
+    fs::rename(&own, site.path("moved")).unwrap();
+    for step in ["removed", "replaced"] {
+        let error = copy.check_location().unwrap_err().to_string();
+        assert!(error.contains("the folder was removed or replaced meanwhile"), "{step}: {error}");
+        let _ = fs::rename(&other, &own);
     }
 }
 

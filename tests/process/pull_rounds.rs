@@ -524,16 +524,28 @@ fn a_named_dataset_that_the_license_never_had_ends_a_follower() {
 
 #[test]
 fn a_dataset_that_fails_stops_no_other() {
-    let service = Scripted::new(move |asked, before| match before {
-        _ if asked.line.contains("conferences") => Reply::problem(502, "bad_gateway").with("retry-after", "0"),
-        3 => revoked(),
-        _ => Reply::export("t0", &[ONE]),
-    });
-    let plan_of_all = plan(&Dataset::ALL, false);
-    let (error, asked) = followed(&service, &mut MemoryCopy::default(), &plan_of_all, Duration::from_hours(1));
-    assert!(matches!(error, PullError::Refused(_)), "{error:?}");
+    // (the seconds of `Retry-After`, the requests)
     let failing = "GET exports/conferences";
-    assert_eq!(asked, [failing, "GET exports/journals", failing, "GET journals/changes?since=t0"]);
+    let loading = "GET exports/journals";
+    let cases = [
+        ("0", [failing, loading, failing, "GET journals/changes?since=t0"]),
+        // A long pause is kept, although journals have news.
+        ("300", [failing, loading, "GET journals/changes?since=t0&wait=45", "GET journals/changes?since=t1&wait=45"]),
+    ];
+    for (retry_after, expected) in cases {
+        let service = Scripted::new(move |asked, before| match before {
+            _ if asked.line.contains("conferences") => {
+                Reply::problem(502, "bad_gateway").with("retry-after", retry_after)
+            }
+            3 => revoked(),
+            _ if asked.line.contains("exports/") => Reply::export("t0", &[ONE]),
+            _ => Reply::page(TWO, false, "t1"),
+        });
+        let plan = plan(&Dataset::ALL, false);
+        let (error, asked) = followed(&service, &mut MemoryCopy::default(), &plan, Duration::from_hours(1));
+        assert!(matches!(error, PullError::Refused(_)), "{error:?}");
+        assert_eq!(asked, expected);
+    }
     // A single round brings the others up to date, and then returns the error.
     for has_journals in [true, false] {
         let service = Scripted::new(move |asked, _| match asked.line.contains("journals") && has_journals {

@@ -162,8 +162,8 @@ impl Events for PullReporter {
         if self.json || !stderr().is_terminal() {
             return;
         }
-        let mut bar = self.bar.borrow_mut();
-        let bar = bar.get_or_insert_with(|| {
+        let mut shown = self.bar.borrow_mut();
+        let bar = shown.get_or_insert_with(|| {
             let bar = ProgressBar::new(of);
             if let Ok(style) = ProgressStyle::with_template("loading {msg} {wide_bar} {pos}/{len} {eta}") {
                 bar.set_style(style);
@@ -175,6 +175,8 @@ impl Events for PullReporter {
         bar.set_position(records);
         if records >= of {
             bar.finish_and_clear();
+            // A finished bar draws nothing more.
+            *shown = None;
         }
     }
 
