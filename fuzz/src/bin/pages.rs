@@ -151,7 +151,7 @@ fn clear(target: &mut dyn PullTarget, dataset: Dataset) {
     let bytes = gzip.finish().expect("nothing is compressed");
     let announced = Announced { token: "t0".to_owned(), records: 0, digest: None };
     let mut export = Export::new(announced, bytes.as_slice(), &ReadLimits::default()).expect("an export");
-    target.load(dataset, &mut export, false, &Quiet).expect("the export is loaded");
+    target.load(dataset, &mut export, &Quiet).expect("the export is loaded");
 }
 
 const JOURNAL: &str = "{\"id\":1,\"name\":\"J\",\"issn_print\":\"0732-183X\",\"impact_factor\":42.1,\"impact_factor_year\":2024,\
