@@ -4,98 +4,33 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::Unit;
 
 use crate::model::time::now;
-use crate::model::{DatabaseId, Head};
+use crate::model::{DatabaseId, Head, Timestamp};
 use crate::replicate::publisher::progress::{PublisherProgress, PublisherStatus};
 use crate::replicate::publisher::publication_status::{Waiting, waiting};
 use crate::serve::operators::admin::monitored::Monitored;
-use crate::serve::operators::registrar::{
-    MetricKind, ProcessMetrics, Registrar, Sampled, SampledMetrics, count, text_of,
-};
+use crate::serve::operators::registrar::{Registrar, text_of};
 use crate::store::Reader;
 
 /// The time for which the bucket may fail before the publisher is not ready.
 const FAILURE_GRACE: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
-struct PublisherSample {
-    progress: PublisherProgress,
-    waiting_commits: u64,
-    behind_s: u64,
-    outbox_bytes: u64,
-    failing_s: u64,
-}
-
-const SAMPLED: &[Sampled<PublisherSample>] = &[
-    ("publish_slot", MetricKind::Gauge, "The slot of the last entry in the log", |sample| {
-        sample.progress.log_end.map_or(0, |(_, end)| count(end.slot))
-    }),
-    ("publish_seq", MetricKind::Gauge, "The last seq in the log", |sample| {
-        sample.progress.log_end.map_or(0, |(_, end)| count(end.head.seq))
-    }),
-    (
-        "publish_waiting_commits",
-        MetricKind::Gauge,
-        "Commits that wait to be published; 1 if a whole state is published instead",
-        |sample| count(sample.waiting_commits),
-    ),
-    ("publish_behind", MetricKind::Seconds, "Time since everything was published; 0 while nothing waits", |sample| {
-        count(sample.behind_s)
-    }),
-    ("publish_outbox", MetricKind::Bytes, "Size of the changes in the database that wait to be published", |sample| {
-        count(sample.outbox_bytes)
-    }),
-    ("publish_entries", MetricKind::Counter, "Entries written to the log", |sample| count(sample.progress.entries)),
-    ("publish_states", MetricKind::Counter, "Whole states written", |sample| count(sample.progress.states)),
-    (
-        "publish_bucket_failures",
-        MetricKind::Counter,
-        "Failed requests to the bucket, including those that were retried",
-        |sample| count(sample.progress.failures),
-    ),
-    (
-        "publish_lost_objects",
-        MetricKind::Counter,
-        "Times when objects of the bucket were found to be gone or damaged",
-        |sample| count(sample.progress.lost_objects),
-    ),
-    (
-        "publish_trouble",
-        MetricKind::Seconds,
-        "Time for which an operation on the bucket has been failing; 0 if none is",
-        |sample| count(sample.failing_s),
-    ),
-    ("publish_fenced", MetricKind::Gauge, "1 if another publisher took over; this one then ends", |sample| {
-        i64::from(sample.progress.fenced.is_some())
-    }),
-];
-
-#[derive(Debug)]
 pub struct MonitoredPublisher {
     database: PathBuf,
     status: Arc<PublisherStatus>,
     started: Instant,
+    started_at: Timestamp,
     /// Opened on first use. The publisher has its own handle, which may wait for the bucket.
     reader: Mutex<Option<Reader>>,
-    registry: Registry,
-    process: ProcessMetrics,
-    samples: SampledMetrics<PublisherSample>,
 }
 
 impl MonitoredPublisher {
     pub fn new(database: &Path, status: Arc<PublisherStatus>) -> MonitoredPublisher {
-        let mut all = Registrar::new("The publishing program");
-        MonitoredPublisher {
-            database: database.to_owned(),
-            status,
-            started: Instant::now(),
-            reader: Mutex::default(),
-            process: ProcessMetrics::new(),
-            samples: all.add_sampled(SAMPLED),
-            registry: all.into_registry(),
-        }
+        let (started, started_at) = (Instant::now(), now());
+        MonitoredPublisher { database: database.to_owned(), status, started, started_at, reader: Mutex::default() }
     }
 
     /// The time since everything was last known to be published, or since the start.
@@ -135,14 +70,44 @@ impl Monitored for MonitoredPublisher {
             }
             Some(Waiting::State | Waiting::Elsewhere) | None => (1, 0, unpublished_for),
         };
-        self.samples.read(&PublisherSample {
-            progress,
+        let end = progress.log_end.map(|(_, end)| end).unwrap_or_default();
+        let mut all = Registrar::new();
+        all.add_build("The publishing program");
+        all.gauge("publish_slot", "The slot of the last entry in the log", end.slot);
+        all.gauge("publish_seq", "The last seq in the log", end.head.seq);
+        all.gauge(
+            "publish_waiting_commits",
+            "Commits that wait to be published; 1 if a whole state is published instead",
             waiting_commits,
-            behind_s,
-            outbox_bytes,
-            failing_s: self.status.failing_for().map_or(0, |time| time.as_secs()),
-        });
-        text_of(&self.process, &self.registry)
+        );
+        let behind_help = "Time since everything was published; 0 while nothing waits";
+        all.gauge_in(Unit::Seconds, "publish_behind", behind_help, behind_s);
+        let outbox_help = "Size of the changes in the database that wait to be published";
+        all.gauge_in(Unit::Bytes, "publish_outbox", outbox_help, outbox_bytes);
+        all.counter("publish_entries", "Entries written to the log", progress.entries);
+        all.counter("publish_states", "Whole states written", progress.states);
+        all.counter(
+            "publish_bucket_failures",
+            "Failed requests to the bucket, including those that were retried",
+            progress.failures,
+        );
+        all.counter(
+            "publish_lost_objects",
+            "Times when objects of the bucket were found to be gone or damaged",
+            progress.lost_objects,
+        );
+        all.gauge_in(
+            Unit::Seconds,
+            "publish_trouble",
+            "Time for which an operation on the bucket has been failing; 0 if none is",
+            self.status.failing_for().map_or(0, |time| time.as_secs()),
+        );
+        all.gauge(
+            "publish_fenced",
+            "1 if another publisher took over; this one then ends",
+            u64::from(progress.fenced.is_some()),
+        );
+        text_of(self.started_at, &[&all])
     }
 }
 

@@ -1,24 +1,24 @@
 //! The metrics of a server, for Prometheus. As the server's observer, they also forward responses to the request log
 //! and the record of key usage.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::Unit;
 
 use crate::api::observe::{Answered, CloseCause, CloseReason, ConnectionLimit, Observer, RequestLog, WaitEnd};
 use crate::api::{Code, Service, SnapshotSource};
-use crate::model::Dataset;
 use crate::model::time::now;
+use crate::model::{Dataset, Timestamp};
 use crate::serve::connection::tls::Tls;
 use crate::serve::operators::log::LostLines;
-use crate::serve::operators::registrar::{
-    MetricKind, ProcessMetrics, Registrar, Sampled, SampledMetrics, SignedGauge, UnsignedGauge, count, text_of,
-};
+use crate::serve::operators::registrar::{Registrar, text_of};
 use crate::serve::operators::usage::Usage;
 use crate::serve::watching::replica_thread::ReplicaThread;
 use crate::serve::watching::watcher::Watcher;
@@ -41,6 +41,8 @@ struct FeedLabels {
     dataset: &'static str,
 }
 
+type UnsignedGauge = Gauge<u64, AtomicU64>;
+
 /// The upper bounds of the histograms of durations, in seconds.
 const BOUNDS_S: [f64; 14] =
     [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0];
@@ -58,135 +60,26 @@ pub struct RouteTraffic {
 
 #[derive(Debug)]
 pub struct Metrics {
-    registry: Registry,
+    /// The metrics that last from scrape to scrape.
+    counted: Registrar,
     requests: Family<RequestLabels, Counter>,
     durations: Family<Labels<1>, Histogram, fn() -> Histogram>,
     routes: Mutex<BTreeMap<&'static str, RouteTraffic>>,
     refused_keys: Family<Labels<1>, Counter>,
     rate_limited: Counter,
     internal_errors: Counter,
-    connections: SignedGauge,
+    connections: Gauge,
     connections_opened: Counter,
     connections_given_up: Family<Labels<2>, Counter>,
     connections_at_limit: Family<Labels<1>, Counter>,
     connections_refused: Counter,
-    waiting: SignedGauge,
+    waiting: Gauge,
     waits_ended: Family<Labels<1>, Counter>,
-    feed_position: Family<FeedLabels, UnsignedGauge>,
-    feed_behind: Family<FeedLabels, UnsignedGauge>,
-    /// The feeds of the last scrape.
-    feeds: Mutex<HashSet<FeedLabels>>,
-    samples: SampledMetrics<ScrapeSource>,
     lost_lines: LostLines,
     usage: Option<Arc<Usage>>,
-    replica: Option<ReplicaSamples>,
-    tls: Option<(SampledMetrics<Arc<Tls>>, Arc<Tls>)>,
-    dataset_changed: Family<Labels<1>, SignedGauge>,
-    process: ProcessMetrics,
+    upstream: Option<Arc<ReplicaThread>>,
+    tls: Option<Arc<Tls>>,
 }
-
-/// The source of the sampled metrics.
-#[derive(Debug)]
-struct ScrapeSource {
-    watcher: Arc<Watcher>,
-    service: Arc<Service>,
-    lost_lines: LostLines,
-}
-
-const SAMPLED: &[Sampled<ScrapeSource>] = &[
-    ("snapshot_seq", MetricKind::Gauge, "The last seq of the served state", |scrape| {
-        count(scrape.watcher.shown().commit().seq)
-    }),
-    ("snapshot_age", MetricKind::Seconds, "Age of the last served commit", |scrape| {
-        now().unix_s() - scrape.watcher.shown().commit().time.unix_s()
-    }),
-    ("held_back", MetricKind::Gauge, "1 while a commit is held back by the change delay", |scrape| {
-        i64::from(scrape.watcher.newest().commit() != scrape.watcher.shown().commit())
-    }),
-    ("held_back", MetricKind::Seconds, "Time for which the oldest held-back commit has waited", |scrape| {
-        scrape.watcher.held_back_for().map_or(0, |time| count(time.as_secs()))
-    }),
-    (
-        "database_followed",
-        MetricKind::Gauge,
-        "1 while the database file exists and can be read; 0 means that an old state is served",
-        |scrape| i64::from(scrape.watcher.is_followed()),
-    ),
-    (
-        "fenced",
-        MetricKind::Gauge,
-        "1 if another publisher took over from this database: the server is not ready, and later responds with 503",
-        |scrape| i64::from(scrape.watcher.is_fenced()),
-    ),
-    ("answer_cache", MetricKind::Bytes, "Size of the cached responses, including compressed parts", |scrape| {
-        count(scrape.service.cached().1)
-    }),
-    ("answer_cache_entries", MetricKind::Gauge, "Cached responses", |scrape| {
-        i64::try_from(scrape.service.cached().0).unwrap_or(i64::MAX)
-    }),
-    ("log_lines_lost", MetricKind::Counter, "Log lines that could not be written or queued", |scrape| {
-        count(scrape.lost_lines.count())
-    }),
-];
-
-const SAMPLED_OF_TLS: &[Sampled<Arc<Tls>>] = &[
-    (
-        "tls_certificate_expires_timestamp",
-        MetricKind::Seconds,
-        "Time until which the certificate in use is valid, since 1970; 0 if it cannot be read",
-        |tls| tls.expires_at(),
-    ),
-    (
-        "tls_reload_failed",
-        MetricKind::Gauge,
-        "1 if the last reload of certificate and key failed, so that an old pair is in use",
-        |tls| i64::from(tls.is_reload_failed()),
-    ),
-];
-
-/// The metrics of a replica, with their source.
-type ReplicaSamples = (SampledMetrics<Arc<ReplicaThread>>, Arc<ReplicaThread>);
-
-const SAMPLED_OF_REPLICAS: &[Sampled<Arc<ReplicaThread>>] = &[
-    ("replica_slot", MetricKind::Gauge, "The slot of the last applied entry of the origin's log", |upstream| {
-        count(upstream.status().progress().slot)
-    }),
-    ("replica_seq", MetricKind::Gauge, "The last applied seq", |upstream| count(upstream.status().progress().head.seq)),
-    (
-        "replica_stale",
-        MetricKind::Seconds,
-        "Time since the end of the origin's log was reached, or since the start",
-        |upstream| count(upstream.status().stale_for().unwrap_or_else(|| upstream.status().running_for()).as_secs()),
-    ),
-    (
-        "replica_publisher_silence",
-        MetricKind::Seconds,
-        "Time since the publisher's last heartbeat was received, or since the start",
-        |upstream| count(upstream.status().silent_for().as_secs()),
-    ),
-    ("replica_entries_applied", MetricKind::Counter, "Applied entries of the origin's log", |upstream| {
-        count(upstream.status().progress().applied)
-    }),
-    ("replica_loads", MetricKind::Counter, "Loaded whole states", |upstream| count(upstream.status().progress().loads)),
-    (
-        "replica_digest_failures",
-        MetricKind::Counter,
-        "Number of times that the rows differed from the origin's",
-        |upstream| count(upstream.status().progress().digest_failures),
-    ),
-    (
-        "replica_unusable_objects",
-        MetricKind::Counter,
-        "Polls of the bucket that found a damaged or misplaced object",
-        |upstream| count(upstream.status().progress().unusable_objects),
-    ),
-    (
-        "replica_fit",
-        MetricKind::Gauge,
-        "1 while the replica is new enough to be served; 0 means that it responds with 503",
-        |upstream| i64::from(upstream.is_fresh()),
-    ),
-];
 
 fn new_duration_histogram() -> Histogram {
     Histogram::new(BOUNDS_S)
@@ -210,7 +103,8 @@ impl Metrics {
         upstream: Option<Arc<ReplicaThread>>,
         tls: Option<Arc<Tls>>,
     ) -> Metrics {
-        let mut all = Registrar::new("The serving program");
+        let mut all = Registrar::new();
+        all.add_build("The serving program");
         let metrics = Metrics {
             requests: all.add("requests", "Answered requests"),
             durations: all.add_in(
@@ -247,27 +141,11 @@ impl Metrics {
                 "Long polls, by the event that ended them: a change, the end of their time, the need for their connection \
                  (capacity), the server's stop, or the caller's disconnect (left)",
             ),
-            feed_position: all.add("feed_position", "The position of the last sync token that a key sent"),
-            feed_behind: all.add_in(
-                Unit::Seconds,
-                "feed_behind",
-                "Age of the oldest entry that a key has not fetched from the feed; 0 if it has all",
-                Family::default(),
-            ),
-            feeds: Mutex::default(),
-            samples: all.add_sampled(SAMPLED),
             lost_lines,
             usage,
-            replica: upstream.map(|upstream| (all.add_sampled(SAMPLED_OF_REPLICAS), upstream)),
-            tls: tls.map(|tls| (all.add_sampled(SAMPLED_OF_TLS), tls)),
-            dataset_changed: all.add_in(
-                Unit::Seconds,
-                "dataset_changed_timestamp",
-                "Time at which a commit last changed the dataset, since 1970",
-                Family::default(),
-            ),
-            process: ProcessMetrics::new(),
-            registry: all.into_registry(),
+            upstream,
+            tls,
+            counted: all,
         };
         metrics.begin_at_zero();
         metrics
@@ -292,53 +170,141 @@ impl Metrics {
         self.routes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Updates the lag of all usable keys, whichever server of the database they asked: it grows while a key sends no
-    /// request. Drops the other keys.
-    fn update_feeds(&self, newest: &Snapshot) {
-        let now = now();
-        let Some(uses) = self.usage.as_ref().map(|usage| usage.all()) else { return };
-        let mut feeds = Vec::new();
-        for key in newest.list_keys().into_iter().filter(|key| key.is_usable(now)) {
-            let Some(used) = uses.get(&key.id) else { continue };
-            for (dataset, seen) in &used.feeds {
-                let Some(lag_s) = seen.lag_s(*dataset, key, newest, now) else { continue };
-                let (license_name, key) = (key.license_name.clone(), key.id.clone());
-                let labels = FeedLabels { license: license_name, key, dataset: dataset.as_str() };
-                feeds.push((labels, seen.position, lag_s));
-            }
+    /// Returns the text of a scrape. `started_at` is the start of the program.
+    pub fn render(&self, watcher: &Watcher, service: &Service, started_at: Timestamp) -> String {
+        let mut all = Registrar::new();
+        add_database(&mut all, watcher);
+        let (cached, cached_bytes) = service.cached();
+        let cache_help = "Size of the cached responses, including compressed parts";
+        all.gauge_in(Unit::Bytes, "answer_cache", cache_help, cached_bytes);
+        all.gauge("answer_cache_entries", "Cached responses", cached as u64);
+        let lost_help = "Log lines that could not be written or queued";
+        all.counter("log_lines_lost", lost_help, self.lost_lines.count());
+        if let Some(usage) = &self.usage {
+            add_feeds(&mut all, usage, &watcher.newest());
         }
-        // Locked after the files were read, so that a slow disk delays only its own scrape.
-        let mut shown = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut former = std::mem::take(&mut *shown);
-        for (labels, position, behind_s) in feeds {
-            self.feed_position.get_or_create(&labels).set(position);
-            self.feed_behind.get_or_create(&labels).set(behind_s);
-            former.remove(&labels);
-            shown.insert(labels);
+        if let Some(upstream) = &self.upstream {
+            add_replica(&mut all, upstream);
         }
-        for labels in former {
-            self.feed_position.remove(&labels);
-            self.feed_behind.remove(&labels);
+        if let Some(tls) = &self.tls {
+            add_tls(&mut all, tls);
         }
+        text_of(started_at, &[&self.counted, &all])
     }
+}
 
-    pub fn render(&self, watcher: &Arc<Watcher>, service: &Arc<Service>) -> String {
-        let lost_lines = self.lost_lines.clone();
-        self.samples.read(&ScrapeSource { watcher: Arc::clone(watcher), service: Arc::clone(service), lost_lines });
-        self.update_feeds(&watcher.newest());
-        if let Some((samples, upstream)) = &self.replica {
-            samples.read(upstream);
+fn add_database(all: &mut Registrar, watcher: &Watcher) {
+    let (newest, shown) = (watcher.newest(), watcher.shown());
+    let commit = shown.commit();
+    all.gauge("snapshot_seq", "The last seq of the served state", commit.seq);
+    let age_s = now().unix_s() - commit.time.unix_s();
+    all.gauge_in(Unit::Seconds, "snapshot_age", "Age of the last served commit", age_s);
+    let changed: Family<Labels<1>, Gauge> = all.add_in(
+        Unit::Seconds,
+        "dataset_changed_timestamp",
+        "Time at which a commit last changed the dataset, since 1970",
+        Family::default(),
+    );
+    for dataset in Dataset::ALL {
+        if let Some(time) = shown.totals().changed_at[dataset] {
+            changed.get_or_create(&[("dataset", dataset.as_str())]).set(time.unix_s());
         }
-        if let Some((samples, tls)) = &self.tls {
-            samples.read(tls);
-        }
-        for dataset in Dataset::ALL {
-            if let Some(time) = watcher.shown().totals().changed_at[dataset] {
-                self.dataset_changed.get_or_create(&[("dataset", dataset.as_str())]).set(time.unix_s());
-            }
-        }
-        text_of(&self.process, &self.registry)
     }
+    all.gauge(
+        "held_back",
+        "1 while a commit is held back by the change delay",
+        u64::from(newest.commit() != commit),
+    );
+    all.gauge_in(
+        Unit::Seconds,
+        "held_back",
+        "Time for which the oldest held-back commit has waited",
+        watcher.held_back_for().map_or(0, |time| time.as_secs()),
+    );
+    all.gauge(
+        "database_followed",
+        "1 while the database file exists and can be read; 0 means that an old state is served",
+        u64::from(watcher.is_followed()),
+    );
+    all.gauge(
+        "fenced",
+        "1 if another publisher took over from this database: the server is not ready, and later responds with 503",
+        u64::from(watcher.is_fenced()),
+    );
+}
+
+/// Adds the position and lag of all usable keys, whichever server of the database they asked. The lag grows while a
+/// key sends no request.
+fn add_feeds(all: &mut Registrar, usage: &Usage, newest: &Snapshot) {
+    let positions: Family<FeedLabels, UnsignedGauge> =
+        all.add("feed_position", "The position of the last sync token that a key sent");
+    let lags: Family<FeedLabels, UnsignedGauge> = all.add_in(
+        Unit::Seconds,
+        "feed_behind",
+        "Age of the oldest entry that a key has not fetched from the feed; 0 if it has all",
+        Family::default(),
+    );
+    let (now, uses) = (now(), usage.all());
+    for key in newest.list_keys().into_iter().filter(|key| key.is_usable(now)) {
+        let Some(used) = uses.get(&key.id) else { continue };
+        for (dataset, seen) in &used.feeds {
+            let Some(lag_s) = seen.lag_s(*dataset, key, newest, now) else { continue };
+            let (license_name, key) = (key.license_name.clone(), key.id.clone());
+            let labels = FeedLabels { license: license_name, key, dataset: dataset.as_str() };
+            positions.get_or_create(&labels).set(seen.position);
+            lags.get_or_create(&labels).set(lag_s);
+        }
+    }
+}
+
+fn add_replica(all: &mut Registrar, upstream: &ReplicaThread) {
+    let status = upstream.status();
+    let progress = status.progress();
+    all.gauge("replica_slot", "The slot of the last applied entry of the origin's log", progress.slot);
+    all.gauge("replica_seq", "The last applied seq", progress.head.seq);
+    all.gauge_in(
+        Unit::Seconds,
+        "replica_stale",
+        "Time since the end of the origin's log was reached, or since the start",
+        status.stale_for().unwrap_or_else(|| status.running_for()).as_secs(),
+    );
+    all.gauge_in(
+        Unit::Seconds,
+        "replica_publisher_silence",
+        "Time since the publisher's last heartbeat was received, or since the start",
+        status.silent_for().as_secs(),
+    );
+    all.counter("replica_entries_applied", "Applied entries of the origin's log", progress.applied);
+    all.counter("replica_loads", "Loaded whole states", progress.loads);
+    all.counter(
+        "replica_digest_failures",
+        "Number of times that the rows differed from the origin's",
+        progress.digest_failures,
+    );
+    all.counter(
+        "replica_unusable_objects",
+        "Polls of the bucket that found a damaged or misplaced object",
+        progress.unusable_objects,
+    );
+    all.gauge(
+        "replica_fit",
+        "1 while the replica is new enough to be served; 0 means that it responds with 503",
+        u64::from(upstream.is_fresh()),
+    );
+}
+
+fn add_tls(all: &mut Registrar, tls: &Tls) {
+    all.gauge_in(
+        Unit::Seconds,
+        "tls_certificate_expires_timestamp",
+        "Time until which the certificate in use is valid, since 1970; 0 if it cannot be read",
+        tls.expires_at(),
+    );
+    all.gauge(
+        "tls_reload_failed",
+        "1 if the last reload of certificate and key failed, so that an old pair is in use",
+        u64::from(tls.is_reload_failed()),
+    );
 }
 
 impl Observer for Metrics {
@@ -445,7 +411,7 @@ mod tests {
     }
 
     fn value(metrics: &Metrics, series: &str) -> Option<String> {
-        let text = text_of(&metrics.process, &metrics.registry);
+        let text = text_of(now(), &[&metrics.counted]);
         text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ').map(str::to_owned))
     }
 

@@ -44,7 +44,7 @@ impl Monitored for MonitoredServer {
     }
 
     fn scrape(&self) -> String {
-        self.metrics.render(&self.watcher, &self.service)
+        self.metrics.render(&self.watcher, &self.service, self.started_at)
     }
 
     fn page(&self) -> Option<Result<String, String>> {
