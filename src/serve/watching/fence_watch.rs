@@ -2,16 +2,13 @@
 //! not notice.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::model::DatabaseId;
 use crate::model::time::since_boot;
 use crate::store::StoreError;
 use crate::store::replication::PublishedNote;
-
-const POLL_EVERY: Duration = Duration::from_millis(500);
 
 /// Watches the publisher's note next to a database.
 #[derive(Debug)]
@@ -19,28 +16,23 @@ pub struct FenceWatch {
     database: PathBuf,
     /// The time for which the server still answers after another publisher took over.
     staleness: Duration,
-    polled_at: Mutex<Option<Instant>>,
-    /// The publisher that took over, if any. The locks are held only briefly, never while a disk is read: `/readyz`
-    /// reads this.
-    by: Mutex<Option<String>>,
-    /// The end of that time, in milliseconds since the machine's start; [`u64::MAX`] while not fenced.
-    end_ms: AtomicU64,
+    /// The publisher that took over, if any, and the end of that time, since the machine's start. Locked only briefly,
+    /// never while a disk is read: `/readyz` and requests read this.
+    takeover: Mutex<Option<(String, Duration)>>,
 }
 
 impl FenceWatch {
     /// Watches the note of a database. Each read follows the symbolic links of the path.
     pub fn new(database: PathBuf, staleness: Duration) -> FenceWatch {
-        let (polled_at, by) = (Mutex::default(), Mutex::default());
-        FenceWatch { database, staleness, polled_at, by, end_ms: AtomicU64::new(u64::MAX) }
+        FenceWatch { database, staleness, takeover: Mutex::default() }
     }
 
-    /// Reads the note if the last read is long enough ago. Ignores a note about another database id.
+    fn takeover(&self) -> MutexGuard<'_, Option<(String, Duration)>> {
+        self.takeover.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the note. Ignores a note about another database id.
     pub fn poll(&self, id: impl FnOnce() -> Result<Option<DatabaseId>, StoreError>) {
-        let now = Instant::now();
-        if lock(&self.polled_at).is_some_and(|at| now.duration_since(at) < POLL_EVERY) {
-            return;
-        }
-        *lock(&self.polled_at) = Some(now);
         // Keep the state if the note or the database cannot be read now.
         let Ok(note) = PublishedNote::read(&self.database) else { return };
         let note = match note.filter(|note| note.fenced.is_some()) {
@@ -50,48 +42,42 @@ impl FenceWatch {
                 Err(_) => return,
             },
         };
-        let fenced_for = note.as_ref().map_or(Duration::ZERO, PublishedNote::fenced_for);
-        let fenced = note.and_then(|note| note.fenced);
-        let before = lock(&self.by).clone();
-        match (before, &fenced) {
-            (None, Some(by)) => {
-                // Count from the takeover: a restart of the server or of the machine must not extend the time.
-                let over = since_boot().saturating_add(self.staleness).saturating_sub(fenced_for);
-                self.end_ms.store(u64::try_from(over.as_millis()).unwrap_or(u64::MAX - 1), Ordering::Relaxed);
+        let fenced = note.and_then(|note| Some((note.fenced_for(), note.fenced?)));
+        let end = self.takeover().as_ref().map(|(_, end)| *end);
+        let takeover = match (end, fenced) {
+            (None, Some((fenced_for, by))) => {
                 tracing::error!(
                     "another publisher took over from this database ({by}): keys may be revoked there, and this server would \
                      not notice. It is not ready, and responds with 503 after --max-staleness. Send callers to a server of \
                      the other database, and stop this one"
                 );
+                // Count from the takeover: a restart of the server or of the machine must not extend the time.
+                Some((by, since_boot().saturating_add(self.staleness).saturating_sub(fenced_for)))
             }
+            (Some(end), Some((_, by))) => Some((by, end)),
             (Some(_), None) => {
-                self.end_ms.store(u64::MAX, Ordering::Relaxed);
                 tracing::info!("this database is the published one again");
+                None
             }
-            _ => {}
-        }
-        *lock(&self.by) = fenced;
+            (None, None) => None,
+        };
+        *self.takeover() = takeover;
     }
 
     pub fn reason(&self) -> Option<String> {
-        let by = lock(&self.by).clone()?;
+        let (by, _) = self.takeover().clone()?;
         let answers = if self.is_over() { "so it answers 503" } else { "so it will answer 503 soon" };
         Some(format!("another publisher took over from this database, {answers}: {by}; stop this server"))
     }
 
     pub fn is_fenced(&self) -> bool {
-        self.end_ms.load(Ordering::Relaxed) < u64::MAX
+        self.takeover().is_some()
     }
 
     /// Whether the time for answering after the takeover is over. Called on every request.
     pub fn is_over(&self) -> bool {
-        let end_ms = self.end_ms.load(Ordering::Relaxed);
-        end_ms < u64::MAX && since_boot() > Duration::from_millis(end_ms)
+        self.takeover().as_ref().is_some_and(|(_, end)| since_boot() > *end)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -129,10 +115,9 @@ mod tests {
             Watched { folder, watch }
         }
 
-        /// Writes the note, and reads it as if the last read were long ago.
+        /// Writes the note, and reads it.
         fn poll(&self, note: &PublishedNote, id: Result<Option<DatabaseId>, StoreError>) -> bool {
             note.write(&self.folder.path().join("feed.redb")).unwrap();
-            *lock(&self.watch.polled_at) = None;
             self.watch.poll(|| id);
             self.watch.is_fenced()
         }
@@ -144,14 +129,10 @@ mod tests {
         assert!(!watched.poll(&note(None), Ok(Some(ID))));
         assert!(watched.poll(&note(Some(0)), Ok(Some(ID))) && !watched.watch.is_over());
         assert!(watched.watch.reason().unwrap().contains("so it will answer 503 soon: ana@b published slot 2"));
-        // Nothing changes while the database cannot be read, or before the next read of the note.
+        // Nothing changes while the database or the note cannot be read.
         let unreadable = || Err(StoreError::damaged("meta", "for this test"));
         assert!(watched.poll(&note(Some(0)), unreadable()));
-        note(None).write(&watched.folder.path().join("feed.redb")).unwrap();
-        watched.watch.poll(|| Ok(Some(ID)));
-        assert!(watched.watch.is_fenced(), "the note was read a moment ago");
         std::fs::write(watched.folder.path().join("feed.redb.published"), "no note").unwrap();
-        *lock(&watched.watch.polled_at) = None;
         watched.watch.poll(|| Ok(Some(ID)));
         assert!(watched.watch.is_fenced(), "an unreadable note says nothing");
         assert!(!watched.poll(&note(None), Ok(Some(ID))));
