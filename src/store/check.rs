@@ -11,8 +11,8 @@ use serde::Serialize;
 use crate::model::reference::Referenced;
 use crate::model::time::now;
 use crate::model::{
-    ConferenceFields, Dataset, FeedId, Id, JournalFields, KeyRecord, License, PerDataset, RecordFields, ReferenceKind,
-    References, json,
+    ConferenceFields, Dataset, FeedId, Id, JournalFields, KeyRecord, License, RecordFields, ReferenceKind, References,
+    json,
 };
 use crate::store::StoreError;
 use crate::store::file::open::{OpenOptions, ReadFile, Writer};
@@ -155,14 +155,14 @@ fn check_dataset<F: RecordFields>(
     transaction: &ReadTransaction,
     references: &References,
     licenses: &[License],
-    last: &CommitTotals,
+    last: &StoredCommit,
     links: &mut BTreeSet<LinkRow>,
     report: &mut CheckReport,
 ) {
     let rows = report.step("records", |report| Ok(check_records::<F>(transaction, references, last, links, report)));
     let rows = rows.unwrap_or_default();
     report.step("feed", |report| {
-        check_feeds(transaction, licenses, &rows, last.seq, report);
+        check_feeds(transaction, licenses, &rows, last.last_seq, report);
         Ok(())
     });
 }
@@ -202,18 +202,10 @@ fn check_labels<F>(table: &'static str, rows: &BTreeMap<Id, Referenced<F>>, repo
     }
 }
 
-/// The totals in the last commit.
-#[derive(Default)]
-struct CommitTotals {
-    seq: u64,
-    records: PerDataset<u64>,
-    counts: TableCounts,
-}
-
-/// Checks that the seqs of commits have no gaps, and that their times never decrease.
-fn check_commits(transaction: &ReadTransaction, report: &mut CheckReport) -> CommitTotals {
-    let mut last = CommitTotals::default();
-    let mut last_time = None;
+/// Checks that the seqs of commits have no gaps, and that their times never decrease. Returns the last readable one, with
+/// the last seq.
+fn check_commits(transaction: &ReadTransaction, report: &mut CheckReport) -> StoredCommit {
+    let mut last = StoredCommit::default();
     let mut count = 0;
     let checked = (|| -> Result<(), StoreError> {
         for entry in transaction.open_table(tables::COMMITS)?.iter()? {
@@ -221,26 +213,25 @@ fn check_commits(transaction: &ReadTransaction, report: &mut CheckReport) -> Com
             let seq = seq.value();
             count += 1;
             let Some(row) = report.note("commits", unseal_commit(seq, bytes.value())) else {
-                last.seq = seq;
+                last.last_seq = seq;
                 continue;
             };
-            let StoredCommit { time, first_seq, records, counts, .. } = row;
-            report.expect(first_seq == last.seq + 1, "commits", || {
-                format!("the commit {first_seq}..={seq} does not follow seq {}", last.seq)
+            report.expect(row.first_seq == last.last_seq + 1, "commits", || {
+                format!("the commit {}..={seq} does not follow seq {}", row.first_seq, last.last_seq)
             });
-            report.expect(last_time.is_none_or(|earlier| earlier <= time), "commits", || {
+            report.expect(last.time <= row.time, "commits", || {
                 format!("the commit at seq {seq} is earlier than the one before it")
             });
-            last_time = Some(time);
-            last = CommitTotals { seq, records, counts };
+            last = row;
         }
         Ok(())
     })();
     report.note("commits", checked);
     report.commits = count;
-    if let Some(time) = last_time.filter(|time| *time > now().plus_s(CLOCK_TOLERANCE_S)) {
+    if last.time > now().plus_s(CLOCK_TOLERANCE_S) {
         report.warnings.push(format!(
-            "the last commit has the time {time}, which is in the future: a clock was ahead. Until then, all commits get this time"
+            "the last commit has the time {}, which is in the future: a clock was ahead. Until then, all commits get this time",
+            last.time
         ));
     }
     last
@@ -271,7 +262,7 @@ type LinkRow = (u8, u64, u8, u64);
 fn check_records<F: RecordFields>(
     transaction: &ReadTransaction,
     references: &References,
-    last: &CommitTotals,
+    last: &StoredCommit,
     links: &mut BTreeSet<LinkRow>,
     report: &mut CheckReport,
 ) -> BTreeMap<u64, RecordRow<F>> {

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::model::time::now;
-use crate::model::{CommitInfo, DatabaseId, Head, RowDigest, Timestamp};
+use crate::model::{DatabaseId, Head, RowDigest, Timestamp};
 use crate::store::StoreError;
 use crate::store::file::notes::{PublishedNote, current_user, published_note_path};
 use crate::store::file::open::Writer;
@@ -180,22 +180,13 @@ impl CommitPublication {
 
     /// Appends the changes to the outbox. Returns whether it is within its limits.
     fn append(&self, tx: &WriteTx, row: &StoredCommit, digest: RowDigest, changes: &[u8]) -> Result<bool, StoreError> {
-        let bytes = u64::try_from(changes.len()).unwrap_or(u64::MAX);
+        let commit = row.info(self.base, digest, changes);
         let mut outbox = tx.open(tables::OUTBOX)?;
-        let written = last_header(&*outbox)?.map_or(0, |last| last.written).saturating_add(bytes);
+        let written = last_header(&*outbox)?.map_or(0, |last| last.written).saturating_add(commit.bytes);
         let before = next_header(&*outbox, 0)?.map_or(0, |first| first.written.saturating_sub(first.commit.bytes));
         if written.saturating_sub(before) > self.max_outbox_bytes {
             return Ok(false);
         }
-        let commit = CommitInfo {
-            first_seq: row.first_seq,
-            last_seq: row.last_seq,
-            lineage: row.lineage,
-            time: row.time,
-            base: self.base,
-            digest,
-            bytes,
-        };
         let header = OutboxHeader { commit, hash: hash(changes), written };
         outbox.insert((row.last_seq, 0), seal(&header)?.as_slice())?;
         for (part, chunk) in (1..).zip(changes.chunks(PART_BYTES)) {

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{
-    Curated, Dataset, Fields, Head, Id, KeyHash, KeyRecord, PerDataset, RecordFields, ReferenceKind, References,
-    Timestamp, json,
+    CommitInfo, Curated, Dataset, Fields, Head, Id, KeyHash, KeyRecord, PerDataset, RecordFields, ReferenceKind,
+    References, RowDigest, Timestamp, json,
 };
 use crate::store::StoreError;
 use crate::store::format::tables::{HASH_LEN, LogValue};
@@ -53,6 +53,19 @@ impl StoredCommit {
     /// Seq, time and lineage.
     pub fn point(&self) -> CommitPoint {
         CommitPoint { seq: self.last_seq, time: self.time, lineage: self.lineage }
+    }
+
+    /// Describes the commit for replicas: its previous commit, the digest after it, and its encoded changes.
+    pub(in crate::store) fn info(&self, base: Head, digest: RowDigest, changes: &[u8]) -> CommitInfo {
+        CommitInfo {
+            first_seq: self.first_seq,
+            last_seq: self.last_seq,
+            lineage: self.lineage,
+            time: self.time,
+            base,
+            digest,
+            bytes: u64::try_from(changes.len()).unwrap_or(u64::MAX),
+        }
     }
 }
 

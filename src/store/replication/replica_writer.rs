@@ -135,16 +135,7 @@ impl ReplicaWriter {
             let (digest, changes) = tx.stop_recording();
             tx.abort()?;
             let changes = changes.unwrap_or_default();
-            let commit = CommitInfo {
-                first_seq: row.first_seq,
-                last_seq: row.last_seq,
-                lineage: row.lineage,
-                time: row.time,
-                base,
-                digest,
-                bytes: u64::try_from(changes.len()).unwrap_or(u64::MAX),
-            };
-            Ok((commit, changes))
+            Ok((row.info(base, digest, &changes), changes))
         })
     }
 
