@@ -134,7 +134,7 @@ impl<'a> StateLoader<'a> {
             tracing::info!(slot = state.slot, parts = state.parts.len(), "loading a whole state");
             let mut loaded = self.load(state)?;
             // The time of the last commit is known only from the rows.
-            let committed = loaded.draft.head()?.time;
+            let committed = loaded.draft.replica.head()?.time;
             if let Some(until) = self.until.filter(|until| committed > *until) {
                 let before = before.ok_or(ReplicaError::TooEarly { oldest: committed })?;
                 return self.before_state(before, &loaded, until);
@@ -168,7 +168,7 @@ impl<'a> StateLoader<'a> {
         if next.draft.commit_after(before.head, until)?.is_none() {
             return Ok(before);
         }
-        let (before_at, after_at) = (before.draft.head()?.time, next.draft.head()?.time);
+        let (before_at, after_at) = (before.draft.replica.head()?.time, next.draft.replica.head()?.time);
         Err(ReplicaError::WithinState { until, before: before_at, after: after_at })
     }
 
@@ -176,7 +176,7 @@ impl<'a> StateLoader<'a> {
     /// that time, and returns the error.
     fn before_error(&self, loaded: LoadedState, error: ReplicaError) -> Result<LoadedState, ReplicaError> {
         if error.is_of_log() || matches!(error, ReplicaError::Object { .. }) {
-            let reached = Some(loaded.draft.head()?.time);
+            let reached = Some(loaded.draft.replica.head()?.time);
             if self.until == reached {
                 return Ok(loaded);
             }
@@ -253,7 +253,7 @@ impl<'a> StateLoader<'a> {
         let last = commits.last().map(|(last, _)| (last.head(), last.digest));
         let (head, digest) = last.unwrap_or((loaded.head, loaded.mark.digest));
         let mark = mark_at(self.log.url(), position, digest);
-        loaded.draft.apply(&commits, &mark).map_err(of_load(&layout::log(entry.header.slot)))?;
+        loaded.draft.replica.apply(&commits, &mark).map_err(of_load(&layout::log(entry.header.slot)))?;
         (loaded.mark, loaded.head) = (mark, head);
         Ok(is_whole)
     }

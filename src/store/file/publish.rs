@@ -45,11 +45,13 @@ impl Writer {
     }
 
     /// Adds an empty commit 2^32 seqs after `seq`, and empties the outbox, so that a whole state is published next. All
-    /// tokens for lost seqs are then behind the head. `what` is the description in the history.
+    /// tokens for lost seqs are then behind the head. A replica becomes an independent, published database. `what` is the
+    /// description in the history.
     pub fn jump_past(&self, seq: u64, what: &str) -> Result<DatabaseId, StoreError> {
         let tx = WriteTx::new(self.begin_raw()?);
         tx.open(tables::META)?.remove(tables::META_PUBLISH)?;
         tx.drop_table(tables::OUTBOX)?;
+        tx.drop_table(tables::REPLICA)?;
         put_empty_commit(&tx, Some(seq), Timestamp::EPOCH, what)?;
         self.check_not_replaced()?;
         tx.commit()?;

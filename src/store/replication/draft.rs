@@ -17,7 +17,7 @@ use crate::store::format::meta::{ReplicaMark, database_id};
 use crate::store::format::rows::{CommitPoint, last_commit, unseal_commit};
 use crate::store::format::tables::{self, META, META_SECRET};
 use crate::store::replication::apply::{ApplyError, apply};
-use crate::store::replication::replica_writer::{CommitChanges, ReplicaWriter, put_mark};
+use crate::store::replication::replica_writer::{ReplicaWriter, put_mark};
 use crate::store::write_tx::WriteTx;
 
 /// A load in one transaction. Dropping it leaves nothing behind.
@@ -75,21 +75,12 @@ fn is_database(tx: &WriteTx, id: DatabaseId) -> Result<bool, StoreError> {
 /// A loaded replica without a name.
 #[derive(Debug)]
 pub struct LoadedDraft {
-    replica: ReplicaWriter,
+    /// Its only writer.
+    pub replica: ReplicaWriter,
     new: Draft,
 }
 
 impl LoadedDraft {
-    /// Applies commits like [`ReplicaWriter::apply`].
-    pub fn apply(&mut self, commits: &[CommitChanges<'_>], mark: &ReplicaMark) -> Result<(), ApplyError> {
-        self.replica.apply(commits, mark)
-    }
-
-    /// The last commit.
-    pub fn head(&self) -> Result<CommitPoint, StoreError> {
-        self.replica.head()
-    }
-
     /// The last commit at or before a time, if it is after `base` and `base` is a commit of this history.
     pub fn commit_after(&self, base: Head, until: Timestamp) -> Result<Option<CommitPoint>, StoreError> {
         let commits = self.replica.writer.begin_read()?.open_table(tables::COMMITS)?;

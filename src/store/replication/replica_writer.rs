@@ -112,14 +112,7 @@ impl ReplicaWriter {
     /// Makes the replica an independent, published database, without regard to its origin's log. Adds a commit that
     /// skips 2^32 seqs, so that later tokens of the origin are behind it. `url` is the origin's log.
     pub fn start_over(self, url: &str) -> Result<Writer, StoreError> {
-        guard(|| {
-            let tx = WriteTx::new(self.writer.begin_raw()?);
-            tx.drop_table(tables::REPLICA)?;
-            put_empty_commit(&tx, Some(self.head()?.seq), Timestamp::EPOCH, &promoted(url))?;
-            self.writer.check_not_replaced()?;
-            tx.commit()
-        })?;
-        self.writer.mark_published()?;
+        guard(|| self.writer.jump_past(self.head()?.seq, &promoted(url)))?;
         Ok(self.writer)
     }
 
