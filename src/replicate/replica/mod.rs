@@ -63,7 +63,7 @@ use std::time::Duration;
 pub use load::{LoadedState, StateLoader};
 pub use log::LogReader;
 pub use replica_error::ReplicaError;
-pub use replica_status::{ReplicaStatus, Unfit};
+pub use replica_status::ReplicaStatus;
 
 use self::load::{commits_of, mark_at, position_of};
 use self::log::{EndCheck, LogPosition};

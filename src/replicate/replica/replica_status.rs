@@ -1,7 +1,6 @@
 //! The progress and age of a replica. The server reads them for every request.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Display};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,26 +18,6 @@ const MAX_SEQS: usize = 1000;
 /// After this many changes of the heartbeat, it is certainly newer than the token. The first new heartbeat may have
 /// been in progress when the token came. The publisher writes the second one only after the first.
 const CHANGES: u64 = 2;
-
-/// Why a replica must not respond.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unfit {
-    /// It has not seen the end of the log since it started.
-    Unseen,
-    /// It has not seen the end of the log for this long.
-    Stale(Duration),
-}
-
-impl Display for Unfit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Unfit::Unseen => f.write_str("this replica has not reached the end of its origin's log since it started"),
-            Unfit::Stale(age) => {
-                write!(f, "this replica last saw the end of its origin's log {} seconds ago", age.as_secs())
-            }
-        }
-    }
-}
 
 /// The work of a replica since its start.
 #[allow(missing_docs, reason = "the names explain the other fields")]
@@ -97,10 +76,13 @@ impl ReplicaStatus {
     }
 
     /// Returns why the replica must not respond at present.
-    pub fn unfit(&self) -> Option<Unfit> {
+    pub fn unfit(&self) -> Option<String> {
         match self.stale_for() {
-            None => Some(Unfit::Unseen),
-            Some(stale) => (stale > self.staleness).then_some(Unfit::Stale(stale)),
+            Some(age) if age <= self.staleness => None,
+            Some(age) => {
+                Some(format!("this replica last saw the end of its origin's log {} seconds ago", age.as_secs()))
+            }
+            None => Some("this replica has not reached the end of its origin's log since it started".to_owned()),
         }
     }
 
@@ -250,16 +232,18 @@ mod tests {
         let status = ReplicaStatus::new(ms(10));
         status.note_end_seen(since_boot() - ms(20));
         status.note_end_served();
-        assert!(matches!(status.unfit(), Some(Unfit::Stale(age)) if age >= ms(20)));
+        assert!(status.unfit().is_some_and(|why| why.contains("last saw the end of its origin's log")));
     }
 
     #[test]
     fn a_stale_replica_is_unfit() {
         let minute = Duration::from_secs(60);
         let status = ReplicaStatus::new(minute);
-        assert_eq!(status.unfit(), Some(Unfit::Unseen));
+        let is_unseen =
+            || status.unfit().is_some_and(|why| why.contains("has not reached the end of its origin's log"));
+        assert!(is_unseen());
         status.note_end_seen(since_boot());
-        assert_eq!(status.unfit(), Some(Unfit::Unseen), "nothing is served yet");
+        assert!(is_unseen(), "nothing is served yet");
         status.note_end_served();
         assert_eq!(status.unfit(), None);
         let see_and_show = |at| {
@@ -272,7 +256,7 @@ mod tests {
         // A machine that has just started has no such past.
         if since_boot() > 4 * minute {
             see_and_show(ago(2 * minute));
-            assert!(matches!(status.unfit(), Some(Unfit::Stale(age)) if age >= 2 * minute));
+            assert!(status.unfit().is_some_and(|why| why.contains("last saw the end of its origin's log 12")));
         }
         see_and_show(since_boot());
         assert_eq!(status.unfit(), None);
