@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::model::key::network_of;
 
@@ -53,7 +54,7 @@ pub struct Windows(Mutex<HashMap<String, WindowCount>>);
 impl Windows {
     /// Counts a request. Returns `Err` if the window is used up.
     pub fn count(&self, key: &str, limit: u32, now: Instant) -> Result<Window, Window> {
-        let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut windows = self.0.lock();
         if !windows.contains_key(key) && windows.len() >= MAX_WINDOWS {
             windows.retain(|_, count| !is_over(count, now));
             if windows.len() >= MAX_WINDOWS {
@@ -73,7 +74,7 @@ impl Windows {
     }
 
     pub fn peek(&self, key: &str, limit: u32, now: Instant) -> Window {
-        let windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let windows = self.0.lock();
         match windows.get(key) {
             Some(count) if !is_over(count, now) => window(count, limit, now),
             _ => Window { limit, remaining: limit, reset_s: WINDOW.as_secs() },
@@ -138,7 +139,7 @@ mod tests {
         for key in 0..200_000_u32 {
             let _ = windows.count(&key.to_string(), 1, start);
         }
-        assert!(windows.0.lock().unwrap().len() <= MAX_WINDOWS);
+        assert!(windows.0.lock().len() <= MAX_WINDOWS);
     }
 
     #[test]
@@ -151,12 +152,12 @@ mod tests {
         }
         let (running, beyond) = ("running", "beyond");
         let _ = windows.count(running, 9, at(30_000));
-        assert_eq!(windows.0.lock().unwrap().len(), MAX_WINDOWS, "so many have a place");
+        assert_eq!(windows.0.lock().len(), MAX_WINDOWS, "so many have a place");
         // A key that has a window needs no further one.
         let _ = windows.count(running, 9, at(60_000));
-        assert_eq!(windows.0.lock().unwrap().len(), MAX_WINDOWS);
+        assert_eq!(windows.0.lock().len(), MAX_WINDOWS);
         let _ = windows.count(beyond, 9, at(60_000));
-        assert_eq!(windows.0.lock().unwrap().len(), 2, "those of the first minute are dropped");
+        assert_eq!(windows.0.lock().len(), 2, "those of the first minute are dropped");
         assert_eq!(windows.peek(running, 9, at(60_000)), Window { limit: 9, remaining: 7, reset_s: 30 });
         assert_eq!(windows.peek(beyond, 9, at(60_000)).remaining, 8);
     }

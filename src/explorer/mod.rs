@@ -30,8 +30,8 @@
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -260,7 +260,7 @@ impl Demo {
 
     /// Adds an edit. Its commit must be visible already.
     pub fn add_edit(&self, edit: DemoEdit) {
-        let mut edits = self.edits.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut edits = self.edits.lock();
         if edits.len() == MAX_EDITS {
             edits.pop_front();
         }
@@ -269,7 +269,7 @@ impl Demo {
 
     /// The licenses and the edits, oldest first, as JSON.
     pub fn to_json(&self) -> Vec<u8> {
-        let edits = self.edits.lock().unwrap_or_else(PoisonError::into_inner);
+        let edits = self.edits.lock();
         json!({ "licenses": self.licenses, "curating": self.curating, "edits": *edits }).to_string().into_bytes()
     }
 }

@@ -14,10 +14,11 @@
 //! content before the first change is not hashed again.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use flate2::{Compress, Compression, Crc, Decompress, FlushCompress, FlushDecompress};
+use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
 use crate::model::FeedId;
@@ -94,7 +95,7 @@ impl ContentHasher {
         plain: impl FnOnce() -> Result<P, StoreError>,
     ) -> Result<(), StoreError> {
         let chain = hash(&[self.chain, *key].concat());
-        let mut known = segment.hashed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = segment.hashed.lock();
         match &*known {
             Some(known) if known.chain == chain => self.clone_from(known),
             _ => {

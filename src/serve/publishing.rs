@@ -1,9 +1,10 @@
 //! Metrics and readiness of a publisher.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use prometheus_client::registry::Unit;
 
 use crate::model::time::now;
@@ -40,7 +41,7 @@ impl MonitoredPublisher {
 
     /// The changes in the database that are not in the log; `None` if it cannot be read.
     fn waiting(&self, log_end: Option<(DatabaseId, Head)>) -> Option<Waiting> {
-        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reader = self.reader.lock();
         let mut read = || {
             let opened = match reader.take() {
                 Some(opened) => opened,

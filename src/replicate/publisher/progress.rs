@@ -1,8 +1,10 @@
 //! The progress and failures of a running publisher, for monitoring.
 
 use std::fmt::Display;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::model::{DatabaseId, Head};
 use crate::replicate::entry::EntryHeader;
@@ -59,17 +61,17 @@ struct SharedProgress {
 impl PublisherStatus {
     /// Returns the work done so far.
     pub fn progress(&self) -> PublisherProgress {
-        self.state().progress.clone()
+        self.0.lock().progress.clone()
     }
 
     /// Returns how long requests have been failing; `None` while all succeed.
     pub fn failing_for(&self) -> Option<Duration> {
-        self.state().since.map(|since| since.elapsed())
+        self.0.lock().since.map(|since| since.elapsed())
     }
 
     /// Returns why nothing is published, if the publisher is fenced or has been failing for `lasting`.
     pub fn failure(&self, lasting: Duration) -> Option<String> {
-        let state = self.state();
+        let state = self.0.lock();
         if let Some(by) = &state.progress.fenced {
             return Some(format!("fenced: {by}"));
         }
@@ -78,11 +80,7 @@ impl PublisherStatus {
     }
 
     pub(super) fn note(&self, note: impl FnOnce(&mut PublisherProgress)) {
-        note(&mut self.state().progress);
-    }
-
-    fn state(&self) -> MutexGuard<'_, SharedProgress> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        note(&mut self.0.lock().progress);
     }
 }
 
@@ -104,7 +102,7 @@ impl FailureReporter {
 
     /// Reports a failure. Only the first one is logged.
     pub fn report(&mut self, error: &dyn Display) {
-        let mut state = self.status.state();
+        let mut state = self.status.0.lock();
         state.error = error.to_string();
         if !self.is_failing {
             self.is_failing = true;
@@ -129,7 +127,7 @@ impl FailureReporter {
         if !std::mem::take(&mut self.is_failing) {
             return None;
         }
-        let mut state = self.status.state();
+        let mut state = self.status.0.lock();
         state.failing = state.failing.saturating_sub(1);
         if state.failing == 0 { state.since.take() } else { None }
     }

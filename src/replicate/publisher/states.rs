@@ -1,10 +1,12 @@
 //! Writing a whole state: its parts, several at a time, then its entry, then its manifest. After that, deleting objects
 //! that no replica and no restore needs any more.
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::bucket::{Bucket, ListedObject};
 use crate::model::time::now;
@@ -72,12 +74,12 @@ impl Publisher {
         let random = layout::new_random().map_err(StoreError::from)?;
         let (stored, failed) = (Mutex::new(Vec::new()), Mutex::new(None));
         let put = |retry: &mut Retry, (index, changes): (usize, Vec<u8>)| {
-            if lock(&failed).is_some() {
+            if failed.lock().is_some() {
                 return;
             }
             match put_part(&bucket, retry, layout::part(slot, &random, index), &changes) {
-                Ok(part) => lock(&stored).push((index, part)),
-                Err(error) => drop(lock(&failed).get_or_insert(error)),
+                Ok(part) => stored.lock().push((index, part)),
+                Err(error) => drop(failed.lock().get_or_insert(error)),
             }
         };
         let state_parts = thread::scope(|scope| {
@@ -97,23 +99,23 @@ impl Publisher {
             view.dump(PART_BYTES, &mut |changes| {
                 let index = indexes.next().unwrap_or_default();
                 if let Err(error) = self.heartbeat_if_due() {
-                    lock(&failed).get_or_insert(error);
+                    failed.lock().get_or_insert(error);
                 }
-                if sender.send((index, changes)).is_ok() && lock(&failed).is_none() {
+                if sender.send((index, changes)).is_ok() && failed.lock().is_none() {
                     return Ok(());
                 }
                 // This error only stops `dump`.
                 Err(StoreError::damaged("(pages)", "a part of a state could not be written"))
             })
         });
-        if let Some(error) = into_inner(failed) {
+        if let Some(error) = failed.into_inner() {
             return Err(error);
         }
         let digest = state_parts?;
         if digest != view.digest()? {
             return Err(StoreError::damaged("meta", "the rows do not add up to their stored digest").into());
         }
-        let mut stored: Vec<(usize, StoredPart)> = into_inner(stored);
+        let mut stored: Vec<(usize, StoredPart)> = stored.into_inner();
         stored.sort_unstable_by_key(|(index, _)| *index);
         let bytes = stored.iter().map(|(_, (_, bytes))| u64::try_from(*bytes).unwrap_or(u64::MAX)).sum();
         Ok(StateParts { parts: stored.into_iter().map(|(_, (part, _))| part).collect(), digest, bytes })
@@ -132,7 +134,7 @@ struct StateParts {
 type StoredPart = (PartRef, usize);
 
 fn next<T>(queue: &Mutex<Receiver<T>>) -> Option<T> {
-    lock(queue).recv().ok()
+    queue.lock().recv().ok()
 }
 
 fn put_part(bucket: &Bucket, retry: &mut Retry, name: String, changes: &[u8]) -> Result<StoredPart, PublishError> {
@@ -141,14 +143,6 @@ fn put_part(bucket: &Bucket, retry: &mut Retry, name: String, changes: &[u8]) ->
         CreateOutcome::Ours => Ok((part, encoded.len())),
         CreateOutcome::Others(_) => Err(ReplicaError::object(part.name, "another program wrote it").into()),
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn into_inner<T>(mutex: Mutex<T>) -> T {
-    mutex.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Objects younger than this are kept, because they may be in use. In seconds before the last heartbeat.

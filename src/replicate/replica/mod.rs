@@ -467,7 +467,7 @@ impl Replica {
                 self.status.note_heartbeat();
             }
         }
-        self.status.ahead().note_heartbeat(began, found.seq, is_later);
+        self.status.ahead.lock().note_heartbeat(began, found.seq, is_later);
         let end = self.log.compare(position, &found);
         self.alive = Some(found);
         end

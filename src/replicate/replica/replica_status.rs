@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::model::Head;
 use crate::model::time::since_boot;
@@ -51,7 +52,7 @@ pub struct ReplicaStatus {
     /// When the last new heartbeat was read, in the same unit.
     heartbeat_ms: AtomicU64,
     progress: Mutex<ReplicaProgress>,
-    ahead: Mutex<AheadTokens>,
+    pub(super) ahead: Mutex<AheadTokens>,
 }
 
 impl ReplicaStatus {
@@ -109,7 +110,7 @@ impl ReplicaStatus {
 
     /// Returns the work done so far.
     pub fn progress(&self) -> ReplicaProgress {
-        self.locked().clone()
+        self.progress.lock().clone()
     }
 
     /// Records that the log ended here when it was read at `asked`, a time since the machine's start.
@@ -133,19 +134,11 @@ impl ReplicaStatus {
 
     /// Whether the origin lost the commit of a seq ahead of the replica, as far as its heartbeats show.
     pub fn is_lost(&self, seq: u64) -> bool {
-        self.ahead().is_lost(seq, since_boot())
-    }
-
-    pub(super) fn ahead(&self) -> MutexGuard<'_, AheadTokens> {
-        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ahead.lock().is_lost(seq, since_boot())
     }
 
     pub(super) fn note(&self, change: impl FnOnce(&mut ReplicaProgress)) {
-        change(&mut self.locked());
-    }
-
-    fn locked(&self) -> MutexGuard<'_, ReplicaProgress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        change(&mut self.progress.lock());
     }
 }
 

@@ -48,9 +48,10 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -167,13 +168,9 @@ impl Connection {
         Connection { network, state: Mutex::new(state), closed: Notify::new(), woken: Notify::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Goes from one phase to another if the connection is in the first one. Returns whether it was.
     fn pass(&self, from: Phase, to: Phase) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let passes = state.phase == from;
         if passes {
             (state.phase, state.since) = (to, Instant::now());
@@ -199,13 +196,13 @@ impl Connection {
 
     /// Notes that the response is ready to be sent, and whether the request had a usable key.
     pub fn finish_answer(&self, has_key: bool) {
-        self.lock().has_key = has_key;
+        self.state.lock().has_key = has_key;
         self.pass(Phase::Answering, Phase::Sending);
     }
 
     /// Notes sent bytes of a response.
     pub fn note_sent(&self, bytes: usize) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         state.since = Instant::now().min(state.since + Duration::from_secs_f64(f64::from(bytes) / GOOD_RATE));
     }
@@ -217,7 +214,7 @@ impl Connection {
 
     /// Whether a request is being answered, or its response is being sent.
     pub fn is_answering(&self) -> bool {
-        matches!(self.lock().phase, Phase::Answering | Phase::LongPolling | Phase::Sending)
+        matches!(self.state.lock().phase, Phase::Answering | Phase::LongPolling | Phase::Sending)
     }
 
     /// Notes that the caller closed its sending half. A long poll ends, since its caller may be gone.
@@ -238,7 +235,7 @@ impl Connection {
 
     /// The reason and cause, if the server closed the connection.
     pub fn close_reason(&self) -> Option<(CloseReason, CloseCause)> {
-        self.lock().closed
+        self.state.lock().closed
     }
 
     /// Closes the connection. A long poll is answered first.
@@ -315,7 +312,7 @@ impl Connections {
     /// trusted proxies, has no limit per address.
     pub fn enter(self: &Arc<Self>, network: Option<IpAddr>) -> Result<Slot, Full> {
         let now = Instant::now();
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         let own = table.count_of(network);
         let limit = if own >= self.limits.connections_per_address {
             ConnectionLimit::Address
@@ -334,7 +331,7 @@ impl Connections {
 
     /// Returns a slot regardless of the limits, for connections in the listener's queue when the server stops.
     pub fn enter_always(self: &Arc<Self>, network: Option<IpAddr>) -> Slot {
-        self.add(&mut self.lock(), network)
+        self.add(&mut self.table.lock(), network)
     }
 
     fn add(self: &Arc<Self>, table: &mut Table, network: Option<IpAddr>) -> Slot {
@@ -360,8 +357,8 @@ impl Connections {
 
     fn close_overdue(&self) {
         let now = Instant::now();
-        for connection in self.lock().networks.values().flatten() {
-            let mut state = connection.lock();
+        for connection in self.table.lock().networks.values().flatten() {
+            let mut state = connection.state.lock();
             let limit = match state.phase {
                 Phase::AwaitingRequest => self.limits.request,
                 Phase::Sending => self.limits.response,
@@ -371,10 +368,6 @@ impl Connections {
                 connection.close(&mut state, CloseCause::Timeout);
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -393,13 +386,13 @@ impl Table {
             let ordered = candidates.flat_map(|(other, open)| {
                 let count = self.count_of(*other);
                 open.iter().filter_map(move |connection| {
-                    let order = connection.lock().closing_order(count, own, now)?;
+                    let order = connection.state.lock().closing_order(count, own, now)?;
                     let is_spared = limit == ConnectionLimit::Total && order.0 == Rank::InGrace;
                     (!is_spared).then_some((order, count, connection))
                 })
             });
             let Some((first, count, connection)) = ordered.min_by_key(|(order, ..)| *order) else { return false };
-            let mut state = connection.lock();
+            let mut state = connection.state.lock();
             // It may have become active in the meantime.
             if state.closing_order(count, own, now) == Some(first) {
                 connection.close(&mut state, CloseCause::Capacity);
@@ -444,7 +437,7 @@ impl Table {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.connections.lock().remove(&self.connection);
+        self.connections.table.lock().remove(&self.connection);
         self.connections.freed.notify_one();
     }
 }
@@ -709,7 +702,7 @@ mod tests {
         connections.freed().await;
         let third = connections.enter(network(1)).expect("a slot");
         drop((first, third));
-        let table = connections.lock();
+        let table = connections.table.lock();
         assert!(table.count == 0 && table.networks.is_empty());
     }
 }

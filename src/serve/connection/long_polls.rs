@@ -2,9 +2,9 @@
 //! a commit, each looks in memory whether its license shows a change.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::api::Service;
@@ -36,10 +36,6 @@ impl LongPolls {
     /// Allows `max` requests, and `max_per_key` of one key.
     pub fn new(max: usize, max_per_key: usize) -> LongPolls {
         LongPolls { max, max_per_key, counts: Mutex::default(), commits: watch::channel(()).0 }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<KeyHash, usize>> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notifies all requests of a commit.
@@ -88,7 +84,7 @@ impl LongPolls {
 
     /// Returns a place for a request; `None` if a limit is reached.
     fn enter<'p>(&'p self, service: &'p Service, key: KeyHash) -> Option<Place<'p>> {
-        let mut counts = self.lock();
+        let mut counts = self.counts.lock();
         if counts.values().sum::<usize>() >= self.max
             || counts.get(&key).is_some_and(|count| *count >= self.max_per_key)
         {
@@ -102,7 +98,7 @@ impl LongPolls {
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        let mut counts = self.polls.lock();
+        let mut counts = self.polls.counts.lock();
         if let Some(count) = counts.get_mut(&self.key) {
             *count -= 1;
         }

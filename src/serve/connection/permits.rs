@@ -2,10 +2,11 @@
 //! threads never run out.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use crate::api::Problem;
@@ -87,7 +88,7 @@ impl Permits {
     }
 
     fn exports_of_key(&self, key_id: &str) -> Arc<Semaphore> {
-        let mut keys = self.exporting_keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut keys = self.exporting_keys.lock();
         keys.retain(|_, permits| Arc::strong_count(permits) > 1 || permits.available_permits() < self.exports_per_key);
         let new = || Arc::new(Semaphore::new(self.exports_per_key));
         Arc::clone(keys.entry(key_id.to_owned()).or_insert_with(new))
@@ -123,7 +124,7 @@ mod tests {
         assert!(are_free(&permits, PermitKind::Export, "a").await && are_free(&permits, PermitKind::Export, "c").await);
         drop((first, third));
         assert!(are_free(&permits, PermitKind::Export, "c").await);
-        assert_eq!(permits.exporting_keys.lock().unwrap().len(), 1, "keys that export nothing are forgotten");
+        assert_eq!(permits.exporting_keys.lock().len(), 1, "keys that export nothing are forgotten");
     }
 
     #[tokio::test(start_paused = true)]

@@ -2,10 +2,11 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
+use parking_lot::Mutex;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
@@ -94,7 +95,7 @@ impl Tls {
         // Before reading, so that a change in between is noticed next time.
         let found = stamp(&self.certificate, &self.key);
         let changed = {
-            let mut stamp = self.stamp.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut stamp = self.stamp.lock();
             std::mem::replace(&mut *stamp, found) != found
         };
         if changed {

@@ -2,9 +2,10 @@
 //! and the record of key usage.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -167,7 +168,7 @@ impl Metrics {
 
     /// The traffic of each route since the server's start.
     pub fn routes(&self) -> BTreeMap<&'static str, RouteTraffic> {
-        self.routes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.routes.lock().clone()
     }
 
     /// Returns the text of a scrape. `started_at` is the start of the program.
@@ -210,11 +211,7 @@ fn add_database(all: &mut Registrar, watcher: &Watcher) {
             changed.get_or_create(&[("dataset", dataset.as_str())]).set(time.unix_s());
         }
     }
-    all.gauge(
-        "held_back",
-        "1 while a commit is held back by the change delay",
-        u64::from(newest.commit() != commit),
-    );
+    all.gauge("held_back", "1 while a commit is held back by the change delay", u64::from(newest.commit() != commit));
     all.gauge_in(
         Unit::Seconds,
         "held_back",
@@ -317,7 +314,7 @@ impl Observer for Metrics {
         let labels = RequestLabels { route: answered.route, status: answered.status, license };
         self.requests.get_or_create(&labels).inc();
         self.durations.get_or_create(&[("route", answered.route)]).observe(answered.duration.as_secs_f64());
-        let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut routes = self.routes.lock();
         let traffic = routes.entry(answered.route).or_default();
         traffic.requests += 1;
         traffic.refused += u64::from((400..500).contains(&answered.status));

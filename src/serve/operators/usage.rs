@@ -9,11 +9,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http::Method;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::api::SnapshotSource;
@@ -199,7 +200,7 @@ impl Usage {
     /// The usage recorded by all servers, including the unwritten usage of this one.
     pub fn all(&self) -> Uses {
         let mut all = read_all(&resolve(&self.database));
-        merge_into(&mut all, &self.recorded().uses);
+        merge_into(&mut all, &self.recorded.lock().uses);
         all
     }
 
@@ -207,7 +208,7 @@ impl Usage {
     pub fn answered(&self, answered: &Answered<'_>) {
         let Some(key) = answered.key else { return };
         let at = now();
-        let mut recorded = self.recorded();
+        let mut recorded = self.recorded.lock();
         recorded.dirty = true;
         let used = match recorded.uses.get_mut(&key.id) {
             Some(used) => used,
@@ -223,15 +224,15 @@ impl Usage {
 
     /// Notes the first new entry of each key that had all, once for each snapshot.
     fn note_entries(&self, newest: &Snapshot) {
-        if self.recorded().noted.replace(newest.commit()) == Some(newest.commit()) {
+        if self.recorded.lock().noted.replace(newest.commit()) == Some(newest.commit()) {
             return;
         }
         for key in newest.list_keys() {
-            let feeds = self.recorded().uses.get(&key.id).map(|used| used.feeds.clone()).unwrap_or_default();
+            let feeds = self.recorded.lock().uses.get(&key.id).map(|used| used.feeds.clone()).unwrap_or_default();
             for (dataset, seen) in feeds.into_iter().filter(|(_, seen)| seen.behind_since.is_none()) {
                 // It reads the disk, so nothing is locked meanwhile.
                 let behind_since = seen.find_behind_since(dataset, key, newest);
-                let recorded = &mut *self.recorded();
+                let recorded = &mut *self.recorded.lock();
                 let noted = recorded.uses.get_mut(&key.id).and_then(|used| used.feeds.get_mut(&dataset));
                 if let Some(noted) = noted.filter(|noted| **noted == seen && behind_since.is_some()) {
                     noted.behind_since = behind_since;
@@ -259,13 +260,13 @@ impl Usage {
     /// Writes the record with `replace` if it has changed.
     fn write(&self, replace: impl FnOnce(&Uses) -> io::Result<File>) {
         let uses = {
-            let mut recorded = self.recorded();
+            let mut recorded = self.recorded.lock();
             if !std::mem::take(&mut recorded.dirty) {
                 return;
             }
             recorded.uses.clone()
         };
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.files.lock();
         match replace(&uses) {
             Ok(file) => {
                 files.own = Some(file);
@@ -279,13 +280,9 @@ impl Usage {
                 if !std::mem::replace(&mut files.failing, true) {
                     tracing::warn!(%error, "the usage of keys cannot be written next to the database");
                 }
-                self.recorded().dirty = true;
+                self.recorded.lock().dirty = true;
             }
         }
-    }
-
-    fn recorded(&self) -> MutexGuard<'_, RecordedUses> {
-        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,8 +2,9 @@
 //! not notice.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::model::DatabaseId;
 use crate::model::time::since_boot;
@@ -27,10 +28,6 @@ impl FenceWatch {
         FenceWatch { database, staleness, takeover: Mutex::default() }
     }
 
-    fn takeover(&self) -> MutexGuard<'_, Option<(String, Duration)>> {
-        self.takeover.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Reads the note. Ignores a note about another database id.
     pub fn poll(&self, id: impl FnOnce() -> Result<Option<DatabaseId>, StoreError>) {
         // Keep the state if the note or the database cannot be read now.
@@ -43,7 +40,7 @@ impl FenceWatch {
             },
         };
         let fenced = note.and_then(|note| Some((note.fenced_for(), note.fenced?)));
-        let end = self.takeover().as_ref().map(|(_, end)| *end);
+        let end = self.takeover.lock().as_ref().map(|(_, end)| *end);
         let takeover = match (end, fenced) {
             (None, Some((fenced_for, by))) => {
                 tracing::error!(
@@ -61,22 +58,22 @@ impl FenceWatch {
             }
             (None, None) => None,
         };
-        *self.takeover() = takeover;
+        *self.takeover.lock() = takeover;
     }
 
     pub fn reason(&self) -> Option<String> {
-        let (by, _) = self.takeover().clone()?;
+        let (by, _) = self.takeover.lock().clone()?;
         let answers = if self.is_over() { "so it answers 503" } else { "so it will answer 503 soon" };
         Some(format!("another publisher took over from this database, {answers}: {by}; stop this server"))
     }
 
     pub fn is_fenced(&self) -> bool {
-        self.takeover().is_some()
+        self.takeover.lock().is_some()
     }
 
     /// Whether the time for answering after the takeover is over. Called on every request.
     pub fn is_over(&self) -> bool {
-        self.takeover().as_ref().is_some_and(|(_, end)| since_boot() > *end)
+        self.takeover.lock().as_ref().is_some_and(|(_, end)| since_boot() > *end)
     }
 }
 

@@ -1,9 +1,11 @@
 //! The thread that follows the origin's log while the server runs, and the snapshots of a replica.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
 
 use crate::api::SnapshotSource;
 use crate::api::source::{SnapshotCallback, Unservable};
@@ -64,7 +66,7 @@ impl ReplicaThread {
                 let began = Instant::now();
                 let again = replica.poll(&keep_going);
                 shared.show(&watcher);
-                let mut polls = shared.polls();
+                let mut polls = shared.polls.lock();
                 polls.last_began = Some(began);
                 polls.has_ended = !again;
                 drop(polls);
@@ -93,7 +95,7 @@ impl ReplicaThread {
     /// Waits until the next poll is due or requested. Returns false if the thread must stop.
     fn wait_until_due(&self, poll: Duration, stopped: &Receiver<()>) -> bool {
         let begun = Instant::now();
-        let mut polls = self.polls();
+        let mut polls = self.polls.lock();
         loop {
             if stopped.try_recv() == Err(TryRecvError::Disconnected) {
                 return false;
@@ -104,13 +106,8 @@ impl ReplicaThread {
                 polls.requested_after = None;
                 return true;
             }
-            let waiting = self.changed.wait_timeout(polls, left.min(STOP_CHECK_EVERY));
-            polls = waiting.unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut polls, left.min(STOP_CHECK_EVERY));
         }
-    }
-
-    fn polls(&self) -> MutexGuard<'_, PollState> {
-        self.polls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn url(&self) -> String {
@@ -134,7 +131,7 @@ impl ReplicaThread {
     /// Waits until `until` for a poll of the origin that begins after `since`. Concurrent callers share a poll. The
     /// next poll begins `pause` after the end of the last one, or earlier if it is due.
     fn wait_for_poll(&self, since: Instant, until: Instant, pause: Duration) {
-        let mut polls = self.polls();
+        let mut polls = self.polls.lock();
         while !polls.has_ended && polls.last_began.is_none_or(|began| began < since) {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -144,7 +141,7 @@ impl ReplicaThread {
                 polls.requested_after = Some(pause);
                 self.changed.notify_all();
             }
-            polls = self.changed.wait_timeout(polls, left).unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut polls, left);
         }
     }
 
@@ -240,7 +237,7 @@ mod tests {
         let request = |pause| {
             let now = Instant::now();
             thread.wait_for_poll(now, now + MS, pause);
-            thread.polls().requested_after
+            thread.polls.lock().requested_after
         };
         let (token, key) = (MS * 50, Duration::from_secs(1));
         assert_eq!(
@@ -248,10 +245,10 @@ mod tests {
             [Some(key), Some(token), Some(token), Some(token)]
         );
         let (_stop, stopped) = channel();
-        thread.polls().requested_after = Some(Duration::ZERO);
+        thread.polls.lock().requested_after = Some(Duration::ZERO);
         assert!(thread.wait_until_due(Duration::MAX, &stopped), "a requested poll is due");
-        assert_eq!(thread.polls().requested_after, None, "the request is done");
-        thread.polls().requested_after = Some(Duration::MAX);
+        assert_eq!(thread.polls.lock().requested_after, None, "the request is done");
+        thread.polls.lock().requested_after = Some(Duration::MAX);
         assert!(thread.wait_until_due(Duration::ZERO, &stopped), "a request delays no regular poll");
     }
 
@@ -267,9 +264,9 @@ mod tests {
             (Some(later), false, false),
             (None, true, false),
         ] {
-            *thread.polls() = PollState { last_began, has_ended, requested_after: None };
+            *thread.polls.lock() = PollState { last_began, has_ended, requested_after: None };
             thread.wait_for_poll(since, Instant::now() + MS, MS);
-            assert_eq!(thread.polls().requested_after.is_some(), asks, "{last_began:?} {has_ended}");
+            assert_eq!(thread.polls.lock().requested_after.is_some(), asks, "{last_began:?} {has_ended}");
         }
     }
 

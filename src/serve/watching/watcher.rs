@@ -3,12 +3,13 @@
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use parking_lot::{Condvar, Mutex};
 
 use crate::api::SnapshotSource;
 use crate::api::source::{SnapshotCallback, Unservable};
@@ -113,7 +114,7 @@ impl Watcher {
     /// Watches the publisher's note: after another publisher took over, the server answers for a limited time only.
     pub fn with_fence(mut self, database: PathBuf, staleness: Duration) -> Watcher {
         self.fence = Some(FenceWatch::new(database, staleness));
-        self.poll_fence(&self.file());
+        self.poll_fence(&self.file.lock());
         self
     }
 
@@ -139,7 +140,7 @@ impl Watcher {
     }
 
     fn poll(&self, now: Instant) {
-        let mut file = self.file();
+        let mut file = self.file.lock();
         self.guard(&mut file, |file| {
             self.refresh(file, now);
             if file.held_back.is_some_and(|held| held.is_due(self.change_delay, now)) {
@@ -152,16 +153,16 @@ impl Watcher {
     /// Runs work on the file or the publisher's note, then calls the subscribers if a snapshot has changed. A panic of
     /// redb, which a damaged file can cause, counts as a failed poll.
     fn guard(&self, file: &mut WatchedFile, work: impl FnOnce(&mut WatchedFile)) {
-        *self.polling_since() = Some(Instant::now());
+        *self.polling_since.lock() = Some(Instant::now());
         let result = catch_unwind(AssertUnwindSafe(|| work(file)));
-        *self.polling_since() = None;
+        *self.polling_since.lock() = None;
         if result.is_err() {
             file.reopen_at = Some(Instant::now() + FAILURE_PAUSE);
             self.note_failure(&"reading it panicked", false);
         }
-        *self.held_since() = file.held_back.map(|held| held.first_at);
+        *self.held_since.lock() = file.held_back.map(|held| held.first_at);
         if std::mem::take(&mut file.has_changed) {
-            self.subscribers.0.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|callback| callback());
+            self.subscribers.0.lock().iter().for_each(|callback| callback());
         }
     }
 
@@ -198,7 +199,7 @@ impl Watcher {
                 self.note_failure(&error, readable);
             }
         }
-        *self.last_poll.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(begun);
+        *self.last_poll.0.lock() = Some(begun);
         self.last_poll.1.notify_all();
     }
 
@@ -226,25 +227,13 @@ impl Watcher {
 
     /// Whether the last poll succeeded and the current one is not overdue.
     pub fn is_followed(&self) -> bool {
-        let is_overdue = self.polling_since().is_some_and(|since| since.elapsed() > POLL_TIMEOUT);
+        let is_overdue = self.polling_since.lock().is_some_and(|since| since.elapsed() > POLL_TIMEOUT);
         self.followed.load(Ordering::Relaxed) && !is_overdue
-    }
-
-    fn file(&self) -> MutexGuard<'_, WatchedFile> {
-        self.file.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn polling_since(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.polling_since.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn held_since(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.held_since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The time for which commits have been held back.
     pub fn held_back_for(&self) -> Option<Duration> {
-        self.held_since().map(|since| since.elapsed())
+        self.held_since.lock().map(|since| since.elapsed())
     }
 
     /// The reason why the server is not ready.
@@ -318,19 +307,19 @@ impl SnapshotSource for Watcher {
 
     fn poll_for_keys(&self, since: Instant) {
         let (last, changed) = &self.last_poll;
-        let last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = last.lock();
         let timeout = (since + KEY_TIMEOUT).saturating_duration_since(Instant::now()).min(KEY_TIMEOUT);
         // The thread polls regularly, so invalid keys cause no additional polls.
         let is_earlier = |last: &mut Option<Instant>| last.is_none_or(|last| last < since);
-        drop(changed.wait_timeout_while(last, timeout, is_earlier));
+        changed.wait_while_for(&mut last, is_earlier, timeout);
     }
 
     fn subscribe(&self, callback: SnapshotCallback) {
-        self.subscribers.0.lock().unwrap_or_else(PoisonError::into_inner).push(callback);
+        self.subscribers.0.lock().push(callback);
     }
 
     fn catch_up(&self, polls: u64, accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
-        let mut file = self.file();
+        let mut file = self.file.lock();
         self.guard(&mut file, |file| {
             // Concurrent callers share a poll.
             if self.polls() == polls {
@@ -425,20 +414,20 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let watcher = Watcher::open(&database(&folder), Duration::ZERO).unwrap();
         assert!(watcher.is_followed());
-        *watcher.polling_since() = Some(Instant::now());
+        *watcher.polling_since.lock() = Some(Instant::now());
         assert!(watcher.is_followed());
         if let Some(long_ago) = Instant::now().checked_sub(POLL_TIMEOUT + SECOND) {
-            *watcher.polling_since() = Some(long_ago);
+            *watcher.polling_since.lock() = Some(long_ago);
             assert!(!watcher.is_followed());
         }
         watcher.poll(Instant::now());
         assert!(watcher.is_followed());
         // All that a poll reads counts, also the publisher's note.
-        let is_timed = |watcher: &Watcher| watcher.polling_since().is_some();
+        let is_timed = |watcher: &Watcher| watcher.polling_since.lock().is_some();
         let mut during = false;
-        watcher.guard(&mut watcher.file(), |_| during = is_timed(&watcher));
+        watcher.guard(&mut watcher.file.lock(), |_| during = is_timed(&watcher));
         assert_eq!((during, is_timed(&watcher)), (true, false));
-        watcher.guard(&mut watcher.file(), |_| panic!("a damaged file"));
+        watcher.guard(&mut watcher.file.lock(), |_| panic!("a damaged file"));
         assert_eq!((is_timed(&watcher), watcher.is_followed()), (false, false));
     }
 }

@@ -3,9 +3,9 @@
 use std::fs::{File, TryLockError};
 use std::ops::Bound;
 use std::path::Path;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use redb::backends::InMemoryBackend;
 use redb::{Database, Key, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, Value, WriteTransaction};
 

@@ -33,9 +33,10 @@ use std::fs::File;
 use std::io;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use redb::backends::FileBackend;
 use redb::{
     BackendError, Builder, ConcurrencyMode, Database, DatabaseError, ReadOnlyDatabase, ReadTransaction,
@@ -235,7 +236,7 @@ impl Writer {
     }
 
     pub(in crate::store) fn path(&self) -> PathBuf {
-        let unnamed = self.lock_unnamed();
+        let unnamed = self.unnamed.lock();
         unnamed.as_ref().map_or(self.path.as_path(), |(file, _)| file.path()).to_owned()
     }
 
@@ -248,12 +249,8 @@ impl Writer {
 
     /// Gives a new database its name. Other processes that create the same database may continue then.
     pub(in crate::store) fn persist(&self) -> Result<(), StoreError> {
-        let unnamed = self.lock_unnamed().take();
+        let unnamed = self.unnamed.lock().take();
         unnamed.map_or(Ok(()), |(file, _creating)| file.persist_new())
-    }
-
-    fn lock_unnamed(&self) -> MutexGuard<'_, Option<(Draft, File)>> {
-        self.unnamed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins a write transaction of redb.

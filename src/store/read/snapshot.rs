@@ -1,8 +1,9 @@
 //! One committed state of the database, with its tables open. All responses are built from it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use redb::{ReadOnlyTable, ReadTransaction};
 
 use crate::model::{
@@ -105,7 +106,7 @@ impl Snapshot {
         if !newer.holds(before.seq, &before.lineage)? {
             return Ok(newer.with_witnesses());
         }
-        let mut feed_indexes = earlier.feed_indexes().clone();
+        let mut feed_indexes = earlier.feed_indexes.lock().clone();
         // A license that changes gets new feeds.
         feed_indexes.retain(|feed, _| newer.feeds.contains_key(feed));
         for dataset in Dataset::ALL {
@@ -118,7 +119,7 @@ impl Snapshot {
                 _ => feed_indexes.retain(|_, index| index.head.dataset != dataset),
             }
         }
-        *newer.feed_indexes() = feed_indexes;
+        *newer.feed_indexes.lock() = feed_indexes;
         if let Some(references) = earlier.references.get()
             && newer.last.references_seq == earlier.last.references_seq
         {
@@ -223,17 +224,9 @@ impl Snapshot {
         Ok(())
     }
 
-    fn feed_indexes(&self) -> MutexGuard<'_, HashMap<FeedId, Arc<FeedIndex>>> {
-        self.feed_indexes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     #[cfg(test)]
     pub(in crate::store) fn loaded_feeds(&self) -> usize {
-        self.feed_indexes().len()
-    }
-
-    fn lock_loading(&self) -> MutexGuard<'_, ()> {
-        self.loading.lock().unwrap_or_else(PoisonError::into_inner)
+        self.feed_indexes.lock().len()
     }
 
     /// The records of a dataset. Read into memory on first use.
@@ -242,7 +235,7 @@ impl Snapshot {
         if let Some(records) = loaded.get() {
             return Ok(records);
         }
-        let _loading = self.lock_loading();
+        let _loading = self.loading.lock();
         if let Some(records) = loaded.get() {
             return Ok(records);
         }
@@ -258,7 +251,7 @@ impl Snapshot {
     /// The index of a feed, if it is in memory and has this state.
     fn loaded_feed(&self, feed: FeedId) -> Result<Option<Arc<FeedIndex>>, StoreError> {
         let head = self.feed_head(feed)?;
-        Ok(self.feed_indexes().get(&feed).filter(|index| index.head == head).cloned())
+        Ok(self.feed_indexes.lock().get(&feed).filter(|index| index.head == head).cloned())
     }
 
     /// The index of a shared feed or a baseline, read or updated if necessary.
@@ -268,14 +261,14 @@ impl Snapshot {
         }
         let head = self.feed_head(feed)?;
         let records = if is_baseline { None } else { Some(self.loaded(head.dataset)?) };
-        let _loading = self.lock_loading();
-        let earlier = self.feed_indexes().get(&feed).cloned();
+        let _loading = self.loading.lock();
+        let earlier = self.feed_indexes.lock().get(&feed).cloned();
         let index = Arc::new(match earlier {
             Some(index) if index.head == head => return Ok(index),
             Some(earlier) => earlier.advance(head, &self.feed_entries, records)?,
             None => FeedIndex::build(head, &self.feed_entries, records)?,
         });
-        self.feed_indexes().insert(feed, Arc::clone(&index));
+        self.feed_indexes.lock().insert(feed, Arc::clone(&index));
         Ok(index)
     }
 
