@@ -1,5 +1,5 @@
 //! The command line. The steps of a command:
-//! 1. [`run`] parses the arguments. Wrong ones get [`hints`], and the help of each command ends with [`examples`].
+//! 1. [`run`] parses the arguments, and their [`variables`]. The help of each command ends with [`examples`].
 //! 2. A file of [`commands`] runs it. [`arguments`] has the parsers of values, and [`common`] opens and commits.
 //! 3. [`output`] prints the result as text or as one JSON object. An error is described in one line, and decides the exit code.
 
@@ -8,9 +8,9 @@ mod change;
 mod commands;
 mod common;
 mod examples;
-mod hints;
 mod output;
 mod sheets;
+mod variables;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -146,10 +146,8 @@ impl Cli {
     /// Parses the arguments. Also returns the name of the command, such as `license set`.
     fn parse_named(arguments: &[OsString]) -> Result<(Cli, String), clap::Error> {
         let mut program = program();
-        let matches = match program.try_get_matches_from_mut(arguments) {
-            Ok(matches) => matches,
-            Err(error) => return Err(hints::add(error, &program, arguments)),
-        };
+        let matches =
+            program.try_get_matches_from_mut(arguments).map_err(|error| variables::name_variable(error, arguments))?;
         let (mut names, mut leaf) = (Vec::new(), &matches);
         while let Some((name, matches)) = leaf.subcommand() {
             names.push(name);
@@ -157,7 +155,7 @@ impl Cli {
         }
         let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut program))?;
         if !matches!(cli.command, Command::Completions { .. } | Command::Man { .. }) {
-            hints::warn_of_unknown_variables(&program);
+            variables::warn_of_unknown_variables(&program);
         }
         Ok((cli, names.join(" ")))
     }
@@ -321,17 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn hints_are_for_names_that_no_command_has() {
-        for (path, names, _) in hints::HINTS.iter().filter(|(path, ..)| *path != "*") {
-            let command = path
-                .split(' ')
-                .filter(|name| !name.is_empty())
-                .try_fold(program(), |command, name| command.find_subcommand(name).cloned());
-            let command = command.unwrap_or_else(|| panic!("{path}"));
-            assert!(names.iter().all(|name| command.find_subcommand(name).is_none()), "{path}: {names:?}");
-            let options: Vec<_> = command.get_arguments().filter_map(clap::Arg::get_long).collect();
-            assert!(!names.iter().any(|name| options.contains(&name.trim_start_matches("--"))), "{path}: {names:?}");
-        }
+    fn the_arguments_are_consistent() {
         program().debug_assert();
     }
 }
