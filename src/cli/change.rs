@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use indicatif::HumanCount;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::import::findings::grouped;
+use crate::import::findings::cut;
 use crate::model::printable::Printable;
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::value::{FieldValue, LinkTexts};
@@ -232,7 +233,7 @@ fn shown(text: &str) -> String {
 
 fn push_more(text: &mut String, indent: &str, count: usize) {
     if let Some(more) = count.checked_sub(MAX_SHOWN).filter(|more| *more > 0) {
-        let _ = writeln!(text, "{indent}and {} more; --json lists all", grouped(more));
+        let _ = writeln!(text, "{indent}and {} more; --json lists all", HumanCount(more as u64));
     }
 }
 
@@ -258,14 +259,6 @@ pub(in crate::cli) fn text_of(value: &Value) -> Option<String> {
             Some(format!("{kind}{}", text("name")))
         }
         other => Some(other.to_string()),
-    }
-}
-
-/// Shortens a text to `max_chars` characters.
-pub(in crate::cli) fn cut(text: &str, max_chars: usize) -> String {
-    match text.char_indices().nth(max_chars) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
     }
 }
 
@@ -351,21 +344,6 @@ mod tests {
         ];
         for (value, expected) in cases {
             assert_eq!(text_of(&value).as_deref(), expected, "{value}");
-        }
-    }
-
-    #[test]
-    fn only_longer_texts_are_cut() {
-        let cases = [
-            ("", 3, ""),
-            ("abc", 3, "abc"),
-            ("abcd", 3, "abc…"),
-            ("äöü", 3, "äöü"),
-            ("äöüß", 3, "äöü…"),
-            ("a", 0, "…"),
-        ];
-        for (text, most, expected) in cases {
-            assert_eq!(cut(text, most), expected, "{text}");
         }
     }
 }

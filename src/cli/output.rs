@@ -4,10 +4,10 @@ use std::io::{self, IsTerminal, Write, stderr, stdin, stdout};
 use std::path::Path;
 
 use anyhow::{anyhow, bail};
+use indicatif::HumanCount;
 use serde_json::json;
 
 use crate::disk;
-use crate::import::findings::grouped;
 use crate::import::{Finding, FindingGroup, group};
 use crate::model::printable::{Printable, printable_json};
 
@@ -59,7 +59,7 @@ pub(in crate::cli) fn list_findings(findings: &[Finding], all: bool) -> Vec<Stri
     let listed: usize = groups.iter().map(|group| group.count).sum();
     let mut lines: Vec<String> = groups.iter().map(FindingGroup::to_string).collect();
     if listed < findings.len() {
-        lines.push(format!("and {} more; --all-faults lists all", grouped(findings.len() - listed)));
+        lines.push(format!("and {} more; --all-faults lists all", HumanCount((findings.len() - listed) as u64)));
     }
     lines
 }

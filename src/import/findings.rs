@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use indicatif::HumanCount;
 use serde::Serialize;
 
 use crate::model::fold::nearest;
@@ -128,7 +129,7 @@ pub(in crate::import) fn shortened(text: &str) -> String {
 const MAX_MESSAGE_CHARS: usize = 2_000;
 
 /// Returns the first `max_chars` characters, and an ellipsis if there are more.
-fn cut(text: &str, max_chars: usize) -> String {
+pub fn cut(text: &str, max_chars: usize) -> String {
     match text.char_indices().nth(max_chars) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
@@ -262,7 +263,7 @@ impl fmt::Display for FindingGroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let more = match self.rows.saturating_sub(MAX_SHOWN) {
             0 => String::new(),
-            more => format!(" and {} more", grouped(more)),
+            more => format!(" and {} more", HumanCount(more as u64)),
         };
         if let Some(file) = &self.file {
             write!(f, "{}", Printable(file))?;
@@ -279,19 +280,6 @@ impl fmt::Display for FindingGroup {
         let others = if self.messages_differ { " (the others likewise)" } else { "" };
         write!(f, "{}{others}", Printable(&self.message.text))
     }
-}
-
-/// Formats a count with commas as thousands separators.
-pub fn grouped(count: usize) -> String {
-    let digits = count.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// The faults that stop an import. All are counted, and the first [`BadRows::MAX_KEPT`] are kept.
@@ -624,14 +612,6 @@ mod tests {
         assert!(shown.iter().zip(expected).all(|(shown, expected)| shown.starts_with(expected)), "{shown:?}");
     }
 
-    #[test]
-    fn counts_are_grouped() {
-        for (count, expected) in [(0, "0"), (999, "999"), (1_000, "1,000"), (8_190, "8,190"), (1_234_567, "1,234,567")]
-        {
-            assert_eq!(grouped(count), expected);
-        }
-    }
-
     fn bad_row(field: Option<&str>, value: Option<&str>, message: &'static str) -> Finding {
         let mut bad = BadRows::default();
         bad.push(&FilePosition { file: "conferences.csv".into(), line: 12 }, field, value, message);
@@ -683,5 +663,20 @@ mod tests {
     fn long_values_are_cut() {
         let row = bad_row(None, Some(&"é".repeat(5_000)), "x");
         assert_eq!(row.value.unwrap().chars().count(), 201);
+    }
+
+    #[test]
+    fn only_longer_texts_are_cut() {
+        let cases = [
+            ("", 3, ""),
+            ("abc", 3, "abc"),
+            ("abcd", 3, "abc…"),
+            ("äöü", 3, "äöü"),
+            ("äöüß", 3, "äöü…"),
+            ("a", 0, "…"),
+        ];
+        for (text, most, expected) in cases {
+            assert_eq!(cut(text, most), expected, "{text}");
+        }
     }
 }

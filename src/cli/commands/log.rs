@@ -7,15 +7,16 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
+use indicatif::HumanCount;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::cli::change::{NamedRecord, cut, text_of, value_of};
+use crate::cli::change::{NamedRecord, text_of, value_of};
 use crate::cli::commands::license::why_hidden;
 use crate::cli::common::Common;
 use crate::cli::output::table;
-use crate::import::findings::grouped;
+use crate::import::findings::cut;
 use crate::model::printable::Printable;
 use crate::model::time::parse_time;
 use crate::model::{ConferenceFields, Dataset, Id, JournalFields, RecordFields, Timestamp, json as record_json};
@@ -159,7 +160,7 @@ fn push_some(text: &mut String, what: &str, items: impl Iterator<Item = String>,
     let first = items.take(MAX_NAMED).collect::<Vec<_>>().join(", ");
     let more = match count.saturating_sub(MAX_NAMED) {
         0 => String::new(),
-        more => format!(" and {} more", grouped(more)),
+        more => format!(" and {} more", HumanCount(more as u64)),
     };
     let _ = write!(text, "\n    {what}: {first}{more}");
 }
