@@ -2,9 +2,11 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
-use clap::builder::{PathBufValueParser, TypedValueParser};
+use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
+use strum::ParseError;
 use tracing_subscriber::EnvFilter;
 
 use crate::model::Timestamp;
@@ -20,6 +22,14 @@ pub(in crate::cli) fn path_parser() -> impl TypedValueParser<Value = PathBuf> {
         true => Err("a database or a folder is no stream; name a file or folder, or write `./-` if that is its name"),
         false => Ok(path),
     })
+}
+
+/// A parser of these words of an enum.
+pub(in crate::cli) fn one_of<T>(words: &'static [&'static str]) -> impl TypedValueParser<Value = T>
+where
+    T: FromStr<Err = ParseError> + Clone + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(words).try_map(|word| word.parse::<T>())
 }
 
 /// Parses a duration: a number and a unit, or several (`1h 30m`).

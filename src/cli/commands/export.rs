@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::{Value, json};
 
-use crate::cli::arguments::path_parser;
+use crate::cli::arguments::{one_of, path_parser};
 use crate::cli::common::Common;
 use crate::cli::output::at;
 use crate::cli::sheets::WorkbookWriter;
-use crate::import::Source;
 use crate::import::read::source::WORKBOOK_STEM;
+use crate::import::{FileFormat, Source};
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{
     ConferenceFields, Fields, Id, JournalFields, OrganizationFields, RecordFields, References, TagFields, flat, json,
@@ -32,29 +32,10 @@ pub(in crate::cli) struct ExportArgs {
     /// ending .xlsx. The files get the permissions of the database file
     #[arg(value_name = "FOLDER_OR_FILE", value_parser = path_parser())]
     target: PathBuf,
-    /// The format of the files [default: jsonl, or xlsx for a name ending .xlsx]
-    #[arg(long)]
-    format: Option<ExportFileFormat>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ExportFileFormat {
-    /// One JSON object per line
-    Jsonl,
-    /// Tables
-    Csv,
-    /// One workbook, with a sheet for each kind
-    Xlsx,
-}
-
-impl ExportFileFormat {
-    const fn ending(self) -> &'static str {
-        match self {
-            ExportFileFormat::Jsonl => "jsonl",
-            ExportFileFormat::Csv => "csv",
-            ExportFileFormat::Xlsx => "xlsx",
-        }
-    }
+    /// The format of the files: one JSON object per line (jsonl), tables (csv), or one workbook with a sheet for each
+    /// kind (xlsx) [default: jsonl, or xlsx for a name ending .xlsx]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of::<FileFormat>(&["jsonl", "csv", "xlsx"]))]
+    format: Option<FileFormat>,
 }
 
 /// A written file, and the number of its rows.
@@ -71,7 +52,7 @@ pub(in crate::cli) fn run(common: &Common, args: ExportArgs) -> anyhow::Result<E
     let journals = |sink: &mut RowSink<'_>| sink.push_records::<JournalFields>(snapshot);
     let organizations = |sink: &mut RowSink<'_>| sink.push_references(&references.organizations);
     let tags = |sink: &mut RowSink<'_>| sink.push_references(&references.tags);
-    let files = if target.format == ExportFileFormat::Xlsx {
+    let files = if target.format == FileFormat::Xlsx {
         vec![write_file(&target, target.workbook.clone(), |file| {
             let mut sheets = WorkbookWriter::new();
             let rows = write_sheet::<ConferenceFields>(&mut sheets, true, conferences)?
@@ -100,7 +81,7 @@ struct ExportTarget {
     folder: PathBuf,
     /// The path of the workbook.
     workbook: PathBuf,
-    format: ExportFileFormat,
+    format: FileFormat,
     permissions: FilePermissions,
 }
 
@@ -109,8 +90,8 @@ impl ExportTarget {
         let given = args.target;
         let is_workbook =
             given.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("xlsx")) && !given.is_dir();
-        let format = args.format.unwrap_or(if is_workbook { ExportFileFormat::Xlsx } else { ExportFileFormat::Jsonl });
-        if is_workbook && format != ExportFileFormat::Xlsx {
+        let format = args.format.unwrap_or(if is_workbook { FileFormat::Xlsx } else { FileFormat::Jsonl });
+        if is_workbook && format != FileFormat::Xlsx {
             bail!("{} is the name of a workbook; write a folder, or --format xlsx", given.display());
         }
         let workbook = if is_workbook { given.clone() } else { given.join(WORKBOOK_STEM).with_extension("xlsx") };
@@ -120,7 +101,7 @@ impl ExportTarget {
             _ => given,
         };
         let target = ExportTarget { folder, workbook, format, permissions };
-        if !is_workbook && format == ExportFileFormat::Xlsx {
+        if !is_workbook && format == FileFormat::Xlsx {
             refuse_other_files(&target)?;
         }
         Ok(target)
@@ -128,7 +109,7 @@ impl ExportTarget {
 
     /// The path of a text file.
     fn text_file(&self, stem: &str) -> PathBuf {
-        self.folder.join(format!("{stem}.{}", self.format.ending()))
+        self.folder.join(format!("{stem}.{}", self.format))
     }
 }
 
@@ -170,12 +151,11 @@ impl FilePermissions {
 
 /// Refuses a folder with other files that an import of the folder reads: it would read every row twice.
 fn refuse_other_files(target: &ExportTarget) -> anyhow::Result<()> {
-    let written = match target.format {
-        ExportFileFormat::Xlsx => vec![target.workbook.clone()],
-        ExportFileFormat::Jsonl | ExportFileFormat::Csv => {
-            let stems = [ConferenceFields::STEM, JournalFields::STEM, OrganizationFields::STEM, TagFields::STEM];
-            stems.map(|stem| target.text_file(stem)).to_vec()
-        }
+    let written = if target.format == FileFormat::Xlsx {
+        vec![target.workbook.clone()]
+    } else {
+        let stems = [ConferenceFields::STEM, JournalFields::STEM, OrganizationFields::STEM, TagFields::STEM];
+        stems.map(|stem| target.text_file(stem)).to_vec()
     };
     let found = match Source::in_folder(&target.folder) {
         // A workbook's folder is created later.
@@ -215,7 +195,7 @@ fn write_text<F: Fields>(
 ) -> anyhow::Result<WrittenFile> {
     write_file(target, target.text_file(F::STEM), |file| {
         let mut out = BufWriter::new(file);
-        let rows = if target.format == ExportFileFormat::Jsonl {
+        let rows = if target.format == FileFormat::Jsonl {
             push(&mut RowSink::JsonLines(&mut out))?
         } else {
             out.write_all(flat::BYTE_ORDER_MARK)?;

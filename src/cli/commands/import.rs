@@ -5,14 +5,13 @@ use std::fmt::Write;
 use std::io::{IsTerminal, stderr};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::str::FromStr;
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use indicatif::ProgressBar;
 use serde_json::json;
-use strum::{ParseError, VariantNames};
+use strum::VariantNames;
 
+use crate::cli::arguments::one_of;
 use crate::cli::change::Changes;
 use crate::cli::common::{AccessChange, Common, require_folder};
 use crate::cli::output::{can_ask, confirm, counted, list_findings, note, print_error};
@@ -39,10 +38,10 @@ pub(in crate::cli) struct ReadArgs {
     #[arg(long, value_name = "FILE")]
     recipe: Option<PathBuf>,
     /// The content of files with other names, or of standard input: conferences, journals, organizations or tags
-    #[arg(long, value_name = "KIND", value_parser = one_of::<RowKind>())]
+    #[arg(long, value_name = "KIND", value_parser = one_of::<RowKind>(RowKind::VARIANTS))]
     dataset: Option<RowKind>,
     /// The format of the files, if neither their names nor their content show it: jsonl, json, csv or xlsx
-    #[arg(long, value_name = "FORMAT", value_parser = one_of::<FileFormat>())]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of::<FileFormat>(FileFormat::VARIANTS))]
     format: Option<FileFormat>,
     /// The sheet of a workbook to read
     #[arg(long, value_name = "NAME")]
@@ -65,10 +64,10 @@ pub(in crate::cli) struct ReadArgs {
     #[arg(long)]
     create_links: bool,
     /// The order of day and month in dates such as 3/4/2026: dmy or mdy
-    #[arg(long, value_name = "ORDER", value_parser = one_of::<DateOrder>())]
+    #[arg(long, value_name = "ORDER", value_parser = one_of::<DateOrder>(DateOrder::VARIANTS))]
     dates: Option<DateOrder>,
     /// The decimal separator, where 3.000 or 3,000 may be 3 or 3000: point or comma
-    #[arg(long, value_name = "SIGN", value_parser = one_of::<DecimalSign>())]
+    #[arg(long, value_name = "SIGN", value_parser = one_of::<DecimalSign>(DecimalSign::VARIANTS))]
     decimal: Option<DecimalSign>,
     /// Skip unknown columns and fields, with a warning that names them
     #[arg(long)]
@@ -132,14 +131,6 @@ impl ReadArgs {
         let sources = Source::find(&self.paths, SourceOptions { kind, format: self.format })?;
         Ok((sources, options))
     }
-}
-
-/// Returns a parser of the words of an enum.
-fn one_of<T>() -> impl TypedValueParser<Value = T>
-where
-    T: FromStr<Err = ParseError> + VariantNames + Clone + Send + Sync + 'static,
-{
-    PossibleValuesParser::new(T::VARIANTS).try_map(|word| word.parse::<T>())
 }
 
 /// Reads all rows of the files. Merging reports errors in the rows.

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::bail;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::json;
 
+use crate::cli::arguments::one_of;
 use crate::cli::common::Common;
 use crate::cli::output::at;
 use crate::cli::sheets::WorkbookWriter;
-use crate::import::{self, FileSample, ReadOptions, RowKind, Source, SourceOptions};
+use crate::import::{self, FileFormat, FileSample, ReadOptions, RowKind, Source, SourceOptions};
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields, flat};
 
 /// Arguments of `medfeed template`.
@@ -21,9 +22,10 @@ pub(in crate::cli) struct TemplateArgs {
     /// .xlsx, with a sheet for each kind
     #[arg(value_name = "KIND_OR_FILE")]
     what: PathBuf,
-    /// csv prints the header; xlsx writes a workbook, KIND.xlsx if only a kind is given
-    #[arg(long)]
-    format: Option<TemplateFormat>,
+    /// csv prints the header as a line; xlsx writes a workbook (KIND.xlsx if only a kind is given) with notes, lists of
+    /// allowed words, and cells that keep texts as typed
+    #[arg(long, value_name = "FORMAT", value_parser = one_of::<FileFormat>(&["csv", "xlsx"]))]
+    format: Option<FileFormat>,
     /// Print a recipe for this file: its columns, each with its best field. `medfeed import FILE --recipe RECIPE` uses it
     #[arg(long, value_name = "FILE", conflicts_with = "format")]
     from: Option<PathBuf>,
@@ -32,23 +34,15 @@ pub(in crate::cli) struct TemplateArgs {
     sheet: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum TemplateFormat {
-    /// The header, as a line of CSV
-    Csv,
-    /// A workbook with notes, lists of allowed words, and cells that keep texts as typed
-    Xlsx,
-}
-
 pub(in crate::cli) fn run(common: &Common, args: &TemplateArgs) -> anyhow::Result<ExitCode> {
     let given = args.what.to_string_lossy();
     let kind: Option<RowKind> = given.parse().ok();
     let is_workbook = args.what.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("xlsx"));
     match (kind, args.format) {
         (Some(kind), _) if args.from.is_some() => draft_recipe(common, args, kind),
-        (Some(kind), None | Some(TemplateFormat::Csv)) => print_header(common, kind),
-        (Some(kind), Some(TemplateFormat::Xlsx)) => write_workbook(common, Path::new(&format!("{kind}.xlsx")), &[kind]),
-        (None, None | Some(TemplateFormat::Xlsx)) if is_workbook => {
+        (Some(kind), Some(FileFormat::Xlsx)) => write_workbook(common, Path::new(&format!("{kind}.xlsx")), &[kind]),
+        (Some(kind), _) => print_header(common, kind),
+        (None, None | Some(FileFormat::Xlsx)) if is_workbook => {
             const ALL: [RowKind; 4] = [RowKind::Conferences, RowKind::Journals, RowKind::Organizations, RowKind::Tags];
             write_workbook(common, &args.what, &ALL)
         }
