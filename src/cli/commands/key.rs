@@ -1,13 +1,11 @@
 //! `medfeed key`: create, list, revoke, replace.
 
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use ipnet::IpNet;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::cli::arguments::{parse_duration, parse_end, parse_plain_text};
@@ -19,9 +17,9 @@ use crate::model::key::{KeyStatus, parse_network};
 use crate::model::printable::Printable;
 use crate::model::time::now;
 use crate::model::{ApiKey, Dataset, KeyRecord, Timestamp};
-use crate::serve::operators::usage::{self, KeyUse};
+use crate::serve::operators::usage::{FeedSeen, KeyUse, read_all};
 use crate::store::write::licensing::KeySettings;
-use crate::store::{Edit, Snapshot, StoreError};
+use crate::store::{Edit, StoreError};
 
 /// The subcommands of `medfeed key`.
 #[derive(Debug, Subcommand)]
@@ -84,42 +82,22 @@ fn ends_at(record: &KeyRecord, status: KeyStatus) -> Option<Timestamp> {
     record.expires_at.into_iter().chain(overlap_end).min()
 }
 
-/// A key's last use and its position in the feeds, as recorded by servers of this database.
-#[derive(Debug, Serialize)]
-struct UsageJson {
-    last_used_at: Option<String>,
-    feeds: BTreeMap<Dataset, FeedJson>,
-}
-
-#[derive(Debug, Serialize)]
-struct FeedJson {
-    at: String,
-    position: u64,
-    /// `None` if the history was replaced, or the license lost the dataset.
-    behind_s: Option<u64>,
-}
-
-impl UsageJson {
-    /// The usage of a key, at a time.
-    fn of(used: KeyUse, key: &KeyRecord, newest: &Snapshot, now: Timestamp) -> UsageJson {
-        let feeds = used.feeds.into_iter().map(|(dataset, seen)| {
-            let behind_s = seen.lag_s(dataset, key, newest, now);
-            (dataset, FeedJson { at: seen.at.to_string(), position: seen.position, behind_s })
+/// A key's last use and its position in the feeds, as recorded by servers of this database: in JSON, and as text.
+/// `lag_s` is `None` if the history was replaced, or the license lost the dataset.
+fn usage(used: &KeyUse, lag_s: impl Fn(Dataset, &FeedSeen) -> Option<u64>) -> (Value, String) {
+    let last_used_at = used.last_used_at.map(|time| time.to_string());
+    let mut text = last_used_at.as_ref().map_or("never".to_owned(), |time| format!("last {time}"));
+    let mut feeds = json!({});
+    for (dataset, seen) in &used.feeds {
+        let (at, behind_s) = (seen.at.to_string(), lag_s(*dataset, seen));
+        text.push_str(&match behind_s {
+            Some(0) => format!(", {dataset} up to date, asked at {at}"),
+            Some(behind_s) => format!(", {dataset} {behind_s} s behind, asked at {at}"),
+            None => format!(", {dataset} unknown since a restore or a change of the license, asked at {at}"),
         });
-        UsageJson { last_used_at: used.last_used_at.map(|time| time.to_string()), feeds: feeds.collect() }
+        feeds[dataset.as_str()] = json!({ "at": at, "position": seen.position, "behind_s": behind_s });
     }
-
-    fn text(&self) -> String {
-        let mut text = self.last_used_at.as_deref().map_or("never".to_owned(), |time| format!("last {time}"));
-        for (dataset, feed) in &self.feeds {
-            text.push_str(&match feed.behind_s {
-                Some(0) => format!(", {dataset} up to date, asked at {}", feed.at),
-                Some(behind_s) => format!(", {dataset} {behind_s} s behind, asked at {}", feed.at),
-                None => format!(", {dataset} unknown since a restore or a change of the license, asked at {}", feed.at),
-            });
-        }
-        text
-    }
+    (json!({ "last_used_at": last_used_at, "feeds": feeds }), text)
 }
 
 pub(in crate::cli) fn run(common: &Common, command: KeyCommand) -> anyhow::Result<ExitCode> {
@@ -161,21 +139,22 @@ fn list(common: &Common) -> anyhow::Result<ExitCode> {
     let reader = common.open_reader()?;
     let newest = reader.newest();
     let (at, committed) = (now(), newest.commit().time);
-    let mut uses = usage::read_all(&common.resolved_db());
+    let mut uses = read_all(&common.resolved_db());
     let (mut keys, mut rows) = (Vec::new(), Vec::new());
     for record in newest.list_keys() {
         let status = record.status_after(at, committed);
-        let usage = UsageJson::of(uses.remove(&record.id).unwrap_or_default(), record, newest, at);
+        let used = uses.remove(&record.id).unwrap_or_default();
+        let (usage, usage_text) = usage(&used, |dataset, seen| seen.lag_s(dataset, record, newest, at));
         rows.push([
             record.id.clone(),
             status.as_str().to_owned(),
             record.license_name.clone(),
             ends_at(record, status).map_or("never".to_owned(), |end| end.to_string()),
             record.label.clone().unwrap_or_else(|| "-".to_owned()),
-            usage.text(),
+            usage_text,
         ]);
         let mut json = key_json(record, status);
-        json["usage"] = json!(usage);
+        json["usage"] = usage;
         keys.push(json);
     }
     let text = if rows.is_empty() {
@@ -226,22 +205,26 @@ fn replace(common: &Common, id: &str, overlap: Duration) -> anyhow::Result<Acces
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Witness;
 
     #[test]
     fn the_use_of_a_key_is_told() {
-        let feed = |minute, behind_s| FeedJson { at: format!("1970-01-01T00:0{minute}:00Z"), position: 1, behind_s };
-        let told = |last_used_at: Option<&str>, feeds: Vec<(Dataset, FeedJson)>| {
-            UsageJson { last_used_at: last_used_at.map(str::to_owned), feeds: feeds.into_iter().collect() }.text()
+        let witness = Witness { seq: 1, lineage: [0; 16] };
+        let time = |minute: i64| Timestamp::from_unix_s(60 * minute);
+        let told = |last_used: Option<i64>, feeds: &[(Dataset, i64, Option<u64>)]| {
+            let seen = |minute| FeedSeen { at: time(minute), position: 1, witness, behind_since: None };
+            let found = feeds.iter().map(|(dataset, minute, _)| (*dataset, seen(*minute))).collect();
+            let lag_s = |dataset, _: &FeedSeen| feeds.iter().find(|(of, ..)| *of == dataset).unwrap().2;
+            usage(&KeyUse { last_used_at: last_used.map(time), feeds: found }, lag_s).1
         };
-        assert_eq!(told(None, vec![]), "never");
-        assert_eq!(told(Some("1970-01-01T00:00:00Z"), vec![]), "last 1970-01-01T00:00:00Z");
-        let feeds = vec![(Dataset::Journals, feed(1, Some(7))), (Dataset::Conferences, feed(0, Some(0)))];
+        assert_eq!(told(None, &[]), "never");
+        assert_eq!(told(Some(0), &[]), "last 1970-01-01T00:00:00Z");
         assert_eq!(
-            told(Some("1970-01-01T00:01:00Z"), feeds),
+            told(Some(1), &[(Dataset::Journals, 1, Some(7)), (Dataset::Conferences, 0, Some(0))]),
             "last 1970-01-01T00:01:00Z, conferences up to date, asked at 1970-01-01T00:00:00Z, \
              journals 7 s behind, asked at 1970-01-01T00:01:00Z"
         );
-        let lost = told(Some("1970-01-01T00:01:00Z"), vec![(Dataset::Journals, feed(1, None))]);
+        let lost = told(Some(1), &[(Dataset::Journals, 1, None)]);
         assert!(
             lost.ends_with(
                 "journals unknown since a restore or a change of the license, asked at 1970-01-01T00:01:00Z"

@@ -57,13 +57,7 @@ pub(in crate::cli) struct RestoreArgs {
 }
 
 pub(in crate::cli) fn backup(common: &Common, args: &BackupArgs) -> anyhow::Result<ExitCode> {
-    #[derive(Serialize)]
-    struct BackedUp<'a> {
-        file: &'a PathBuf,
-        #[serde(flatten)]
-        report: BackupReport,
-    }
-    let report = match &args.from {
+    let BackupReport { records, last_commit_at, bytes } = match &args.from {
         Some(url) => backup_from(url, common, args)?,
         None => {
             let reader = common.open_reader()?;
@@ -71,15 +65,14 @@ pub(in crate::cli) fn backup(common: &Common, args: &BackupArgs) -> anyhow::Resu
             replace::backup(&reader, &args.file)?
         }
     };
-    let records: Vec<String> = report.records.iter().map(|(dataset, count)| format!("{count} {dataset}")).collect();
+    let file = args.file.display().to_string();
+    let counts: Vec<String> = records.iter().map(|(dataset, count)| format!("{count} {dataset}")).collect();
     let text = format!(
-        "{}: {}, as of {}; {} bytes, checked.",
-        args.file.display(),
-        records.join(", "),
-        report.last_commit_at.as_deref().unwrap_or("the beginning"),
-        report.bytes
+        "{file}: {}, as of {}; {bytes} bytes, checked.",
+        counts.join(", "),
+        last_commit_at.as_deref().unwrap_or("the beginning")
     );
-    common.result(&BackedUp { file: &args.file, report }, text)
+    common.result(&json!({ "file": file, "records": records, "last_commit_at": last_commit_at, "bytes": bytes }), text)
 }
 
 /// Writes a backup from a bucket.
