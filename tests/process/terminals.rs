@@ -125,6 +125,16 @@ fn an_argument_that_is_no_text_is_a_usage_error() {
     }
 }
 
+#[test]
+fn a_file_name_that_is_no_text_is_shown_nearly() {
+    let site = Site::new();
+    site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
+    for (command, name) in [("export", &b"\xff"[..]), ("template", b"\xff.xlsx"), ("backup", b"\xff.redb")] {
+        let done = site.run([OsStr::new(command), OsStr::from_bytes(name), OsStr::new("--json")]);
+        assert!(done.code == Some(0) && done.stdout.contains('\u{fffd}'), "{command}: {done:?}");
+    }
+}
+
 /// A command on a terminal of its own.
 #[derive(Debug)]
 pub struct Terminal {

@@ -72,7 +72,8 @@ pub(in crate::cli) fn run(common: &Common, args: ExportArgs) -> anyhow::Result<E
         ]
     };
     let text: String = files.iter().map(|(file, rows)| format!("{}: {rows} rows\n", file.display())).collect();
-    let files: Vec<Value> = files.iter().map(|(file, rows)| json!({ "file": file, "rows": rows })).collect();
+    let json = |(file, rows): &WrittenFile| json!({ "file": file.display().to_string(), "rows": rows });
+    let files: Vec<Value> = files.iter().map(json).collect();
     common.result(&json!({ "files": files }), text)
 }
 

@@ -91,6 +91,7 @@ fn write_workbook(common: &Common, path: &Path, kinds: &[RowKind]) -> anyhow::Re
     // A workbook that was filled in is never overwritten.
     let file = OpenOptions::new().write(true).create_new(true).open(path).map_err(at(path))?;
     sheets.write(&file)?;
-    let text = format!("{}: fill it in, then run `medfeed import` with it", path.display());
-    common.result(&json!({ "file": path }), text)
+    let file = path.display().to_string();
+    let text = format!("{file}: fill it in, then run `medfeed import` with it");
+    common.result(&json!({ "file": file }), text)
 }
