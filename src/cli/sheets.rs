@@ -5,9 +5,10 @@ use std::io::{Seek, Write};
 use anyhow::{Context, bail};
 use rust_xlsxwriter::{ColNum, DataValidation, ExcelDateTime, Format, FormatAlign, Note, RowNum, Workbook, Worksheet};
 
+use crate::model::Number;
+use crate::model::field::FieldTable;
 use crate::model::time::parse_date;
 use crate::model::value::ValueKind;
-use crate::model::{Fields, Number};
 
 /// The most UTF-16 units of a cell.
 const MAX_CELL_UNITS: usize = 32_767;
@@ -55,18 +56,18 @@ impl WorkbookWriter {
         }
     }
 
-    /// Begins the sheet of a kind of rows. `is_dated` adds the column `updated_at`.
-    pub fn begin<F: Fields>(&mut self, is_dated: bool) -> anyhow::Result<SheetWriter<'_>> {
+    /// Begins the sheet `name` for the rows of a table. `is_dated` adds the column `updated_at`.
+    pub fn begin(&mut self, name: &str, table: &'static FieldTable, is_dated: bool) -> anyhow::Result<SheetWriter<'_>> {
         let note = "The row's number, from 1; it never changes";
         let mut columns = vec![SheetColumn { name: "id", note, kind: ValueKind::Integer }];
-        let fields = F::table().fields.iter();
+        let fields = table.fields.iter();
         columns.extend(fields.map(|field| SheetColumn { name: &field.column, note: &field.note, kind: field.kind }));
         if is_dated {
             let note = "When the record last changed; import ignores it";
             columns.push(SheetColumn { name: "updated_at", note, kind: ValueKind::Text });
         }
         let sheet = self.workbook.add_worksheet();
-        sheet.set_name(F::STEM)?;
+        sheet.set_name(name)?;
         for (at, column) in (0..).zip(&columns) {
             sheet.write_string_with_format(0, at, column.name, &self.header)?;
             sheet.set_column_width(at, column.width())?;
@@ -195,6 +196,7 @@ fn date_of(cell: &str) -> Option<ExcelDateTime> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{Fields, TagFields};
 
     #[test]
     fn only_exact_numbers_and_dates_are_no_texts() {
@@ -241,7 +243,7 @@ mod tests {
         ];
         for (letter, count, expected) in cases {
             let mut workbook = WorkbookWriter::new();
-            let mut sheet = workbook.begin::<crate::model::TagFields>(false).unwrap();
+            let mut sheet = workbook.begin("tags", TagFields::table(), false).unwrap();
             let pushed = sheet.push(&["1", "Type", &letter.repeat(count)]);
             assert_eq!(pushed.is_ok(), expected, "{count} {letter}");
             if let Err(error) = pushed {

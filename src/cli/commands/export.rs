@@ -214,7 +214,7 @@ fn write_sheet<F: Fields>(
     is_dated: bool,
     push: impl FnOnce(&mut RowSink<'_>) -> anyhow::Result<u64>,
 ) -> anyhow::Result<u64> {
-    let mut sheet = sheets.begin::<F>(is_dated)?;
+    let mut sheet = sheets.begin(F::STEM, F::table(), is_dated)?;
     let rows = push(&mut RowSink::Sheet(&mut |cells| sheet.push(cells)))?;
     sheet.end()?;
     Ok(rows)

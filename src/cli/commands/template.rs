@@ -13,7 +13,7 @@ use crate::cli::common::Common;
 use crate::cli::output::at;
 use crate::cli::sheets::WorkbookWriter;
 use crate::import::{self, FileFormat, FileSample, ReadOptions, RowKind, Source, SourceOptions};
-use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields, flat};
+use crate::model::flat;
 
 /// Arguments of `medfeed template`.
 #[derive(Debug, Args)]
@@ -74,19 +74,11 @@ fn print_header(common: &Common, kind: RowKind) -> anyhow::Result<ExitCode> {
 }
 
 fn write_workbook(common: &Common, path: &Path, kinds: &[RowKind]) -> anyhow::Result<ExitCode> {
-    fn prepare<F: Fields>(sheets: &mut WorkbookWriter) -> anyhow::Result<()> {
-        let mut sheet = sheets.begin::<F>(false)?;
-        sheet.prepare()?;
-        sheet.end()
-    }
     let mut sheets = WorkbookWriter::new();
     for kind in kinds {
-        match kind {
-            RowKind::Conferences => prepare::<ConferenceFields>(&mut sheets),
-            RowKind::Journals => prepare::<JournalFields>(&mut sheets),
-            RowKind::Organizations => prepare::<OrganizationFields>(&mut sheets),
-            RowKind::Tags => prepare::<TagFields>(&mut sheets),
-        }?;
+        let mut sheet = sheets.begin(&kind.to_string(), kind.table(), false)?;
+        sheet.prepare()?;
+        sheet.end()?;
     }
     // A workbook that was filled in is never overwritten.
     let file = OpenOptions::new().write(true).create_new(true).open(path).map_err(at(path))?;
