@@ -82,8 +82,8 @@ enum Command {
     /// be reached, commits continue, and are published later.
     ///
     /// Exit codes: 0 done; 1 failed; 2 wrong usage; 3 the bucket cannot be reached now (with --once); 4 another
-    /// publisher took over. In the last case, later commits here are only in this file, and commands that write to it
-    /// are refused.
+    /// publisher took over. In the last case, later commits here are only in this file, commands that write to it are
+    /// refused, and --admin-listen is served for two more minutes.
     Publish(Box<publish::PublishArgs>),
     /// Show a record, when it changed, and which licenses show it
     Show {

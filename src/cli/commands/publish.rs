@@ -1,6 +1,5 @@
 //! `medfeed publish`.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::process::ExitCode;
@@ -16,8 +15,8 @@ use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::bucket::BucketUrl;
-use crate::cli::arguments::{parse_duration, parse_listen, parse_text};
-use crate::cli::commands::serve::{LogArgs, NO_RUNTIME, monitoring};
+use crate::cli::arguments::parse_duration;
+use crate::cli::commands::serve::{AdminArgs, LogArgs, NO_RUNTIME};
 use crate::cli::common::{Common, open_log};
 use crate::cli::output::{counted, describe_error, print_error, print_line};
 use crate::model::printable::Printable;
@@ -43,7 +42,7 @@ pub(in crate::cli) struct PublishArgs {
     /// endpoints come from the environment (AWS_*, GOOGLE_*, AZURE_*), else from the machine's role
     #[arg(value_name = "URL", env = "MEDFEED_PUBLISH_URL")]
     bucket: BucketUrl,
-    /// Publish the commits that wait, then exit
+    /// Publish the commits that wait, then exit; --admin-listen is not served
     #[arg(long, conflicts_with = "status")]
     once: bool,
     /// The shortest time between two entries of the log; commits within this time become one entry
@@ -73,24 +72,11 @@ pub(in crate::cli) struct PublishArgs {
     status: bool,
     #[command(flatten)]
     admin: AdminArgs,
-    #[command(flatten)]
-    log: LogArgs,
-}
-
-/// Options for monitoring a publisher.
-#[derive(Debug, Args)]
-struct AdminArgs {
-    /// Serve /metrics, /livez and /readyz on this address (not with --once), also for two minutes after another
-    /// publisher took over. With port 0, the log names the chosen port [default: nowhere]
-    #[arg(long, env = "MEDFEED_ADMIN_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
-    admin_listen: Option<SocketAddr>,
-    /// Accept this name in the Host header of --admin-listen, in addition to addresses and localhost; repeatable.
-    /// /livez accepts every name
-    #[arg(long, env = "MEDFEED_ADMIN_HOST", value_name = "NAME", value_parser = parse_text)]
-    admin_host: Vec<String>,
     /// Allow an --admin-listen address that other machines can reach
     #[arg(long, env = "MEDFEED_PLAIN_HTTP", value_parser = FalseyValueParser::new())]
     plain_http: bool,
+    #[command(flatten)]
+    log: LogArgs,
 }
 
 pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<ExitCode> {
@@ -103,10 +89,8 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
             Err(error) => fail(common, error),
         };
     }
-    let admin = Some(args.admin).filter(|_| !args.once);
-    if let Some(AdminArgs { admin_listen: Some(address), plain_http: false, .. }) = admin
-        && !address.ip().is_loopback()
-    {
+    let admin = if args.once { AdminArgs::default() } else { args.admin };
+    if let Some(address) = admin.admin_listen.filter(|address| !address.ip().is_loopback() && !args.plain_http) {
         bail!("{address} can be reached from other machines; listen on 127.0.0.1, or accept that with --plain-http");
     }
     let _log = args.log.start(if args.once { "warn" } else { "info" })?;
@@ -136,8 +120,7 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
     let ended = run_to_end(async {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
-        let (address, hosts) = admin.map(|admin| (admin.admin_listen, admin.admin_host)).unwrap_or_default();
-        let admin = monitoring(address, hosts).await?;
+        let admin = admin.listen().await?;
         let is_monitored = admin.is_some();
         if let Some(admin) = admin {
             tokio::spawn(admin::run(Arc::new(publishing), admin));

@@ -75,14 +75,8 @@ pub(in crate::cli) struct ServeArgs {
     /// The header in which trusted proxies name the caller; the other one is ignored
     #[arg(long, env = "MEDFEED_FORWARDED_HEADER", value_name = "HEADER", default_value = "x-forwarded-for")]
     forwarded_header: HeaderChoice,
-    /// Serve a page for operators, /metrics, /livez and /readyz on this address. With port 0, the log names the chosen
-    /// port [default: nowhere]
-    #[arg(long, env = "MEDFEED_ADMIN_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
-    admin_listen: Option<SocketAddr>,
-    /// Accept this name in the Host header of --admin-listen, in addition to addresses and localhost; repeatable.
-    /// /livez accepts every name
-    #[arg(long, env = "MEDFEED_ADMIN_HOST", value_name = "NAME", value_parser = parse_text)]
-    admin_host: Vec<String>,
+    #[command(flatten)]
+    admin: AdminArgs,
     /// Hold back new commits until none has arrived for this long, so that you can correct a mistake first. Commits
     /// that follow each other are held back for at most five times as long
     #[arg(long, env = "MEDFEED_CHANGE_DELAY", value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
@@ -159,6 +153,30 @@ impl FollowArgs {
     }
 }
 
+/// Options for monitoring.
+#[derive(Debug, Default, Args)]
+pub(in crate::cli) struct AdminArgs {
+    /// Serve /metrics, /livez and /readyz on this address; `serve` also has a page for operators there. With port 0,
+    /// the log names the chosen port [default: nowhere]
+    #[arg(long, env = "MEDFEED_ADMIN_LISTEN", value_name = "ADDRESS:PORT", value_parser = parse_listen)]
+    pub admin_listen: Option<SocketAddr>,
+    /// Accept this name in the Host header of --admin-listen, in addition to addresses and localhost; repeatable.
+    /// /livez accepts every name
+    #[arg(long, env = "MEDFEED_ADMIN_HOST", value_name = "NAME", value_parser = parse_text)]
+    admin_host: Vec<String>,
+}
+
+impl AdminArgs {
+    /// Listens for monitoring; `None` without `--admin-listen`.
+    pub async fn listen(self) -> anyhow::Result<Option<AdminSetup>> {
+        let Some(address) = self.admin_listen else { return Ok(None) };
+        let listener = TcpListener::bind(address).await.map_err(|error| cannot_listen(address, error))?;
+        // With port 0 only the log names the port: the first line of standard output is for the API.
+        tracing::info!("listening for monitoring on http://{}", listener.local_addr()?);
+        Ok(Some(AdminSetup { listener, hosts: self.admin_host }))
+    }
+}
+
 /// Options of the log.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct LogArgs {
@@ -206,7 +224,7 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs, limits: Limits) -> a
     };
     let activated = listen::activated().context("the socket passed by systemd cannot be used")?;
     let listening = activated.as_ref().map_or(Ok(args.listen), std::net::TcpListener::local_addr)?;
-    for address in [Some(listening).filter(|_| tls.is_none()), args.admin_listen].into_iter().flatten() {
+    for address in [Some(listening).filter(|_| tls.is_none()), args.admin.admin_listen].into_iter().flatten() {
         if !address.ip().is_loopback() && !args.plain_http {
             // Monitoring always speaks plain HTTP.
             if tls.is_some() || address != listening {
@@ -257,7 +275,7 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs, limits: Limits) -> a
         if let Some(docs_url) = args.docs_url {
             settings.docs_url = docs_url;
         }
-        let admin = monitoring(args.admin_listen, args.admin_host).await?;
+        let admin = args.admin.listen().await?;
         let _recording = usage.start(&watcher)?;
         let (upstream, _following) = replica
             .map(|replica| ReplicaThread::start(replica, args.follow.poll, Arc::clone(&watcher)))
@@ -284,18 +302,6 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs, limits: Limits) -> a
         Ok(ExitCode::SUCCESS)
     })
     .context(NO_RUNTIME)?
-}
-
-/// Listens for monitoring; `None` without `--admin-listen`.
-pub(in crate::cli) async fn monitoring(
-    address: Option<SocketAddr>,
-    hosts: Vec<String>,
-) -> anyhow::Result<Option<AdminSetup>> {
-    let Some(address) = address else { return Ok(None) };
-    let listener = TcpListener::bind(address).await.map_err(|error| cannot_listen(address, error))?;
-    // With port 0 only the log names the port: the first line of standard output is for the API.
-    tracing::info!("listening for monitoring on http://{}", listener.local_addr()?);
-    Ok(Some(AdminSetup { listener, hosts }))
 }
 
 /// Refuses a replica without `--from`, because it would miss revoked keys.
