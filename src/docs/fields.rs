@@ -88,19 +88,6 @@ fn schema(kind: ValueKind) -> Value {
     }
 }
 
-/// Returns the meaning of a date confidence.
-pub fn status_meaning(status: DateStatus) -> &'static str {
-    match status {
-        DateStatus::Confirmed => "Published by the organizer and checked against the official source",
-        DateStatus::Estimated => {
-            "Projected from the lead times of earlier editions until the organizer announces the date"
-        }
-        DateStatus::Copied => "Carried forward from the previous edition, awaiting confirmation",
-        DateStatus::NotFound => "Looked for, not published yet",
-        DateStatus::Check => "Under review by the service operator",
-    }
-}
-
 /// Says whether a date is given under a date confidence.
 pub fn status_date(status: DateStatus) -> &'static str {
     match (status.fault_with(true), status.fault_with(false)) {

@@ -2,7 +2,7 @@
 
 use jiff::civil::Date;
 use serde::Deserialize;
-use strum::{Display, EnumString, IntoStaticStr, VariantNames};
+use strum::{Display, EnumMessage, EnumString, IntoStaticStr, VariantNames};
 
 use super::curated::{Curated, Fault, RecordFields, forbid_separator, require, row};
 use super::field::fields;
@@ -116,20 +116,23 @@ impl RecordFields for ConferenceFields {
     const DATASET: Dataset = Dataset::Conferences;
 }
 
-/// The confidence of a date (contract, "Date confidence values").
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Display, EnumString, IntoStaticStr, VariantNames)]
+/// The confidence of a date (contract, "Date confidence values"). The doc comment of each value is its meaning in the
+/// API's documentation.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Deserialize, Display, EnumMessage, EnumString, IntoStaticStr, VariantNames,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum DateStatus {
-    /// Published by the organizer and checked against the official source.
+    /// Published by the organizer and checked against the official source
     Confirmed,
-    /// Projected from the lead times of earlier editions.
+    /// Projected from the lead times of earlier editions until the organizer announces the date
     Estimated,
-    /// Carried forward from the previous edition.
+    /// Carried forward from the previous edition, awaiting confirmation
     Copied,
-    /// Looked for, not published yet.
+    /// Looked for, not published yet
     NotFound,
-    /// Under review by the curator.
+    /// Under review by the service operator
     Check,
 }
 
@@ -137,11 +140,6 @@ impl DateStatus {
     /// All values, in the contract's order.
     pub const ALL: [DateStatus; 5] =
         [DateStatus::Confirmed, DateStatus::Estimated, DateStatus::Copied, DateStatus::NotFound, DateStatus::Check];
-
-    /// Returns the value in JSON and CSV.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
 
     /// Returns the rule that a date, or its absence, breaks under this status.
     pub fn fault_with(self, has_date: bool) -> Option<&'static str> {
@@ -179,7 +177,7 @@ mod tests {
             ("check", None, None),
         ];
         for ((word, with, without), status) in cases.into_iter().zip(DateStatus::ALL) {
-            assert_eq!((status.as_str(), DateStatus::parse(word)), (word, Some(status)));
+            assert_eq!((<&str>::from(status), DateStatus::parse(word)), (word, Some(status)));
             for (has_date, expected) in [(true, with), (false, without)] {
                 let fault = status.fault_with(has_date);
                 assert!(

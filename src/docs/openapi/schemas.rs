@@ -1,8 +1,9 @@
 //! The schemas of bodies. Those of records, organizations and tags come from the model's field tables.
 
 use serde_json::{Map, Value, json};
+use strum::{EnumMessage, VariantNames};
 
-use crate::docs::fields::{FieldDoc, record_fields, reference_fields, status_meaning};
+use crate::docs::fields::{FieldDoc, record_fields, reference_fields};
 use crate::model::field::{JsonNode, NodeContent};
 use crate::model::{ConferenceFields, Dataset, DateStatus, Fields, Id, JournalFields, OrganizationFields, TagFields};
 
@@ -64,12 +65,11 @@ fn timestamp() -> Value {
 }
 
 fn date_status() -> Value {
-    let meanings: Vec<String> =
-        DateStatus::ALL.into_iter().map(|status| format!("- `{status}`: {}", status_meaning(status))).collect();
+    let meaning = |status: DateStatus| format!("- `{status}`: {}", status.get_documentation().unwrap_or_default());
     json!({
         "type": "string",
-        "enum": DateStatus::ALL.map(DateStatus::as_str),
-        "description": format!("The confidence of a date:\n\n{}", meanings.join("\n")),
+        "enum": DateStatus::VARIANTS,
+        "description": format!("The confidence of a date:\n\n{}", DateStatus::ALL.map(meaning).join("\n")),
     })
 }
 

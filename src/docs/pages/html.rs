@@ -1,7 +1,9 @@
 //! Escaping, templates, the frame of every page, and its tables.
 
+use strum::EnumMessage;
+
 use crate::contract::{CodeInfo, Contract, Parameter, WhenAbsent};
-use crate::docs::fields::{FieldDoc, status_date, status_meaning};
+use crate::docs::fields::{FieldDoc, status_date};
 use crate::docs::samples::{Samples, indented};
 use crate::model::DateStatus;
 
@@ -62,9 +64,10 @@ pub fn fields(fields: &[FieldDoc]) -> String {
 }
 
 pub fn date_confidence(statuses: &[DateStatus]) -> String {
-    let rows = statuses
-        .iter()
-        .map(|status| [code(status.as_str()), inline(status_meaning(*status)), escape(status_date(*status))]);
+    let rows = statuses.iter().map(|status| {
+        let meaning = status.get_documentation().unwrap_or_default();
+        [code(status.into()), inline(meaning), escape(status_date(*status))]
+    });
     table(["Value", "Meaning", "The date itself"], rows)
 }
 
