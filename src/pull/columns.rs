@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use crate::model::field::Field as Column;
+use crate::model::time::parse_date;
 use crate::model::value::ValueKind;
 use crate::model::{Dataset, ReferenceKind};
 
@@ -64,23 +65,21 @@ pub fn value_of<'a>(column: &Column, record: &'a Value) -> &'a Value {
     column.name.split('.').fold(record, |object, key| &object[key])
 }
 
-/// The cell of a record. A value whose type differs from the column's becomes its JSON text.
+/// The cell of a record. A value whose type differs from the column's becomes null.
 pub fn cell_of(column: &Column, record: &Value) -> Cell {
     let value = value_of(column, record);
-    match (column.kind, value) {
-        (_, Value::Null) => Cell::Null,
-        (ValueKind::Flag, Value::Bool(flag)) => Cell::Flag(*flag),
-        (ValueKind::Integer | ValueKind::Year, Value::Number(number)) if number.is_i64() => {
-            number.as_i64().map_or(Cell::Null, Cell::Integer)
-        }
-        (ValueKind::Number, Value::Number(number)) => number.as_f64().map_or(Cell::Null, Cell::Number),
-        (_, Value::String(text)) => Cell::Text(text.clone()),
-        (ValueKind::Texts | ValueKind::Links(_), Value::Array(items)) => {
+    let cell = match column.kind {
+        ValueKind::Flag => value.as_bool().map(Cell::Flag),
+        ValueKind::Integer | ValueKind::Year => value.as_i64().map(Cell::Integer),
+        ValueKind::Number => value.as_f64().map(Cell::Number),
+        ValueKind::Date => value.as_str().filter(|text| parse_date(text).is_ok()).map(Cell::from),
+        ValueKind::Text | ValueKind::Choice(_) | ValueKind::DateStatus(_) => value.as_str().map(Cell::from),
+        ValueKind::Texts | ValueKind::Links(_) => value.as_array().filter(|items| !items.is_empty()).map(|items| {
             let labels: Vec<String> = items.iter().map(|item| label(column, item)).collect();
-            if labels.is_empty() { Cell::Null } else { Cell::Text(labels.join(ITEM_SEPARATOR)) }
-        }
-        (_, other) => Cell::Text(other.to_string()),
-    }
+            Cell::Text(labels.join(ITEM_SEPARATOR))
+        }),
+    };
+    cell.unwrap_or(Cell::Null)
 }
 
 fn label(column: &Column, item: &Value) -> String {
@@ -120,6 +119,10 @@ mod tests {
             let column = columns(Dataset::Conferences).iter().find(|column| column.column == name).unwrap();
             assert_eq!(cell_of(column, &record), expected, "{name}");
         }
+        let mistyped = json!({
+            "name": 5, "year": "2026", "start_date": "soon", "therapy_areas": "X", "organizations": {}, "formats": {"oral": 1},
+        });
+        assert!(columns(Dataset::Conferences).iter().all(|column| cell_of(column, &mistyped) == Cell::Null));
         let metric = columns(Dataset::Journals).iter().find(|column| column.column == "impact_factor").unwrap();
         assert_eq!(cell_of(metric, &json!({"impact_factor": 12})), Cell::Number(12.0));
         assert_eq!(cell_of(metric, &json!({"impact_factor": 0})), Cell::Number(0.0));

@@ -21,7 +21,7 @@ use super::sql::rows::{list, listed};
 use super::sql::schema::{self, FORMAT, value_of};
 use super::sql::tables::{DatasetTables, Records, Row, SqlTable, Type, searched};
 use crate::model::Dataset;
-use crate::model::time::{parse_date, parse_time};
+use crate::model::time::parse_time;
 use address::PostgresAddress;
 use session::Session;
 
@@ -131,20 +131,15 @@ impl Database for Session {
         }
     }
 
-    /// A cell of another type becomes null. PostgreSQL cannot store NUL, so U+FFFD replaces it.
+    /// A text that is no time becomes null in a column of times. PostgreSQL cannot store NUL, so U+FFFD replaces it.
     fn stored(kind: Type, cell: Cell) -> Cell {
         match (kind, cell) {
-            (Type::Date, Cell::Text(text)) if parse_date(&text).is_ok() => Cell::Text(text),
             (Type::Time, Cell::Text(text)) => {
                 // PostgreSQL's own form, for comparisons.
                 parse_time(&text).map_or(Cell::Null, |time| time.to_string().replace('Z', "+00:00").into())
             }
-            (Type::Text, Cell::Text(text)) => text.replace('\0', "\u{fffd}").into(),
-            (Type::Json, text @ Cell::Text(_)) => text,
-            (Type::Integer, number @ Cell::Integer(_)) => number,
-            (Type::Number, number @ Cell::Number(_)) => number,
-            (Type::Flag, flag @ Cell::Flag(_)) => flag,
-            _ => Cell::Null,
+            (_, Cell::Text(text)) => text.replace('\0', "\u{fffd}").into(),
+            (_, other) => other,
         }
     }
 

@@ -85,15 +85,11 @@ impl Database for SqliteFile {
         )
     }
 
-    /// SQLite stores flags as integers. In a column that is not of text, it would change a text such as `1e3` or `2026`
-    /// into a number, which differs from the record's JSON. Such a text becomes null, as in PostgreSQL.
-    fn stored(kind: Type, cell: Cell) -> Cell {
-        match (kind, cell) {
-            (_, Cell::Flag(flag)) => Cell::Integer(flag.into()),
-            (Type::Integer | Type::Number | Type::Flag | Type::Date, Cell::Text(text)) if is_number(&text) => {
-                Cell::Null
-            }
-            (_, other) => other,
+    /// SQLite stores flags as integers.
+    fn stored(_kind: Type, cell: Cell) -> Cell {
+        match cell {
+            Cell::Flag(flag) => Cell::Integer(flag.into()),
+            other => other,
         }
     }
 
@@ -180,13 +176,4 @@ impl Database for SqliteFile {
             done => done.map(|()| None),
         })
     }
-}
-
-/// Whether SQLite takes a text for a number (<https://sqlite.org/datatype3.html>, section 3). It reads a text up to the
-/// first NUL.
-fn is_number(text: &str) -> bool {
-    let text = text.split('\0').next().unwrap_or_default();
-    let trimmed = text.trim_matches(|letter: char| letter.is_ascii_whitespace() || letter == '\x0b');
-    let is_sign = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
-    trimmed.bytes().all(is_sign) && trimmed.parse::<f64>().is_ok()
 }
