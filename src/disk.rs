@@ -1,9 +1,9 @@
 //! Makes files and folders durable. Tests of power losses set an observer. It receives each write, sync and name of its
-//! thread, in order. Without an observer, only the operation happens.
+//! thread, in order. Without an observer, only the operation happens. Also bounds what is read, and describes errors.
 
 use std::cell::RefCell;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -118,6 +118,31 @@ impl OpenFolder<'_> {
 /// Calls the observer with a new name.
 pub fn named(from: Option<&Path>, to: &Path) {
     tell(DiskEvent::Name { from, to });
+}
+
+/// A reader that fails after a number of bytes.
+#[derive(Debug)]
+pub struct Bounded<R, E> {
+    inner: R,
+    most: u64,
+    /// The number of bytes that were read.
+    pub received: u64,
+    too_long: E,
+}
+
+impl<R: Read, E: Fn() -> io::Error> Bounded<R, E> {
+    /// Limits a reader to `most` bytes. `too_long` returns the error of a longer one.
+    pub fn new(inner: R, most: u64, too_long: E) -> Bounded<R, E> {
+        Bounded { inner, most, received: 0, too_long }
+    }
+}
+
+impl<R: Read, E: Fn() -> io::Error> Read for Bounded<R, E> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.received += count as u64;
+        if self.received > self.most { Err((self.too_long)()) } else { Ok(count) }
+    }
 }
 
 /// An error of the operating system as text, without its number.

@@ -5,6 +5,7 @@ use std::io::{self, BufRead, Read};
 use std::time::{Duration, Instant};
 
 use super::error::PullError;
+use crate::disk::Bounded;
 
 /// The limits of a client. The defaults are far above the sizes of real services.
 #[derive(Clone, Copy, Debug)]
@@ -63,28 +64,9 @@ fn too_long(what: &str, most: u64) -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, PullError::failed(message))
 }
 
-/// A reader that fails after a number of bytes.
-#[derive(Debug)]
-pub struct Bounded<R> {
-    inner: R,
-    what: &'static str,
-    most: u64,
-    received: u64,
-}
-
-impl<R> Bounded<R> {
-    /// Limits a reader of the part `what` to `most` bytes.
-    pub fn new(inner: R, what: &'static str, most: u64) -> Bounded<R> {
-        Bounded { inner, what, most, received: 0 }
-    }
-}
-
-impl<R: Read> Read for Bounded<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(buffer)?;
-        self.received += count as u64;
-        if self.received > self.most { Err(too_long(self.what, self.most)) } else { Ok(count) }
-    }
+/// Limits a reader of the part `what` to `most` bytes.
+pub fn bounded<R: Read>(inner: R, what: &'static str, most: u64) -> Bounded<R, impl Fn() -> io::Error> {
+    Bounded::new(inner, most, move || too_long(what, most))
 }
 
 /// A reader that fails below a rate. Only the time spent in reads counts.
@@ -122,7 +104,7 @@ impl<R: Read> Read for Paced<R> {
     }
 }
 
-/// Reads a line with its line feed. Returns its length, or 0 at the end. Fails like [`Bounded`] after `most` bytes.
+/// Reads a line with its line feed. Returns its length, or 0 at the end. Fails like [`bounded`] after `most` bytes.
 pub fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>, what: &'static str, most: usize) -> io::Result<usize> {
     line.clear();
     let most = most as u64;
@@ -214,7 +196,7 @@ mod tests {
     #[test]
     fn bytes_over_the_bound_are_not_held() {
         for (length, is_whole) in [(0, true), (9, true), (10, true), (11, false), (1 << 20, false)] {
-            let mut bounded = Bounded::new(io::repeat(b'x').take(length), "a page", 10);
+            let mut bounded = bounded(io::repeat(b'x').take(length), "a page", 10);
             let mut held = Vec::new();
             let read = bounded.read_to_end(&mut held);
             assert_eq!(read.is_ok(), is_whole, "{length}");

@@ -11,7 +11,7 @@ use flate2::read::MultiGzDecoder;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde::Deserialize;
 
-use super::body::{Bounded, Bytes, Download, Paced, ReadLimits};
+use super::body::{Bytes, Download, Paced, ReadLimits, bounded};
 use super::entry::FeedPage;
 use super::error::PullError;
 use super::export::{Announced, ContentDigest, Export};
@@ -232,8 +232,8 @@ impl PullClient {
     /// A body whose size is limited, both compressed and decompressed.
     fn bounded(&self, body: Response, what: &'static str, most: u64) -> impl Read {
         let headers = body.headers().clone();
-        let wire = Bounded::new(self.paced(body), what, most);
-        Bounded::new(decoded(&headers, wire), what, most)
+        let wire = bounded(self.paced(body), what, most);
+        bounded(decoded(&headers, wire), what, most)
     }
 
     /// A body that fails if it is too slow.

@@ -1,14 +1,14 @@
 //! An export as a stream of records, and the digest that proves it, or compares two copies without their records.
 
 use std::fmt;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 
 use data_encoding::{BASE64, HEXLOWER};
 use flate2::read::MultiGzDecoder;
 use http::HeaderMap;
 use sha2::{Digest as _, Sha256};
 
-use super::body::{Bounded, ReadLimits, read_line};
+use super::body::{ReadLimits, bounded, read_line};
 use super::entry::{Entry, checked_token};
 use super::error::PullError;
 
@@ -82,7 +82,7 @@ pub struct Export<'a> {
     /// The number of records according to the headers.
     pub records: u64,
     digest: Option<ContentDigest>,
-    lines: BufReader<Bounded<MultiGzDecoder<Box<dyn Read + 'a>>>>,
+    lines: Box<dyn BufRead + 'a>,
     line: Vec<u8>,
     record_bytes: usize,
     received: u64,
@@ -102,8 +102,8 @@ impl<'a> Export<'a> {
                 limits.export_records
             )));
         }
-        let bytes: Box<dyn Read + 'a> = Box::new(Bounded::new(bytes, WHAT, limits.export_bytes));
-        let lines = BufReader::new(Bounded::new(MultiGzDecoder::new(bytes), WHAT, limits.export_bytes));
+        let bytes = MultiGzDecoder::new(bounded(bytes, WHAT, limits.export_bytes));
+        let lines = Box::new(BufReader::new(bounded(bytes, WHAT, limits.export_bytes)));
         let (line, record_bytes, hasher) = (Vec::new(), limits.record_bytes, Hasher::default());
         Ok(Export { token, records, digest, lines, line, record_bytes, received: 0, last_id: 0, hasher })
     }

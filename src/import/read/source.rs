@@ -11,6 +11,7 @@ use flate2::bufread::MultiGzDecoder;
 use serde::Deserialize;
 use strum::{Display, EnumString, VariantNames};
 
+use crate::disk::Bounded;
 use crate::import::read::options::{InputError, ReadOptions};
 use crate::model::field::FieldTable;
 use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
@@ -168,7 +169,7 @@ impl Source {
         Source { name: path.to_string_lossy().into(), kind, format, path: Some(path.to_owned()) }
     }
 
-    /// Opens the decompressed content. Reading beyond the limit of decompressed bytes fails with [`TooLarge`].
+    /// Opens the decompressed content. Reading beyond the limit of decompressed bytes fails with [`too_large`].
     ///
     /// The first bytes identify gzip files and workbooks, not the name: browsers, `curl` and people change names. Text
     /// is converted to UTF-8 without a byte-order mark.
@@ -184,7 +185,7 @@ impl Source {
         } else {
             Box::new(stored)
         };
-        let bounded = LimitedReader { from: content, max_bytes, left: max_bytes };
+        let bounded = Bounded::new(content, max_bytes, move || too_large(max_bytes));
         let (first, mut content) = peek::<{ OLE_MAGIC.len() }, _>(bounded)?;
         let refused = |message: String| Err(io::Error::new(io::ErrorKind::InvalidData, message));
         if first.starts_with(ZIP_MAGIC) {
@@ -292,33 +293,11 @@ impl<R: BufRead> Read for GzipReader<R> {
     }
 }
 
-/// The error of a file larger than [`Bounds::file_bytes`](super::options::Bounds::file_bytes). Readers return it inside an [`io::Error`].
-#[derive(Debug, thiserror::Error)]
-#[error("the file is too large: it has more than {max_bytes} bytes, decompressed; split it")]
-pub(in crate::import) struct TooLarge {
-    pub max_bytes: u64,
-}
-
-/// Fails with [`TooLarge`] after `max_bytes`.
-pub(super) struct LimitedReader<R> {
-    pub from: R,
-    pub max_bytes: u64,
-    pub left: u64,
-}
-
-impl<R: Read> Read for LimitedReader<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.left == 0 && !buffer.is_empty() {
-            return match self.from.read(&mut [0])? {
-                0 => Ok(0),
-                _ => Err(io::Error::other(TooLarge { max_bytes: self.max_bytes })),
-            };
-        }
-        let room = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
-        let read = self.from.read(&mut buffer[..room])?;
-        self.left -= u64::try_from(read).unwrap_or(u64::MAX);
-        Ok(read)
-    }
+/// The error of a file that has more than [`Bounds::file_bytes`](super::options::Bounds::file_bytes). Only it has the
+/// kind [`io::ErrorKind::FileTooLarge`].
+pub(super) fn too_large(max_bytes: u64) -> io::Error {
+    let message = format!("the file is too large: it has more than {max_bytes} bytes, decompressed; split it");
+    io::Error::new(io::ErrorKind::FileTooLarge, message)
 }
 
 /// Returns a text as UTF-8 without its byte-order mark. Windows programs call UTF-16 "Unicode". `first` contains its first bytes. Text without a mark is unchanged,

@@ -13,8 +13,9 @@ use quick_xml::reader::Reader;
 use zip::ZipArchive;
 use zip::result::ZipError;
 
+use crate::disk::Bounded;
 use crate::import::read::options::column_letters;
-use crate::import::read::source::{LimitedReader, TooLarge};
+use crate::import::read::source::too_large;
 
 /// The maximum size of all parts together, inflated.
 const MAX_BYTES: u64 = 256 << 20;
@@ -51,16 +52,16 @@ pub(super) fn check(file: &File, max_bytes: u64) -> io::Result<HiddenRows> {
         let part = zip.by_index(at).map_err(zip_error)?;
         let name = part.name().map_err(zip_error)?.into_owned();
         let key = name.replace('\\', "/").to_ascii_lowercase();
-        let mut from = LimitedReader { from: part, max_bytes, left };
+        let mut from = Bounded::new(part, left, || too_large(max_bytes));
         let is_checked = key.contains("worksheets/") || key.ends_with("sharedstrings.xml");
         let rows = if is_checked { check_part(&name, &mut from) } else { Ok(HashSet::new()) };
         // The size and the checksum of a part are known at its end.
         match io::copy(&mut from, &mut io::sink()) {
-            Err(error) if error.get_ref().is_some_and(|cause| cause.is::<TooLarge>()) => return Err(error),
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => return Err(error),
             Err(error) if rows.is_ok() => return Err(damaged_part(&name, error)),
             _ => drop(rows_of_parts.insert(key, rows?)),
         }
-        left = from.left;
+        left -= from.received;
     }
     let parts = sheet_parts(&mut zip)?;
     Ok(parts.into_iter().filter_map(|(sheet, part)| Some((sheet, rows_of_parts.remove(&part)?))).collect())
