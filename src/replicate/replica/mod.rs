@@ -73,7 +73,7 @@ use crate::model::time::since_boot;
 use crate::replicate::entry::LogEntry;
 use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
-use crate::store::replication::{CommitChanges, ReplicaMark, ReplicaWriter, read_replica};
+use crate::store::replication::{CommitChanges, OlderReplica, ReplicaMark, ReplicaWriter, read_replica};
 use crate::store::{StoreError, panics};
 
 /// The minimum time between two lists of the log while its end is in doubt.
@@ -219,24 +219,26 @@ impl Replica {
         let file = loop {
             let older = match ReplicaFile::open(path) {
                 Err(StoreError::NotFound { .. }) => None,
-                Err(StoreError::OlderFields { .. }) => Some(ReplicaWriter::open_any(path)?),
+                Err(StoreError::OlderFields { .. }) => Some(OlderReplica::open(path)?),
                 Err(StoreError::Busy { path, holder }) => return Err(ReplicaError::InUse { path, holder }),
                 opened => break opened?,
             };
-            let id = older.as_ref().map(ReplicaWriter::mark).transpose()?.map(|mark| mark.id);
+            let id = older.as_ref().map(|older| older.id);
             let load = StateLoader { id, ..StateLoader::new(&log, path, keep_going) };
             let LoadedState { draft, mark, head, .. } = load.newest()?;
-            if let Some(older) = &older {
-                let here = older.head()?.seq;
-                if head.seq < here {
-                    return Err(ReplicaError::Behind { slot: mark.slot, end: head.seq, here });
+            let taken = match older {
+                Some(older) if head.seq < older.head.seq => {
+                    return Err(ReplicaError::Behind { slot: mark.slot, end: head.seq, here: older.head.seq });
                 }
-                tracing::info!(
-                    slot = mark.slot,
-                    "the file of an older version of medfeed is replaced by a whole state"
-                );
-            }
-            let taken = draft.persist(older);
+                Some(older) => {
+                    tracing::info!(
+                        slot = mark.slot,
+                        "the file of an older version of medfeed is replaced by a whole state"
+                    );
+                    draft.replace_older(older)
+                }
+                None => draft.persist(None),
+            };
             match taken {
                 // Another process has created the file in the meantime.
                 Err(StoreError::Replaced { .. }) => {}

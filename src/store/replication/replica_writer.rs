@@ -35,17 +35,7 @@ pub struct ReplicaWriter {
 impl ReplicaWriter {
     /// Opens a replica for writing. Follows links. Fails at once if another process has opened it for writing.
     pub fn open(path: &Path) -> Result<ReplicaWriter, StoreError> {
-        ReplicaWriter::open_with(path, OpenOptions::ANY_CURRENT)
-    }
-
-    /// Opens a replica like [`ReplicaWriter::open`], but accepts rows that lack fields of this program. Such a file can
-    /// only be replaced: its data must be loaded again.
-    pub fn open_any(path: &Path) -> Result<ReplicaWriter, StoreError> {
-        ReplicaWriter::open_with(path, OpenOptions::ANY)
-    }
-
-    fn open_with(path: &Path, options: OpenOptions) -> Result<ReplicaWriter, StoreError> {
-        let replica = ReplicaWriter { writer: Writer::open_with(path, options)? };
+        let replica = ReplicaWriter { writer: Writer::open_with(path, OpenOptions::ANY_CURRENT)? };
         replica.mark()?;
         Ok(replica)
     }

@@ -39,27 +39,29 @@ fn writing_into_a_replaced_file_is_an_error() {
 
 #[test]
 fn a_loaded_replica_replaces_the_file_that_was_opened_and_no_other() {
+    type Replace = Box<dyn FnOnce(LoadedDraft) -> Result<ReplicaWriter, StoreError>>;
     for is_older in [false, true] {
         let origin = TestOrigin::published();
         let path = origin.at("replica.redb");
-        let open = || {
+        let open = || -> Replace {
             let _ = std::fs::remove_file(&path);
             drop(origin.replica());
             if is_older {
                 make_older(&path);
-                return ReplicaWriter::open_any(&path).unwrap();
+                let old = OlderReplica::open(&path).unwrap();
+                return Box::new(|draft| draft.replace_older(old));
             }
-            ReplicaWriter::open(&path).unwrap()
+            let old = ReplicaWriter::open(&path).unwrap();
+            Box::new(|draft| draft.persist(Some(old)))
         };
-        let old = open();
+        let persist = open();
         std::fs::hard_link(&path, origin.at("second.redb")).unwrap();
-        let message = origin.draft().persist(Some(old)).unwrap_err().to_string();
+        let message = persist(origin.draft()).unwrap_err().to_string();
         assert!(message.contains("it has 2 names (hard links)"), "{message}");
-        let old = open();
+        let persist = open();
         replace(&origin, &path);
-        let done = origin.draft().persist(Some(old));
+        let done = persist(origin.draft());
         assert!(is_replaced(&done), "{done:?}");
-        let loaded = origin.draft();
-        assert_eq!(loaded.persist(Some(open())).unwrap().head().unwrap().head(), origin.head());
+        assert_eq!(open()(origin.draft()).unwrap().head().unwrap().head(), origin.head());
     }
 }
