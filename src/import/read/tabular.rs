@@ -22,9 +22,9 @@ pub(in crate::import) struct TableReader<'r, 'a, F> {
     /// Whether a column cannot be read. Then missing values in rows are not reported, since that column may contain
     /// them.
     is_incomplete: bool,
-    /// The number of rows after the header that are not empty.
+    /// The number of rows after the header that are not empty, with those that the options leave out.
     row_count: usize,
-    /// The number of rows with those that the options leave out.
+    /// The number of these rows without those that cannot be read, for the limit of rows.
     seen_count: usize,
     /// The line at which the last row ends.
     last_line: u64,
