@@ -22,6 +22,9 @@ const POLL_EVERY: Duration = Duration::from_millis(40);
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 /// The program without windows. It takes half of the processor time, and cannot open a given profile.
 const SHELLS: [&str; 2] = ["chromium-headless-shell", "chrome-headless-shell"];
+/// Debian's folder of the program. What it has in PATH is a script that starts the program as a child. The driver ends the
+/// script, and the program would go on for ever.
+const DEBIAN_FOLDER: &str = "/usr/lib/chromium";
 
 fn find_program(name: &str) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
@@ -32,8 +35,10 @@ fn find_program(name: &str) -> Option<PathBuf> {
 fn find_programs(has_profile: bool) -> Result<(PathBuf, PathBuf), &'static str> {
     let named = std::env::var_os("MEDFEED_CHROMEDRIVER").filter(|path| !path.is_empty()).map(PathBuf::from);
     let driver = named.or_else(|| find_program("chromedriver")).ok_or("no chromedriver was found")?;
-    let shells = SHELLS.iter().filter(|_| !has_profile);
-    let browser = shells.chain(&BROWSERS).find_map(|name| find_program(name)).ok_or("no Chromium was found")?;
+    let of_debian = |name| Some(Path::new(DEBIAN_FOLDER).join(name)).filter(|path| path.is_file());
+    let find_shell = |name| of_debian(name).or_else(|| find_program(name));
+    let shell = SHELLS.into_iter().filter(|_| !has_profile).find_map(find_shell);
+    let browser = shell.or_else(|| BROWSERS.into_iter().find_map(find_program)).ok_or("no Chromium was found")?;
     Ok((driver, browser))
 }
 
