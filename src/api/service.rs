@@ -14,7 +14,7 @@ use http::StatusCode;
 use super::answers::{self, AnswerCache, AnswerResult, BuildGuard, CachedAnswer};
 use super::auth::{self, Caller, UsableKey};
 use super::browsers::Cors;
-use super::exchange::{Exchange, Interest, RateHeaders, new_request_id};
+use super::exchange::{Exchange, Interest, RateHeaders};
 use super::job::{Job, PermitKind};
 use super::observe::{Answered, Observer, RequestLog};
 use super::problem::{Code, Problem};
@@ -220,11 +220,6 @@ impl Service {
             feed: response.feed,
         });
         response
-    }
-
-    /// The problem for a request that hyper rejected, and its request id.
-    pub fn refuse_unread(&self, status: StatusCode, detail: &str) -> (Problem, String) {
-        (Problem::invalid_request(status, detail), new_request_id())
     }
 
     fn check_all(&self, exchange: &mut Exchange) -> Result<CheckedRequest, Problem> {
