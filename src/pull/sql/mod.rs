@@ -19,7 +19,7 @@ use crate::pull::export::{ContentDigest, Export, Hasher};
 use crate::pull::server_url::ServerUrl;
 use crate::pull::target::{Changes, Events, Position, PullTarget, tombstone};
 use database::{Database, Reader};
-use rows::{RecordWriter, list, listed, sweep_all};
+use rows::{RecordWriter, list, listed, sweep};
 use schema::value_of;
 use tables::{DatasetTables, Type};
 
@@ -144,7 +144,7 @@ impl<D: Database> PullTarget for SqlCopy<D> {
                 count += 1;
             }
             clear(database, &tables[dataset])?;
-            sweep_all(database)?;
+            sweep(database)?;
             Ok(count)
         })
     }
@@ -246,7 +246,7 @@ fn load<D: Database>(
     remove_until(database, &mut held, &mut changes, &mut writer, i64::MAX)?;
     writer.finish(database)?;
     events.progress(dataset, received, export.records);
-    sweep_all(database)?;
+    sweep(database)?;
     database.rebuild_search(dataset)?;
     changes.tell()?;
     Ok(i64::try_from(received).unwrap_or(i64::MAX))
