@@ -40,7 +40,7 @@ pub fn respond(service: &Service, request: Request) -> Response {
             let joined = pin!(service.join(&exchange, &job)).poll(&mut Context::from_waker(Waker::noop()));
             let Poll::Ready(Err(guard)) = joined else { panic!("the answer is made elsewhere") };
             let made = service.build(job).unwrap_or_else(|job| service.build_caught_up(job));
-            made.inspect(|answer| guard.finish(&exchange.request().target, Arc::clone(answer)))
+            made.inspect(|answer| drop(guard.insert(Arc::clone(answer))))
         }
         Ok(checked) => panic!("no request of a benchmark: {checked:?}"),
         Err(problem) => Err(problem),

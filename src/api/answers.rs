@@ -6,13 +6,13 @@
 
 use std::sync::Arc;
 
-use quick_cache::DefaultHashBuilder;
-use quick_cache::sync::{DefaultLifecycle, PlaceholderGuard};
+use quick_cache::sync::{Cache, DefaultLifecycle, PlaceholderGuard};
+use quick_cache::{DefaultHashBuilder, Weighter};
 
 use super::problem::Problem;
 use super::representation::Representation;
 use crate::model::{Dataset, LicenseId, Witness};
-use crate::store::read::cache::{ByBytes, ByteCache, Weighed, new_cache};
+use crate::query::segments::new_cache;
 
 pub const DEFAULT_MAX_BYTES: u64 = 64 << 20;
 /// One answer may take the cache's capacity divided by this.
@@ -42,35 +42,35 @@ impl CachedAnswer {
 /// The license, `None` for answers that need no key, and the target of the request.
 type AnswerKey = (Option<LicenseId>, Box<str>);
 
-type CacheEntry = Weighed<Arc<CachedAnswer>>;
+/// Weighs answers by their approximate bytes, in a cache of this capacity.
+#[derive(Clone, Debug)]
+pub struct AnswerBytes(u64);
 
-#[derive(Debug)]
-pub struct AnswerCache(ByteCache<AnswerKey, Arc<CachedAnswer>>);
-
-/// The right to build an answer. Other requests for the same answer wait until it is finished or dropped.
-#[derive(Debug)]
-pub struct BuildGuard<'c> {
-    guard: PlaceholderGuard<
-        'c,
-        AnswerKey,
-        CacheEntry,
-        ByBytes,
-        DefaultHashBuilder,
-        DefaultLifecycle<AnswerKey, CacheEntry>,
-    >,
-    cache: &'c AnswerCache,
-}
-
-impl BuildGuard<'_> {
-    pub fn finish(self, target: &str, answer: Arc<CachedAnswer>) {
-        // Fails if the placeholder was evicted. Then the answer is not cached.
-        let _ = self.guard.insert(self.cache.entry(target, answer));
+impl Weighter<AnswerKey, Arc<CachedAnswer>> for AnswerBytes {
+    fn weight(&self, (_, target): &AnswerKey, answer: &Arc<CachedAnswer>) -> u64 {
+        let answer_bytes = size_of::<CachedAnswer>() + answer.representation.heap_bytes();
+        let bytes = (ENTRY_BYTES + target.len() + answer_bytes) as u64;
+        // The cache rejects entries over its capacity.
+        if bytes <= self.0 / MAX_SHARE { bytes } else { u64::MAX }
     }
 }
 
+#[derive(Debug)]
+pub struct AnswerCache(Cache<AnswerKey, Arc<CachedAnswer>, AnswerBytes>);
+
+/// The right to build an answer. Other requests for the same answer wait until it is inserted or dropped.
+pub type BuildGuard<'c> = PlaceholderGuard<
+    'c,
+    AnswerKey,
+    Arc<CachedAnswer>,
+    AnswerBytes,
+    DefaultHashBuilder,
+    DefaultLifecycle<AnswerKey, Arc<CachedAnswer>>,
+>;
+
 impl AnswerCache {
     pub fn new(max_bytes: u64) -> AnswerCache {
-        AnswerCache(new_cache(max_bytes))
+        AnswerCache(new_cache(max_bytes, AnswerBytes(max_bytes)))
     }
 
     pub fn bytes(&self) -> u64 {
@@ -83,18 +83,11 @@ impl AnswerCache {
 
     /// The cached answer to a request, which may be outdated.
     pub(super) fn find(&self, license: Option<LicenseId>, target: &str) -> Option<Arc<CachedAnswer>> {
-        self.0.get(&(license, target.into())).map(|entry| entry.value)
-    }
-
-    fn entry(&self, target: &str, answer: Arc<CachedAnswer>) -> CacheEntry {
-        let bytes = ENTRY_BYTES + target.len() + size_of::<CachedAnswer>() + answer.representation.heap_bytes();
-        let fits = u64::try_from(bytes).is_ok_and(|bytes| bytes <= self.0.capacity() / MAX_SHARE);
-        // The cache rejects entries over its capacity.
-        Weighed { value: answer, bytes: if fits { bytes } else { usize::MAX } }
+        self.0.get(&(license, target.into()))
     }
 
     pub(super) fn insert(&self, license: Option<LicenseId>, target: &str, answer: Arc<CachedAnswer>) {
-        self.0.insert((license, target.into()), self.entry(target, answer));
+        self.0.insert((license, target.into()), answer);
     }
 
     /// Waits until no other request is building the same answer. Returns the answer if it fits, else the right to build
@@ -107,12 +100,12 @@ impl AnswerCache {
     ) -> Result<Arc<CachedAnswer>, BuildGuard<'_>> {
         let key = (Some(license), target.into());
         loop {
-            self.0.remove_if(&key, |entry| !fits(&entry.value));
+            self.0.remove_if(&key, |answer| !fits(answer));
             match self.0.get_value_or_guard_async(&key).await {
-                Ok(Weighed { value, .. }) if fits(&value) => return Ok(value),
+                Ok(answer) if fits(&answer) => return Ok(answer),
                 // Built from another state, or not compressed.
                 Ok(_) => {}
-                Err(guard) => return Err(BuildGuard { guard, cache: self }),
+                Err(guard) => return Err(guard),
             }
         }
     }

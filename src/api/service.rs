@@ -14,7 +14,7 @@ use http::StatusCode;
 use super::answers::{self, AnswerCache, AnswerResult, BuildGuard, CachedAnswer};
 use super::auth::{self, Caller, UsableKey};
 use super::browsers::Cors;
-use super::exchange::{Exchange, Interest, RateHeaders, new_request_id};
+use super::exchange::{Exchange, Interest, RateHeaders};
 use super::job::{Job, PermitKind};
 use super::observe::{Answered, Observer, RequestLog};
 use super::problem::{Code, Problem};
@@ -27,8 +27,7 @@ use crate::contract::route::is_under_v1;
 use crate::contract::{CONTRACT, Query, Resource, Route};
 use crate::explorer::Demo;
 use crate::model::KeyRecord;
-use crate::query::segments::SegmentCache;
-use crate::store::read::cache::new_cache;
+use crate::query::segments::{SegmentBytes, SegmentCache, new_cache};
 
 /// The maximum length of path and query, in bytes.
 const MAX_URI_BYTES: usize = 4096;
@@ -88,8 +87,8 @@ impl Service {
     pub fn observed(settings: Settings, source: Arc<dyn SnapshotSource>, observer: Arc<dyn Observer>) -> Service {
         // Segments serve fewer requests than whole answers.
         let segment_bytes = settings.answer_cache_bytes / 4;
-        let (answers, segments) =
-            (AnswerCache::new(settings.answer_cache_bytes - segment_bytes), new_cache(segment_bytes));
+        let answers = AnswerCache::new(settings.answer_cache_bytes - segment_bytes);
+        let segments = new_cache(segment_bytes, SegmentBytes);
         Service { settings, source, observer, rate: RateLimiter::default(), answers, segments }
     }
 
@@ -220,11 +219,6 @@ impl Service {
             feed: response.feed,
         });
         response
-    }
-
-    /// The problem for a request that hyper rejected, and its request id.
-    pub fn refuse_unread(&self, status: StatusCode, detail: &str) -> (Problem, String) {
-        (Problem::invalid_request(status, detail), new_request_id())
     }
 
     fn check_all(&self, exchange: &mut Exchange) -> Result<CheckedRequest, Problem> {

@@ -320,34 +320,32 @@ const fn in_path(name: &'static str, component: &'static str, form: ParameterFor
     Parameter { name, component, location: ParameterLocation::Path, form, absent: WhenAbsent::Required, note }
 }
 
+const fn header(name: &'static str, component: &'static str, form: ParameterForm, note: &'static str) -> Parameter {
+    Parameter { name, component, location: ParameterLocation::Header, form, absent: WhenAbsent::Optional, note }
+}
+
 /// The header of conditional requests.
-pub static IF_NONE_MATCH: Parameter = Parameter {
-    name: "If-None-Match",
-    component: "IfNoneMatch",
-    location: ParameterLocation::Header,
-    form: ParameterForm::ETags,
-    absent: WhenAbsent::Optional,
-    note: "ETags of earlier answers, or `*`; 304 without a body when one is still current",
-};
+pub static IF_NONE_MATCH: Parameter = header(
+    "If-None-Match",
+    "IfNoneMatch",
+    ParameterForm::ETags,
+    "ETags of earlier answers, or `*`; 304 without a body when one is still current",
+);
 
 /// The header that requests a part of a file.
-pub static RANGE: Parameter = Parameter {
-    name: "Range",
-    component: "Range",
-    location: ParameterLocation::Header,
-    form: ParameterForm::Text,
-    absent: WhenAbsent::Optional,
-    note: "The bytes that are still missing, such as `bytes=1000000-`: 206 with that part. Several ranges at once are \
-           ignored; a range beyond the end is 416",
-};
+pub static RANGE: Parameter = header(
+    "Range",
+    "Range",
+    ParameterForm::Text,
+    "The bytes that are still missing, such as `bytes=1000000-`: 206 with that part. Several ranges at once are \
+     ignored; a range beyond the end is 416",
+);
 
 /// The header that makes a part of a file conditional.
-pub static IF_RANGE: Parameter = Parameter {
-    name: "If-Range",
-    component: "IfRange",
-    location: ParameterLocation::Header,
-    form: ParameterForm::ETags,
-    absent: WhenAbsent::Optional,
-    note: "The ETag of the bytes that you have already. If the file has changed since, `Range` is ignored, and the \
-           answer is 200 with the whole new file",
-};
+pub static IF_RANGE: Parameter = header(
+    "If-Range",
+    "IfRange",
+    ParameterForm::ETags,
+    "The ETag of the bytes that you have already. If the file has changed since, `Range` is ignored, and the \
+     answer is 200 with the whole new file",
+);

@@ -125,24 +125,17 @@ pub struct Asset {
 
 /// Finds the file at a path. `in_demo`: the page loads [`DEMO_PATH`].
 pub fn find(path: &str, in_demo: bool) -> Option<Asset> {
-    if path == "/" {
-        let demo = if in_demo { DEMO_PATH.trim_start_matches('/') } else { "" };
-        return Some(Asset { content_type: HTML, body: PAGE.replace("{{demo}}", demo).into_bytes() });
+    if let Some((_, content_type, body)) = ASSETS.iter().find(|(known, ..)| *known == path) {
+        return Some(Asset { content_type, body: body.to_vec() });
     }
-    if path == "/explorer/filters.js" {
-        return Some(Asset { content_type: SCRIPT, body: filters().into_bytes() });
-    }
-    if path == "/explorer/regions.js" {
-        return Some(Asset { content_type: SCRIPT, body: regions().into_bytes() });
-    }
-    if path == WORKER_PATH {
-        return Some(Asset { content_type: SCRIPT, body: worker().into_bytes() });
-    }
-    if let Some((_, script)) = SCRIPTS.iter().find(|(known, _)| *known == path) {
-        return Some(Asset { content_type: SCRIPT, body: served(script).into_bytes() });
-    }
-    let (_, content_type, body) = ASSETS.iter().find(|(known, ..)| *known == path)?;
-    Some(Asset { content_type, body: body.to_vec() })
+    let (content_type, text) = match path {
+        "/" => (HTML, PAGE.replace("{{demo}}", if in_demo { DEMO_PATH.trim_start_matches('/') } else { "" })),
+        "/explorer/filters.js" => (SCRIPT, filters()),
+        "/explorer/regions.js" => (SCRIPT, regions()),
+        WORKER_PATH => (SCRIPT, worker()),
+        _ => (SCRIPT, served(SCRIPTS.iter().find(|(known, _)| *known == path)?.1)),
+    };
+    Some(Asset { content_type, body: text.into_bytes() })
 }
 
 /// A script without indentation and without comments on lines of their own, which are a sixth of what the page loads. Its

@@ -209,7 +209,7 @@ impl PullClient {
         let mut export = self.export(dataset, &|_| ())?;
         while export.next_record()?.is_some() {}
         let content = export.content();
-        Ok((export.token, content))
+        Ok((export.announced.token, content))
     }
 
     fn ask(&self, method: Method, target: &str) -> Result<Result<Response, ServiceProblem>, PullError> {

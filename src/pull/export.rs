@@ -77,11 +77,8 @@ impl Announced {
 
 /// An export, read record by record.
 pub struct Export<'a> {
-    /// The token to continue from once all records are saved.
-    pub token: String,
-    /// The number of records according to the headers.
-    pub records: u64,
-    digest: Option<ContentDigest>,
+    /// Its headers.
+    pub announced: Announced,
     lines: Box<dyn BufRead + 'a>,
     line: Vec<u8>,
     record_bytes: usize,
@@ -94,7 +91,7 @@ impl<'a> Export<'a> {
     /// An export from its gzip bytes.
     pub fn new(announced: Announced, bytes: impl Read + 'a, limits: &ReadLimits) -> Result<Export<'a>, PullError> {
         const WHAT: &str = "the export";
-        let Announced { token, records, digest } = announced;
+        let records = announced.records;
         if records > limits.export_records {
             return Err(PullError::failed(format!(
                 "the service announces an export of {records} records; at most {} are read; check the address, and report it to \
@@ -105,7 +102,7 @@ impl<'a> Export<'a> {
         let bytes = MultiGzDecoder::new(bounded(bytes, WHAT, limits.export_bytes));
         let lines = Box::new(BufReader::new(bounded(bytes, WHAT, limits.export_bytes)));
         let (line, record_bytes, hasher) = (Vec::new(), limits.record_bytes, Hasher::default());
-        Ok(Export { token, records, digest, lines, line, record_bytes, received: 0, last_id: 0, hasher })
+        Ok(Export { announced, lines, line, record_bytes, received: 0, last_id: 0, hasher })
     }
 
     /// The digest of the records read so far.
@@ -116,7 +113,7 @@ impl<'a> Export<'a> {
 
 impl fmt::Debug for Export<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Export({} of {} records)", self.received, self.records)
+        write!(f, "Export({} of {} records)", self.received, self.announced.records)
     }
 }
 
@@ -130,14 +127,15 @@ impl Export<'_> {
             own.unwrap_or_else(|error| PullError::failed(format!("the export is incomplete: {error}")))
         };
         let length = read.map_err(broken)?;
+        let records = self.announced.records;
         if length == 0 {
-            if self.received != self.records {
+            if self.received != records {
                 return Err(PullError::failed(format!(
-                    "the export is incomplete: {} of {} records",
-                    self.received, self.records
+                    "the export is incomplete: {} of {records} records",
+                    self.received
                 )));
             }
-            if self.digest.as_ref().is_some_and(|digest| *digest != self.content()) {
+            if self.announced.digest.as_ref().is_some_and(|digest| *digest != self.content()) {
                 return Err(PullError::failed(
                     "the export was changed on its way: its records do not match `X-Records-Digest`; the copy stays as it \
                      was; check any proxy between this machine and the service",
@@ -145,11 +143,10 @@ impl Export<'_> {
             }
             return Ok(None);
         }
-        if self.received == self.records {
+        if self.received == records {
             return Err(PullError::failed(format!(
-                "the export holds more than the {} records that `X-Record-Count` announces; the copy stays as it was; check any \
-                 proxy between this machine and the service",
-                self.records
+                "the export holds more than the {records} records that `X-Record-Count` announces; the copy stays as it was; check any \
+                 proxy between this machine and the service"
             )));
         }
         let line = self.line.strip_suffix(b"\n").and_then(|line| std::str::from_utf8(line).ok());

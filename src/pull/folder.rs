@@ -282,7 +282,7 @@ impl PullTarget for FolderCopy {
         let mut old = self.lines(dataset)?;
         // If the old file is unreadable, all records are reported as new.
         let mut held = old.next().unwrap_or_default();
-        let (token, total) = (export.token.clone(), export.records);
+        let (token, total) = (export.announced.token.clone(), export.announced.records);
         let (mut changes, mut received) = (Changes::new(dataset, events), 0);
         self.replace(dataset, &token, Some(now().to_string()), &mut || {
             let next = export.next_record()?;

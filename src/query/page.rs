@@ -121,7 +121,7 @@ mod tests {
     use flate2::read::MultiGzDecoder;
 
     use super::*;
-    use crate::store::read::cache::new_cache;
+    use crate::query::segments::{SegmentBytes, new_cache};
 
     /// The same records end one page, and are followed by others in another.
     #[test]
@@ -135,7 +135,7 @@ mod tests {
             page
         };
         for counts in [[2, 3, 4], [4, 3, 2], [3, 4, 2]] {
-            let cache = new_cache(1 << 20);
+            let cache = new_cache(1 << 20, SegmentBytes);
             for count in counts.into_iter().chain([0, 1]) {
                 let page = page(count);
                 let mut json = Vec::new();

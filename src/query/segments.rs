@@ -13,18 +13,20 @@
 //! The SHA-256 of the content is computed in the same pass. A segment remembers the hash state at its end, so the
 //! content before the first change is not hashed again.
 
+use std::hash::Hash;
 use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use flate2::{Compress, Compression, Crc, Decompress, FlushCompress, FlushDecompress};
 use parking_lot::Mutex;
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use sha2::{Digest as _, Sha256};
 
 use crate::model::FeedId;
 use crate::store::StoreError;
 use crate::store::format::rows::{ShortHash, hash};
-use crate::store::read::cache::{ByteCache, Weighed};
 
 /// A segment ends after a record whose first hash byte is a multiple of this.
 const END_ONE_IN: u8 = 64;
@@ -36,6 +38,8 @@ const MAX_STORED_BYTES: usize = 0xffff;
 const MEMBER_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 /// The size of a cache entry without the compressed bytes.
 const ENTRY_BYTES: usize = 160 + size_of::<Segment>();
+/// The expected number of values in a cache, a hint for it.
+const EXPECTED_VALUES: usize = 4096;
 
 /// The representation of records in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +125,26 @@ impl Segment {
 }
 
 /// The cached segments. A key is a hash of the feed, the format and the hashes of the records.
-pub type SegmentCache = ByteCache<ShortHash, Arc<Segment>>;
+pub type SegmentCache = Cache<ShortHash, Arc<Segment>, SegmentBytes>;
+
+/// Weighs segments by their bytes.
+#[derive(Clone, Debug)]
+pub struct SegmentBytes;
+
+impl Weighter<ShortHash, Arc<Segment>> for SegmentBytes {
+    fn weight(&self, _key: &ShortHash, segment: &Arc<Segment>) -> u64 {
+        (ENTRY_BYTES + segment.deflated.len()) as u64
+    }
+}
+
+/// Creates a cache whose weights and capacity are in bytes. It has one shard: a shard rejects values larger than itself,
+/// and single values may be large. The weight of a value must not change in the cache.
+pub fn new_cache<K: Hash + Eq, V: Clone, W: Weighter<K, V> + Clone>(max_bytes: u64, weighter: W) -> Cache<K, V, W> {
+    let options =
+        OptionsBuilder::new().estimated_items_capacity(EXPECTED_VALUES).weight_capacity(max_bytes).shards(1).build();
+    let options = options.expect("all required options are set");
+    Cache::with_options(options, weighter, DefaultHashBuilder::default(), DefaultLifecycle::default())
+}
 
 /// Returns the ranges of records that form one segment each.
 pub fn segment_ranges<'h>(hashes: impl ExactSizeIterator<Item = &'h ShortHash>) -> Vec<Range<usize>> {
@@ -206,7 +229,7 @@ impl<'c> GzipMember<'c> {
         hashes.for_each(|hash| named.extend_from_slice(hash));
         let key = hash(&named);
         let segment = match self.cache.get(&key) {
-            Some(Weighed { value: segment, .. }) => {
+            Some(segment) => {
                 match (&mut self.hash, self.form) {
                     (None, _) => {}
                     // Decompressing CSV lines is faster than building them.
@@ -221,8 +244,7 @@ impl<'c> GzipMember<'c> {
                 if let Some(hash) = &mut self.hash {
                     hash.add(&segment, &key, || Ok(plain))?;
                 }
-                let bytes = ENTRY_BYTES + segment.deflated.len();
-                self.cache.insert(key, Weighed { value: Arc::clone(&segment), bytes });
+                self.cache.insert(key, Arc::clone(&segment));
                 segment
             }
         };
@@ -274,7 +296,6 @@ mod tests {
     use std::io::Read;
 
     use super::*;
-    use crate::store::read::cache::new_cache;
 
     /// Returns a text that depends on `number` and compresses moderately.
     fn text(number: usize, length: usize) -> Vec<u8> {
@@ -335,7 +356,7 @@ mod tests {
     /// Returns a member with one stored text.
     fn stored(text: &[u8]) -> (Bytes, [u8; 32]) {
         let mut sha256 = ContentHasher::default();
-        let cache = new_cache(0);
+        let cache = new_cache(0, SegmentBytes);
         let mut member = GzipMember::new(&cache, FeedId(1), SegmentFormat::Items, 0, Some(&mut sha256));
         member.push_stored(text);
         (member.finish(), sha256.finish())
@@ -354,7 +375,7 @@ mod tests {
 
     #[test]
     fn a_segment_is_reused_only_in_its_feed_its_form_and_for_its_records() {
-        let cache = new_cache(1 << 24);
+        let cache = new_cache(1 << 24, SegmentBytes);
         let (one, two) = (hash(b"one"), hash(b"two"));
         let asked = |feed: u64, form: SegmentFormat, hashes: &[ShortHash]| {
             let mut asked = false;
@@ -401,7 +422,7 @@ mod tests {
     #[test]
     fn members_are_whole_whatever_is_taken_from_the_cache() {
         for form in [SegmentFormat::Items, SegmentFormat::Lines, SegmentFormat::Csv] {
-            let cache = new_cache(1 << 24);
+            let cache = new_cache(1 << 24, SegmentBytes);
             // The lengths of the segments, the number of cache misses, and the number of segments that now follow other
             // content.
             let cases: [(&[usize], usize, usize); 9] = [
@@ -428,7 +449,7 @@ mod tests {
                 reader.read_to_end(&mut read).unwrap();
                 assert!(read == plain && reader.into_inner().is_empty(), "{lengths:?}");
                 assert_eq!(sha256, <[u8; 32]>::from(Sha256::digest(&plain)), "{form:?} {lengths:?}");
-                let again = build(&new_cache(0), form, &texts);
+                let again = build(&new_cache(0, SegmentBytes), form, &texts);
                 assert_eq!((member, sha256), (again.0, again.1), "{lengths:?}: the same as anew");
             }
         }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use redb::{ReadTransaction, ReadableDatabase, ReadableTable};
+use redb::{ReadTransaction, ReadableTable};
 use serde::Serialize;
 
 use crate::model::reference::Referenced;
@@ -93,11 +93,7 @@ impl CheckReport {
 pub fn check(writer: &mut Writer) -> Result<CheckReport, StoreError> {
     let mut report = CheckReport::default();
     let panics_before = panics::caught_count();
-    report.step("(pages)", |report| {
-        let transaction = writer.database_mut().begin_read()?;
-        check_rows(&transaction, report);
-        Ok(())
-    });
+    report.step("(pages)", |report| check_rows(&writer.begin_read()?, report));
     if panics::caught_count() != panics_before {
         // redb's own check repairs pages, and must not write after a panic.
         return Ok(report);
@@ -117,10 +113,7 @@ pub fn check(writer: &mut Writer) -> Result<CheckReport, StoreError> {
 pub fn check_unwritable(path: &Path) -> Result<CheckReport, StoreError> {
     let file = ReadFile::open(path, OpenOptions::ANY_CURRENT)?;
     let mut report = CheckReport::default();
-    report.step("(pages)", |report| {
-        check_rows(&file.begin_read()?, report);
-        Ok(())
-    });
+    report.step("(pages)", |report| check_rows(&file.begin_read()?, report));
     report.warnings.push(
         "every row was checked, but not redb's checksums of the pages: they need the right to write to the file"
             .to_owned(),
@@ -128,14 +121,21 @@ pub fn check_unwritable(path: &Path) -> Result<CheckReport, StoreError> {
     Ok(report)
 }
 
-fn check_rows(transaction: &ReadTransaction, report: &mut CheckReport) {
+fn check_rows(transaction: &ReadTransaction, report: &mut CheckReport) -> Result<(), StoreError> {
     let references = report.step("organizations", |_| {
         load_references(&transaction.open_table(tables::ORGANIZATIONS)?, &transaction.open_table(tables::TAGS)?)
     });
     let references = references.unwrap_or_default();
     check_labels("organizations", &references.organizations, report);
     check_labels("tags", &references.tags, report);
-    let last = report.step("commits", |report| Ok(check_commits(transaction, report))).unwrap_or_default();
+    let mut last = StoredCommit::default();
+    report.step("commits", |report| check_commits(transaction, &mut last, report));
+    if last.time > now().plus_s(CLOCK_TOLERANCE_S) {
+        report.warnings.push(format!(
+            "the last commit has the time {}, which is in the future: a clock was ahead. Until then, all commits get this time",
+            last.time
+        ));
+    }
     let licenses =
         report.step("licenses", |_| load_rows::<License>("licenses", &transaction.open_table(tables::LICENSES)?));
     let licenses = licenses.unwrap_or_default();
@@ -148,6 +148,7 @@ fn check_rows(transaction: &ReadTransaction, report: &mut CheckReport) {
     report.step("commits", |report| check_counts(transaction, &last.counts, report));
     report.step("meta", |report| check_digest(transaction, report));
     report.step("outbox", |report| check_outbox(transaction, report));
+    Ok(())
 }
 
 /// Checks the records of a dataset, and the feeds that show them. Collects the links of the records.
@@ -159,12 +160,15 @@ fn check_dataset<F: RecordFields>(
     links: &mut BTreeSet<LinkRow>,
     report: &mut CheckReport,
 ) {
-    let rows = report.step("records", |report| Ok(check_records::<F>(transaction, references, last, links, report)));
-    let rows = rows.unwrap_or_default();
-    report.step("feed", |report| {
-        check_feeds(transaction, licenses, &rows, last.last_seq, report);
-        Ok(())
+    let mut rows = BTreeMap::new();
+    report.step("records", |report| check_records::<F>(transaction, references, links, &mut rows, report));
+    let (dataset, count) = (F::DATASET, rows.len() as u64);
+    let counted = last.records[dataset];
+    report.expect(counted == count, "commits", || {
+        format!("the last commit counts {counted} {dataset}, there are {count}")
     });
+    report.records.insert(dataset, count);
+    report.step("feed", |report| check_feeds(transaction, licenses, &rows, last.last_seq, report));
 }
 
 /// Compares all rows with the digest that published databases and replicas store.
@@ -202,39 +206,30 @@ fn check_labels<F>(table: &'static str, rows: &BTreeMap<Id, Referenced<F>>, repo
     }
 }
 
-/// Checks that the seqs of commits have no gaps, and that their times never decrease. Returns the last readable one, with
-/// the last seq.
-fn check_commits(transaction: &ReadTransaction, report: &mut CheckReport) -> StoredCommit {
-    let mut last = StoredCommit::default();
-    let mut count = 0;
-    let checked = (|| -> Result<(), StoreError> {
-        for entry in transaction.open_table(tables::COMMITS)?.iter()? {
-            let (seq, bytes) = entry?;
-            let seq = seq.value();
-            count += 1;
-            let Some(row) = report.note("commits", unseal_commit(seq, bytes.value())) else {
-                last.last_seq = seq;
-                continue;
-            };
-            report.expect(row.first_seq == last.last_seq + 1, "commits", || {
-                format!("the commit {}..={seq} does not follow seq {}", row.first_seq, last.last_seq)
-            });
-            report.expect(last.time <= row.time, "commits", || {
-                format!("the commit at seq {seq} is earlier than the one before it")
-            });
-            last = row;
-        }
-        Ok(())
-    })();
-    report.note("commits", checked);
-    report.commits = count;
-    if last.time > now().plus_s(CLOCK_TOLERANCE_S) {
-        report.warnings.push(format!(
-            "the last commit has the time {}, which is in the future: a clock was ahead. Until then, all commits get this time",
-            last.time
-        ));
+/// Checks that the seqs of commits have no gaps, and that their times never decrease. `last` becomes the last readable
+/// one, with the last seq.
+fn check_commits(
+    transaction: &ReadTransaction,
+    last: &mut StoredCommit,
+    report: &mut CheckReport,
+) -> Result<(), StoreError> {
+    for entry in transaction.open_table(tables::COMMITS)?.iter()? {
+        let (seq, bytes) = entry?;
+        let seq = seq.value();
+        report.commits += 1;
+        let Some(row) = report.note("commits", unseal_commit(seq, bytes.value())) else {
+            last.last_seq = seq;
+            continue;
+        };
+        report.expect(row.first_seq == last.last_seq + 1, "commits", || {
+            format!("the commit {}..={seq} does not follow seq {}", row.first_seq, last.last_seq)
+        });
+        report.expect(last.time <= row.time, "commits", || {
+            format!("the commit at seq {seq} is earlier than the one before it")
+        });
+        *last = row;
     }
-    last
+    Ok(())
 }
 
 /// Checks the row counts in the last commit.
@@ -258,60 +253,48 @@ fn check_counts(
 
 type LinkRow = (u8, u64, u8, u64);
 
-/// Checks the records of a dataset with their log rows, links and count.
+/// Checks the records of a dataset with their log rows and links, and collects them.
 fn check_records<F: RecordFields>(
     transaction: &ReadTransaction,
     references: &References,
-    last: &StoredCommit,
     links: &mut BTreeSet<LinkRow>,
+    rows: &mut BTreeMap<u64, RecordRow<F>>,
     report: &mut CheckReport,
-) -> BTreeMap<u64, RecordRow<F>> {
+) -> Result<(), StoreError> {
     let dataset = F::DATASET;
     let code = dataset.code();
-    let mut rows = BTreeMap::new();
-    let checked = (|| -> Result<(), StoreError> {
-        let log = transaction.open_table(tables::LOG)?;
-        for entry in transaction.open_table(tables::RECORDS)?.range((code, 0)..=(code, u64::MAX))? {
-            let (key, seq) = entry?;
-            let (id, seq) = (key.value().1, seq.value());
-            let Some(found) = log.get((code, seq))? else {
-                report.add("records", format!("{dataset} {id} has no row at seq {seq}"));
-                continue;
+    let log = transaction.open_table(tables::LOG)?;
+    for entry in transaction.open_table(tables::RECORDS)?.range((code, 0)..=(code, u64::MAX))? {
+        let (key, seq) = entry?;
+        let (id, seq) = (key.value().1, seq.value());
+        let Some(found) = log.get((code, seq))? else {
+            report.add("records", format!("{dataset} {id} has no row at seq {seq}"));
+            continue;
+        };
+        let (of, _, text) = found.value();
+        report.expect(of == id, "records", || format!("the row of {dataset} at seq {seq} is not of record {id}"));
+        let Some(row) = report.note("log", RecordRow::<F>::open(seq, found.value())) else { continue };
+        let rendered = json::render_record(&row.record, row.updated_at, references);
+        report.expect(text == rendered.as_slice(), "log", || {
+            format!("the JSON of {dataset} at seq {seq} does not match its record")
+        });
+        let fields = row.record.fields();
+        for (kind, link) in
+            ReferenceKind::ALL.iter().flat_map(|kind| fields.links(*kind).iter().map(move |id| (kind, id)))
+        {
+            let is_there = match kind {
+                ReferenceKind::Organization => references.organizations.contains_key(link),
+                ReferenceKind::Tag => references.tags.contains_key(link),
             };
-            let (of, _, text) = found.value();
-            report.expect(of == id, "records", || format!("the row of {dataset} at seq {seq} is not of record {id}"));
-            let Some(row) = report.note("log", RecordRow::<F>::open(seq, found.value())) else { continue };
-            let rendered = json::render_record(&row.record, row.updated_at, references);
-            report.expect(text == rendered.as_slice(), "log", || {
-                format!("the JSON of {dataset} at seq {seq} does not match its record")
-            });
-            let fields = row.record.fields();
-            for (kind, link) in
-                ReferenceKind::ALL.iter().flat_map(|kind| fields.links(*kind).iter().map(move |id| (kind, id)))
-            {
-                let is_there = match kind {
-                    ReferenceKind::Organization => references.organizations.contains_key(link),
-                    ReferenceKind::Tag => references.tags.contains_key(link),
-                };
-                report.expect(is_there, "records", || {
-                    format!("{dataset} {id} links to {kind} {link}, which does not exist")
-                });
-                links.insert((kind.code(), link.get(), code, id));
-            }
-            rows.insert(id, row);
+            report
+                .expect(is_there, "records", || format!("{dataset} {id} links to {kind} {link}, which does not exist"));
+            links.insert((kind.code(), link.get(), code, id));
         }
-        let logged = log.range((code, 0)..=(code, u64::MAX))?.count();
-        report.expect(logged == rows.len(), "log", || format!("{logged} rows of {dataset} for {} records", rows.len()));
-        Ok(())
-    })();
-    report.note("records", checked);
-    let count = u64::try_from(rows.len()).unwrap_or(u64::MAX);
-    let counted = last.records[dataset];
-    report.expect(counted == count, "commits", || {
-        format!("the last commit counts {counted} {dataset}, there are {count}")
-    });
-    report.records.insert(dataset, count);
-    rows
+        rows.insert(id, row);
+    }
+    let logged = log.range((code, 0)..=(code, u64::MAX))?.count();
+    report.expect(logged == rows.len(), "log", || format!("{logged} rows of {dataset} for {} records", rows.len()));
+    Ok(())
 }
 
 fn check_links(
@@ -340,7 +323,7 @@ fn check_feeds<F: RecordFields>(
     rows: &BTreeMap<u64, RecordRow<F>>,
     last_seq: u64,
     report: &mut CheckReport,
-) {
+) -> Result<(), StoreError> {
     let dataset = F::DATASET;
     let mut shared: BTreeMap<FeedId, (&License, EntriesById)> = BTreeMap::new();
     for license in licenses {
@@ -403,6 +386,7 @@ fn check_feeds<F: RecordFields>(
             report.add("feed_records", detail);
         }
     }
+    Ok(())
 }
 
 /// Checks that the live entries of a shared feed are the visible records, at their log seqs.

@@ -3,6 +3,8 @@
 //! The lock of the old file is held until after the rename. A writer that waits for this lock then opens the new file.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -93,7 +95,8 @@ impl Restoration {
         }
         let new = Draft::replacing(target)?;
         refuse_other_names(target)?;
-        new.fill_from_file(backup)?;
+        let copied = File::open(backup).and_then(|mut from| io::copy(&mut from, &mut new.file()));
+        copied.map_err(StoreError::io(backup))?;
         let checked = guard(|| match new.check() {
             Err(StoreError::OlderFields { .. }) => {
                 upgrade_rows(&new)?;

@@ -243,12 +243,12 @@ impl PullTarget for MemoryCopy {
         while let Some(entry) = export.next_record()? {
             records.insert(entry.id, entry.json.to_string());
         }
-        self.done.push(format!("load {dataset} {}", export.token));
+        self.done.push(format!("load {dataset} {}", export.announced.token));
         if self.spoils_loads {
             records.clear();
         }
         self.fault = None;
-        let (token, verified_at) = (export.token.clone(), now().unix_s());
+        let (token, verified_at) = (export.announced.token.clone(), now().unix_s());
         self.datasets.insert(dataset.as_str(), MemoryDataset { token, records, miscount: 0, verified_at });
         Ok(())
     }

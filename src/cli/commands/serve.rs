@@ -219,7 +219,7 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs, limits: Limits) -> a
     let log = args.log.start("info")?;
     let limits = Limits { drain: args.drain_timeout, ..within_open_files(limits) };
     let tls = match (args.tls_cert, args.tls_key) {
-        (Some(certificate), Some(key)) => Some(Arc::new(Tls::load(certificate, key)?)),
+        (Some(certificate), Some(key)) => Some(Arc::new(Tls::load(certificate, key).map_err(anyhow::Error::msg)?)),
         _ => None,
     };
     let activated = listen::activated().context("the socket passed by systemd cannot be used")?;
@@ -359,7 +359,7 @@ pub(in crate::cli) fn health(common: &Common, args: HealthArgs) -> anyhow::Resul
     if probe.address.port() == 0 {
         bail!("with port 0 the server picks a port itself; name the port that it listens on");
     }
-    probe.ask()?;
+    probe.ask().map_err(anyhow::Error::msg)?;
     common.result(&serde_json::json!({ "healthy": true }), "ok")
 }
 

@@ -19,7 +19,7 @@ use crate::pull::export::{ContentDigest, Export, Hasher};
 use crate::pull::server_url::ServerUrl;
 use crate::pull::target::{Changes, Events, Position, PullTarget, tombstone};
 use database::{Database, Reader};
-use rows::{RecordWriter, list, listed, sweep_all};
+use rows::{RecordWriter, list, listed, sweep};
 use schema::value_of;
 use tables::{DatasetTables, Type};
 
@@ -127,7 +127,7 @@ impl<D: Database> PullTarget for SqlCopy<D> {
             let save = "INSERT INTO sync VALUES ($1, $2, $3, $4, $4, $4, $4) ON CONFLICT (dataset) DO UPDATE SET
                 token = excluded.token, records = excluded.records, loaded_at = excluded.loaded_at,
                 changed_at = excluded.changed_at, checked_at = excluded.checked_at, verified_at = excluded.verified_at";
-            let (name, token) = (dataset.as_str().into(), export.token.as_str().into());
+            let (name, token) = (dataset.as_str().into(), export.announced.token.as_str().into());
             database.query(save, &[name, token, records, now().to_string().into()])
         })?;
         database.after_load(&tables[dataset]);
@@ -144,7 +144,7 @@ impl<D: Database> PullTarget for SqlCopy<D> {
                 count += 1;
             }
             clear(database, &tables[dataset])?;
-            sweep_all(database)?;
+            sweep(database)?;
             Ok(count)
         })
     }
@@ -240,13 +240,13 @@ fn load<D: Database>(
         writer.add(database, entry.id, Some(entry.json))?;
         received += 1;
         if received % PROGRESS_EVERY == 0 {
-            events.progress(dataset, received, export.records);
+            events.progress(dataset, received, export.announced.records);
         }
     }
     remove_until(database, &mut held, &mut changes, &mut writer, i64::MAX)?;
     writer.finish(database)?;
-    events.progress(dataset, received, export.records);
-    sweep_all(database)?;
+    events.progress(dataset, received, export.announced.records);
+    sweep(database)?;
     database.rebuild_search(dataset)?;
     changes.tell()?;
     Ok(i64::try_from(received).unwrap_or(i64::MAX))

@@ -89,8 +89,8 @@ pub struct RecordWriter<'a> {
     waiting_bytes: usize,
     /// The linked rows already written, for each link table.
     written: Vec<BTreeMap<String, Row>>,
-    /// The keys that lost a link, for each link table.
-    unlinked: Vec<BTreeSet<String>>,
+    /// Whether links were removed, so that linked rows may have none.
+    has_unlinked: bool,
 }
 
 impl<'a> RecordWriter<'a> {
@@ -103,7 +103,7 @@ impl<'a> RecordWriter<'a> {
             waiting: BTreeMap::new(),
             waiting_bytes: 0,
             written: vec![BTreeMap::new(); links],
-            unlinked: vec![BTreeSet::new(); links],
+            has_unlinked: false,
         }
     }
 
@@ -118,12 +118,7 @@ impl<'a> RecordWriter<'a> {
     /// Writes the last batch, and removes linked rows without links.
     pub fn finish<D: Database>(mut self, database: &mut D) -> Result<(), PullError> {
         self.write(database)?;
-        for (links, unlinked) in self.tables.links.iter().zip(self.unlinked).filter(|(_, keys)| !keys.is_empty()) {
-            let (own, key_type) = links.kind.own_key();
-            let condition = format!("{own} IN ({})", listed::<D>("$1", &[key_type]));
-            database.query(&sweep(links.kind, &condition), &[list(unlinked)])?;
-        }
-        Ok(())
+        if self.has_unlinked { sweep(database) } else { Ok(()) }
     }
 
     fn write<D: Database>(&mut self, database: &mut D) -> Result<(), PullError> {
@@ -132,12 +127,12 @@ impl<'a> RecordWriter<'a> {
         }
         let touched = list(self.waiting.keys());
         let (records, mut found) = self.take_waiting::<D>()?;
-        for ((links, found), unlinked) in self.tables.links.iter().zip(&mut found).zip(&mut self.unlinked) {
+        for (links, found) in self.tables.links.iter().zip(&mut found) {
             let held = pairs_of(database, links, &touched)?;
             let gone: Vec<&(i64, String)> = held.difference(&found.pairs).collect();
             if !gone.is_empty() {
                 database.query(&unlink::<D>(links), &[json!(gone).to_string().into()])?;
-                unlinked.extend(gone.iter().map(|(_, key)| key.clone()));
+                self.has_unlinked = true;
             }
             found.pairs.retain(|pair| !held.contains(pair));
         }
@@ -194,14 +189,11 @@ fn unlink<D: Database>(links: &LinkTable) -> String {
     format!("DELETE FROM {} WHERE ({}) IN ({})", links.pairs.name, links.pairs.names(), listed::<D>("$1", &types))
 }
 
-/// A statement that removes the linked rows without links.
-fn sweep(kind: &LinkedKind, condition: &str) -> String {
-    let table = &kind.rows.name;
-    let no_link = kind.no_link(&format!("{table}.{}", kind.own_key().0));
-    format!("DELETE FROM {table} WHERE {condition}{no_link}")
-}
-
 /// Removes all linked rows without links.
-pub fn sweep_all<D: Database>(database: &mut D) -> Result<(), PullError> {
-    linked().iter().try_for_each(|kind| database.batch(&sweep(kind, "true")))
+pub fn sweep<D: Database>(database: &mut D) -> Result<(), PullError> {
+    let statement = |kind: &LinkedKind| {
+        let table = &kind.rows.name;
+        format!("DELETE FROM {table} WHERE true{};", kind.no_link(&format!("{table}.{}", kind.own_key().0)))
+    };
+    database.batch(&linked().iter().map(statement).collect::<String>())
 }

@@ -113,7 +113,10 @@ impl Dispatcher {
                 self.run(service, permits, |service| service.build_caught_up(job)).await
             }
         };
-        built.inspect(|answer| guard.finish(&exchange.request().target, Arc::clone(answer)))
+        built.inspect(|answer| {
+            // Fails if the placeholder was evicted. Then the answer is not cached.
+            let _ = guard.insert(Arc::clone(answer));
+        })
     }
 
     /// Waits until new keys are loaded. Returns at once if too many requests wait already.

@@ -20,7 +20,8 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 
-use crate::api::{Request, Service};
+use crate::api::exchange::new_request_id;
+use crate::api::{Problem, Request, Service};
 use crate::model::time::now;
 use crate::serve::connection::address::TrustedProxies;
 use crate::serve::connection::dispatch::Dispatcher;
@@ -176,7 +177,7 @@ fn refuse(service: &Service, error: &hyper::Error, unread: &[u8], strict_transpo
         let detail = "The request is not valid HTTP/1.1. Check the request line and the headers.";
         (StatusCode::BAD_REQUEST, detail)
     };
-    let (problem, request_id) = service.refuse_unread(status, detail);
+    let (problem, request_id) = (Problem::invalid_request(status, detail), new_request_id());
     let body = problem.body(&service.settings().docs_url, &request_id);
     tracing::info!(request_id, status = status.as_u16(), "refused a malformed request");
     let strict = match strict_transport {

@@ -1,41 +1,35 @@
 //! Long-polling requests of change feeds (parameter `wait`). Each takes its connection and a timer, but no thread. After
 //! a commit, each looks in memory whether its license shows a change.
 
-use std::collections::HashMap;
 use std::time::Instant;
 
-use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use crate::api::Service;
 use crate::api::exchange::{Exchange, Interest};
 use crate::api::observe::WaitEnd;
-use crate::model::KeyHash;
 use crate::model::time::now;
 use crate::serve::connection::limits::Connection;
+use crate::serve::connection::permits::KeyedPermits;
 
 /// All long-polling requests.
 #[derive(Debug)]
 pub struct LongPolls {
-    max: usize,
-    max_per_key: usize,
-    /// The number of requests of each key.
-    counts: Mutex<HashMap<KeyHash, usize>>,
+    permits: KeyedPermits,
     commits: watch::Sender<()>,
 }
 
 /// The place of a request. Dropping it frees it.
-struct Place<'p> {
-    polls: &'p LongPolls,
-    service: &'p Service,
-    key: KeyHash,
+struct Place<'s> {
+    service: &'s Service,
     end: WaitEnd,
+    _permits: Vec<OwnedSemaphorePermit>,
 }
 
 impl LongPolls {
     /// Allows `max` requests, and `max_per_key` of one key.
     pub fn new(max: usize, max_per_key: usize) -> LongPolls {
-        LongPolls { max, max_per_key, counts: Mutex::default(), commits: watch::channel(()).0 }
+        LongPolls { permits: KeyedPermits::new(max, max_per_key), commits: watch::channel(()).0 }
     }
 
     /// Notifies all requests of a commit.
@@ -54,7 +48,7 @@ impl LongPolls {
         connection: &Connection,
         closing: &mut watch::Receiver<bool>,
     ) {
-        let Some(mut place) = self.enter(service, interest.key.hash) else {
+        let Some(mut place) = self.enter(service, &interest.key.record.id) else {
             exchange.wake(Instant::now(), now(), true);
             return;
         };
@@ -83,27 +77,15 @@ impl LongPolls {
     }
 
     /// Returns a place for a request; `None` if a limit is reached.
-    fn enter<'p>(&'p self, service: &'p Service, key: KeyHash) -> Option<Place<'p>> {
-        let mut counts = self.counts.lock();
-        if counts.values().sum::<usize>() >= self.max
-            || counts.get(&key).is_some_and(|count| *count >= self.max_per_key)
-        {
-            return None;
-        }
-        *counts.entry(key).or_default() += 1;
+    fn enter<'s>(&self, service: &'s Service, key_id: &str) -> Option<Place<'s>> {
+        let permits = self.permits.try_acquire(key_id)?;
         service.observer().long_poll_started();
-        Some(Place { polls: self, service, key, end: WaitEnd::Left })
+        Some(Place { service, end: WaitEnd::Left, _permits: permits })
     }
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        let mut counts = self.polls.counts.lock();
-        if let Some(count) = counts.get_mut(&self.key) {
-            *count -= 1;
-        }
-        counts.retain(|_, count| *count > 0);
-        drop(counts);
         self.service.observer().long_poll_ended(self.end);
     }
 }

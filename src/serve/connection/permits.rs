@@ -27,9 +27,7 @@ const EXPORT_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Permits {
     reads: Arc<Semaphore>,
     catch_ups: Arc<Semaphore>,
-    exports: Arc<Semaphore>,
-    exports_per_key: usize,
-    exporting_keys: Mutex<HashMap<String, Arc<Semaphore>>>,
+    exports: KeyedPermits,
     key_polls: Semaphore,
     key_polls_over_limit: Semaphore,
     /// One request waits on a thread. The next ones then find the poll done.
@@ -45,9 +43,7 @@ impl Permits {
         Permits {
             reads: semaphore(reads),
             catch_ups: semaphore(CATCH_UPS),
-            exports: semaphore(exports),
-            exports_per_key,
-            exporting_keys: Mutex::default(),
+            exports: KeyedPermits::new(exports, exports_per_key),
             key_polls: Semaphore::new(KEY_POLLS),
             key_polls_over_limit: Semaphore::new(KEY_POLLS_OVER_LIMIT),
             key_poll_thread: semaphore(1),
@@ -59,7 +55,7 @@ impl Permits {
         let needed = match kind {
             PermitKind::Read => vec![Arc::clone(&self.reads)],
             PermitKind::CatchUp => vec![Arc::clone(&self.catch_ups)],
-            PermitKind::Export => vec![self.exports_of_key(key_id), Arc::clone(&self.exports)],
+            PermitKind::Export => self.exports.of(key_id).into(),
         };
         let acquire = async {
             let mut permits = Vec::with_capacity(needed.len());
@@ -86,12 +82,34 @@ impl Permits {
         let place = places.try_acquire().ok()?;
         Some((place, Arc::clone(&self.key_poll_thread).acquire_owned().await.ok()?))
     }
+}
 
-    fn exports_of_key(&self, key_id: &str) -> Arc<Semaphore> {
-        let mut keys = self.exporting_keys.lock();
-        keys.retain(|_, permits| Arc::strong_count(permits) > 1 || permits.available_permits() < self.exports_per_key);
-        let new = || Arc::new(Semaphore::new(self.exports_per_key));
-        Arc::clone(keys.entry(key_id.to_owned()).or_insert_with(new))
+/// Permits of which a key may hold some, and all keys together another number.
+#[derive(Debug)]
+pub struct KeyedPermits {
+    all: Arc<Semaphore>,
+    per_key: usize,
+    /// Of the keys that hold permits.
+    keys: Mutex<HashMap<String, Arc<Semaphore>>>,
+}
+
+impl KeyedPermits {
+    /// Allows `all` permits, `per_key` of them for one key.
+    pub fn new(all: usize, per_key: usize) -> KeyedPermits {
+        KeyedPermits { all: Arc::new(Semaphore::new(all)), per_key, keys: Mutex::default() }
+    }
+
+    /// The semaphores of which a request of a key needs a permit each: first that of its key, then that of all keys.
+    pub fn of(&self, key_id: &str) -> [Arc<Semaphore>; 2] {
+        let mut keys = self.keys.lock();
+        keys.retain(|_, permits| Arc::strong_count(permits) > 1 || permits.available_permits() < self.per_key);
+        let new = || Arc::new(Semaphore::new(self.per_key));
+        [Arc::clone(keys.entry(key_id.to_owned()).or_insert_with(new)), Arc::clone(&self.all)]
+    }
+
+    /// Takes a permit of each of these semaphores; `None` if that must wait.
+    pub fn try_acquire(&self, key_id: &str) -> Option<Vec<OwnedSemaphorePermit>> {
+        self.of(key_id).into_iter().map(|permits| permits.try_acquire_owned().ok()).collect()
     }
 }
 
@@ -124,7 +142,7 @@ mod tests {
         assert!(are_free(&permits, PermitKind::Export, "a").await && are_free(&permits, PermitKind::Export, "c").await);
         drop((first, third));
         assert!(are_free(&permits, PermitKind::Export, "c").await);
-        assert_eq!(permits.exporting_keys.lock().len(), 1, "keys that export nothing are forgotten");
+        assert_eq!(permits.exports.keys.lock().len(), 1, "keys that export nothing are forgotten");
     }
 
     #[tokio::test(start_paused = true)]

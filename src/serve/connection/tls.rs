@@ -18,17 +18,6 @@ use crate::model::Timestamp;
 use crate::model::time::now;
 use crate::transport::tls::{self, ServerConfig, pem_fault};
 
-/// The reason why a certificate and key cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum TlsError {
-    #[error("{}: {reason}; it must hold the certificate chain in PEM, the server's own first", path.display())]
-    Certificate { path: PathBuf, reason: String },
-    #[error("{}: {reason}; it must hold one private key in PEM", path.display())]
-    Key { path: PathBuf, reason: String },
-    #[error("the certificate {} and the key {} cannot be used together: {source}", certificate.display(), key.display())]
-    Pair { certificate: PathBuf, key: PathBuf, source: tls::Error },
-}
-
 /// The certificate and key in use.
 #[derive(Debug)]
 pub struct Tls {
@@ -48,7 +37,8 @@ type Validity = [Timestamp; 2];
 type Stamp = [Option<(u64, u64, u64, i64, i64)>; 2];
 
 impl Tls {
-    pub fn load(certificate: PathBuf, key: PathBuf) -> Result<Tls, TlsError> {
+    /// Loads a certificate and its key. Returns why they cannot be used as the error.
+    pub fn load(certificate: PathBuf, key: PathBuf) -> Result<Tls, String> {
         let stamp = stamp(&certificate, &key);
         let (config, validity) = load_config(&certificate, &key)?;
         let (config, stamp) = (ArcSwap::from_pointee(config), Mutex::new(stamp));
@@ -127,19 +117,24 @@ fn stamp(certificate: &Path, key: &Path) -> Stamp {
     })
 }
 
-fn load_config(certificate: &Path, key: &Path) -> Result<(ServerConfig, Option<Validity>), TlsError> {
-    let of_certificate = |reason: String| TlsError::Certificate { path: certificate.to_owned(), reason };
+fn load_config(certificate: &Path, key: &Path) -> Result<(ServerConfig, Option<Validity>), String> {
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(certificate)
         .and_then(Iterator::collect)
-        .map_err(|error| of_certificate(pem_fault(error)))?;
-    let Some(own) = chain.first() else {
-        return Err(of_certificate("it holds no certificate".to_owned()));
-    };
+        .map_err(|error| unusable_chain(certificate, &pem_fault(error)))?;
+    let own = chain.first().ok_or_else(|| unusable_chain(certificate, "it holds no certificate"))?;
     let validity = read_validity(own);
     let private = PrivateKeyDer::from_pem_file(key)
-        .map_err(|error| TlsError::Key { path: key.to_owned(), reason: pem_fault(error) })?;
-    let of_pair = |source| TlsError::Pair { certificate: certificate.to_owned(), key: key.to_owned(), source };
-    Ok((tls::server_config(chain, private).map_err(of_pair)?, validity))
+        .map_err(|error| format!("{}: {}; it must hold one private key in PEM", key.display(), pem_fault(error)))?;
+    let config = tls::server_config(chain, private).map_err(|error| {
+        let (certificate, key) = (certificate.display(), key.display());
+        format!("the certificate {certificate} and the key {key} cannot be used together: {error}")
+    })?;
+    Ok((config, validity))
+}
+
+/// The message about a file that has no usable certificate chain.
+pub fn unusable_chain(file: &Path, reason: &str) -> String {
+    format!("{}: {reason}; it must hold the certificate chain in PEM, the server's own first", file.display())
 }
 
 /// Reads the validity of a certificate; `None` if it has an unusual form.
@@ -230,7 +225,7 @@ mod tests {
             fs::write(&paths[0], certificate).unwrap();
             fs::write(&paths[1], key).unwrap();
             let [certificate, key] = paths;
-            let told = Tls::load(certificate, key).err().map(|error| error.to_string()).unwrap_or_default();
+            let told = Tls::load(certificate, key).err().unwrap_or_default();
             assert!(told.contains(expected) && told.is_empty() == expected.is_empty(), "{at}: {told}");
         }
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 
+use crate::serve::connection::tls::unusable_chain;
 use crate::transport::http as transport;
 use crate::transport::root_cause;
 use crate::transport::tls::{self, Error as TlsError};
@@ -26,35 +27,15 @@ pub struct Probe {
     pub timeout: Duration,
 }
 
-/// The reason why a server is not healthy.
-#[derive(Debug, thiserror::Error)]
-pub enum Unhealthy {
-    #[error("{url} cannot be reached: {reason}; is the server running, and does it listen there?")]
-    Unreachable { url: String, reason: String },
-    #[error("{url} cannot be reached: the server there speaks HTTPS; name its certificate with --tls-cert FILE")]
-    SpeaksHttps { url: String },
-    #[error("{url} did not answer within {timeout:?}")]
-    Late { url: String, timeout: Duration },
-    #[error("{url} does not show the certificate of {}: {reason}", certificate.display())]
-    Certificate { url: String, certificate: PathBuf, reason: String },
-    #[error("{}: {reason}; it must hold the certificate chain in PEM, the server's own first", path.display())]
-    CertificateFile { path: PathBuf, reason: String },
-    #[error("{url} answers {status}: {reason}")]
-    Answer { url: String, status: StatusCode, reason: String },
-}
-
 impl Probe {
-    pub fn ask(&self) -> Result<(), Unhealthy> {
+    /// Returns why the server is not healthy as the error.
+    pub fn ask(&self) -> Result<(), String> {
         let address = reachable(self.address);
         let (scheme, tls) = match &self.certificate {
-            Some(file) => ("https", tls::trust_exactly(file)),
+            Some(file) => ("https", tls::trust_exactly(file).map_err(|reason| unusable_chain(file, &reason))),
             None => ("http", tls::trust_nothing()),
         };
-        let url = format!("{scheme}://{address}{}", self.path);
-        let tls = tls.map_err(|reason| Unhealthy::CertificateFile {
-            path: self.certificate.clone().unwrap_or_default(),
-            reason,
-        })?;
+        let (tls, url) = (tls?, format!("{scheme}://{address}{}", self.path));
         let failed = |error: &(dyn std::error::Error + 'static), is_late: bool| match (
             tls::tls_error_in(error),
             &self.certificate,
@@ -64,11 +45,16 @@ impl Probe {
                     TlsError::General(reason) => reason.clone(),
                     other => other.to_string(),
                 };
-                Unhealthy::Certificate { url: url.clone(), certificate: certificate.clone(), reason }
+                format!("{url} does not show the certificate of {}: {reason}", certificate.display())
             }
-            _ if is_late => Unhealthy::Late { url: url.clone(), timeout: self.timeout },
-            (None, None) if transport::speaks_tls(&url, self.timeout) => Unhealthy::SpeaksHttps { url: url.clone() },
-            _ => Unhealthy::Unreachable { url: url.clone(), reason: root_cause(error) },
+            _ if is_late => format!("{url} did not answer within {:?}", self.timeout),
+            (None, None) if transport::speaks_tls(&url, self.timeout) => format!(
+                "{url} cannot be reached: the server there speaks HTTPS; name its certificate with --tls-cert FILE"
+            ),
+            _ => format!(
+                "{url} cannot be reached: {}; is the server running, and does it listen there?",
+                root_cause(error)
+            ),
         };
         let client = transport::client(tls, true, self.timeout);
         let answer = client.and_then(|client| client.get(&url).timeout(self.timeout).send());
@@ -80,8 +66,8 @@ impl Probe {
         let mut body = Vec::new();
         // An incomplete reason is still useful.
         let _ = answer.take(MAX_ANSWER_BYTES).read_to_end(&mut body);
-        let reason = String::from_utf8_lossy(&body).trim().chars().take(MAX_REASON_CHARS).collect();
-        Err(Unhealthy::Answer { url, status, reason })
+        let reason: String = String::from_utf8_lossy(&body).trim().chars().take(MAX_REASON_CHARS).collect();
+        Err(format!("{url} answers {status}: {reason}"))
     }
 }
 

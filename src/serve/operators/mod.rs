@@ -2,7 +2,7 @@
 //!
 //! In reading order:
 //! - `log`: lines on standard error.
-//! - `metrics`: the server's metrics; `registrar`: registers them and those of the process; `exposition`: text formats.
+//! - `metrics`: the server's metrics; `registrar`: registers them and those of the process, and writes their text.
 //! - [`usage`]: the last use of each key.
 //! - [`admin`]: the listener for metrics, readiness and the operators' page.
 //! - `health`: the client of a health check.
@@ -22,7 +22,6 @@
 //!   may block.
 
 pub mod admin;
-pub(crate) mod exposition;
 pub(crate) mod health;
 pub(crate) mod log;
 pub(crate) mod metrics;

@@ -115,11 +115,6 @@ fn read(path: &Path) -> Uses {
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
-/// The file of a server of a database.
-fn path_of(database: &Path, id: &str) -> PathBuf {
-    folder_of(database).join(format!("{}{id}", prefix(database)))
-}
-
 /// The common prefix of the usage files of a database.
 fn prefix(database: &Path) -> String {
     format!("{}.usage-", database.file_name().unwrap_or_default().to_string_lossy())
@@ -134,11 +129,10 @@ fn find_files(database: &Path) -> Vec<PathBuf> {
     files.map(|entry| entry.path()).collect()
 }
 
-/// Replaces a file that only the current user can read. The new file is locked before the rename, and stays locked while
-/// the returned handle is open.
+/// Replaces a file that only the current user can read. Like every draft, the new file is locked before the rename. It
+/// stays locked while the returned handle is open.
 fn write_file(path: &Path, uses: &Uses) -> io::Result<File> {
     let draft = Draft::create_for(path)?;
-    draft.file().try_lock().map_err(io::Error::from)?;
     draft.file().write_all(&serde_json::to_vec(uses)?)?;
     draft.persist_unsynced()
 }
@@ -194,7 +188,8 @@ impl Usage {
 
     /// The file of this server.
     fn path(&self) -> PathBuf {
-        path_of(&resolve(&self.database), &self.id)
+        let database = resolve(&self.database);
+        folder_of(&database).join(format!("{}{}", prefix(&database), self.id))
     }
 
     /// The usage recorded by all servers, including the unwritten usage of this one.

@@ -5,14 +5,11 @@
 //! drafts without a lock.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
-use std::ops::Bound;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use redb::StorageBackend;
-use redb::backends::FileBackend;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use tempfile::TempPath;
 
@@ -23,9 +20,6 @@ use crate::store::file::metadata::{folder_of, refuse_irregular};
 
 const PREFIX: &str = ".medfeed-draft-";
 const RANDOM_LEN: usize = 12;
-/// The byte that a draft's process locks. It is beyond the end of any file, and below the bytes that redb locks from
-/// 2^62 on (redb's design document, "Lock bytes").
-const ALIVE_BYTE: u64 = (1 << 62) - 1;
 /// The mode of drafts: only the owner may read them, because databases contain the secret that seals tokens.
 const SECRET_MODE: u32 = 0o600;
 
@@ -42,10 +36,10 @@ pub(super) fn display_path(path: &Path) -> PathBuf {
 pub struct Draft {
     /// The path that it gets.
     target: PathBuf,
+    /// Locked while it is open (`flock(2)`). redb locks single bytes, which is another kind of lock.
     file: File,
     path: PathBuf,
     name: Option<TempPath>,
-    _alive: Option<FileBackend>,
 }
 
 impl Draft {
@@ -57,25 +51,25 @@ impl Draft {
     fn without_name(target: &Path) -> Option<Draft> {
         let file = open_unnamed(folder_of(target))?;
         let path = path_of(&file)?;
-        let alive = try_lock_alive(&file).ok().flatten();
-        Some(Draft { target: target.to_owned(), file, path, name: None, _alive: alive })
+        // It may get a name next to its target, where a sweep finds it.
+        let _ = file.try_lock();
+        Some(Draft { target: target.to_owned(), file, path, name: None })
     }
 
     fn with_name(target: &Path) -> io::Result<Draft> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let made = naming().make_in(folder_of(target), |path| {
             let file = File::from(rustix::fs::open(path, flags, Mode::from_raw_mode(SECRET_MODE))?);
-            match try_lock_alive(&file) {
+            match file.try_lock() {
                 // A sweep removed it before it was locked.
-                Ok(None) => Err(io::ErrorKind::AlreadyExists.into()),
-                Ok(Some(_)) if file.metadata()?.nlink() == 0 => Err(io::ErrorKind::AlreadyExists.into()),
-                Ok(Some(alive)) => Ok((file, Some(alive))),
+                Err(TryLockError::WouldBlock) => Err(io::ErrorKind::AlreadyExists.into()),
+                Ok(()) if file.metadata()?.nlink() == 0 => Err(io::ErrorKind::AlreadyExists.into()),
                 // If files cannot be locked, sweeps remove none either.
-                Err(_) => Ok((file, None)),
+                Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
             }
         })?;
-        let ((file, alive), name) = made.into_parts();
-        Ok(Draft { target: target.to_owned(), file, path: name.to_path_buf(), name: Some(name), _alive: alive })
+        let (file, name) = made.into_parts();
+        Ok(Draft { target: target.to_owned(), file, path: name.to_path_buf(), name: Some(name) })
     }
 
     /// The open file.
@@ -102,7 +96,7 @@ impl Draft {
         folder.sync()
     }
 
-    /// Like [`Draft::persist`], but not durable. Returns the file.
+    /// Like [`Draft::persist`], but not durable. Returns the file, which stays locked.
     pub fn persist_unsynced(self) -> io::Result<File> {
         let target = &self.target;
         let name = match self.name {
@@ -117,19 +111,6 @@ impl Draft {
         name.persist(target).map_err(|error| error.error)?;
         disk::named(Some(&from), target);
         Ok(self.file)
-    }
-
-    /// Like [`Draft::persist`], but fails with [`io::ErrorKind::AlreadyExists`] instead of replacing a file.
-    pub fn persist_noclobber(self) -> io::Result<()> {
-        let target = &self.target;
-        let folder = OpenFolder::open(folder_of(target))?;
-        disk::sync(&self.file)?;
-        match self.name {
-            Some(name) => name.persist_noclobber(target).map_err(|error| error.error)?,
-            None => link(&self.path, target)?,
-        }
-        disk::named(None, target);
-        folder.sync()
     }
 }
 
@@ -163,13 +144,6 @@ fn link(from: &Path, to: &Path) -> io::Result<()> {
     Ok(rustix::fs::linkat(CWD, from, CWD, to, AtFlags::SYMLINK_FOLLOW)?)
 }
 
-/// Locks a draft while the returned value exists; `None` if another process has locked it.
-fn try_lock_alive(file: &File) -> io::Result<Option<FileBackend>> {
-    let backend = FileBackend::new(file.try_clone()?).map_err(io::Error::other)?;
-    let locked = backend.try_lock_range(Bound::Included(ALIVE_BYTE), Bound::Included(ALIVE_BYTE));
-    Ok(locked.map_err(io::Error::other)?.then_some(backend))
-}
-
 /// Removes the drafts in a file's folder that no process has locked.
 pub fn sweep(target: &Path) {
     let Ok(entries) = fs::read_dir(folder_of(target)) else { return };
@@ -190,7 +164,7 @@ fn is_abandoned(path: &Path) -> io::Result<bool> {
     // Ignore other files of such a name: follow no link, and wait for no pipe.
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    Ok(file.metadata()?.is_file() && try_lock_alive(&file)?.is_some())
+    Ok(file.metadata()?.is_file() && file.try_lock().is_ok())
 }
 
 impl Draft {
@@ -215,12 +189,6 @@ impl Draft {
         self.file.metadata().map(|found| found.len()).map_err(StoreError::io(&self.target))
     }
 
-    /// Copies the bytes of another file.
-    pub(in crate::store) fn fill_from_file(&self, from: &Path) -> Result<(), StoreError> {
-        let copied = fs::File::open(from).and_then(|mut from| io::copy(&mut from, &mut &self.file));
-        copied.map(drop).map_err(StoreError::io(from))
-    }
-
     fn copy_owner(&self) -> Result<(), StoreError> {
         copy_owner(&self.file, &self.target).map_err(|source| match source.kind() {
             ErrorKind::PermissionDenied => {
@@ -231,12 +199,22 @@ impl Draft {
         })
     }
 
-    /// Gives the file its name. Fails if another file has the name.
+    /// Gives the file its name, like [`Draft::persist`]. Fails if another file has the name.
     pub(in crate::store) fn persist_new(self) -> Result<(), StoreError> {
-        let path = self.target.clone();
-        self.persist_noclobber().map_err(|source| match source.kind() {
-            ErrorKind::AlreadyExists => StoreError::Replaced { path },
-            _ => StoreError::io(&path)(source),
+        let target = self.target;
+        let persist = || {
+            let folder = OpenFolder::open(folder_of(&target))?;
+            disk::sync(&self.file)?;
+            match self.name {
+                Some(name) => name.persist_noclobber(&target).map_err(|error| error.error)?,
+                None => link(&self.path, &target)?,
+            }
+            disk::named(None, &target);
+            folder.sync()
+        };
+        persist().map_err(|source: io::Error| match source.kind() {
+            ErrorKind::AlreadyExists => StoreError::Replaced { path: target.clone() },
+            _ => StoreError::io(&target)(source),
         })
     }
 
@@ -292,12 +270,16 @@ mod tests {
                 draft.file().write_all(content.as_bytes()).unwrap();
                 assert_eq!(fs::read_to_string(draft.path()).unwrap(), content, "{kind}");
                 assert_eq!(draft.file().metadata().unwrap().permissions().mode() & 0o777, 0o600, "{kind}");
-                if is_new { draft.persist_noclobber() } else { draft.persist() }.unwrap();
+                if is_new {
+                    draft.persist_new().unwrap()
+                } else {
+                    draft.persist().unwrap()
+                }
                 assert_eq!(fs::read_to_string(&target).unwrap(), content, "{kind}");
                 assert_eq!(names(folder.path()), ["target"], "{kind}");
             }
-            let refused = make(&target).unwrap().persist_noclobber().unwrap_err();
-            assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists, "{kind}");
+            let refused = make(&target).unwrap().persist_new().unwrap_err();
+            assert!(matches!(refused, StoreError::Replaced { .. }), "{kind}");
             drop(make(&target).unwrap());
             assert_eq!(fs::read_to_string(&target).unwrap(), "third", "{kind}");
             assert_eq!(names(folder.path()), ["target"], "{kind}");
@@ -312,7 +294,7 @@ mod tests {
         let dead = Draft::with_name(&at("target")).unwrap();
         dead.name.unwrap().keep().unwrap();
         // The end of a process releases its locks.
-        drop((dead.file, dead._alive));
+        drop(dead.file);
         fs::write(at("dear"), "to somebody").unwrap();
         symlink("dear", at(".medfeed-draft-abcdefghijkl")).unwrap();
         fs::create_dir(at(".medfeed-draft-abcdefghijkm")).unwrap();

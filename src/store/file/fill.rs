@@ -25,11 +25,6 @@ impl Draft {
         Writer::try_open(self.path())?.ok_or_else(busy)
     }
 
-    /// Writes an empty database.
-    pub fn fill_empty(&self) -> Result<(), StoreError> {
-        self.fill(write_empty)
-    }
-
     /// Copies all rows of a transaction but those of `meta` with some keys. So the copy has the smallest size, and nothing
     /// of the old file's free pages. The outbox is left out: if it had unpublished commits, the publisher finds a gap, and
     /// publishes a whole state.
@@ -82,7 +77,7 @@ impl Writer {
             return Writer::open(path, deadline.saturating_duration_since(Instant::now()));
         }
         let file = Draft::create(path)?;
-        file.fill_empty()?;
+        file.fill(write_empty)?;
         let mut writer = Writer::open_file(file.path(), OpenOptions::ANY_CURRENT)?;
         path.clone_into(&mut writer.path);
         writer.unnamed = Mutex::new(Some((file, creating)));

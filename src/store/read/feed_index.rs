@@ -23,8 +23,8 @@ pub struct FeedIndex {
     entries: Vec<FeedEntry>,
     /// The slots of the visible records, by id; empty for a baseline, whose records may have changed since.
     shown: Vec<Slot>,
-    /// The positions of the entries, by id. Sorted on first use, by the first page that reads a baseline.
-    by_id: OnceLock<Vec<u32>>,
+    /// The seqs of the entries. Built on first use, by the first page that reads a baseline.
+    seqs: OnceLock<HashMap<Id, u64>>,
 }
 
 impl FeedIndex {
@@ -58,7 +58,7 @@ impl FeedIndex {
                 return Err(head.damaged("a record has two entries".to_owned()));
             }
         }
-        Ok(FeedIndex { head, entries, shown, by_id: OnceLock::new() })
+        Ok(FeedIndex { head, entries, shown, seqs: OnceLock::new() })
     }
 
     /// Updates the index to a later state.
@@ -102,14 +102,8 @@ impl FeedIndex {
 
     /// The seq of a record's entry.
     fn seq_of(&self, id: Id) -> Option<u64> {
-        let at = |position: &u32| &self.entries[*position as usize];
-        let by_id = self.by_id.get_or_init(|| {
-            let mut positions: Vec<u32> = (0..).take(self.entries.len()).collect();
-            positions.sort_unstable_by_key(|position| at(position).id);
-            positions
-        });
-        let found = by_id.binary_search_by_key(&id, |position| at(position).id).ok()?;
-        Some(at(&by_id[found]).seq)
+        let seqs = self.seqs.get_or_init(|| self.entries.iter().map(|entry| (entry.id, entry.seq)).collect());
+        seqs.get(&id).copied()
     }
 
     /// The visible records, by id.

@@ -3,7 +3,6 @@
 //! - [`snapshot`]: one committed state; [`history`]: its commits.
 //! - [`records`]: the records in memory; [`columns`]: the values that filters read.
 //! - [`feed_index`]: a feed in memory, and the entries of one license.
-//! - [`cache`]: caches with a limit in bytes.
 //!
 //! # Data in memory
 //!
@@ -29,7 +28,6 @@
 //!
 //! If the history does not contain the commit of the data in memory, they are read anew.
 
-pub mod cache;
 mod columns;
 pub mod feed_index;
 pub mod history;

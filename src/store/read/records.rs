@@ -4,8 +4,8 @@
 //! ([`FeedIndex`](super::feed_index::FeedIndex)). Filters, `q` and reference lists walk such a list. So the time of an
 //! answer does not depend on records outside the license.
 //!
-//! The records are read once, and each is compared with its hash. Each commit then changes a copy: unchanged records are
-//! shared, and columns are copied.
+//! The records are read once, and each is compared with its hash. Each commit then changes a copy: unchanged records and
+//! lists are shared, and columns of numbers are copied.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::model::{ConferenceFields, Curated, Dataset, Id, JournalFields, Record
 use crate::store::StoreError;
 use crate::store::format::rows::{RecordRow, ShortHash, read_id};
 use crate::store::format::tables::LogValue;
-use crate::store::read::columns::{Column, FieldNames};
+use crate::store::read::columns::{Column, FieldNames, put};
 
 pub use crate::store::read::columns::Slot;
 
@@ -85,7 +85,7 @@ impl StoredRecord {
 }
 
 /// The records of a dataset in one state.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Records {
     dataset: Dataset,
     /// By slot. A slot is not used again after its record was removed.
@@ -110,15 +110,15 @@ impl Records {
         log: &LogTable,
     ) -> Result<Records, StoreError> {
         let names = FieldNames::of(dataset);
-        let (ids, rows, columns, pairs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let columns = names.iter().map(|names| Column::of(names.field.kind)).collect();
+        let (ids, rows, pairs) = (Vec::new(), Vec::new(), Vec::new());
         let (damaged, slots) = (BTreeMap::new(), HashMap::new());
-        let empty = Records { dataset, ids, rows, damaged, slots, names, columns, pairs };
-        let mut changes = Vec::new();
+        let mut loaded = Records { dataset, ids, rows, damaged, slots, names, columns, pairs };
         for row in records.range((dataset.code(), 0)..=(dataset.code(), u64::MAX))? {
             let (key, seq) = row?;
-            changes.push((read_id("records", key.value().1)?, Some(seq.value())));
+            loaded.change(read_id("records", key.value().1)?, Some(seq.value()), log)?;
         }
-        empty.with(changes, log)
+        Ok(loaded)
     }
 
     /// The records after later commits: `since` is the last seq of these records, and `records` has all ids.
@@ -144,65 +144,52 @@ impl Records {
                 }
             }
         }
-        if changes.is_empty() { Ok(Arc::clone(self)) } else { self.with(changes, log).map(Arc::new) }
+        if changes.is_empty() {
+            return Ok(Arc::clone(self));
+        }
+        let mut next = Records::clone(self);
+        changes.into_iter().try_for_each(|(id, seq)| next.change(id, seq, log))?;
+        Ok(Arc::new(next))
     }
 
-    /// Returns the records with changes: the id of each, and the seq of its row; `None` if it was removed.
-    fn with(&self, changes: Vec<(Id, Option<u64>)>, log: &LogTable) -> Result<Records, StoreError> {
-        let columns = self.names.iter().map(|names| Column::of(names.field.kind)).collect();
-        let (ids, rows, pairs) = (self.ids.clone(), self.rows.clone(), self.pairs.clone());
-        let (damaged, slots, names) = (self.damaged.clone(), self.slots.clone(), self.names.clone());
-        let mut next = Records { dataset: self.dataset, ids, rows, damaged, slots, names, columns, pairs };
-        let mut changed = BTreeMap::new();
-        for (id, seq) in changes {
-            let slot = self.slots.get(&id).map_or(next.ids.len(), |slot| *slot as usize);
-            if slot == next.ids.len() {
-                next.ids.push(id);
-                next.rows.push(None);
-                next.pairs.push(Pairs::default());
+    /// Adds, changes or removes a record. `seq` is that of its row; `None` if it was removed.
+    fn change(&mut self, id: Id, seq: Option<u64>, log: &LogTable) -> Result<(), StoreError> {
+        let slot = self.slots.get(&id).map_or(self.ids.len(), |slot| *slot as usize);
+        let number = Slot::try_from(slot).unwrap_or(Slot::MAX);
+        self.damaged.remove(&number);
+        let read = seq.map_or(Ok(None), |seq| match self.dataset {
+            Dataset::Conferences => self.read::<ConferenceFields>(log, id, seq, slot).map(Some),
+            Dataset::Journals => self.read::<JournalFields>(log, id, seq, slot).map(Some),
+        });
+        let row = match read {
+            // Requests that need it report it.
+            Err(StoreError::Damaged { detail, .. }) => {
+                self.damaged.insert(number, detail);
+                None
             }
-            changed.insert(slot, (id, seq));
+            read => read?,
+        };
+        match seq {
+            Some(_) => drop(self.slots.insert(id, number)),
+            None => drop(self.slots.remove(&id)),
         }
-        let mut done = 0;
-        for (slot, (id, seq)) in changed {
-            next.copy_columns(self, done..slot.min(self.ids.len()));
-            let number = Slot::try_from(slot).unwrap_or(Slot::MAX);
-            next.damaged.remove(&number);
-            let read = seq.map_or(Ok(None), |seq| match self.dataset {
-                Dataset::Conferences => next.push::<ConferenceFields>(log, id, seq).map(Some),
-                Dataset::Journals => next.push::<JournalFields>(log, id, seq).map(Some),
-            });
-            let row = match read {
-                // Requests that need it report it.
-                Err(StoreError::Damaged { detail, .. }) => {
-                    next.damaged.insert(number, detail);
-                    None
-                }
-                read => read?,
-            };
-            match seq {
-                Some(_) => drop(next.slots.insert(id, number)),
-                None => drop(next.slots.remove(&id)),
-            }
-            if row.is_none() {
-                next.columns.iter_mut().zip(&mut next.names).for_each(|(column, names)| column.push(None, names));
-            }
-            next.pairs[slot] = row.as_ref().map_or_else(Pairs::default, |row| pairs_of(&row.text));
-            next.rows[slot] = row.map(Arc::new);
-            done = slot + 1;
+        if row.is_none() {
+            self.columns.iter_mut().zip(&mut self.names).for_each(|(column, names)| column.put(slot, None, names));
         }
-        next.copy_columns(self, done..self.ids.len());
-        Ok(next)
+        put(&mut self.ids, slot, id);
+        put(&mut self.pairs, slot, row.as_ref().map_or_else(Pairs::default, |row| pairs_of(&row.text)));
+        put(&mut self.rows, slot, row.map(Arc::new));
+        Ok(())
     }
 
-    fn copy_columns(&mut self, from: &Records, slots: std::ops::Range<usize>) {
-        if !slots.is_empty() {
-            self.columns.iter_mut().zip(&from.columns).for_each(|(column, from)| column.copy(from, slots.clone()));
-        }
-    }
-
-    /// Reads the row of a record, and appends its values to the columns.
-    fn push<F: RecordFields>(&mut self, log: &LogTable, id: Id, seq: u64) -> Result<StoredRecord, StoreError> {
+    /// Reads the row of a record, and puts its values into the columns.
+    fn read<F: RecordFields>(
+        &mut self,
+        log: &LogTable,
+        id: Id,
+        seq: u64,
+        slot: usize,
+    ) -> Result<StoredRecord, StoreError> {
         let missing = || StoreError::damaged("log", format!("there is no {} {id} at seq {seq}", F::DATASET));
         let found = log.get((F::DATASET.code(), seq))?.ok_or_else(missing)?;
         let (_, hash, json) = found.value();
@@ -212,7 +199,7 @@ impl Records {
         }
         let values = record.fields().values();
         for (column, names) in self.columns.iter_mut().zip(&mut self.names) {
-            column.push(Some(values[names.index]), names);
+            column.put(slot, Some(values[names.index]), names);
         }
         let mut text = String::new();
         let searched = F::table().fields.iter().zip(&values).filter(|(field, _)| field.uses.searched.is_some());
@@ -313,7 +300,7 @@ impl Records {
         let counted = self.names.iter().zip(&self.columns).find(|(names, _)| is_counted(names));
         let Some((names, Column::Lists(lists))) = counted else { return Ok(Vec::new()) };
         let mut counts: HashMap<u32, u64> = HashMap::new();
-        for code in shown.iter().flat_map(|slot| lists.get(*slot)) {
+        for code in shown.iter().flat_map(|slot| &*lists[*slot as usize]) {
             *counts.entry(*code).or_default() += 1;
         }
         Ok(counts.into_iter().filter_map(|(code, count)| Some((names.get(code)?, count))).collect())

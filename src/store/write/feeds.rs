@@ -15,9 +15,6 @@ use crate::store::format::rows::{seal, unseal};
 use crate::store::format::tables;
 use crate::store::write_tx::WriteTx;
 
-/// The feed's index by id is scanned if at least one in this many entries is needed.
-const SCAN_RATIO: usize = 16;
-
 /// The numbers of records that entered a feed, changed in it, and left it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::store) struct FeedChange {
@@ -35,9 +32,15 @@ fn load_head(tx: &WriteTx, feed: FeedId, dataset: Dataset) -> Result<FeedHead, S
     })
 }
 
-fn put_head(tx: &WriteTx, head: &FeedHead) -> Result<(), StoreError> {
-    tx.open(tables::FEEDS)?.insert(head.feed.0, seal(head)?.as_slice())?;
-    Ok(())
+/// Writes the head of a feed, and entries in the order of their seqs, which are larger than all others in the feed.
+fn append(tx: &WriteTx, head: &FeedHead, mut entries: Vec<FeedEntry>, is_new: bool) -> Result<(), StoreError> {
+    let feed = head.feed;
+    let end = Bound::Included((feed.0, u64::MAX));
+    tx.open(tables::FEEDS)?.insert(feed.0, seal(head)?.as_slice())?;
+    tx.open(tables::FEED_ENTRIES)?.insert_all(Some(end), entries.iter().map(|entry| entry.row_by_seq(feed)))?;
+    entries.sort_unstable_by_key(|entry| entry.id);
+    let end = is_new.then_some(end);
+    tx.open(tables::FEED_RECORDS)?.insert_all(end, entries.iter().map(|entry| entry.row_by_id(feed)))
 }
 
 /// Writes the new entries of changed records to a shared feed. They must be ordered by seq, and their seqs larger than
@@ -46,27 +49,19 @@ pub(in crate::store) fn write(
     tx: &WriteTx,
     feed: FeedId,
     dataset: Dataset,
-    entries: impl ExactSizeIterator<Item = FeedEntry>,
+    entries: impl Iterator<Item = FeedEntry>,
 ) -> Result<FeedChange, StoreError> {
     let mut head = load_head(tx, feed, dataset)?;
-    let mut by_id = tx.open(tables::FEED_RECORDS)?;
+    let by_id = tx.open(tables::FEED_RECORDS)?;
     let mut by_seq = tx.open(tables::FEED_ENTRIES)?;
-    // With many changes, one scan is faster than the lookups.
-    let is_scanned = entries.len().saturating_mul(SCAN_RATIO) >= usize::try_from(head.entries).unwrap_or(usize::MAX);
-    let scanned = if is_scanned { load_by_id(&*by_id, feed)? } else { BTreeMap::new() };
-    let find = |id: Id| match is_scanned {
-        true => Ok(scanned.get(&id).copied()),
-        false => {
-            let found = by_id.get((feed.0, id.get()))?.map(|found| found.value());
-            found.map(|(seq, log_seq)| FeedEntry::of_row("feed_records", seq, id.get(), log_seq)).transpose()
-        }
-    };
     let is_new = head.entries == 0;
 
     let mut change = FeedChange::default();
     let mut written: Vec<FeedEntry> = Vec::new();
     for entry in entries {
-        let old: Option<FeedEntry> = find(entry.id)?;
+        let id = entry.id.get();
+        let found = by_id.get((feed.0, id))?.map(|found| found.value());
+        let old = found.map(|(seq, log_seq)| FeedEntry::of_row("feed_records", seq, id, log_seq)).transpose()?;
         match (old.is_some_and(|old| old.is_live()), entry.is_live()) {
             (true, true) => change.changed += 1,
             (false, true) => change.entering += 1,
@@ -83,33 +78,11 @@ pub(in crate::store) fn write(
         head.add(&entry);
         written.push(entry);
     }
-    if written.is_empty() {
-        return Ok(change);
+    drop((by_id, by_seq));
+    if !written.is_empty() {
+        append(tx, &head, written, is_new)?;
     }
-    put_head(tx, &head)?;
-    by_seq.insert_all(Some(end_of(feed)), written.iter().map(|entry| entry.row_by_seq(feed)))?;
-    written.sort_unstable_by_key(|entry| entry.id);
-    let end = is_new.then_some(end_of(feed));
-    by_id.insert_all(end, written.iter().map(|entry| entry.row_by_id(feed)))?;
     Ok(change)
-}
-
-/// The end of a feed's rows.
-fn end_of(feed: FeedId) -> Bound<(u64, u64)> {
-    Bound::Included((feed.0, u64::MAX))
-}
-
-/// A feed's entries by record.
-fn load_by_id(
-    by_id: &impl ReadableTable<(u64, u64), (u64, u64)>,
-    feed: FeedId,
-) -> Result<BTreeMap<Id, FeedEntry>, StoreError> {
-    let rows = by_id.range((feed.0, 0)..=(feed.0, u64::MAX))?.map(|row| {
-        let (key, value) = row?;
-        let entry = FeedEntry::of_row("feed_records", value.value().0, key.value().1, value.value().1)?;
-        Ok((entry.id, entry))
-    });
-    rows.collect()
 }
 
 pub(in crate::store) fn create(
@@ -120,13 +93,8 @@ pub(in crate::store) fn create(
 ) -> Result<(), StoreError> {
     let mut head = FeedHead::empty(feed, dataset);
     entries.iter().for_each(|entry| head.add(entry));
-    put_head(tx, &head)?;
     entries.sort_unstable_by_key(|entry| entry.seq);
-    let mut by_seq = tx.open(tables::FEED_ENTRIES)?;
-    by_seq.insert_all(Some(end_of(feed)), entries.iter().map(|entry| entry.row_by_seq(feed)))?;
-    entries.sort_unstable_by_key(|entry| entry.id);
-    let mut by_id = tx.open(tables::FEED_RECORDS)?;
-    by_id.insert_all(Some(end_of(feed)), entries.iter().map(|entry| entry.row_by_id(feed)))
+    append(tx, &head, entries, true)
 }
 
 /// Removes a feed that no license uses.

@@ -8,8 +8,8 @@ use redb::{ReadableTable, ReadableTableMetadata, TableDefinition};
 
 use crate::model::reference::{ReferenceFields, Referenced};
 use crate::model::{
-    ConferenceFields, Curated, Dataset, FeedId, Id, JournalFields, RecordFields, ReferenceKind, References, Timestamp,
-    json,
+    ConferenceFields, Curated, FeedId, Id, JournalFields, PerDataset, RecordFields, ReferenceKind, References,
+    Timestamp, json,
 };
 use crate::store::StoreError;
 use crate::store::format::feed::FeedEntry;
@@ -50,7 +50,7 @@ impl Edit<'_> {
     /// dropped.
     pub fn apply(&mut self, batch: &Batch) -> Result<BatchOutcome, StoreError> {
         let mut outcome = BatchOutcome::default();
-        let mut touched = BTreeSet::new();
+        let mut touched = PerDataset::<BTreeSet<Id>>::default();
         let mut changed = Vec::new();
         outcome.organizations = self.apply_references(
             tables::ORGANIZATIONS,
@@ -60,16 +60,13 @@ impl Edit<'_> {
         )?;
         outcome.tags = self.apply_references(tables::TAGS, |all| &mut all.tags, &batch.tags, &mut changed)?;
         for (kind, id) in changed {
-            touched.extend(find_linked(&*self.tx.open(tables::LINKS)?, kind, id)?);
+            for (dataset, record) in find_linked(&*self.tx.open(tables::LINKS)?, kind, id)? {
+                touched[dataset].insert(record);
+            }
         }
-        let in_dataset = |dataset: Dataset| -> BTreeSet<Id> {
-            touched.iter().filter(|(of, _)| *of == dataset).map(|(_, id)| *id).collect()
-        };
         let last_seq = self.commit.last_seq;
-        let of_conferences = in_dataset(Dataset::Conferences);
-        self.apply_records::<ConferenceFields>(&batch.conferences, &of_conferences, &mut outcome)?;
-        let of_journals = in_dataset(Dataset::Journals);
-        self.apply_records::<JournalFields>(&batch.journals, &of_journals, &mut outcome)?;
+        self.apply_records(&batch.conferences, &touched.conferences, &mut outcome)?;
+        self.apply_records(&batch.journals, &touched.journals, &mut outcome)?;
         let references_changed = [outcome.organizations, outcome.tags]
             .iter()
             .any(|counts| counts.added + counts.changed + counts.removed > 0);
@@ -156,17 +153,22 @@ impl Edit<'_> {
         for change in &mut changes {
             change.seq = self.take_seq();
         }
-        self.write_records(&changes)?;
-        self.write_log(&changes)?;
-        self.write_links(&changes)?;
         let records = &mut self.commit.records[dataset];
         *records = *records + counts.added - counts.removed;
-        if !changes.is_empty() {
-            self.commit.changed_at[dataset] = Some(self.commit.time);
-        }
         outcome.datasets[dataset] = counts;
-        outcome.licenses.extend(self.write_feeds(&changes)?);
+        outcome.licenses.extend(self.write(&changes)?);
         Ok(())
+    }
+
+    /// Writes changes of records to all tables. Returns their effects on licenses.
+    fn write<F: RecordFields>(&mut self, changes: &[RecordChange<'_, F>]) -> Result<Vec<LicenseEffect>, StoreError> {
+        self.write_records(changes)?;
+        self.write_log(changes)?;
+        self.write_links(changes)?;
+        if !changes.is_empty() {
+            self.commit.changed_at[F::DATASET] = Some(self.commit.time);
+        }
+        self.write_feeds(changes)
     }
 
     fn write_records<F: RecordFields>(&mut self, changes: &[RecordChange<'_, F>]) -> Result<(), StoreError> {
@@ -306,12 +308,7 @@ impl Edit<'_> {
                     });
                 }
             }
-            if !changes.is_empty() {
-                self.write_records(&changes)?;
-                self.write_log(&changes)?;
-                self.write_feeds(&changes)?;
-                self.commit.changed_at[F::DATASET] = Some(self.commit.time);
-            }
+            self.write(&changes)?;
         }
         Ok(())
     }

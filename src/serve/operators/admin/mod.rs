@@ -23,7 +23,7 @@ use tokio::net::TcpListener;
 
 use self::monitored::Monitored;
 use crate::api::browsers::is_own;
-use crate::serve::operators::exposition::{OPEN_METRICS, PLAIN, accepts_open_metrics, plain};
+use crate::serve::operators::registrar::{OPEN_METRICS, PLAIN, accepts_open_metrics, plain};
 
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time limit for building the page or a scrape.
