@@ -84,22 +84,9 @@ impl Finding {
 }
 
 impl fmt::Display for Finding {
+    /// Formats the finding as a group of its own.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.file, self.line) {
-            (Some(file), Some(line)) => write!(f, "{}:{line}: ", Printable(file))?,
-            (Some(file), None) => write!(f, "{}: ", Printable(file))?,
-            (None, _) => {}
-        }
-        if let (Some(kind), Some(id)) = (self.kind, self.id) {
-            write!(f, "{kind} {id}: ")?;
-        }
-        if let Some(field) = &self.field {
-            write!(f, "{}: ", Printable(field))?;
-        }
-        if let Some(value) = &self.value {
-            write!(f, "`{}` - ", Printable(value))?;
-        }
-        write!(f, "{}", Printable(&self.message.text))
+        FindingGroup::of(self).fmt(f)
     }
 }
 
@@ -203,10 +190,7 @@ impl FindingGroups {
             self.groups[*at].add(found);
         } else if self.groups.len() < MAX {
             self.indexes.insert(key, self.groups.len());
-            let (file, message) = (file.clone(), message.clone());
-            let mut group = FindingGroup { file, kind: *kind, message, ..FindingGroup::default() };
-            group.add(found);
-            self.groups.push(group);
+            self.groups.push(FindingGroup::of(found));
         }
     }
 }
@@ -219,6 +203,14 @@ pub fn group(findings: &[Finding]) -> Vec<FindingGroup> {
 }
 
 impl FindingGroup {
+    /// Returns a group of one finding.
+    fn of(found: &Finding) -> FindingGroup {
+        let (file, message) = (found.file.clone(), found.message.clone());
+        let mut group = FindingGroup { file, kind: found.kind, message, ..FindingGroup::default() };
+        group.add(found);
+        group
+    }
+
     fn add(&mut self, found: &Finding) {
         self.count += 1;
         let position = (found.line, found.id);
