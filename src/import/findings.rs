@@ -46,10 +46,10 @@ pub struct Finding {
     /// The name of the rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<&'static str>,
-    /// For a row of the database: its kind, which is the stem of its file names.
+    /// For a row of the database, or with a new id: its kind, which is the stem of its file names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<&'static str>,
-    /// For a row of the database: its id.
+    /// For a row of the database, or with a new id: its id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<Id>,
 }
@@ -74,6 +74,18 @@ impl Finding {
             None => "is left empty".into(),
         };
         Finding { to: Some(to), ..Finding::new(position, Some(field), Some(value), message) }
+    }
+
+    /// Creates a finding about the new id of a row, or of the organization or tag that a link names.
+    pub(in crate::import) fn assigned(
+        position: &FilePosition,
+        kind: &'static str,
+        id: Id,
+        link: Option<&str>,
+    ) -> Finding {
+        let reason =
+            if link.is_some() { "is new, because a row links to it" } else { "is new: the row matches no record" };
+        Finding { kind: Some(kind), id: Some(id), ..Finding::new(position, None, link, reason.into()) }
     }
 
     /// Creates a finding without a location. Long texts are shortened.
@@ -136,10 +148,10 @@ pub struct FindingGroup {
     pub file: Option<String>,
     /// The first lines with the fault.
     pub lines: Vec<u64>,
-    /// For rows of the database: their kind, which is the stem of their file names.
+    /// For rows of the database, or with new ids: their kind, which is the stem of their file names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<&'static str>,
-    /// For rows of the database: the first ids.
+    /// For rows of the database, or with new ids: the first ids.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ids: Vec<Id>,
     /// The field or column, or the first unknown names.

@@ -18,7 +18,6 @@ mod tests;
 
 use std::collections::HashMap;
 
-pub use self::identify::AssignedId;
 use self::identify::identify;
 pub use self::records::MergeOptions;
 use self::records::{MergeContext, MergedRecords, merge_records, too_many_removals};
@@ -43,7 +42,7 @@ pub struct Merged {
     /// Effects of the options that the user may want to know.
     pub notes: Vec<Finding>,
     /// The ids assigned to rows without a matching record, and to links that created a row.
-    pub assigned: Vec<AssignedId>,
+    pub assigned: Vec<Finding>,
     /// The corrected values.
     pub fixes: Vec<Finding>,
 }
