@@ -135,6 +135,15 @@ pub fn cut(text: &str, max_chars: usize) -> String {
     }
 }
 
+/// Joins the first `max` texts with commas, and counts the others: `a, b, c and 5 more`.
+pub fn first_of(texts: &[impl AsRef<str>], max: usize) -> String {
+    let first = texts.iter().take(max).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
+    match texts.len().saturating_sub(max) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
+
 /// The maximum number of lines, ids and values in a report.
 const MAX_SHOWN: usize = 3;
 
@@ -513,6 +522,30 @@ mod tests {
         let mut faults = faults.to_vec();
         sort_findings(&mut faults);
         group(&faults).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn new_ids_are_told_with_their_lines() {
+        let assigned = |line, kind, id: u64, link| {
+            let position = FilePosition { file: "a.csv".into(), line };
+            Finding::assigned(&position, kind, Id::try_from(id).unwrap(), link)
+        };
+        let found = [
+            assigned(2, "journals", 7, None),
+            assigned(3, "journals", 8, None),
+            assigned(3, "organizations", 4, Some("ESMO")),
+        ];
+        let link = "a.csv:3: organizations 4: `ESMO` - is new, because a row links to it";
+        assert_eq!(found[0].to_string(), "a.csv:2: journals 7: is new: the row matches no record");
+        assert_eq!(found[2].to_string(), link);
+        assert_eq!(shown(&found), ["a.csv:2, 3: journals 7, 8: is new: the row matches no record", link]);
+    }
+
+    #[test]
+    fn the_first_texts_are_named_and_the_others_counted() {
+        for (count, expected) in [(0, ""), (1, "a"), (3, "a, b, c"), (4, "a, b, c and 1 more")] {
+            assert_eq!(first_of(&["a", "b", "c", "d"][..count], 3), expected);
+        }
     }
 
     #[test]

@@ -24,7 +24,7 @@ use self::records::{MergeContext, MergedRecords, merge_records, too_many_removal
 use self::references::{FoundLink, Resolved, resolve};
 use super::lint::{Lint, Respelling, fix_text};
 use super::rows::{ImportRow, ImportRows, RowEdit};
-use crate::import::findings::{BadRows, FilePosition, Finding, sort_findings};
+use crate::import::findings::{BadRows, FilePosition, Finding, first_of, sort_findings};
 use crate::model::field::RowMember;
 use crate::model::message::message;
 use crate::model::reference::ReferenceFields;
@@ -217,16 +217,11 @@ fn check_still_linked<F: ReferenceFields>(
             continue;
         }
         let one_of = |dataset: Dataset| dataset.as_str().trim_end_matches('s');
-        let named: Vec<String> =
-            linking.iter().take(NAMED).map(|(dataset, id)| format!("{} {id}", one_of(*dataset))).collect();
-        let more = match linking.len().saturating_sub(NAMED) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
+        let named: Vec<String> = linking.iter().map(|(dataset, id)| format!("{} {id}", one_of(*dataset))).collect();
         let message = message!(
-            "the {} is still linked by {}{more}; remove it from them in the same run",
+            "the {} is still linked by {}; remove it from them in the same run",
             F::KIND,
-            named.join(", ")
+            first_of(&named, NAMED)
         );
         bad.push(position, Some("deleted"), Some(&id.to_string()), message);
     }
