@@ -20,7 +20,7 @@ use std::collections::HashMap;
 
 use self::identify::identify;
 pub use self::records::MergeOptions;
-use self::records::{MergeContext, MergedRecords, merge_records, too_many_removals};
+use self::records::{MergedRecords, merge_records, too_many_removals};
 use self::references::{FoundLink, Resolved, resolve};
 use super::lint::{Lint, Respelling, fix_text};
 use super::rows::{ImportRow, ImportRows, RowEdit};
@@ -87,10 +87,8 @@ pub fn merge(rows: ImportRows, state: &Snapshot, options: &MergeOptions) -> Resu
     assigned.append(&mut organizations.assigned);
     assigned.append(&mut tags.assigned);
 
-    let mut context =
-        MergeContext { organizations: &organizations, tags: &tags, options, bad: &mut bad, lint: &mut lint };
-    let mut conferences = merge_records(conferences, state, &mut context)?;
-    let journals = merge_records(journals, state, &mut context)?;
+    let mut conferences = merge_records(conferences, state, &organizations, &tags, options, &mut bad, &mut lint)?;
+    let journals = merge_records(journals, state, &organizations, &tags, options, &mut bad, &mut lint)?;
 
     check_still_linked(&organizations, &conferences, &journals, state, &mut bad)?;
     check_still_linked(&tags, &conferences, &journals, state, &mut bad)?;
