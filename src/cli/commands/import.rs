@@ -88,10 +88,6 @@ fn assignment(text: &str) -> Result<(String, String), &'static str> {
 }
 
 impl ReadArgs {
-    pub fn is_empty(&self) -> bool {
-        self.paths.is_empty()
-    }
-
     /// Finds the files at the paths, and returns the options for reading them.
     pub fn sources_and_options(&self) -> anyhow::Result<(Vec<Source>, ReadOptions)> {
         let (mut options, of_recipe) = match &self.recipe {
@@ -199,9 +195,12 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
             );
             return refuse_with(common, &error, warnings, &group(warnings), warnings.len());
         }
-        if args.asks(common) && accepted.as_ref() != Some(&merged.warnings) {
+        let is_accepted = merged.warnings.is_empty() || accepted.as_ref() == Some(&merged.warnings);
+        if args.asks(common) && !is_accepted {
             bar.finish_and_clear();
-            ask(common, args, &merged.warnings)?;
+            print_warnings(common, &merged.warnings, args.read.all_faults);
+            let count = counted(merged.warnings.len(), "warning");
+            confirm(&format!("The import has {count}. Commit nevertheless?"), false, "imported")?;
             accepted = Some(merged.warnings.clone());
         }
         show_step(&bar, "waiting for the writer's lock");
@@ -272,16 +271,6 @@ impl ImportArgs {
         let names: Vec<&str> = sources.iter().map(|source| &*source.name).collect();
         format!("import {}{}", names.join(" "), if self.replace { " --replace" } else { "" })
     }
-}
-
-/// Shows the warnings, and asks whether to commit.
-fn ask(common: &Common, args: &ImportArgs, warnings: &[Finding]) -> anyhow::Result<()> {
-    if warnings.is_empty() {
-        return Ok(());
-    }
-    print_warnings(common, warnings, args.read.all_faults);
-    let count = counted(warnings.len(), "warning");
-    confirm(&format!("The import has {count}. Commit nevertheless?"), false, "imported")
 }
 
 /// Merges the rows with the last commit, without the writer's lock. Also returns that commit.
@@ -397,7 +386,7 @@ fn show_step(bar: &ProgressBar, message: &'static str) {
 
 /// Runs `medfeed lint`.
 pub(in crate::cli) fn lint(common: &Common, args: &ReadArgs) -> anyhow::Result<ExitCode> {
-    let findings = if args.is_empty() {
+    let findings = if args.paths.is_empty() {
         lint_database(common.open_reader()?.newest())?
     } else {
         let (sources, options) = args.sources_and_options()?;
