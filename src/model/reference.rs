@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
-use std::ops::{Deref, DerefMut};
+use std::ops::Deref;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -164,12 +164,6 @@ impl<R> Deref for Links<R> {
     }
 }
 
-impl<R> DerefMut for Links<R> {
-    fn deref_mut(&mut self) -> &mut Vec<Id> {
-        &mut self.ids
-    }
-}
-
 impl<R> From<Vec<Id>> for Links<R> {
     fn from(ids: Vec<Id>) -> Links<R> {
         Links { ids, linked: PhantomData }
@@ -221,7 +215,7 @@ impl<R: ReferenceFields> FieldValue for Links<R> {
     }
 
     fn normalize(&mut self) {
-        self.sort_unstable();
-        self.dedup();
+        self.ids.sort_unstable();
+        self.ids.dedup();
     }
 }
