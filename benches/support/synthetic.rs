@@ -216,7 +216,7 @@ pub fn journal(number: u64, revision: u64) -> Journal {
         sjr: hundredths(&mut random, 10),
         h_index: Some(random.below(300)),
         publishing: Publishing {
-            access: Some(*random.pick(&Access::ALL)),
+            access: Some(*random.pick(&[Access::Subscription, Access::Hybrid, Access::Open])),
             content_license: random.unless_one_in(2, "CC BY 4.0".to_owned()),
             apc_usd: hundredths(&mut random, 6_000),
             embargo_months: random.unless_one_in(2, 12),

@@ -12,6 +12,7 @@ use tracing_subscriber::EnvFilter;
 use crate::model::Timestamp;
 use crate::model::printable::steers;
 use crate::model::time::{now, parse_date, parse_time};
+use crate::model::value::scalar::Scalar;
 
 /// The longest duration, in days: a thousand years. Added to a time, a longer one could be beyond the clock's range.
 const MAX_DAYS: u64 = 365_250;
@@ -117,11 +118,7 @@ pub(in crate::cli) fn parse_public_url(text: &str) -> Result<String, String> {
 /// Parses a year, or a range of years that includes its end.
 pub(in crate::cli) fn parse_years(text: &str) -> Result<std::ops::RangeInclusive<u16>, String> {
     let rule = || "write a year from 1900 to 2100, or a range such as 2024..2027".to_owned();
-    let year = |text: &str| {
-        let shaped = text.len() == 4 && text.bytes().all(|byte| byte.is_ascii_digit());
-        let year: Option<u16> = if shaped { text.parse().ok() } else { None };
-        year.filter(|year| (1900..=2100).contains(year)).ok_or_else(rule)
-    };
+    let year = |text: &str| <u16 as Scalar>::parse(text).ok_or_else(rule);
     let (first, last) = text.split_once("..").unwrap_or((text, text));
     let (first, last) = (year(first)?, year(last)?);
     if first <= last { Ok(first..=last) } else { Err(format!("the range ends before it begins; {}", rule())) }

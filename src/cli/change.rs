@@ -156,7 +156,7 @@ impl Changes {
                     row.fields.iter().for_each(|field| field.describe(&mut text));
                 }
             }
-            push_more(&mut text, "  ", rows.len());
+            push_more(&mut text, rows.len());
         }
         text
     }
@@ -172,7 +172,7 @@ impl Changes {
             for NamedRecord { id, name } in list.iter().take(MAX_SHOWN) {
                 let _ = writeln!(text, "  {what:<6} {id} {}", shown(name));
             }
-            push_more(&mut text, "  ", list.len());
+            push_more(&mut text, list.len());
         }
         text
     }
@@ -231,9 +231,9 @@ fn shown(text: &str) -> String {
     Printable(&cut(text, MAX_VALUE_CHARS)).to_string()
 }
 
-fn push_more(text: &mut String, indent: &str, count: usize) {
+fn push_more(text: &mut String, count: usize) {
     if let Some(more) = count.checked_sub(MAX_SHOWN).filter(|more| *more > 0) {
-        let _ = writeln!(text, "{indent}and {} more; --json lists all", HumanCount(more as u64));
+        let _ = writeln!(text, "  and {} more; --json lists all", HumanCount(more as u64));
     }
 }
 

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use indexmap::IndexMap;
 use jiff::civil::date;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::contract::{CodeInfo, Contract, DatasetBody, ProblemBody, Query, Resource, StatusBody};
@@ -169,18 +167,9 @@ impl Samples {
     }
 }
 
-/// JSON whose members keep their order.
-#[derive(Deserialize, Serialize)]
-#[serde(untagged)]
-enum OrderedJson {
-    Object(IndexMap<String, OrderedJson>),
-    List(Vec<OrderedJson>),
-    Scalar(Value),
-}
-
 /// Indents JSON: every member and item gets its own line.
 pub fn indented(json: &[u8]) -> String {
-    let indented = serde_json::from_slice::<OrderedJson>(json).and_then(|json| serde_json::to_string_pretty(&json));
+    let indented = serde_json::from_slice::<Value>(json).and_then(|json| serde_json::to_string_pretty(&json));
     indented.unwrap_or_default()
 }
 

@@ -46,10 +46,10 @@ pub struct Finding {
     /// The name of the rule.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<&'static str>,
-    /// For a row of the database: its kind, which is the stem of its file names.
+    /// For a row of the database, or with a new id: its kind, which is the stem of its file names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<&'static str>,
-    /// For a row of the database: its id.
+    /// For a row of the database, or with a new id: its id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<Id>,
 }
@@ -76,6 +76,18 @@ impl Finding {
         Finding { to: Some(to), ..Finding::new(position, Some(field), Some(value), message) }
     }
 
+    /// Creates a finding about the new id of a row, or of the organization or tag that a link names.
+    pub(in crate::import) fn assigned(
+        position: &FilePosition,
+        kind: &'static str,
+        id: Id,
+        link: Option<&str>,
+    ) -> Finding {
+        let reason =
+            if link.is_some() { "is new, because a row links to it" } else { "is new: the row matches no record" };
+        Finding { kind: Some(kind), id: Some(id), ..Finding::new(position, None, link, reason.into()) }
+    }
+
     /// Creates a finding without a location. Long texts are shortened.
     pub(in crate::import) fn about(field: Option<&str>, value: Option<&str>, message: Message) -> Finding {
         let message = Message { text: cut(&message.text, MAX_MESSAGE_CHARS), ..message };
@@ -84,22 +96,9 @@ impl Finding {
 }
 
 impl fmt::Display for Finding {
+    /// Formats the finding as a group of its own.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.file, self.line) {
-            (Some(file), Some(line)) => write!(f, "{}:{line}: ", Printable(file))?,
-            (Some(file), None) => write!(f, "{}: ", Printable(file))?,
-            (None, _) => {}
-        }
-        if let (Some(kind), Some(id)) = (self.kind, self.id) {
-            write!(f, "{kind} {id}: ")?;
-        }
-        if let Some(field) = &self.field {
-            write!(f, "{}: ", Printable(field))?;
-        }
-        if let Some(value) = &self.value {
-            write!(f, "`{}` - ", Printable(value))?;
-        }
-        write!(f, "{}", Printable(&self.message.text))
+        FindingGroup::of(self).fmt(f)
     }
 }
 
@@ -136,6 +135,15 @@ pub fn cut(text: &str, max_chars: usize) -> String {
     }
 }
 
+/// Joins the first `max` texts with commas, and counts the others: `a, b, c and 5 more`.
+pub fn first_of(texts: &[impl AsRef<str>], max: usize) -> String {
+    let first = texts.iter().take(max).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
+    match texts.len().saturating_sub(max) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
+}
+
 /// The maximum number of lines, ids and values in a report.
 const MAX_SHOWN: usize = 3;
 
@@ -149,10 +157,10 @@ pub struct FindingGroup {
     pub file: Option<String>,
     /// The first lines with the fault.
     pub lines: Vec<u64>,
-    /// For rows of the database: their kind, which is the stem of their file names.
+    /// For rows of the database, or with new ids: their kind, which is the stem of their file names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<&'static str>,
-    /// For rows of the database: the first ids.
+    /// For rows of the database, or with new ids: the first ids.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ids: Vec<Id>,
     /// The field or column, or the first unknown names.
@@ -203,10 +211,7 @@ impl FindingGroups {
             self.groups[*at].add(found);
         } else if self.groups.len() < MAX {
             self.indexes.insert(key, self.groups.len());
-            let (file, message) = (file.clone(), message.clone());
-            let mut group = FindingGroup { file, kind: *kind, message, ..FindingGroup::default() };
-            group.add(found);
-            self.groups.push(group);
+            self.groups.push(FindingGroup::of(found));
         }
     }
 }
@@ -219,6 +224,14 @@ pub fn group(findings: &[Finding]) -> Vec<FindingGroup> {
 }
 
 impl FindingGroup {
+    /// Returns a group of one finding.
+    fn of(found: &Finding) -> FindingGroup {
+        let (file, message) = (found.file.clone(), found.message.clone());
+        let mut group = FindingGroup { file, kind: found.kind, message, ..FindingGroup::default() };
+        group.add(found);
+        group
+    }
+
     fn add(&mut self, found: &Finding) {
         self.count += 1;
         let position = (found.line, found.id);
@@ -509,6 +522,30 @@ mod tests {
         let mut faults = faults.to_vec();
         sort_findings(&mut faults);
         group(&faults).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn new_ids_are_told_with_their_lines() {
+        let assigned = |line, kind, id: u64, link| {
+            let position = FilePosition { file: "a.csv".into(), line };
+            Finding::assigned(&position, kind, Id::try_from(id).unwrap(), link)
+        };
+        let found = [
+            assigned(2, "journals", 7, None),
+            assigned(3, "journals", 8, None),
+            assigned(3, "organizations", 4, Some("ESMO")),
+        ];
+        let link = "a.csv:3: organizations 4: `ESMO` - is new, because a row links to it";
+        assert_eq!(found[0].to_string(), "a.csv:2: journals 7: is new: the row matches no record");
+        assert_eq!(found[2].to_string(), link);
+        assert_eq!(shown(&found), ["a.csv:2, 3: journals 7, 8: is new: the row matches no record", link]);
+    }
+
+    #[test]
+    fn the_first_texts_are_named_and_the_others_counted() {
+        for (count, expected) in [(0, ""), (1, "a"), (3, "a, b, c"), (4, "a, b, c and 1 more")] {
+            assert_eq!(first_of(&["a", "b", "c", "d"][..count], 3), expected);
+        }
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub mod read;
 pub mod rows;
 
 pub use findings::{BadRows, FilePosition, Finding, FindingGroup, group};
-pub use merge::{AssignedId, MergeOptions, Merged, Refusal, merge};
+pub use merge::{MergeOptions, Merged, Refusal, merge};
 pub use read::cells::DecimalSign;
 pub use read::dates::DateOrder;
 pub use read::options::{Bounds, ColumnMapping, ColumnName, FileSample, Given, InputError, ReadOptions, Word};

@@ -99,11 +99,6 @@ pub enum Access {
     Open,
 }
 
-impl Access {
-    /// Every value.
-    pub const ALL: [Access; 3] = [Access::Subscription, Access::Hybrid, Access::Open];
-}
-
 impl Scalar for Access {
     const KIND: ValueKind = ValueKind::Choice(Access::VARIANTS);
     const EXPECTED: &'static str = "write one of `subscription`, `hybrid`, `open`";

@@ -175,15 +175,10 @@ pub fn parse_network(text: &str) -> Result<IpNet, String> {
         ),
     };
     let IpNet::V6(v6) = network else { return Ok(network.trunc()) };
-    match v6.addr().to_ipv4_mapped() {
-        None => Ok(network.trunc()),
-        Some(v4) => match v6.prefix_len().checked_sub(96) {
-            Some(prefix) => {
-                Ipv4Net::new(v4, prefix).map(|net| IpNet::V4(net.trunc())).map_err(|error| error.to_string())
-            }
-            None => Err("a CIDR of mapped IPv4 addresses must be /96 or longer; write it as IPv4".to_owned()),
-        },
-    }
+    let Some(v4) = v6.addr().to_ipv4_mapped() else { return Ok(network.trunc()) };
+    let net = v6.prefix_len().checked_sub(96).and_then(|prefix| Ipv4Net::new(v4, prefix).ok());
+    net.map(|net| IpNet::V4(net.trunc()))
+        .ok_or_else(|| "a CIDR of mapped IPv4 addresses must be /96 or longer; write it as IPv4".to_owned())
 }
 
 /// Returns the address under which limits count a caller. All addresses of an IPv6 /64 count as one.

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
-use std::ops::{Deref, DerefMut};
+use std::ops::Deref;
 
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use super::curated::{Curated, Fields, forbid_separator, require, row};
 use super::field::fields;
@@ -13,7 +14,7 @@ use super::message::message;
 pub use super::value::ReferenceKind;
 use super::value::json::push_list;
 use super::value::text::{join_items, split_items};
-use super::value::{FieldValue, Json, LinkTexts, ValueKind, ValueReader};
+use super::value::{FieldValue, JsonType, LinkTexts, ValueKind, ValueReader};
 use super::{Id, json};
 
 /// An organization that follows all rules.
@@ -163,12 +164,6 @@ impl<R> Deref for Links<R> {
     }
 }
 
-impl<R> DerefMut for Links<R> {
-    fn deref_mut(&mut self) -> &mut Vec<Id> {
-        &mut self.ids
-    }
-}
-
 impl<R> From<Vec<Id>> for Links<R> {
     fn from(ids: Vec<Id>) -> Links<R> {
         Links { ids, linked: PhantomData }
@@ -199,7 +194,7 @@ impl<R: ReferenceFields> FieldValue for Links<R> {
         join_items(&labels)
     }
 
-    fn read_json(&mut self, json: Json<'_>, reader: &mut dyn ValueReader) {
+    fn read_json(&mut self, json: Value, reader: &mut dyn ValueReader) {
         let expected = match R::KIND {
             ReferenceKind::Organization => {
                 "write a list whose items are ids, names or full objects, such as [\"ASCO\"]"
@@ -207,20 +202,20 @@ impl<R: ReferenceFields> FieldValue for Links<R> {
             ReferenceKind::Tag => "write a list whose items are ids, texts `Type: Name` or full objects",
         };
         match json {
-            Json::List(items) => reader.links(R::KIND, items),
-            other => reader.fault(&other.to_string(), message!("is {}; {expected}", other.json_type())),
+            Value::Array(items) => reader.links(R::KIND, items),
+            other => reader.fault(&other.to_string(), message!("is {}; {expected}", JsonType::of(&other))),
         }
     }
 
     fn read_csv(&mut self, cell: &str, reader: &mut dyn ValueReader) {
         match split_items(cell) {
-            Ok(labels) => reader.links(R::KIND, labels.map(|label| Json::Text(label.into())).collect()),
+            Ok(labels) => reader.links(R::KIND, labels.map(Value::from).collect()),
             Err(message) => reader.fault(cell, message),
         }
     }
 
     fn normalize(&mut self) {
-        self.sort_unstable();
-        self.dedup();
+        self.ids.sort_unstable();
+        self.ids.dedup();
     }
 }

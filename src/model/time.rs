@@ -98,13 +98,9 @@ pub fn parse_time(text: &str) -> Result<Timestamp, NotATime> {
         return civil_utc(date.to_datetime(jiff::civil::Time::midnight()));
     }
     // The library also accepts a blank as separator. Here it is a `+` that was not encoded.
-    let (date, rest) = match (text.get(..10), text.get(10..)) {
-        (Some(date), Some(rest)) => (parse_date(date).map_err(|_| NotATime::Malformed)?, rest),
-        _ => return Err(NotATime::Malformed),
-    };
-    let Some(rest) = rest.strip_prefix(['T', 't']) else {
-        return Err(NotATime::Malformed);
-    };
+    let (date, rest) = text.split_at_checked(10).ok_or(NotATime::Malformed)?;
+    let date = parse_date(date).map_err(|_| NotATime::Malformed)?;
+    let rest = rest.strip_prefix(['T', 't']).ok_or(NotATime::Malformed)?;
     let zone_at = rest.find(['Z', 'z', '+', '-', ' ']).unwrap_or(rest.len());
     let (clock, zone) = rest.split_at(zone_at);
     let time = parse_clock(clock).ok_or(NotATime::Malformed)?;
@@ -141,25 +137,17 @@ fn civil_utc(at: jiff::civil::DateTime) -> Result<Timestamp, NotATime> {
 
 /// Parses `hh:mm`, `hh:mm:ss` or `hh:mm:ss.fff`. Second 60 (a leap second) becomes 59.
 fn parse_clock(text: &str) -> Option<jiff::civil::Time> {
-    let (whole, fraction) = match text.split_once(['.', ',']) {
-        Some((whole, fraction)) => (whole, Some(fraction)),
-        None => (text, None),
-    };
-    if let Some(fraction) = fraction
-        && (whole.len() != 8 || fraction.is_empty() || !fraction.bytes().all(|b| b.is_ascii_digit()))
-    {
+    let (whole, fraction) = text.split_once(['.', ',']).unwrap_or((text, "0"));
+    let may_end_here = whole.len() == "hh:mm:ss".len() || whole == text;
+    if !may_end_here || fraction.is_empty() || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    let mut parts = whole.split(':').map(two_digits);
-    let hour = parts.next()??;
-    let minute = parts.next()??;
-    let second = match parts.next() {
-        Some(second) => second?.min(if hour == 23 && minute == 59 { 59 } else { 99 }),
-        None => 0,
+    let (hour, minute, second) = match *whole.split(':').map(two_digits).collect::<Option<Vec<i8>>>()? {
+        [hour, minute] => (hour, minute, 0),
+        [23, 59, second] => (23, 59, second.min(59)),
+        [hour, minute, second] => (hour, minute, second),
+        _ => return None,
     };
-    if parts.next().is_some() {
-        return None;
-    }
     jiff::civil::Time::new(hour, minute, second, 0).ok()
 }
 

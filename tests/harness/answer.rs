@@ -82,7 +82,7 @@ impl Answer {
         let entry = |item: &Value| {
             if item.get("deleted").is_some() {
                 let keys: Vec<&str> = item.as_object().unwrap().keys().map(String::as_str).collect();
-                assert_eq!(keys, ["changed_at", "deleted", "id"], "a tombstone's members");
+                assert_eq!(keys, ["id", "deleted", "changed_at"], "a tombstone's members");
                 assert_eq!(item["deleted"], true);
                 format!("-{}", item["id"])
             } else {

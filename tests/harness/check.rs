@@ -114,7 +114,7 @@ fn check_problem(world: &World, answer: &Answer, id: &str) {
     }
     let problem = answer.json();
     let members: Vec<&str> = problem.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(members, ["detail", "request_id", "status", "title", "type"], "{asked}");
+    assert_eq!(members, ["type", "title", "status", "detail", "request_id"], "{asked}");
     assert_eq!(problem["request_id"], id, "{asked}");
     assert_eq!(problem["status"], answer.status, "{asked}");
     let reason = StatusCode::from_u16(answer.status).unwrap().canonical_reason().unwrap();

@@ -71,7 +71,15 @@ fn workbooks() {
             "",
             Warned(&[ESMO], "book.xlsx: skipped `Notes`; only sheets named"),
         ),
-        (name, sheets(&[("Sheet1", ORGS), ("Sheet2", &[])]), "--dataset organizations", Stored(&[ESMO])),
+        (
+            name,
+            book(|b| {
+                sheet(b, "Sheet1", ORGS);
+                sheet(b, "Sheet2", &[]).set_hidden(true);
+            }),
+            "--dataset organizations",
+            Warned(&[ESMO], "skipped `Sheet2`"),
+        ),
         (name, two.clone(), "--dataset organizations --sheet Sheet2", Stored(&[ESMO])),
         (
             name,

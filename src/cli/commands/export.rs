@@ -11,17 +11,16 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::{Value, json};
+use strum::VariantNames;
 
 use crate::cli::arguments::{one_of, path_parser};
 use crate::cli::common::Common;
 use crate::cli::output::at;
 use crate::cli::sheets::WorkbookWriter;
 use crate::import::read::source::WORKBOOK_STEM;
-use crate::import::{FileFormat, Source};
+use crate::import::{FileFormat, RowKind, Source};
 use crate::model::reference::{ReferenceFields, Referenced};
-use crate::model::{
-    ConferenceFields, Fields, Id, JournalFields, OrganizationFields, RecordFields, References, TagFields, flat, json,
-};
+use crate::model::{ConferenceFields, Id, JournalFields, RecordFields, References, flat, json};
 use crate::store::Snapshot;
 use crate::store::file::draft::{self, Draft};
 
@@ -41,6 +40,9 @@ pub(in crate::cli) struct ExportArgs {
 /// A written file, and the number of its rows.
 type WrittenFile = (PathBuf, u64);
 
+/// Passes the rows of a kind to a sink, and returns their number.
+type PushRows<'a> = dyn Fn(&mut RowSink<'_>) -> anyhow::Result<u64> + 'a;
+
 pub(in crate::cli) fn run(common: &Common, args: ExportArgs) -> anyhow::Result<ExitCode> {
     let reader = common.open_reader()?;
     let snapshot = reader.newest();
@@ -48,29 +50,31 @@ pub(in crate::cli) fn run(common: &Common, args: ExportArgs) -> anyhow::Result<E
     let target = ExportTarget::of(args, permissions)?;
     target.permissions.create_folder(&target.folder).map_err(at(&target.folder))?;
     let references = snapshot.references()?;
-    let conferences = |sink: &mut RowSink<'_>| sink.push_records::<ConferenceFields>(snapshot);
-    let journals = |sink: &mut RowSink<'_>| sink.push_records::<JournalFields>(snapshot);
-    let organizations = |sink: &mut RowSink<'_>| sink.push_references(&references.organizations);
-    let tags = |sink: &mut RowSink<'_>| sink.push_references(&references.tags);
-    let files = if target.format == FileFormat::Xlsx {
-        vec![write_file(&target, target.workbook.clone(), |file| {
-            let mut sheets = WorkbookWriter::new();
-            let rows = write_sheet::<ConferenceFields>(&mut sheets, true, conferences)?
-                + write_sheet::<JournalFields>(&mut sheets, true, journals)?
-                + write_sheet::<OrganizationFields>(&mut sheets, false, organizations)?
-                + write_sheet::<TagFields>(&mut sheets, false, tags)?;
+    // Each kind, whether its rows have the column `updated_at`, and the function that writes them.
+    let kinds: [(RowKind, bool, &PushRows<'_>); 4] = [
+        (RowKind::Conferences, true, &|sink| sink.push_records::<ConferenceFields>(snapshot)),
+        (RowKind::Journals, true, &|sink| sink.push_records::<JournalFields>(snapshot)),
+        (RowKind::Organizations, false, &|sink| sink.push_references(&references.organizations)),
+        (RowKind::Tags, false, &|sink| sink.push_references(&references.tags)),
+    ];
+    let mut files = Vec::new();
+    if target.format == FileFormat::Xlsx {
+        files.push(write_file(&target, target.workbook.clone(), |file| {
+            let (mut sheets, mut rows) = (WorkbookWriter::new(), 0);
+            for (kind, is_dated, push) in kinds {
+                let mut sheet = sheets.begin(&kind.to_string(), kind.table(), is_dated)?;
+                rows += push(&mut RowSink::Sheet(&mut |cells| sheet.push(cells)))?;
+                sheet.end()?;
+            }
             sheets.write(file)?;
             Ok(rows)
-        })?]
+        })?);
     } else {
         refuse_other_files(&target)?;
-        vec![
-            write_text::<ConferenceFields>(&target, true, conferences)?,
-            write_text::<JournalFields>(&target, true, journals)?,
-            write_text::<OrganizationFields>(&target, false, organizations)?,
-            write_text::<TagFields>(&target, false, tags)?,
-        ]
-    };
+        for (kind, is_dated, push) in kinds {
+            files.push(write_text(&target, kind, is_dated, push)?);
+        }
+    }
     let text: String = files.iter().map(|(file, rows)| format!("{}: {rows} rows\n", file.display())).collect();
     let json = |(file, rows): &WrittenFile| json!({ "file": file.display().to_string(), "rows": rows });
     let files: Vec<Value> = files.iter().map(json).collect();
@@ -155,8 +159,7 @@ fn refuse_other_files(target: &ExportTarget) -> anyhow::Result<()> {
     let written = if target.format == FileFormat::Xlsx {
         vec![target.workbook.clone()]
     } else {
-        let stems = [ConferenceFields::STEM, JournalFields::STEM, OrganizationFields::STEM, TagFields::STEM];
-        stems.map(|stem| target.text_file(stem)).to_vec()
+        RowKind::VARIANTS.iter().map(|stem| target.text_file(stem)).collect()
     };
     let found = match Source::in_folder(&target.folder) {
         // A workbook's folder is created later.
@@ -188,36 +191,25 @@ fn write_file(
     Ok((file, rows))
 }
 
-/// Writes the text file of a kind of rows, which `push` passes to a sink.
-fn write_text<F: Fields>(
+/// Writes the text file of a kind of rows.
+fn write_text(
     target: &ExportTarget,
+    kind: RowKind,
     is_dated: bool,
-    push: impl FnOnce(&mut RowSink<'_>) -> anyhow::Result<u64>,
+    push: &PushRows<'_>,
 ) -> anyhow::Result<WrittenFile> {
-    write_file(target, target.text_file(F::STEM), |file| {
+    write_file(target, target.text_file(&kind.to_string()), |file| {
         let mut out = BufWriter::new(file);
         let rows = if target.format == FileFormat::Jsonl {
             push(&mut RowSink::JsonLines(&mut out))?
         } else {
             out.write_all(flat::BYTE_ORDER_MARK)?;
-            flat::write_row(&mut out, flat::columns(F::table(), is_dated))?;
+            flat::write_row(&mut out, flat::columns(kind.table(), is_dated))?;
             push(&mut RowSink::Csv(&mut out))?
         };
         out.into_inner().map_err(|error| error.into_error())?;
         Ok(rows)
     })
-}
-
-/// Writes the sheet of a kind of rows, which `push` passes to a sink.
-fn write_sheet<F: Fields>(
-    sheets: &mut WorkbookWriter,
-    is_dated: bool,
-    push: impl FnOnce(&mut RowSink<'_>) -> anyhow::Result<u64>,
-) -> anyhow::Result<u64> {
-    let mut sheet = sheets.begin(F::STEM, F::table(), is_dated)?;
-    let rows = push(&mut RowSink::Sheet(&mut |cells| sheet.push(cells)))?;
-    sheet.end()?;
-    Ok(rows)
 }
 
 /// Where the rows of a kind are written.

@@ -17,8 +17,8 @@ use crate::cli::common::{AccessChange, Common, require_folder};
 use crate::cli::output::{can_ask, confirm, counted, list_findings, note, print_error};
 use crate::import::lint::lint_database;
 use crate::import::{
-    self, AssignedId, ColumnMapping, DateOrder, DecimalSign, FileFormat, Finding, FindingGroup, Given, ImportRows,
-    MergeOptions, Merged, ReadOptions, Refusal, RowKind, Source, SourceOptions, Word, group, read_recipe,
+    self, ColumnMapping, DateOrder, DecimalSign, FileFormat, Finding, FindingGroup, Given, ImportRows, MergeOptions,
+    Merged, ReadOptions, Refusal, RowKind, Source, SourceOptions, Word, group, read_recipe,
 };
 use crate::model::printable::Printable;
 use crate::model::{Dataset, Head};
@@ -88,10 +88,6 @@ fn assignment(text: &str) -> Result<(String, String), &'static str> {
 }
 
 impl ReadArgs {
-    pub fn is_empty(&self) -> bool {
-        self.paths.is_empty()
-    }
-
     /// Finds the files at the paths, and returns the options for reading them.
     pub fn sources_and_options(&self) -> anyhow::Result<(Vec<Source>, ReadOptions)> {
         let (mut options, of_recipe) = match &self.recipe {
@@ -199,9 +195,12 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
             );
             return refuse_with(common, &error, warnings, &group(warnings), warnings.len());
         }
-        if args.asks(common) && accepted.as_ref() != Some(&merged.warnings) {
+        let is_accepted = merged.warnings.is_empty() || accepted.as_ref() == Some(&merged.warnings);
+        if args.asks(common) && !is_accepted {
             bar.finish_and_clear();
-            ask(common, args, &merged.warnings)?;
+            print_warnings(common, &merged.warnings, args.read.all_faults);
+            let count = counted(merged.warnings.len(), "warning");
+            confirm(&format!("The import has {count}. Commit nevertheless?"), false, "imported")?;
             accepted = Some(merged.warnings.clone());
         }
         show_step(&bar, "waiting for the writer's lock");
@@ -233,12 +232,13 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
     if !common.json {
         merged.notes.iter().for_each(|found| note(&format!("note: {found}")));
     }
-    let mut text = list_findings(&merged.fixes, args.read.all_faults).join("\n");
-    if !text.is_empty() {
-        let count = counted(merged.fixes.len(), "correction");
-        text.push_str(&format!("\n{count}\n"));
+    let mut text = String::new();
+    for (found, noun) in [(&merged.fixes, "correction"), (&merged.assigned, "new id")] {
+        if !found.is_empty() {
+            let lines = list_findings(found, args.read.all_faults).join("\n");
+            text.push_str(&format!("{lines}\n{}\n", counted(found.len(), noun)));
+        }
     }
-    text.push_str(&describe_assigned(&merged.assigned));
     text.push_str(&describe(&outcome, changes.as_ref(), merged.warnings.len()));
     let mut json = json!({
         "committed": !args.dry_run,
@@ -271,16 +271,6 @@ impl ImportArgs {
         let names: Vec<&str> = sources.iter().map(|source| &*source.name).collect();
         format!("import {}{}", names.join(" "), if self.replace { " --replace" } else { "" })
     }
-}
-
-/// Shows the warnings, and asks whether to commit.
-fn ask(common: &Common, args: &ImportArgs, warnings: &[Finding]) -> anyhow::Result<()> {
-    if warnings.is_empty() {
-        return Ok(());
-    }
-    print_warnings(common, warnings, args.read.all_faults);
-    let count = counted(warnings.len(), "warning");
-    confirm(&format!("The import has {count}. Commit nevertheless?"), false, "imported")
 }
 
 /// Merges the rows with the last commit, without the writer's lock. Also returns that commit.
@@ -343,26 +333,6 @@ fn print_warnings(common: &Common, warnings: &[Finding], all: bool) {
     list_findings(warnings, all).iter().for_each(|line| common.warning(line));
 }
 
-/// Lists the new ids of rows that match no record.
-fn describe_assigned(assigned: &[AssignedId]) -> String {
-    const MAX_SHOWN: usize = 20;
-    let mut text = String::new();
-    for AssignedId { file, line, dataset, id, link } in assigned.iter().take(MAX_SHOWN) {
-        let file = Printable(file);
-        // Writing to a string cannot fail.
-        let _ = match link {
-            Some(name) => {
-                writeln!(text, "{file}:{line} links to `{}`; its new id in {dataset} is {id}", Printable(name))
-            }
-            None => writeln!(text, "{file}:{line} matches no record; its new id in {dataset} is {id}"),
-        };
-    }
-    if let Some(more) = assigned.len().checked_sub(MAX_SHOWN).filter(|more| *more > 0) {
-        let _ = writeln!(text, "and {more} more new ids; --json lists all");
-    }
-    text
-}
-
 /// Describes the changes of an import, or of a dry run.
 fn describe(outcome: &BatchOutcome, changes: Option<&Changes>, warnings: usize) -> String {
     let mut text = String::new();
@@ -416,7 +386,7 @@ fn show_step(bar: &ProgressBar, message: &'static str) {
 
 /// Runs `medfeed lint`.
 pub(in crate::cli) fn lint(common: &Common, args: &ReadArgs) -> anyhow::Result<ExitCode> {
-    let findings = if args.is_empty() {
+    let findings = if args.paths.is_empty() {
         lint_database(common.open_reader()?.newest())?
     } else {
         let (sources, options) = args.sources_and_options()?;
@@ -438,7 +408,6 @@ pub(in crate::cli) fn lint(common: &Common, args: &ReadArgs) -> anyhow::Result<E
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Id;
 
     #[test]
     fn an_import_says_committed_only_if_something_is_new() {
@@ -473,26 +442,6 @@ mod tests {
                         license `it's`, journals: 0 enter, 0 change, 3 leave\nCommitted, with 2 warnings.";
         assert_eq!(describe(&outcome, None, 2), expected);
         assert_eq!(describe(&BatchOutcome::default(), None, 0), "Nothing is new; nothing was changed.");
-    }
-
-    #[test]
-    fn the_first_new_ids_are_listed() {
-        let assigned = |count: u64| -> Vec<AssignedId> {
-            let row = |number| AssignedId {
-                file: "a.csv".to_owned(),
-                line: number + 1,
-                dataset: "journals",
-                id: Id::try_from(number).unwrap(),
-                link: None,
-            };
-            (1..=count).map(row).collect()
-        };
-        assert_eq!(describe_assigned(&[]), "");
-        assert_eq!(describe_assigned(&assigned(1)), "a.csv:2 matches no record; its new id in journals is 1\n");
-        for (count, last) in [(20, "a.csv:21 "), (21, "and 1 more new ids;"), (120, "and 100 more new ids;")] {
-            let text = describe_assigned(&assigned(count));
-            assert!(text.lines().count() <= 21 && text.lines().last().unwrap().starts_with(last), "{text}");
-        }
     }
 
     #[test]

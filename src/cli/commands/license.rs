@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::cli::arguments::{parse_plain_text, parse_text, parse_years};
 use crate::cli::common::{AccessChange, Common};
 use crate::cli::output::{confirm, counted, table};
+use crate::import::findings::first_of;
 use crate::model::country::same_country;
 use crate::model::fold::nearest;
 use crate::model::license::{Rule, RuleSet};
@@ -409,13 +410,9 @@ fn describe_unknown(what: &str, given: &str, near: Option<&str>, known: &BTreeSe
         Some(near) => format!("; did you mean `{near}`?"),
         None => " yet, so no conference matches it".to_owned(),
     };
-    let shown: Vec<String> = known.iter().take(SHOWN).map(|known| format!("`{known}`")).collect();
-    let more = match known.len().saturating_sub(SHOWN) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
+    let known: Vec<String> = known.iter().map(|known| format!("`{known}`")).collect();
     let known =
-        if known.is_empty() { String::new() } else { format!(" (the data contains {}{more})", shown.join(", ")) };
+        if known.is_empty() { String::new() } else { format!(" (the data contains {})", first_of(&known, SHOWN)) };
     format!("no conference {what} `{given}`{remedy}{known}")
 }
 

@@ -61,11 +61,8 @@ struct CommitRecords {
     removed: BTreeSet<Id>,
 }
 
-struct LoggedCommit {
-    commit: StoredCommit,
-    /// Datasets without such records are left out.
-    records: Vec<CommitRecords>,
-}
+/// A commit, and its records in each dataset that has some.
+type LoggedCommit = (StoredCommit, Vec<CommitRecords>);
 
 pub(in crate::cli) fn run(common: &Common, args: &CommitLogArgs) -> anyhow::Result<ExitCode> {
     let reader = common.open_reader()?;
@@ -90,14 +87,14 @@ pub(in crate::cli) fn run(common: &Common, args: &CommitLogArgs) -> anyhow::Resu
             };
             records.extend(Some(touched).filter(|touched| !(touched.changed.is_empty() && touched.removed.is_empty())));
         }
-        commits.push(LoggedCommit { commit, records });
+        commits.push((commit, records));
     }
     let text = match commits.is_empty() {
         true if snapshot.commit().seq == 0 => "There are no commits yet.".to_owned(),
         true => "There is no such commit.".to_owned(),
         false => describe(&commits),
     };
-    let commits = commits.iter().map(|LoggedCommit { commit, records }| {
+    let commits = commits.iter().map(|(commit, records)| {
         let mut json = commit_json(commit);
         json["records"] = json!(records);
         json
@@ -133,13 +130,13 @@ fn touched<F: RecordFields>(
 
 /// The commits as text: one line each, and below it the first records.
 fn describe(commits: &[LoggedCommit]) -> String {
-    let row = |LoggedCommit { commit, .. }: &LoggedCommit| {
+    let row = |(commit, _): &LoggedCommit| {
         [commit.time.to_string(), commit.last_seq.to_string(), commit.who.clone(), commit.what.clone()]
     };
     let lines = table(["TIME", "SEQ", "WHO", "WHAT"], &commits.iter().map(row).collect::<Vec<_>>());
     let mut lines = lines.lines();
     let mut text = lines.next().unwrap_or_default().to_owned();
-    for (line, LoggedCommit { records, .. }) in lines.zip(commits) {
+    for (line, (_, records)) in lines.zip(commits) {
         // Writing to a string cannot fail.
         let _ = write!(text, "\n{line}");
         for CommitRecords { dataset, changed_count, changed, removed } in records {
@@ -174,14 +171,6 @@ pub(in crate::cli) fn show(common: &Common, dataset: Dataset, id: Id) -> anyhow:
     }
 }
 
-/// Whether a license shows the record, and why not.
-#[derive(Serialize)]
-struct LicenseVisibility {
-    license: String,
-    visible: bool,
-    reasons: Vec<String>,
-}
-
 /// The result of `medfeed show`, for `--json`.
 #[derive(Serialize)]
 struct ShownRecord {
@@ -189,7 +178,7 @@ struct ShownRecord {
     /// In the form of the API.
     record: Box<RawValue>,
     last_change: Value,
-    licenses: Vec<LicenseVisibility>,
+    licenses: Vec<Value>,
 }
 
 fn show_record<F: RecordFields>(common: &Common, snapshot: &Snapshot, id: Id) -> anyhow::Result<ExitCode> {
@@ -198,14 +187,10 @@ fn show_record<F: RecordFields>(common: &Common, snapshot: &Snapshot, id: Id) ->
         return missing(snapshot, F::DATASET, id);
     };
     let references = snapshot.references()?;
-    let licenses: Vec<LicenseVisibility> = snapshot
-        .list_licenses()
-        .into_iter()
-        .map(|license| {
-            let reasons = why_hidden(&license.scope, record.fields());
-            LicenseVisibility { license: license.name.clone(), visible: reasons.is_empty(), reasons }
-        })
-        .collect();
+    let licenses = snapshot.list_licenses();
+    // Each license, and why it does not show the record.
+    let licenses = licenses.iter().map(|license| (&license.name, why_hidden(&license.scope, record.fields())));
+    let licenses: Vec<(&String, Vec<String>)> = licenses.collect();
     let last_change = snapshot.stored_commit_of(seq)?;
 
     // Writing to a string cannot fail.
@@ -221,9 +206,9 @@ fn show_record<F: RecordFields>(common: &Common, snapshot: &Snapshot, id: Id) ->
     if licenses.is_empty() {
         let _ = writeln!(text, "there are no licenses yet, so nobody can see it");
     }
-    for LicenseVisibility { license, visible, reasons } in &licenses {
+    for (license, reasons) in &licenses {
         let license = Printable(license);
-        let _ = match visible {
+        let _ = match reasons.is_empty() {
             true => writeln!(text, "license `{license}` shows it"),
             false => writeln!(text, "license `{license}` does not show it:"),
         };
@@ -236,7 +221,10 @@ fn show_record<F: RecordFields>(common: &Common, snapshot: &Snapshot, id: Id) ->
         dataset: F::DATASET,
         record: RawValue::from_string(String::from_utf8(record)?)?,
         last_change: commit_json(&last_change),
-        licenses,
+        licenses: licenses
+            .iter()
+            .map(|(name, reasons)| json!({ "license": name, "visible": reasons.is_empty(), "reasons": reasons }))
+            .collect(),
     };
     common.result(&shown, text)
 }
@@ -279,7 +267,7 @@ mod tests {
                 what: "a\nb".to_owned(),
                 ..StoredCommit::default()
             };
-            describe(&[LoggedCommit { commit, records: vec![records] }])
+            describe(&[(commit, vec![records])])
         };
         let head = "TIME                  SEQ   WHO  WHAT\n2026-11-22T12:00:00Z  1234  é    a\\nb";
         let cases = [

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 
 use anyhow::{anyhow, bail};
 use clap::Args;
-use serde::Serialize;
 use serde_json::json;
 
 use crate::bucket::BucketUrl;
@@ -20,7 +19,7 @@ use crate::replicate::replica::StateLoader;
 use crate::store::StoreError;
 use crate::store::file::replace::{self, BackupReport, CompactReport, check_target};
 use crate::store::restore::{Restoration, RestoreDifferences};
-use crate::store::upgrade::{self, SCHEMA, UpgradePlan, UpgradeReport};
+use crate::store::upgrade::{self, SCHEMA, UpgradePlan};
 
 /// Arguments of `medfeed backup`.
 #[derive(Debug, Args)]
@@ -156,16 +155,6 @@ pub(in crate::cli) fn compact(common: &Common) -> anyhow::Result<ExitCode> {
     common.result(&report, format!("{}: {bytes_before} bytes before, {bytes_after} after.", common.db.display()))
 }
 
-/// The result of `medfeed upgrade`, for `--json`.
-#[derive(Serialize)]
-struct UpgradeJson<'a> {
-    upgraded: bool,
-    #[serde(flatten)]
-    plan: Option<&'a UpgradePlan>,
-    #[serde(flatten)]
-    done: Option<&'a UpgradeReport>,
-}
-
 pub(in crate::cli) fn upgrade(common: &Common, dry_run: bool, if_needed: bool) -> anyhow::Result<ExitCode> {
     let db = common.db.display();
     let planned = match upgrade::plan(&common.db) {
@@ -178,11 +167,13 @@ pub(in crate::cli) fn upgrade(common: &Common, dry_run: bool, if_needed: bool) -
             return Ok(ExitCode::SUCCESS);
         }
         let text = format!("{db} has format {SCHEMA}, the format of this medfeed; there is nothing to upgrade.");
-        return common.result(&UpgradeJson { upgraded: false, plan: None, done: None }, text);
+        return common.result(&json!({ "upgraded": false }), text);
     };
     if dry_run {
         let text = format!("{db} would be upgraded {}", describe_upgrade(&planned));
-        return common.result(&UpgradeJson { upgraded: false, plan: Some(&planned), done: None }, text);
+        let mut json = json!(planned);
+        json["upgraded"] = false.into();
+        return common.result(&json, text);
     }
     match upgrade::upgrade(&common.db, common.wait)? {
         Some(done) => {
@@ -191,11 +182,13 @@ pub(in crate::cli) fn upgrade(common: &Common, dry_run: bool, if_needed: bool) -
                 describe_upgrade(&done.plan),
                 done.kept.display()
             );
-            common.result(&UpgradeJson { upgraded: true, plan: None, done: Some(&done) }, text)
+            let mut json = serde_json::to_value(&done)?;
+            json["upgraded"] = true.into();
+            common.result(&json, text)
         }
         None => {
             let text = format!("{db} was upgraded by another process meanwhile.");
-            common.result(&UpgradeJson { upgraded: false, plan: None, done: None }, text)
+            common.result(&json!({ "upgraded": false }), text)
         }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::identity::{MAX_BYTES, comparable, distance};
 use super::rule::{RowLocation, Uses};
 use super::texts::{is_placeholder, tidy};
-use crate::import::findings::Finding;
+use crate::import::findings::{Finding, first_of};
 use crate::model::message::{Message, Remedy, message};
 use crate::model::{Id, License, Scope, country};
 
@@ -256,12 +256,7 @@ impl<'a> WordChecker<'a> {
 
     fn names(&self, licenses: &[&str]) -> Option<String> {
         const NAMED: usize = 3;
-        let first = licenses.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-        match licenses.len() {
-            0 => None,
-            count if count > NAMED => Some(format!("{first} and {} more", count - NAMED)),
-            _ => Some(first),
-        }
+        (!licenses.is_empty()).then(|| first_of(licenses, NAMED))
     }
 
     /// Splits a list of words, and corrects their spelling. Returns `None` if the text is a single word.

@@ -3,9 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
-use serde::Serialize;
-
-use crate::import::findings::{BadRows, FilePosition, shortened};
+use crate::import::findings::{BadRows, FilePosition, Finding, shortened};
 use crate::import::lint::valid_issn;
 use crate::import::read::options::{ISSN_COLUMNS, columns_of};
 use crate::import::rows::{ImportRow, MAY_BE_NOTE, RowEdit};
@@ -16,28 +14,6 @@ use crate::model::value::ValueKind;
 use crate::model::value::text::ITEM_SEPARATOR;
 use crate::model::{Curated, Dataset, Id, RecordFields};
 use crate::store::{Snapshot, StoreError};
-
-/// The id that was assigned to a row without a matching record, or to a link that created an organization or tag.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct AssignedId {
-    /// The name of the file, as in the command.
-    pub file: String,
-    /// The line of the row.
-    pub line: u64,
-    /// The kind of row: `conferences`, `journals`, `organizations` or `tags`.
-    pub dataset: &'static str,
-    /// The assigned id: the next free one of the kind.
-    pub id: Id,
-    /// The name of the organization or tag that a link created.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub link: Option<String>,
-}
-
-impl AssignedId {
-    pub(super) fn new(position: &FilePosition, dataset: &'static str, id: Id, link: Option<String>) -> AssignedId {
-        AssignedId { file: position.file.to_string(), line: position.line, dataset, id, link }
-    }
-}
 
 /// A set of fields that identifies records, and an index of the records by their values in these fields. It includes rows
 /// of the files.
@@ -104,7 +80,7 @@ pub(super) fn identify<F: RecordFields>(
     matching: &[Vec<String>],
     state: &Snapshot,
     bad: &mut BadRows,
-) -> Result<Vec<AssignedId>, StoreError> {
+) -> Result<Vec<Finding>, StoreError> {
     if rows.iter().all(|row| row.id.is_some()) {
         return Ok(Vec::new());
     }
@@ -218,7 +194,7 @@ pub(super) fn identify<F: RecordFields>(
                         set.add(id, choices);
                     }
                     positions.insert(id, row.position.clone());
-                    assigned.push(AssignedId::new(&row.position, F::STEM, id, None));
+                    assigned.push(Finding::assigned(&row.position, F::STEM, id, None));
                     continue;
                 }
                 Err(error) => message!("no id is free: {error}"),

@@ -18,14 +18,13 @@ mod tests;
 
 use std::collections::HashMap;
 
-pub use self::identify::AssignedId;
 use self::identify::identify;
 pub use self::records::MergeOptions;
-use self::records::{MergeContext, MergedRecords, merge_records, too_many_removals};
+use self::records::{MergedRecords, merge_records, too_many_removals};
 use self::references::{FoundLink, Resolved, resolve};
 use super::lint::{Lint, Respelling, fix_text};
 use super::rows::{ImportRow, ImportRows, RowEdit};
-use crate::import::findings::{BadRows, FilePosition, Finding, sort_findings};
+use crate::import::findings::{BadRows, FilePosition, Finding, first_of, sort_findings};
 use crate::model::field::RowMember;
 use crate::model::message::message;
 use crate::model::reference::ReferenceFields;
@@ -43,7 +42,7 @@ pub struct Merged {
     /// Effects of the options that the user may want to know.
     pub notes: Vec<Finding>,
     /// The ids assigned to rows without a matching record, and to links that created a row.
-    pub assigned: Vec<AssignedId>,
+    pub assigned: Vec<Finding>,
     /// The corrected values.
     pub fixes: Vec<Finding>,
 }
@@ -88,10 +87,8 @@ pub fn merge(rows: ImportRows, state: &Snapshot, options: &MergeOptions) -> Resu
     assigned.append(&mut organizations.assigned);
     assigned.append(&mut tags.assigned);
 
-    let mut context =
-        MergeContext { organizations: &organizations, tags: &tags, options, bad: &mut bad, lint: &mut lint };
-    let mut conferences = merge_records(conferences, state, &mut context)?;
-    let journals = merge_records(journals, state, &mut context)?;
+    let mut conferences = merge_records(conferences, state, &organizations, &tags, options, &mut bad, &mut lint)?;
+    let journals = merge_records(journals, state, &organizations, &tags, options, &mut bad, &mut lint)?;
 
     check_still_linked(&organizations, &conferences, &journals, state, &mut bad)?;
     check_still_linked(&tags, &conferences, &journals, state, &mut bad)?;
@@ -218,16 +215,11 @@ fn check_still_linked<F: ReferenceFields>(
             continue;
         }
         let one_of = |dataset: Dataset| dataset.as_str().trim_end_matches('s');
-        let named: Vec<String> =
-            linking.iter().take(NAMED).map(|(dataset, id)| format!("{} {id}", one_of(*dataset))).collect();
-        let more = match linking.len().saturating_sub(NAMED) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
+        let named: Vec<String> = linking.iter().map(|(dataset, id)| format!("{} {id}", one_of(*dataset))).collect();
         let message = message!(
-            "the {} is still linked by {}{more}; remove it from them in the same run",
+            "the {} is still linked by {}; remove it from them in the same run",
             F::KIND,
-            named.join(", ")
+            first_of(&named, NAMED)
         );
         bad.push(position, Some("deleted"), Some(&id.to_string()), message);
     }

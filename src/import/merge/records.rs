@@ -10,15 +10,6 @@ use crate::model::message::message;
 use crate::model::{Curated, Dataset, Id, OrganizationFields, RecordFields, ReferenceKind, TagFields};
 use crate::store::{Snapshot, StoreError};
 
-/// The inputs and outputs of merging records.
-pub(super) struct MergeContext<'a> {
-    pub organizations: &'a Resolved<'a, OrganizationFields>,
-    pub tags: &'a Resolved<'a, TagFields>,
-    pub options: &'a MergeOptions,
-    pub bad: &'a mut BadRows,
-    pub lint: &'a mut Lint,
-}
-
 /// The records of a dataset in an import.
 pub(super) struct MergedRecords<F> {
     /// The valid records, and `None` for removed ones.
@@ -49,10 +40,14 @@ impl<F: RecordFields + Lintable> MergedRecords<F> {
 pub(super) fn merge_records<F: RecordFields + Lintable>(
     rows: Vec<ImportRow<F>>,
     state: &Snapshot,
-    context: &mut MergeContext<'_>,
+    organizations: &Resolved<'_, OrganizationFields>,
+    tags: &Resolved<'_, TagFields>,
+    options: &MergeOptions,
+    bad: &mut BadRows,
+    lint: &mut Lint,
 ) -> Result<MergedRecords<F>, StoreError> {
     // If the files contain no row of a dataset, it is not replaced.
-    let replaces = context.options.replace && !rows.is_empty();
+    let replaces = options.replace && !rows.is_empty();
     let stored_ids = if replaces { state.record_ids(F::DATASET)? } else { BTreeSet::new() };
 
     let mut merged = BTreeMap::new();
@@ -62,7 +57,7 @@ pub(super) fn merge_records<F: RecordFields + Lintable>(
         let Some(id) = row.id else { continue };
         if let Some(first) = positions.get(&id) {
             let message = message!("appears twice; the first row with this id is at {first}");
-            context.bad.push(&row.position, Some("id"), Some(&id.to_string()), message);
+            bad.push(&row.position, Some("id"), Some(&id.to_string()), message);
             continue;
         }
         match row.edit {
@@ -74,15 +69,15 @@ pub(super) fn merge_records<F: RecordFields + Lintable>(
             RowEdit::Set(statement) => {
                 let mut stored = state.find_stored::<F>(id)?.map(Curated::into_fields);
                 let mut fields = stored.clone().unwrap_or_default();
-                if let Some(stored) = stored.as_mut().filter(|_| context.options.fix) {
+                if let Some(stored) = stored.as_mut().filter(|_| options.fix) {
                     // All values of the row are checked and corrected.
                     statement.clear_in(stored);
                 }
-                let mut faults = RowFaults::new(&row.position, context.bad);
-                let organizations = context.organizations.find_ids(&statement.organizations, &mut faults);
-                let tags = context.tags.find_ids(&statement.tags, &mut faults);
+                let mut faults = RowFaults::new(&row.position, bad);
+                let organization_ids = organizations.find_ids(&statement.organizations, &mut faults);
+                let tag_ids = tags.find_ids(&statement.tags, &mut faults);
                 statement.apply_to(&mut fields);
-                for (kind, ids) in [(ReferenceKind::Organization, organizations), (ReferenceKind::Tag, tags)] {
+                for (kind, ids) in [(ReferenceKind::Organization, organization_ids), (ReferenceKind::Tag, tag_ids)] {
                     if !ids.is_empty() {
                         fields.set_links(kind, ids);
                     }
@@ -92,7 +87,7 @@ pub(super) fn merge_records<F: RecordFields + Lintable>(
                     match Curated::new(id, fields) {
                         Ok(record) => {
                             let location = RowLocation::File(row.position.clone());
-                            context.lint.check(&location, None, stored.as_ref(), &record);
+                            lint.check(&location, None, stored.as_ref(), &record);
                             merged.insert(id, Some(record));
                         }
                         Err(broken) => faults.push_faults(None, broken),

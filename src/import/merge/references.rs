@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::identify::AssignedId;
-use crate::import::findings::{BadRows, FilePosition, RowFaults};
+use crate::import::findings::{BadRows, FilePosition, Finding, RowFaults};
 use crate::import::lint::{Lint, RowLocation};
 use crate::import::read::statement::RecordLink;
 use crate::import::rows::{ImportRow, MAY_BE_NOTE, RowEdit};
@@ -25,7 +24,7 @@ pub(super) struct Resolved<'a, F> {
     /// The largest id so far, or 0.
     largest: u64,
     /// The ids that were assigned to rows and links without one.
-    pub assigned: Vec<AssignedId>,
+    pub assigned: Vec<Finding>,
 }
 
 /// An organization or tag in the import.
@@ -167,7 +166,7 @@ impl<F: ReferenceFields> Resolved<'_, F> {
         match Id::try_from(self.largest + 1) {
             Ok(id) => {
                 self.largest = id.get();
-                self.assigned.push(AssignedId::new(position, F::STEM, id, label.map(str::to_owned)));
+                self.assigned.push(Finding::assigned(position, F::STEM, id, label));
                 Some(id)
             }
             Err(error) => {

@@ -443,7 +443,7 @@ fn rows_without_ids_find_their_records() {
             Ok(merged) => {
                 let ids: Vec<u64> =
                     merged.batch.conferences.keys().chain(merged.batch.journals.keys()).map(|id| id.get()).collect();
-                let assigned: Vec<u64> = merged.assigned.iter().map(|row| row.id.get()).collect();
+                let assigned: Vec<u64> = merged.assigned.iter().filter_map(|row| Some(row.id?.get())).collect();
                 format!("{ids:?} new {assigned:?}")
             }
             Err(refusal) => refusal.to_string().replace(&format!("{}/", folder.path().display()), ""),

@@ -4,12 +4,13 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::import::lint::{is_placeholder, valid_issn};
 use crate::import::read::dates::{DateOrder, normalize_date};
 use crate::model::fold::{comparable, fold, is_blank};
 use crate::model::message::{Message, message};
-use crate::model::value::{Json, ValueKind};
+use crate::model::value::ValueKind;
 
 /// A cell of a table, or a value of a JSON object.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +27,7 @@ pub(in crate::import) struct TableCell<'a> {
     /// The unit that the spreadsheet displays. If the column name contains the unit, `fault` is ignored.
     pub unit: Option<String>,
     /// The items of a list in JSON.
-    pub items: Option<Vec<Json<'a>>>,
+    pub items: Option<Vec<Value>>,
     /// The target of the cell's hyperlink.
     pub link: Option<Cow<'a, str>>,
 }

@@ -91,8 +91,6 @@ struct DraftColumn {
     name: String,
     /// The names of the fields; empty if the column is ignored.
     fields: Vec<&'static str>,
-    /// The kind of the first field.
-    kind: Option<ValueKind>,
     /// The texts that are not blank.
     samples: Vec<String>,
     /// Whether no row of the sample is blank.
@@ -120,9 +118,6 @@ impl FileSample {
             RowKind::Organizations | RowKind::Tags => "# Rows without ids are found by their names.",
         };
         lines.push(matching.to_owned());
-        lines.extend(date_order(&columns).filter(|_| names("start_date")).map(str::to_owned));
-        lines.extend(has_decimal_comma(&columns).then(|| "decimal = \"comma\"".to_owned()));
-        lines.extend(list_separator(&columns).map(|separator| format!("list_separator = \"{separator}\"")));
         let empty = empty_texts(&columns);
         lines.extend((!empty.is_empty()).then(|| format!("empty = [{}]", empty.join(", "))));
         let (mapped, ignored): (Vec<_>, Vec<_>) = columns.iter().partition(|column| !column.fields.is_empty());
@@ -177,10 +172,10 @@ impl FileSample {
                 continue;
             }
             let fields = refined(fields, &column.samples, has_year);
-            let kind = fields.first().and_then(kind_of);
-            if kind.is_some_and(ValueKind::is_list) || !fields.iter().any(|field| used.contains(field)) {
+            let is_list = fields.first().and_then(kind_of).is_some_and(ValueKind::is_list);
+            if is_list || !fields.iter().any(|field| used.contains(field)) {
                 used.extend(&fields);
-                (column.fields, column.kind) = (fields, kind);
+                column.fields = fields;
             }
         }
         Some((columns, header_rows))
@@ -217,7 +212,6 @@ fn table_columns(rows: &[Vec<String>], table: &FieldTable) -> Option<(Vec<DraftC
         columns.push(DraftColumn {
             name,
             fields: Vec::new(),
-            kind: None,
             is_full: samples.len() == texts_at(index).len(),
             samples,
         });
@@ -247,43 +241,6 @@ fn refined(fields: Vec<&'static str>, samples: &[String], has_year: bool) -> Vec
         fields.push("year");
     }
     fields
-}
-
-/// Returns the line about the order of day and month, if a date needs it.
-fn date_order(columns: &[DraftColumn]) -> Option<&'static str> {
-    let dates = columns.iter().filter(|column| column.kind == Some(ValueKind::Date));
-    let samples = dates.flat_map(|column| &column.samples);
-    let parts = samples.filter_map(|text| {
-        let mut parts = text.split(['/', '-']).map(|part| part.trim().parse::<u16>().unwrap_or_default());
-        let (first, second, year) = (parts.next()?, parts.next()?, parts.next()?);
-        ((1..=31).contains(&first) && (1..=31).contains(&second) && year >= 1000).then_some((first, second))
-    });
-    let parts: Vec<(u16, u16)> = parts.collect();
-    let (is_dmy, is_mdy) = (parts.iter().any(|(first, _)| *first > 12), parts.iter().any(|(_, second)| *second > 12));
-    match (is_dmy, is_mdy) {
-        _ if parts.is_empty() => None,
-        (true, false) => Some("dates = \"dmy\""),
-        (false, true) => Some("dates = \"mdy\""),
-        _ => Some("# dates = \"dmy\"    # 3/4/2026 is April 3 (dmy) or March 4 (mdy)"),
-    }
-}
-
-/// Returns true if a number has a comma that cannot group thousands.
-fn has_decimal_comma(columns: &[DraftColumn]) -> bool {
-    let numbers = columns.iter().filter(|column| column.kind == Some(ValueKind::Number));
-    numbers.flat_map(|column| &column.samples).any(|text| {
-        let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        let parts = text.split_once(',').filter(|(whole, fraction)| is_digits(whole) && is_digits(fraction));
-        parts.is_some_and(|(whole, fraction)| fraction.len() != 3 || whole.starts_with('0'))
-    })
-}
-
-/// Returns the separator of list items, if it is not `; `.
-fn list_separator(columns: &[DraftColumn]) -> Option<&'static str> {
-    let lists = columns.iter().filter(|column| column.kind.is_some_and(ValueKind::is_list));
-    let samples: Vec<&String> = lists.flat_map(|column| &column.samples).collect();
-    let has = |separator: &str| samples.iter().any(|text| text.contains(separator));
-    ["|", ";"].into_iter().find(|separator| has(separator) && (*separator != ";" || !has("; ")))
 }
 
 /// Returns the quoted texts that usually mark an empty cell.

@@ -1,43 +1,37 @@
 //! A JSON reader. It rejects duplicate keys, and reports the path of each fault.
 
-use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fmt;
 
-use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
-use serde_json::Number;
 use serde_json::error::Category;
+use serde_json::{Map, Value};
 
 use crate::model::message::{Message, message};
-use crate::model::value::Json;
-use crate::model::value::json::JsonMembers;
 
 /// Returns the values of the object at `path` that are no objects, with their paths: their keys, joined by dots. The values
 /// in a list of objects are lists, unless `is_whole` returns true for its path.
-pub(in crate::import) fn leaves<'j>(
+pub(in crate::import) fn leaves(
     path: &str,
-    members: JsonMembers<'j>,
+    members: Map<String, Value>,
     is_whole: &dyn Fn(&str) -> bool,
-) -> JsonMembers<'j> {
-    let mut found: JsonMembers<'j> = Vec::with_capacity(members.len());
+) -> Vec<(String, Value)> {
+    let mut found = Vec::with_capacity(members.len());
     for (key, value) in members {
-        let path = if path.is_empty() { key } else { format!("{path}.{key}").into() };
-        let are_objects = |items: &[Json<'_>]| items.iter().all(|item| matches!(item, Json::Object(_)));
+        let path = if path.is_empty() { key } else { format!("{path}.{key}") };
         match value {
-            Json::Object(inner) => found.extend(leaves(&path, inner, is_whole)),
-            Json::List(items) if !items.is_empty() && are_objects(&items) && !is_whole(&path) => {
-                let mut lists: Vec<(Cow<'_, str>, Vec<Json<'_>>)> = Vec::new();
+            Value::Object(inner) => found.extend(leaves(&path, inner, is_whole)),
+            Value::Array(items) if !items.is_empty() && items.iter().all(Value::is_object) && !is_whole(&path) => {
+                let mut lists = Map::new();
                 for item in items {
-                    let Json::Object(inner) = item else { continue };
+                    let Value::Object(inner) = item else { continue };
                     for (path, value) in leaves(&path, inner, is_whole) {
-                        match lists.iter_mut().find(|(known, _)| *known == path) {
-                            Some((_, values)) => values.push(value),
-                            None => lists.push((path, vec![value])),
+                        if let Value::Array(list) = lists.entry(path).or_insert_with(|| Value::Array(Vec::new())) {
+                            list.push(value);
                         }
                     }
                 }
-                found.extend(lists.into_iter().map(|(path, values)| (path, Json::List(values))));
+                found.extend(lists);
             }
             value => found.push((path, value)),
         }
@@ -46,14 +40,14 @@ pub(in crate::import) fn leaves<'j>(
 }
 
 /// Parses one JSON value. The error is the keys from the top level to the fault, joined by dots, and the fault with its remedy.
-pub fn parse(text: &str) -> Result<Json<'_>, (String, Message)> {
+pub fn parse(text: &str) -> Result<Value, (String, Message)> {
     let trail = RefCell::new(Vec::new());
     let mut deserializer = serde_json::Deserializer::from_str(text);
     JsonReader { trail: &trail }
         .deserialize(&mut deserializer)
         .and_then(|json| deserializer.end().map(|()| json))
         .map_err(|error| {
-            let path: Vec<Cow<'_, str>> = trail.take().into_iter().rev().collect();
+            let path: Vec<String> = trail.take().into_iter().rev().collect();
             (path.join("."), explain(&error, text))
         })
 }
@@ -81,95 +75,81 @@ pub(super) fn explain(error: &serde_json::Error, text: &str) -> Message {
 
 /// Parses a value. On failure `trail` contains the keys from the fault up to the top level.
 #[derive(Clone, Copy)]
-struct JsonReader<'t, 'a> {
-    trail: &'t RefCell<Vec<Cow<'a, str>>>,
+struct JsonReader<'t> {
+    trail: &'t RefCell<Vec<String>>,
 }
 
-impl<'a> DeserializeSeed<'a> for JsonReader<'_, 'a> {
-    type Value = Json<'a>;
+impl<'de> DeserializeSeed<'de> for JsonReader<'_> {
+    type Value = Value;
 
-    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Json<'a>, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'a> Visitor<'a> for JsonReader<'_, 'a> {
-    type Value = Json<'a>;
+impl<'de> Visitor<'de> for JsonReader<'_> {
+    type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON value")
     }
 
-    fn visit_unit<E: Error>(self) -> Result<Json<'a>, E> {
-        Ok(Json::Null)
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
     }
 
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Json<'a>, E> {
-        Ok(Json::Flag(value))
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
     }
 
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Json<'a>, E> {
-        Ok(Json::Number(value.into()))
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
     }
 
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Json<'a>, E> {
-        Ok(Json::Number(value.into()))
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
     }
 
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Json<'a>, E> {
-        Ok(Number::from_f64(value).map_or(Json::Null, Json::Number))
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
     }
 
-    fn visit_borrowed_str<E: Error>(self, value: &'a str) -> Result<Json<'a>, E> {
-        Ok(Json::Text(Cow::Borrowed(value)))
+    fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
     }
 
-    fn visit_str<E: Error>(self, value: &str) -> Result<Json<'a>, E> {
-        Ok(Json::Text(Cow::Owned(value.to_owned())))
-    }
-
-    fn visit_seq<A: SeqAccess<'a>>(self, mut items: A) -> Result<Json<'a>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
         while let Some(item) = items.next_element_seed(self)? {
             list.push(item);
         }
-        Ok(Json::List(list))
+        Ok(list.into())
     }
 
-    fn visit_map<A: MapAccess<'a>>(self, mut entries: A) -> Result<Json<'a>, A::Error> {
-        let mut members: JsonMembers<'a> = Vec::new();
-        while let Some(JsonKey(key)) = entries.next_key()? {
-            match entries.next_value_seed(self) {
-                Ok(value) => members.push((key, value)),
-                Err(error) => {
-                    self.trail.borrow_mut().push(key);
-                    return Err(error);
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut members = Map::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            let fault = match entries.next_value_seed(self) {
+                Ok(_) if members.contains_key(&key) => {
+                    A::Error::custom("appears twice in its object; give each key once")
                 }
-            }
-        }
-        if let Some(key) = find_duplicate(&members) {
+                Ok(value) => {
+                    members.insert(key, value);
+                    continue;
+                }
+                Err(error) => error,
+            };
             self.trail.borrow_mut().push(key);
-            return Err(A::Error::custom("appears twice in its object; give each key once"));
+            return Err(fault);
         }
-        Ok(Json::Object(members))
+        Ok(members.into())
     }
 }
-
-/// Returns the first duplicate key in lexical order.
-fn find_duplicate<'a>(members: &JsonMembers<'a>) -> Option<Cow<'a, str>> {
-    let mut keys: Vec<&Cow<'a, str>> = members.iter().map(|(key, _)| key).collect();
-    keys.sort_unstable();
-    keys.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0].clone())
-}
-
-/// A key, borrowed from the text unless it has escapes.
-#[derive(Deserialize)]
-#[serde(transparent)]
-struct JsonKey<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::value::json::as_text;
 
     #[test]
     fn values_are_read() {
@@ -181,7 +161,7 @@ mod tests {
             ("-0", "-0.0"),
         ];
         for (text, expected) in cases {
-            assert_eq!(parse(text).unwrap().to_string(), expected, "{text}");
+            assert_eq!(as_text(&parse(text).unwrap()), expected, "{text}");
         }
     }
 
@@ -215,13 +195,13 @@ mod tests {
     fn numbers_are_read_exactly() {
         // Exported numbers must be imported unchanged.
         for value in [0.1, 4.35, 1.7976931348623157e308, 5e-324, 0.000123456789012345] {
-            assert_eq!(parse(&format!("{value}")).ok(), Number::from_f64(value).map(Json::Number), "{value}");
+            assert_eq!(parse(&format!("{value}")).ok(), Some(Value::from(value)), "{value}");
         }
         let mut bits: u64 = 0x9E37_79B9_7F4A_7C15;
         for _ in 0..20_000 {
             bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let value = f64::from_bits((bits >> 12) | 0x3FF0_0000_0000_0000) * 40.0;
-            assert_eq!(parse(&format!("{value:?}")).ok(), Number::from_f64(value).map(Json::Number), "{value}");
+            assert_eq!(parse(&format!("{value:?}")).ok(), Some(Value::from(value)), "{value}");
         }
     }
 }

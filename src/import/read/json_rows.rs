@@ -1,12 +1,10 @@
 //! JSON objects, read like the rows of a table: one per line (JSON Lines), or a list of them in a document.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::io::{self, BufRead, BufReader, Read};
 
-use serde_json::Deserializer;
 use serde_json::value::RawValue;
+use serde_json::{Deserializer, Map, Value};
 
 use crate::import::findings::RowFaults;
 use crate::import::read::cells::{Notation, TableCell};
@@ -16,9 +14,9 @@ use crate::import::read::options::{FileSample, MAX_SAMPLE_ROWS, ReadOptions};
 use crate::import::read::table_row::read_row;
 use crate::import::rows::{FileRows, RowEdit};
 use crate::model::message::message;
-use crate::model::value::json::JsonMembers;
+use crate::model::value::JsonType;
+use crate::model::value::json::{as_text, is_empty};
 use crate::model::value::text::ITEM_SEPARATOR;
-use crate::model::value::{Json, JsonType};
 use crate::model::{Fields, Id};
 
 /// Reads all lines, and returns the number of lines that are not blank. Memory use is bounded by the length limit.
@@ -67,13 +65,13 @@ impl<'o> ObjectReader<'o> {
     /// Reads the text of an object.
     pub fn read<F: Fields>(&mut self, text: &[u8], faults: &mut RowFaults<'_>) -> Option<(Option<Id>, RowEdit<F>)> {
         let members = match std::str::from_utf8(text).map(parse) {
-            Ok(Ok(Json::Object(members))) => members,
+            Ok(Ok(Value::Object(members))) => members,
             Ok(Ok(other)) => {
                 let message = message!(
                     "is {}; write one object per line, such as {{\"id\": 1}}, or a list of objects in a .json file",
-                    other.json_type()
+                    JsonType::of(&other)
                 );
-                faults.push_row(Some(&other.to_string()), message);
+                faults.push_row(Some(&as_text(&other)), message);
                 return None;
             }
             Ok(Err((path, message))) => {
@@ -94,7 +92,7 @@ impl<'o> ObjectReader<'o> {
             add_to_sample(sample, members);
             return None;
         }
-        let mut paths: Vec<Cow<'_, str>> = Vec::with_capacity(members.len());
+        let mut paths: Vec<String> = Vec::with_capacity(members.len());
         let mut cells = Vec::with_capacity(members.len());
         let (fields, options) = (&F::table().fields, self.options);
         // The objects of links are read as a whole, unless an option names a member of them.
@@ -108,23 +106,23 @@ impl<'o> ObjectReader<'o> {
                 continue;
             }
             let names = fields.iter().map(|field| &field.name);
-            let within: Vec<&String> = names.filter(|name| value.is_empty() && is_within(name, &path)).collect();
+            let within: Vec<&String> = names.filter(|name| is_empty(&value) && is_within(name, &path)).collect();
             if within.is_empty() {
                 paths.push(path);
                 cells.push(cell(value, options));
             } else {
                 // Null for an object.
                 cells.resize(cells.len() + within.len(), TableCell::default());
-                paths.extend(within.into_iter().map(|name| Cow::Borrowed(name.as_str())));
+                paths.extend(within.into_iter().cloned());
             }
         }
-        self.read_cells(&paths, &cells, faults)
+        self.read_cells(paths, &cells, faults)
     }
 
     /// Reads the members of an object like the cells of a row. Its columns are the paths of the members.
     fn read_cells<F: Fields>(
         &mut self,
-        paths: &[Cow<'_, str>],
+        paths: Vec<String>,
         cells: &[TableCell<'_>],
         faults: &mut RowFaults<'_>,
     ) -> Option<(Option<Id>, RowEdit<F>)> {
@@ -132,9 +130,9 @@ impl<'o> ObjectReader<'o> {
         let (paths, columns) = match self.last.take() {
             Some((last, columns)) if last == paths => (last, columns),
             _ => {
-                let header: Vec<TableCell<'_>> = paths.iter().map(|path| TableCell::text(&**path)).collect();
+                let header: Vec<TableCell<'_>> = paths.iter().map(|path| TableCell::text(path.as_str())).collect();
                 let columns = Columns::read(&header, F::table(), options, &options.match_sets(F::STEM), true, faults)?;
-                (paths.iter().map(|path| path.to_string()).collect(), columns)
+                (paths, columns)
             }
         };
         let is_usable = !faults.has_fault();
@@ -152,7 +150,7 @@ impl<'o> ObjectReader<'o> {
 }
 
 /// Adds an object as a row. The first row has the paths of the members of all objects.
-fn add_to_sample(sample: &FileSample, members: JsonMembers<'_>) {
+fn add_to_sample(sample: &FileSample, members: Map<String, Value>) {
     let mut rows = sample.rows.borrow_mut();
     if rows.len() > MAX_SAMPLE_ROWS {
         return;
@@ -162,10 +160,10 @@ fn add_to_sample(sample: &FileSample, members: JsonMembers<'_>) {
     for (path, value) in leaves("", members, &|_| false) {
         let at = header.iter().position(|known| *known == path).unwrap_or(header.len());
         if at == header.len() {
-            header.push(path.into_owned());
+            header.push(path);
             row.push(String::new());
         }
-        row[at] = if value == Json::Null { String::new() } else { value.to_string() };
+        row[at] = if value.is_null() { String::new() } else { as_text(&value).into_owned() };
     }
     rows.insert(0, header);
     rows.push(row);
@@ -177,22 +175,17 @@ fn is_within(path: &str, of: &str) -> bool {
 }
 
 /// Returns a JSON value as a cell. Its text for a list has the items, joined by their separator.
-fn cell<'j>(value: Json<'j>, options: &ReadOptions) -> TableCell<'j> {
-    let is_number = value.json_type() == JsonType::Number;
+fn cell(value: Value, options: &ReadOptions) -> TableCell<'static> {
     match value {
-        Json::Null => TableCell::default(),
-        Json::Text(text) => TableCell::text(text),
-        Json::List(mut items) => {
-            items.retain(|item| !item.is_empty());
+        Value::Null => TableCell::default(),
+        Value::String(text) => TableCell::text(text),
+        Value::Array(mut items) => {
+            items.retain(|item| !is_empty(item));
             let separator = options.list_separator.as_deref().unwrap_or(ITEM_SEPARATOR);
-            let mut text = String::new();
-            for (at, item) in items.iter().enumerate() {
-                // Writing to a string cannot fail.
-                let _ = write!(text, "{}{item}", if at > 0 { separator } else { "" });
-            }
+            let text = items.iter().map(as_text).collect::<Vec<_>>().join(separator);
             TableCell { items: Some(items), ..TableCell::text(text) }
         }
-        other => TableCell { is_number, ..TableCell::text(other.to_string()) },
+        other => TableCell { is_number: other.is_number(), ..TableCell::text(other.to_string()) },
     }
 }
 

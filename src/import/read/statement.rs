@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 
+use serde_json::{Map, Value};
+
 use crate::import::findings::RowFaults;
 use crate::import::read::cells::{Notation, normalize, normalize_issn};
 use crate::import::read::options::ISSN_COLUMNS;
@@ -10,8 +12,8 @@ use crate::model::dataset::NOT_AN_ID;
 use crate::model::field::Field;
 use crate::model::message::{Message, message};
 use crate::model::reference::ReferenceFields;
-use crate::model::value::json::JsonMembers;
-use crate::model::value::{FieldValue, Json, ValueKind, ValueReader};
+use crate::model::value::json::{as_text, is_empty};
+use crate::model::value::{FieldValue, ValueKind, ValueReader};
 use crate::model::{Curated, Fields, Id, OrganizationFields, ReferenceKind, TagFields};
 
 /// The values that a row sets.
@@ -75,7 +77,7 @@ impl<F: Fields> Statement<F> {
 
     /// Reads a JSON value that is neither null nor an empty text as the field with this index. `name` is its name in
     /// reports. A bad value is reported and not set.
-    pub fn read_json(&mut self, index: usize, json: Json<'_>, name: &dyn Display, faults: &mut RowFaults<'_>) {
+    pub fn read_json(&mut self, index: usize, json: Value, name: &dyn Display, faults: &mut RowFaults<'_>) {
         self.read(index, name, faults, |value, reader| value.read_json(json, reader));
     }
 
@@ -92,7 +94,7 @@ impl<F: Fields> Statement<F> {
         match normalize_cell(field, cell, notation, name, faults) {
             Some(plain) if plain.is_empty() => self.set_null(index),
             Some(plain) if notation.is_json && field.kind == ValueKind::Text => {
-                self.read_json(index, Json::Text(plain), name, faults);
+                self.read_json(index, Value::String(plain.into_owned()), name, faults);
             }
             Some(plain) => self.read(index, name, faults, |value, reader| value.read_csv(&plain, reader)),
             None => {}
@@ -161,7 +163,7 @@ impl ValueReader for FieldReader<'_, '_> {
         self.faults.push_value(self.name, value, message);
     }
 
-    fn links(&mut self, kind: ReferenceKind, items: Vec<Json<'_>>) {
+    fn links(&mut self, kind: ReferenceKind, items: Vec<Value>) {
         match kind {
             ReferenceKind::Organization => self.organizations.extend(read_links(items, self.name, self.faults)),
             ReferenceKind::Tag => self.tags.extend(read_links(items, self.name, self.faults)),
@@ -171,18 +173,18 @@ impl ValueReader for FieldReader<'_, '_> {
 
 /// Reads a list of links. Reports each bad link; if there is one, returns none.
 fn read_links<F: ReferenceFields>(
-    items: Vec<Json<'_>>,
+    items: Vec<Value>,
     field: &dyn Display,
     faults: &mut RowFaults<'_>,
 ) -> Vec<RecordLink<F>> {
     let before = faults.total();
     let read = items.into_iter().filter_map(|item| match item {
-        Json::Text(text) if !text.is_empty() => Some(RecordLink::Label(text.into_owned())),
-        Json::Object(members) => read_object(members, field, faults).map(RecordLink::Object),
+        Value::String(text) if !text.is_empty() => Some(RecordLink::Label(text)),
+        Value::Object(members) => read_object(members, field, faults).map(RecordLink::Object),
         other if let Some(id) = id_of(&other) => Some(RecordLink::Id(id)),
         other => {
             let message = message!("is not a valid {}; write its id, its name or the full object", F::KIND);
-            faults.push_value(field, &other.to_string(), message);
+            faults.push_value(field, &as_text(&other), message);
             None
         }
     });
@@ -192,7 +194,7 @@ fn read_links<F: ReferenceFields>(
 
 /// Reads a full object in a list of links. It must have all members of its kind.
 fn read_object<F: ReferenceFields>(
-    members: JsonMembers<'_>,
+    members: Map<String, Value>,
     field: &dyn Display,
     faults: &mut RowFaults<'_>,
 ) -> Option<Curated<F>> {
@@ -208,10 +210,10 @@ fn read_object<F: ReferenceFields>(
                 id = id_of(&value);
                 if id.is_none() {
                     let message = message!("{NOT_AN_ID}, without quotes or fraction");
-                    faults.push_value(&path, &value.to_string(), message);
+                    faults.push_value(&path, &as_text(&value), message);
                 }
             }
-            Some(position) if value.is_empty() => statement.set_null(position - 1),
+            Some(position) if is_empty(&value) => statement.set_null(position - 1),
             Some(position) => statement.read_json(position - 1, value, &path, faults),
             None => faults.push_unknown("member", &format!("{field}."), &key, &known),
         }
@@ -227,11 +229,8 @@ fn read_object<F: ReferenceFields>(
     Curated::new(id, statement.fields).map_err(|found| faults.push_faults(Some(field), found)).ok()
 }
 
-fn id_of(json: &Json<'_>) -> Option<Id> {
-    match json {
-        Json::Number(number) => Id::try_from(number.as_u64()?).ok(),
-        _ => None,
-    }
+fn id_of(json: &Value) -> Option<Id> {
+    Id::try_from(json.as_u64()?).ok()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use serde_json::Value;
 use url::Url;
 
 use crate::import::findings::RowFaults;
@@ -16,8 +17,9 @@ use crate::model::country::is_country;
 use crate::model::field::Field;
 use crate::model::fold::is_blank;
 use crate::model::message::{Message, message};
+use crate::model::value::ValueKind;
+use crate::model::value::json::is_empty;
 use crate::model::value::text::{ITEM_SEPARATOR, split_at};
-use crate::model::value::{Json, ValueKind};
 use crate::model::{Fields, Id};
 
 /// Reads the cells of a row. If `is_rectangular`, there must be a cell for each column.
@@ -121,7 +123,7 @@ fn filled_cells<'c, 'a>(cells: &'c [TableCell<'a>], columns: &'c [usize]) -> imp
 /// Returns the text of a cell for a field, or the reason why it cannot be read.
 fn cell_text<'c>(cell: &'c TableCell<'_>, field: &Field) -> Result<Cow<'c, str>, Message> {
     let (column, holds_text) = (field.column.as_str(), field.kind.is_list() || field.kind == ValueKind::Text);
-    let is_nested = |item: &Json<'_>| matches!(item, Json::List(_) | Json::Object(_));
+    let is_nested = |item: &Value| item.is_array() || item.is_object();
     if !field.kind.is_list() && cell.items.iter().flatten().any(is_nested) {
         return Err("is a list of lists or objects; ignore it, or map a list of texts".into());
     }
@@ -212,20 +214,20 @@ fn read_texts<F: Fields>(
         return read_text(*index, text, notation, options, statement, faults);
     }
     let separator = options.list_separator.as_deref().unwrap_or(ITEM_SEPARATOR);
-    let mut items: Vec<Json<'_>> = Vec::new();
+    let mut items: Vec<Value> = Vec::new();
     for (text, cell) in texts.iter().zip(cells) {
         match (&cell.items, split_at(text, separator)) {
             (Some(found), _) => items.extend(found.iter().cloned()),
-            (None, Ok(found)) => items.extend(found.map(|item| Json::Text(item.trim().into()))),
+            (None, Ok(found)) => items.extend(found.map(|item| Value::from(item.trim()))),
             (None, Err(message)) => return faults.push_value(&field.column, text, message),
         }
     }
     let meant = |item| match item {
-        Json::Text(text) => Some(Json::Text(options.read_meaning(&field.column, &text)?.to_owned().into())),
+        Value::String(text) => Some(options.read_meaning(&field.column, &text)?.into()),
         other => Some(other),
     };
-    let items = items.into_iter().filter_map(meant).filter(|item| !item.is_empty()).collect();
-    statement.read_json(*index, Json::List(items), &field.column, faults);
+    let items = items.into_iter().filter_map(meant).filter(|item| !is_empty(item)).collect();
+    statement.read_json(*index, Value::Array(items), &field.column, faults);
 }
 
 /// Reads one text as one field.

@@ -22,10 +22,8 @@ pub(in crate::import) struct TableReader<'r, 'a, F> {
     /// Whether a column cannot be read. Then missing values in rows are not reported, since that column may contain
     /// them.
     is_incomplete: bool,
-    /// The number of rows after the header that are not empty, with those that the options leave out.
+    /// The number of rows after the header that are not empty, with those that cannot be read or are left out.
     row_count: usize,
-    /// The number of these rows without those that cannot be read, for the limit of rows.
-    seen_count: usize,
     /// The line at which the last row ends.
     last_line: u64,
     /// Whether the last row is below an empty row, and has few cells.
@@ -53,7 +51,6 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             is_rectangular,
             is_incomplete: false,
             row_count: 0,
-            seen_count: 0,
             last_line: 0,
             is_below: false,
             has_full_row: false,
@@ -79,12 +76,10 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
         self.last_line = line + u64::try_from(line_ends).unwrap_or_default();
         let columns = match &self.header {
             HeaderState::Searching(_) => return self.search_header(line, cells),
-            HeaderState::Found(Some(columns)) if self.seen_count < options.bounds.rows => columns,
-            HeaderState::Found(found) => {
-                if found.is_some() {
-                    self.rows.add_fault(line, options.bounds.rows_fault("rows"));
-                }
-                self.row_count += 1;
+            HeaderState::Found(Some(columns)) if self.row_count < options.bounds.rows => columns,
+            // No row follows an unusable header.
+            HeaderState::Found(_) => {
+                self.rows.add_fault(line, options.bounds.rows_fault("rows"));
                 return ControlFlow::Break(());
             }
         };
@@ -104,7 +99,6 @@ impl<'r, 'a, F: Fields> TableReader<'r, 'a, F> {
             self.rows.warn(Some(line), message.into());
             return ControlFlow::Continue(());
         }
-        self.seen_count += 1;
         self.row_count += 1;
         if !columns.pass_filters(cells) {
             options.effects.borrow_mut().left_out += 1;

@@ -1,27 +1,12 @@
-//! Parsed JSON values that keep the order of keys and the notation of numbers. And appending values to JSON.
+//! The types and texts of parsed JSON values. And appending values to JSON.
 
 use std::borrow::Cow;
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::ser::Formatter;
-use serde_json::{Number, Serializer};
-
-/// A JSON value.
-#[allow(missing_docs, reason = "the names explain the other variants")]
-#[derive(Clone, Debug, PartialEq)]
-pub enum Json<'a> {
-    Null,
-    Flag(bool),
-    Number(Number),
-    Text(Cow<'a, str>),
-    List(Vec<Json<'a>>),
-    Object(JsonMembers<'a>),
-}
-
-/// The members of an object, in order. No key occurs twice.
-pub type JsonMembers<'a> = Vec<(Cow<'a, str>, Json<'a>)>;
+use serde_json::{Serializer, Value};
 
 /// The types of JSON values (RFC 8259, section 3), as messages name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
@@ -41,50 +26,30 @@ pub enum JsonType {
     Object,
 }
 
-impl Json<'_> {
-    /// Returns the value's type.
-    pub fn json_type(&self) -> JsonType {
-        match self {
-            Json::Null => JsonType::Null,
-            Json::Flag(_) => JsonType::Flag,
-            Json::Number(_) => JsonType::Number,
-            Json::Text(_) => JsonType::Text,
-            Json::List(_) => JsonType::List,
-            Json::Object(_) => JsonType::Object,
-        }
-    }
-
-    /// Whether the value is null or an empty text.
-    pub fn is_empty(&self) -> bool {
-        matches!(self, Json::Null) || matches!(self, Json::Text(text) if text.is_empty())
-    }
-
-    /// Returns the text of the value within a list or an object.
-    fn nested(&self) -> String {
-        match self {
-            Json::Text(value) => format!("{value:?}"),
-            other => other.to_string(),
+impl JsonType {
+    /// Returns the type of a value.
+    pub fn of(value: &Value) -> JsonType {
+        match value {
+            Value::Null => JsonType::Null,
+            Value::Bool(_) => JsonType::Flag,
+            Value::Number(_) => JsonType::Number,
+            Value::String(_) => JsonType::Text,
+            Value::Array(_) => JsonType::List,
+            Value::Object(_) => JsonType::Object,
         }
     }
 }
 
-impl Display for Json<'_> {
-    /// Writes a text without quotes, and anything else as JSON.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Json::Null => f.write_str("null"),
-            Json::Flag(value) => value.fmt(f),
-            Json::Number(value) => value.fmt(f),
-            Json::Text(value) => f.write_str(value),
-            Json::List(items) => {
-                let items: Vec<String> = items.iter().map(Json::nested).collect();
-                write!(f, "[{}]", items.join(","))
-            }
-            Json::Object(members) => {
-                let members = members.iter().map(|(key, value)| format!("{key:?}:{}", value.nested()));
-                write!(f, "{{{}}}", members.collect::<Vec<_>>().join(","))
-            }
-        }
+/// Whether a value is null or an empty text.
+pub fn is_empty(value: &Value) -> bool {
+    value.is_null() || value.as_str() == Some("")
+}
+
+/// Returns a text without quotes, and any other value as JSON.
+pub fn as_text(value: &Value) -> Cow<'_, str> {
+    match value {
+        Value::String(text) => Cow::Borrowed(text),
+        other => Cow::Owned(other.to_string()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The kinds of field values, and the trait of all values. A kind is a variant of [`ValueKind`], and a type with its
 //! JSON, CSV and parser in one `impl`. For a new kind, the compiler points to all other code that needs a change.
 //!
-//! - [`mod@json`]: parsed JSON values, and appending values to JSON.
+//! - [`mod@json`]: the types and texts of parsed JSON values, and appending values to JSON.
 //! - [`text`]: texts and lists of texts.
 //! - [`scalar`]: single numbers, dates and words.
 //!
@@ -13,7 +13,10 @@ pub mod text;
 
 use std::borrow::Cow;
 
-pub use self::json::{Json, JsonType};
+use serde_json::Value;
+
+pub use self::json::JsonType;
+use self::json::as_text;
 use crate::model::dataset::Id;
 use crate::model::message::Message;
 
@@ -142,8 +145,8 @@ pub trait FieldValue: Send + Sync {
     fn to_csv<'a>(&'a self, links: &'a dyn LinkTexts) -> Cow<'a, str>;
 
     /// Sets the value from JSON that is neither null nor an empty text, or reports its faults.
-    fn read_json(&mut self, json: Json<'_>, reader: &mut dyn ValueReader) {
-        self.read_csv(&json.to_string(), reader);
+    fn read_json(&mut self, json: Value, reader: &mut dyn ValueReader) {
+        self.read_csv(&as_text(&json), reader);
     }
 
     /// Sets the value from a nonempty CSV cell, or reports its fault.
@@ -159,5 +162,5 @@ pub trait ValueReader {
     fn fault(&mut self, value: &str, message: Message);
 
     /// Receives the items of a list of links. They are resolved later, because rows in the same import can be linked.
-    fn links(&mut self, kind: ReferenceKind, items: Vec<Json<'_>>);
+    fn links(&mut self, kind: ReferenceKind, items: Vec<Value>);
 }

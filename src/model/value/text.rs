@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 
-use super::json::{Json, push_json, push_list};
-use super::{FieldValue, LinkTexts, ValueKind, ValueReader};
+use serde_json::Value;
+
+use super::json::{push_json, push_list};
+use super::{FieldValue, JsonType, LinkTexts, ValueKind, ValueReader};
 use crate::model::message::{Message, message};
 
 /// Any text. An empty text is stored as null.
@@ -33,10 +35,10 @@ impl FieldValue for Option<String> {
         guard_formula(Cow::Borrowed(self.as_deref().unwrap_or_default()))
     }
 
-    fn read_json(&mut self, json: Json<'_>, reader: &mut dyn ValueReader) {
+    fn read_json(&mut self, json: Value, reader: &mut dyn ValueReader) {
         match json {
-            Json::Text(text) => *self = Some(text.into_owned()),
-            other => reader.fault(&other.to_string(), message!("is {}; write a text in quotes", other.json_type())),
+            Value::String(text) => *self = Some(text),
+            other => reader.fault(&other.to_string(), message!("is {}; write a text in quotes", JsonType::of(&other))),
         }
     }
 
@@ -71,23 +73,23 @@ impl FieldValue for Vec<String> {
         join_items(self)
     }
 
-    fn read_json(&mut self, json: Json<'_>, reader: &mut dyn ValueReader) {
+    fn read_json(&mut self, json: Value, reader: &mut dyn ValueReader) {
         match json {
-            Json::List(items) => self.extend(items.into_iter().filter_map(|item| match item {
-                Json::Text(text) if bracketed_items(&text).is_some() => {
+            Value::Array(items) => self.extend(items.into_iter().filter_map(|item| match item {
+                Value::String(text) if bracketed_items(&text).is_some() => {
                     reader.fault(&text, "an item is a list within a text; write its items as texts".into());
                     None
                 }
-                Json::Text(text) => Some(text.into_owned()),
+                Value::String(text) => Some(text),
                 other => {
-                    let message = message!("an item is {}; write a text in quotes", other.json_type());
+                    let message = message!("an item is {}; write a text in quotes", JsonType::of(&other));
                     reader.fault(&other.to_string(), message);
                     None
                 }
             })),
             other => reader.fault(
                 &other.to_string(),
-                message!("is {}; write a list of texts, such as [\"Oncology\"]", other.json_type()),
+                message!("is {}; write a list of texts, such as [\"Oncology\"]", JsonType::of(&other)),
             ),
         }
     }

@@ -17,7 +17,7 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, Seek};
 
-use calamine::{DataRef, Reader, SheetType, SheetVisible, Xlsx, XlsxCellReader};
+use calamine::{Reader, SheetType, SheetVisible, Xlsx, XlsxCellReader};
 
 use crate::import::read::cells::{Notation, TableCell};
 use crate::import::read::options::Bounds;
@@ -55,9 +55,9 @@ impl Workbook {
     }
 
     /// Chooses the sheets to import: the one that `--sheet` names, else those named like a kind of rows. If there is
-    /// none, it is the only sheet that is not empty. The kind of the first and the last is `default_kind`, from the file
-    /// name or `--dataset`.
-    pub fn choose(&mut self, default_kind: Option<RowKind>, sheet: Option<&str>) -> io::Result<ChosenSheets> {
+    /// none, it is the only visible sheet. The kind of the first and the last is `default_kind`, from the file name or
+    /// `--dataset`.
+    pub fn choose(&self, default_kind: Option<RowKind>, sheet: Option<&str>) -> io::Result<ChosenSheets> {
         let mut chosen = ChosenSheets { sheets: Vec::new(), skipped: Vec::new() };
         if let Some(wanted) = sheet {
             let tables = self.book.sheets_metadata().iter().filter(|sheet| sheet.typ == SheetType::WorkSheet);
@@ -79,33 +79,22 @@ impl Workbook {
         }
         let mut others = Vec::new();
         for sheet in self.book.sheets_metadata() {
-            let (name, quoted) = (sheet.name.clone(), format!("`{}`", sheet.name.trim()));
-            let (is_table, is_visible) = (sheet.typ == SheetType::WorkSheet, sheet.visible == SheetVisible::Visible);
+            let (name, is_table) = (sheet.name.clone(), sheet.typ == SheetType::WorkSheet);
+            let is_visible = is_table && sheet.visible == SheetVisible::Visible;
             match kind_from_name(&name) {
-                Some(kind) if is_table && is_visible => chosen.sheets.push((kind, name)),
-                Some(_) if is_table => chosen.skipped.push(format!("{quoted} (hidden; unhide it to import it)")),
-                _ => others.push((Some(name).filter(|_| is_table && is_visible), quoted)),
-            }
-        }
-        // `default_kind` applies only if no sheet has a known name.
-        if chosen.sheets.is_empty()
-            && let Some(kind) = default_kind
-        {
-            let mut filled = Vec::new();
-            for (at, (sheet, _)) in others.iter().enumerate() {
-                if let Some(sheet) = sheet
-                    && !self.is_empty(sheet)?
-                {
-                    filled.push(at);
+                Some(kind) if is_visible => chosen.sheets.push((kind, name)),
+                Some(_) if is_table => {
+                    chosen.skipped.push(format!("`{}` (hidden; unhide it to import it)", name.trim()));
                 }
-            }
-            if let [only] = *filled {
-                chosen.sheets.extend(others.remove(only).0.map(|sheet| (kind, sheet)));
-                // Every new workbook has empty sheets, so they are not reported.
-                others.retain(|(sheet, _)| sheet.is_none());
+                _ => others.push((name, is_visible)),
             }
         }
-        chosen.skipped.extend(others.into_iter().map(|(_, quoted)| quoted));
+        let visible: Vec<usize> = (0..others.len()).filter(|at| others[*at].1).collect();
+        // `default_kind` applies only if no sheet has a known name.
+        if let ([only], Some(kind), true) = (&*visible, default_kind, chosen.sheets.is_empty()) {
+            chosen.sheets.push((kind, others.remove(*only).0));
+        }
+        chosen.skipped.extend(others.iter().map(|(name, _)| format!("`{}`", name.trim())));
         if chosen.sheets.is_empty() {
             let remedy = match default_kind {
                 Some(_) => "choose one, such as `--sheet List`",
@@ -117,20 +106,6 @@ impl Workbook {
             return Err(unusable(format!("its sheets are {}; {remedy}", chosen.skipped.join(", "))));
         }
         Ok(chosen)
-    }
-
-    fn is_empty(&mut self, sheet: &str) -> io::Result<bool> {
-        let mut cells = self.book.worksheet_cells_reader(sheet).map_err(unreadable)?;
-        let mut last = None;
-        while let Some(cell) = cells.next_cell().map_err(|error| sheet_error(sheet, last, error))? {
-            last = Some(cell.get_position());
-            match cell.get_value() {
-                DataRef::Empty | DataRef::SharedString("") => {}
-                DataRef::String(text) if text.is_empty() => {}
-                _ => return Ok(false),
-            }
-        }
-        Ok(true)
     }
 
     /// Opens the rows of a sheet.
