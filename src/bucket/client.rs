@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::thread;
 
 use super::folder::Folder;
-use super::object::{BucketError, BucketObject, Created, ListedObject};
+use super::object::{BucketError, BucketObject, Created, ListedObject, Store};
 use super::remote::Remote;
 use super::seal::{SealKey, seal, unseal};
 use super::url::{BucketLocation, BucketUrl};
@@ -18,14 +18,8 @@ const RACERS: usize = 8;
 #[derive(Debug)]
 pub struct Bucket {
     url: BucketUrl,
-    store: Store,
+    store: Box<dyn Store>,
     seal: Option<SealKey>,
-}
-
-#[derive(Debug)]
-enum Store {
-    Folder(Folder),
-    Remote(Box<Remote>),
 }
 
 impl Bucket {
@@ -45,10 +39,10 @@ impl Bucket {
         seal: Option<SealKey>,
         environment: &[(String, String)],
     ) -> Result<Bucket, BucketError> {
-        let store = match url.location() {
-            BucketLocation::Folder(path) => Store::Folder(Folder::new(path)),
+        let store: Box<dyn Store> = match url.location() {
+            BucketLocation::Folder(path) => Box::new(Folder::new(path)),
             BucketLocation::Remote { kind, bucket, prefix } => {
-                Store::Remote(Box::new(Remote::open(url, *kind, bucket, prefix, environment)?))
+                Box::new(Remote::open(url, *kind, bucket, prefix, environment)?)
             }
         };
         Ok(Bucket { url: url.clone(), store, seal })
@@ -67,21 +61,14 @@ impl Bucket {
     /// Reads an object; `None` if there is none of this name. Never returns a part of an object.
     pub fn get(&self, name: &str) -> Result<Option<BucketObject>, BucketError> {
         check_name(name)?;
-        let stored = match &self.store {
-            Store::Folder(folder) => folder.get(name)?,
-            Store::Remote(remote) => remote.get(name)?,
-        };
-        let Some(BucketObject { bytes, modified }) = stored else { return Ok(None) };
+        let Some(BucketObject { bytes, modified }) = self.store.get(name)? else { return Ok(None) };
         Ok(Some(BucketObject { bytes: unseal(self.seal.as_ref(), name, bytes)?, modified }))
     }
 
     /// Whether there is an object of this name. Does not read all of it.
     pub fn contains(&self, name: &str) -> Result<bool, BucketError> {
         check_name(name)?;
-        match &self.store {
-            Store::Folder(folder) => folder.contains(name),
-            Store::Remote(remote) => remote.contains(name),
-        }
+        self.store.contains(name)
     }
 
     /// Creates an object if the name is free.
@@ -91,22 +78,14 @@ impl Bucket {
     /// bytes. If the result is [`Created::Exists`] and the object has those bytes, the create succeeded.
     pub fn create(&self, name: &str, bytes: &[u8]) -> Result<Created, BucketError> {
         check_name(name)?;
-        let sealed = seal(self.seal.as_ref(), name, bytes)?;
-        match &self.store {
-            Store::Folder(folder) => folder.create(name, &sealed),
-            Store::Remote(remote) => remote.create(name, sealed),
-        }
+        self.store.create(name, seal(self.seal.as_ref(), name, bytes)?)
     }
 
     /// Writes an object, and replaces an existing one. After [`BucketError::Unreachable`] it may have been written or
     /// not.
     pub fn put(&self, name: &str, bytes: &[u8]) -> Result<(), BucketError> {
         check_name(name)?;
-        let sealed = seal(self.seal.as_ref(), name, bytes)?;
-        match &self.store {
-            Store::Folder(folder) => folder.put(name, &sealed),
-            Store::Remote(remote) => remote.put(name, sealed),
-        }
+        self.store.put(name, seal(self.seal.as_ref(), name, bytes)?)
     }
 
     /// Lists the objects below a folder such as `log`, at any depth, ordered by name. With `after`, lists only names
@@ -114,10 +93,7 @@ impl Bucket {
     pub fn list(&self, folder: &str, after: Option<&str>) -> Result<Vec<ListedObject>, BucketError> {
         check_name(folder)?;
         after.map_or(Ok(()), check_name)?;
-        let mut listed = match &self.store {
-            Store::Folder(store) => store.list(folder)?,
-            Store::Remote(remote) => remote.list(folder, after)?,
-        };
+        let mut listed = self.store.list(folder, after)?;
         listed.retain(|object| after.is_none_or(|after| object.name.as_str() > after));
         listed.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Ok(listed)
@@ -126,18 +102,12 @@ impl Bucket {
     /// Deletes an object. Succeeds if there is none.
     pub fn delete(&self, name: &str) -> Result<(), BucketError> {
         check_name(name)?;
-        match &self.store {
-            Store::Folder(folder) => folder.delete(name),
-            Store::Remote(remote) => remote.delete(name),
-        }
+        self.store.delete(name)
     }
 
     /// Creates the folder of a `file:` bucket if needed, and removes files that killed programs left in it.
     pub fn prepare(&self) -> Result<(), BucketError> {
-        match &self.store {
-            Store::Folder(folder) => folder.prepare(),
-            Store::Remote(_) => Ok(()),
-        }
+        self.store.prepare()
     }
 
     /// Tests whether the store creates a name only once, because publishing depends on it. Some stores ignore the condition.

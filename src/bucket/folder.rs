@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use tempfile::NamedTempFile;
 
-use super::object::{BucketError, BucketObject, Created, ListedObject, OBJECT_BYTES};
+use super::object::{BucketError, BucketObject, Created, ListedObject, OBJECT_BYTES, Store};
 use crate::disk::describe_at;
 use crate::disk::{self, DiskEvent};
 use crate::model::Timestamp;
@@ -36,72 +36,6 @@ pub(super) struct Folder {
 impl Folder {
     pub(super) fn new(root: &Path) -> Folder {
         Folder { root: root.to_owned(), inode: OnceLock::new() }
-    }
-
-    /// Creates the folder if needed, and removes old drafts.
-    pub(super) fn prepare(&self) -> Result<(), BucketError> {
-        let make = || -> io::Result<()> {
-            if !self.root.is_dir() {
-                let parents = parents_of_new(&self.root);
-                DirBuilder::new().recursive(true).mode(0o700).create(&self.root)?;
-                parents.into_iter().try_for_each(disk::sync_folder)?;
-            }
-            Ok(())
-        };
-        make().map_err(|error| self.failed("create the folder", &self.root, &error))?;
-        self.root()?;
-        let drafts = fs::read_dir(&self.root).map_err(|error| self.failed("list", &self.root, &error))?;
-        for draft in drafts.flatten().filter(|file| file.file_name().to_string_lossy().starts_with(DRAFT)) {
-            if draft.metadata().is_ok_and(|found| modified(&found).plus_s(DRAFT_AGE_S) < now()) {
-                // A draft that cannot be removed does no harm.
-                let _ = fs::remove_file(draft.path());
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) fn contains(&self, name: &str) -> Result<bool, BucketError> {
-        self.root()?;
-        let path = self.root.join(name);
-        match fs::metadata(&path) {
-            Ok(found) => Ok(found.is_file()),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(self.failed("read", &path, &error)),
-        }
-    }
-
-    pub(super) fn get(&self, name: &str) -> Result<Option<BucketObject>, BucketError> {
-        self.root()?;
-        let path = self.root.join(name);
-        let read = || -> io::Result<Option<BucketObject>> {
-            let file = File::open(&path)?;
-            let found = file.metadata()?;
-            if found.len() > OBJECT_BYTES {
-                return Ok(None);
-            }
-            let mut bytes = Vec::new();
-            io::Read::read_to_end(&mut io::Read::take(file, OBJECT_BYTES + 1), &mut bytes)?;
-            Ok(Some(BucketObject { bytes, modified: modified(&found) }))
-        };
-        match read() {
-            Ok(Some(object)) => Ok(Some(object)),
-            Ok(None) => {
-                Err(BucketError::Damaged { name: name.to_owned(), detail: "it is too large for an object".to_owned() })
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(self.failed("read", &path, &error)),
-        }
-    }
-
-    pub(super) fn create(&self, name: &str, bytes: &[u8]) -> Result<Created, BucketError> {
-        self.write(name, bytes, |draft, target| {
-            draft.persist_noclobber(target).map(drop).map_err(|refused| refused.error)
-        })
-    }
-
-    pub(super) fn put(&self, name: &str, bytes: &[u8]) -> Result<(), BucketError> {
-        self.write(name, bytes, |draft, target| draft.persist(target).map(drop).map_err(|refused| refused.error))?;
-        Ok(())
     }
 
     fn write(
@@ -164,56 +98,6 @@ impl Folder {
         Ok(())
     }
 
-    pub(super) fn list(&self, folder: &str) -> Result<Vec<ListedObject>, BucketError> {
-        self.root()?;
-        let (mut listed, mut folders) = (Vec::new(), vec![folder.to_owned()]);
-        while let Some(name) = folders.pop() {
-            let path = self.root.join(&name);
-            let mut read = || -> io::Result<()> {
-                for file in fs::read_dir(&path)? {
-                    let file = file?;
-                    let Ok(last) = file.file_name().into_string() else { continue };
-                    let name = format!("{name}/{last}");
-                    match file.metadata() {
-                        _ if last.starts_with('.') => {}
-                        Ok(found) if found.is_dir() => folders.push(name),
-                        Ok(found) if found.is_file() => {
-                            listed.push(ListedObject { name, bytes: found.len(), modified: modified(&found) });
-                        }
-                        Ok(_) => {}
-                        Err(error) if error.kind() == ErrorKind::NotFound => {}
-                        Err(error) => return Err(error),
-                    }
-                }
-                Ok(())
-            };
-            match read() {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(self.failed("list", &path, &error)),
-                _ => {}
-            }
-        }
-        Ok(listed)
-    }
-
-    pub(super) fn delete(&self, name: &str) -> Result<(), BucketError> {
-        self.root()?;
-        let path = self.root.join(name);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(self.failed("delete", &path, &error)),
-            Err(_) => {}
-            Ok(()) => disk::tell(DiskEvent::Remove { path: &path }),
-        }
-        // Remove the folders that are empty now.
-        let above = path.ancestors().skip(1).take_while(|above| *above != self.root);
-        for folder in above {
-            if fs::remove_dir(folder).is_err() {
-                break;
-            }
-            disk::tell(DiskEvent::Remove { path: folder });
-        }
-        Ok(())
-    }
-
     /// Returns the metadata of the root folder. Fails if it is missing, or another folder than before.
     fn root(&self) -> Result<Metadata, BucketError> {
         let shown = self.root.display();
@@ -247,6 +131,124 @@ impl Folder {
             | ErrorKind::Unsupported => BucketError::Refused(text),
             _ => BucketError::Unreachable(text),
         }
+    }
+}
+
+impl Store for Folder {
+    /// Creates the folder if needed, and removes old drafts.
+    fn prepare(&self) -> Result<(), BucketError> {
+        let make = || -> io::Result<()> {
+            if !self.root.is_dir() {
+                let parents = parents_of_new(&self.root);
+                DirBuilder::new().recursive(true).mode(0o700).create(&self.root)?;
+                parents.into_iter().try_for_each(disk::sync_folder)?;
+            }
+            Ok(())
+        };
+        make().map_err(|error| self.failed("create the folder", &self.root, &error))?;
+        self.root()?;
+        let drafts = fs::read_dir(&self.root).map_err(|error| self.failed("list", &self.root, &error))?;
+        for draft in drafts.flatten().filter(|file| file.file_name().to_string_lossy().starts_with(DRAFT)) {
+            if draft.metadata().is_ok_and(|found| modified(&found).plus_s(DRAFT_AGE_S) < now()) {
+                // A draft that cannot be removed does no harm.
+                let _ = fs::remove_file(draft.path());
+            }
+        }
+        Ok(())
+    }
+
+    fn contains(&self, name: &str) -> Result<bool, BucketError> {
+        self.root()?;
+        let path = self.root.join(name);
+        match fs::metadata(&path) {
+            Ok(found) => Ok(found.is_file()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(self.failed("read", &path, &error)),
+        }
+    }
+
+    fn get(&self, name: &str) -> Result<Option<BucketObject>, BucketError> {
+        self.root()?;
+        let path = self.root.join(name);
+        let read = || -> io::Result<Option<BucketObject>> {
+            let file = File::open(&path)?;
+            let found = file.metadata()?;
+            if found.len() > OBJECT_BYTES {
+                return Ok(None);
+            }
+            let mut bytes = Vec::new();
+            io::Read::read_to_end(&mut io::Read::take(file, OBJECT_BYTES + 1), &mut bytes)?;
+            Ok(Some(BucketObject { bytes, modified: modified(&found) }))
+        };
+        match read() {
+            Ok(Some(object)) => Ok(Some(object)),
+            Ok(None) => {
+                Err(BucketError::Damaged { name: name.to_owned(), detail: "it is too large for an object".to_owned() })
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.failed("read", &path, &error)),
+        }
+    }
+
+    fn create(&self, name: &str, bytes: Vec<u8>) -> Result<Created, BucketError> {
+        self.write(name, &bytes, |draft, target| {
+            draft.persist_noclobber(target).map(drop).map_err(|refused| refused.error)
+        })
+    }
+
+    fn put(&self, name: &str, bytes: Vec<u8>) -> Result<(), BucketError> {
+        self.write(name, &bytes, |draft, target| draft.persist(target).map(drop).map_err(|refused| refused.error))?;
+        Ok(())
+    }
+
+    fn list(&self, folder: &str, _after: Option<&str>) -> Result<Vec<ListedObject>, BucketError> {
+        self.root()?;
+        let (mut listed, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+        while let Some(name) = folders.pop() {
+            let path = self.root.join(&name);
+            let mut read = || -> io::Result<()> {
+                for file in fs::read_dir(&path)? {
+                    let file = file?;
+                    let Ok(last) = file.file_name().into_string() else { continue };
+                    let name = format!("{name}/{last}");
+                    match file.metadata() {
+                        _ if last.starts_with('.') => {}
+                        Ok(found) if found.is_dir() => folders.push(name),
+                        Ok(found) if found.is_file() => {
+                            listed.push(ListedObject { name, bytes: found.len(), modified: modified(&found) });
+                        }
+                        Ok(_) => {}
+                        Err(error) if error.kind() == ErrorKind::NotFound => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                Ok(())
+            };
+            match read() {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(self.failed("list", &path, &error)),
+                _ => {}
+            }
+        }
+        Ok(listed)
+    }
+
+    fn delete(&self, name: &str) -> Result<(), BucketError> {
+        self.root()?;
+        let path = self.root.join(name);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(self.failed("delete", &path, &error)),
+            Err(_) => {}
+            Ok(()) => disk::tell(DiskEvent::Remove { path: &path }),
+        }
+        // Remove the folders that are empty now.
+        let above = path.ancestors().skip(1).take_while(|above| *above != self.root);
+        for folder in above {
+            if fs::remove_dir(folder).is_err() {
+                break;
+            }
+            disk::tell(DiskEvent::Remove { path: folder });
+        }
+        Ok(())
     }
 }
 
@@ -298,13 +300,13 @@ mod tests {
     fn drafts_and_folders_are_no_objects() {
         let (_above, folder) = new();
         for name in ["log/1", "log/2/3/4", "alive"] {
-            assert_eq!(folder.create(name, b"x"), Ok(Created::New));
+            assert_eq!(folder.create(name, b"x".to_vec()), Ok(Created::New));
         }
         fs::write(folder.root.join("log/.hidden"), "x").unwrap();
-        let names: Vec<String> = folder.list("log").unwrap().into_iter().map(|found| found.name).collect();
+        let names: Vec<String> = folder.list("log", None).unwrap().into_iter().map(|found| found.name).collect();
         assert_eq!(names.len(), 2, "{names:?}");
         assert!(folder.contains("log/2/3/4").unwrap() && !folder.contains("log/2").unwrap());
-        assert_eq!(folder.list("states").unwrap(), []);
+        assert_eq!(folder.list("states", None).unwrap(), []);
         // Deleting removes only folders that are empty.
         folder.delete("log/2/3/4").unwrap();
         assert!(!folder.root.join("log/2").exists() && folder.contains("log/1").unwrap());
@@ -318,12 +320,12 @@ mod tests {
     #[test]
     fn the_time_of_an_object_is_that_of_its_file_in_seconds() {
         let (_above, folder) = new();
-        folder.put("log/1", b"x").unwrap();
+        folder.put("log/1", b"x".to_vec()).unwrap();
         let at = Timestamp::from_unix_s(1_700_000_000);
         date(&folder.root.join("log/1"), at);
         assert_eq!(folder.get("log/1").unwrap().unwrap().modified, at);
-        assert_eq!(folder.list("log").unwrap()[0].modified, at);
-        folder.put("log/1", b"y").unwrap();
+        assert_eq!(folder.list("log", None).unwrap()[0].modified, at);
+        folder.put("log/1", b"y".to_vec()).unwrap();
         assert!(folder.get("log/1").unwrap().unwrap().modified > at);
     }
 
@@ -339,7 +341,7 @@ mod tests {
     #[test]
     fn a_folder_that_was_replaced_is_not_used() {
         let (above, folder) = new();
-        folder.put("log/1", b"x").unwrap();
+        folder.put("log/1", b"x".to_vec()).unwrap();
         // Another folder of the same content, such as one whose disk was not mounted.
         fs::rename(&folder.root, above.path().join("elsewhere")).unwrap();
         fs::create_dir_all(folder.root.join("log")).unwrap();
@@ -347,9 +349,9 @@ mod tests {
         let refused = |error: BucketError| error.to_string().contains("is another folder than before");
         assert!(refused(folder.get("log/1").unwrap_err()));
         assert!(refused(folder.contains("log/1").unwrap_err()));
-        assert!(refused(folder.list("log").unwrap_err()));
-        assert!(refused(folder.put("log/1", b"y").unwrap_err()));
-        assert!(refused(folder.create("log/2", b"y").unwrap_err()));
+        assert!(refused(folder.list("log", None).unwrap_err()));
+        assert!(refused(folder.put("log/1", b"y".to_vec()).unwrap_err()));
+        assert!(refused(folder.create("log/2", b"y".to_vec()).unwrap_err()));
         assert!(refused(folder.delete("log/1").unwrap_err()));
         assert!(refused(folder.prepare().unwrap_err()));
         assert_eq!(fs::read(folder.root.join("log/1")).unwrap(), b"x");
@@ -360,7 +362,7 @@ mod tests {
     #[test]
     fn errors_of_the_path_last_and_errors_of_the_disk_may_pass() {
         let (_above, folder) = new();
-        folder.put("alive", b"x").unwrap();
+        folder.put("alive", b"x".to_vec()).unwrap();
         assert!(matches!(folder.get("alive/x"), Err(BucketError::Refused(_))), "a file where a folder should be");
         for (kind, expected) in [
             (ErrorKind::PermissionDenied, false),

@@ -1,4 +1,6 @@
-//! Objects, and the errors of a bucket.
+//! Objects, stores of objects, and the errors of a bucket.
+
+use std::fmt::Debug;
 
 use crate::model::Timestamp;
 
@@ -61,4 +63,19 @@ impl BucketError {
     pub fn may_pass(&self) -> bool {
         matches!(self, BucketError::Unreachable(_))
     }
+}
+
+/// A store of objects. The names of the methods, their arguments and errors are those of [`Bucket`](super::Bucket).
+pub(super) trait Store: Debug + Send + Sync {
+    fn prepare(&self) -> Result<(), BucketError> {
+        Ok(())
+    }
+
+    fn get(&self, name: &str) -> Result<Option<BucketObject>, BucketError>;
+    fn contains(&self, name: &str) -> Result<bool, BucketError>;
+    fn create(&self, name: &str, bytes: Vec<u8>) -> Result<Created, BucketError>;
+    fn put(&self, name: &str, bytes: Vec<u8>) -> Result<(), BucketError>;
+    /// May also list names that are not after `after`.
+    fn list(&self, folder: &str, after: Option<&str>) -> Result<Vec<ListedObject>, BucketError>;
+    fn delete(&self, name: &str) -> Result<(), BucketError>;
 }

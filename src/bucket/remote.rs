@@ -17,7 +17,7 @@ use object_store::{
 use tokio::runtime::Runtime;
 
 use super::fault::{Action, ErrorMapper};
-use super::object::{BucketError, BucketObject, Created, ListedObject, OBJECT_BYTES};
+use super::object::{BucketError, BucketObject, Created, ListedObject, OBJECT_BYTES, Store};
 use super::url::{BucketUrl, StoreKind};
 use crate::model::Timestamp;
 use crate::transport::tls;
@@ -64,13 +64,51 @@ impl Remote {
         Ok(Remote { store, runtime: Some(runtime), prefix, errors })
     }
 
-    pub(super) fn get(&self, name: &str) -> Result<Option<BucketObject>, BucketError> {
+    fn write(
+        &self,
+        action: Action,
+        name: &str,
+        bytes: Vec<u8>,
+        mode: PutMode,
+    ) -> Result<Result<(), Error>, BucketError> {
+        let limit = time_for(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
         let path = self.path(name);
-        let found = match self.wait(REQUEST, self.store.get(&path)) {
-            Some(Ok(found)) => found,
-            Some(Err(error)) if self.errors.is_absent(&error) => return Ok(None),
-            Some(Err(error)) => return Err(self.errors.map(Action::Read, name, &error)),
-            None => return Err(self.errors.timeout(Action::Read, name)),
+        let put = self.store.put_opts(&path, PutPayload::from(bytes), mode.into());
+        self.wait(action, name, limit, async { put.await.map(drop) })
+    }
+
+    fn listed(&self, found: &ObjectMeta) -> Option<ListedObject> {
+        let parts = found.location.prefix_match(&self.prefix)?;
+        let name = parts.map(|part| part.as_ref().to_owned()).collect::<Vec<_>>().join("/");
+        Some(ListedObject { name, bytes: found.size, modified: modified(found) })
+    }
+
+    fn path(&self, name: &str) -> Path {
+        name.split('/').fold(self.prefix.clone(), |path, part| path.join(part))
+    }
+
+    /// Runs a request. Only a timeout is an error.
+    fn wait<T>(
+        &self,
+        action: Action,
+        name: &str,
+        limit: Duration,
+        request: impl Future<Output = T>,
+    ) -> Result<T, BucketError> {
+        let runtime = self.runtime.as_ref();
+        let done =
+            runtime.and_then(|runtime| runtime.block_on(async { tokio::time::timeout(limit, request).await.ok() }));
+        done.ok_or_else(|| self.errors.timeout(action, name))
+    }
+}
+
+impl Store for Remote {
+    fn get(&self, name: &str) -> Result<Option<BucketObject>, BucketError> {
+        let path = self.path(name);
+        let found = match self.wait(Action::Read, name, REQUEST, self.store.get(&path))? {
+            Ok(found) => found,
+            Err(error) if self.errors.is_absent(&error) => return Ok(None),
+            Err(error) => return Err(self.errors.map(Action::Read, name, &error)),
         };
         // All stores send an ETag, and a login page of a network does not.
         if found.meta.e_tag.is_none() {
@@ -81,56 +119,43 @@ impl Remote {
             let detail = format!("its {size} bytes are too many for an object");
             return Err(BucketError::Damaged { name: name.to_owned(), detail });
         }
-        match self.wait(time_for(size), found.bytes()) {
-            Some(Ok(bytes)) if u64::try_from(bytes.len()) == Ok(size) => {
+        match self.wait(Action::Read, name, time_for(size), found.bytes())? {
+            Ok(bytes) if u64::try_from(bytes.len()) == Ok(size) => {
                 Ok(Some(BucketObject { bytes: bytes.into(), modified }))
             }
-            Some(Ok(bytes)) => Err(self.errors.truncated(name, format!("{} of its {size} bytes came", bytes.len()))),
-            Some(Err(error)) => Err(self.errors.map(Action::Read, name, &error)),
-            None => Err(self.errors.timeout(Action::Read, name)),
+            Ok(bytes) => Err(self.errors.truncated(name, format!("{} of its {size} bytes came", bytes.len()))),
+            Err(error) => Err(self.errors.map(Action::Read, name, &error)),
         }
     }
 
-    pub(super) fn contains(&self, name: &str) -> Result<bool, BucketError> {
+    fn contains(&self, name: &str) -> Result<bool, BucketError> {
         let path = self.path(name);
         let first_byte = GetOptions { range: Some(GetRange::Bounded(0..1)), ..GetOptions::default() };
-        match self.wait(REQUEST, self.store.get_opts(&path, first_byte)) {
-            Some(Ok(_)) => Ok(true),
-            Some(Err(error)) if self.errors.is_absent(&error) => Ok(false),
+        match self.wait(Action::Read, name, REQUEST, self.store.get_opts(&path, first_byte))? {
+            Ok(_) => Ok(true),
+            Err(error) if self.errors.is_absent(&error) => Ok(false),
             // An empty object has no first byte (416).
-            Some(Err(error)) if error.to_string().contains("status code: 416") => Ok(true),
-            Some(Err(error)) => Err(self.errors.map(Action::Read, name, &error)),
-            None => Err(self.errors.timeout(Action::Read, name)),
+            Err(error) if error.to_string().contains("status code: 416") => Ok(true),
+            Err(error) => Err(self.errors.map(Action::Read, name, &error)),
         }
     }
 
-    pub(super) fn create(&self, name: &str, bytes: Vec<u8>) -> Result<Created, BucketError> {
-        match self.write(name, bytes, PutMode::Create) {
-            Some(Ok(())) => Ok(Created::New),
-            Some(Err(Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotModified { .. })) => {
+    fn create(&self, name: &str, bytes: Vec<u8>) -> Result<Created, BucketError> {
+        match self.write(Action::Create, name, bytes, PutMode::Create)? {
+            Ok(()) => Ok(Created::New),
+            Err(Error::AlreadyExists { .. } | Error::Precondition { .. } | Error::NotModified { .. }) => {
                 Ok(Created::Exists)
             }
-            Some(Err(error)) => Err(self.errors.map(Action::Create, name, &error)),
-            None => Err(self.errors.timeout(Action::Create, name)),
+            Err(error) => Err(self.errors.map(Action::Create, name, &error)),
         }
     }
 
-    pub(super) fn put(&self, name: &str, bytes: Vec<u8>) -> Result<(), BucketError> {
-        match self.write(name, bytes, PutMode::Overwrite) {
-            Some(Ok(())) => Ok(()),
-            Some(Err(error)) => Err(self.errors.map(Action::Write, name, &error)),
-            None => Err(self.errors.timeout(Action::Write, name)),
-        }
+    fn put(&self, name: &str, bytes: Vec<u8>) -> Result<(), BucketError> {
+        let written = self.write(Action::Write, name, bytes, PutMode::Overwrite)?;
+        written.map_err(|error| self.errors.map(Action::Write, name, &error))
     }
 
-    fn write(&self, name: &str, bytes: Vec<u8>, mode: PutMode) -> Option<Result<(), Error>> {
-        let limit = time_for(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-        let path = self.path(name);
-        let put = self.store.put_opts(&path, PutPayload::from(bytes), mode.into());
-        self.wait(limit, async { put.await.map(drop) })
-    }
-
-    pub(super) fn list(&self, folder: &str, after: Option<&str>) -> Result<Vec<ListedObject>, BucketError> {
+    fn list(&self, folder: &str, after: Option<&str>) -> Result<Vec<ListedObject>, BucketError> {
         let path = self.path(folder);
         let mut objects = match after {
             Some(after) => self.store.list_with_offset(Some(&path), &self.path(after)),
@@ -138,42 +163,25 @@ impl Remote {
         };
         let mut listed = Vec::new();
         loop {
-            match self.wait(REQUEST, objects.try_next()) {
-                Some(Ok(None)) => return Ok(listed),
+            match self.wait(Action::List, folder, REQUEST, objects.try_next())? {
+                Ok(None) => return Ok(listed),
                 // A proxy may return the list of another request. The sweep would delete what it names.
-                Some(Ok(Some(found))) if !found.location.prefix_matches(&path) => {
+                Ok(Some(found)) if !found.location.prefix_matches(&path) => {
                     return Err(self.errors.foreign_list(folder, found.location.as_ref()));
                 }
-                Some(Ok(Some(found))) => listed.extend(self.listed(&found)),
-                Some(Err(error)) => return Err(self.errors.map(Action::List, folder, &error)),
-                None => return Err(self.errors.timeout(Action::List, folder)),
+                Ok(Some(found)) => listed.extend(self.listed(&found)),
+                Err(error) => return Err(self.errors.map(Action::List, folder, &error)),
             }
         }
     }
 
-    fn listed(&self, found: &ObjectMeta) -> Option<ListedObject> {
-        let parts = found.location.prefix_match(&self.prefix)?;
-        let name = parts.map(|part| part.as_ref().to_owned()).collect::<Vec<_>>().join("/");
-        Some(ListedObject { name, bytes: found.size, modified: modified(found) })
-    }
-
-    pub(super) fn delete(&self, name: &str) -> Result<(), BucketError> {
+    fn delete(&self, name: &str) -> Result<(), BucketError> {
         let path = self.path(name);
-        match self.wait(REQUEST, self.store.delete(&path)) {
-            Some(Ok(())) => Ok(()),
-            Some(Err(error)) if self.errors.is_absent(&error) => Ok(()),
-            Some(Err(error)) => Err(self.errors.map(Action::Delete, name, &error)),
-            None => Err(self.errors.timeout(Action::Delete, name)),
+        match self.wait(Action::Delete, name, REQUEST, self.store.delete(&path))? {
+            Ok(()) => Ok(()),
+            Err(error) if self.errors.is_absent(&error) => Ok(()),
+            Err(error) => Err(self.errors.map(Action::Delete, name, &error)),
         }
-    }
-
-    fn path(&self, name: &str) -> Path {
-        name.split('/').fold(self.prefix.clone(), |path, part| path.join(part))
-    }
-
-    /// Runs a request; `None` after a timeout.
-    fn wait<T>(&self, limit: Duration, request: impl Future<Output = T>) -> Option<T> {
-        self.runtime.as_ref()?.block_on(async { tokio::time::timeout(limit, request).await.ok() })
     }
 }
 
