@@ -69,32 +69,14 @@ pub const KEYS: TableDefinition<[u8; 32], &[u8]> = TableDefinition::new("keys");
 pub const OUTBOX: TableDefinition<(u64, u32), &[u8]> = TableDefinition::new("outbox");
 pub const REPLICA: TableDefinition<u8, &[u8]> = TableDefinition::new("replica");
 
-/// A type of keys or values. redb's own decoding panics on bytes that do not fit the type.
-pub trait StoredType: Value {
-    /// Whether the bytes can be decoded as this type.
-    fn fits(bytes: &[u8]) -> bool {
-        Self::fixed_width().is_none_or(|width| width == bytes.len())
-    }
-}
-
-impl StoredType for () {}
-impl StoredType for u64 {}
-impl StoredType for (u8, u64) {}
-impl StoredType for (u64, u64) {}
-impl StoredType for (u8, u64, u8, u64) {}
-impl StoredType for [u8; 32] {}
-impl StoredType for &'static [u8] {}
-
-impl StoredType for &'static str {
-    fn fits(bytes: &[u8]) -> bool {
-        std::str::from_utf8(bytes).is_ok()
-    }
-}
-
-impl StoredType for LogValue<'static> {
-    fn fits(bytes: &[u8]) -> bool {
+/// Whether bytes can be decoded as a type of keys or values. redb's own decoding panics on others.
+pub fn fits<T: Value>(bytes: &[u8]) -> bool {
+    match T::fixed_width() {
+        Some(width) => bytes.len() == width,
+        None if T::type_name() == <&str>::type_name() => std::str::from_utf8(bytes).is_ok(),
         // The JSON takes the rest, of any length.
-        bytes.len() >= size_of::<u64>() + HASH_LEN
+        None if T::type_name() == LogValue::type_name() => bytes.len() >= size_of::<u64>() + HASH_LEN,
+        None => T::type_name() == <&[u8]>::type_name(),
     }
 }
 
@@ -180,14 +162,14 @@ mod tests {
         let bytes: Vec<u8> = (0..40).chain([0xff]).collect();
         for length in 0..bytes.len() {
             let bytes = &bytes[..length];
-            if <LogValue<'static>>::fits(bytes) {
+            if fits::<LogValue<'static>>(bytes) {
                 let (_, _, text) = <LogValue<'static>>::from_bytes(bytes);
                 assert_eq!(text, &bytes[24..]);
             }
-            assert_eq!(u64::fits(bytes), length == 8);
-            assert_eq!(<(u8, u64, u8, u64)>::fits(bytes), length == 18);
-            assert_eq!(<()>::fits(bytes), length == 0);
+            assert_eq!(fits::<u64>(bytes), length == 8);
+            assert_eq!(fits::<(u8, u64, u8, u64)>(bytes), length == 18);
+            assert_eq!(fits::<()>(bytes), length == 0);
         }
-        assert!(!<&str>::fits(&[0xff]) && <&str>::fits(b"schema"));
+        assert!(!fits::<&str>(&[0xff]) && fits::<&str>(b"schema"));
     }
 }

@@ -10,7 +10,7 @@ use redb::{Key, Value};
 use crate::store::StoreError;
 use crate::store::format::changes::{ChangeDecoder, EncodedChange};
 use crate::store::format::meta::known_fields;
-use crate::store::format::tables::{self, META_CODE, META_FIELDS, META_SCHEMA, SCHEMA, StoredType, on_table};
+use crate::store::format::tables::{self, META_CODE, META_FIELDS, META_SCHEMA, SCHEMA, fits, on_table};
 use crate::store::write_tx::{TableWriter, WriteTx};
 
 /// Changes could not be applied. The file is unchanged.
@@ -45,7 +45,7 @@ fn malformed(error: impl Into<String>) -> ApplyError {
 }
 
 /// Applies the next changes, as long as they are of one table.
-fn apply_to<K: Key + StoredType + 'static, V: Value + StoredType + 'static>(
+fn apply_to<K: Key + 'static, V: Value + 'static>(
     rows: &mut TableWriter<'_, K, V>,
     code: u8,
     changes: &mut Peekable<ChangeDecoder<'_>>,
@@ -86,13 +86,13 @@ where
     Ok(())
 }
 
-fn row<'a, K: Key + StoredType, V: Value + StoredType>(
+fn row<'a, K: Key, V: Value>(
     table: u8,
     key: &'a [u8],
     value: &'a [u8],
 ) -> Result<(K::SelfType<'a>, V::SelfType<'a>), ApplyError> {
     let fitting = key_of::<K>(table, key)?;
-    if !V::fits(value) {
+    if !fits::<V>(value) {
         return Err(malformed(format!("an invalid value for table {table}")));
     }
     let schema = SCHEMA.to_le_bytes();
@@ -103,8 +103,8 @@ fn row<'a, K: Key + StoredType, V: Value + StoredType>(
     Ok((fitting, V::from_bytes(value)))
 }
 
-fn key_of<K: Key + StoredType>(table: u8, key: &[u8]) -> Result<K::SelfType<'_>, ApplyError> {
-    if !K::fits(key) {
+fn key_of<K: Key>(table: u8, key: &[u8]) -> Result<K::SelfType<'_>, ApplyError> {
+    if !fits::<K>(key) {
         return Err(malformed(format!("an invalid key for table {table}")));
     }
     if tables::is_local(table, key) {
