@@ -70,16 +70,10 @@ impl FeedQuery {
         }
     }
 
-    /// Finds a newer snapshot in which the token is valid: another server may have just issued it. `polls` is the
-    /// number of polls of the file that had begun at `received_at`, the time of the request. It may block. Returns 410
-    /// if the token is lost; 503 if it is of a snapshot that this server does not have yet.
-    pub fn catch_up(
-        &self,
-        caller: &Caller,
-        source: &dyn SnapshotSource,
-        polls: u64,
-        received_at: Instant,
-    ) -> Result<Caller, Problem> {
+    /// Finds a newer snapshot in which the token is valid: another server may have just issued it. `asked_at` is the
+    /// time of the check. It may block. Returns 410 if the token is lost; 503 if it is of a snapshot that this server
+    /// does not have yet.
+    pub fn catch_up(&self, caller: &Caller, source: &dyn SnapshotSource, asked_at: Instant) -> Result<Caller, Problem> {
         let Some(token) = &self.token else { return Err(Problem::internal("there is no sync token")) };
         let license_id = caller.license.id;
         let license_in = |snapshot: &Snapshot| {
@@ -88,12 +82,12 @@ impl FeedQuery {
         };
         let accept = |snapshot: &Snapshot| license_in(snapshot).is_some();
         let accepted = |snapshot: Arc<Snapshot>| license_in(&snapshot).map(|license| Caller { snapshot, license });
-        let snapshot = source.catch_up(polls, &accept);
+        let snapshot = source.catch_up(asked_at, &accept);
         let was_ahead = is_ahead(token, &snapshot);
         if let Some(caller) = accepted(snapshot) {
             return Ok(caller);
         }
-        if was_ahead && let Some(snapshot) = source.catch_up_with_origin(received_at, &accept) {
+        if was_ahead && let Some(snapshot) = source.catch_up_with_origin(asked_at, &accept) {
             // Another server issued it, so it is not lost, unless the origin was rolled back.
             let is_ahead = is_ahead(token, &snapshot) && !source.is_lost(last_seq(token));
             match accepted(snapshot) {

@@ -33,9 +33,8 @@ pub struct Job {
     dataset: Dataset,
     handler: Handler,
     pub(super) wants_gzip: bool,
-    /// The number of polls of the file that had begun when the request arrived.
-    polls: u64,
-    received_at: Instant,
+    /// The time of the check. Polls that begin later show all that the caller may have seen elsewhere.
+    asked_at: Instant,
 }
 
 #[derive(Debug)]
@@ -50,9 +49,8 @@ enum Handler {
 }
 
 impl Job {
-    /// Parses a request of a caller. `polls` is the number of polls of the file that have begun. Returns 403 for an
-    /// unlicensed dataset, before it checks the parameters (400).
-    pub(super) fn parse(caller: Caller, request: &Request, route: &Route, polls: u64) -> Result<Job, Problem> {
+    /// Parses a request of a caller. Returns 403 for an unlicensed dataset, before it checks the parameters (400).
+    pub(super) fn parse(caller: Caller, request: &Request, route: &Route) -> Result<Job, Problem> {
         let query = &Query::of(route.endpoint, request.query());
         let dataset = match route.endpoint.resource {
             Resource::List(dataset) | Resource::Record(dataset) | Resource::Changes(dataset) => Some(dataset),
@@ -78,7 +76,7 @@ impl Job {
         };
         let dataset = dataset.ok_or_else(|| Problem::internal("a request without a dataset"))?;
         let (pattern, wants_gzip) = (route.endpoint.pattern, accepts_gzip(&request.headers));
-        Ok(Job { caller, pattern, dataset, handler, wants_gzip, polls, received_at: request.at })
+        Ok(Job { caller, pattern, dataset, handler, wants_gzip, asked_at: Instant::now() })
     }
 
     /// The permit that it needs; `None` if it reads only memory. Such a job takes well under a millisecond, and a thread
@@ -104,7 +102,7 @@ impl Job {
     /// Moves the job to a newer snapshot, in which its sync token is valid.
     pub(super) fn catch_up(self, source: &dyn SnapshotSource) -> Result<Job, Problem> {
         let Handler::Changes(query) = &self.handler else { return Ok(self) };
-        let caller = query.catch_up(&self.caller, source, self.polls, self.received_at)?;
+        let caller = query.catch_up(&self.caller, source, self.asked_at)?;
         Ok(Job { caller, ..self })
     }
 

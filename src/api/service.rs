@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use http::StatusCode;
+use tokio::sync::watch;
 
 use super::answers::{self, AnswerCache, AnswerResult, BuildGuard, CachedAnswer};
 use super::auth::{self, Caller, UsableKey};
@@ -21,7 +22,7 @@ use super::problem::{Code, Problem};
 use super::public;
 use super::rate::{RateLimiter, Window};
 use super::response::{Response, accepts_gzip};
-use super::source::{SnapshotCallback, SnapshotSource};
+use super::source::SnapshotSource;
 use crate::api::request::Request;
 use crate::contract::route::is_under_v1;
 use crate::contract::{CONTRACT, Query, Resource, Route};
@@ -147,9 +148,9 @@ impl Service {
         catch(|| job.run(&self.segments)).map(Arc::new)
     }
 
-    /// Registers a callback for new snapshots.
-    pub fn subscribe(&self, callback: SnapshotCallback) {
-        self.source.subscribe(callback);
+    /// Receives a message for every new snapshot.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.source.changes()
     }
 
     /// Whether neither the key nor the witness of a long poll has changed. It does not read the disk.
@@ -294,15 +295,14 @@ impl Service {
             let is_over_limit = self.rate.address_window(request.address, request.at).remaining == 0;
             return Ok(CheckedRequest::UnknownKey { is_over_limit });
         }
-        let polls = self.source.polls();
         let caller = self.admit(exchange, key, caller)?;
-        self.parse(&exchange.request, caller, &route, polls)
+        self.parse(&exchange.request, caller, &route)
     }
 
     /// Parses an admitted request. Answers it if it needs only a little memory.
-    fn parse(&self, request: &Request, caller: Caller, route: &Route, polls: u64) -> Result<CheckedRequest, Problem> {
+    fn parse(&self, request: &Request, caller: Caller, route: &Route) -> Result<CheckedRequest, Problem> {
         let license = caller.license.id;
-        let job = Job::parse(caller, request, route, polls)?;
+        let job = Job::parse(caller, request, route)?;
         if let Some(permit) = job.permit()? {
             return Ok(CheckedRequest::Passed(Box::new(job), permit));
         }

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::store::Snapshot;
+use tokio::sync::watch;
 
-/// A callback that runs on every new or newly shown snapshot. It must not block.
-pub type SnapshotCallback = Box<dyn Fn() + Send + Sync>;
+use crate::store::Snapshot;
 
 /// The reason why the shown snapshot must not be served, although the file can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,15 +34,12 @@ pub trait SnapshotSource: Send + Sync {
         None
     }
 
-    /// The number of polls for newer commits that have begun so far, for [`SnapshotSource::catch_up`].
-    fn polls(&self) -> u64;
+    /// Receives a message for every new or newly shown snapshot.
+    fn changes(&self) -> watch::Receiver<()>;
 
-    /// Registers a callback. Sources that never change need not implement it.
-    fn subscribe(&self, _callback: SnapshotCallback) {}
-
-    /// Polls for newer commits, unless a poll has begun since `polls` was read; concurrent callers share a poll.
-    /// Shows the newest snapshot to requests if `accept` returns true. Returns the shown snapshot. It may block.
-    fn catch_up(&self, polls: u64, accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot>;
+    /// Polls for newer commits, unless a poll has begun after `since`; concurrent callers share a poll. Shows the newest
+    /// snapshot to requests if `accept` returns true. Returns the shown snapshot. It may block.
+    fn catch_up(&self, since: Instant, accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot>;
 
     /// Polls the origin of the database, for a token that is ahead of all local snapshots. `since` is the time of the
     /// request: concurrent callers share a poll that begins later. Returns the shown snapshot. `None` if there is

@@ -21,7 +21,7 @@ pub struct Direct {
 
 impl Direct {
     pub fn new(service: Service) -> Direct {
-        let dispatcher = Dispatcher::new(Permits::new(8, 2), Arc::new(LongPolls::new(0, 0)), RUNTIME.handle().clone());
+        let dispatcher = Dispatcher::new(Permits::new(8, 2), LongPolls::new(0, 0), RUNTIME.handle().clone());
         Direct { service: Arc::new(service), dispatcher }
     }
 

@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::{Duration, Instant};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -21,6 +21,7 @@ use medfeed::serve::Watcher;
 use medfeed::store::write::licensing::KeySettings;
 use medfeed::store::{Edit, Snapshot, Writer};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 pub use answer::{Answer, gunzip};
 pub use direct::Direct;
@@ -143,12 +144,12 @@ impl World {
 
     /// Lets the service poll the file and publish the newest commit.
     pub fn catch_up(&self) {
-        self.source.catch_up(self.source.polls(), &|_| true);
+        self.source.catch_up(Instant::now(), &|_| true);
     }
 
     /// Lets the service poll the file. With a delay, newer commits are held back.
     pub fn look(&self) {
-        self.source.catch_up(self.source.polls(), &|_| false);
+        self.source.catch_up(Instant::now(), &|_| false);
     }
 
     /// The state that answers are made from.
@@ -302,6 +303,12 @@ impl World {
         let found = self.service.answer(request).status == http::StatusCode::OK;
         found && self.known_pages.borrow_mut().insert(url.to_owned())
     }
+}
+
+/// What a source whose snapshot never changes sends: nothing.
+pub fn no_changes() -> watch::Receiver<()> {
+    static NEVER: LazyLock<watch::Sender<()>> = LazyLock::new(|| watch::channel(()).0);
+    NEVER.subscribe()
 }
 
 /// Prints how many things a test that passed has done, for example `counted(16, "kills")`. `tests/proof.sh` adds them up.

@@ -4,6 +4,7 @@ use std::io::{BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::Instant;
 
 use medfeed::api::observe::{Answered, ConnectionLimit, Observer};
 use medfeed::api::{Service, Settings, SnapshotSource};
@@ -11,11 +12,11 @@ use medfeed::serve::connection::address::TrustedProxies;
 use medfeed::serve::{Limits, Server};
 use medfeed::store::Snapshot;
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use super::client::{Client, connect, connect_from, read_answer};
 use super::site::{SOON, wait_until};
-use crate::harness::{World, removal};
+use crate::harness::{World, no_changes, removal};
 
 /// What the file of a world's database says, once looking at it is let go on.
 struct Stalled {
@@ -47,11 +48,11 @@ impl SnapshotSource for Stalled {
         Arc::clone(&self.state)
     }
 
-    fn polls(&self) -> u64 {
-        0
+    fn changes(&self) -> watch::Receiver<()> {
+        no_changes()
     }
 
-    fn catch_up(&self, _: u64, _: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
+    fn catch_up(&self, _: Instant, _: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
         self.max_looking.fetch_max(self.looking.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
         let stalled = self.stalled.lock().unwrap();
         drop(self.released.wait_while(stalled, |stalled| *stalled).unwrap());

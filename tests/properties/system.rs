@@ -16,10 +16,11 @@ use medfeed::store::write::licensing::KeySettings;
 use medfeed::store::{Batch, Edit, Reader, Snapshot, Writer};
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::sync::watch;
 
 use super::edits::{self, Change};
 use super::world::{Scope, World};
-use crate::harness::{Answer, Direct, gunzip};
+use crate::harness::{Answer, Direct, gunzip, no_changes};
 
 /// 2020-01-01, in seconds since 1970: a clock that begins here may run for years before it is ahead of the real one.
 const FIRST_DAY_S: i64 = 1_577_836_800;
@@ -37,11 +38,11 @@ impl SnapshotSource for Newest {
         self.shown()
     }
 
-    fn polls(&self) -> u64 {
-        0
+    fn changes(&self) -> watch::Receiver<()> {
+        no_changes()
     }
 
-    fn catch_up(&self, _looks: u64, _accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
+    fn catch_up(&self, _since: Instant, _accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
         self.shown()
     }
 }

@@ -28,13 +28,15 @@ type Hook = Box<dyn FnOnce() + Send>;
 struct States {
     state: Mutex<Arc<Snapshot>>,
     after_reading: Mutex<Option<Hook>>,
+    changes: watch::Sender<()>,
     is_stale: AtomicBool,
 }
 
 impl States {
     fn of(world: &World) -> Arc<States> {
         let state = Mutex::new(world.shown());
-        Arc::new(States { state, after_reading: Mutex::default(), is_stale: AtomicBool::new(false) })
+        let (after_reading, changes, is_stale) = (Mutex::default(), watch::channel(()).0, AtomicBool::new(false));
+        Arc::new(States { state, after_reading, changes, is_stale })
     }
 
     fn service(self: &Arc<States>, observer: Arc<dyn Observer>) -> Service {
@@ -60,11 +62,11 @@ impl SnapshotSource for States {
         self.is_stale.load(Ordering::Relaxed).then_some(stale)
     }
 
-    fn polls(&self) -> u64 {
-        0
+    fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 
-    fn catch_up(&self, _: u64, _: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
+    fn catch_up(&self, _: Instant, _: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
         self.newest()
     }
 }
@@ -87,7 +89,7 @@ struct Polls {
     states: Arc<States>,
     ends: Arc<Ends>,
     service: Arc<Service>,
-    polls: Arc<LongPolls>,
+    polls: LongPolls,
 }
 
 /// A request that is about to wait.
@@ -103,13 +105,13 @@ impl Polls {
     fn new(world: World, max: usize, max_per_key: usize) -> Polls {
         let (states, ends) = (States::of(&world), Arc::new(Ends::default()));
         let service = Arc::new(states.service(Arc::<Ends>::clone(&ends)));
-        Polls { world, states, ends, service, polls: Arc::new(LongPolls::new(max, max_per_key)) }
+        Polls { world, states, ends, service, polls: LongPolls::new(max, max_per_key) }
     }
 
     /// Publishes the present state of the database, as a watcher does.
     fn publish(&self) {
         *self.states.state.lock().unwrap() = self.world.shown();
-        self.polls.notify();
+        self.states.changes.send_replace(());
     }
 
     fn waiter(&self, key: &str, dataset: &str, wait_s: u64, closing: &watch::Receiver<bool>) -> Waiter {
@@ -194,10 +196,9 @@ fn a_change_at_any_instant_wakes_who_waits() {
         let mut between = waiter(60);
         change_of(&polls.world, "Oncology");
         let (states, changed) = (Arc::clone(&polls.states), polls.world.shown());
-        let others = Arc::clone(&polls.polls);
         let hook = move || {
             *states.state.lock().unwrap() = changed;
-            others.notify();
+            states.changes.send_replace(());
         };
         *polls.states.after_reading.lock().unwrap() = Some(Box::new(hook));
         assert_eq!(polls.outcome(&mut between).await, (WaitEnd::Change, 0), "a change in between");

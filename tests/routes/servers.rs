@@ -1,14 +1,15 @@
 //! Several servers of one database, commits held back, and a server that fails.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use medfeed::api::SnapshotSource;
 use medfeed::serve::Watcher;
 use medfeed::store::Snapshot;
 use serde_json::json;
+use tokio::sync::watch;
 
-use crate::harness::{World, conference, patch, removal};
+use crate::harness::{World, conference, no_changes, patch, removal};
 
 const DELAY: Duration = Duration::from_secs(3_600);
 
@@ -143,11 +144,11 @@ impl SnapshotSource for Failing {
         Arc::clone(&self.0)
     }
 
-    fn polls(&self) -> u64 {
-        0
+    fn changes(&self) -> watch::Receiver<()> {
+        no_changes()
     }
 
-    fn catch_up(&self, _: u64, _: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
+    fn catch_up(&self, _: Instant, _: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
         self.state(Part::CatchUp)
     }
 }
@@ -171,17 +172,13 @@ fn a_panic_is_an_internal_error_for_its_request_alone() {
 fn callers_who_wait_for_the_same_look_share_it() {
     let world = World::small();
     let watcher = Watcher::open(&world.database(), Duration::ZERO).unwrap();
-    let came = watcher.polls();
-    for _ in 0..3 {
-        watcher.catch_up(came, &|_| true);
-        assert_eq!(watcher.polls(), came + 1, "one look for all");
-    }
+    let came = Instant::now();
+    watcher.catch_up(came, &|_| true);
     world.conferences(&[removal(1)]);
     let before = watcher.shown().commit();
     assert_eq!(watcher.catch_up(came, &|_| true).commit(), before, "that look was before the commit");
     // A caller that comes after that poll causes another one.
-    assert_eq!(watcher.catch_up(watcher.polls(), &|_| true).commit(), world.shown().commit());
-    assert_eq!(watcher.polls(), came + 2);
+    assert_eq!(watcher.catch_up(Instant::now(), &|_| true).commit(), world.shown().commit());
 }
 
 #[test]

@@ -43,14 +43,14 @@ use crate::serve::connection::permits::Permits;
 #[derive(Debug)]
 pub struct Dispatcher {
     permits: Permits,
-    long_polls: Arc<LongPolls>,
+    long_polls: LongPolls,
     /// The runtime of the blocking threads. All connections share a few, since the allocator keeps a heap per thread.
     blocking: Handle,
 }
 
 impl Dispatcher {
     /// A dispatcher that uses the blocking threads of a runtime.
-    pub fn new(permits: Permits, long_polls: Arc<LongPolls>, blocking: Handle) -> Dispatcher {
+    pub fn new(permits: Permits, long_polls: LongPolls, blocking: Handle) -> Dispatcher {
         Dispatcher { permits, long_polls, blocking }
     }
 

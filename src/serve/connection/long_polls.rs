@@ -16,7 +16,6 @@ use crate::serve::connection::permits::KeyedPermits;
 #[derive(Debug)]
 pub struct LongPolls {
     permits: KeyedPermits,
-    commits: watch::Sender<()>,
 }
 
 /// The place of a request. Dropping it frees it.
@@ -29,12 +28,7 @@ struct Place<'s> {
 impl LongPolls {
     /// Allows `max` requests, and `max_per_key` of one key.
     pub fn new(max: usize, max_per_key: usize) -> LongPolls {
-        LongPolls { permits: KeyedPermits::new(max, max_per_key), commits: watch::channel(()).0 }
-    }
-
-    /// Notifies all requests of a commit.
-    pub fn notify(&self) {
-        self.commits.send_replace(());
+        LongPolls { permits: KeyedPermits::new(max, max_per_key) }
     }
 
     /// Waits until a change, the end of the request's time, the server's stop, the closing of its connection, or the
@@ -53,7 +47,7 @@ impl LongPolls {
             return;
         };
         // From here on it is notified, so it misses no commit.
-        let mut commits = self.commits.subscribe();
+        let mut commits = service.changes();
         connection.start_long_poll();
         let is_current = service.is_current(&interest);
         let changed = async { while service.is_current(&interest) && commits.changed().await.is_ok() {} };

@@ -56,9 +56,8 @@ impl Server {
         let Server { listener, service, proxies, tls, limits, shares_address } = self;
         let strict_transport = tls.is_some();
         let permits = Permits::new(limits.exports, limits.exports_per_key);
-        let long_polls = Arc::new(LongPolls::new(limits.long_polls, limits.long_polls_per_key));
-        let dispatcher = Dispatcher::new(permits, Arc::clone(&long_polls), Handle::current());
-        service.subscribe(Box::new(move || long_polls.notify()));
+        let long_polls = LongPolls::new(limits.long_polls, limits.long_polls_per_key);
+        let dispatcher = Dispatcher::new(permits, long_polls, Handle::current());
         let shared = Arc::new(ServerContext { service, dispatcher, proxies, strict_transport });
         let (close, closing) = watch::channel(false);
         let (slots, workers, connections) = (Connections::new(limits), Workers::start()?, JoinSet::new());

@@ -6,9 +6,10 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
+use tokio::sync::watch;
 
 use crate::api::SnapshotSource;
-use crate::api::source::{SnapshotCallback, Unservable};
+use crate::api::source::Unservable;
 use crate::model::Head;
 use crate::replicate::replica::{Replica, ReplicaStatus};
 use crate::serve::watching::background::BackgroundTask;
@@ -85,7 +86,7 @@ impl ReplicaThread {
         let Head { seq, lineage } = self.status.progress().head;
         let has_head = || watcher.newest().holds(seq, &lineage).unwrap_or(false);
         if !has_head() {
-            watcher.catch_up(watcher.polls(), &|_| false);
+            watcher.catch_up(Instant::now(), &|_| false);
         }
         if has_head() {
             self.status.note_end_served();
@@ -185,21 +186,17 @@ impl SnapshotSource for ReplicaSource {
         (!self.replica.is_fresh()).then_some(OUTDATED)
     }
 
-    fn polls(&self) -> u64 {
-        self.watcher.polls()
+    fn changes(&self) -> watch::Receiver<()> {
+        self.watcher.changes()
     }
 
-    fn subscribe(&self, callback: SnapshotCallback) {
-        self.watcher.subscribe(callback);
-    }
-
-    fn catch_up(&self, polls: u64, accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
-        self.watcher.catch_up(polls, accept)
+    fn catch_up(&self, since: Instant, accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
+        self.watcher.catch_up(since, accept)
     }
 
     fn catch_up_with_origin(&self, since: Instant, accept: &dyn Fn(&Snapshot) -> bool) -> Option<Arc<Snapshot>> {
         self.replica.wait_for_poll(since, since + POLL_TIMEOUT, TOKEN_PAUSE);
-        Some(self.watcher.catch_up(self.watcher.polls(), accept))
+        Some(self.watcher.catch_up(Instant::now(), accept))
     }
 
     fn is_lost(&self, seq: u64) -> bool {
@@ -213,7 +210,7 @@ impl SnapshotSource for ReplicaSource {
     fn poll_for_keys(&self, since: Instant) {
         self.replica.wait_for_poll(since, since + POLL_TIMEOUT, KEY_PAUSE);
         // Loads keys even if commits are held back.
-        self.watcher.catch_up(self.watcher.polls(), &|_| false);
+        self.watcher.catch_up(Instant::now(), &|_| false);
     }
 }
 

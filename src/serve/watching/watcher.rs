@@ -4,15 +4,16 @@ use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use parking_lot::{Condvar, Mutex};
+use tokio::sync::watch;
 
 use crate::api::SnapshotSource;
-use crate::api::source::{SnapshotCallback, Unservable};
+use crate::api::source::Unservable;
 use crate::serve::watching::background::BackgroundTask;
 use crate::serve::watching::fence_watch::FenceWatch;
 use crate::store::{Reader, Snapshot, StoreError, StoredCommit};
@@ -39,7 +40,6 @@ pub struct Watcher {
     path: PathBuf,
     /// Locked during a poll, which may take long: lock it on blocking threads only.
     file: Mutex<WatchedFile>,
-    polls: AtomicU64,
     /// The start of the poll that runs now: of all its reads, also of the publisher's note.
     polling_since: Mutex<Option<Instant>>,
     /// The start of the last finished poll. The condition variable is notified when it changes.
@@ -52,16 +52,8 @@ pub struct Watcher {
     held_since: Mutex<Option<Instant>>,
     followed: AtomicBool,
     readable: AtomicBool,
-    subscribers: Subscribers,
-}
-
-#[derive(Default)]
-struct Subscribers(Mutex<Vec<SnapshotCallback>>);
-
-impl std::fmt::Debug for Subscribers {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Subscribers(..)")
-    }
+    /// Receives a message after `newest` or `shown` has changed.
+    changes: watch::Sender<()>,
 }
 
 /// The open file and the state of polling it.
@@ -71,7 +63,7 @@ struct WatchedFile {
     held_back: Option<HeldBack>,
     /// After a failure: the time of the next poll, which reopens the file.
     reopen_at: Option<Instant>,
-    /// Whether the newest or the shown snapshot has changed since the subscribers were called.
+    /// Whether the newest or the shown snapshot has changed since the receivers were told.
     has_changed: bool,
 }
 
@@ -97,7 +89,6 @@ impl Watcher {
         Ok(Watcher {
             path: path.to_owned(),
             file: Mutex::new(WatchedFile { reader, held_back: None, reopen_at: None, has_changed: false }),
-            polls: AtomicU64::new(0),
             polling_since: Mutex::new(None),
             last_poll: Default::default(),
             shown: ArcSwap::new(Arc::clone(&snapshot)),
@@ -107,7 +98,7 @@ impl Watcher {
             held_since: Mutex::default(),
             followed: AtomicBool::new(true),
             readable: AtomicBool::new(true),
-            subscribers: Subscribers::default(),
+            changes: watch::channel(()).0,
         })
     }
 
@@ -150,7 +141,7 @@ impl Watcher {
         });
     }
 
-    /// Runs work on the file or the publisher's note, then calls the subscribers if a snapshot has changed. A panic of
+    /// Runs work on the file or the publisher's note, then tells the receivers if a snapshot has changed. A panic of
     /// redb, which a damaged file can cause, counts as a failed poll.
     fn guard(&self, file: &mut WatchedFile, work: impl FnOnce(&mut WatchedFile)) {
         *self.polling_since.lock() = Some(Instant::now());
@@ -162,7 +153,7 @@ impl Watcher {
         }
         *self.held_since.lock() = file.held_back.map(|held| held.first_at);
         if std::mem::take(&mut file.has_changed) {
-            self.subscribers.0.lock().iter().for_each(|callback| callback());
+            self.changes.send_replace(());
         }
     }
 
@@ -171,7 +162,6 @@ impl Watcher {
         if file.reopen_at.is_some_and(|until| now < until) {
             return;
         }
-        self.polls.fetch_add(1, Ordering::SeqCst);
         let begun = Instant::now();
         match self.read_newest(file) {
             Ok(newest) => {
@@ -297,10 +287,6 @@ impl SnapshotSource for Watcher {
         self.fence.as_ref().is_some_and(FenceWatch::is_over).then_some(FENCED)
     }
 
-    fn polls(&self) -> u64 {
-        self.polls.load(Ordering::SeqCst)
-    }
-
     fn may_lack_keys(&self) -> bool {
         true
     }
@@ -314,15 +300,15 @@ impl SnapshotSource for Watcher {
         changed.wait_while_for(&mut last, is_earlier, timeout);
     }
 
-    fn subscribe(&self, callback: SnapshotCallback) {
-        self.subscribers.0.lock().push(callback);
+    fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
     }
 
-    fn catch_up(&self, polls: u64, accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
+    fn catch_up(&self, since: Instant, accept: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
         let mut file = self.file.lock();
         self.guard(&mut file, |file| {
             // Concurrent callers share a poll.
-            if self.polls() == polls {
+            if self.last_poll.0.lock().is_none_or(|last| last < since) {
                 self.refresh(file, Instant::now());
             }
             if file.held_back.is_some() && (self.change_delay.is_zero() || accept(&self.newest.load())) {

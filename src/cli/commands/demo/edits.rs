@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 
@@ -158,7 +158,7 @@ impl Curator {
                     Ok(Some((edit, seq))) => {
                         number += 1;
                         // An announced edit is in the feed already.
-                        watcher.catch_up(watcher.polls(), &|snapshot| snapshot.commit().seq >= seq);
+                        watcher.catch_up(Instant::now(), &|snapshot| snapshot.commit().seq >= seq);
                         print_line(&format!("{}  {}", edit.at, edit.words));
                         demo.add_edit(DemoEdit { number, ..edit });
                     }
