@@ -1,5 +1,7 @@
-//! From the start of a process to its first answer: the real server beside the bare one.
+//! From the start of a process to its first answer: the real server beside the bare one. And the first answers and the
+//! memory of larger databases.
 
+use std::fmt::Display;
 use std::time::Instant;
 
 use http::StatusCode;
@@ -7,15 +9,17 @@ use http::StatusCode;
 use crate::child::Server;
 use crate::client::fetch;
 use crate::exchange::{self, ROW_HEADER, Recorded, parse_head};
-use crate::support::feed::Position;
+use crate::support::feed::{PAGE, Position};
 use crate::support::machine::{Table, median};
 use crate::support::world::{Share, Size, World};
-use crate::{Args, Caller, FEED, feed_tokens, start_real, start_static, support};
+use crate::{Args, Caller, FEED, feed_tokens, filters, start_real, start_static, support};
 
 /// Times that each server is started.
 const STARTS: usize = 9;
-/// The log length that is measured on request.
-const LARGE_LOG: u64 = 1_000_000;
+/// The same for the table of sizes.
+const SIZE_STARTS: usize = 3;
+/// The log lengths that are measured on request.
+const LARGE_LOGS: [u64; 2] = [100_000, 1_000_000];
 
 /// Prints how long first answers take.
 pub async fn compare(args: &Args) {
@@ -23,15 +27,46 @@ pub async fn compare(args: &Args) {
         return;
     }
     let mut table = Table::new(&["first answer after start", "medfeed ms", "static ms", "ratio"]);
-    let usual = World::build(Size::USUAL, &[Share::All]);
-    add(&mut table, args, "usual size", &usual).await;
-    drop(usual);
-    if support::is_large() {
-        let large = World::build(Size::of_log(LARGE_LOG), &[Share::All]);
-        add(&mut table, args, &format!("a log of {LARGE_LOG}"), &large).await;
+    let mut sizes = Table::new(&["each asked once", "first ms", "feed page ms", "filter ms", "export ms", "MiB"]);
+    let large = LARGE_LOGS.iter().filter(|_| support::is_large());
+    let large = large.map(|log| (format!("a log of {log}"), Size::of_log(*log)));
+    for (name, size) in [("usual size".to_owned(), Size::USUAL)].into_iter().chain(large) {
+        let world = World::build(size, &[Share::All]);
+        if size == Size::USUAL {
+            add(&mut table, args, &name, &world).await;
+        }
+        add_size(&mut sizes, args, &name, &world).await;
     }
     println!();
     table.print();
+    println!();
+    sizes.print();
+}
+
+/// Asks a new server once for each of some answers, and adds their milliseconds, the first with the start, and the memory
+/// after them. Medians of a few servers.
+async fn add_size(table: &mut Table, args: &Args, name: &str, world: &World) {
+    let token = |position| feed_tokens(world, 0, position, 1).swap_remove(0);
+    let page = format!("{FEED}?since={}&limit={PAGE}", token(Position::Middle));
+    let targets = [page, filters().swap_remove(0).0, "/v1/exports/conferences".to_owned()];
+    let poll = format!("{FEED}?since={}", token(Position::NothingNew));
+    let mut columns = vec![Vec::new(); targets.len() + 2];
+    for _ in 0..if args.rounds == 1 { 1 } else { SIZE_STARTS } {
+        let began = Instant::now();
+        let server = start_real(world.path(), &args.log);
+        let caller = Caller { address: server.address, key: &world.keys[0] };
+        let mut began = Some(began);
+        for (column, target) in columns.iter_mut().zip([&poll].into_iter().chain(&targets)) {
+            let began = began.take().unwrap_or_else(Instant::now);
+            let answer = fetch(server.address, &caller.request(target, "Accept-Encoding: gzip\r\n")).await;
+            column.push(began.elapsed().as_secs_f64() * 1e3);
+            assert_eq!(parse_head(&answer.head).0, StatusCode::OK, "{target}");
+        }
+        columns[targets.len() + 1].push(server.memory_mib().0);
+    }
+    let medians = columns.iter().map(|column| format!("{:.1}", median(column.iter().copied())));
+    let cells: Vec<String> = [name.to_owned()].into_iter().chain(medians).collect();
+    table.add(&cells.iter().map(|cell| cell as &dyn Display).collect::<Vec<_>>());
 }
 
 async fn add(table: &mut Table, args: &Args, size: &str, world: &World) {
