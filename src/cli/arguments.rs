@@ -11,7 +11,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::model::Timestamp;
 use crate::model::printable::steers;
-use crate::model::time::{now, parse_date, parse_time};
+use crate::model::time::{DAY_S, now, parse_date, parse_time};
 use crate::model::value::scalar::Scalar;
 
 /// The longest duration, in days: a thousand years. Added to a time, a longer one could be beyond the clock's range.
@@ -48,7 +48,6 @@ pub(in crate::cli) fn parse_end(text: &str) -> Result<Timestamp, String> {
 }
 
 fn end_after(text: &str, now: Timestamp) -> Result<Timestamp, String> {
-    const DAY_S: i64 = 86_400;
     let end = if let Ok(time) = parse_time(text) {
         if parse_date(text).is_ok() { time.plus_s(DAY_S) } else { time }
     } else {

@@ -80,7 +80,8 @@ pub fn parse_date(text: &str) -> Result<Date, &'static str> {
     Date::from_str(text).ok().filter(|date| is_shaped && date.year() >= 1).ok_or(NOT_A_DATE)
 }
 
-const DAY_S: i64 = 86_400;
+/// The seconds of a day.
+pub const DAY_S: i64 = 86_400;
 
 /// The error of a text that is neither a date nor a date-time.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]

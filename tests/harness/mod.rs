@@ -305,7 +305,7 @@ impl World {
     }
 }
 
-/// What a source whose snapshot never changes sends: nothing.
+/// The channel of a source whose snapshot never changes. It stays open and receives nothing.
 pub fn no_changes() -> watch::Receiver<()> {
     static NEVER: LazyLock<watch::Sender<()>> = LazyLock::new(|| watch::channel(()).0);
     NEVER.subscribe()

@@ -162,7 +162,9 @@ mod tests {
         let bytes: Vec<u8> = (0..40).chain([0xff]).collect();
         for length in 0..bytes.len() {
             let bytes = &bytes[..length];
-            if fits::<LogValue<'static>>(bytes) {
+            assert_eq!(fits::<LogValue<'static>>(bytes), length >= 24);
+            assert!(fits::<&[u8]>(bytes));
+            if length >= 24 {
                 let (_, _, text) = <LogValue<'static>>::from_bytes(bytes);
                 assert_eq!(text, &bytes[24..]);
             }
@@ -171,5 +173,6 @@ mod tests {
             assert_eq!(fits::<()>(bytes), length == 0);
         }
         assert!(!fits::<&str>(&[0xff]) && fits::<&str>(b"schema"));
+        assert!(!fits::<String>(b"schema"), "a type that no table has");
     }
 }
