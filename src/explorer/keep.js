@@ -35,19 +35,19 @@ function connect(create) {
 	});
 }
 
-/** Removes the database, the worker and its files. */
+/** Removes the database, the worker and its files. A tab that does not close its connection at once delays this, and has empty rows. */
 async function removeAll() {
-	const request = indexedDB.deleteDatabase(NAME);
-	// A tab that does not close its connection at once delays the end, and has empty rows.
-	await new Promise(resolve => { request.onsuccess = request.onerror = request.onblocked = resolve; });
-	await removeFiles();
+	for (const remove of [removeDatabase, removeFiles]) await Promise.race([remove(), sleep(OPEN_MS)]).catch(() => {});
 }
 
+const removeDatabase = async () => done(indexedDB.deleteDatabase(NAME));
+
 async function removeFiles() {
-	const workers = await navigator.serviceWorker?.getRegistrations() ?? [];
-	await Promise.all(workers.filter(({scope}) => scope === root).map(worker => worker.unregister()));
 	const names = await globalThis.caches?.keys() ?? [];
 	await Promise.all(names.filter(name => name.startsWith(`${NAME} `)).map(name => caches.delete(name)));
+	// A busy Chromium may end this only when the page is opened again. The worker has no files then.
+	const workers = await navigator.serviceWorker?.getRegistrations() ?? [];
+	await Promise.all(workers.filter(({scope}) => scope === root).map(worker => worker.unregister()));
 }
 
 let channel;
@@ -83,7 +83,7 @@ export async function openKeep() {
 		if (keep.key) return keep;
 		keep.close();
 	} catch {}
-	await removeAll().catch(() => {});
+	await removeAll();
 	return null;
 }
 
@@ -187,7 +187,7 @@ class Keep {
 		await this.transact('readwrite', store => done(store.clear())).catch(() => {});
 		this.close();
 		// The key and the records are gone. A browser may take its time with the rest.
-		await Promise.race([removeAll().catch(() => {}), sleep(OPEN_MS)]);
+		await removeAll();
 	}
 
 	/** Keeps nothing more, without removing anything. */

@@ -26,7 +26,8 @@
 //! notes of old values in the `ChangeLog` (`model/changes.js`) are stored in the same transaction. *Forget* clears the
 //! rows, deletes the database, and tells other tabs by a `BroadcastChannel`. The service worker (`worker.js`) has the
 //! page's own files, and no response under `/v1`. It uses them only if the server does not respond. So they never hide
-//! a newer page or another program at the address.
+//! a newer page or another program at the address. A worker that has its files only after *forget* finds no database, and
+//! removes them and itself.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,11 +1,18 @@
 // Opens the page without a network. It runs only while the reader keeps a copy on this computer. It has the page's own files and
 // never a response under /v1. A server that responds comes first: its files may be newer, or another program may have its address.
 // `VERSION` and `FILES` stand before this text.
-const scope = self.registration.scope, prefix = `medfeed ${new URL(scope).pathname} `;
+const scope = self.registration.scope, database = `medfeed ${new URL(scope).pathname}`, prefix = `${database} `;
 /** The time for an answer, before the page opens with the files that are here. */
 const PATIENCE_MS = 4000;
 
-const fill = () => caches.open(prefix + VERSION).then(cache => cache.addAll(FILES.map(file => new Request(scope + file, {cache: 'reload'}))));
+async function fill() {
+	const cache = await caches.open(prefix + VERSION);
+	await cache.addAll(FILES.map(file => new Request(scope + file, {cache: 'reload'})));
+	// The reader may have said *forget* meanwhile. The page removes the database first, then the files that it finds.
+	if ((await indexedDB.databases()).some(({name}) => name === database)) return;
+	await caches.delete(prefix + VERSION);
+	await self.registration.unregister();
+}
 
 self.addEventListener('install', event => {
 	self.skipWaiting();
