@@ -4,11 +4,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use indicatif::HumanCount;
 use serde::Serialize;
 
 use crate::model::fold::nearest;
-use crate::model::message::{Remedy, message};
+use crate::model::message::{Remedy, first_of, message};
 use crate::model::printable::Printable;
 use crate::model::{Fault, Id, Message};
 
@@ -135,15 +134,6 @@ pub fn cut(text: &str, max_chars: usize) -> String {
     }
 }
 
-/// Joins the first `max` texts with commas, and counts the others: `a, b, c and 5 more`.
-pub fn first_of(texts: &[impl AsRef<str>], max: usize) -> String {
-    let first = texts.iter().take(max).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
-    match texts.len().saturating_sub(max) {
-        0 => first,
-        more => format!("{first} and {more} more"),
-    }
-}
-
 /// The maximum number of lines, ids and values in a report.
 const MAX_SHOWN: usize = 3;
 
@@ -260,33 +250,23 @@ fn show(texts: &[String], max: usize, quote: &str, end: &str) -> String {
     if texts.is_empty() {
         return String::new();
     }
+    let first: Vec<String> = texts.iter().take(max).map(|text| format!("{quote}{}{quote}", Printable(text))).collect();
     let more = if texts.len() > max { " and more" } else { "" };
-    joined(texts.iter().take(max).map(|text| format!("{quote}{}{quote}", Printable(text))), more) + end
-}
-
-/// Joins items with commas, and appends `more`.
-fn joined(items: impl Iterator<Item = String>, more: &str) -> String {
-    let mut text = items.collect::<Vec<_>>().join(", ");
-    text.push_str(more);
-    text
+    first.join(", ") + more + end
 }
 
 impl fmt::Display for FindingGroup {
     /// Formats the group as one line: `file:2, 3, 4 and 8,190 more: field: value, value - message`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let more = match self.rows.saturating_sub(MAX_SHOWN) {
-            0 => String::new(),
-            more => format!(" and {} more", HumanCount(more as u64)),
-        };
         if let Some(file) = &self.file {
             write!(f, "{}", Printable(file))?;
             if !self.lines.is_empty() {
-                write!(f, ":{}", joined(self.lines.iter().map(u64::to_string), &more))?;
+                write!(f, ":{}", first_of(&self.lines, self.rows, MAX_SHOWN))?;
             }
             f.write_str(": ")?;
         }
         if let Some(kind) = self.kind {
-            write!(f, "{kind} {}: ", joined(self.ids.iter().map(Id::to_string), &more))?;
+            write!(f, "{kind} {}: ", first_of(&self.ids, self.rows, MAX_SHOWN))?;
         }
         f.write_str(&show(&self.fields, MAX_SHOWN_NAMES, "", ": "))?;
         f.write_str(&show(&self.values, MAX_SHOWN, "`", " - "))?;
@@ -539,13 +519,6 @@ mod tests {
         assert_eq!(found[0].to_string(), "a.csv:2: journals 7: is new: the row matches no record");
         assert_eq!(found[2].to_string(), link);
         assert_eq!(shown(&found), ["a.csv:2, 3: journals 7, 8: is new: the row matches no record", link]);
-    }
-
-    #[test]
-    fn the_first_texts_are_named_and_the_others_counted() {
-        for (count, expected) in [(0, ""), (1, "a"), (3, "a, b, c"), (4, "a, b, c and 1 more")] {
-            assert_eq!(first_of(&["a", "b", "c", "d"][..count], 3), expected);
-        }
     }
 
     #[test]

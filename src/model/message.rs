@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 
+use indicatif::HumanCount;
 use serde::{Serialize, Serializer};
 
 /// A message about a wrong value. It names the fault and the remedy, and has no full stop.
@@ -42,6 +43,15 @@ macro_rules! message {
 }
 pub(crate) use message;
 
+/// Joins the first `max` of `count` items with commas, and counts the others: `a, b, c and 1,005 more`.
+pub fn first_of(items: impl IntoIterator<Item = impl fmt::Display>, count: usize, max: usize) -> String {
+    let first: Vec<String> = items.into_iter().take(max).map(|item| item.to_string()).collect();
+    match count.saturating_sub(max) {
+        0 => first.join(", "),
+        more => format!("{} and {} more", first.join(", "), HumanCount(more as u64)),
+    }
+}
+
 impl Message {
     /// Sets the values that share the remedy.
     pub fn with(self, remedy: Remedy) -> Message {
@@ -77,5 +87,19 @@ impl fmt::Display for Message {
 impl Serialize for Message {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_texts_are_named_and_the_others_counted() {
+        for (count, expected) in
+            [(0, ""), (1, "1"), (3, "1, 2, 3"), (4, "1, 2, 3 and 1 more"), (1_003, "1, 2, 3 and 1,000 more")]
+        {
+            assert_eq!(first_of(1..=count, count, 3), expected);
+        }
     }
 }

@@ -64,7 +64,7 @@ fn the_page_shows_what_is_served_and_to_whom() {
     assert!(text_around(&shown, "<li>", "</li>", "1,234").starts_with("1,234 | conferences | changed"), "{shown}");
     let cases = [
         ("<th scope=\"row\">all<", "all | 1,234 | 0 | 1 | 1,000,000 | no restriction"),
-        ("<th scope=\"row\">none<", "none | 0 | – | 3 | 1,000,000 | Countries | Nowhere"),
+        ("<th scope=\"row\">none<", "none | 0 | – | 3 | 1,000,000 | countries | Nowhere"),
         (unused.as_str(), &format!("{unused} | none | never | not asked for")),
         (replaced.as_str(), &format!("{replaced} | none | replaced, still usable | never")),
         ("/v1/conferences/{id}<", "/v1/conferences/{id} | 1 |"),

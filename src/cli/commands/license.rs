@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use crate::cli::arguments::{parse_plain_text, parse_text, parse_years};
 use crate::cli::common::{AccessChange, Common};
 use crate::cli::output::{confirm, counted, table};
-use crate::import::findings::first_of;
 use crate::model::country::same_country;
 use crate::model::fold::nearest;
 use crate::model::license::{Rule, RuleSet};
+use crate::model::message::first_of;
 use crate::model::printable::Printable;
 use crate::model::{ConferenceFields, Dataset, Id, JournalFields, License, RecordFields, Scope};
 use crate::store::write::licensing::LicenseChange;
@@ -411,8 +411,11 @@ fn describe_unknown(what: &str, given: &str, near: Option<&str>, known: &BTreeSe
         None => " yet, so no conference matches it".to_owned(),
     };
     let known: Vec<String> = known.iter().map(|known| format!("`{known}`")).collect();
-    let known =
-        if known.is_empty() { String::new() } else { format!(" (the data contains {})", first_of(&known, SHOWN)) };
+    let known = if known.is_empty() {
+        String::new()
+    } else {
+        format!(" (the data contains {})", first_of(&known, known.len(), SHOWN))
+    };
     format!("no conference {what} `{given}`{remedy}{known}")
 }
 

@@ -7,7 +7,6 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use indicatif::HumanCount;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -17,6 +16,7 @@ use crate::cli::commands::license::why_hidden;
 use crate::cli::common::Common;
 use crate::cli::output::table;
 use crate::import::findings::cut;
+use crate::model::message::first_of;
 use crate::model::printable::Printable;
 use crate::model::time::parse_time;
 use crate::model::{ConferenceFields, Dataset, Id, JournalFields, RecordFields, Timestamp, json as record_json};
@@ -141,25 +141,17 @@ fn describe(commits: &[LoggedCommit]) -> String {
         let _ = write!(text, "\n{line}");
         for CommitRecords { dataset, changed_count, changed, removed } in records {
             let names = changed.iter().map(|named| format!("{} {}", named.id, Printable(&cut(&named.name, 40))));
-            push_some(&mut text, &format!("{dataset} last changed"), names, *changed_count);
-            let what = format!("{dataset} that left licenses and are removed now");
-            push_some(&mut text, &what, removed.iter().map(Id::to_string), removed.len());
+            if *changed_count > 0 {
+                let names = first_of(names, *changed_count, MAX_NAMED);
+                let _ = write!(text, "\n    {dataset} last changed: {names}");
+            }
+            if !removed.is_empty() {
+                let ids = first_of(removed, removed.len(), MAX_NAMED);
+                let _ = write!(text, "\n    {dataset} that left licenses and are removed now: {ids}");
+            }
         }
     }
     text
-}
-
-/// A line with the first items of a list, unless it is empty.
-fn push_some(text: &mut String, what: &str, items: impl Iterator<Item = String>, count: usize) {
-    if count == 0 {
-        return;
-    }
-    let first = items.take(MAX_NAMED).collect::<Vec<_>>().join(", ");
-    let more = match count.saturating_sub(MAX_NAMED) {
-        0 => String::new(),
-        more => format!(" and {} more", HumanCount(more as u64)),
-    };
-    let _ = write!(text, "\n    {what}: {first}{more}");
 }
 
 /// Shows one record, when it changed, and which licenses show it.

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use super::identity::{MAX_BYTES, comparable, distance};
 use super::rule::{RowLocation, Uses};
 use super::texts::{is_placeholder, tidy};
-use crate::import::findings::{Finding, first_of};
-use crate::model::message::{Message, Remedy, message};
+use crate::import::findings::Finding;
+use crate::model::message::{Message, Remedy, first_of, message};
 use crate::model::{Id, License, Scope, country};
 
 /// A kind of words.
@@ -256,7 +256,7 @@ impl<'a> WordChecker<'a> {
 
     fn names(&self, licenses: &[&str]) -> Option<String> {
         const NAMED: usize = 3;
-        (!licenses.is_empty()).then(|| first_of(licenses, NAMED))
+        (!licenses.is_empty()).then(|| first_of(licenses, licenses.len(), NAMED))
     }
 
     /// Splits a list of words, and corrects their spelling. Returns `None` if the text is a single word.

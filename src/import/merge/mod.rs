@@ -24,9 +24,9 @@ use self::records::{MergedRecords, merge_records, too_many_removals};
 use self::references::{FoundLink, Resolved, resolve};
 use super::lint::{Lint, Respelling, fix_text};
 use super::rows::{ImportRow, ImportRows, RowEdit};
-use crate::import::findings::{BadRows, FilePosition, Finding, first_of, sort_findings};
+use crate::import::findings::{BadRows, FilePosition, Finding, sort_findings};
 use crate::model::field::RowMember;
-use crate::model::message::message;
+use crate::model::message::{first_of, message};
 use crate::model::reference::ReferenceFields;
 use crate::model::{ConferenceFields, Curated, Dataset, Fields, JournalFields, OrganizationFields, TagFields};
 use crate::store::write::edit::Batch;
@@ -219,7 +219,7 @@ fn check_still_linked<F: ReferenceFields>(
         let message = message!(
             "the {} is still linked by {}; remove it from them in the same run",
             F::KIND,
-            first_of(&named, NAMED)
+            first_of(&named, named.len(), NAMED)
         );
         bad.push(position, Some("deleted"), Some(&id.to_string()), message);
     }

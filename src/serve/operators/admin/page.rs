@@ -10,6 +10,7 @@ use super::monitored::{Monitored, MonitoredServer};
 use crate::api::SnapshotSource;
 use crate::model::key::KeyStatus;
 use crate::model::license::Rule;
+use crate::model::message::first_of;
 use crate::model::time::now;
 use crate::model::{Dataset, KeyRecord, PerDataset, Scope, Timestamp};
 use crate::serve::operators::metrics::RouteTraffic;
@@ -90,7 +91,7 @@ struct LicenseRow {
     name: String,
     /// Records; a dash where the dataset is not licensed.
     records: PerDataset<String>,
-    sets: Vec<(&'static str, String)>,
+    sets: Vec<(String, String)>,
     rate_limit: HumanCount,
     keys: usize,
 }
@@ -262,21 +263,11 @@ fn feed_row(dataset: Dataset, behind_s: u64) -> FeedRow {
 }
 
 /// The sets of a scope that restrict it, in words.
-fn sets(scope: &Scope) -> Vec<(&'static str, String)> {
+fn sets(scope: &Scope) -> Vec<(String, String)> {
     let words = |rule: Rule| {
         let values = scope.set(rule)?.values();
-        let mut text = values.iter().take(MAX_VALUES).map(String::as_str).collect::<Vec<_>>().join(", ");
-        match values.len().saturating_sub(MAX_VALUES) {
-            _ if values.is_empty() => text.push_str("none"),
-            0 => {}
-            more => text.push_str(&format!(" and {more} more")),
-        }
-        let name = match rule {
-            Rule::TherapyAreas => "Therapy areas",
-            Rule::Countries => "Countries",
-            Rule::Years => "Years",
-        };
-        Some((name, text))
+        let text = if values.is_empty() { "none".to_owned() } else { first_of(&values, values.len(), MAX_VALUES) };
+        Some((rule.to_string(), text))
     };
     Rule::ALL.into_iter().filter_map(words).collect()
 }
@@ -360,11 +351,11 @@ mod tests {
             (7, "C1, C2, C3, C4, C5, C6 and 1 more"),
             (9, "C1, C2, C3, C4, C5, C6 and 3 more"),
         ] {
-            assert_eq!(told(count), [("Countries", expected.to_owned())]);
+            assert_eq!(told(count), [("countries".to_owned(), expected.to_owned())]);
         }
         let whole = Scope { therapy_areas: Some(["A".to_owned()].into()), years: Some([2026].into()), ..countries(1) };
-        let names: Vec<&str> = sets(&whole).into_iter().map(|(name, _)| name).collect();
-        assert_eq!(names, ["Therapy areas", "Countries", "Years"]);
+        let names: Vec<String> = sets(&whole).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["therapy areas", "countries", "years"]);
         assert_eq!(sets(&Scope::nothing()), []);
     }
 
