@@ -8,8 +8,10 @@ const PATIENCE_MS = 4000;
 async function fill() {
 	const cache = await caches.open(prefix + VERSION);
 	await cache.addAll(FILES.map(file => new Request(scope + file, {cache: 'reload'})));
-	// The reader may have said *forget* meanwhile. The page removes the database first, then the files that it finds.
-	if ((await indexedDB.databases()).some(({name}) => name === database)) return;
+	// The reader may have said *forget* meanwhile. The page removes the database first, then the files that it finds. Firefox
+	// before 126 has no list of databases. There the page removes late files when it is opened again.
+	const databases = await indexedDB.databases?.() ?? [{name: database}];
+	if (databases.some(({name}) => name === database)) return;
 	await caches.delete(prefix + VERSION);
 	await self.registration.unregister();
 }
