@@ -13,7 +13,8 @@ async function fill() {
 	const databases = await indexedDB.databases?.() ?? [{name: database}];
 	if (databases.some(({name}) => name === database)) return;
 	await caches.delete(prefix + VERSION);
-	await self.registration.unregister();
+	// This waits for the end of the installation, so the installation must not wait for it.
+	self.registration.unregister();
 }
 
 self.addEventListener('install', event => {

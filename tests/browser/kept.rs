@@ -196,6 +196,12 @@ fn forgetting_leaves_nothing_in_any_tab() {
     let profile = tempfile::tempdir().unwrap();
     let Some(browser) = open("forgetting_leaves_nothing_in_any_tab", profile.path(), &server, "") else { return };
     expect_nothing_left(&browser);
+    // A worker that is installed after the reader has said *forget*.
+    let late = "const done = arguments[0]; navigator.serviceWorker.register('/worker.js')\
+        .then(({installing}) => { installing.onstatechange = () => done(installing.state); })";
+    assert!(browser.js_async(late).is_string());
+    expect_nothing_left(&browser);
+    expect_no_worker(&browser);
     let key = site.key("all", &[]).1;
     // The reader decides afterwards.
     paste_key(&browser, &key);
