@@ -5,7 +5,7 @@
 //!
 //! - [`model`]: the plain types and their rules.
 //! - [`disk`]: durable files, observable by tests of power losses.
-//! - [`store`]: the database file: one writer, read-only followers.
+//! - [`store`]: the database file: one writer, any number of readers.
 //! - [`view`]: a license's view of a snapshot, the only access to records.
 //! - [`token`]: sync tokens and cursors.
 //! - [`query`]: lists, the feed, reference lists and exports of a view.
@@ -15,7 +15,7 @@
 //! - [`docs`]: the documentation pages.
 //! - [`explorer`]: the page at `/` that shows the records of a license.
 //! - [`api`]: the endpoints as plain functions.
-//! - [`serve`]: sockets, connections, and following the file.
+//! - [`serve`]: sockets, connections, and polls of the file.
 //! - [`transport`]: outgoing HTTP requests, and TLS settings.
 //! - [`import`]: reads curated files, validates them, and writes them to the database.
 //! - [`pull`]: a customer's copy, kept over HTTP.

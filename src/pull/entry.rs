@@ -39,7 +39,7 @@ pub struct FeedPage {
 
 impl Entry {
     /// Parses a record or tombstone. Rejects JSON of several lines.
-    pub fn read(json: &str) -> Result<Entry, PullError> {
+    pub fn parse(json: &str) -> Result<Entry, PullError> {
         #[derive(Deserialize)]
         struct EntryHead {
             id: i64,
@@ -67,7 +67,7 @@ impl Entry {
 
 impl FeedPage {
     /// Parses the body of a feed response.
-    pub fn read(body: &[u8]) -> Result<FeedPage, PullError> {
+    pub fn parse(body: &[u8]) -> Result<FeedPage, PullError> {
         #[derive(Deserialize)]
         struct Envelope<'a> {
             #[serde(borrow)]
@@ -76,7 +76,7 @@ impl FeedPage {
             next_sync_token: String,
         }
         let page: Envelope<'_> = serde_json::from_slice(body).map_err(|error| {
-            PullError::failed(format!("the service answered with something else than a page of the feed ({error})"))
+            PullError::failed(format!("the service sent a response that is not a page of the feed ({error})"))
         })?;
         if page.data.len() > MAX_ENTRIES {
             return Err(PullError::failed(format!(
@@ -85,7 +85,7 @@ impl FeedPage {
             )));
         }
         let token = checked_token(page.next_sync_token)?;
-        let entries = page.data.iter().map(|json| Entry::read(json.get())).collect::<Result<_, _>>()?;
+        let entries = page.data.iter().map(|json| Entry::parse(json.get())).collect::<Result<_, _>>()?;
         Ok(FeedPage { entries, has_more: page.has_more, token })
     }
 }
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn a_page_keeps_the_bytes_of_its_entries() {
         let body = br#"{"data":[{"id":7,"x":1.50,"new":{"a":"\u00e9"}},{"id":8,"deleted":true,"changed_at":"x"}],"has_more":true,"next_sync_token":"t","more":1}"#;
-        let page = FeedPage::read(body).unwrap();
+        let page = FeedPage::parse(body).unwrap();
         let told: Vec<_> = page.entries.iter().map(|entry| (entry.id, entry.is_removal, &*entry.json)).collect();
         let expected = [
             (7, false, r#"{"id":7,"x":1.50,"new":{"a":"\u00e9"}}"#),
@@ -120,13 +120,13 @@ mod tests {
     }
 
     fn page_of(data: &str, token: &str) -> Result<FeedPage, PullError> {
-        FeedPage::read(format!("{{\"data\":[{data}],\"has_more\":false,\"next_sync_token\":{token}}}").as_bytes())
+        FeedPage::parse(format!("{{\"data\":[{data}],\"has_more\":false,\"next_sync_token\":{token}}}").as_bytes())
     }
 
     #[test]
     fn invalid_pages_are_refused() {
         for body in ["", "<html>", "{}", r#"{"data":[{}],"has_more":false,"next_sync_token":"t"}"#, r#"{"data":[]}"#] {
-            assert!(FeedPage::read(body.as_bytes()).is_err(), "{body}");
+            assert!(FeedPage::parse(body.as_bytes()).is_err(), "{body}");
         }
         let long = format!("\"{}\"", "t".repeat(MAX_TOKEN_BYTES + 1));
         let many = vec!["{\"id\":1}"; MAX_ENTRIES + 1].join(",");
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn entries_are_one_line() {
         for line in ["{\"id\":\n1}", "{\"id\":1}\r", "{\"id\":\t1}"] {
-            assert!(Entry::read(line).unwrap_err().to_string().contains("a line break or a tab"), "{line:?}");
+            assert!(Entry::parse(line).unwrap_err().to_string().contains("a line break or a tab"), "{line:?}");
         }
     }
 }

@@ -151,7 +151,7 @@ impl Export<'_> {
         }
         let line = self.line.strip_suffix(b"\n").and_then(|line| std::str::from_utf8(line).ok());
         let line = line.ok_or_else(|| PullError::failed("the export holds a line that is cut off or not UTF-8"))?;
-        let entry = Entry::read(line)?;
+        let entry = Entry::parse(line)?;
         if entry.is_removal {
             return Err(PullError::failed(format!("the export holds a tombstone, of record {}", entry.id)));
         }

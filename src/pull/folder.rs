@@ -502,7 +502,7 @@ impl RecordLines {
             Ok(_) => {
                 self.hash.update(&self.line);
                 let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
-                let entry = str::from_utf8(line).ok().and_then(|text| Entry::read(text).ok());
+                let entry = str::from_utf8(line).ok().and_then(|text| Entry::parse(text).ok());
                 entry.map(Some).ok_or_else(|| changed_meanwhile(&self.path))
             }
             Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Err(changed_meanwhile(&self.path)),

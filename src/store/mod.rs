@@ -1,4 +1,4 @@
-//! The database: one redb file, one writer at a time, any number of read-only followers.
+//! The database: one redb file, one writer at a time, any number of readers.
 //!
 //! Only this module names redb. In reading order:
 //! - [`mod@format`]: the page that describes the file.

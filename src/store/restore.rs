@@ -19,7 +19,7 @@ use crate::store::file::metadata::FileIdentity;
 use crate::store::file::metadata::{refuse_other_names, resolve};
 use crate::store::file::notes::PublishedNote;
 use crate::store::file::open::OpenOptions;
-use crate::store::file::publish::{put_empty_commit, refuse_fenced, remove_local_rows};
+use crate::store::file::published::{put_empty_commit, refuse_fenced, remove_local_rows};
 use crate::store::file::replace::LockedFile;
 use crate::store::format::meta::{database_id, stored_digest};
 use crate::store::format::rows::{

@@ -1,4 +1,4 @@
-//! A world: a database in a temporary folder, edited as the commands edit it, and a service that follows it.
+//! A world: a database in a temporary folder, edited as the commands edit it, and a service that reads it.
 
 mod age;
 mod answer;

@@ -168,7 +168,7 @@ impl TestReplica {
     }
 
     fn said(&self) -> Said {
-        self.status.note_end_served();
+        self.status.note_end_loaded();
         let progress = self.status.progress();
         (progress.slot, progress.error)
     }

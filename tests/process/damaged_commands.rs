@@ -4,14 +4,10 @@
 
 use std::fs;
 
-use super::site::{Done, Random, Site, conferences_of_version};
+use super::site::{Done, Random, Site, cases_and_seed, conferences_of_version};
 use crate::harness::counted;
 
 const PAGE: usize = 4096;
-
-fn variable(name: &str) -> Option<u64> {
-    std::env::var(name).ok().and_then(|text| text.parse().ok())
-}
 
 /// Damages a copy as disks and cables do, and as nobody would expect.
 pub fn damage(whole: &[u8], random: &mut Random) -> (&'static str, Vec<u8>) {
@@ -72,8 +68,7 @@ fn is_told(what: &str, done: &Done) {
 
 #[test]
 fn damage_is_told() {
-    let seed = variable("MEDFEED_SEED").unwrap_or(11);
-    let cases = variable("MEDFEED_CASES").unwrap_or(20);
+    let (cases, seed) = cases_and_seed(12, 11);
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(700, 0));
     site.license("all", "--dataset conferences");

@@ -5,16 +5,14 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::pull_kills::variable;
 use super::serving::read_whole_states;
-use super::site::{Process, Random, SOON, Site, conferences_of_version, version_of, wait_until};
+use super::site::{Process, Random, SOON, Site, cases_and_seed, conferences_of_version, version_of, wait_until};
 use crate::harness::counted;
 
 #[test]
 fn a_killed_import_leaves_the_state_before_or_after() {
-    const COUNT: u64 = 2000;
-    let (rounds, seed) = (variable("MEDFEED_CASES").unwrap_or(10), variable("MEDFEED_SEED").unwrap_or(20_261_121));
-    println!("MEDFEED_SEED={seed} MEDFEED_CASES={rounds}");
+    const COUNT: u64 = 800;
+    let (rounds, seed) = cases_and_seed(6, 20_261_121);
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(COUNT, 0));
     let key = site.open_key();
@@ -27,7 +25,7 @@ fn a_killed_import_leaves_the_state_before_or_after() {
     let stop = AtomicBool::new(false);
     let (mut killed, mut lost) = (0, 0);
     std::thread::scope(|scope| {
-        let reader = scope.spawn(|| read_whole_states(&mut server.client(&key), 2000, &stop));
+        let reader = scope.spawn(|| read_whole_states(&mut server.client(&key), 800, &stop));
         let mut stands = 1;
         for round in 0..rounds {
             let next = stands + 1;

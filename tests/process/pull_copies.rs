@@ -43,7 +43,7 @@ struct Told(RefCell<Vec<i64>>);
 
 impl Events for Told {
     fn change(&self, _: Dataset, json: &str) -> Result<(), PullError> {
-        let entry = Entry::read(json).unwrap();
+        let entry = Entry::parse(json).unwrap();
         self.0.borrow_mut().push(if entry.is_removal { -entry.id } else { entry.id });
         Ok(())
     }

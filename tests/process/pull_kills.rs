@@ -14,7 +14,7 @@ use super::postgres_server::Cluster;
 use super::pull::{JOURNALS, linked_conference};
 use super::pulled::{Content, Pulled, content_of, exported, held, read};
 use super::relay::Relay;
-use super::site::{Process, Random, SOON, STATUSES, Site, conferences_of_version, wait_until};
+use super::site::{Process, Random, SOON, STATUSES, Site, cases_and_seed, conferences_of_version, wait_until};
 use crate::harness::counted;
 
 const EXPORT: &str = "/v1/exports/conferences";
@@ -75,10 +75,6 @@ fn observe(copy: &Path, key: &str, relay: &Relay, stop: &AtomicBool) -> HashMap<
         seen.insert(found.token.clone(), found);
     }
     seen
-}
-
-pub fn variable(name: &str) -> Option<u64> {
-    std::env::var(name).ok().and_then(|value| value.parse().ok())
 }
 
 /// What happens to the service while it is pulled from.
@@ -190,9 +186,7 @@ impl Service<'_> {
 
 #[test]
 fn a_killed_pull_leaves_the_view_at_its_token() {
-    let rounds = variable("MEDFEED_CASES").unwrap_or(20).min(500);
-    let seed = variable("MEDFEED_SEED").unwrap_or(20_261_122);
-    println!("MEDFEED_SEED={seed} MEDFEED_CASES={rounds}");
+    let (rounds, seed) = cases_and_seed(10, 20_261_122);
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(COUNT, 0));
     let pulled = Pulled::new(site);
@@ -275,9 +269,7 @@ fn a_killed_pull_leaves_whole_files() {
 /// Kills pulls to a copy at random moments, while records change, and the license too. A folder may be between two renames:
 /// each of its files is of one state then, but not all of the same one.
 fn kill_pulls_to(place: impl Fn(&Site) -> PathBuf) {
-    let rounds = variable("MEDFEED_CASES").unwrap_or(15).min(500);
-    let seed = variable("MEDFEED_SEED").unwrap_or(20_261_122);
-    println!("MEDFEED_SEED={seed} MEDFEED_CASES={rounds}");
+    let (rounds, seed) = cases_and_seed(8, 20_261_122);
     // One page holds all that changes, so each state of the copy is one of the service.
     const COUNT: u64 = 400;
     let site = Site::new();

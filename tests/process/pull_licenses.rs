@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use medfeed::model::{Dataset, Scope};
 use medfeed::pull::PullClient;
 use medfeed::pull::catch_up::Pull;
-use medfeed::pull::follow::Plan;
+use medfeed::pull::rounds::Plan;
 use medfeed::pull::{Events, FolderCopy, PullError, PullTarget, SqliteCopy};
 use medfeed::store::Writer;
 use medfeed::store::write::licensing::KeySettings;
@@ -16,7 +16,7 @@ use medfeed::store::write::licensing::KeySettings;
 use super::client::Client;
 use super::pulled::{Content, Pulled, exported, held};
 use super::relay::Relay;
-use super::site::{Random, SOON, STATUSES, Server, Site, conferences_of_version, wait_until};
+use super::site::{Random, SOON, STATUSES, Server, Site, cases_and_seed, conferences_of_version, wait_until};
 use crate::harness::counted;
 
 const BOTH: &str = "--dataset conferences --dataset journals";
@@ -137,9 +137,7 @@ fn set_licenses(site: &Site, scopes: &[(&str, Scope)]) -> Vec<String> {
 fn histories_of_licenses_end_with_the_view() {
     const ROUNDS: u64 = 5;
     const COUNT: u64 = 60;
-    let histories = super::pull_kills::variable("MEDFEED_CASES").unwrap_or(100).min(1000);
-    let seed = super::pull_kills::variable("MEDFEED_SEED").unwrap_or(20_261_122);
-    println!("MEDFEED_SEED={seed} MEDFEED_CASES={histories}");
+    let (histories, seed) = cases_and_seed(50, 20_261_122);
     let mut random = Random::new(seed);
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(COUNT, 0));

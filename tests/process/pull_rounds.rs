@@ -7,7 +7,7 @@ use medfeed::model::Dataset::{self, Conferences, Journals};
 use medfeed::model::time::now;
 use medfeed::pull::PullError;
 use medfeed::pull::catch_up::{Done, Pull, Verdict};
-use medfeed::pull::follow::{Plan, Report};
+use medfeed::pull::rounds::{Plan, Report};
 
 use super::scripted::{MemoryCopy, Notes, Reply, Scripted};
 use super::site::SOON;

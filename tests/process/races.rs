@@ -133,7 +133,7 @@ fn after_an_import(done: &AtomicU64) {
 
 #[test]
 fn compactions_between_imports_lose_nothing() {
-    let swaps = variable("MEDFEED_CASES").unwrap_or(15);
+    let swaps = variable("MEDFEED_CASES").unwrap_or(8);
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(RECORDS, 0));
     let key = site.open_key();
@@ -156,7 +156,7 @@ fn compactions_between_imports_lose_nothing() {
 
 #[test]
 fn restores_between_imports_lose_only_what_came_before_them() {
-    let swaps = variable("MEDFEED_CASES").unwrap_or(15);
+    let swaps = variable("MEDFEED_CASES").unwrap_or(8);
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(RECORDS, 0));
     let key = site.open_key();

@@ -14,9 +14,8 @@ use medfeed::store::Reader;
 use super::published::{Place, note};
 use super::publishing::{commit, curated};
 use super::publishing_damage::damage;
-use super::site::{Random, SOON, Site, conferences_of_version, wait_until};
+use super::site::{Random, SOON, Site, cases_and_seed, conferences_of_version, wait_until};
 use crate::harness::counted;
-use crate::properties::variable;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -224,9 +223,8 @@ impl History {
 
 #[test]
 fn any_instant_that_is_kept_comes_back() {
-    let seed = variable("MEDFEED_SEED").unwrap_or(20_261_125);
-    let cases = usize::try_from(variable("MEDFEED_CASES").unwrap_or(6)).unwrap();
-    println!("MEDFEED_SEED={seed} MEDFEED_CASES={cases}");
+    let (cases, seed) = cases_and_seed(4, 20_261_125);
+    let cases = usize::try_from(cases).unwrap();
     let mut restored = 0;
     for is_sealed in [false, true] {
         let mut history = History::new(is_sealed, seed + u64::from(is_sealed));

@@ -162,7 +162,7 @@ impl TestReplica {
         assert!(slot >= self.slot, "from slot {} to slot {slot}", self.slot);
         self.slot = slot;
         // As a server does that shows the file.
-        self.status.note_end_served();
+        self.status.note_end_loaded();
     }
 
     fn reach(&mut self, place: &Place, slot: u64) {

@@ -14,9 +14,8 @@ use super::monitoring::start_watched;
 use super::origin::Replica;
 use super::published::{Place, note, rows_of};
 use super::replicas::{seq_of, serve};
-use super::site::{Random, SOON, STATUSES, Server, Site, wait_until};
+use super::site::{Random, SOON, STATUSES, Server, Site, cases_and_seed, wait_until};
 use crate::harness::counted;
-use crate::properties::variable;
 
 const COUNTRIES: [&str; 3] = ["Japan", "France", "Chile"];
 
@@ -285,9 +284,8 @@ fn stop(mut publisher: super::site::Process) {
 
 #[test]
 fn tokens_walk_over_origin_and_replicas_in_turn() {
-    let seed = variable("MEDFEED_SEED").unwrap_or(20_261_122);
-    let polls = i64::try_from(variable("MEDFEED_CASES").unwrap_or(120)).unwrap();
-    println!("MEDFEED_SEED={seed} MEDFEED_CASES={polls}");
+    let (polls, seed) = cases_and_seed(80, 20_261_122);
+    let polls = i64::try_from(polls).unwrap();
     let (mut random, mut curator, site) = (Random::new(seed), Curator::new(), Site::new());
     curator.import(&site);
     site.license("all", "--dataset conferences --dataset journals");

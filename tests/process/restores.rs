@@ -132,7 +132,7 @@ fn a_restore_is_in_the_history_and_in_the_log() {
     shows(&mut client, 3);
     let warned = "the database file was replaced by one with another history";
     server.wait_for_log(warned);
-    server.wait_for_log("took over a commit");
+    server.wait_for_log("serves a commit");
     let logged = server.logged();
     assert!(logged.contains(&told), "{logged}");
     assert!(String::from_utf8(admin.get("/").body).unwrap().contains(&told), "the operators' page");
@@ -153,7 +153,7 @@ fn a_restore_is_in_the_history_and_in_the_log() {
     let logged = server.logged();
     let (_, last) = logged.rsplit_once(warned).unwrap();
     assert!(last.lines().next().unwrap().contains(&format!("by={}", whats[0])), "{last}");
-    assert_eq!(last.matches("took over a commit").count(), 1, "{last}");
+    assert_eq!(last.matches("serves a commit").count(), 1, "{last}");
     server.stop();
     site.check();
 }

@@ -20,10 +20,9 @@ use super::origin::Replica;
 use super::published::{Place, rows_of};
 use super::pulled::{exported, read};
 use super::replicas::seq_of;
-use super::site::{Process, Random, SOON, STATUSES, Site, wait_until};
+use super::site::{Process, Random, SOON, STATUSES, Site, cases_and_seed, wait_until};
 
 use crate::harness::counted;
-use crate::properties::variable;
 
 /// Records of a long run: so many that the file fills the engine's cache of 4 MiB, and so few that an import takes little of
 /// the run.
@@ -278,9 +277,8 @@ fn follow(site: &Site, url: &str, key: &str, copy: &Path) -> Process {
 
 #[test]
 fn nothing_grows_under_a_mixed_load() {
-    let lasts = Duration::from_secs(variable("MEDFEED_CASES").unwrap_or(4));
-    let seed = variable("MEDFEED_SEED").unwrap_or(20_261_123);
-    println!("MEDFEED_SEED={seed} MEDFEED_CASES={}", lasts.as_secs());
+    let (lasts, seed) = cases_and_seed(4, 20_261_123);
+    let lasts = Duration::from_secs(lasts);
     let site = Site::new();
     let records = if lasts < JUDGED_FROM { FEW_RECORDS } else { RECORDS };
     let curator = Curator::new(seed, records);

@@ -103,8 +103,8 @@ impl Publisher {
         let note = note.filter(|note| note.url == url && note.id == self.id);
         let alive = alive.filter(|alive| alive.id == self.id);
         let found = self.set_end(found, note.as_ref(), alive.as_ref())?;
-        self.heartbeat.follow(alive.map_or(Timestamp::EPOCH, |alive| alive.at));
-        self.heartbeat.follow(found.as_ref().map_or(Timestamp::EPOCH, |found| found.header.at));
+        self.heartbeat.observe(alive.map_or(Timestamp::EPOCH, |alive| alive.at));
+        self.heartbeat.observe(found.as_ref().map_or(Timestamp::EPOCH, |found| found.header.at));
         let is_contained = match &found {
             Some(found) => view.holds(found.header.seq, found.header.lineage)?,
             None => false,

@@ -33,7 +33,8 @@ pub(super) struct HeartbeatTimes {
 }
 
 impl HeartbeatTimes {
-    pub fn follow(&mut self, at: Timestamp) {
+    /// Takes the time of a heartbeat, its own or another publisher's, so that the next one is later.
+    pub fn observe(&mut self, at: Timestamp) {
         self.at = self.at.max(at);
     }
 
@@ -88,7 +89,7 @@ impl Publisher {
     /// later.
     fn overtake_heartbeat(&mut self) -> Result<(), PublishError> {
         match self.retry.read(|| self.log.heartbeat()) {
-            Ok(Some(alive)) if alive.id == self.id => self.heartbeat.follow(alive.at),
+            Ok(Some(alive)) if alive.id == self.id => self.heartbeat.observe(alive.at),
             Ok(_) | Err(ReplicaError::Object { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -205,11 +206,11 @@ mod tests {
         // Of the heartbeat and the last entry, the later one counts, in either order.
         for (first, second) in [(ahead, Timestamp::EPOCH), (Timestamp::EPOCH, ahead)] {
             let mut heartbeat = HeartbeatTimes::default();
-            heartbeat.follow(first);
-            heartbeat.follow(second);
+            heartbeat.observe(first);
+            heartbeat.observe(second);
             assert_eq!(heartbeat.next_at(), ahead.plus_s(1));
         }
-        heartbeat.follow(ahead);
+        heartbeat.observe(ahead);
         for written in 1..4 {
             let at = heartbeat.next_at();
             assert_eq!(at, ahead.plus_s(i64::from(written)));

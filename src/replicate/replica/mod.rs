@@ -34,8 +34,8 @@
 //! A replica may be behind its origin. Three things differ for this reason (`api/source.rs`), and nothing else:
 //!
 //! - **Age.** If the end of the log was last seen too long ago, `/v1` is 503, keys included ([`replica_status`]). The
-//!   clock also runs while the machine sleeps. The end counts as seen once the server shows the entries. So the
-//!   replica responds again only with the newest keys.
+//!   clock also runs while the machine sleeps. The end counts as seen once the server has loaded the
+//!   entries. So the replica responds again only with the newest keys. A change delay holds back records, and no keys.
 //! - **Tokens ahead.** A token ahead of the last commit may be valid. The thread polls the bucket at once, for all
 //!   waiting requests. A token that is still ahead gets 503. The heartbeat names the origin's last seq. If two later
 //!   heartbeats in a row do not reach the token's seq, the origin has lost it: 410 ([`replica_status`]).

@@ -48,7 +48,7 @@ pub struct ReplicaStatus {
     /// When the end of the log was last seen, in milliseconds since the machine's start; 0 for never.
     end_seen_ms: AtomicU64,
     /// The same time for the state that the server shows.
-    end_served_ms: AtomicU64,
+    end_loaded_ms: AtomicU64,
     /// When the last new heartbeat was read, in the same unit.
     heartbeat_ms: AtomicU64,
     progress: Mutex<ReplicaProgress>,
@@ -69,7 +69,7 @@ impl ReplicaStatus {
             heartbeat_check_every,
             started,
             end_seen_ms: AtomicU64::new(0),
-            end_served_ms: AtomicU64::new(0),
+            end_loaded_ms: AtomicU64::new(0),
             heartbeat_ms: AtomicU64::new(millis(started)),
             progress: Mutex::default(),
             ahead: Mutex::default(),
@@ -87,15 +87,15 @@ impl ReplicaStatus {
         }
     }
 
-    /// Records that the server shows all entries up to the end of the log that was last seen.
-    pub fn note_end_served(&self) {
-        self.end_served_ms.store(self.end_seen_ms.load(Ordering::Relaxed), Ordering::Relaxed);
+    /// Records that the server has loaded all entries up to the end of the log that was last seen.
+    pub fn note_end_loaded(&self) {
+        self.end_loaded_ms.store(self.end_seen_ms.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     /// Returns the time since the shown state was known to be the newest; `None` if it never was.
     pub fn stale_for(&self) -> Option<Duration> {
-        let end_served_ms = self.end_served_ms.load(Ordering::Relaxed);
-        (end_served_ms > 0).then(|| since_boot().saturating_sub(Duration::from_millis(end_served_ms)))
+        let end_loaded_ms = self.end_loaded_ms.load(Ordering::Relaxed);
+        (end_loaded_ms > 0).then(|| since_boot().saturating_sub(Duration::from_millis(end_loaded_ms)))
     }
 
     /// Returns the time since the last new heartbeat, or since the start.
@@ -224,7 +224,7 @@ mod tests {
         let ms = Duration::from_millis;
         let status = ReplicaStatus::new(ms(10));
         status.note_end_seen(since_boot() - ms(20));
-        status.note_end_served();
+        status.note_end_loaded();
         assert!(status.unfit().is_some_and(|why| why.contains("last saw the end of its origin's log")));
     }
 
@@ -237,11 +237,11 @@ mod tests {
         assert!(is_unseen());
         status.note_end_seen(since_boot());
         assert!(is_unseen(), "nothing is served yet");
-        status.note_end_served();
+        status.note_end_loaded();
         assert_eq!(status.unfit(), None);
         let see_and_show = |at| {
             status.note_end_seen(at);
-            status.note_end_served();
+            status.note_end_loaded();
         };
         let ago = |time| since_boot().saturating_sub(time);
         see_and_show(ago(minute / 2));

@@ -72,7 +72,7 @@ fn a_poll_at_the_end_finds_that_the_bucket_moved_back_or_differs() {
 #[test]
 fn an_end_in_doubt_counts_as_seen_only_until_the_heartbeat_last_agreed() {
     let stale = |replica: &Replica| {
-        replica.status.note_end_served();
+        replica.status.note_end_loaded();
         replica.status.stale_for()
     };
     for (has_heartbeat, expected) in [(false, "Unconfirmed"), (true, "Behind at 2, seq 20 before 30")] {

@@ -8,8 +8,8 @@
 //! 1. `Service::check` checks the request. A cached response ends here, and so does an empty page of a feed that needs
 //!    only memory.
 //! 2. Otherwise the check makes a *job*: a handler with its parameters parsed and its token opened. A job that reads
-//!    only memory runs at once: lists, reference lists and single records, if the feed is in memory and in this state.
-//!    They take well under a millisecond. Other jobs go on:
+//!    only memory runs at once (`Job::permit`): single records, and most lists, if the feed is in memory and in this
+//!    state. They take well under a millisecond. Other jobs go on:
 //! 3. If several requests need the same response, one of them builds it (`AnswerCache::join`). If its caller leaves,
 //!    the next one builds it.
 //! 4. The job takes a permit (`serve/connection/permits.rs`): to read, or to build an export. Each kind has few

@@ -221,7 +221,7 @@ fn add_database(all: &mut Registrar, watcher: &Watcher) {
     all.gauge(
         "database_followed",
         "1 while the database file exists and can be read; 0 means that an old state is served",
-        u64::from(watcher.is_followed()),
+        u64::from(watcher.is_polled()),
     );
     all.gauge(
         "fenced",

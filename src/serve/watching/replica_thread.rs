@@ -60,13 +60,13 @@ impl ReplicaThread {
         let (url, status) = (replica.log().url(), Arc::clone(replica.status()));
         let thread = Arc::new(ReplicaThread { url, status, polls: Mutex::default(), changed: Condvar::new() });
         let shared = Arc::clone(&thread);
-        shared.show(&watcher);
+        shared.load_newest(&watcher);
         let tasks = BackgroundTask::spawn("replica", move |stopped| {
             let keep_going = || stopped.try_recv() != Err(TryRecvError::Disconnected);
             while shared.wait_until_due(poll, stopped) {
                 let began = Instant::now();
                 let again = replica.poll(&keep_going);
-                shared.show(&watcher);
+                shared.load_newest(&watcher);
                 let mut polls = shared.polls.lock();
                 polls.last_began = Some(began);
                 polls.has_ended = !again;
@@ -80,16 +80,16 @@ impl ReplicaThread {
         Ok((thread, tasks))
     }
 
-    /// Makes the server load the file. Only then the log's end counts as served: after a long outage of the bucket, no
+    /// Makes the server load the file. Only then the log's end counts as seen: after a long outage of the bucket, no
     /// response may come from the old state and its keys. A whole state can have the seq of the state that it replaces.
-    fn show(&self, watcher: &Watcher) {
+    fn load_newest(&self, watcher: &Watcher) {
         let Head { seq, lineage } = self.status.progress().head;
         let has_head = || watcher.newest().holds(seq, &lineage).unwrap_or(false);
         if !has_head() {
             watcher.catch_up(Instant::now(), &|_| false);
         }
         if has_head() {
-            self.status.note_end_served();
+            self.status.note_end_loaded();
         }
     }
 

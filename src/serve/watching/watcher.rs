@@ -50,7 +50,7 @@ pub struct Watcher {
     /// Detects that another publisher took over; `None` for a replica, which follows that publisher.
     fence: Option<FenceWatch>,
     held_since: Mutex<Option<Instant>>,
-    followed: AtomicBool,
+    polled: AtomicBool,
     readable: AtomicBool,
     /// Receives a message after `newest` or `shown` has changed.
     changes: watch::Sender<()>,
@@ -96,7 +96,7 @@ impl Watcher {
             change_delay,
             fence: None,
             held_since: Mutex::default(),
-            followed: AtomicBool::new(true),
+            polled: AtomicBool::new(true),
             readable: AtomicBool::new(true),
             changes: watch::channel(()).0,
         })
@@ -123,7 +123,7 @@ impl Watcher {
     /// Starts the thread that polls the file. It stops when the returned handle is dropped.
     pub fn start(self: &Arc<Self>) -> std::io::Result<BackgroundTask> {
         let watcher = Arc::clone(self);
-        BackgroundTask::spawn("follow", move |stopped| {
+        BackgroundTask::spawn("poll", move |stopped| {
             while stopped.recv_timeout(POLL_EVERY) == Err(RecvTimeoutError::Timeout) {
                 watcher.poll(Instant::now());
             }
@@ -173,7 +173,7 @@ impl Watcher {
                     file.has_changed = true;
                 }
                 self.readable.store(true, Ordering::Relaxed);
-                if !self.followed.swap(true, Ordering::Relaxed) {
+                if !self.polled.swap(true, Ordering::Relaxed) {
                     tracing::info!("the database can be followed again");
                 }
             }
@@ -205,7 +205,7 @@ impl Watcher {
     /// Notes a failed poll. Logs only the first of consecutive failures.
     fn note_failure(&self, error: &dyn Display, readable: bool) {
         self.readable.store(readable, Ordering::Relaxed);
-        if self.followed.swap(false, Ordering::Relaxed) {
+        if self.polled.swap(false, Ordering::Relaxed) {
             tracing::error!(%error, "the database cannot be followed; the last state is served");
         }
     }
@@ -216,9 +216,9 @@ impl Watcher {
     }
 
     /// Whether the last poll succeeded and the current one is not overdue.
-    pub fn is_followed(&self) -> bool {
+    pub fn is_polled(&self) -> bool {
         let is_overdue = self.polling_since.lock().is_some_and(|since| since.elapsed() > POLL_TIMEOUT);
-        self.followed.load(Ordering::Relaxed) && !is_overdue
+        self.polled.load(Ordering::Relaxed) && !is_overdue
     }
 
     /// The time for which commits have been held back.
@@ -226,8 +226,8 @@ impl Watcher {
         self.held_since.lock().map(|since| since.elapsed())
     }
 
-    /// The reason why the server is not ready.
-    pub fn failure(&self) -> Option<String> {
+    /// The reason why the server serves nothing: another publisher took over.
+    pub fn fence_reason(&self) -> Option<String> {
         self.fence.as_ref().and_then(FenceWatch::reason)
     }
 
@@ -237,7 +237,7 @@ impl Watcher {
         let state = self.newest.load_full();
         let before = self.shown.swap(Arc::clone(&state));
         file.has_changed = true;
-        // Afterwards: who reads that a commit was taken over may rely on it.
+        // Logged afterwards, so a logged commit is already served.
         log_commits(&before, &state);
     }
 }
@@ -266,7 +266,7 @@ fn log_commits(before: &Snapshot, state: &Snapshot) {
         commits.truncate(restore.map_or(1, |at| at + 1));
     }
     for commit in commits.iter().rev() {
-        tracing::info!(seq = commit.last_seq, who = commit.who, what = commit.what, "took over a commit");
+        tracing::info!(seq = commit.last_seq, who = commit.who, what = commit.what, "serves a commit");
     }
 }
 
@@ -399,21 +399,21 @@ mod tests {
     fn a_poll_is_overdue_after_its_time_limit() {
         let folder = tempfile::tempdir().unwrap();
         let watcher = Watcher::open(&database(&folder), Duration::ZERO).unwrap();
-        assert!(watcher.is_followed());
+        assert!(watcher.is_polled());
         *watcher.polling_since.lock() = Some(Instant::now());
-        assert!(watcher.is_followed());
+        assert!(watcher.is_polled());
         if let Some(long_ago) = Instant::now().checked_sub(POLL_TIMEOUT + SECOND) {
             *watcher.polling_since.lock() = Some(long_ago);
-            assert!(!watcher.is_followed());
+            assert!(!watcher.is_polled());
         }
         watcher.poll(Instant::now());
-        assert!(watcher.is_followed());
+        assert!(watcher.is_polled());
         // All that a poll reads counts, also the publisher's note.
         let is_timed = |watcher: &Watcher| watcher.polling_since.lock().is_some();
         let mut during = false;
         watcher.guard(&mut watcher.file.lock(), |_| during = is_timed(&watcher));
         assert_eq!((during, is_timed(&watcher)), (true, false));
         watcher.guard(&mut watcher.file.lock(), |_| panic!("a damaged file"));
-        assert_eq!((is_timed(&watcher), watcher.is_followed()), (false, false));
+        assert_eq!((is_timed(&watcher), watcher.is_polled()), (false, false));
     }
 }

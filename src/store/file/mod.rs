@@ -12,5 +12,5 @@ pub mod fill;
 pub mod metadata;
 pub mod notes;
 pub mod open;
-pub mod publish;
+pub mod published;
 pub mod replace;

@@ -1,7 +1,7 @@
-//! Opening the database file: one writer, any number of followers, and repair after a killed writer.
+//! Opening the database file: one writer, any number of readers, and repair after a killed writer.
 //!
 //! redb runs with its feature `experimental-multiprocess`, in the mode `SingleWriter`. A command opens the file for
-//! writing. Servers hold read-only handles and follow the file. A server never writes rows. So an import that crashes
+//! writing. Servers hold read-only handles and poll the file. A server never writes rows. So an import that crashes
 //! or fills the disk cannot harm it. The special cases are in `store/file/open.rs`:
 //!
 //! - **New databases.** A new database is a file without a name until its first commit. A refused or killed command
@@ -314,7 +314,7 @@ impl ReadFile {
     }
 }
 
-/// A read-only handle. It follows new commits, and a file that replaces this one at its path.
+/// A read-only handle. It notices new commits, and a file that replaces this one at its path.
 pub struct Reader {
     pub(in crate::store) file: ReadFile,
     newest: Arc<Snapshot>,
@@ -345,7 +345,7 @@ impl Reader {
     }
 
     /// Continues with another handle.
-    fn follow(&mut self, file: ReadFile) -> Result<(), StoreError> {
+    fn replace_file(&mut self, file: ReadFile) -> Result<(), StoreError> {
         self.newest = Arc::new(Snapshot::open_after(&self.newest, &file.begin_read()?)?);
         self.file = file;
         Ok(())
@@ -355,7 +355,7 @@ impl Reader {
         let path = &self.file.path;
         let stamp = FileStamp::of_path(path).map_err(|error| io_error(path, error))?;
         if stamp.identity != self.file.stamp.identity {
-            return self.follow(ReadFile::open(path, OpenOptions::ANY_CURRENT)?);
+            return self.replace_file(ReadFile::open(path, OpenOptions::ANY_CURRENT)?);
         }
         // A copy written into this file can have the same numbers in redb's header. Then redb reads old pages from its
         // cache. A new handle has none.
@@ -365,7 +365,7 @@ impl Reader {
             let is_same = Snapshot::read_commit(&database.begin_read()?)? == self.newest.commit();
             if !is_same || stamp.len != self.file.stamp.len {
                 let version = OpenOptions::ANY_CURRENT.check(path, &database)?;
-                return self.follow(ReadFile { path: path.clone(), database, stamp, version });
+                return self.replace_file(ReadFile { path: path.clone(), database, stamp, version });
             }
             self.file.stamp = stamp;
             return Ok(());

@@ -7,7 +7,7 @@ use redb::ReadableTable;
 use crate::model::{CommitInfo, Head, Timestamp};
 use crate::store::StoreError;
 use crate::store::file::open::{OpenOptions, Writer};
-use crate::store::file::publish::{put_empty_commit, store_digest};
+use crate::store::file::published::{put_empty_commit, store_digest};
 use crate::store::format::meta::{ReplicaMark, find_mark};
 use crate::store::format::rows::{CommitPoint, StoredCommit, last_commit, seal, unseal_commit};
 use crate::store::format::tables;

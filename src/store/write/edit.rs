@@ -13,7 +13,7 @@ use crate::store::StoreError;
 use crate::store::error::opaque_debug;
 use crate::store::file::notes::current_user;
 use crate::store::file::open::Writer;
-use crate::store::file::publish::CommitPublication;
+use crate::store::file::published::CommitPublication;
 use crate::store::format::rows::{
     StoredCommit, TableCounts, find_linked, last_commit, load_record_ids, load_references, load_rows, seal,
 };

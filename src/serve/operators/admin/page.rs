@@ -33,11 +33,11 @@ impl Monitored for MonitoredServer {
         if *self.stopping.borrow() {
             return Some("the server is stopping".to_owned());
         }
-        if !self.watcher.is_followed() {
+        if !self.watcher.is_polled() {
             return Some("the database file cannot be followed; the last state is served".to_owned());
         }
         let upstream = self.upstream.as_ref().filter(|upstream| !upstream.is_fresh());
-        self.watcher.failure().or_else(|| upstream.and_then(|upstream| upstream.failure()))
+        self.watcher.fence_reason().or_else(|| upstream.and_then(|upstream| upstream.failure()))
     }
 
     /// A replica stays ready for a while when its bucket fails. Otherwise load balancers would drop all replicas at once.

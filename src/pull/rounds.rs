@@ -85,8 +85,8 @@ pub struct Report {
 
 impl Pull<'_> {
     /// Brings all datasets up to date, with a few retries. Skips a dataset that the license does not have. That is an
-    /// error if the user named the dataset or the copy held it: then its records are removed. Such an error, and the first
-    /// failure of a request, come after all other datasets are done.
+    /// error if the user named the dataset, the license has none of the datasets, or the copy held it: then its records
+    /// are removed. Such an error, and the first failure of a request, come after all other datasets are done.
     pub fn once(&mut self, plan: &Plan, report: &mut dyn FnMut(Report)) -> Result<(), PullError> {
         let (mut missing, mut lost, mut failed) = (Vec::new(), None, None);
         for dataset in &plan.datasets {
