@@ -70,23 +70,26 @@ pub fn audit(log: &LogReader, path: &Path) -> Result<Audit, ReplicaError> {
     Ok(Audit { states, entries, given_up, slot: loaded.mark.slot, seq: loaded.head.seq, result })
 }
 
-/// Returns the next entry. After a gap, that is the first entry that has a state. `None` at the end of the log, which is
-/// not before the last of `states`.
+/// Returns the next entry. If it is missing, or its state is needed and missing, returns the first later entry that has
+/// a state. `None` at the end of the log, which is not before the last of `states`.
 fn next_entry(log: &LogReader, loaded: &LoadedState, states: &[u64]) -> Result<Option<LogEntry>, ReplicaError> {
     let here = position_of(&loaded.mark);
     let slot = here.slot + 1;
     let has_state = |slot| Ok::<_, ReplicaError>(states.contains(&slot) || log.manifest(slot)?.is_some());
-    if let Some(entry) = log.entry(slot)?
-        && (!entry.header.replaces(loaded.head, loaded.mark.digest) || has_state(slot)?)
-    {
-        return Ok(Some(entry));
+    let next = log.entry(slot)?;
+    if next.as_ref().is_some_and(|entry| !entry.header.replaces(loaded.head, loaded.mark.digest)) {
+        return Ok(next);
     }
-    for later in log.slots_after(slot)? {
+    for later in log.slots_after(here.slot)? {
         if has_state(later)?
             && let Some(entry) = log.entry(later)?
         {
             return Ok(Some(entry));
         }
+    }
+    // No later state replaces the missing one.
+    if next.is_some() {
+        return Ok(next);
     }
     if let Some(newest) = states.last().filter(|newest| slot <= **newest) {
         return Err(ReplicaError::Missing { slot, later: *newest });

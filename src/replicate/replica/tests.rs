@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use super::audit::audit;
 use super::*;
 use crate::model::{RowDigest, Scope};
 use crate::replicate::frame::Hash;
@@ -430,4 +431,36 @@ fn a_replica_in_step_does_not_load_a_state() {
     // Not even its manifest is needed.
     origin.log.remove(&layout::state(3));
     assert_eq!((polled(&mut replica), replica.status.progress().loads), ((4, None), 1));
+}
+
+#[test]
+fn a_log_without_a_whole_state_that_it_needs_is_refused_with_the_name_of_that_state() {
+    /// Prepares a log, and says which object `check` and a new replica name; without an object, that nothing is published.
+    type Case = (&'static str, fn(&Origin), Option<String>);
+    let cases: [Case; 2] = [
+        (
+            // As after a publisher that was killed between the entry and the manifest.
+            "the last entry is a state that replaces the rows",
+            |origin| {
+                origin.restore();
+                origin.log.remove(&layout::state(3));
+            },
+            Some(layout::state(3)),
+        ),
+        ("there is nothing", |origin| origin.log.empty(), None),
+    ];
+    for (what, prepare, expected) in cases {
+        let origin = Origin::new();
+        origin.commit();
+        prepare(&origin);
+        let audited = audit(&LogReader::new(origin.log.bucket()), &origin.at("checked.redb")).map(drop);
+        for refused in [audited, origin.start(&origin.log).map(drop)] {
+            let name = match refused {
+                Err(ReplicaError::Object { name, detail }) if detail.contains("it is missing") => Some(name),
+                Err(ReplicaError::Nothing(_)) => None,
+                other => panic!("{what}: {other:?}"),
+            };
+            assert_eq!(name, expected, "{what}");
+        }
+    }
 }
