@@ -308,6 +308,29 @@ fn a_state_without_a_manifest_is_followed_by_a_state_before_commits() {
     assert!(entry(&log, last + 3).header.is_state());
 }
 
+/// Otherwise the state's entry would get the next slot, and its manifest the slot of the late entry.
+#[test]
+fn a_state_is_dropped_if_an_entry_of_an_earlier_run_arrives_while_its_parts_are_written() {
+    // The late entry holds a commit, or is a state without a manifest.
+    for (state_every, late, expected) in [(Duration::MAX, 2, vec![1]), (Duration::ZERO, 3, vec![1, 4])] {
+        let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+        origin.publish(&log, once()).unwrap();
+        origin.commit();
+        let mut publisher = origin.start(&log, PublishSettings { state_every, ..once() }).unwrap();
+        publisher.run(|| ()).unwrap();
+        log.remove(&layout::state(late));
+        let before = entry(&log, late - 1);
+        publisher.end = Some(LastEntry::of(&before.header, before.hash));
+        publisher.heartbeat.make_due();
+        let view = publisher.reader.origin().unwrap();
+        publisher.put_state(view).unwrap();
+        assert_eq!((slots(&log, layout::LOG), slots(&log, layout::STATES)), ((1..=late).collect(), vec![1]));
+        publisher.run(|| ()).unwrap();
+        assert_eq!(slots(&log, layout::STATES), expected, "only a state without a manifest needs another one");
+        assert_eq!(publisher.end.map(|end| end.slot), slots(&log, layout::LOG).last().copied());
+    }
+}
+
 #[test]
 fn the_heartbeat_goes_on_while_a_state_is_written() {
     let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
