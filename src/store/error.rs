@@ -40,7 +40,9 @@ pub enum StoreError {
     #[error("{} was replaced while this command ran; nothing was changed, run it again", path.display())]
     Replaced { path: PathBuf },
     /// A row does not contain the bytes that were written.
-    #[error("the database is damaged: table `{table}`: {detail}; run `medfeed check`, and restore a backup")]
+    #[error(
+        "the database is damaged: table `{table}`: {detail}; run `medfeed check`, and restore a backup; if it is a replica, stop its server, remove the file, and start again: it loads all data again"
+    )]
     Damaged { table: &'static str, detail: String },
     /// A row is intact, but this program cannot decode it.
     #[error(

@@ -22,7 +22,8 @@
 //! but the log does not continue after it. So the heartbeat contradicts, nothing is served, and the newest state
 //! repairs the file.
 //!
-//! One process follows with a replica's file. A second one is refused by the file's lock.
+//! One process follows with a replica's file. A second one is refused by the file's lock. A damaged file ends this: after
+//! a panic of redb the process can neither close the file nor open it again (`store/panics.rs`).
 //!
 //! **Formats.** Each entry and state names the format of its rows. An upgraded origin publishes a whole state of the
 //! new format as its next entry. A replica of the new release replaces its older file by it. It reads no entry or

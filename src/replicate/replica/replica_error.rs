@@ -161,6 +161,7 @@ impl ReplicaError {
                 | ReplicaError::Schema { .. }
                 | ReplicaError::OlderSchema { .. }
                 | ReplicaError::OtherFields
+                | ReplicaError::Store(StoreError::Damaged { .. })
         )
     }
 }

@@ -464,3 +464,14 @@ fn a_log_without_a_whole_state_that_it_needs_is_refused_with_the_name_of_that_st
         }
     }
 }
+
+#[test]
+fn a_replica_whose_file_is_damaged_ends_with_what_to_do() {
+    let origin = Origin::new();
+    let mut replica = origin.start(&origin.log).unwrap();
+    origin.commit();
+    // As redb does on a damaged page. Afterwards this process keeps the lock of the file.
+    assert!(!replica.poll(&|| panic!("a damaged page")), "it does not poll again");
+    let error = replica.status.progress().error.unwrap();
+    assert!(error.contains("a damaged page") && error.contains("remove the file"), "{error}");
+}
