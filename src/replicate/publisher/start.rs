@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::sleep;
 use std::time::Instant;
 
 use super::end::{FoundLog, NewestState, read_end};
@@ -11,7 +12,7 @@ use super::progress::{FailureReporter, LastEntry, PublisherStatus};
 use super::publish_error::PublishError;
 use super::retry::Retry;
 use super::watch::HeartbeatTimes;
-use super::{ONCE_TIMEOUT, PublishSettings, Publisher};
+use super::{ONCE_TIMEOUT, POLL_EVERY, PublishSettings, Publisher};
 use crate::bucket::Bucket;
 use crate::model::{DatabaseId, Head, Timestamp};
 use crate::replicate::heartbeat::Heartbeat;
@@ -215,20 +216,21 @@ impl Publisher {
         Ok(())
     }
 
-    /// Marks the database as published. This takes the lock for writing.
+    /// Marks the database as published. This takes the lock for writing, unless it is marked already.
     pub(super) fn mark_published(&mut self) -> Result<(), PublishError> {
         loop {
+            self.reader.refresh()?;
+            if let Some(id) = self.reader.origin()?.published_id()? {
+                self.id = id;
+                self.local.passed();
+                return Ok(());
+            }
             match Writer::open(&self.path, self.settings.wait).and_then(|writer| writer.mark_published()) {
-                Ok(id) => {
-                    self.id = id;
-                    self.local.passed();
-                    self.reader.refresh()?;
-                    return Ok(());
-                }
                 Err(error @ StoreError::Busy { .. }) if !self.settings.once => {
                     self.local.report(&error);
+                    sleep(POLL_EVERY);
                 }
-                Err(error) => return Err(error.into()),
+                marked => drop(marked?),
             }
         }
     }

@@ -332,6 +332,15 @@ fn a_state_is_dropped_if_an_entry_of_an_earlier_run_arrives_while_its_parts_are_
 }
 
 #[test]
+fn a_published_database_is_published_on_while_a_command_writes_to_it() {
+    let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
+    origin.publish(&log, once()).unwrap();
+    origin.commit();
+    let _writer = Writer::open(&origin.path(), Duration::ZERO).unwrap();
+    assert_eq!(origin.publish(&log, once()).unwrap().slot, 2);
+}
+
+#[test]
 fn the_heartbeat_goes_on_while_a_state_is_written() {
     let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
     origin.publish(&log, once()).unwrap();

@@ -43,6 +43,14 @@ impl OriginView {
         guard(|| database_id(&self.transaction.open_table(tables::META)?))
     }
 
+    /// The id of the database; `None` if its commits are not stored for publishing.
+    pub fn published_id(&self) -> Result<Option<DatabaseId>, StoreError> {
+        guard(|| {
+            let meta = self.transaction.open_table(tables::META)?;
+            Ok(stored_digest(&meta)?.and(database_id(&meta)?))
+        })
+    }
+
     /// The last commit.
     pub fn head(&self) -> Result<CommitPoint, StoreError> {
         guard(|| Snapshot::read_commit(&self.transaction))
