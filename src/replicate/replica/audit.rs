@@ -32,17 +32,17 @@ pub struct Audit {
 /// # Errors
 /// The first problem that was found.
 pub fn audit(log: &LogReader, path: &Path) -> Result<Audit, ReplicaError> {
-    let mut states = log.state_slots()?;
+    let mut states = log.needed_state_slots()?;
     states.reverse();
     // Replaying begins after an upgrade to this format.
     let is_older = |slot| Ok::<_, ReplicaError>(log.manifest(slot)?.is_some_and(|manifest| manifest.schema < SCHEMA));
     while states.len() > 1 && is_older(states[0])? {
         states.remove(0);
     }
-    let Some(oldest) = states.first().copied() else { return Err(ReplicaError::Nothing(log.url())) };
     let load = StateLoader::new(log, path, &|| true);
     // Replicas at this position need the entry of the oldest state.
-    let first = log.entry(oldest)?.ok_or_else(|| ReplicaError::object(layout::log(oldest), "it is missing"))?;
+    let name = layout::log(states[0]);
+    let first = log.entry(states[0])?.ok_or_else(|| ReplicaError::object(name, "it is missing"))?;
     let mut loaded = load.load(log.state_of(&first)?)?;
     let (mut entries, mut given_up) = (0, Vec::new());
     loop {

@@ -78,14 +78,7 @@ impl<'a> StateLoader<'a> {
     /// # Errors
     /// If no state is valid, the error of the newest one.
     pub fn newest(&self) -> Result<LoadedState, ReplicaError> {
-        let mut slots = self.log.state_slots()?;
-        if slots.is_empty()
-            && let Some(first) = self.log.entry(1)?
-        {
-            // The manifest of the first state is on its way.
-            self.log.state_of(&first)?;
-            slots.push(1);
-        }
+        let slots = self.log.needed_state_slots()?;
         // The log does not end before its newest state.
         let newest = slots.first().copied().unwrap_or_default();
         let (mut first_error, mut too_early, mut later) = (None, None, None);

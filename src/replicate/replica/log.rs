@@ -151,6 +151,20 @@ impl LogReader {
         Ok(self.states()?.into_iter().rev().map(|(slot, _)| slot).collect())
     }
 
+    /// Lists the slots of all states, newest first. If there are none, waits for the state of the first entry.
+    ///
+    /// # Errors
+    /// [`ReplicaError::Nothing`] if there are no entries either.
+    pub(super) fn needed_state_slots(&self) -> Result<Vec<u64>, ReplicaError> {
+        let slots = self.state_slots()?;
+        if !slots.is_empty() {
+            return Ok(slots);
+        }
+        let (first, _) = *self.entries_after(None)?.first().ok_or_else(|| ReplicaError::Nothing(self.url()))?;
+        let entry = self.entry(first)?.ok_or(ReplicaError::Missing { slot: first, later: first })?;
+        self.state_of(&entry).map(|_| vec![first])
+    }
+
     /// Reads the manifest of the state after a slot; `None` if it was deleted.
     pub fn manifest(&self, slot: u64) -> Result<Option<Manifest>, ReplicaError> {
         let name = layout::state(slot);
