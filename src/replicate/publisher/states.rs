@@ -169,7 +169,8 @@ pub(in crate::replicate::publisher) fn sweep(
     let bucket = log.bucket();
     // The store's time of the last heartbeat.
     let Some(alive) = retry.run(|| bucket.get(layout::ALIVE))? else { return Ok(()) };
-    let keep_s = i64::try_from(keep.as_secs()).unwrap_or(i64::MAX);
+    // The parts and the entry of a state are a little older than its manifest, and stay as long as it.
+    let keep_s = i64::try_from(keep.as_secs()).unwrap_or(i64::MAX).max(YOUNG_S);
     let states = retry.read(|| log.states())?;
     let Some(first_kept) = first_kept(&states, alive.modified, keep_s) else { return Ok(()) };
     let is_old = |object: &ListedObject| object.modified < alive.modified.plus_s(-YOUNG_S);
@@ -336,6 +337,17 @@ mod tests {
             assert!(left.contains(&foreign), "no publisher wrote it");
             assert!(!left.contains(&layout::log(3)) && left.contains(&layout::log(5)), "{left:?}");
         }
+    }
+
+    #[test]
+    fn the_parts_and_the_entry_of_a_manifest_stay_as_long_as_the_manifest() {
+        let log = swept();
+        // The manifest is the last object that is written.
+        for (name, age_s) in [(layout::state(3), DAY_S), (layout::state(5), 1), (layout::state(7), 0)] {
+            log.date(&name, time().plus_s(-age_s));
+        }
+        sweep_log(&log, 7, Duration::ZERO);
+        assert!(of_slots(3..=3).iter().all(|name| names(&log).contains(name)), "{:?}", names(&log));
     }
 
     #[test]
