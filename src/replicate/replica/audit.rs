@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use super::ReplicaError;
-use super::load::{LoadedState, StateLoader, position_of};
-use super::log::{EndCheck, LogPosition, LogReader};
+use super::load::{LoadedState, StateLoader};
+use super::log::{EndCheck, LogReader, check_next};
 use crate::replicate::entry::LogEntry;
 use crate::replicate::layout;
 use crate::store::file::replace::BackupReport;
@@ -45,20 +45,18 @@ pub fn audit(log: &LogReader, path: &Path) -> Result<Audit, ReplicaError> {
     let first = log.entry(states[0])?.ok_or_else(|| ReplicaError::object(name, "it is missing"))?;
     let mut loaded = load.load(log.state_of(&first)?)?;
     let (mut entries, mut given_up) = (0, Vec::new());
-    loop {
-        let here = position_of(&loaded.mark);
-        let Some(entry) = next_entry(log, &loaded, &states)? else { break };
+    while let Some(entry) = next_entry(log, &loaded, &states)? {
         let slot = entry.header.slot;
-        let mut before = here;
-        if slot > here.slot + 1 {
-            given_up.push(here.slot + 1..=slot - 1);
-            before = LogPosition { slot: slot - 1, hash: entry.header.parent, ..here };
+        let mut before = loaded.mark.clone();
+        if slot > before.slot + 1 {
+            given_up.push(before.slot + 1..=slot - 1);
+            (before.slot, before.hash) = (slot - 1, entry.header.parent);
         }
-        let position = before.check_next(&entry)?;
-        if before != here || entry.header.replaces(loaded.head, loaded.mark.digest) {
+        let next = check_next(&before, &entry)?;
+        if before != loaded.mark || entry.header.replaces(loaded.head, loaded.mark.digest) {
             loaded = load.load(log.state_of(&entry)?)?;
         } else {
-            load.apply(&mut loaded, &entry, position)?;
+            load.apply(&mut loaded, &entry, next)?;
             // The rows have the digest of the entry. So they are those of a state that has it too.
             if states.contains(&slot) {
                 log.parts(&log.state_of(&entry)?.parts, &mut |_, _| Ok(()))?;
@@ -73,7 +71,7 @@ pub fn audit(log: &LogReader, path: &Path) -> Result<Audit, ReplicaError> {
 /// Returns the next entry. If it is missing, or its state is needed and missing, returns the first later entry that has
 /// a state. `None` at the end of the log, which is not before the last of `states`.
 fn next_entry(log: &LogReader, loaded: &LoadedState, states: &[u64]) -> Result<Option<LogEntry>, ReplicaError> {
-    let here = position_of(&loaded.mark);
+    let here = &loaded.mark;
     let slot = here.slot + 1;
     let has_state = |slot| Ok::<_, ReplicaError>(states.contains(&slot) || log.manifest(slot)?.is_some());
     let next = log.entry(slot)?;

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::path::Path;
 
 use super::ReplicaError;
-use super::log::{EndCheck, LogPosition, LogReader, check_schema};
+use super::log::{EndCheck, LogReader, check_next, check_schema};
 use crate::model::{DatabaseId, Head, Timestamp};
 use crate::replicate::entry::LogEntry;
 use crate::replicate::layout;
@@ -47,20 +47,6 @@ pub struct LoadedState {
     /// Its position in the log.
     pub mark: ReplicaMark,
     pub head: Head,
-}
-
-impl LoadedState {
-    fn position(&self) -> LogPosition {
-        position_of(&self.mark)
-    }
-}
-
-pub(super) fn position_of(mark: &ReplicaMark) -> LogPosition {
-    LogPosition { id: mark.id, slot: mark.slot, hash: mark.hash }
-}
-
-pub(super) fn mark_at(url: String, position: LogPosition, digest: crate::model::RowDigest) -> ReplicaMark {
-    ReplicaMark { url, id: position.id, slot: position.slot, hash: position.hash, digest }
 }
 
 pub(super) fn commits_of(entry: &LogEntry) -> Vec<CommitChanges<'_>> {
@@ -179,7 +165,7 @@ impl<'a> StateLoader<'a> {
     }
 
     fn is_end(&self, loaded: &LoadedState) -> Result<bool, ReplicaError> {
-        match self.log.end_after(loaded.position()) {
+        match self.log.end_after(&loaded.mark) {
             // The entry was read a moment ago, and is gone.
             Ok(EndCheck::Before { slot, seq }) => Err(ReplicaError::Behind { slot, end: seq, here: loaded.head.seq }),
             Ok(found) => Ok(found == EndCheck::Confirmed),
@@ -198,9 +184,9 @@ impl<'a> StateLoader<'a> {
             }
             draft.add_part(&changes).map_err(of_load(&part.name))
         })?;
-        let position = LogPosition { id: state.id, slot: state.slot, hash: state.entry_hash };
-        let (mark, head) = (mark_at(self.log.url(), position, state.digest), state.head());
-        let draft = draft.finish(&mark, head).map_err(of_load(&layout::state(state.slot)))?;
+        let Manifest { id, slot, entry_hash: hash, digest, .. } = state;
+        let (mark, head) = (ReplicaMark { url: self.log.url(), id, slot, hash, digest }, state.head());
+        let draft = draft.finish(&mark, head).map_err(of_load(&layout::state(slot)))?;
         Ok(LoadedState { draft, mark, head })
     }
 
@@ -217,7 +203,7 @@ impl<'a> StateLoader<'a> {
                     false => Ok(StopReason::End),
                 };
             };
-            let next = loaded.position().check_next(&entry).map_err(|error| match error {
+            let next = check_next(&loaded.mark, &entry).map_err(|error| match error {
                 ReplicaError::Diverged(detail) => ReplicaError::object(&name, detail),
                 other => other,
             })?;
@@ -231,21 +217,20 @@ impl<'a> StateLoader<'a> {
     }
 
     /// Applies the commits of the next entry, up to [`StateLoader::until`]. Returns whether these are all. `next` is the
-    /// position after the entry.
+    /// mark after the entry.
     pub(super) fn apply(
         &self,
         loaded: &mut LoadedState,
         entry: &LogEntry,
-        next: LogPosition,
+        next: ReplicaMark,
     ) -> Result<bool, ReplicaError> {
         let mut commits = commits_of(entry);
         let in_time = |at: Timestamp| self.until.is_none_or(|until| at <= until);
         commits.truncate(entry.header.commits.iter().take_while(|commit| in_time(commit.time)).count());
         let is_whole = commits.len() == entry.header.commits.len();
-        let position = if is_whole { next } else { loaded.position() };
         let last = commits.last().map(|(last, _)| (last.head(), last.digest));
         let (head, digest) = last.unwrap_or((loaded.head, loaded.mark.digest));
-        let mark = mark_at(self.log.url(), position, digest);
+        let mark = if is_whole { next } else { ReplicaMark { digest, ..loaded.mark.clone() } };
         loaded.draft.replica.apply(&commits, &mark).map_err(of_load(&layout::log(entry.header.slot)))?;
         (loaded.mark, loaded.head) = (mark, head);
         Ok(is_whole)

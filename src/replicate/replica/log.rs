@@ -41,11 +41,10 @@ use super::ReplicaError;
 use crate::bucket::{Bucket, ListedObject};
 use crate::model::DatabaseId;
 use crate::replicate::entry::{self, EntryHeader, LogEntry};
-use crate::replicate::frame::Hash;
 use crate::replicate::heartbeat::Heartbeat;
 use crate::replicate::layout;
 use crate::replicate::state::{Manifest, PartRef, decode_part};
-use crate::store::replication::SCHEMA;
+use crate::store::replication::{ReplicaMark, SCHEMA};
 
 const FETCHERS: usize = 4;
 /// How often to look for the manifest of a state that an entry announces, and the pause in between.
@@ -64,30 +63,16 @@ pub struct LogReader {
     bucket: Arc<Bucket>,
 }
 
-/// A position in a log, after an entry.
-#[allow(missing_docs, reason = "the names explain the fields")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogPosition {
-    pub id: DatabaseId,
-    pub slot: u64,
-    pub hash: Hash,
-}
-
-impl LogPosition {
-    /// Returns the position after `entry`, which was read from the next slot. Fails unless it continues the log from
-    /// here.
-    pub fn check_next(&self, entry: &LogEntry) -> Result<LogPosition, ReplicaError> {
-        let slot = self.slot + 1;
-        let name = layout::log(slot);
-        entry.header.check(slot, self.id).map_err(ReplicaError::malformed(&name))?;
-        if entry.header.parent != self.hash && !entry.header.starts_over() {
-            return Err(ReplicaError::Diverged(format!(
-                "`{name}` follows another entry than the one that was applied"
-            )));
-        }
-        check_schema(entry.header.schema)?;
-        Ok(LogPosition { slot, hash: entry.hash, ..*self })
+/// Returns the mark after `entry`, which was read from the next slot. Fails unless it continues the log from `mark`.
+pub(super) fn check_next(mark: &ReplicaMark, entry: &LogEntry) -> Result<ReplicaMark, ReplicaError> {
+    let slot = mark.slot + 1;
+    let name = layout::log(slot);
+    entry.header.check(slot, mark.id).map_err(ReplicaError::malformed(&name))?;
+    if entry.header.parent != mark.hash && !entry.header.starts_over() {
+        return Err(ReplicaError::Diverged(format!("`{name}` follows another entry than the one that was applied")));
     }
+    check_schema(entry.header.schema)?;
+    Ok(ReplicaMark { slot, hash: entry.hash, digest: entry.header.digest, ..mark.clone() })
 }
 
 /// Fails unless an object has the format of this program.
@@ -209,7 +194,7 @@ impl LogReader {
     ///
     /// # Errors
     /// [`ReplicaError::Unconfirmed`] if there is no valid heartbeat of this database.
-    pub(super) fn heartbeat_for(&self, position: LogPosition) -> Result<Heartbeat, ReplicaError> {
+    pub(super) fn heartbeat_for(&self, position: &ReplicaMark) -> Result<Heartbeat, ReplicaError> {
         let found = match self.heartbeat() {
             Ok(None) => Err("the publisher's heartbeat (`alive`) is not in the bucket".to_owned()),
             Ok(Some(alive)) if alive.id == position.id => Ok(alive),
@@ -233,15 +218,15 @@ impl LogReader {
         Ok(self.entries_after(Some(slot))?.into_iter().map(|(slot, _)| slot).collect())
     }
 
-    /// Fails unless all entries between the newest state and `position` are listed. A new replica needs them.
+    /// Fails unless all entries from the newest state to slot `end` are listed. A new replica needs them.
     ///
     /// # Errors
     /// [`ReplicaError::Missing`] for the first missing one.
-    pub fn check_path_to(&self, position: LogPosition) -> Result<(), ReplicaError> {
-        let first = self.state_slots()?.into_iter().find(|slot| *slot <= position.slot).unwrap_or(1);
+    pub fn check_path_to(&self, end: u64) -> Result<(), ReplicaError> {
+        let first = self.state_slots()?.into_iter().find(|slot| *slot <= end).unwrap_or(1);
         let mut listed = self.slots_after(first.saturating_sub(1))?.into_iter();
-        match (first..=position.slot).find(|slot| listed.next() != Some(*slot)) {
-            Some(slot) => Err(ReplicaError::Missing { slot, later: position.slot }),
+        match (first..=end).find(|slot| listed.next() != Some(*slot)) {
+            Some(slot) => Err(ReplicaError::Missing { slot, later: end }),
             None => Ok(()),
         }
     }
@@ -251,21 +236,21 @@ impl LogReader {
     ///
     /// # Errors
     /// [`ReplicaError::Missing`], [`ReplicaError::Unconfirmed`] and the errors of [`LogReader::compare`].
-    pub fn end_after(&self, position: LogPosition) -> Result<EndCheck, ReplicaError> {
-        if self.lists_next(position)? {
+    pub fn end_after(&self, position: &ReplicaMark) -> Result<EndCheck, ReplicaError> {
+        if self.lists_next(position.slot)? {
             return Ok(EndCheck::More);
         }
         let alive = self.heartbeat_for(position)?;
         self.compare(position, &alive)
     }
 
-    /// Whether the bucket lists an entry in the slot after a position.
+    /// Whether the bucket lists an entry in the slot after `slot`.
     ///
     /// # Errors
     /// [`ReplicaError::Missing`] if only later entries are listed.
-    pub(super) fn lists_next(&self, position: LogPosition) -> Result<bool, ReplicaError> {
-        let next = position.slot + 1;
-        match self.slots_after(position.slot)?.first().copied() {
+    pub(super) fn lists_next(&self, slot: u64) -> Result<bool, ReplicaError> {
+        let next = slot + 1;
+        match self.slots_after(slot)?.first().copied() {
             None => Ok(false),
             Some(later) if later > next => Err(ReplicaError::Missing { slot: next, later }),
             Some(_) => match self.entry(next)? {
@@ -279,7 +264,7 @@ impl LogReader {
     ///
     /// # Errors
     /// [`ReplicaError::Missing`] if the log continues; [`ReplicaError::Diverged`] if it has another entry at the position.
-    pub fn compare(&self, position: LogPosition, alive: &Heartbeat) -> Result<EndCheck, ReplicaError> {
+    pub fn compare(&self, position: &ReplicaMark, alive: &Heartbeat) -> Result<EndCheck, ReplicaError> {
         match position.slot.cmp(&alive.slot) {
             Ordering::Equal if position.hash == alive.hash => Ok(EndCheck::Confirmed),
             Ordering::Equal => Err(ReplicaError::Diverged(format!(
@@ -372,6 +357,8 @@ impl LogReader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::RowDigest;
+    use crate::replicate::frame::Hash;
     use crate::replicate::test_log::{ID, OTHER_ID, TestLog};
 
     const OTHER: Hash = [9; 32];
@@ -380,8 +367,8 @@ mod tests {
         LogReader::new(log.bucket())
     }
 
-    fn at(slot: u64, hash: Hash) -> LogPosition {
-        LogPosition { id: ID, slot, hash }
+    fn at(slot: u64, hash: Hash) -> ReplicaMark {
+        ReplicaMark { url: String::new(), id: ID, slot, hash, digest: RowDigest::default() }
     }
 
     fn shown<T: std::fmt::Debug>(result: Result<T, ReplicaError>) -> String {
@@ -415,15 +402,15 @@ mod tests {
         ];
         for (position, (slot, hash), expected) in cases {
             log.put_alive(slot, hash, 25);
-            let alive = reader(&log).heartbeat_for(position).unwrap();
-            assert_eq!(shown(reader(&log).compare(position, &alive)), expected, "{} {slot}", position.slot);
+            let alive = reader(&log).heartbeat_for(&position).unwrap();
+            assert_eq!(shown(reader(&log).compare(&position, &alive)), expected, "{} {slot}", position.slot);
         }
     }
 
     #[test]
     fn the_end_of_the_log_is_neither_before_a_listed_entry_nor_without_a_heartbeat() {
         let (log, hashes) = TestLog::up_to(5);
-        let end = |slot: usize| shown(reader(&log).end_after(at(slot as u64, hashes[slot - 1])));
+        let end = |slot: usize| shown(reader(&log).end_after(&at(slot as u64, hashes[slot - 1])));
         assert_eq!((end(5), end(4), end(1)), ("Confirmed".to_owned(), "More".to_owned(), "More".to_owned()));
         log.remove(&layout::log(4));
         assert_eq!((end(3), end(4)), ("Missing 4, later 5".to_owned(), "More".to_owned()));
@@ -438,11 +425,11 @@ mod tests {
         assert_eq!(end(3), "Unconfirmed");
         let other = TestLog { id: OTHER_ID, folder: log.folder };
         other.put_alive(3, hashes[2], 30);
-        assert_eq!(shown(reader(&other).end_after(at(3, hashes[2]))), "Unconfirmed");
+        assert_eq!(shown(reader(&other).end_after(&at(3, hashes[2]))), "Unconfirmed");
         // An entry that is listed and cannot be read.
         std::fs::create_dir_all(other.folder.path().join("log")).unwrap();
         std::fs::write(other.folder.path().join(layout::log(4)), "damaged").unwrap();
-        assert_eq!(shown(reader(&other).end_after(at(3, hashes[2]))), "Object log/00000000000000000004");
+        assert_eq!(shown(reader(&other).end_after(&at(3, hashes[2]))), "Object log/00000000000000000004");
     }
 
     fn rot(log: &TestLog, names: &[String]) {
@@ -479,7 +466,7 @@ mod tests {
     fn a_new_replica_needs_all_entries_from_the_newest_state_on() {
         let (log, hashes) = TestLog::up_to(5);
         log.put_manifest(3, hashes[2], Vec::new());
-        let path = |slot: usize| shown(reader(&log).check_path_to(at(slot as u64, hashes[slot - 1])));
+        let path = |slot| shown(reader(&log).check_path_to(slot));
         assert_eq!(reader(&log).state_slots().unwrap(), [3, 1]);
         log.remove(&layout::log(2));
         assert_eq!((path(5), path(3)), ("()".to_owned(), "()".to_owned()));
@@ -525,9 +512,10 @@ mod tests {
         let (log, hashes) = TestLog::up_to(3);
         let next = |slot: u64, hash, id| {
             let entry = reader(&log).entry(3).unwrap().unwrap();
-            shown(LogPosition { id, slot, hash }.check_next(&entry).map(|position| (position.slot, position.hash)))
+            let mark = ReplicaMark { id, ..at(slot, hash) };
+            shown(check_next(&mark, &entry).map(|next| (next.slot, next.hash, next.digest)))
         };
-        assert_eq!(next(2, hashes[1], ID), format!("{:?}", (3, hashes[2])));
+        assert_eq!(next(2, hashes[1], ID), format!("{:?}", (3, hashes[2], RowDigest([3; 4]))));
         assert_eq!(next(1, hashes[1], ID), "Object log/00000000000000000002", "of another slot");
         assert_eq!(next(2, hashes[1], OTHER_ID), "Object log/00000000000000000003");
         assert!(next(2, hashes[0], ID).starts_with("Diverged: "));

@@ -66,8 +66,8 @@ pub use log::LogReader;
 pub use replica_error::ReplicaError;
 pub use replica_status::ReplicaStatus;
 
-use self::load::{commits_of, mark_at, position_of};
-use self::log::{EndCheck, LogPosition};
+use self::load::commits_of;
+use self::log::{EndCheck, check_next};
 use crate::bucket::BucketError;
 use crate::model::Head;
 use crate::model::time::since_boot;
@@ -113,8 +113,9 @@ pub(super) struct ReplicaFile {
 }
 
 impl ReplicaFile {
-    /// Opens a replica's file. If it cannot be written for now, as with a full disk, opens it for reading.
-    fn open(path: &Path) -> Result<ReplicaFile, StoreError> {
+    /// Opens a replica's file, which follows `log` from now on. If it cannot be written for now, as with a full disk, opens
+    /// it for reading.
+    fn open(path: &Path, log: &LogReader) -> Result<ReplicaFile, StoreError> {
         let (writer, mark, head) = match ReplicaWriter::open(path) {
             Ok(writer) => {
                 let (mark, head) = (writer.mark()?, writer.head()?);
@@ -126,15 +127,12 @@ impl ReplicaFile {
             }
             Err(error) => return Err(error),
         };
+        let mark = ReplicaMark { url: log.url(), ..mark };
         Ok(ReplicaFile { path: path.to_owned(), writer, mark, head: head.head() })
     }
 
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    pub fn position(&self) -> LogPosition {
-        position_of(&self.mark)
     }
 
     pub fn head(&self) -> Head {
@@ -218,7 +216,7 @@ impl Replica {
         keep_going: &dyn Fn() -> bool,
     ) -> Result<Replica, ReplicaError> {
         let file = loop {
-            let older = match ReplicaFile::open(path) {
+            let older = match ReplicaFile::open(path, &log) {
                 Err(StoreError::NotFound { .. }) => None,
                 Err(StoreError::OlderFields { .. }) => Some(OlderReplica::open(path)?),
                 Err(StoreError::Busy { path, holder }) => return Err(ReplicaError::InUse { path, holder }),
@@ -445,11 +443,11 @@ impl Replica {
     }
 
     fn check_heartbeat(&mut self) -> Result<EndCheck, ReplicaError> {
-        let position = self.file.position();
+        let position = &self.file.mark;
         if let LogEnd::InDoubt { list_at, .. } = &mut self.end
             && since_boot() >= *list_at
         {
-            if self.log.lists_next(position)? {
+            if self.log.lists_next(position.slot)? {
                 return Ok(EndCheck::More);
             }
             *list_at = since_boot() + LIST_EVERY;
@@ -500,21 +498,20 @@ impl Replica {
     /// Opens the file again after an error of it.
     fn reopen(&mut self) -> Result<(), ReplicaError> {
         if self.file.writer.is_none() {
-            self.file = ReplicaFile::open(&self.file.path)?;
+            self.file = ReplicaFile::open(&self.file.path, &self.log)?;
             self.note_position();
         }
         Ok(())
     }
 
     fn apply_entry(&mut self, entry: &LogEntry, keep_going: &dyn Fn() -> bool) -> Result<(), ReplicaError> {
-        let position = self.file.position().check_next(entry)?;
+        let mark = check_next(&self.file.mark, entry)?;
         self.status.note_heartbeat();
         if entry.header.replaces(self.file.head, self.file.mark.digest) {
             // Wait for its manifest. A later state is as good: the log may not reach there from this one.
             self.log.state_of(entry)?;
             return self.load_in_place(keep_going);
         }
-        let mark = mark_at(self.log.url(), position, entry.header.digest);
         self.file.apply(&commits_of(entry), mark, entry.header.head())?;
         if !entry.header.is_state() {
             self.last_applied = Some((entry.header.seq, entry.header.who.clone()));

@@ -4,15 +4,14 @@ use std::path::Path;
 
 use super::Replica;
 use super::ReplicaError;
-use super::load::{mark_at, position_of};
-use super::log::{LogPosition, LogReader};
+use super::log::LogReader;
 use crate::bucket::{BucketError, Created};
 use crate::model::Head;
 use crate::model::time::now;
 use crate::replicate::entry::{self, EntryHeader};
 use crate::replicate::layout;
 use crate::replicate::publisher::lock::is_same_publisher;
-use crate::store::replication::{PublishedNote, ReplicaWriter, SCHEMA};
+use crate::store::replication::{PublishedNote, ReplicaMark, ReplicaWriter, SCHEMA};
 
 /// The maximum number of attempts to create the entry, and to learn whether it was created.
 const TRIES: usize = 3;
@@ -28,8 +27,8 @@ pub struct Promoted {
     pub head: Head,
 }
 
-fn note_of(url: String, position: LogPosition, head: Head) -> PublishedNote {
-    let (LogPosition { id, slot, hash }, Head { seq, lineage }) = (position, head);
+fn note_of(mark: &ReplicaMark, head: Head) -> PublishedNote {
+    let (ReplicaMark { url, id, slot, hash, .. }, Head { seq, lineage }) = (mark.clone(), head);
     PublishedNote { url, id, slot, seq, lineage, hash, fenced: None, fenced_at: None }
 }
 
@@ -55,12 +54,11 @@ impl Replica {
             if let Some(commit) = promotion.filter(|commit| !is_own(commit.last_seq)) {
                 return Err(ReplicaError::TakenOver { who: commit.who, what: commit.what, at: commit.time });
             }
-            let (before, here) = (self.file().head(), self.file().position());
+            let (before, here) = (self.file().head(), self.file().mark.clone());
             since = before.seq;
             // New replicas start from a state, and so does this file's publisher.
-            self.log().check_path_to(here)?;
-            let log_url = self.log().url();
-            let (commit, changes) = self.file().writer()?.prepare_promotion(&log_url)?;
+            self.log().check_path_to(here.slot)?;
+            let (commit, changes) = self.file().writer()?.prepare_promotion(&here.url)?;
             let head = Head { seq: commit.last_seq, lineage: commit.lineage };
             let header = EntryHeader {
                 id: here.id,
@@ -79,15 +77,14 @@ impl Replica {
             if !self.create_entry(&name, &bytes)? {
                 continue;
             }
-            let position = LogPosition { slot: header.slot, hash, ..here };
-            let mark = mark_at(log_url.clone(), position, commit.digest);
+            let mark = ReplicaMark { slot: header.slot, hash, digest: commit.digest, ..here };
             let mut file = self.into_file();
             file.apply(&[(commit, &changes)], mark, head)?;
             // Written before the first commit. It replaces the note of an earlier database of this name. And if another
             // publisher is first, this file's publisher knows by it what was published from here.
-            note_of(log_url, position, head).write(file.path())?;
+            note_of(&file.mark, head).write(file.path())?;
             file.promote()?;
-            return Ok(Promoted { slot: position.slot, before, head });
+            return Ok(Promoted { slot: header.slot, before, head });
         }
         Err(ReplicaError::Overtaken)
     }
@@ -102,7 +99,7 @@ impl Replica {
         let (mark, before) = (writer.mark()?, writer.head()?.head());
         log.check_database(mark.id)?;
         // Written first: it replaces the note of an earlier database of this name.
-        note_of(mark.url.clone(), position_of(&mark), before).write(path)?;
+        note_of(&mark, before).write(path)?;
         let writer = writer.start_over(&mark.url)?;
         Ok(Promoted { slot: mark.slot, before, head: writer.snapshot()?.commit().head() })
     }

@@ -128,7 +128,7 @@ fn a_token_of_a_commit_that_waits_to_be_published_is_not_lost() {
     let mut replica = at(&log, 3, hashes[2]);
     // The origin's last seq is 40, and its log ends with seq 30.
     log.put_alive(3, hashes[2], 40);
-    let alive = replica.log.heartbeat_for(position_of(&replica.file.mark)).unwrap();
+    let alive = replica.log.heartbeat_for(&replica.file.mark).unwrap();
     let lost = |replica: &Replica| [31, 40, 41].map(|seq| replica.status.is_lost(seq));
     assert_eq!(lost(&replica), [false; 3]);
     for later_s in 1..=4 {
