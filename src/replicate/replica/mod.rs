@@ -93,7 +93,12 @@ pub struct Replica {
     log: LogReader,
     file: ReplicaFile,
     status: Arc<ReplicaStatus>,
-    end: LogEnd,
+    /// The last time when the heartbeat agreed that the log ends at the replica's position. Like all times here, it is
+    /// since the machine's start.
+    confirmed_at: Option<Duration>,
+    /// The time of the next list of the log, which shows entries after a missing one. Set while the end is in doubt: then
+    /// each poll reads the heartbeat. Otherwise an empty slot is enough for a while.
+    list_at: Option<Duration>,
     /// The newest heartbeat.
     alive: Option<Heartbeat>,
     next_repair_at: Duration,
@@ -162,39 +167,6 @@ impl ReplicaFile {
     }
 }
 
-/// How far a replica has compared its file with the end of the log. Times are since the machine's start.
-#[derive(Clone, Copy, Debug)]
-enum LogEnd {
-    /// The heartbeat agreed at this time that the log ends at the replica's position. For a while an empty slot is
-    /// enough.
-    Confirmed { at: Duration },
-    /// Nothing confirms it. Each poll reads the heartbeat. A list shows entries after a missing one.
-    InDoubt {
-        /// The last time when the heartbeat agreed.
-        confirmed_at: Option<Duration>,
-        /// The time of the next list.
-        list_at: Duration,
-    },
-}
-
-impl LogEnd {
-    const UNKNOWN: LogEnd = LogEnd::InDoubt { confirmed_at: None, list_at: Duration::ZERO };
-
-    fn confirmed_at(self) -> Option<Duration> {
-        match self {
-            LogEnd::Confirmed { at } => Some(at),
-            LogEnd::InDoubt { confirmed_at, .. } => confirmed_at,
-        }
-    }
-
-    fn in_doubt(self) -> LogEnd {
-        match self {
-            LogEnd::Confirmed { at } => LogEnd::InDoubt { confirmed_at: Some(at), list_at: at },
-            in_doubt @ LogEnd::InDoubt { .. } => in_doubt,
-        }
-    }
-}
-
 #[derive(Debug)]
 struct FailedLoad {
     until: Duration,
@@ -251,7 +223,8 @@ impl Replica {
             log,
             file,
             status,
-            end: LogEnd::UNKNOWN,
+            confirmed_at: None,
+            list_at: Some(Duration::ZERO),
             alive: None,
             next_repair_at: Duration::ZERO,
             failed_load: None,
@@ -386,7 +359,7 @@ impl Replica {
         self.next_repair_at = now + REPAIR_EVERY;
         tracing::error!(error = %error, "loading a whole state for repair");
         self.load_in_place(keep_going)?;
-        self.end = LogEnd::InDoubt { confirmed_at: self.end.confirmed_at(), list_at: Duration::ZERO };
+        self.list_at = Some(Duration::ZERO);
         self.advance(keep_going)
     }
 
@@ -407,14 +380,15 @@ impl Replica {
 
     /// Whether the log ends here. The next slot was found empty at `asked`. Returns false if it has an entry by now.
     fn is_end(&mut self, asked: Duration) -> Result<bool, ReplicaError> {
-        if matches!(self.end, LogEnd::Confirmed { at } if asked < at + self.status.heartbeat_check_every()) {
+        let checked_until = self.confirmed_at.map(|at| at + self.status.heartbeat_check_every());
+        if self.list_at.is_none() && checked_until.is_some_and(|until| asked < until) {
             self.status.note_end_seen(asked);
             return Ok(true);
         }
         let checked_at = since_boot();
         match self.check_heartbeat() {
             Ok(EndCheck::Confirmed) => {
-                self.end = LogEnd::Confirmed { at: checked_at };
+                (self.confirmed_at, self.list_at) = (Some(checked_at), None);
                 self.status.note_end_seen(asked);
                 Ok(true)
             }
@@ -438,19 +412,17 @@ impl Replica {
 
     /// Records that the end of the log is unknown since the heartbeat last agreed.
     fn retract_end(&mut self) {
-        self.end = self.end.in_doubt();
-        self.status.retract_end(self.end.confirmed_at());
+        self.list_at.get_or_insert(Duration::ZERO);
+        self.status.retract_end(self.confirmed_at);
     }
 
     fn check_heartbeat(&mut self) -> Result<EndCheck, ReplicaError> {
         let position = &self.file.mark;
-        if let LogEnd::InDoubt { list_at, .. } = &mut self.end
-            && since_boot() >= *list_at
-        {
+        if self.list_at.is_some_and(|list_at| since_boot() >= list_at) {
             if self.log.lists_next(position.slot)? {
                 return Ok(EndCheck::More);
             }
-            *list_at = since_boot() + LIST_EVERY;
+            self.list_at = Some(since_boot() + LIST_EVERY);
         }
         let began = since_boot();
         let found = self.log.heartbeat_for(position)?;

@@ -26,7 +26,8 @@ fn at(log: &TestLog, slot: u64, hash: Hash) -> Replica {
             head: Head { seq: slot * 10, lineage: [1; 16] },
         },
         status: status(),
-        end: LogEnd::UNKNOWN,
+        confirmed_at: None,
+        list_at: Some(Duration::ZERO),
         alive: None,
         next_repair_at: Duration::ZERO,
         failed_load: None,
@@ -89,11 +90,11 @@ fn an_end_in_doubt_counts_as_seen_only_until_the_heartbeat_last_agreed() {
             log.put_alive(2, hashes[1], 20);
         }
         assert_eq!(shown(replica.is_end(since_boot())), "true");
-        replica.end = replica.end.in_doubt();
+        replica.list_at = Some(Duration::ZERO);
         assert_eq!(shown(replica.is_end(since_boot())), expected);
-        assert!(matches!(replica.end, LogEnd::InDoubt { .. }), "the next poll checks again");
+        assert!(replica.list_at.is_some(), "the next poll checks again");
         assert!(stale(&replica).is_some_and(|stale| stale + Duration::from_millis(1) >= since_boot() - asked));
-        replica.end = LogEnd::UNKNOWN;
+        (replica.confirmed_at, replica.list_at) = (None, Some(Duration::ZERO));
         assert_eq!(shown(replica.is_end(since_boot())), expected);
         assert_eq!(stale(&replica), None, "{expected}: it never agreed");
     }
@@ -207,7 +208,7 @@ impl Origin {
 }
 
 fn polled(replica: &mut Replica) -> (u64, Option<String>) {
-    replica.end = replica.end.in_doubt();
+    replica.list_at.get_or_insert(Duration::ZERO);
     replica.next_repair_at = Duration::ZERO;
     replica.poll(&|| true);
     let progress = replica.status.progress();
