@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use medfeed::store::check::check;
-use medfeed::store::replication::{Pending, PublishedNote, ReplicaWriter, read_replica};
+use medfeed::store::replication::{PublishedNote, ReplicaWriter, read_replica};
 use medfeed::store::upgrade::upgrade;
 use medfeed::store::write::licensing::KeySettings;
 use medfeed::store::{Reader, StoreError, Writer};
@@ -105,8 +105,8 @@ pub fn state_of(path: &Path) -> Result<Option<State>, String> {
         // Local rows: the last published commit before a restore, the changes that wait, and the mark of a replica.
         let mut pending = Vec::new();
         for commit in reader.newest().list_commits(0, usize::MAX)? {
-            match origin.pending_after(commit.last_seq, u64::MAX)? {
-                Pending::Gap => break,
+            match origin.pending_after(commit.point().head(), u64::MAX)? {
+                None => break,
                 waiting => pending = vec![waiting],
             }
         }

@@ -7,13 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use medfeed::model::{
-    CommitInfo, ConferenceFields, Curated, Dataset, DateStatus, Fields, Id, JournalFields, OrganizationFields,
+    CommitInfo, ConferenceFields, Curated, Dataset, DateStatus, Fields, Head, Id, JournalFields, OrganizationFields,
     RowDigest, Scope, TagFields,
 };
 use medfeed::store::file::replace::{backup, compact};
-use medfeed::store::replication::{
-    ApplyError, OriginView, Pending, PublishedNote, ReplicaDraft, ReplicaMark, ReplicaWriter,
-};
+use medfeed::store::replication::{ApplyError, OriginView, PublishedNote, ReplicaDraft, ReplicaMark, ReplicaWriter};
 use medfeed::store::restore::Restoration;
 use medfeed::store::upgrade::upgrade;
 use medfeed::store::{Batch, Edit, Reader, Writer};
@@ -299,14 +297,10 @@ fn load(origin: &OriginView, path: &Path, replaced: Option<ReplicaWriter>) -> Re
     draft.finish(&mark, origin.head().unwrap().head()).unwrap().persist(replaced).unwrap()
 }
 
-fn waiting(origin: &OriginView, seq: u64) -> Vec<(CommitInfo, Vec<u8>)> {
-    match origin.pending_after(seq, u64::MAX).unwrap() {
-        Pending::Nothing => Vec::new(),
-        Pending::Commits(commits) => {
-            commits.into_iter().map(|commit| (commit, origin.changes(&commit).unwrap())).collect()
-        }
-        Pending::Gap => panic!("the outbox holds all since seq {seq}"),
-    }
+fn waiting(origin: &OriginView, end: Head) -> Vec<(CommitInfo, Vec<u8>)> {
+    let commits =
+        origin.pending_after(end, u64::MAX).unwrap().unwrap_or_else(|| panic!("the outbox holds all since {end:?}"));
+    commits.into_iter().map(|commit| (commit, origin.changes(&commit).unwrap())).collect()
 }
 
 fn apply(
@@ -322,8 +316,8 @@ fn apply(
 
 /// Brings a replica to the state of its origin.
 pub fn follow(replica: &mut ReplicaWriter, origin: &OriginView) -> Result<(), ApplyError> {
-    let seq = replica.head()?.seq;
-    apply(replica, origin, &waiting(origin, seq))
+    let end = replica.head()?.head();
+    apply(replica, origin, &waiting(origin, end))
 }
 
 /// A replica is loaded, applies commits, is replaced by a whole state, and is promoted.
@@ -365,7 +359,7 @@ pub fn replica(site: &mut Site, random: &mut Random) {
             replica = load(origin, &site.path(), Some(replica));
             site.done();
         }
-        let mut commits = waiting(origin, replica.head().unwrap().seq);
+        let mut commits = waiting(origin, replica.head().unwrap().head());
         while !commits.is_empty() {
             let later = commits.split_off(1 + random.below(commits.len()));
             apply(&mut replica, origin, &commits).unwrap();

@@ -3,11 +3,9 @@
 use std::cell::Cell;
 use std::path::Path;
 
-use medfeed::model::{CommitInfo, DatabaseId};
+use medfeed::model::{CommitInfo, DatabaseId, Head};
 use medfeed::store::check::check;
-use medfeed::store::replication::{
-    ApplyError, CommitChanges, OriginView, Pending, ReplicaDraft, ReplicaMark, ReplicaWriter,
-};
+use medfeed::store::replication::{ApplyError, CommitChanges, OriginView, ReplicaDraft, ReplicaMark, ReplicaWriter};
 use medfeed::store::{Edit, Reader, Writer};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -114,14 +112,10 @@ fn replicated<'a>(commit: &CommitInfo, changes: &'a [u8]) -> CommitChanges<'a> {
     (*commit, changes)
 }
 
-fn waiting(origin: &OriginView, seq: u64) -> Vec<(CommitInfo, Vec<u8>)> {
-    match origin.pending_after(seq, u64::MAX).unwrap() {
-        Pending::Nothing => Vec::new(),
-        Pending::Commits(commits) => {
-            commits.into_iter().map(|commit| (commit, origin.changes(&commit).unwrap())).collect()
-        }
-        Pending::Gap => panic!("the outbox holds all since seq {seq}"),
-    }
+fn waiting(origin: &OriginView, end: Head) -> Vec<(CommitInfo, Vec<u8>)> {
+    let commits =
+        origin.pending_after(end, u64::MAX).unwrap().unwrap_or_else(|| panic!("the outbox holds all since {end:?}"));
+    commits.into_iter().map(|commit| (commit, origin.changes(&commit).unwrap())).collect()
 }
 
 /// Applies commits in one transaction.
@@ -164,7 +158,7 @@ fn a_replica_holds_what_its_origin_holds() {
             let origin = view(&system.path());
             let expected = rows(&origin);
             if let Some(replica) = &mut stepwise {
-                for commit in waiting(&origin, replica.head().unwrap().seq) {
+                for commit in waiting(&origin, replica.head().unwrap().head()) {
                     apply(replica, &[commit]).unwrap();
                 }
                 assert!(rows(&view(&at("stepwise.redb"))) == expected, "after step {index}");
@@ -174,7 +168,7 @@ fn a_replica_holds_what_its_origin_holds() {
         let expected = rows(&origin);
         for (name, replica) in [("joined.redb", &mut joined), ("late.redb", &mut late)] {
             let replica = replica.as_mut().unwrap();
-            let commits = waiting(&origin, replica.head().unwrap().seq);
+            let commits = waiting(&origin, replica.head().unwrap().head());
             apply(replica, &commits).unwrap();
             assert!(rows(&view(&at(name))) == expected, "{name}");
         }
@@ -202,7 +196,7 @@ fn changed_bytes_are_refused_or_harmless() {
         let mut replica = load(&view(&system.path()), &path, usize::MAX, None);
         steps.iter().for_each(|step| happen(&mut system, step));
         let origin = view(&system.path());
-        let mut commits = waiting(&origin, replica.head().unwrap().seq);
+        let mut commits = waiting(&origin, replica.head().unwrap().head());
         let Some((_, sound)) = commits.last().cloned() else { return };
         let (before, after) = (rows(&view(&path)), rows(&origin));
         for (at, byte, is_cut) in flips {

@@ -11,8 +11,8 @@ use crate::model::time::now;
 use crate::model::{DatabaseId, Head, Timestamp};
 use crate::replicate::entry::EntryHeader;
 use crate::replicate::replica::{LogReader, ReplicaError};
-use crate::store::replication::{Pending, PublishedNote};
-use crate::store::{CommitPoint, Reader, StoreError};
+use crate::store::replication::PublishedNote;
+use crate::store::{Reader, StoreError};
 
 const STATES: usize = 5;
 
@@ -101,17 +101,13 @@ pub fn waiting(reader: &Reader, end: Option<(DatabaseId, Head)>) -> Result<Waiti
     if view.id()? != Some(id) || !view.holds(head.seq, head.lineage)? {
         return Ok(Waiting::Elsewhere);
     }
-    let CommitPoint { seq, .. } = view.head()?;
-    if seq == head.seq {
-        return Ok(Waiting::Nothing);
-    }
-    Ok(match view.pending_after(head.seq, u64::MAX) {
-        Ok(Pending::Commits(commits)) => Waiting::Commits {
+    Ok(match view.pending_after(head, u64::MAX) {
+        Ok(Some(commits)) => commits.first().map_or(Waiting::Nothing, |first| Waiting::Commits {
             count: u64::try_from(commits.len()).unwrap_or(u64::MAX),
             bytes: commits.iter().map(|commit| commit.bytes).sum(),
-            since: commits.first().map_or(Timestamp::EPOCH, |first| first.time),
-        },
-        Ok(Pending::Nothing | Pending::Gap) => Waiting::State,
+            since: first.time,
+        }),
+        Ok(None) => Waiting::State,
         Err(error) if error.outbox_damage().is_some() => Waiting::State,
         Err(error) => return Err(error),
     })

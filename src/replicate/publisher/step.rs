@@ -12,8 +12,7 @@ use crate::replicate::frame::Hash;
 use crate::replicate::layout;
 use crate::replicate::replica::ReplicaError;
 use crate::store::StoreError;
-use crate::store::replication::SCHEMA;
-use crate::store::replication::{OriginView, Pending};
+use crate::store::replication::{OriginView, SCHEMA};
 
 /// The maximum size of the changes in one entry, in bytes. A larger commit gets an entry of its own.
 const ENTRY_BYTES: u64 = 64 << 20;
@@ -154,12 +153,7 @@ impl Publisher {
 /// Returns the commits after `end` with their changes; `None` if the outbox does not reach back to `end`. That is so if
 /// an older program wrote without it, or it was dropped.
 fn read_pending(view: &OriginView, end: Head) -> Result<Option<CommitsWithChanges>, StoreError> {
-    Ok(match view.pending_after(end.seq, ENTRY_BYTES)? {
-        Pending::Nothing => Some((Vec::new(), Vec::new())),
-        Pending::Commits(commits) if commits.first().is_some_and(|first| first.base == end) => {
-            let changes = commits.iter().map(|commit| view.changes(commit)).collect::<Result<_, _>>()?;
-            Some((commits, changes))
-        }
-        Pending::Commits(_) | Pending::Gap => None,
-    })
+    let Some(commits) = view.pending_after(end, ENTRY_BYTES)? else { return Ok(None) };
+    let changes = commits.iter().map(|commit| view.changes(commit)).collect::<Result<_, _>>()?;
+    Ok(Some((commits, changes)))
 }

@@ -16,5 +16,5 @@ pub use crate::store::format::meta::ReplicaMark;
 pub use crate::store::format::tables::SCHEMA;
 pub use apply::ApplyError;
 pub use draft::{LoadedDraft, OlderReplica, ReplicaDraft};
-pub use origin::{OriginView, Pending};
+pub use origin::OriginView;
 pub use replica_writer::{CommitChanges, ReplicaWriter};

@@ -14,17 +14,6 @@ use crate::store::format::tables;
 use crate::store::panics::guard;
 use crate::store::read::snapshot::Snapshot;
 
-/// The changes that are not published yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Pending {
-    /// There is no newer commit.
-    Nothing,
-    /// The next commits, oldest first. Never empty.
-    Commits(Vec<CommitInfo>),
-    /// The outbox does not contain the next commit, so a whole state must be published.
-    Gap,
-}
-
 impl Reader {
     /// Opens the present state for a publisher. Call [`Reader::refresh`] first if the file may have been replaced.
     pub fn origin(&self) -> Result<OriginView, StoreError> {
@@ -96,25 +85,24 @@ impl OriginView {
         })
     }
 
-    /// The next commits after `seq`, up to `max_bytes` of changes in total, but at least one.
-    pub fn pending_after(&self, seq: u64, max_bytes: u64) -> Result<Pending, StoreError> {
-        let head = self.head()?;
-        if head.seq == seq {
-            return Ok(Pending::Nothing);
+    /// The next commits after the commit `end`, oldest first, up to `max_bytes` of changes in total, but at least one.
+    /// Empty if `end` is the last commit. `None` if the outbox does not contain the next one, as after a program that wrote
+    /// none: then a whole state must be published.
+    pub fn pending_after(&self, end: Head, max_bytes: u64) -> Result<Option<Vec<CommitInfo>>, StoreError> {
+        let (mut last, mut bytes, mut commits) = (end, 0_u64, Vec::new());
+        if self.head()?.head() == end {
+            return Ok(Some(commits));
         }
-        let mut commits = Vec::new();
-        let (mut last, mut bytes) = (seq, 0_u64);
-        while let Some(header) = self.header_after(last)? {
-            let commit = header.commit;
+        while let Some(OutboxHeader { commit, .. }) = self.header_after(last.seq)? {
             bytes = bytes.saturating_add(commit.bytes);
-            let follows = commit.base.seq == last && self.holds(commit.last_seq, commit.lineage)?;
+            let follows = commit.base == last && self.holds(commit.last_seq, commit.lineage)?;
             if !follows || (bytes > max_bytes && !commits.is_empty()) {
                 break;
             }
-            last = commit.last_seq;
+            last = commit.head();
             commits.push(commit);
         }
-        Ok(if commits.is_empty() { Pending::Gap } else { Pending::Commits(commits) })
+        Ok(Some(commits).filter(|commits| !commits.is_empty()))
     }
 
     fn header_after(&self, seq: u64) -> Result<Option<OutboxHeader>, StoreError> {

@@ -115,13 +115,10 @@ fn commit(writer: &Writer, bytes: usize) -> Head {
     writer.snapshot().unwrap().commit().head()
 }
 
-/// The last seqs of the outbox's commits after a seq; `None` for a gap.
-fn waiting(view: &OriginView, seq: u64, max_bytes: u64) -> Option<Vec<u64>> {
-    match view.pending_after(seq, max_bytes).unwrap() {
-        Pending::Nothing => Some(Vec::new()),
-        Pending::Commits(commits) => Some(commits.iter().map(|commit| commit.last_seq).collect()),
-        Pending::Gap => None,
-    }
+/// The last seqs of the outbox's commits after a commit; `None` for a gap.
+fn waiting(view: &OriginView, end: Head, max_bytes: u64) -> Option<Vec<u64>> {
+    let commits = view.pending_after(end, max_bytes).unwrap()?;
+    Some(commits.iter().map(|commit| commit.last_seq).collect())
 }
 
 /// Checks that the stored digest is that of the rows.
@@ -138,14 +135,14 @@ fn only_a_published_database_keeps_changes() {
     let base = origin.head();
     origin.commit(1);
     assert_eq!(origin.view().id().unwrap(), None);
-    assert_eq!(waiting(&origin.view(), base.seq, u64::MAX), None);
+    assert_eq!(waiting(&origin.view(), base, u64::MAX), None);
     let id = origin.writer().mark_published().unwrap();
     assert_eq!(origin.view().id().unwrap(), Some(id));
-    assert_eq!(waiting(&origin.view(), base.seq, u64::MAX), None, "what came before is not kept");
+    assert_eq!(waiting(&origin.view(), base, u64::MAX), None, "what came before is not kept");
     let from = origin.head();
-    assert_eq!(waiting(&origin.view(), from.seq, u64::MAX), Some(Vec::new()));
+    assert_eq!(waiting(&origin.view(), from, u64::MAX), Some(Vec::new()));
     let next = origin.commit(1);
-    assert_eq!(waiting(&origin.view(), from.seq, u64::MAX), Some(vec![next.seq]));
+    assert_eq!(waiting(&origin.view(), from, u64::MAX), Some(vec![next.seq]));
     adds_up(&origin.path());
 }
 
@@ -180,19 +177,19 @@ fn pending_commits_are_in_order_and_limited() {
     let from = origin.head();
     let heads: Vec<Head> = [10, 2_000_000, 10].into_iter().map(|bytes| origin.commit(bytes)).collect();
     // The second commit exceeds a quarter of the file. So the outbox is dropped, but the file grows.
-    assert_eq!(waiting(&origin.view(), from.seq, u64::MAX), None);
-    assert_eq!(waiting(&origin.view(), heads[1].seq, u64::MAX), Some(vec![heads[2].seq]));
+    assert_eq!(waiting(&origin.view(), from, u64::MAX), None);
+    assert_eq!(waiting(&origin.view(), heads[1], u64::MAX), Some(vec![heads[2].seq]));
     adds_up(&origin.path());
     let from = origin.head();
     let heads: Vec<Head> = [100_000; 5].into_iter().map(|bytes| origin.commit(bytes)).collect();
     let seqs: Vec<u64> = heads.iter().map(|head| head.seq).collect();
     let view = origin.view();
-    assert_eq!(waiting(&view, from.seq, u64::MAX), Some(seqs.clone()));
-    assert_eq!(waiting(&view, from.seq, 250_000), Some(seqs[..2].to_vec()));
-    assert_eq!(waiting(&view, seqs[1], 1), Some(seqs[2..3].to_vec()), "one at least");
+    assert_eq!(waiting(&view, from, u64::MAX), Some(seqs.clone()));
+    assert_eq!(waiting(&view, from, 250_000), Some(seqs[..2].to_vec()));
+    assert_eq!(waiting(&view, heads[1], 1), Some(seqs[2..3].to_vec()), "one at least");
     assert!(heads.iter().all(|head| view.holds(head.seq, head.lineage).unwrap()));
     assert!(!view.holds(seqs[0], heads[1].lineage).unwrap() && view.holds(0, [0; 16]).unwrap());
-    let Pending::Commits(commits) = view.pending_after(from.seq, u64::MAX).unwrap() else { panic!("they wait") };
+    let commits = view.pending_after(from, u64::MAX).unwrap().expect("they wait");
     assert_eq!(commits[0].base, from);
     assert_eq!(commits[1].base, heads[0]);
     assert_eq!(view.changes(&commits[4]).unwrap().len() as u64, commits[4].bytes);
@@ -207,10 +204,10 @@ fn a_full_outbox_is_dropped() {
     for _ in 0..30 {
         let before = origin.head();
         origin.commit(150_000);
-        emptied += usize::from(waiting(&origin.view(), before.seq, u64::MAX).is_none());
+        emptied += usize::from(waiting(&origin.view(), before, u64::MAX).is_none());
     }
     assert!((1..10).contains(&emptied), "{emptied} of 30 commits");
-    assert_eq!(waiting(&origin.view(), from.seq, u64::MAX), None);
+    assert_eq!(waiting(&origin.view(), from, u64::MAX), None);
     adds_up(&origin.path());
 }
 
@@ -227,15 +224,15 @@ fn published_commits_leave_the_outbox() {
     for other in others {
         other.write(&origin.path()).unwrap();
         origin.commit(10);
-        assert_eq!(waiting(&origin.view(), from.seq, u64::MAX).unwrap()[0], note.seq, "{other:?}");
+        assert_eq!(waiting(&origin.view(), from, u64::MAX).unwrap()[0], note.seq, "{other:?}");
     }
     note.write(&origin.path()).unwrap();
     let last = origin.commit(10);
-    assert_eq!(waiting(&origin.view(), from.seq, u64::MAX), None);
-    assert_eq!(waiting(&origin.view(), note.seq, u64::MAX).unwrap().len(), 3);
+    assert_eq!(waiting(&origin.view(), from, u64::MAX), None);
+    assert_eq!(waiting(&origin.view(), note.head(), u64::MAX).unwrap().len(), 3);
     origin.note().write(&origin.path()).unwrap();
     let next = origin.commit(10);
-    assert_eq!(waiting(&origin.view(), last.seq, u64::MAX), Some(vec![next.seq]));
+    assert_eq!(waiting(&origin.view(), last, u64::MAX), Some(vec![next.seq]));
 }
 
 #[test]
@@ -244,7 +241,7 @@ fn published_commits_do_not_count_for_the_limit_of_the_outbox() {
     origin.commit(100_000);
     // The publisher is always one commit behind, so the outbox is never empty. 3 MB pass through it, three times its limit.
     for turn in 0..30 {
-        let (published, waits) = (origin.note(), origin.head().seq);
+        let (published, waits) = (origin.note(), origin.head());
         origin.commit(100_000);
         published.write(&origin.path()).unwrap();
         assert!(waiting(&origin.view(), waits, u64::MAX).is_some(), "commit {turn}");
@@ -263,8 +260,8 @@ fn a_commit_that_the_outbox_lost_is_a_gap() {
     tx.open_table(tables::OUTBOX).unwrap().retain_in((lost.seq, 0)..=(lost.seq, u32::MAX), |_, _| false).unwrap();
     tx.commit().unwrap();
     drop(writer);
-    assert_eq!(waiting(&origin.view(), from.seq, u64::MAX), None);
-    assert_eq!(waiting(&origin.view(), lost.seq, u64::MAX), Some(vec![next.seq]));
+    assert_eq!(waiting(&origin.view(), from, u64::MAX), None);
+    assert_eq!(waiting(&origin.view(), lost, u64::MAX), Some(vec![next.seq]));
 }
 
 #[test]
@@ -275,12 +272,12 @@ fn copies_keep_the_id() {
     backup(&Reader::open(&origin.path()).unwrap(), &origin.at("backup.redb")).unwrap();
     compact(&origin.path(), Duration::ZERO).unwrap();
     assert_eq!(origin.view().id().unwrap(), id);
-    assert_eq!(waiting(&origin.view(), next.seq, u64::MAX), Some(Vec::new()));
-    assert_eq!(waiting(&origin.view(), from.seq, u64::MAX), None, "a compact file has no outbox");
+    assert_eq!(waiting(&origin.view(), next, u64::MAX), Some(Vec::new()));
+    assert_eq!(waiting(&origin.view(), from, u64::MAX), None, "a compact file has no outbox");
     adds_up(&origin.path());
     let copy = view(&origin.at("backup.redb"));
     assert_eq!(copy.id().unwrap(), id);
-    assert_eq!(waiting(&copy, from.seq, u64::MAX), None, "a backup is not published");
+    assert_eq!(waiting(&copy, from, u64::MAX), None, "a backup is not published");
     assert_eq!(copy.digest().unwrap(), origin.view().digest().unwrap());
     // A backup of a replica is an ordinary database.
     drop(origin.replica());
@@ -309,10 +306,10 @@ fn a_restore_skips_the_lost_seqs() {
         assert!(!view.holds(lost.seq, lost.lineage).unwrap());
         let head = origin.head();
         assert_eq!(head.seq, lost.seq + (1 << 32));
-        assert_eq!(waiting(&view, lost.seq, u64::MAX), None);
+        assert_eq!(waiting(&view, lost, u64::MAX), None);
         adds_up(&origin.path());
         let next = origin.commit(10);
-        assert_eq!(waiting(&origin.view(), head.seq, u64::MAX), Some(vec![next.seq]));
+        assert_eq!(waiting(&origin.view(), head, u64::MAX), Some(vec![next.seq]));
         // Restore over the restored database.
         Restoration::prepare(&origin.path(), &origin.at("backup.redb"), Duration::ZERO).unwrap().finish().unwrap();
         assert_eq!(origin.view().restored_over().unwrap(), Some(next));
@@ -338,8 +335,9 @@ fn a_restore_of_an_unpublished_database_skips_no_seqs() {
     Restoration::prepare(&elsewhere, &origin.at("copy.redb"), Duration::ZERO).unwrap().finish().unwrap();
     assert_eq!(view(&elsewhere).head().unwrap().seq, head.seq + 2);
     assert_eq!(view(&elsewhere).id().unwrap(), origin.view().id().unwrap());
-    let next = commit(&Writer::open(&elsewhere, Duration::ZERO).unwrap(), 1);
-    assert_eq!(waiting(&view(&elsewhere), next.seq - 1, u64::MAX), None);
+    let before = view(&elsewhere).head().unwrap().head();
+    commit(&Writer::open(&elsewhere, Duration::ZERO).unwrap(), 1);
+    assert_eq!(waiting(&view(&elsewhere), before, u64::MAX), None);
 }
 
 #[test]
@@ -357,7 +355,7 @@ fn a_replica_replaces_its_origin() {
     let next = commit(&writer, 10);
     drop(writer);
     let path = origin.at("replica.redb");
-    assert_eq!(waiting(&view(&path), head.seq, u64::MAX), Some(vec![next.seq]));
+    assert_eq!(waiting(&view(&path), head, u64::MAX), Some(vec![next.seq]));
     assert_eq!(view(&path).id().unwrap(), Some(id));
     drop(Writer::open(&path, Duration::ZERO).unwrap());
     adds_up(&path);
@@ -370,7 +368,7 @@ fn invalid_changes_are_rejected() {
     let base = origin.head();
     origin.commit(10);
     let view = origin.view();
-    let Pending::Commits(commits) = view.pending_after(base.seq, 1).unwrap() else { panic!("it waits") };
+    let commits = view.pending_after(base, 1).unwrap().expect("it waits");
     let commit = commits[0];
     let changes = view.changes(&commit).unwrap();
     let with = |table: u8, key: &[u8], value: &[u8]| {
@@ -530,10 +528,10 @@ fn pending_commits_fill_an_entry_to_the_byte() {
     let from = origin.head();
     let seqs: Vec<u64> = (0..3).map(|_| origin.commit(1000).seq).collect();
     let view = origin.view();
-    let Pending::Commits(commits) = view.pending_after(from.seq, u64::MAX).unwrap() else { panic!("they wait") };
+    let commits = view.pending_after(from, u64::MAX).unwrap().expect("they wait");
     let two = commits[0].bytes + commits[1].bytes;
     for (max_bytes, expected) in [(two - 1, 1), (two, 2), (two + commits[2].bytes, 3)] {
-        assert_eq!(waiting(&view, from.seq, max_bytes), Some(seqs[..expected].to_vec()), "{max_bytes}");
+        assert_eq!(waiting(&view, from, max_bytes), Some(seqs[..expected].to_vec()), "{max_bytes}");
     }
     assert!(!view.holds(0, [1; 16]).unwrap(), "seq 0 has one lineage");
     let first = from.seq + 1;
