@@ -81,7 +81,8 @@ pub fn is_probe(name: &str) -> bool {
     name.strip_prefix(PROBES).and_then(|name| name.strip_prefix('/')).is_some_and(is_random)
 }
 
-fn is_random(text: &str) -> bool {
+/// Whether a text is one that [`new_random`] gives.
+pub fn is_random(text: &str) -> bool {
     text.len() == RANDOM_DIGITS && text.bytes().all(|byte| b"0123456789abcdef".contains(&byte))
 }
 

@@ -8,15 +8,17 @@ use std::env;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::OFlags;
 
 use crate::model::time::now;
+use crate::replicate::layout;
 use crate::replicate::publisher::publish_error::PublishError;
 use crate::store::file::metadata::{copy_access, resolve};
+use crate::store::file::notes::with_ending;
 
-const NAME_BYTES: usize = 8;
+const ENDING: &str = ".publisher";
 const MAX_BYTES: u64 = 1000;
 
 /// The lock of a database's publisher. Dropping it, or the end of the process, releases the lock.
@@ -31,7 +33,7 @@ impl PublisherLock {
     /// Takes the lock of a database. Symbolic links in `database` are followed.
     pub fn take(database: &Path) -> Result<PublisherLock, PublishError> {
         let resolved = resolve(database);
-        let path = path_of(&resolved);
+        let path = with_ending(&resolved, ENDING);
         let failed = |source: io::Error| PublishError::Io { path: path.clone(), source };
         // A symbolic link or a named pipe of this name is an error.
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
@@ -69,14 +71,9 @@ impl PublisherLock {
 /// Reads the random name, or creates one, and writes the process that holds the lock.
 fn hold(file: &mut File) -> io::Result<String> {
     let text = read_text(file)?;
-    let is_name = |name: &&str| name.len() == 2 * NAME_BYTES && name.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let name = match text.lines().next().filter(is_name) {
+    let name = match text.lines().next().filter(|name| layout::is_random(name)) {
         Some(name) => name.to_owned(),
-        None => {
-            let mut random = [0; NAME_BYTES];
-            getrandom::fill(&mut random).map_err(io::Error::other)?;
-            data_encoding::HEXLOWER.encode(&random)
-        }
+        None => layout::new_random().map_err(io::Error::other)?,
     };
     let text = format!("{name}\nprocess {} (since {})\n", std::process::id(), now());
     file.seek(SeekFrom::Start(0))?;
@@ -91,12 +88,6 @@ fn read_text(file: &mut File) -> io::Result<String> {
     file.seek(SeekFrom::Start(0))?;
     Read::take(file, MAX_BYTES).read_to_string(&mut text)?;
     Ok(text)
-}
-
-fn path_of(database: &Path) -> PathBuf {
-    let mut name = database.as_os_str().to_owned();
-    name.push(".publisher");
-    PathBuf::from(name)
 }
 
 /// Returns user, machine and the random name of the publisher's file. Entries carry this name.
@@ -145,7 +136,7 @@ mod tests {
         let name = first.name.clone();
         drop(first);
         assert_eq!(PublisherLock::take(&database).unwrap().name, name);
-        std::fs::write(path_of(&database), "").unwrap();
+        std::fs::write(with_ending(&database, ENDING), "").unwrap();
         assert_ne!(PublisherLock::take(&database).unwrap().name, name);
     }
 
@@ -160,7 +151,7 @@ mod tests {
         std::fs::set_permissions(&database, std::fs::Permissions::from_mode(0o660)).unwrap();
         for _ in 0..2 {
             drop(PublisherLock::take(&database).unwrap());
-            let lock = std::fs::metadata(path_of(&database)).unwrap();
+            let lock = std::fs::metadata(with_ending(&database, ENDING)).unwrap();
             assert_eq!((lock.uid(), lock.mode() & 0o777), (owner, 0o660));
         }
     }
@@ -176,6 +167,6 @@ mod tests {
             let refused = PublisherLock::take(second).map(|lock| lock.name);
             assert!(matches!(refused, Err(PublishError::Locked { .. })), "{}: {refused:?}", second.display());
         }
-        assert!(!path_of(&link).exists());
+        assert!(!with_ending(&link, ENDING).exists());
     }
 }

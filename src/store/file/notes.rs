@@ -29,7 +29,7 @@ const MAX_WRITER_BYTES: u64 = 200;
 const MAX_PUBLISHED_BYTES: u64 = 64 << 10;
 
 /// The path of a file next to the database.
-pub(in crate::store) fn with_ending(database: &Path, ending: &str) -> PathBuf {
+pub fn with_ending(database: &Path, ending: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
     name.push(ending);
     PathBuf::from(name)
