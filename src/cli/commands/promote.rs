@@ -100,12 +100,12 @@ fn start_over(common: &Common, args: &PromoteArgs) -> anyhow::Result<Promoted> {
     let settings = PublishSettings::once(common.wait, true);
     let published = Publisher::start(&common.db, Arc::clone(log.bucket()), settings, Arc::default())
         .and_then(|mut publisher| publisher.run(|| ()));
-    let round = published.map_err(|error| {
+    let progress = published.map_err(|error| {
         anyhow!(
             "{error}. {} is an origin now, but not published yet; run `medfeed publish {} --start-over`",
             common.db.display(),
             ShellWord(&args.url.to_string())
         )
     })?;
-    Ok(Promoted { slot: round.slot, ..promoted })
+    Ok(Promoted { slot: progress.log_end.map_or(0, |(_, end)| end.slot), ..promoted })
 }

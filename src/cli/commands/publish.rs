@@ -22,9 +22,9 @@ use crate::cli::output::{counted, describe_error, print_error, print_line};
 use crate::model::printable::Printable;
 use crate::replicate::entry::EntryHeader;
 use crate::replicate::publisher::lock::user_part;
-use crate::replicate::publisher::progress::PublisherStatus;
+use crate::replicate::publisher::progress::{PublisherProgress, PublisherStatus};
 use crate::replicate::publisher::publication_status::{PublicationStatus, Waiting};
-use crate::replicate::publisher::{PublishError, PublishSettings, Publisher, Round};
+use crate::replicate::publisher::{PublishError, PublishSettings, Publisher};
 use crate::serve::operators::admin;
 use crate::serve::publishing::MonitoredPublisher;
 use crate::serve::{notify, run_to_end};
@@ -108,7 +108,7 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
     let (bucket, status) = (Arc::clone(log.bucket()), Arc::new(PublisherStatus::default()));
     let publishing = MonitoredPublisher::new(&db, Arc::clone(&status));
     let (sender, ended) = tokio::sync::oneshot::channel();
-    let work = move || -> Result<Round, PublishError> {
+    let work = move || -> Result<PublisherProgress, PublishError> {
         let is_once = settings.once;
         let mut publisher = Publisher::start(&db, bucket, settings, status)?;
         if is_once {
@@ -151,7 +151,7 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
         anyhow::Ok(ended)
     });
     match ended.context(NO_RUNTIME)?? {
-        Some(Ok(Ok(round))) => done(common, round),
+        Some(Ok(Ok(progress))) => done(common, &progress),
         Some(Ok(Err(error))) => fail(common, error),
         Some(Err(CaughtPanic { message, .. })) => Err(anyhow!("publishing ended: {message}; start it again")),
         None if args.once => Ok(ExitCode::from(NOT_PUBLISHED)),
@@ -159,8 +159,9 @@ pub(in crate::cli) fn run(common: &Common, args: PublishArgs) -> anyhow::Result<
     }
 }
 
-fn done(common: &Common, round: Round) -> anyhow::Result<ExitCode> {
-    let Round { slot, seq, entries } = round;
+fn done(common: &Common, progress: &PublisherProgress) -> anyhow::Result<ExitCode> {
+    let (slot, seq) = progress.log_end.map_or((0, 0), |(_, end)| (end.slot, end.head.seq));
+    let entries = progress.entries;
     let what = match entries {
         0 => "Nothing new to publish".to_owned(),
         entries => format!("{} published", counted(entries, "entry")),

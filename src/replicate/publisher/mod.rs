@@ -92,7 +92,7 @@ pub use publish_error::PublishError;
 
 use self::end::NewestState;
 use self::lock::PublisherLock;
-use self::progress::{FailureReporter, LastEntry, PublisherStatus};
+use self::progress::{FailureReporter, LastEntry, PublisherProgress, PublisherStatus};
 use self::retry::Retry;
 use self::watch::HeartbeatTimes;
 use crate::model::DatabaseId;
@@ -137,15 +137,6 @@ impl PublishSettings {
     }
 }
 
-/// The result of a single round.
-#[allow(missing_docs, reason = "the names explain the fields")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Round {
-    pub slot: u64,
-    pub seq: u64,
-    pub entries: u64,
-}
-
 /// The publisher of a database.
 #[derive(Debug)]
 pub struct Publisher {
@@ -177,7 +168,7 @@ impl Publisher {
     ///
     /// # Errors
     /// [`PublishError`]. After any of them, a new start continues at the end of the log.
-    pub fn run(&mut self, on_caught_up: impl FnOnce()) -> Result<Round, PublishError> {
+    pub fn run(&mut self, on_caught_up: impl FnOnce()) -> Result<PublisherProgress, PublishError> {
         let mut on_caught_up = Some(on_caught_up);
         loop {
             let is_done = match self.round() {
@@ -196,9 +187,7 @@ impl Publisher {
             };
             if self.settings.once && is_done {
                 self.end_with_heartbeat()?;
-                let end = self.end.as_ref();
-                let (slot, seq) = end.map_or((0, 0), |end| (end.slot, end.head.seq));
-                return Ok(Round { slot, seq, entries: self.status.progress().entries });
+                return Ok(self.status.progress());
             }
             sleep(POLL_EVERY);
         }

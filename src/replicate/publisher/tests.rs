@@ -59,8 +59,14 @@ impl Origin {
         Publisher::start(&self.path(), Arc::new(log.bucket()), settings, Arc::default())
     }
 
-    fn publish(&self, log: &TestLog, settings: PublishSettings) -> Result<Round, PublishError> {
-        self.start(log, settings)?.run(|| ())
+    /// Publishes, and returns the end of the log and the number of new entries.
+    fn publish_counted(&self, log: &TestLog, settings: PublishSettings) -> Result<(LastEntry, u64), PublishError> {
+        let progress = self.start(log, settings)?.run(|| ())?;
+        Ok((progress.log_end.unwrap().1, progress.entries))
+    }
+
+    fn publish(&self, log: &TestLog, settings: PublishSettings) -> Result<LastEntry, PublishError> {
+        self.publish_counted(log, settings).map(|(end, _)| end)
     }
 
     fn note(&self) -> PublishedNote {
@@ -117,13 +123,13 @@ fn six_entries(origin: &Origin) -> TestLog {
 fn a_state_is_an_entry_of_its_own_after_which_old_objects_go() {
     let origin = Origin::new();
     let log = six_entries(&origin);
-    let round = origin.publish(&log, sweeping()).unwrap();
-    assert_eq!((round.slot, round.entries), (7, 1));
+    let (end, entries) = origin.publish_counted(&log, sweeping()).unwrap();
+    assert_eq!((end.slot, entries), (7, 1));
     assert_eq!((slots(&log, layout::LOG), slots(&log, layout::STATES)), (vec![5, 6, 7], vec![5, 7]));
     let (state, before) = (entry(&log, 7).header, entry(&log, 6).header);
     assert!(state.is_state() && !state.replaces(before.head(), before.digest), "{state:?} is that after {before:?}");
     // Without further entries none is due.
-    assert_eq!(origin.publish(&log, sweeping()).unwrap().entries, 0);
+    assert_eq!(origin.publish_counted(&log, sweeping()).unwrap().1, 0);
 }
 
 #[test]
@@ -140,8 +146,8 @@ fn a_database_is_published_to_a_second_bucket_from_the_start() {
     assert_eq!((origin.note().slot, origin.note().url), (1, second.bucket().url().to_string()));
     origin.commit();
     assert_eq!(origin.publish(&second, once()).unwrap().slot, 2);
-    let round = origin.publish(&first, once()).unwrap();
-    assert_eq!((round.slot, round.entries), (4, 1));
+    let (end, entries) = origin.publish_counted(&first, once()).unwrap();
+    assert_eq!((end.slot, entries), (4, 1));
     // A note that says `fenced` counts for its own bucket only.
     let note = PublishedNote { url: "file:///elsewhere".to_owned(), slot: 99, ..origin.note() };
     note.write(&origin.path()).unwrap();
@@ -224,8 +230,8 @@ fn a_log_that_lost_its_end_is_not_continued() {
     let refused = origin.publish(&log, once()).unwrap_err();
     assert!(matches!(refused, PublishError::Emptied { slot: 6, .. }), "{refused}");
     assert_eq!(slots(&log, layout::LOG), [0; 0]);
-    let round = origin.publish(&log, PublishSettings { start_over: true, ..once() }).unwrap();
-    assert_eq!((round.slot, slots(&log, layout::STATES)), (7, vec![7]));
+    let end = origin.publish(&log, PublishSettings { start_over: true, ..once() }).unwrap();
+    assert_eq!((end.slot, slots(&log, layout::STATES)), (7, vec![7]));
 }
 
 #[test]
@@ -406,7 +412,7 @@ fn a_state_follows_an_end_of_an_older_format() {
         let changes: Vec<&[u8]> = changes.iter().map(Vec::as_slice).collect();
         let (bytes, _) = entry::encode(&EntryHeader { schema, ..header }, &changes).unwrap();
         log.bucket().put(&layout::log(2), &bytes).unwrap();
-        assert_eq!(origin.publish(&log, once()).unwrap().entries, expected, "after an end of format {schema}");
+        assert_eq!(origin.publish_counted(&log, once()).unwrap().1, expected, "after an end of format {schema}");
     }
     let last = entry(&log, 3).header;
     assert!(last.schema == SCHEMA && last.is_state(), "{last:?}");
@@ -428,9 +434,9 @@ fn starting_over_skips_the_seqs_that_only_the_heartbeat_names() {
     assert!(older.seq() + 3 <= lost_seq, "replicas have commits that this copy lacks");
     let refused = older.publish(&log, once()).unwrap_err();
     assert!(matches!(refused, PublishError::WentBack { slot: 1, known: 4, .. }), "{refused}");
-    let round = older.publish(&log, PublishSettings { start_over: true, ..once() }).unwrap();
-    assert_eq!(round.slot, 5);
-    assert!(round.seq > lost_seq, "{round:?} after seq {lost_seq}");
+    let end = older.publish(&log, PublishSettings { start_over: true, ..once() }).unwrap();
+    assert_eq!(end.slot, 5);
+    assert!(end.head.seq > lost_seq, "{end:?} after seq {lost_seq}");
 }
 
 /// A database that published slot 2, and a log in which slot 2 is a copy's.
@@ -476,10 +482,10 @@ fn a_file_that_is_replaced_while_it_is_published_needs_a_restore_after_the_last_
     origin.publish(&log, once()).unwrap();
     Restoration::prepare(&origin.path(), &backup.path(), Duration::ZERO).unwrap().finish().unwrap();
     let mut publisher = origin.start(&log, once()).unwrap();
-    assert_eq!(publisher.run(|| ()).unwrap().slot, 2, "the restored state");
+    assert_eq!(publisher.run(|| ()).unwrap().log_end.unwrap().1.slot, 2, "the restored state");
     let older = origin.copy();
     origin.commit();
-    assert_eq!(publisher.run(|| ()).unwrap().slot, 3);
+    assert_eq!(publisher.run(|| ()).unwrap().log_end.unwrap().1.slot, 3);
     // The copy contains the restore, but not the commit in slot 3.
     fs::rename(older.path(), origin.path()).unwrap();
     let refused = publisher.run(|| ()).unwrap_err();
@@ -566,7 +572,7 @@ fn a_damaged_state_is_followed_by_another() {
         assert_eq!(origin.publish(&log, once()).unwrap().slot, end + 1);
         assert_eq!(slots(&log, layout::STATES), [1, end + 1]);
         // The next start has nothing to do.
-        assert_eq!(origin.publish(&log, once()).unwrap().entries, 0);
+        assert_eq!(origin.publish_counted(&log, once()).unwrap().1, 0);
     }
 }
 
@@ -597,7 +603,7 @@ fn a_note_that_could_not_be_written_is_written_later() {
     let path = origin.folder.path().join("origin.redb.published");
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
-    assert_eq!(publisher.run(|| ()).unwrap().slot, 2);
+    assert_eq!(publisher.run(|| ()).unwrap().log_end.unwrap().1.slot, 2);
     assert!(path.is_dir());
     fs::remove_dir(&path).unwrap();
     publisher.run(|| ()).unwrap();
