@@ -159,7 +159,7 @@ impl Publisher {
     }
 
     /// Checks that the newest state can be read, because replicas start from it. From time to time also checks its
-    /// parts and the entries after it.
+    /// parts, its entry and the entries after it.
     fn check_for_loss(&mut self, end: LastEntry, has_end: bool) -> Result<(), PublishError> {
         let state = &self.state;
         if state.lost.is_some() {
@@ -174,12 +174,11 @@ impl Publisher {
         if lost.is_none() && self.heartbeat.count % LIST_EVERY == LIST_EVERY - 1 {
             lost = state.lost_part(self.log.bucket(), &mut self.retry)?;
             if lost.is_none() {
-                let slots = self.retry.read(|| self.log.entries_after(Some(state.slot)))?;
-                let present = slots.iter().map(|(slot, _)| *slot);
-                let gap = (state.slot + 1..=end.slot)
-                    .zip(present.chain(std::iter::repeat(0)))
-                    .find(|(at, found)| at != found);
-                lost = gap.map(|(slot, _)| layout::log(slot));
+                lost = match self.retry.read(|| self.log.check_path_to(end.slot)) {
+                    Ok(()) => None,
+                    Err(ReplicaError::Missing { slot, .. }) => Some(layout::log(slot)),
+                    Err(error) => return Err(error.into()),
+                };
             }
         }
         let Some(lost) = lost else { return Ok(()) };
