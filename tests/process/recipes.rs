@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use super::site::Site;
+use super::site::{STATUSES, Site};
 use super::spreadsheets::Then::{Refused, Stored, Warned};
 use super::spreadsheets::{Then, check};
 
@@ -223,6 +223,32 @@ fn a_column_of_a_filter_may_come_twice_and_leave_out_all_rows() {
         let summary = site.json(["import", "list.csv", "--recipe", "list.toml", "--create"]);
         assert_eq!(summary["datasets"]["journals"]["added"], added, "{summary}");
         assert!(!summary["warnings"].to_string().contains("has no rows"), "{summary}");
+    }
+}
+
+#[test]
+fn a_recipe_filters_and_ignores_members_of_json_objects() {
+    let site = Site::new();
+    site.write("list.toml", "dataset = \"journals\"\n[where]\nkind = \"journal\"\n");
+    // The others have members of their own, another value, or none.
+    let rows = [
+        r#"{"id":1,"name":"NEJM","kind":"journal"}"#,
+        r#"{"isbn":"X","kind":"book"}"#,
+        r#"{"id":2,"name":"Other","kind":null}"#,
+        r#"{"id":3,"name":"Other"}"#,
+    ];
+    site.write("list.jsonl", rows.join("\n"));
+    let summary = site.json(["import", "list.jsonl", "--recipe", "list.toml", "--create"]);
+    assert_eq!(summary["datasets"]["journals"]["added"], 1, "{summary}");
+    assert!(summary["notes"].to_string().contains("3 rows are left out"), "{summary}");
+
+    let record = |formats: &str| format!("{{\"id\":1,\"name\":\"C\",\"formats\":{formats},{STATUSES}}}\n");
+    site.import("conferences.jsonl", record(r#"{"oral":true}"#));
+    site.write("ignoring.toml", "ignore = [\"formats\"]\n");
+    for formats in ["null", r#"{"oral":null}"#, r#"{"oral":false}"#] {
+        let file = site.write("conferences.jsonl", record(formats));
+        let summary = site.json(["import", file.to_str().unwrap(), "--recipe", "ignoring.toml"]);
+        assert_eq!(summary["datasets"]["conferences"]["changed"], 0, "{formats}: {summary}");
     }
 }
 

@@ -141,7 +141,7 @@ fn text_tables() {
             org,
             "id,name,Website\n1,ESMO,https://esmo.org\n".into(),
             "--map Web=url --ignore-unknown",
-            Refused("error: --map 'Web=url': no file has a column or field `Web`; write the name as it is in the file"),
+            Refused("error: --map 'Web=url': no file has a column or field `Web`, or other mappings name it more exactly; write the name as it is in the file"),
         ),
         (
             "list.csv",

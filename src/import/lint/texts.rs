@@ -61,9 +61,12 @@ fn wrong_encoding(field: &str, text: &str) -> Option<Message> {
 
 fn html_escape(_field: &str, text: &str) -> Option<Message> {
     let (escape, meant) = first_escape(text)?;
+    // Each round reads the whole text, so a long one does not get as many as it has escapes.
+    const MAX_ROUNDS: usize = 100;
     let mut decoded = text.to_owned();
-    while let Some((escape, meant)) = first_escape(&decoded) {
-        decoded = decoded.replacen(escape, &meant, 1);
+    for _ in 0..MAX_ROUNDS {
+        let Some((escape, meant)) = first_escape(&decoded) else { break };
+        decoded = decoded.replace(escape, &meant);
     }
     let message = message!("contains `{escape}`, which is HTML; write `{meant}` instead");
     Some(message.corrected_by(Some(decoded)))

@@ -1,10 +1,11 @@
 //! A JSON reader. It rejects duplicate keys, and reports the path of each fault.
 
 use std::cell::RefCell;
-use std::fmt;
+use std::{fmt, iter};
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::model::message::{Message, message};
@@ -50,6 +51,23 @@ pub fn parse(text: &str) -> Result<Value, (String, Message)> {
             let path: Vec<String> = trail.take().into_iter().rev().collect();
             (path.join("."), explain(&error, text))
         })
+}
+
+/// Returns the members of an object, also those whose key appears again. Returns none for anything else.
+pub(super) fn members(text: &str) -> Vec<(String, &RawValue)> {
+    struct Members;
+    impl<'de> Visitor<'de> for Members {
+        type Value = Vec<(String, &'de RawValue)>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+            iter::from_fn(|| entries.next_entry().transpose()).collect()
+        }
+    }
+    serde_json::Deserializer::from_str(text).deserialize_map(Members).unwrap_or_default()
 }
 
 /// Returns the message for an error. `text` is the line with the error.

@@ -283,7 +283,8 @@ impl ReadOptions {
             return Ok(());
         };
         Err(InputError(format!(
-            "{origin}: no file has a column or field `{}`; write the name as it is in the file",
+            "{origin}: no file has a column or field `{}`, or other mappings name it more exactly; write the name as it is in the \
+             file",
             value.column
         )))
     }
