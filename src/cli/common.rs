@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{anyhow, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::builder::{FalseyValueParser, TypedValueParser};
 use clap::{Args, Command};
 use serde::Serialize;
 
 use crate::bucket::{Bucket, BucketUrl, SealKey};
 use crate::cli::arguments::{parse_duration, path_parser};
-use crate::cli::output::{counted, note, print_json, print_line, warn};
+use crate::cli::output::{counted, note, print_json, print_text, warn};
 use crate::model::Head;
 use crate::model::printable::{Printable, ShellWord};
 use crate::replicate::replica::LogReader;
@@ -183,11 +183,8 @@ impl Common {
 
     /// Prints the result as text or JSON. Returns the exit code of success.
     pub fn result(&self, json: &impl Serialize, text: impl Display) -> anyhow::Result<ExitCode> {
-        if self.json {
-            print_json(&serde_json::to_string(json)?);
-        } else {
-            print_line(&text.to_string());
-        }
+        let printed = if self.json { print_json(&serde_json::to_string(json)?) } else { print_text(&text.to_string()) };
+        printed.context("the result cannot be written to standard output")?;
         Ok(ExitCode::SUCCESS)
     }
 

@@ -337,6 +337,35 @@ fn a_restore_from_no_backup_is_refused() {
 }
 
 #[test]
+fn a_revoked_key_stays_revoked_over_a_restore_of_a_backup_without_it() {
+    let site = Site::new();
+    site.import("conferences.jsonl", conferences_of_version(3, 0));
+    for name in ["kept", "removed"] {
+        site.license(name, "--dataset conferences");
+    }
+    site.backup("without.redb");
+    let [revoked, replaced, unused] = [(); 3].map(|()| site.key("kept", &[]).0);
+    let orphan = site.key("removed", &[]).0;
+    site.backup("with.redb");
+    site.json(["key", "revoke", &revoked]);
+    site.json(["key", "replace", &replaced, "--overlap", "1h"]);
+    site.json(["license", "remove", "removed", "--yes"]);
+    restore(&site, "without.redb");
+    site.check();
+    for id in [&revoked, &replaced, &orphan] {
+        assert_eq!(status_of(&site, id), "revoked");
+    }
+
+    let told = restore(&site, "with.redb");
+    site.check();
+    assert_eq!(told["keys_that_come_back"], json!([unused]), "{told}");
+    for id in [&revoked, &replaced, &orphan] {
+        assert_eq!(status_of(&site, id), "revoked", "{told}");
+    }
+    assert_eq!(status_of(&site, &unused), "active");
+}
+
+#[test]
 fn a_database_that_cannot_be_read_is_replaced_only_with_yes() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(500, 0));
@@ -364,6 +393,7 @@ fn a_database_that_cannot_be_read_is_replaced_only_with_yes() {
         assert!(fs::read(site.db()).unwrap() == content, "{what}: the file changed");
         let told = restore(&site, "backup.redb");
         assert!(told["unreadable"].is_string() && told["replaced_from"].is_null(), "{what}: {told}");
+        assert_eq!((&told["records"]["conferences"], &told["licenses"]), (&json!([null, 500]), &json!([])), "{what}");
         site.check();
         let server = site.serve();
         assert_eq!(seen(&mut server.client(&key)), 0, "{what}");

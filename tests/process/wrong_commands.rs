@@ -1,11 +1,11 @@
 //! Wrong command lines: each is told what to write instead, with the exit code of its kind, and changes nothing.
 
-use std::fs;
+use std::fs::{self, File};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 
 use super::readers::as_nobody;
-use super::site::{Site, conferences_of_version};
+use super::site::{Done, Site, conferences_of_version};
 use medfeed::store::Writer;
 
 /// A wrong command line, its exit code, and what standard error must hold.
@@ -278,6 +278,19 @@ fn a_new_database_is_told() {
     }
     let dry = site.run(["import", "rows", "--create", "--dry-run", "--db", "five.redb"]);
     assert!(dry.stderr.is_empty() && !site.path("five.redb").exists(), "{dry:?}");
+}
+
+#[test]
+fn a_key_that_cannot_be_printed_is_no_success() {
+    let site = site();
+    site.license("all", "--dataset conferences");
+    for json in ["", "--json"] {
+        let mut command = site.command(["key", "create", "--license", "all"]);
+        command.args(json.split_whitespace()).stdout(File::create("/dev/full").unwrap());
+        let done = Done::of(&mut command);
+        assert!(done.code == Some(1) && done.stderr.contains("nobody has the new key key_"), "{done:?}");
+        assert!(done.stderr.contains("No space left on device"), "{done:?}");
+    }
 }
 
 #[test]

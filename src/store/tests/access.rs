@@ -74,6 +74,10 @@ fn no_overlap_begins_at_a_commit_by_a_clock_that_was_ahead() {
         }
         assert_eq!(key(&sample, id).revoked_at, expected.map(at), "{behind} s behind");
     }
+    // A key expires by the clock, as for servers, and not by the time of that commit.
+    let settings = KeySettings { expires_at: Some(at(ahead - 60)), ..KeySettings::default() };
+    let id = sample.edit_at(ahead, |edit| edit.create_key("all", settings).unwrap().1.id);
+    sample.edit_at(ahead - 121, |edit| edit.replace_key(&id, 0).map(drop)).unwrap();
 }
 
 #[test]

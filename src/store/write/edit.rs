@@ -29,7 +29,7 @@ pub struct Edit<'w> {
     publication: Option<CommitPublication>,
     pub(in crate::store) references: References,
     pub(in crate::store) licenses: Vec<License>,
-    began_at: Timestamp,
+    pub(super) began_at: Timestamp,
     base: Head,
     /// The row of the new commit. Its time is the clock's, or the last commit's if that is later. So times never
     /// decrease.
