@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use flate2::Compression;
-use http::header::{CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY};
+use http::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY};
 use http::{HeaderValue, StatusCode};
 
 use super::answers::{AnswerCache, CachedAnswer};
@@ -95,20 +95,13 @@ fn cached_page(
     Ok(page)
 }
 
-/// The response for an unknown path outside `/v1`, instead of a problem: a redirect if a page has moved, or an HTML page
-/// for browsers.
+/// The response for an unknown path outside `/v1`, instead of a problem: an HTML page for browsers.
 pub(super) fn page_instead(request: &Request, request_id: &str) -> Option<Response> {
-    let path = request.path();
-    let answer = |representation: &Representation| Response::new(representation, request, request_id, None).ok();
-    if let Some(target) = docs::find_moved(&CONTRACT, path) {
-        let location = HeaderValue::from_str(&target).ok()?;
-        let moved = Representation::text("text/plain; charset=utf-8", target.into()).with(LOCATION, location);
-        return Some(Response { status: StatusCode::PERMANENT_REDIRECT, ..answer(&moved)? });
-    }
     if !prefers_html(&request.headers) {
         return None;
     }
-    let page = answer(&of_docs(docs::not_found(path)))?;
+    let page = of_docs(docs::not_found(request.path()));
+    let page = Response::new(&page, request, request_id, None).ok()?;
     Some(Response { status: StatusCode::NOT_FOUND, problem: Some(Code::NotFound), ..page })
 }
 

@@ -79,9 +79,10 @@ fn paths_are_matched_exactly() {
         ("/demo.json", 404),
         ("*", 404),
         ("", 404),
-        ("/docs/", 308),
+        ("/docs/", 404),
         ("/docs/errors/nothing", 404),
-        ("/docs/errors/", 308),
+        ("/docs/errors/", 404),
+        ("/openapi.json/", 404),
         ("/favicon.ico", 200),
     ];
     for (path, status) in cases {
