@@ -270,12 +270,12 @@ impl Service {
         match route.endpoint.resource {
             Resource::Docs => {
                 let url = &self.settings.public_url;
-                let page = public::docs_page(request.path(), route.endpoint.pattern, url, &self.answers)?;
+                let page = public::docs_page(&route, url, &self.answers)?;
                 return Ok(CheckedRequest::Answered(page));
             }
             Resource::Explorer => {
                 let demo = self.settings.demo.as_deref();
-                let page = public::explorer_page(request, route.endpoint.pattern, demo, &self.answers)?;
+                let page = public::explorer_page(request, &route, demo, &self.answers)?;
                 return Ok(CheckedRequest::Answered(page));
             }
             Resource::Status => {
