@@ -205,6 +205,7 @@ test('changes and problems in words', () => {
 	assert.equal(told('1'), '429 Too Many Wait 7 s. Wait 1 second. Code rate_limited, request r1');
 	assert.equal(told('30'), '429 Too Many Wait 7 s. Wait 30 seconds. Code rate_limited, request r1');
 	assert.equal(told(), '429 Too Many Wait 7 s. Code rate_limited, request r1');
+	for (const [problem, expected] of [[{detail: 'a'}, 'a'], [{title: 'No answer'}, 'The server gave no answer that can be read. Check that it runs, and try again.'], [null, 'The server gave no answer that can be read. Check that it runs, and try again.']]) assert.equal(parts.reasonOf(problem), expected);
 	assert.deepEqual(all(parts.Words({of: 'a `b` c `d`'}), 'code').map(words), ['b', 'd']);
 	const change = (kind, before, after) => words(Change({dataset: 'journals', of: {id: 3, kind, before, after, fields: []}}));
 	const [one, other] = [{name: 'A', year: 2026}, {name: 'B', year: 2027}];
