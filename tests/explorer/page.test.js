@@ -247,6 +247,12 @@ test('requests and their failures', async () => {
 		['GET', ROOT + 'journals?q=o%27n', 'Bearer k'], ['HEAD', ROOT + 'exports/journals?format=csv', 'Bearer k'], ['GET', ROOT + 'exports/journals?format=csv', 'Bearer k'], ['HEAD', ROOT + 'exports/journals', undefined]]);
 });
 
+test('a key is taken only if the server knows it', async () => {
+	const {isAccepted} = await load('views/key.js');
+	// 403: the key is right, but not for this dataset or address. 429 and 503 say nothing of a key.
+	for (const [status, expected] of [[200, true], [403, true], [401, false], [429, false], [503, false], [500, false], [404, false], [undefined, false]]) assert.equal(isAccepted({status}), expected, `${status}`);
+});
+
 test('a copy follows the feed, and is compared only with an export of its own moment', async context => {
 	const {Copies} = await load('copies.js');
 	const records = Array.from({length: 2500}, (_, at) => ({id: at + 1, name: `Congress ${at}`, country: 'Japan', therapy_areas: [], organizations: [], tags: []}));
