@@ -211,6 +211,9 @@ fn a_planner_finds_deadlines_and_takes_them_home() {
     expect_total(&browser, "0 of 5 conferences");
     browser.click("//button[.='Show all that are ahead']");
     expect_total(&browser, "1 of 5 conferences");
+    // Without a kind the question has no deadlines but in its period.
+    browser.view("#/conferences?country=Germany&within=30");
+    browser.wait_for("//p[contains(., 'Nothing is due in this period. The next deadline is on')]");
 
     let other = site.key("all", &[]).1;
     browser.js("location.href = arguments[0]; location.reload()", &[json!(address)]);
