@@ -242,7 +242,8 @@ fn add_feeds(all: &mut Registrar, usage: &Usage, newest: &Snapshot) {
         Family::default(),
     );
     let (now, uses) = (now(), usage.all());
-    for key in newest.list_keys().into_iter().filter(|key| key.is_usable(now)) {
+    let committed = newest.commit().time;
+    for key in newest.list_keys().into_iter().filter(|key| key.status_after(now, committed).is_usable()) {
         let Some(used) = uses.get(&key.id) else { continue };
         for (dataset, seen) in &used.feeds {
             let Some(lag_s) = seen.lag_s(*dataset, key, newest, now) else { continue };

@@ -212,7 +212,7 @@ impl Edit<'_> {
         for (hash, mut key) in self.load_keys()? {
             // Also revoke expired keys: no key may belong to a license that does not exist.
             if key.license == license.id && key.revoked_at.is_none_or(|revoked| revoked > self.commit.time) {
-                revoked += usize::from(key.is_usable(self.commit.time));
+                revoked += usize::from(key.status(self.commit.time).is_usable());
                 key.revoked_at = Some(self.commit.time);
                 self.put_key(&hash, &key)?;
             }
