@@ -36,13 +36,13 @@ impl Monitored for MonitoredServer {
         if !self.watcher.is_polled() {
             return Some("the database file cannot be followed; the last state is served".to_owned());
         }
-        let upstream = self.upstream.as_ref().filter(|upstream| !upstream.is_fresh());
-        self.watcher.fence_reason().or_else(|| upstream.and_then(|upstream| upstream.failure()))
+        let replica = self.watcher.replica().filter(|replica| !replica.is_fresh());
+        self.watcher.fence_reason().or_else(|| replica.and_then(|replica| replica.failure()))
     }
 
     /// A replica stays ready for a while when its bucket fails. Otherwise load balancers would drop all replicas at once.
     fn warning(&self) -> Option<String> {
-        self.upstream.as_ref().and_then(|upstream| upstream.failure())
+        self.watcher.replica().and_then(|replica| replica.failure())
     }
 
     fn scrape(&self) -> String {
