@@ -311,10 +311,6 @@ impl SnapshotSource for Watcher {
         self.fence.as_ref().is_some_and(FenceWatch::is_over).then_some(FENCED)
     }
 
-    fn may_lack_keys(&self) -> bool {
-        true
-    }
-
     fn poll_for_keys(&self, since: Instant) {
         if let Some(replica) = self.replica() {
             replica.wait_for_poll(since, since + REQUEST_TIMEOUT, KEY_PAUSE);
