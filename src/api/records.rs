@@ -90,7 +90,7 @@ pub(in crate::api) fn export(
 ) -> Result<Representation, Problem> {
     let view = caller.view(dataset)?;
     let ExportFile { gzip, plain_sha256, records } = export::export(&view, format, segments)?;
-    let token = Sealer::new(caller.snapshot.secret()).seal_sync_token(&feed::token_now(&view)?);
+    let token = Sealer::new(caller.snapshot.secret()).seal_sync_token(&feed::token(&view, None)?);
     let token = HeaderValue::from_str(&token).map_err(Problem::internal)?;
     let (content_type, ending) = match format {
         ExportFormat::Jsonl => ("application/gzip", "jsonl.gz"),

@@ -60,7 +60,7 @@ impl JsonPage {
 
     /// Appends an item.
     pub fn push(&mut self, hash: ShortHash, json: &[u8]) {
-        if !self.items.is_empty() {
+        if !self.is_empty() {
             self.json.push(b',');
         }
         self.json.extend_from_slice(json);
@@ -76,6 +76,11 @@ impl JsonPage {
             None => self.json.extend_from_slice(b"null"),
         }
         self.json.push(b'}');
+    }
+
+    /// Whether the page has no items.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
     }
 
     /// Returns the concatenated hashes of all items.
