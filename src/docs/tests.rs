@@ -31,25 +31,6 @@ fn other_paths_are_not_found() {
     }
 }
 
-#[test]
-fn slashes_at_the_end_lead_to_the_page() {
-    for (path, expected) in [
-        ("/docs/", Some("../docs")),
-        ("/docs//", Some("../../docs")),
-        ("/docs/errors/", Some("../errors")),
-        ("/docs/errors/not_found/", Some("../not_found")),
-        ("/openapi.json/", Some("../openapi.json")),
-        ("/docs", None),
-        ("/docs/errors/no_such/", None),
-        ("/v1/status/", None),
-        ("/", None),
-        ("//", None),
-        ("", None),
-    ] {
-        assert_eq!(find_moved(&CONTRACT, path).as_deref(), expected, "{path}");
-    }
-}
-
 /// The contract with one more parameter, endpoint and code.
 fn extended() -> Contract {
     let language = Parameter {

@@ -34,13 +34,20 @@ pub(super) fn kept_texts(browser: &Browser) -> Value {
 #[test]
 fn a_key_shows_what_its_license_sees() {
     let files = [("conferences.jsonl", conferences(COUNT, 1))];
-    let Some((browser, _site, _server, key)) = open_page("a_key_shows_what_its_license_sees", &files) else { return };
+    let Some((browser, _site, server, key)) = open_page("a_key_shows_what_its_license_sees", &files) else { return };
 
     // A wrong key stays in its field, with the reason below.
     paste_key(&browser, "mfk_none");
     browser.wait_for("//p[@id='key-error' and contains(., 'not recognised')]");
     assert_eq!(browser.js("return document.getElementById('key').value", &[]), "mfk_none");
     assert_eq!(browser.js("return document.activeElement.id", &[]), "key");
+    // So does one that the server does not judge, because too many wrong ones came from its address.
+    let mut other = server.client("mfk_none");
+    for _ in 0..100 {
+        other.get("/v1/conferences");
+    }
+    paste_key(&browser, "mfk_other");
+    browser.wait_for("//p[@id='key-error' and contains(., 'Too many requests with unusable API keys')]");
     // A second attempt replaces it. Nothing becomes a search.
     paste_key(&browser, &key);
     expect_total(&browser, "130 conferences");
@@ -126,7 +133,7 @@ fn a_key_shows_what_its_license_sees() {
 
     let kept = kept_texts(&browser);
     assert!(!kept.to_string().contains("mfk_"), "{kept}");
-    browser.expect_quiet_console(&[401, 404]);
+    browser.expect_quiet_console(&[401, 404, 429]);
 }
 
 /// A conference of a therapy area and country whose abstracts are due in so many days.
@@ -204,6 +211,9 @@ fn a_planner_finds_deadlines_and_takes_them_home() {
     expect_total(&browser, "0 of 5 conferences");
     browser.click("//button[.='Show all that are ahead']");
     expect_total(&browser, "1 of 5 conferences");
+    // Without a kind the question has no deadlines but in its period.
+    browser.view("#/conferences?country=Germany&within=30");
+    browser.wait_for("//p[contains(., 'Nothing is due in this period. The next deadline is on')]");
 
     let other = site.key("all", &[]).1;
     browser.js("location.href = arguments[0]; location.reload()", &[json!(address)]);

@@ -218,7 +218,16 @@ fn two_to_four_records_stand_side_by_side() {
             "Online submission to acceptance differs | – | 4 to 8 weeks | –"
         ])
     );
-    browser.expect_quiet_console(&[]);
+
+    // Without a copy the page does not say that records are missing.
+    site.json(["license", "set", "few", "--dataset", "conferences", "--rate-limit", "1"]);
+    browser.click("//button[starts-with(., 'Forget key')]");
+    browser.view("#/compare/conferences?ids=1,3");
+    paste_key(&browser, &site.key("few", &[]).1);
+    browser.wait_for(
+        "//main[contains(., 'The key has used up its requests') and not(contains(., 'Not in this license'))]",
+    );
+    browser.expect_quiet_console(&[429]);
     drop(server);
 }
 

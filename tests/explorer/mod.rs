@@ -75,7 +75,7 @@ fn the_page_passes_its_cases() {
         let url = if name == "worker.js" { "/worker.js".to_owned() } else { format!("/explorer/{name}") };
         fs::write(page.path().join(&name), medfeed::explorer::find(&url, false).expect(&name).body).unwrap();
     }
-    run_cases("page.test.js", "EXPLORER_PAGE", page.path(), 21);
+    run_cases("page.test.js", "EXPLORER_PAGE", page.path(), 22);
 }
 
 /// All texts of up to three characters that matter to the guard of cells.

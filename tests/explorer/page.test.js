@@ -205,6 +205,7 @@ test('changes and problems in words', () => {
 	assert.equal(told('1'), '429 Too Many Wait 7 s. Wait 1 second. Code rate_limited, request r1');
 	assert.equal(told('30'), '429 Too Many Wait 7 s. Wait 30 seconds. Code rate_limited, request r1');
 	assert.equal(told(), '429 Too Many Wait 7 s. Code rate_limited, request r1');
+	for (const [problem, expected] of [[{detail: 'a'}, 'a'], [{title: 'No answer'}, 'The server gave no answer that can be read. Check that it runs, and try again.'], [null, 'The server gave no answer that can be read. Check that it runs, and try again.']]) assert.equal(parts.reasonOf(problem), expected);
 	assert.deepEqual(all(parts.Words({of: 'a `b` c `d`'}), 'code').map(words), ['b', 'd']);
 	const change = (kind, before, after) => words(Change({dataset: 'journals', of: {id: 3, kind, before, after, fields: []}}));
 	const [one, other] = [{name: 'A', year: 2026}, {name: 'B', year: 2027}];
@@ -244,6 +245,12 @@ test('requests and their failures', async () => {
 	assert.deepEqual(options, ['manual', 'manual', 'manual']);
 	assert.deepEqual(asked.slice(0, 4), [
 		['GET', ROOT + 'journals?q=o%27n', 'Bearer k'], ['HEAD', ROOT + 'exports/journals?format=csv', 'Bearer k'], ['GET', ROOT + 'exports/journals?format=csv', 'Bearer k'], ['HEAD', ROOT + 'exports/journals', undefined]]);
+});
+
+test('a key is taken only if the server knows it', async () => {
+	const {isAccepted} = await load('views/key.js');
+	// 403: the key is right, but not for this dataset or address. 429 and 503 say nothing of a key.
+	for (const [status, expected] of [[200, true], [403, true], [401, false], [429, false], [503, false], [500, false], [404, false], [undefined, false]]) assert.equal(isAccepted({status}), expected, `${status}`);
 });
 
 test('a copy follows the feed, and is compared only with an export of its own moment', async context => {

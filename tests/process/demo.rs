@@ -196,12 +196,17 @@ fn a_quiet_demo_edits_nothing_and_works_in_any_folder() {
         (format!("localhost.evil.example:{port}"), 421),
     ];
     for (host, status) in cases {
-        let answer = get_from(server.address, &host, "/demo.json");
-        assert_eq!(answer.status, status, "{host}");
-        let has_keys = String::from_utf8_lossy(&answer.body).contains("mfk_");
-        assert_eq!(has_keys, status == 200, "{host}");
-        if status != 200 {
-            assert!(answer.json()["detail"].as_str().unwrap().contains("with this machine's address"), "{answer:?}");
+        for path in ["/demo.json", "/%64emo.json"] {
+            let answer = get_from(server.address, &host, path);
+            assert_eq!(answer.status, status, "{host} {path}");
+            let has_keys = String::from_utf8_lossy(&answer.body).contains("mfk_");
+            assert_eq!(has_keys, status == 200, "{host} {path}");
+            if status != 200 {
+                assert!(
+                    answer.json()["detail"].as_str().unwrap().contains("with this machine's address"),
+                    "{answer:?}"
+                );
+            }
         }
         // The page itself holds nothing that is not public.
         assert_eq!(get_from(server.address, &host, "/").status, 200, "{host}");

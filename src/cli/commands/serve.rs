@@ -31,7 +31,6 @@ use crate::serve::operators::admin::AdminSetup;
 use crate::serve::operators::health::Probe;
 use crate::serve::operators::log::Log;
 use crate::serve::operators::usage::Usage;
-use crate::serve::watching::replica_thread::ReplicaThread;
 use crate::serve::{Limits, Setup, StopSignals, Watcher, run_to_end, serve};
 use crate::store::StoreError;
 use crate::store::replication::read_replica;
@@ -277,14 +276,10 @@ pub(in crate::cli) fn run(common: &Common, args: ServeArgs, limits: Limits) -> a
         }
         let admin = args.admin.listen().await?;
         let _recording = usage.start(&watcher)?;
-        let (upstream, _following) = replica
-            .map(|replica| ReplicaThread::start(replica, args.follow.poll, Arc::clone(&watcher)))
-            .transpose()?
-            .unzip();
+        let _following = replica.map(|replica| watcher.follow(replica, args.follow.poll)).transpose()?;
         let setup = Setup {
             listener: TcpListener::from_std(listener)?,
             watcher,
-            upstream,
             settings,
             proxies: TrustedProxies {
                 networks: args.trusted_proxy,

@@ -1,7 +1,7 @@
 const record = (id, name = 'x') => ({id, name});
 const page = (data, next_sync_token, has_more = false) => ({status: 200, data: {data, has_more, next_sync_token}});
 const problem = (status, headers = {}) => ({status, headers: new Headers(headers), problem: {status, detail: `a ${status}`}});
-const LOST = {problem: {detail: 'no answer'}};
+const LOST = {problem: {title: 'No answer'}};
 const END = problem(401);
 
 /** Runs a follower against answers, given in order, until the last one. Returns what it did. */
@@ -104,7 +104,7 @@ export const cases = [
 		is(pauses.length, 10);
 		for (const pause of pauses.slice(0, 9)) is(pause >= 60000 && pause <= 61000, true, `${pause}`);
 	}],
-	['a failure is told by the reason of the server, and records are shown only if there are some', async (model, is) => {
+	['a failure is told by its reason, and records are shown only if there are some', async (model, is) => {
 		const silent = 'The server gives no answer that can be read.', shown = 'You see the last known records, and the page tries again.', none = 'The page tries again.';
 		const loaded = {token: 't0', records: [record(1)]};
 		for (const [loads, answers, expected] of [
@@ -113,7 +113,9 @@ export const cases = [
 			[[loaded], [LOST, END], `${silent} ${shown}`],
 			[[loaded], [{status: 200, data: {}}, END], `${silent} ${shown}`],
 			[[problem(503), END], [], `a 503 ${none}`],
-			[[new Error('broke off'), END], [], `${silent} ${none}`],
+			[[loaded], [{problem: {title: 'Redirect', detail: 'It redirects.'}}, END], `It redirects. ${shown}`],
+			[[new model.load.Failure('It broke off.'), END], [], `It broke off. ${none}`],
+			[[new Error('Failed to fetch'), END], [], `${silent} ${none}`],
 		]) is((await run(model, {loads, answers})).told.find(text => text.endsWith('tries again.')), expected);
 		is((await run(model, {token: 't3', before: [record(1)], answers: [problem(503), END]})).told[0], `a 503 ${shown}`, 'a saved copy');
 	}],
