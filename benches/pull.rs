@@ -87,14 +87,14 @@ impl Service {
     }
 }
 
-/// Nobody listens.
+/// Drops all events.
 struct Nobody;
 
 impl Events for Nobody {
     fn note(&self, _: &str) {}
 }
 
-/// Times the load of a copy and the shell's import of its rows in turn, so that a busy machine troubles both alike.
+/// Times the load of a copy and the shell's import of its rows in turn, so that a busy machine disturbs both alike.
 fn compare_loads(service: &Service, rounds: usize) {
     let (folder, path, mut copy) = service.copy();
     service.catch_up(&mut copy);
@@ -146,7 +146,7 @@ impl Shell {
         Some(shell)
     }
 
-    /// The time that an import into a new file takes.
+    /// Returns the time of an import into a new file.
     fn import(&self, rows: u64) -> Duration {
         let target = self.folder.join("imported.sqlite");
         let _ = std::fs::remove_file(&target);

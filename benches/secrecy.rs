@@ -1,4 +1,4 @@
-//! Whether response times reveal hidden records.
+//! Measures whether response times reveal hidden records.
 //!
 //! Each probe alternates two requests: a filter that only hidden records match and one that no record matches, or a hidden
 //! record and one that does not exist. The figure is the area under the curve (AUC) of distinguishing the two by their times:
@@ -26,11 +26,11 @@ use medfeed::store::write::licensing::KeySettings;
 const SAMPLES: usize = 20_000;
 /// Conferences in the database.
 const CONFERENCES: u64 = 12_000;
-/// Of so many the license sees one.
+/// The license sees one conference in this number.
 const VISIBLE_ONE_IN: u64 = 6;
-/// Hidden records that match where few do.
+/// The number of hidden matches of probes with few.
 const FEW: u64 = 10;
-/// Hidden records that match where many do.
+/// The number of hidden matches of probes with many.
 const MANY: u64 = 1_000;
 
 /// The probes: a name, a filter that hidden records match, and a filter that no record matches. Both filters have the same
@@ -152,7 +152,7 @@ fn main() {
     for (name, filters, status) in filters.into_iter().chain([("a record", None, StatusCode::NOT_FOUND)]) {
         let (mut with, mut without) = (Vec::with_capacity(samples), Vec::with_capacity(samples));
         for sample in 0..samples {
-            // In turn, and each first as often as the other.
+            // The two alternate, and each comes first equally often.
             for first in [sample % 2 == 0, sample % 2 != 0] {
                 let asked = match filters {
                     Some((hidden, none)) => request(&key, if first { hidden } else { none }, sample),

@@ -31,17 +31,17 @@ use support::world::{Share, Size, World, commit};
 use tokio::task::JoinHandle;
 
 const FEED: &str = "/v1/conferences/changes";
-/// Callers, shared by a few keys: one key may have a quarter of the room.
+/// The number of callers. They share a few keys, because one key may have a quarter of the long polls.
 const CALLERS: usize = 2_000;
 const KEYS: usize = 4;
 /// Commits that wake all of them.
 const COMMITS: u64 = 30;
-/// How long another client is measured while all wait.
+/// The time for which another client is measured while all callers wait.
 const QUIET: Duration = Duration::from_secs(10);
-/// Between two requests of that client.
+/// The pause between two requests of that client.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Asks for a target; the answer's body.
+/// Requests a target. Returns the answer's body.
 async fn get(connection: &mut Connection, key: &str, target: &str) -> String {
     let request = format!("GET {target} HTTP/1.1\r\nhost: bench\r\nx-api-key: {key}\r\n\r\n");
     let answer = connection.ask(request.as_bytes()).await;
@@ -54,7 +54,7 @@ fn token_of(page: &str) -> String {
     rest.split('"').next().unwrap_or_default().to_owned()
 }
 
-/// What all callers tell.
+/// The counters and times that all callers share.
 #[derive(Default)]
 struct Told {
     waiting: AtomicUsize,
@@ -64,7 +64,7 @@ struct Told {
     is_over: AtomicBool,
 }
 
-/// Waits for news again and again.
+/// Long-polls the feed again and again.
 async fn wait_for_news(address: SocketAddr, key: String, told: Arc<Told>) {
     let mut connection = Connection::open(address).await;
     let mut token = token_of(&get(&mut connection, &key, FEED).await);
@@ -83,18 +83,18 @@ async fn wait_for_news(address: SocketAddr, key: String, told: Arc<Told>) {
     }
 }
 
-/// Another client, in a thread of its own: what waits and is woken here must not hold it up.
+/// Runs another client, on a thread of its own, so that the waiting callers do not delay it.
 fn start_client(address: SocketAddr, key: String, is_over: impl Fn() -> bool + Send + 'static) -> JoinHandle<Vec<f64>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     tokio::task::spawn_blocking(move || runtime.block_on(good_client(address, key, is_over)))
 }
 
-/// Its latencies in ms, of single records one after the other.
+/// Requests single records one after the other. Returns the latencies in ms.
 async fn good_client(address: SocketAddr, key: String, is_over: impl Fn() -> bool) -> Vec<f64> {
     let mut connection = Connection::open(address).await;
     let mut latencies = Vec::new();
     while !is_over() {
-        // Journals: none of them is ever removed.
+        // Journals are never removed.
         let target = format!("/v1/journals/{}", synthetic::id_of(latencies.len() as u64 % 500));
         let asked = Instant::now();
         get(&mut connection, &key, &target).await;
@@ -173,7 +173,7 @@ async fn measure() {
         .map(|caller| tokio::spawn(wait_for_news(address, world.keys[caller % KEYS].clone(), Arc::clone(&told))))
         .collect();
     until("the waiting of all", || told.waiting.load(Ordering::Relaxed) == callers).await;
-    // Counted by the callers: the last requests may be on their way.
+    // Callers count themselves before they send, so the last requests may still be on their way.
     tokio::time::sleep(Duration::from_millis(500)).await;
     let kib = (server.memory_mib().0 - before_mib) * 1024.0 / callers as f64;
     let cpu_before = server.cpu_s();
@@ -200,7 +200,7 @@ async fn measure() {
         let all = callers * usize::try_from(number).expect("few");
         until("news", || told.woken.load(Ordering::Relaxed) == all).await;
         until("the waiting of all", || told.waiting.load(Ordering::Relaxed) == callers).await;
-        // At another phase of the follower's looks each time.
+        // At another phase of the server's polls each time.
         tokio::time::sleep(Duration::from_millis(400 + number * 37 % 100)).await;
     }
     is_over.store(true, Ordering::Relaxed);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::layers::{all_sources, code};
 
-/// The rooms that each room of the store uses. The check uses nothing that it checks.
+/// The rooms of the store, with the rooms that each one uses. The check uses nothing that it checks.
 const ROOMS: [(&str, &[&str]); 12] = [
     ("error", &[]),
     ("panics", &["error"]),
@@ -31,9 +31,9 @@ type Names = Vec<String>;
 struct Files(BTreeMap<Names, File>);
 
 struct File {
-    /// The paths of this crate that it names, each with the name that it gets.
+    /// The paths of this crate in the file, each with the name that it gets.
     paths: Vec<(String, Names)>,
-    /// Whether it is a `mod.rs` that only declares modules and passes names on: then it is no user of them.
+    /// Whether it is a `mod.rs` that only declares modules and re-exports names. Then it does not count as their user.
     only_lists: bool,
 }
 
@@ -41,7 +41,8 @@ fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
-/// Reads a path, or a group of paths, that goes on after `path`. Adds each path with the name that it gets. Returns the rest.
+/// Reads a path, or a group of paths, that continues `path`. Adds each path with the name that it gets. Returns the
+/// rest.
 fn expand<'t>(text: &'t str, mut path: Names, paths: &mut Vec<(String, Names)>) -> &'t str {
     if let Some(group) = text.strip_prefix('{') {
         let mut rest = group.trim_start();
@@ -67,7 +68,7 @@ fn expand<'t>(text: &'t str, mut path: Names, paths: &mut Vec<(String, Names)>) 
     rest
 }
 
-/// The paths of this crate that the code of a module names.
+/// The paths of this crate in the code of a module.
 fn paths(module: &Names, code: &str, is_file: impl Fn(&Names) -> bool) -> Vec<(String, Names)> {
     let mut paths = Vec::new();
     for (at, _) in code.match_indices("::") {

@@ -1,4 +1,4 @@
-//! What the benchmarks share: seeded rows, databases made of them, and how figures are printed.
+//! Helpers of the benchmarks: seeded rows, databases made of them, and tables of figures.
 //!
 //! - [`random`] and [`synthetic`]: rows made of a seed and their number.
 //! - [`world`]: databases of them, with licenses that show all or a share.
@@ -28,7 +28,7 @@ pub fn is_large() -> bool {
 pub struct Arguments {
     filters: Vec<String>,
     is_list: bool,
-    /// Whether this only tries that all works.
+    /// Whether this is a test run, which only checks that everything works.
     pub is_test: bool,
 }
 
@@ -38,7 +38,7 @@ impl Arguments {
         let given: Vec<String> = std::env::args().skip(1).collect();
         let has = |wanted: &str| given.iter().any(|argument| argument == wanted);
         Arguments {
-            // Without cargo's mark this is a test run.
+            // Without cargo's `--bench` this is a test run.
             is_test: !has("--bench") || has("--test"),
             is_list: has("--list"),
             filters: filters(&given),

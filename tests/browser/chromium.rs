@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 
 use crate::process::site::{Process, wait_until_every};
 
-/// What a test waits for at most: a loaded machine is slow, and edits of the demo come every few seconds.
+/// The time limit of a test's waits: a loaded machine is slow, and edits of the demo come every few seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 const POLL_EVERY: Duration = Duration::from_millis(40);
 
@@ -48,7 +48,7 @@ pub fn find_axe() -> Option<String> {
     Some(std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("MEDFEED_AXE: {path:?}: {error}")))
 }
 
-/// A command of Chromium's own.
+/// A command of the Chromium driver, besides those of WebDriver.
 #[derive(Debug)]
 struct Vendor(&'static str, Value);
 
@@ -62,7 +62,7 @@ impl WebDriverCompatibleCommand for Vendor {
     }
 }
 
-/// The rules of axe-core that a page is checked by.
+/// The rules of axe-core for a check.
 #[derive(Clone, Copy, Debug)]
 pub enum Rules {
     None,
@@ -70,7 +70,7 @@ pub enum Rules {
     Contrast,
 }
 
-/// Whether something else stood where a click was to go.
+/// Whether another element would have received the click.
 fn is_intercepted(error: &CmdError) -> bool {
     matches!(error, CmdError::Standard(problem) if problem.error == ErrorStatus::ElementClickIntercepted)
 }
@@ -88,7 +88,7 @@ fn start_driver(program: &Path) -> Option<(Process, String)> {
     Some((driver, port))
 }
 
-/// Asks until there is something. Each question costs the browser as much time as it waits here.
+/// Polls until `ask` returns a value. Each poll costs the browser as much time as the pause between two.
 pub fn wait_until<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
     wait_until_every(POLL_EVERY, what, PATIENCE, ask)
 }
@@ -212,7 +212,7 @@ impl Browser {
         });
     }
 
-    /// Replaces what stands in a field.
+    /// Replaces the content of a field.
     pub fn fill(&self, path: &str, text: &str) {
         let element = self.wait_for(path);
         self.runtime.block_on(async {
@@ -221,7 +221,7 @@ impl Browser {
         });
     }
 
-    /// Types into whatever has the focus.
+    /// Types into the element that has the focus.
     pub fn type_keys(&self, keys: &str) {
         self.runtime.block_on(async {
             self.client.active_element().await.unwrap().send_keys(keys).await.unwrap();
@@ -239,7 +239,7 @@ impl Browser {
         let metrics = json!({"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 600});
         self.devtools("Emulation.setDeviceMetricsOverride", metrics);
         let scheme = json!({"name": "prefers-color-scheme", "value": if dark { "dark" } else { "light" }});
-        // Colors are compared as they are, not as they fade in.
+        // Colors are compared without their transitions.
         let motion = json!({"name": "prefers-reduced-motion", "value": "reduce"});
         self.devtools("Emulation.setEmulatedMedia", json!({"features": [scheme, motion]}));
     }
@@ -249,12 +249,12 @@ impl Browser {
         self.runtime.block_on(self.client.screenshot()).unwrap()
     }
 
-    /// Where files go that are downloaded.
+    /// Sets the folder of downloads.
     pub fn download_to(&self, folder: &Path) {
         self.devtools("Browser.setDownloadBehavior", json!({"behavior": "allow", "downloadPath": folder}));
     }
 
-    /// Nothing stands on the console but requests that were refused with these statuses.
+    /// The console shows only requests that were refused with these statuses.
     pub fn expect_quiet_console(&self, refused: &[u16]) {
         let lines = self.runtime.block_on(self.client.issue_cmd(Vendor("se/log", json!({"type": "browser"})))).unwrap();
         for line in lines.as_array().expect("a log") {
@@ -290,7 +290,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // The driver ends the browser; killed before, it would leave it behind.
+        // The driver ends the browser. A driver that is killed before would leave the browser running.
         let _ = self.runtime.block_on(self.client.clone().close());
     }
 }

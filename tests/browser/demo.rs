@@ -3,10 +3,10 @@
 use super::{end_demo, open_demo};
 use crate::process::client::Client;
 
-/// The most that the page and all that it loads take, in compressed bytes.
+/// The maximum size of the page and all that it loads, in compressed bytes.
 const MAX_BYTES: u64 = 75 << 10;
 
-/// An edit of which one license gets an entry of a kind, and the other one of another kind.
+/// An edit that gives one license an entry of one kind, and the other license an entry of another kind.
 pub(super) fn edit_with(wide: &str, narrow: &str) -> String {
     let side = |at, kind: &str| format!("div/section[{at}]//span[.='{kind}']");
     format!("//article[{} and {}]", side(1, wide), side(2, narrow))
@@ -18,7 +18,7 @@ fn two_licenses_get_what_they_may_see() {
     for (at, name) in [(1, "demo"), (2, "demo-oncology")] {
         assert_eq!(browser.text(&format!("//section[@class='license'][{at}]/h2")), name);
     }
-    // One edit touches both, another makes a record leave the narrow license, a third one is hidden from it.
+    // One edit is in both feeds, another makes a record leave the narrow license, a third one is hidden from it.
     for (wide, narrow) in
         [("changed", "changed"), ("changed", "tombstone"), ("changed", "nothing"), ("changed", "enters")]
     {

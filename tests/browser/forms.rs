@@ -31,7 +31,7 @@ fn every_view_fits_every_reader() {
     if axe.is_none() {
         eprintln!("the accessibility of the explorer is not looked at: MEDFEED_AXE does not name axe.min.js");
     }
-    // axe looks at the widest and the narrowest form. Dark differs in its colors alone.
+    // axe checks the widest and the narrowest form. Dark differs in its colors alone.
     for (width, dark, rules) in [
         (1366, false, Rules::All),
         (1366, true, Rules::Contrast),

@@ -71,7 +71,7 @@ fn a_shortlist_is_kept_followed_and_passed_on() {
     });
     assert_eq!(csv.lines().count(), 4, "{csv}");
 
-    // The view follows the stars: in the list, and while the reader is at a record.
+    // The view changes with the stars: in the list, and while the reader is at a record.
     star(&browser, "Conference 3 ");
     expect_total(&browser, "2 of 130 conferences");
     browser.click("//tbody//a[.='Conference 40']");
@@ -88,18 +88,18 @@ fn a_shortlist_is_kept_followed_and_passed_on() {
     browser.click("//button[.='Only starred (2)']");
     expect_total(&browser, "2 of 130 conferences");
 
-    // Other filters hide some of them, and say so.
+    // Other filters hide some starred records, and the page says so.
     browser.fill("//input[@id='words']", "Conference 3");
     browser.wait_for("//span[@role='status' and .='1 more starred does not fit the other filters.']");
     browser.click("//button[.='Show all starred']");
     expect_total(&browser, "2 of 130 conferences");
     assert_eq!(chips(&browser), "2 starred");
 
-    // They stay when the page is loaded again.
+    // The stars stay when the page is loaded again.
     browser.js("location.reload()", &[]);
     browser.wait_for("//button[.='Only starred (2)' and @aria-pressed='true']");
     expect_total(&browser, "2 of 130 conferences");
-    // A record that is gone is named, and can be left out.
+    // A starred record that was removed is named, and can be left out.
     site.import("conferences.jsonl", r#"{"id": 3, "deleted": true}"#);
     browser.wait_for(
         "//span[@role='status' and contains(., '1 starred record is not in this license, or removed: number 3.')]",
@@ -108,7 +108,7 @@ fn a_shortlist_is_kept_followed_and_passed_on() {
     browser.click("//button[.='Leave out']");
     browser.wait_for("//button[.='Only starred (1)']");
 
-    // A colleague with another license, who starred nothing, sees the same records as far as the license goes.
+    // A colleague with another license, who starred nothing, sees those of the records that the license shows.
     site.license("year", "--dataset conferences --year 2096");
     let other = site.key("year", &[]).1;
     browser.view("#/conferences?ids=2,4,6");
@@ -123,7 +123,7 @@ fn a_shortlist_is_kept_followed_and_passed_on() {
     assert_eq!(chips(&browser), "3 starred");
     browser.click("//button[.='Star 2 of these too']");
     browser.wait_for("//button[.='Only starred (2)']");
-    // A foreign value in the tab is no shortlist.
+    // An invalid value in the tab is no shortlist.
     browser.js(
         "sessionStorage['medfeed-stars'] = '{\"conferences\":[2,\"6\",-1,1e99],\"journals\":7}'; location.reload()",
         &[],
@@ -182,7 +182,7 @@ fn two_to_four_records_stand_side_by_side() {
     browser.wait_for_js("two rows", "return document.querySelectorAll('.compare tbody tr').length === 2");
     browser.click("//button[.='Only where they differ' and @aria-pressed='true']");
 
-    // More are starred than fit: the reader chooses.
+    // More records are starred than fit: the reader chooses.
     browser.click("//a[.='Back to the list of conferences']");
     for id in [3, 4, 5] {
         star(&browser, &format!("Meeting {id} "));
@@ -264,10 +264,10 @@ fn days_and_numbers_narrow_a_list() {
     set(&browser, "due_to", "2097-03-14");
     browser.wait_for("//p[.='The period ends before it begins. Change one of its days.']");
     set(&browser, "due_to", "");
-    // A typed value is in the address as soon as the field is left.
+    // A typed value gets into the address when the field loses the focus.
     set(&browser, "due_from", "");
     expect_total(&browser, "3 conferences");
-    // A value that is none is named.
+    // An invalid value is named.
     browser.view("#/conferences?start_date_from=2097-02-30&due_to=soon&ids=x,2&past=maybe");
     browser.wait_for("//p[contains(., 'also asks for start_date_from=2097-02-30, due_to=soon, ids=x,2, past=maybe. This page does not know')]");
     expect_total(&browser, "1 of 3 conferences");
@@ -353,7 +353,7 @@ fn the_way_back_leads_to_the_row() {
         browser.js("return [document.getElementById('words').value, location.hash, document.title]", &[]),
         json!(["japan", "#/conferences?q=japan&area=Oncology", "Conferences: “japan”, Oncology, to come · medfeed"])
     );
-    // Elsewhere the way back is the whole list.
+    // In other places the way back is the whole list.
     browser.js("location.href = location.pathname + '#/conferences/5'; location.reload()", &[]);
     browser.click("//a[.='All conferences']");
     expect_total(&browser, "130 conferences");
@@ -397,7 +397,7 @@ fn paper_has_all_rows_and_says_what_they_are() {
     browser.wait_for_js("the list as it was", "return document.querySelectorAll('tbody tr').length === 50");
     assert!(!browser.js("return document.body.innerText", &[]).as_str().unwrap().contains("Printed on"));
 
-    // The reader says for whom. Printing would block the browser, so the test replaces it.
+    // The reader enters who it is for. Printing would block the browser, so the test replaces it.
     browser.js("window.print = () => { window.printed = true; }", &[]);
     browser.click("//button[.='Print (87 rows)']");
     browser.fill("//input[@id='printed-for']", "Ada <b>Müller</b>");
