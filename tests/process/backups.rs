@@ -92,7 +92,7 @@ fn an_import_is_undone_by_a_backup_and_all_tokens_stay() {
     let before = site.conferences_in(&site.db());
     site.backup("backup.redb");
     site.import("conferences.jsonl", conferences_of_version(23, 1));
-    // The server shows a commit shortly after it, so the token is taken once it does.
+    // The server shows a commit shortly after it, so the token is read once it does.
     let token = super::site::wait_until("the second import", super::site::SOON, || {
         let export = client.get("/v1/exports/conferences");
         (export.lines().len() == 23).then(|| export.header("x-sync-token").unwrap().to_owned())
@@ -152,7 +152,7 @@ fn a_backup_takes_no_place_that_is_not_its_own() {
     }
     let first = site.backup("backup.redb");
     assert_eq!(version_of(&site.conferences_in(&first)), 0);
-    // One of an older format too, so that a backup every night goes on after an upgrade.
+    // A backup of an older format is replaced too, so that nightly backups continue after an upgrade.
     set_format(&first, SCHEMA - 1);
     site.import("conferences.jsonl", conferences_of_version(5, 1));
     site.backup("backup.redb");
@@ -190,7 +190,7 @@ fn a_backup_replaces_no_replica_and_no_published_database() {
     commit(&site, 1);
     let elsewhere = copy_of(&site);
     let (plain, from): (&[&str], &[&str]) = (&["backup"], &["backup", "--from", &place.url]);
-    // The site whose --db the command has, the target, and the error.
+    // The site whose --db the command uses, the target, and the error.
     let cases = [
         (&site, from, site.db(), "it is the database itself"),
         (&site, from, replica.db(), "it exists and is no backup"),

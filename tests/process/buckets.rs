@@ -1,4 +1,4 @@
-//! Buckets, over a folder and over S3: the same cases; then what only one of them can do.
+//! Buckets in a folder and in S3: the same cases for both, then the cases of only one of them.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -32,10 +32,10 @@ fn names(bucket: &Bucket, folder: &str, after: Option<&str>) -> Vec<String> {
     bucket.list(folder, after).unwrap().into_iter().map(|listed| listed.name).collect()
 }
 
-/// The name with which stores are tested.
+/// The name that tests of the store create.
 const PROBE: &str = "probe/0123456789abcdef";
 
-/// Runs a test over every kind of bucket: each is new and has been probed.
+/// Runs a test with every kind of bucket. Each is new and has been probed.
 fn with_each(test: impl Fn(&str, &Bucket)) {
     let site = Site::new();
     let key = || Some(SealKey::load(&seal_key(&site, "seal-key", 0)).unwrap());
@@ -122,7 +122,7 @@ fn a_folder_is_its_owners_alone_and_stays_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("some/bucket");
     let bucket = in_folder(&place, None);
-    // Nothing is written where a disk may be missing.
+    // Nothing is written if a disk may be missing.
     for error in [bucket.get("log/1").unwrap_err(), bucket.create("log/1", b"x").unwrap_err()] {
         assert!(matches!(&error, BucketError::Unreachable(text) if text.contains("there is no folder")), "{error}");
     }
@@ -130,14 +130,14 @@ fn a_folder_is_its_owners_alone_and_stays_the_same() {
     bucket.create("log/1", b"x").unwrap();
     let mode = |path: &str| fs::metadata(place.join(path)).unwrap().permissions().mode() & 0o777;
     assert_eq!([mode(""), mode("log"), mode("log/1")], [0o700, 0o700, 0o600]);
-    // Whoever made the folder beforehand has decided who may read.
+    // The mode of an existing folder decides who may read new files.
     fs::set_permissions(&place, fs::Permissions::from_mode(0o750)).unwrap();
     bucket.put("replicas/a", b"x").unwrap();
     assert_eq!([mode("replicas"), mode("replicas/a")], [0o750, 0o640]);
     fs::set_permissions(&place, fs::Permissions::from_mode(0o770)).unwrap();
     bucket.put("parts/a/0", b"x").unwrap();
     assert_eq!(["parts", "parts/a", "parts/a/0"].map(mode), [0o770, 0o770, 0o660]);
-    // What a killed program left is neither listed nor kept for ever.
+    // A draft that a killed program left is not listed, and is removed after a day.
     let draft = place.join(".draft-killed");
     fs::write(&draft, b"x").unwrap();
     let two_days_ago = fs::metadata(&draft).unwrap().modified().unwrap() - std::time::Duration::from_secs(2 * 86_400);
@@ -187,7 +187,7 @@ fn faults_of_a_store_are_told_apart() {
     let always = usize::MAX;
     bucket.create("log/1", b"first entry").unwrap();
 
-    // One that passes is not noticed.
+    // A temporary failure is retried unnoticed.
     for (method, fault) in [
         ("GET", Fault::Status(503)),
         ("GET", Fault::Status(429)),
@@ -201,17 +201,17 @@ fn faults_of_a_store_are_told_apart() {
     s3.fail("PUT", "log/2", Fault::Status(503), 1);
     assert_eq!(bucket.create("log/2", b"second"), Ok(Created::New));
 
-    // The answer to our own put is lost: it is sent again, and exists; its bytes are ours.
+    // The answer to our own put is lost. It is sent again, and the name exists; its bytes are ours.
     s3.fail("PUT", "log/3", Fault::LostAnswer, 1);
     let created = bucket.create("log/3", b"third");
     assert!(matches!(created, Ok(Created::Exists) | Err(BucketError::Unreachable(_))), "{created:?}");
     assert_eq!(bytes(&bucket, "log/3").as_deref(), Some(&b"third"[..]));
-    // A conflict is not yet an object.
+    // A conflict does not mean that the object exists.
     s3.fail("PUT", "log/4", Fault::Code(409, "ConditionalRequestConflict"), 1);
     assert_eq!(bucket.create("log/4", b"fourth"), Ok(Created::Exists));
     assert_eq!(bytes(&bucket, "log/4"), None);
     assert_eq!(bucket.create("log/4", b"fourth"), Ok(Created::New));
-    // Others that meet a request that is under way may pass.
+    // Other conflicts with a running request are temporary.
     for method in ["PUT", "DELETE"] {
         s3.fail(method, "alive", Fault::Code(409, "OperationAborted"), 1);
         let done = || if method == "PUT" { bucket.put("alive", b"x") } else { bucket.delete("alive") };
@@ -219,7 +219,7 @@ fn faults_of_a_store_are_told_apart() {
         assert!(error.may_pass() && error.to_string().contains("another request is in progress"), "{method}: {error}");
         done().unwrap();
     }
-    // Slow is not lost.
+    // A slow request is not lost.
     s3.fail("PUT", "log/5", Fault::Held, 1);
     thread::scope(|scope| {
         let slow = scope.spawn(|| bucket.create("log/5", b"fifth"));
@@ -229,12 +229,12 @@ fn faults_of_a_store_are_told_apart() {
         assert_eq!(slow.join().unwrap(), Ok(Created::New));
     });
 
-    // A look at what is not there yet is one request.
+    // Reading an object that does not exist yet takes one request.
     let before = s3.requests().len();
     assert_eq!(bytes(&bucket, "log/6"), None);
     assert_eq!(s3.requests()[before..], ["GET feed/log/6"]);
 
-    // What lasts.
+    // Failures that last through all attempts.
     let cases = [
         ("GET", Fault::Status(503), true, "cannot be reached to read `log/1` (503"),
         ("GET", Fault::HalfBody, true, "to read `log/1`"),

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use super::other_users::can_be_nobody;
 use super::site::{Done, STATUSES, Site, conferences_of_version};
 
-/// Where the text is expected.
+/// The stream of the expected text.
 #[derive(Clone, Copy, Debug)]
 enum On {
     Out,
@@ -16,7 +16,7 @@ enum On {
 }
 use On::{Err as OnErr, Out};
 
-/// A line of a table: the arguments, the exit code, and a piece of what is printed.
+/// A line of a table: the arguments, the exit code, the stream, and a part of its text.
 type Case<'a> = (&'a str, i32, On, &'a str);
 
 /// Runs the lines one after the other on one database; `_` in an argument stands for a blank.
@@ -147,7 +147,7 @@ fn licenses_and_keys() {
     );
     let listed = site.json(["key", "list"]).to_string();
     assert!(!listed.contains("mfk_"), "keys are not shown again: {listed}");
-    // A license goes with its expired keys.
+    // Removing a license removes its expired keys.
     site.license("e", "--dataset journals");
     site.expired_key("e");
     check_cases(
@@ -295,7 +295,7 @@ fn options_have_variables() {
     let run = |args: &[&str], variables: &[(&str, &str)]| {
         site.command(args).envs(variables.iter().copied()).output().unwrap()
     };
-    // What one call does takes no variable.
+    // Options that select what a single command does have no variable.
     let output = run(&["license", "set", "x"], &[("MEDFEED_DATASET", "journals")]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let set = ["license", "set", "x", "--dataset", "journals"];
@@ -405,7 +405,7 @@ fn the_history_tells_who_did_what() {
     assert!(text.lines().count() == 3 && text.contains("license remove acme"), "{text}");
     assert!(!told.to_string().contains(&key) && !told.to_string().contains("mfk_"), "no key stands in the history");
 
-    // Cron, systemd and containers set no USER. A user without a name has a number.
+    // Cron, systemd and containers set no USER. A user without a name is shown by number.
     let who = |command: &mut std::process::Command| {
         command.env_remove("USER").env_remove("LOGNAME").env_remove("SUDO_USER");
         assert_eq!(Done::of(command).code, Some(0));

@@ -1,4 +1,4 @@
-//! Compaction: the same database in a smaller file, and no writer is lost on the way.
+//! Compaction: the same database in a smaller file. No writer is lost meanwhile.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -11,10 +11,10 @@ use super::site::{Server, Site};
 /// The variables with the limits and the arguments of such a server.
 const LIMITS: &str = "LIMITED_SERVER";
 const ARGUMENTS: &str = "LIMITED_SERVER_ARGUMENTS";
-/// Between arguments.
+/// Separates arguments.
 const SEPARATOR: char = '\u{1f}';
 
-/// Limits such as `connections=8 request=300ms`, the others as the program has them.
+/// Parses limits such as `connections=8 request=300ms`. The others have the program's values.
 fn limits_of(text: &str) -> Limits {
     let mut limits = Limits::default();
     for (name, value) in text.split_whitespace().map(|limit| limit.split_once('=').expect("NAME=VALUE")) {

@@ -49,7 +49,7 @@ fn replacing_a_linked_file_keeps_the_link() {
         assert!(is_link(&site.db()) && is_link(&site.path("one link")), "{command:?}: the link was replaced");
         assert_ne!(fs::metadata(&real).unwrap().ino(), before, "{command:?}: the file was not replaced");
         assert_eq!(fs::metadata(site.db()).unwrap().ino(), fs::metadata(&real).unwrap().ino());
-        // An import by one path is seen by the other, by servers too.
+        // An import by one path is visible by the other, also at servers.
         site.import("conferences.jsonl", conferences_of_version(50, version));
         assert_eq!(version_of(&site.conferences_in(&real)), version, "{command:?}");
         for server in &servers {
@@ -119,7 +119,7 @@ fn a_file_with_two_names_is_not_replaced() {
         assert!(done.stderr.contains("feed.redb cannot be used: it has 2 names (hard links)"), "{command:?}: {done:?}");
         assert_eq!((site.files(), fs::metadata(site.db()).unwrap().ino()), (files.clone(), inode), "{command:?}");
     }
-    // What writes in place is seen by both names.
+    // A write in place is visible by both names.
     site.import("conferences.jsonl", conferences_of_version(5, 1));
     assert_eq!(version_of(&site.conferences_in(&site.path("second name"))), 1);
     fs::remove_file(site.path("second name")).unwrap();
@@ -161,11 +161,11 @@ fn a_link_that_is_pointed_elsewhere_brings_the_notes_of_its_new_file() {
     }
     point("new");
     wait_until("the server follows", SOON, || shows(1).then_some(()));
-    // The use of keys is noted next to the new file.
+    // The use of keys is recorded next to the new file.
     wait_until("the use is noted", SOON, || {
         names(&site.path("new")).iter().any(|name| name.starts_with("feed.redb.usage-")).then_some(())
     });
-    // A takeover is noticed there.
+    // The server notices a takeover in the note there.
     let note = PublishedNote::read(&site.db()).unwrap().unwrap();
     PublishedNote { fenced: Some("host b".to_owned()), ..note }.write(&site.db()).unwrap();
     wait_until("it is told", SOON, || readyz(&mut admin).1.contains("will answer 503 soon: host b").then_some(()));

@@ -21,7 +21,7 @@ fn small_site() -> (Site, String) {
     (site, key)
 }
 
-/// A port that is free now, of an address that no other test listens on.
+/// A port that is free now, of an address on which no other test listens.
 fn free_port(host: u8) -> SocketAddr {
     TcpListener::bind(SocketAddr::from(([127, 11, 7, host], 0)))
         .and_then(|listener| listener.local_addr())
@@ -41,7 +41,7 @@ fn serve(site: &Site, host: u8, script: Option<&str>, stderr: Stdio) -> (Server,
     (site.start_logging_to(command, stderr, log), Client::new(admin, None))
 }
 
-/// Asks as often as it must for the log to fill; returns how many answers failed.
+/// Sends enough requests to fill the log. Returns the number of failed answers.
 fn ask_often(server: &Server, key: &str) -> usize {
     let ask = || {
         let mut client = server.client(key);

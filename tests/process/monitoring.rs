@@ -18,7 +18,7 @@ use crate::harness::{World, conference};
 
 const DAY_S: i64 = 86_400;
 
-/// Serves with a monitoring listener. Returns a client of it, too.
+/// Serves with a monitoring listener. Also returns a client of it.
 pub fn serve_watched(site: &Site, more: &[&str]) -> (Server, Client) {
     serve_on(site, "127.0.0.1:0", more)
 }
@@ -28,7 +28,7 @@ fn serve_on(site: &Site, address: &str, more: &[&str]) -> (Server, Client) {
     start_watched(site, site.command([&args, more].concat()))
 }
 
-/// Starts a command that serves monitoring too.
+/// Starts a command with a monitoring listener.
 pub fn start_watched(site: &Site, command: Command) -> (Server, Client) {
     let server = site.start(command);
     let admin = wait_until("the log tells where monitoring is", SOON, || admin_address(&server.logged()));
@@ -63,7 +63,7 @@ pub fn admin_address(log: &str) -> Option<SocketAddr> {
     told.split(|letter: char| !letter.is_ascii_digit() && !".:[]".contains(letter)).next()?.parse().ok()
 }
 
-/// The samples of a scrape, after a look at the form of every line.
+/// The samples of a scrape. Checks the form of every line.
 pub fn scrape(admin: &mut Client) -> BTreeMap<String, f64> {
     let answer = accepting(admin, "application/openmetrics-text").get("/metrics");
     assert_eq!(answer.status, 200);
@@ -104,7 +104,7 @@ fn accepting(admin: &Client, formats: &str) -> Client {
     Client::new(admin.address(), None).with_header("accept", formats)
 }
 
-/// Has promtool read and judge a scrape, where it is installed.
+/// Checks a scrape with promtool, if it is installed.
 pub fn check_with_promtool(admin: &Client) {
     let text = accepting(admin, "text/plain;version=0.0.4").get("/metrics").body;
     let mut command = Command::new("promtool");
@@ -126,7 +126,7 @@ pub fn check_with_promtool(admin: &Client) {
 fn a_scrape_has_the_format_that_it_asks_for() {
     let site = Site::new();
     let Loader { server, admin, mut client, token, .. } = serve_a_loader(&site);
-    // A name that needs escapes where it is a label.
+    // A name that needs escapes in a label.
     site.license("a \\ \"quoted\" name # {x=\"1\"}", "--dataset conferences");
     let quoted = site.key("a \\ \"quoted\" name # {x=\"1\"}", &[]).1;
     client.get(&format!("/v1/conferences/changes?since={token}"));
@@ -247,7 +247,7 @@ fn the_program_and_its_process_are_told() {
     let (resident, addressed) = (before["process_resident_memory_bytes"], before["process_virtual_memory_bytes"]);
     assert!(resident > 1e6 && addressed > resident && resident < 1e9, "{resident} {addressed}");
     assert!(before["process_threads"] >= 2.0 && before["process_max_fds"] > before["process_open_fds"], "{before:#?}");
-    // Connections are files, and work takes time.
+    // Connections are open files, and work takes processor time.
     let mut clients: Vec<Client> = (0..5).map(|_| server.client(&key)).collect();
     clients.iter_mut().for_each(|client| assert_eq!(client.get("/v1/status").status, 200));
     let during = scrape(&mut admin);
@@ -337,7 +337,7 @@ impl OldSite {
         edit.commit().unwrap();
     }
 
-    /// The days that the caller is behind, once the newest commit is served.
+    /// The days that the caller is behind, once the server shows the newest commit.
     fn behind_days(&self, admin: &mut Client) -> Option<f64> {
         let newest = Writer::open(&self.site.db(), SOON).unwrap().snapshot().unwrap().commit().seq as f64;
         let samples = wait_until("the commit is served", SOON, || {
@@ -369,7 +369,7 @@ fn a_client_that_died_is_behind_by_the_age_of_the_oldest_entry_that_it_lacks() {
         let texts: String = files.map(|name| fs::read_to_string(old.site.path(&name)).unwrap_or_default()).collect();
         (texts.contains("behind_since") && !texts.contains("\"behind_since\":null")).then_some(())
     });
-    // The record changes again. Its old entry is gone, and the client lacks it as before.
+    // The record changes again. Its old entry is gone, and the client still lacks the record.
     let record = conference(old.visible[0], json!({"therapy_areas": ["Oncology"]}));
     old.site.import("conferences.jsonl", record);
     let lag = old.behind_days(&mut admin);
