@@ -1,21 +1,21 @@
-//! Callers behind a proxy: which address counts, and which proxies may name it.
+//! Callers behind a proxy: the address that counts, and the proxies that may name it.
 
 use std::net::IpAddr;
 
 use super::client::Client;
 use super::site::{Server, Site, conferences_of_version};
 
-/// The address that is no proxy's.
+/// The address of no proxy.
 const STRANGER: &str = "127.0.0.2";
 /// The only address that the key may be used from.
 const ALLOWED: &str = "198.51.100.7";
 
 struct Case {
-    /// Where the connection comes from.
+    /// The source of the connection.
     peer: &'static str,
     /// The headers that are sent.
     sent: &'static [(&'static str, &'static str)],
-    /// Whose request it is.
+    /// The expected caller.
     caller: &'static str,
 }
 

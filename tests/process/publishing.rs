@@ -1,4 +1,4 @@
-//! Publishing: the bucket holds the database, only one publisher continues, and nothing is deleted that is needed.
+//! Publishing: the bucket contains the database, only one publisher continues, and no needed object is deleted.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -29,12 +29,12 @@ pub fn commit(site: &Site, version: u64) {
     site.import("conferences.jsonl", conferences_of_version(30, version));
 }
 
-/// A commit of few rows, for buckets that are read over and over.
+/// A commit of few rows, for buckets that are read many times.
 pub fn commit_few(site: &Site, version: u64) {
     site.import("conferences.jsonl", conferences_of_version(4, version));
 }
 
-/// A copy of a site's database, with nothing else beside it.
+/// A copy of a site's database, without the files next to it.
 pub fn copy_of(site: &Site) -> Site {
     let copy = Site::new();
     fs::copy(site.db(), copy.db()).unwrap();
@@ -100,7 +100,7 @@ fn a_state_goes_out_where_there_are_no_changes() {
     is_state("a commit, compact and a commit", true);
     commit(&site, 5);
     is_state("a commit after it", false);
-    // More than the outbox takes.
+    // More than the outbox can hold.
     site.import("conferences.jsonl", conferences_of_version(6000, 6));
     is_state("a commit that is most of the file", true);
     // A restore while the publisher runs.
@@ -114,7 +114,7 @@ fn a_state_goes_out_where_there_are_no_changes() {
     place.check(&site);
 }
 
-/// Dates all objects in a folder as if they had been put so many days ago.
+/// Dates all objects in a folder as if they were written `days` days ago.
 pub fn age(folder: &Path, days: u64) {
     #[allow(clippy::disallowed_methods, reason = "the store's clock is not the program's")]
     let then = SystemTime::now() - Duration::from_secs(days * 86_400);
@@ -125,7 +125,7 @@ pub fn age(folder: &Path, days: u64) {
         }
         match File::options().write(true).open(entry.path()) {
             Ok(file) => file.set_modified(then).unwrap(),
-            // A publisher that runs deleted it, or gave it its name.
+            // A running publisher deleted it, or renamed it.
             Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound, "{entry:?}"),
         }
     }
@@ -139,7 +139,7 @@ fn sweeping_keeps_what_is_needed() {
     let probe = &layout::probe("0123456789abcdef");
     let put = |version| {
         commit(&site, version);
-        // Each round puts a state, since the last one is old enough.
+        // Each round writes a state, because the last one is old enough.
         place.once_with(&site, "--state-every 0s --keep 30d");
     };
     place.once(&site);
@@ -150,7 +150,7 @@ fn sweeping_keeps_what_is_needed() {
     for name in [&orphan, probe] {
         place.bucket.create(name, b"of a start that died").unwrap();
     }
-    // The first three are of 90 days ago, the others of 40 and of now.
+    // The first three are 90 days old, the others 40 days, and the next one is new.
     age(&bucket, 40);
     for name in (1..=5).map(layout::log).chain([1, 3, 5].map(layout::state)) {
         File::options().write(true).open(bucket.join(name)).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
@@ -163,13 +163,13 @@ fn sweeping_keeps_what_is_needed() {
     let parts = place.bucket.list(layout::PARTS, None).unwrap();
     assert!(parts.iter().all(|part| layout::parse_part(&part.name).unwrap().slot >= 11), "{parts:?}");
     assert_eq!(place.check(&site).slot, 13);
-    // However old they are, two states stay.
+    // Two states stay, however old they are.
     put(7);
     age(&bucket, 90);
     put(8);
     assert_eq!(place.slots(layout::STATES), [15, 17]);
     assert_eq!(place.check(&site).slot, 17);
-    // A start that puts no entry deletes nothing.
+    // A start that writes no entry deletes nothing.
     age(&bucket, 90);
     assert_eq!(place.once_with(&site, "--state-every 0s --keep 0s"), 0);
     assert_eq!(place.slots(layout::STATES), [15, 17]);
@@ -192,7 +192,7 @@ fn a_publisher_that_cannot_go_on_is_refused_with_what_to_do() {
     assert!(refused.stderr.contains("holds the log of another database"), "{refused:?}");
     assert!(Reader::open(&other.db()).unwrap().origin().unwrap().id().unwrap().is_none(), "it is not marked");
 
-    // An older copy of the file, put in its place by hand.
+    // An older copy of the file replaces it.
     fs::write(site.db(), older).unwrap();
     commit(&site, 2);
     for _ in 0..2 {
@@ -201,7 +201,7 @@ fn a_publisher_that_cannot_go_on_is_refused_with_what_to_do() {
         for piece in ["does not contain the last entry of ", " from this very file at ", "--start-over"] {
             assert!(refused.stderr.contains(piece), "{refused:?}");
         }
-        // The entry tells it too, as when the publisher was killed before it noted that.
+        // The entry itself shows it too, as after a publisher that was killed before it wrote the note.
         let _ = fs::remove_file(site.path("feed.redb.published"));
     }
     assert_eq!(place.once_with(&site, "--start-over"), 1);
@@ -213,7 +213,7 @@ fn a_publisher_that_cannot_go_on_is_refused_with_what_to_do() {
     assert_eq!(place.once_with(&site, "--start-over"), 0, "there is nothing to overrule any more");
     assert_eq!(rows_of(&replica), rows_of(&site.db()), "nor to leap over");
 
-    // The bucket's objects are gone.
+    // The bucket lost its objects.
     fs::remove_dir_all(site.path("bucket")).unwrap();
     let refused = place.run(&site, "--once");
     assert_eq!(refused.code, Some(1), "{refused:?}");

@@ -1,4 +1,5 @@
-//! Damage to the outbox, the rows that wait to be published: nothing is lost, because a whole state is published instead.
+//! Damage to the outbox, the rows that wait to be published: nothing is lost, because a whole state is published
+//! instead.
 
 use medfeed::replicate::layout;
 use redb::{ReadableTable, Table, TableDefinition};
@@ -12,10 +13,10 @@ const OUTBOX: TableDefinition<(u64, u32), &[u8]> = TableDefinition::new("outbox"
 const LINKS: TableDefinition<(u8, u64, u8, u64), ()> = TableDefinition::new("links");
 
 pub type Outbox<'t> = Table<'t, (u64, u32), &'static [u8]>;
-/// Damages the outbox, given the seqs of the commits that wait.
+/// Damages the outbox, given the seqs of the waiting commits.
 pub type Damage = fn(&mut Outbox<'_>, &[u64]);
 
-/// Writes to the outbox what no program of ours writes.
+/// Writes to the outbox as no version of this program does.
 pub fn damage(site: &Site, damage: Damage) {
     let database = open(&site.db());
     let transaction = database.begin_write().unwrap();
@@ -55,7 +56,7 @@ fn a_damaged_outbox_costs_a_state_and_nothing_else() {
             }
             let done = place.run(&site, "--once --json");
             assert_eq!((done.code, &done.json()["entries"]), (Some(0), &1.into()), "{what}: {done:?}");
-            // A commit meets damage that stands in its way, and empties the outbox.
+            // A commit that meets the damage empties the outbox.
             if !is_written_first {
                 assert!(done.stderr.contains("publishing a whole state instead"), "{what}: {done:?}");
             }

@@ -1,4 +1,4 @@
-//! Buckets that fail, and publishers that are killed: nothing is lost, and there is one line.
+//! Buckets that fail, and publishers that are killed: nothing is lost, and the log stays one line.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -14,7 +14,8 @@ use super::site::{Process, SOON, wait_until};
 
 #[test]
 fn a_publisher_of_a_failing_store_loses_nothing_and_does_not_fork() {
-    // The codes of S3, faults of several tries, slow answers, and faults of a sweep. `publishing_network` has the others.
+    // The error codes of S3, faults of several attempts, slow answers, and faults of a sweep. `publishing_network` has
+    // the others.
     let cases = [
         ("PUT", "/log/", Fault::LostAnswer, 3),
         ("PUT", "/log/", Fault::Code(409, "ConditionalRequestConflict"), 2),
@@ -29,7 +30,7 @@ fn a_publisher_of_a_failing_store_loses_nothing_and_does_not_fork() {
         ("DELETE", "/states/", Fault::Status(503), 1),
         ("DELETE", "/parts/", Fault::LostAnswer, 2),
     ];
-    // Most of the time is waiting between tries.
+    // Most of the time is spent in pauses between attempts.
     std::thread::scope(|scope| {
         for some in cases.chunks(cases.len().div_ceil(4)) {
             scope.spawn(|| some.iter().for_each(publish_with_fault));
@@ -115,7 +116,7 @@ fn an_entry_of_a_killed_publisher_that_arrives_late_is_its_own() {
         s3.set_object(&name, None);
         s3.set_object(&alive, Some(sign.clone()));
         noted.write(&site.db()).unwrap();
-        // The start looks for the entry, does not find it, and hears so only after it has arrived.
+        // The start reads the entry's slot and finds nothing. The response arrives only after the entry has arrived.
         s3.fail("GET", "log/00000000000000000002", Fault::Held, 1);
         let copy = copy_of(&site);
         let starting = if by_other { &copy } else { &site };

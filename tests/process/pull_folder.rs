@@ -1,4 +1,4 @@
-//! `medfeed pull --to FOLDER/`: JSON lines and CSV, replaced whole, and the state that names them.
+//! `medfeed pull --to FOLDER/`: JSON lines and CSV, replaced as whole files, and the state that names them.
 
 use std::fs;
 use std::path::Path;
@@ -128,7 +128,7 @@ fn folders_that_are_no_copy_are_left_alone() {
     fs::write(copy.join("medfeed-copy.json"), whole.replace(&pulled.url(), "https://other.example")).unwrap();
     pulled.pull("--reload --dataset conferences");
     pulled.assert_equal("conferences");
-    // Nothing of the other service is left.
+    // No file of the other service is left.
     let gone = ["journals.jsonl", "journals.csv"].map(|name| copy.join(name).exists());
     assert_eq!(gone, [false, false]);
     pulled.pull("");

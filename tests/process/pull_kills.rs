@@ -1,5 +1,5 @@
-//! Pulls that are killed at random moments, over connections that are cut, delayed and lost, from servers that are killed,
-//! restarted, restored and licensed otherwise: at every moment the copy is the license's view at its own token.
+//! Pulls that are killed at random moments, over connections that are cut, delayed and lost. Their servers are killed,
+//! restarted and restored, and their license changes. At every moment the copy is the license's view at its own token.
 //! `MEDFEED_CASES` sets the number of rounds, `MEDFEED_SEED` the first one's seed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -19,7 +19,8 @@ use crate::harness::counted;
 
 const EXPORT: &str = "/v1/exports/conferences";
 
-/// The records after all that the feed has behind a token; `None` when the token has ended (410), or the server is not there.
+/// The copy's records after all later entries of the feed. `None` if the copy's token has ended (410), or the server
+/// does not answer.
 fn brought_forward(client: &mut Client, content: &Content) -> Option<Content> {
     let id_of = |line: &str| serde_json::from_str::<Value>(line).unwrap()["id"].as_u64().unwrap();
     let mut records: BTreeMap<u64, Value> =
@@ -52,7 +53,7 @@ fn values(lines: &[String]) -> Vec<Value> {
     lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Looks at the copy again and again, as another program would, until told to stop. Returns what was seen.
+/// Reads the copy again and again, as another program would, until `stop` is set. Returns its states by token.
 fn observe(copy: &Path, key: &str, relay: &Relay, stop: &AtomicBool) -> HashMap<String, Content> {
     let mut seen: HashMap<String, Content> = HashMap::new();
     while !stop.load(Ordering::Relaxed) {
@@ -62,7 +63,7 @@ fn observe(copy: &Path, key: &str, relay: &Relay, stop: &AtomicBool) -> HashMap<
             assert!(*before == found, "two contents with one token: {}", found.token);
             continue;
         }
-        // From its token the feed leads to the present: nothing is missing, nothing is there that should have gone.
+        // The feed leads from its token to the present: no record is missing, and none is left over.
         let mut client = Client::new(relay.server(), Some(key));
         if let Some(forward) = brought_forward(&mut client, &found)
             && let Ok(present) = client.try_get(EXPORT)
@@ -77,7 +78,7 @@ fn observe(copy: &Path, key: &str, relay: &Relay, stop: &AtomicBool) -> HashMap<
     seen
 }
 
-/// What happens to the service while it is pulled from.
+/// A change of the service while it is pulled from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Blow {
     Import,
@@ -105,13 +106,13 @@ impl Blow {
 
 const COUNT: u64 = 1300;
 
-/// A service and what is done to it.
+/// A service and its disturbances.
 struct Service<'a> {
     pulled: Pulled,
     relay: &'a Relay,
     random: Random,
     backup: PathBuf,
-    /// Its states, by token.
+    /// The service's states, by token.
     states: HashMap<String, Content>,
     blows: BTreeMap<Blow, u32>,
 }
@@ -150,12 +151,12 @@ impl Service<'_> {
         self.relay.lead_to(self.pulled.server.address);
     }
 
-    /// Sometimes more than two pages, often a few records; some of them go.
+    /// Changes sometimes more than two pages of records, often a few, and removes some.
     fn import(&mut self, round: u64) {
         let random = &mut self.random;
         let count = if random.below(4) == 0 { COUNT } else { 1 + random.next() % 40 };
         let mut rows = conferences_of_version(count, round + 1);
-        // No id stands twice in a file.
+        // No id occurs twice in a file.
         let gone: BTreeSet<u64> = (0..random.below(4)).map(|_| count + 1 + random.next() % COUNT).collect();
         for id in gone {
             rows.push_str(&format!("{{\"id\":{id},\"deleted\":true}}\n"));
@@ -173,7 +174,7 @@ impl Service<'_> {
         self.states.entry(state.token.clone()).or_insert(state)
     }
 
-    /// Nothing happens any more: the copy comes to be what the service shows, and a comparison says so.
+    /// Without disturbances, the copy becomes equal to the service, and `--verify` confirms it.
     fn settle(&mut self, what: &str) {
         self.relay.set_rough(false);
         let done = self.pulled.run_at(&self.relay.url(), "--dataset conferences --verify");
@@ -200,7 +201,7 @@ fn a_killed_pull_leaves_the_view_at_its_token() {
     let stop = AtomicBool::new(false);
     let seen = std::thread::scope(|scope| {
         let observer = scope.spawn(|| observe(&copy, &key, &relay, &stop));
-        // However this ends, the observer does.
+        // The observer stops, even if a check below fails.
         let _stopping = OnDrop(|| stop.store(true, Ordering::Relaxed));
         for round in 0..rounds {
             let what = format!("seed {seed}, round {round}");
@@ -216,7 +217,7 @@ fn a_killed_pull_leaves_the_view_at_its_token() {
             assert!(ended.is_none(), "{what}: after {blow:?} the pull ended by itself: {ended:?}");
             pull.kill();
             assert!(!observer.is_finished(), "{what}: the observer saw a wrong state");
-            // After an import the server is known to show the newest state.
+            // After an import, the server has already shown the newest state.
             if blow == Blow::Import && service.random.below(4) == 0 {
                 service.settle(&what);
             }
@@ -246,7 +247,7 @@ fn a_killed_pull_leaves_the_view_at_its_token() {
     counted(rounds, "kills");
 }
 
-/// Does something when it goes out of scope.
+/// Calls a function when it goes out of scope.
 struct OnDrop<F: Fn()>(F);
 
 impl<F: Fn()> Drop for OnDrop<F> {
@@ -266,11 +267,11 @@ fn a_killed_pull_leaves_whole_files() {
     kill_pulls_to(|site| site.path("copy/"));
 }
 
-/// Kills pulls to a copy at random moments, while records change, and the license too. A folder may be between two renames:
-/// each of its files is of one state then, but not all of the same one.
+/// Kills pulls at random moments, while records change, and the license too. In a folder, a pull may be killed between
+/// two renames. Then each of its files is of one state, but not all of the same one.
 fn kill_pulls_to(place: impl Fn(&Site) -> PathBuf) {
     let (rounds, seed) = cases_and_seed(8, 20_261_122);
-    // One page holds all that changes, so each state of the copy is one of the service.
+    // One page holds all changes, so each state of the copy is a state of the service.
     const COUNT: u64 = 400;
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(COUNT, 0));
@@ -322,7 +323,7 @@ fn kill_pulls_to(place: impl Fn(&Site) -> PathBuf) {
             continue;
         }
         assert_eq!(found.records, i64::try_from(found.lines.len()).unwrap(), "seed {seed}, round {round}");
-        // A change of the license shows in the exports a moment after it was made: that state was not looked at.
+        // Exports show a change of the license a moment after it is made, so its state may be unknown here.
         if let Some(expected) = states.get(&found.token) {
             assert!(found == *expected, "seed {seed}, round {round}: the copy is not the view at its token");
             seen.insert(found.token);

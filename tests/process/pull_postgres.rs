@@ -102,7 +102,7 @@ fn a_comparison_notices_and_mends_what_was_changed_in_postgresql() {
         ("INSERT INTO therapy_areas VALUES ('Stray')", "no record links to"),
     ];
     pulled.assert_repaired(&cases);
-    // What PostgreSQL derives cannot be written.
+    // Columns that PostgreSQL derives cannot be written.
     let refused = pulled.postgres().batch_execute("UPDATE conferences SET search = ''").unwrap_err();
     assert!(format!("{refused:?}").contains("generated column"), "{refused:?}");
 }
@@ -214,7 +214,7 @@ fn objects_of_others_that_refuse_a_write_are_named_in_postgresql() {
     let pulled = Pulled::in_postgres(&cluster, site_with_both());
     pulled.pull("");
     let before = held(&pulled.copy, "conferences").unwrap();
-    // They fit into one page.
+    // All edits fit into one page.
     let edits = conferences_of_version(300, 1) + "{\"id\":1200,\"deleted\":true}\n";
     pulled.site.import("conferences.jsonl", edits);
     let mut client = pulled.client();

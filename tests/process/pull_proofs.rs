@@ -1,5 +1,5 @@
-//! Proofs of a copy: `medfeed pull --verify` by digests alone, exports that were changed on their way, and the shell's lines of
-//! the documentation.
+//! Proofs of a copy: `medfeed pull --verify` by digests alone, exports that were changed on their way, and the shell
+//! commands of the documentation.
 
 use std::io::{BufReader, Write};
 use std::process::Command;
@@ -72,7 +72,7 @@ fn a_comparison_downloads_nothing_where_the_service_sends_digests() {
 
 #[test]
 fn an_export_that_was_changed_on_its_way_is_not_taken() {
-    // Something in between rewrites the second export, so that it is whole by all that gzip says.
+    // A proxy rewrites the second export, so that it is a correct gzip file.
     let mut pulled = pulled_site();
     for place in pulled.places(None) {
         pulled.copy = place;

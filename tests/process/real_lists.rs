@@ -1,4 +1,4 @@
-//! Lint of real lists, where there are some: `MEDFEED_REAL_DATA` names a folder with `journals_pmc.csv` and
+//! Lint of real lists, if there are any: `MEDFEED_REAL_DATA` names a folder with `journals_pmc.csv` and
 //! `conferences.jsonl`.
 
 use std::collections::BTreeSet;
@@ -17,8 +17,8 @@ fn real_data() -> Option<PathBuf> {
     folder
 }
 
-/// Lint of a list of journals with ISSNs, and of the same journals in a list that lacks some of them. The list names the
-/// catalogue number of each journal, which says what is one journal.
+/// Lint of a list of journals with ISSNs, and of the same journals in a list that lacks some of them. The list has the
+/// catalogue number of each journal, which identifies it.
 #[test]
 fn lint_tells_real_journals_apart() {
     let Some(folder) = real_data() else { return };
@@ -63,7 +63,7 @@ fn lint_tells_real_journals_apart() {
     println!("{right} right, {} of {count} found, wrong: {wrong:#?}", found.len());
     assert!(right * 10 >= (right + wrong.len()) * 9, "{right} right, wrong: {wrong:#?}");
     assert!(found.len() * 10 >= count * 9, "{} of {count} found", found.len());
-    // No other rule finds anything: the list has HTML escapes and blanks only.
+    // No other rule finds anything. The list has only HTML escapes and blanks.
     let others = findings.iter().filter(|finding| {
         !["same_name", "issn_twice", "html_escape", "blanks"].contains(&finding["rule"].as_str().unwrap())
     });

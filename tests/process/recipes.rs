@@ -1,5 +1,4 @@
-//! Files of curators as they come from elsewhere: with the recipes of `examples/recipes`, with drafted recipes, and with
-//! options.
+//! Curators' files from other sources: with the recipes of `examples/recipes`, with drafted recipes, and with options.
 
 use std::fs;
 
@@ -230,7 +229,7 @@ fn a_column_of_a_filter_may_come_twice_and_leave_out_all_rows() {
 fn a_recipe_filters_and_ignores_members_of_json_objects() {
     let site = Site::new();
     site.write("list.toml", "dataset = \"journals\"\n[where]\nkind = \"journal\"\n");
-    // The others have members of their own, another value, or none.
+    // The others have members of their own, another value, or no value.
     let rows = [
         r#"{"id":1,"name":"NEJM","kind":"journal"}"#,
         r#"{"isbn":"X","kind":"book"}"#,

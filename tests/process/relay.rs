@@ -1,4 +1,4 @@
-//! A way to a server on which answers are recorded, delayed, cut and lost.
+//! A relay to a server. It records, delays, cuts and loses answers.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use super::site::Random;
 
-/// The way, kept open by a thread of its own.
+/// A relay. A thread of its own accepts connections.
 pub struct Relay {
-    /// Where callers are taken.
+    /// The address for callers.
     pub address: SocketAddr,
     way: Arc<Way>,
 }
@@ -19,16 +19,16 @@ pub struct Relay {
 struct Way {
     server: Mutex<SocketAddr>,
     is_rough: AtomicBool,
-    /// How many bytes of answers the next connections let through.
+    /// The bytes of answers that the next connections pass on.
     cuts: Mutex<VecDeque<usize>>,
-    /// Held by a test that wants to do something before a connection is cut.
+    /// A test holds it to act before a connection is cut.
     gate: Mutex<()>,
     requests: Mutex<Vec<String>>,
     answered: AtomicU64,
 }
 
 impl Relay {
-    /// A smooth way to a server.
+    /// A relay to a server, without faults.
     pub fn new(server: SocketAddr, seed: u64) -> Relay {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -56,27 +56,27 @@ impl Relay {
         format!("http://{}", self.address)
     }
 
-    /// Where the server is.
+    /// The address of the server.
     pub fn server(&self) -> SocketAddr {
         *self.way.server.lock().unwrap()
     }
 
-    /// Leads to another server from now on.
+    /// Connects to another server from now on.
     pub fn lead_to(&self, server: SocketAddr) {
         *self.way.server.lock().unwrap() = server;
     }
 
-    /// Whether new connections are delayed at random, and some of them cut, or answered by nothing.
+    /// Sets whether new connections are delayed at random, and some of them cut, or closed without an answer.
     pub fn set_rough(&self, is_rough: bool) {
         self.way.is_rough.store(is_rough, Ordering::Relaxed);
     }
 
-    /// Cuts the next connection, after those that are to be cut already, once so many bytes of answers have passed.
+    /// Cuts the next connection, after those with earlier cuts, after `bytes` bytes of answers.
     pub fn cut_after(&self, bytes: usize) {
         self.way.cuts.lock().unwrap().push_back(bytes);
     }
 
-    /// While this is held, connections that are to be cut stand still instead.
+    /// While this is held, connections stall instead of being cut.
     pub fn hold_cuts(&self) -> MutexGuard<'_, ()> {
         self.way.gate.lock().unwrap()
     }
@@ -86,12 +86,12 @@ impl Relay {
         std::mem::take(&mut self.way.requests.lock().unwrap())
     }
 
-    /// How many bytes of answers have passed since the last call.
+    /// The number of answered bytes since the last call.
     pub fn take_answered(&self) -> u64 {
         self.way.answered.swap(0, Ordering::Relaxed)
     }
 
-    /// How many bytes of answers have passed since the last call of [`Relay::take_answered`].
+    /// The number of answered bytes since the last call of [`Relay::take_answered`].
     pub fn answered(&self) -> u64 {
         self.way.answered.load(Ordering::Relaxed)
     }

@@ -1,4 +1,5 @@
-//! Servers that follow an origin's log: their answers are the origin's, and what goes wrong on the way is told and never served.
+//! Servers that follow an origin's log: their answers are the origin's, and failures are reported, and never lead to
+//! wrong answers.
 
 use medfeed::replicate::layout;
 
@@ -32,19 +33,19 @@ pub fn seq_of(admin: &mut Client) -> f64 {
     scrape(admin)["medfeed_snapshot_seq"]
 }
 
-/// Whether a server is ready, and what it tells with that.
+/// The status of `/readyz`, and its text.
 pub fn readyz(admin: &mut Client) -> (u16, String) {
     let answer = admin.get("/readyz");
     (answer.status, String::from_utf8(answer.body).unwrap())
 }
 
-/// Waits until a replica serves what an origin has.
+/// Waits until a replica shows the last commit of an origin.
 pub fn wait_for_seq(origin: &Origin, admin: &mut Client) {
     let seq = origin.view().head().expect("it can be read").seq as f64;
     wait_until("the replica has caught up", SOON, || (seq_of(admin) == seq).then_some(()));
 }
 
-/// The same requests get the same answers; returns one of the tokens of each side.
+/// Compares the answers of two servers to the same requests. Returns tokens of the second one for the next comparison.
 pub fn compare(here: &mut Client, there: &mut Client, tokens: &[String]) -> Vec<String> {
     let mut targets: Vec<String> = [
         "/v1/status",
@@ -107,7 +108,7 @@ fn a_replica_answers_as_its_origin() {
             ),
             3 => drop(origin.site.license("all", "--dataset conferences --dataset journals --widen")),
             4 => drop(origin.site.import("journals.jsonl", journals(4))),
-            // What waits is kept.
+            // The waiting changes survive a compaction.
             5 => drop(origin.site.json(["compact"])),
             _ => {}
         }
@@ -116,7 +117,7 @@ fn a_replica_answers_as_its_origin() {
         wait_for_seq(&origin, &mut origin_admin);
         tokens = compare(&mut here, &mut there, &tokens);
     }
-    // One that starts now has the same.
+    // A replica that starts now has the same rows.
     let fresh = origin.replica();
     let (other, _) = serve(&fresh, "");
     compare(&mut here, &mut other.client(&key), &tokens);
@@ -146,7 +147,8 @@ fn a_token_that_is_ahead_has_the_replica_look_at_once() {
             (page["data"][0]["venue"] == format!("version {version}")).then_some(page)
         });
         let token = page["next_sync_token"].as_str().unwrap().to_owned();
-        // Not published yet: not lost, and the same request is good a moment later.
+        // The commit is not published yet. So the token is not lost, and the same request succeeds after it is
+        // published.
         let answer = there.get(&since(&token));
         assert_eq!((answer.status, answer.problem().as_str()), (503, "unavailable"));
         assert_eq!(answer.header("retry-after"), Some("1"));
@@ -199,7 +201,8 @@ fn a_promoted_replica_takes_its_origins_place() {
     chosen.site.import("journals.jsonl", journals(9));
     chosen.site.check();
 
-    // What the lost origin gave is told from what was published, here and at who follows.
+    // Tokens of the lost origin's unpublished commits end, and those of published ones work, at the new origin and at
+    // its replica.
     origin.move_to(chosen.site);
     origin.publish();
     wait_for_seq(&origin, &mut admin);
@@ -215,7 +218,7 @@ fn a_promoted_replica_takes_its_origins_place() {
     other.site.check();
 }
 
-/// Puts all objects of a folder into a store.
+/// Copies all objects of a folder into a store.
 pub fn mirror(origin: &Origin, store: &S3) {
     for folder in [layout::LOG, layout::STATES, layout::PARTS] {
         for object in origin.bucket().list(folder, None).unwrap() {

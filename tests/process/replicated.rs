@@ -1,5 +1,5 @@
-//! A whole system: an origin under writes, its publisher, the bucket, and replicas that serve; and what must hold of it whoever
-//! was killed.
+//! A whole system: an origin with writes, its publisher, the bucket, and replicas that serve; and its invariants,
+//! whatever process was killed.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -19,14 +19,14 @@ use super::replicas::{compare, journals, seq_of};
 use super::s3::{CALLERS, S3};
 use super::site::{Process, Random, Server, Site, conferences_of_version, wait_until};
 
-/// How many replicas there are.
+/// The number of replicas.
 pub const REPLICAS: usize = 3;
-/// What all that a loaded machine has to do is waited for.
+/// The time limit for everything that a loaded machine has to do.
 const LONG: Duration = Duration::from_secs(120);
-/// The most tokens that are kept for later requests.
+/// The maximum number of tokens that are kept for later requests.
 const TOKENS: usize = 6;
 
-/// What is known of an entry of the log.
+/// The known parts of a log entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Known {
     hash: [u8; 32],
@@ -34,19 +34,19 @@ struct Known {
     digest: RowDigest,
 }
 
-/// A replica: its folder, and its server while that runs.
+/// A replica: its folder, and its server while it runs.
 pub struct Node {
     pub site: Site,
     pub server: Option<(Server, Client)>,
-    /// The last seq that it was seen to have.
+    /// The last seq that it showed.
     seq: u64,
 }
 
-/// The whole of it.
+/// The whole system.
 pub struct World {
     pub place: Place,
     pub s3: Option<S3>,
-    /// The bucket, where it is a folder.
+    /// The bucket, if it is a folder.
     pub folder: PathBuf,
     pub site: Site,
     key: String,
@@ -56,7 +56,7 @@ pub struct World {
     pub replicas: [Node; REPLICAS],
     id: Option<DatabaseId>,
     line: BTreeMap<u64, Known>,
-    /// What writers said that is committed, since the last restore.
+    /// The commits that writers reported, since the last restore.
     acknowledged: Vec<Head>,
     /// Whether there is a backup to restore.
     pub has_backup: bool,
@@ -64,7 +64,7 @@ pub struct World {
     keys: Vec<String>,
     version: u64,
     tokens: Vec<String>,
-    /// What was done.
+    /// The actions so far.
     pub told: Vec<String>,
 }
 
@@ -108,7 +108,7 @@ impl World {
         }
     }
 
-    /// Notes what is done, for whoever reads of a failure.
+    /// Records an action, for the message of a failure.
     pub fn tell(&mut self, what: impl Into<String>) {
         self.told.push(what.into());
     }
@@ -145,7 +145,7 @@ impl World {
         command
     }
 
-    /// Starts a replica that does not run.
+    /// Starts a replica that is not running.
     pub fn start_replica(&mut self, at: usize) {
         self.read_line();
         let last = self.last_slot();
@@ -191,7 +191,7 @@ impl World {
         vec!["import".to_owned(), file.display().to_string(), "--create".to_owned()]
     }
 
-    /// What is known after a write that may have been done.
+    /// Records a write that may have been done.
     fn wrote(&mut self, args: &[String]) {
         if args[0] == "restore" {
             self.acknowledged.clear();
@@ -199,7 +199,7 @@ impl World {
         }
     }
 
-    /// Writes; returns whether there was a commit.
+    /// Runs a write. Returns whether it made a commit.
     pub fn write(&mut self, args: &[String]) -> bool {
         let before = self.head();
         self.tell(args.join(" "));
@@ -225,8 +225,8 @@ impl World {
         }
     }
 
-    /// Starts a write and kills it after some time, or as soon as its commit is seen. Returns whether it was killed before it
-    /// ended by itself, and whether there was a commit.
+    /// Starts a write and kills it after some time, or as soon as its commit is visible. Returns whether it was killed
+    /// before it ended by itself, and whether there was a commit.
     pub fn write_and_kill(&mut self, args: &[String], after: Option<Duration>) -> (bool, bool) {
         let before = self.head();
         let mut command = self.site.command(args);
@@ -237,7 +237,7 @@ impl World {
                 let mut reader = Reader::open(&self.site.db()).unwrap();
                 loop {
                     let ended = writer.ended_within(Duration::ZERO);
-                    // While a file takes the place of the other there is a moment at which neither can be read.
+                    // While one file replaces the other, there is a moment at which neither can be read.
                     if ended.is_some() || reader.refresh().is_ok_and(|newest| newest.commit().head() != before) {
                         break ended;
                     }
@@ -257,14 +257,14 @@ impl World {
         self.write(&["restore", "backup.redb", "--yes"].map(str::to_owned));
     }
 
-    /// Takes a backup that later restores bring back.
+    /// Makes a backup for later restores.
     pub fn back_up(&mut self) {
         let _ = fs::remove_file(self.site.path("backup.redb"));
         self.site.backup("backup.redb");
         self.has_backup = true;
     }
 
-    /// Reads what is new in the log: each entry follows the one before, and is of the origin's history.
+    /// Reads the new entries of the log. Checks that each entry names the one before, and is of the origin's history.
     pub fn read_line(&mut self) {
         let mut slot = self.line.last_key_value().map_or(0, |(slot, _)| *slot);
         while let Some(object) = self.place.bucket.get(&layout::log(slot + 1)).expect("the bucket is there") {
@@ -287,7 +287,7 @@ impl World {
         self.line.last_key_value().map_or(0, |(slot, _)| *slot)
     }
 
-    /// What a replica serves is never behind what it was, nor beyond its origin.
+    /// Checks that a replica serves no older commit than before, and none that its origin does not have.
     pub fn look_at(&mut self, at: usize) {
         let node = &mut self.replicas[at];
         let Some((server, admin)) = &mut node.server else { return };
@@ -299,8 +299,8 @@ impl World {
         assert!((before..=origin).contains(&seq), "replica {at}: seq {seq} after {before}, the origin's is {origin}");
     }
 
-    /// Looks at the file that a killed replica left: a position of the log with its rows, not behind what it was. Returns
-    /// the slot; `None` if there is no file.
+    /// Checks the file of a killed replica: it has a position of the log with its rows, and is not behind its earlier
+    /// seq. Returns the slot; `None` if there is no file.
     pub fn check_left(&mut self, at: usize) -> Option<u64> {
         let path = self.replicas[at].site.db();
         let mark = match ReplicaWriter::open(&path) {
@@ -328,7 +328,7 @@ impl World {
         self.replicas[at].seq = 0;
     }
 
-    /// Waits until what was committed is in the log.
+    /// Waits until the last commit is in the log.
     pub fn wait_for_publisher(&mut self) {
         let head = self.head();
         wait_until("the last commit is published", LONG, || {
@@ -342,7 +342,7 @@ impl World {
     pub fn wait_for_state(&mut self) {
         wait_until("the last state is published", LONG, || {
             self.expect_publisher();
-            // A publisher that died before it wrote the state of an entry is followed by another state.
+            // A publisher that was killed before it wrote the state of an entry writes another state later.
             self.read_line();
             (self.place.slots(layout::STATES).last() == Some(&self.last_slot())).then_some(())
         });
@@ -356,7 +356,7 @@ impl World {
         });
     }
 
-    /// Everybody runs and has caught up: nothing is lost, and all answer alike.
+    /// Waits until all run and have caught up. Checks that nothing is lost, and that all give the same answers.
     pub fn settle(&mut self) {
         self.wait_for_publisher();
         let head = self.head();
@@ -376,14 +376,15 @@ impl World {
             let (server, _) = self.replicas[at].server.as_ref().expect("it runs");
             found = compare(&mut here, &mut server.client(&self.key), &self.tokens);
         }
-        // Some of every age.
+        // Tokens of several ages.
         self.tokens.extend(found);
         self.tokens.dedup();
         let surplus = self.tokens.len().saturating_sub(TOKENS);
         self.tokens.drain(..surplus);
     }
 
-    /// All files are sound, what is in the bucket is the origin, and a replica that starts now is as the others.
+    /// Checks that all files are sound, that the bucket has the origin's rows, and that a new replica has the same rows
+    /// as the others.
     pub fn check(&mut self) {
         self.settle();
         self.site.check();
@@ -407,7 +408,7 @@ impl World {
         }
     }
 
-    /// Ends all processes; nothing of what was killed is left.
+    /// Ends all processes. Checks that no killed one left a draft.
     pub fn end(mut self) {
         self.publisher.take().expect("it runs").kill();
         for node in &mut self.replicas {

@@ -1,4 +1,4 @@
-//! Restores: one step back to a backup. Tokens of the lost commits end, and revoked keys stay revoked.
+//! Restores: back to a backup. Tokens of the lost commits end, and revoked keys stay revoked.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,7 @@ fn seen(client: &mut Client) -> u64 {
     version_of(&client.get("/v1/exports/conferences").lines())
 }
 
-/// Waits until a running server has taken a version over.
+/// Waits until a running server shows a version.
 fn shows(client: &mut Client, version: u64) {
     wait_until(&format!("version {version}"), SOON, || (seen(client) == version).then_some(()));
 }
@@ -35,7 +35,7 @@ fn status_of(site: &Site, id: &str) -> String {
     found.map_or("missing".to_owned(), |key| key["status"].as_str().unwrap().to_owned())
 }
 
-/// Restores and returns what is told of it.
+/// Restores a backup. Returns the report.
 fn restore(site: &Site, backup: &str) -> Value {
     let told = site.json(["restore", backup, "--yes"]);
     assert_eq!(told["restored"], true, "{told}");
@@ -62,7 +62,7 @@ fn a_restore_goes_back_and_ends_every_older_token() {
     let told = restore(&site, "backup.redb");
     assert_eq!(told["records"], json!({"conferences": [15, 12], "journals": [0, 0]}));
     assert!(told["restored_to"].is_string() && told["replaced_from"].is_string(), "{told}");
-    // Times are whole seconds: both commits may have the same.
+    // Times are whole seconds, so both commits may have the same time.
     assert!(told["restored_to"].as_str() <= told["replaced_from"].as_str(), "{told}");
     for member in ["licenses", "keys_that_stop", "keys_that_stay_revoked"] {
         assert_eq!(told[member], json!([]), "{member}: {told}");
@@ -127,7 +127,7 @@ fn a_restore_is_in_the_history_and_in_the_log() {
     assert!(site.run(["log"]).stdout.contains(&told));
     site.check();
 
-    // A running server says so, also where an import follows at once.
+    // A running server logs the restore, even if an import follows at once.
     site.import("conferences.jsonl", conferences_of_version(13, 3));
     shows(&mut client, 3);
     let warned = "the database file was replaced by one with another history";
@@ -139,7 +139,7 @@ fn a_restore_is_in_the_history_and_in_the_log() {
     let behind = client.get("/v1/conferences/changes?updated_since=2020-01-01");
     assert_eq!(behind.items().len(), 13, "the commit is in no feed");
 
-    // Nothing but the history says that a file was restored that is the same.
+    // After a restore of an equal file, only the history shows the restore.
     let before = (status(&mut client), token(&mut client));
     site.backup("same.redb");
     restore(&site, "same.redb");
@@ -148,7 +148,7 @@ fn a_restore_is_in_the_history_and_in_the_log() {
     assert_eq!(client.get(&since(&before.1)).status, 410);
     let whats: Vec<Value> = history(&site).iter_mut().take(3).map(|commit| commit["what"].take()).collect();
     assert!(whats[0].as_str().unwrap().starts_with("restored from a backup of ") && whats[2] == told, "{whats:?}");
-    // The log names the last restore, and the commits from there on.
+    // The log names the last restore, and the commits since then.
     server.wait_for_log(&format!("what={}", whats[0]));
     let logged = server.logged();
     let (_, last) = logged.rsplit_once(warned).unwrap();
@@ -369,7 +369,7 @@ fn a_database_that_cannot_be_read_is_replaced_only_with_yes() {
         assert_eq!(seen(&mut server.client(&key)), 0, "{what}");
         server.stop();
     }
-    // A newer program's database is no damage: not even --yes replaces it.
+    // A newer program's database does not count as damaged. Not even `--yes` replaces it.
     set_format(&site.db(), SCHEMA + 1);
     let done = site.run(["restore", "backup.redb", "--yes"]);
     assert!(done.code == Some(1) && done.stderr.contains("made by a newer medfeed"), "{done:?}");

@@ -1,4 +1,4 @@
-//! No key, token, cursor or query is written anywhere: no file, no log, no metric and no command's output tells one.
+//! No key, token, cursor or query is written anywhere: no file, log, metric or output of a command contains one.
 
 use std::collections::HashSet;
 use std::fs;
@@ -11,7 +11,7 @@ use super::client::{Client, connect, read_head};
 use super::monitoring::serve_watched;
 use super::site::{Done, SOON, Server, Site, conferences_of_version, wait_until};
 
-/// How many characters of a secret may stand nowhere. Two random texts share so many in a run of all tests for ever.
+/// The length of the searched substrings. Unrelated random texts share one with negligible probability.
 const PIECE: usize = 12;
 const PREFIX: &str = "mfk_";
 const LICENSES: [(&str, &str); 4] = [
@@ -21,19 +21,20 @@ const LICENSES: [(&str, &str); 4] = [
     ("years", "--dataset conferences --year 2024..2026"),
 ];
 
-/// What must stand nowhere, as a set of all its pieces, so that one pass over a text looks for all of them.
+/// The secrets that must not be written, as a set of all their substrings, so that one pass over a text searches for
+/// all of them.
 #[derive(Default)]
 struct Secrets(HashSet<[u8; PIECE]>);
 
 impl Secrets {
     fn add(&mut self, secret: &str) {
-        // What all keys begin with is no secret.
+        // The common prefix of all keys is no secret.
         let secret = secret.strip_prefix(PREFIX).unwrap_or(secret);
         assert!(secret.len() >= PIECE, "{secret} is short");
         self.0.extend(secret.as_bytes().windows(PIECE).map(|piece| <[u8; PIECE]>::try_from(piece).unwrap()));
     }
 
-    /// How many pieces of secrets stand in a text, and the first of them.
+    /// Returns the number of pieces of secrets in a text, and the first of them.
     fn find(&self, text: &[u8]) -> (usize, Option<String>) {
         let found: HashSet<&[u8]> = text
             .chunk_by(|one, other| is_of_secrets(*one) && is_of_secrets(*other))
@@ -52,7 +53,7 @@ impl Secrets {
         }
     }
 
-    /// Looks into every file of a folder; returns how many there are.
+    /// Searches every file of a folder. Returns the number of files.
     fn are_not_below(&self, folder: &Path) -> usize {
         let mut files = 0;
         for entry in fs::read_dir(folder).unwrap() {
@@ -78,7 +79,7 @@ fn is_of_secrets(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
 }
 
-/// A key, and what is expected of its use from 127.0.0.1.
+/// A key, and the expected result of its use from 127.0.0.1.
 struct Issued {
     id: String,
     key: String,
@@ -88,7 +89,7 @@ struct Issued {
 
 /// A hundred keys of all kinds.
 fn issue(site: &Site) -> Vec<Issued> {
-    // The settings, and what a request from 127.0.0.1 gets.
+    // The settings, and the status of a request from 127.0.0.1.
     let kinds: [(&[&str], u16); 6] = [
         (&[], 200),
         (&["--label", "the loader of the data team"], 200),
@@ -106,7 +107,7 @@ fn issue(site: &Site) -> Vec<Issued> {
             Issued { id, key, license, status }
         })
         .collect();
-    // What can be used is replaced by what can be used as well.
+    // Replaces usable keys by keys that are usable too.
     let usable: Vec<usize> = (0..24).filter(|number| keys[*number].status != 401).take(12).collect();
     for number in usable {
         let old = &mut keys[number];
@@ -127,18 +128,18 @@ fn issue(site: &Site) -> Vec<Issued> {
     keys
 }
 
-/// Sends bytes as they are, and waits for whatever is answered.
+/// Sends bytes as they are, and waits for any answer.
 fn send_raw(address: SocketAddr, request: &str) -> u16 {
     let mut connection = BufReader::new(connect(address).unwrap());
     connection.get_mut().write_all(request.as_bytes()).unwrap();
     read_head(&mut connection).map_or(0, |(status, _)| status)
 }
 
-/// Uses a key in every way, right and wrong; what comes back is secret too.
+/// Uses a key in every way, right and wrong. The tokens and cursors of the answers are secrets too.
 fn use_key(server: &Server, number: usize, issued: &Issued, secrets: &mut Secrets) {
     let Issued { id, key, license, status } = issued;
     let host = server.address;
-    // Too many refusals of one address would end in 429.
+    // Too many refusals of one address would lead to 429.
     let own = IpAddr::from([127, 0, 2, u8::try_from(number).unwrap()]);
     let dataset = if *license == "journals" { "journals" } else { "conferences" };
     let mut bearer = server.client(key).coming_from(own);
@@ -162,7 +163,7 @@ fn use_key(server: &Server, number: usize, issued: &Issued, secrets: &mut Secret
         secrets.add(&token);
         secrets.add(&next);
     }
-    // What is asked for, and a key with a slip of the pen.
+    // A query, and a key with a typing error.
     let query = format!("Zyzzyva{number}TheQueryOf{}", &id["key_".len()..]);
     let wrong = format!("{}x", &key[..key.len() - 1]);
     secrets.add(&query);
@@ -208,7 +209,7 @@ fn use_key(server: &Server, number: usize, issued: &Issued, secrets: &mut Secret
     }
 }
 
-/// Everything that an operator may run, but what makes keys.
+/// Every operator command except those that print keys.
 fn run_commands(site: &Site, keys: &[Issued]) -> Vec<Done> {
     let first = keys[0].id.as_str();
     let commands: [&[&str]; 22] = [
@@ -236,7 +237,7 @@ fn run_commands(site: &Site, keys: &[Issued]) -> Vec<Done> {
         &["restore", "second.redb", "--yes", "--json"],
     ];
     let mut done: Vec<Done> = commands.iter().map(|args| site.run(*args)).collect();
-    // A slip: the key itself where its id, a file or a name is meant.
+    // A mistake: the key itself in place of its id, a file or a name.
     for key in keys.iter().take(3).map(|key| key.key.as_str()) {
         for args in [["key", "revoke", key], ["key", "replace", key]] {
             let refused = site.run(args);
@@ -257,7 +258,7 @@ fn nothing_secret_is_written_anywhere() {
     let over = AtomicBool::new(false);
     let note = site.path("feed.redb.writer");
     std::thread::scope(|scope| {
-        // The writers' notes stand only as long as somebody writes.
+        // The writers' notes exist only while a writer runs.
         let notes = scope.spawn(|| {
             let mut seen = HashSet::new();
             wait_until("the end of the test", 20 * SOON, || {
@@ -283,7 +284,7 @@ fn search_everywhere(site: &Site) -> Secrets {
     for issued in &keys {
         secrets.add(&issued.key);
     }
-    // The search itself finds what is there to be found.
+    // The search finds the keys in a text that contains them.
     let all: String = keys.iter().map(|issued| format!("{{\"key\":\"{}\"}}\n", issued.key)).collect();
     assert_eq!(secrets.find(all.as_bytes()).0, 100 * (32 + 6 - PIECE + 1));
     site.backup("first.redb");
@@ -303,7 +304,7 @@ fn search_everywhere(site: &Site) -> Secrets {
             assert_eq!(answer.status, 200, "{target}");
             secrets.are_not_in(target, &answer.body);
         }
-        // What is running takes in what the commands do.
+        // The running server loads the commands' changes.
         if format == "json" {
             let mut client = server.client(&keys[4].key);
             let token = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! One server follows with a replica's file. Others are refused, and commands too.
+//! One server follows with a replica's file. Other servers are refused, and so are commands.
 
 use medfeed::replicate::layout;
 
@@ -25,7 +25,7 @@ fn a_second_server_of_a_file_is_refused() {
         let expected = [format!("process {}", first.process.id()), "one server follows with a file".to_owned()];
         assert_eq!(refused.code, Some(1), "{refused:?}");
         assert!(expected.iter().all(|expected| refused.stderr.contains(expected)), "{expected:?}: {refused:?}");
-        // It changes nothing for the first one.
+        // This changes nothing for the first one.
         publish(&mut origin, u64::from(is_killed) + 1);
         wait_for_seq(&origin, &mut admin);
         if is_killed {

@@ -18,7 +18,7 @@ use super::client::{Client, connect, connect_from, read_answer};
 use super::site::{SOON, wait_until};
 use crate::harness::{World, no_changes, removal};
 
-/// What the file of a world's database says, once looking at it is let go on.
+/// The state of a world's database, whose polls wait until they are released.
 struct Stalled {
     state: Arc<Snapshot>,
     stalled: Mutex<bool>,
@@ -61,7 +61,7 @@ impl SnapshotSource for Stalled {
     }
 }
 
-/// Counts answers, and connections that met the limit of all.
+/// Counts answers, and connections that reached the total limit.
 #[derive(Default)]
 struct Count {
     answers: AtomicU64,
@@ -78,8 +78,8 @@ impl Observer for Count {
     }
 }
 
-/// Serves a source with one worker, while `ask` asks. `ask` may look at what is counted, and stops the server when it drops the
-/// sender. Returns how many answers the observer heard of.
+/// Serves a source with one worker, while `ask` sends requests. `ask` gets the counts, and stops the server by dropping
+/// the sender. Returns the number of answers that the observer counted.
 fn serve(
     limits: Limits,
     source: Arc<dyn SnapshotSource>,
@@ -99,7 +99,7 @@ fn serve(
     count.answers.load(Ordering::SeqCst)
 }
 
-/// A token that the world's server has to look for: of a commit that it never comes to see.
+/// A token for which the world's server has to poll: of a commit that it never gets.
 fn stale_token(world: &World) -> String {
     let fork = world.fork();
     fork.conferences(&[removal(1)]);
@@ -170,7 +170,7 @@ fn callers_who_left_take_no_thread_from_others() {
         let is_looked = |count: usize| {
             wait_until("a look", SOON, || (source.looking.load(Ordering::SeqCst) >= count).then_some(()));
         };
-        // Many ask for the same and leave, then one for something else, and the threads look on.
+        // Many callers send the same request and leave, then one sends another request and leaves. The threads keep polling.
         for _ in 0..50 {
             let _leaves = send(1);
             is_looked(1);
@@ -191,8 +191,8 @@ fn callers_who_left_take_no_thread_from_others() {
     assert_eq!(source.max_looking.load(Ordering::SeqCst), 2, "two threads look, however many wait or have left");
 }
 
-/// Serves a world with a single slot, which a request takes until the source is released, while six others wait for it. `ask`
-/// gets them in their order.
+/// Serves a world with a single slot, which a request holds until the source is released, while six others wait for it.
+/// `ask` gets them in their order.
 fn serve_with_a_taken_slot(ask: impl FnOnce(SocketAddr, Vec<BufReader<TcpStream>>, &Stalled, oneshot::Sender<()>)) {
     let world = World::small();
     let (key, token) = (world.key("full").text, stale_token(&world));

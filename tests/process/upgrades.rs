@@ -18,7 +18,7 @@ use super::foreign_files::{are_refused, open};
 use super::site::{Process, Random, SOON, Server, Site, cases_and_seed, conferences_of_version};
 use crate::harness::counted;
 
-/// An upgrade is refused for a reason, which stdout or stderr tells, and changes nothing.
+/// Checks that an upgrade is refused for a reason, on stdout or stderr, and changes nothing.
 fn is_refused(older: &OlderFile, args: &[&str], expected: &[&str]) {
     let files = older.site.files();
     let done = older.site.ends([&["upgrade"], args].concat());
@@ -54,7 +54,7 @@ fn an_upgrade_keeps_the_old_file_and_says_so() {
     assert!(has_field(&site.db()));
     site.check();
 
-    // Once is enough: the second time there is nothing to do.
+    // A second upgrade has nothing to do.
     let upgraded = fs::read(site.db()).unwrap();
     for args in [&["upgrade"][..], &["upgrade", "--if-needed"], &["upgrade", "--dry-run"], &["upgrade", "--json"]] {
         let done = site.run(args);
@@ -170,7 +170,7 @@ fn a_backup_of_an_older_release_is_restored() {
         answers(&older, &server);
         server.stop();
     }
-    // The other way: a database of the older release makes way for a backup.
+    // The other way: a backup replaces a database of the older release.
     let source = Site::new();
     source.import("conferences.jsonl", conferences_of_version(5, 7));
     let backup = source.backup("backup.redb");
@@ -195,7 +195,7 @@ fn an_upgrade_keeps_a_file_in_its_way() {
     for make in obstacles {
         make();
         let before = fs::read(&kept).ok();
-        // The old file takes another name.
+        // The old file gets another name.
         let told = site.json(["upgrade"]);
         let other = PathBuf::from(format!("{}-2", kept.display()));
         assert_eq!(told["kept"], other.display().to_string());
@@ -206,7 +206,7 @@ fn an_upgrade_keeps_a_file_in_its_way() {
             fs::remove_dir(&kept).unwrap();
         }
     }
-    // A second name of the same file is no other file: an upgrade was killed just before its end.
+    // A second name of the same file is no other file. It is left from an upgrade that was killed just before its end.
     fs::hard_link(site.db(), &kept).unwrap();
     older.upgrade();
     assert!(fs::read(&kept).unwrap() == older.bytes && has_field(&site.db()));
@@ -268,7 +268,7 @@ fn an_upgrade_without_permission_changes_nothing() {
     if !is_free {
         return;
     }
-    // Root may write everywhere but on a disk that is read alone.
+    // Root may write everywhere except on a read-only mount.
     fs::remove_file(older.site.path("try")).unwrap();
     let Some(_disk) = Disk::mount(older.site.folder(), 48 << 20) else { return };
     fs::write(older.site.db(), &older.bytes).unwrap();
@@ -298,7 +298,7 @@ fn an_upgrade_on_a_full_disk_changes_nothing() {
     older.site.check();
 }
 
-/// A server shows all conferences, with the new field.
+/// Checks that a server shows all conferences, with the new field.
 fn answers(older: &OlderFile, server: &Server) {
     let records = server.client(&older.key).get("/v1/exports/conferences").lines();
     assert_eq!(records.len(), 30);
@@ -330,7 +330,7 @@ fn a_killed_upgrade_leaves_the_old_file_or_the_new_one() {
         let status = upgrade.ended_within(SOON).expect("it ends");
         let what = format!("seed {seed}, kill {kill}: {status}");
         let mut files = site.files();
-        // The note of who writes outlives a killed writer, as it does with other commands.
+        // The note of the writer remains after a killed writer, as with other commands.
         files.retain(|name| !name.ends_with(".writer") && !name.contains(".usage-"));
         assert_eq!(files[0], "feed.redb", "{what}");
         if files.len() > 1 {
@@ -345,7 +345,7 @@ fn a_killed_upgrade_leaves_the_old_file_or_the_new_one() {
             (true, _) => between += 1,
             _ => after += 1,
         }
-        // Another one goes on from there.
+        // Another upgrade continues from there.
         assert_eq!(site.run(["upgrade"]).code, Some(0), "{what}");
         if kill % 5 == 0 {
             site.check();

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::client::Client;
 use super::site::{SOON, Site, conferences_of_version, wait_until, wait_until_every};
 
-/// How often the record is looked for: servers write it every few seconds.
+/// The time between two reads of the usage record. Servers write it every few seconds.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 fn use_files(site: &Site) -> Vec<String> {
@@ -62,7 +62,7 @@ fn the_use_of_keys_is_listed() {
     assert!(used["last_used_at"].is_string() && used["feeds"] == json!({}), "{used}");
     assert_eq!(use_of(&site, &unused), never);
 
-    // Whole seconds after a commit, the key is behind.
+    // A few seconds after a commit, the key is behind.
     site.import("conferences.jsonl", conferences_of_version(5, 1));
     wait_until_every(Duration::from_millis(300), "a key that is behind", SOON, || {
         (use_of(&site, &first)["feeds"]["conferences"]["behind_s"].as_u64().unwrap() > 0).then_some(())
@@ -93,7 +93,7 @@ fn living_servers_keep_a_file_each() {
     for id in [&first, &second] {
         assert!(use_of(&site, id)["last_used_at"].is_string(), "both are listed");
     }
-    // A third takes nothing from the living.
+    // A third server removes nothing of the running ones.
     let third = site.serve();
     assert_eq!(third.client(&first_key).get("/v1/conferences").status, 200);
     third.stop();

@@ -37,7 +37,7 @@ fn a_second_writer_waits_or_says_who_writes() {
         }
     }
 
-    // What only reads does not wait.
+    // Commands that only read do not wait.
     for command in [&["license", "list"][..], &["key", "list"], &["export", "out"]] {
         site.json(command);
     }
@@ -77,7 +77,7 @@ fn the_note_of_who_writes_is_shown_harmlessly() {
     symlink(&secret, &note).unwrap();
     assert!(told().contains("another process"), "{}", told());
     fs::remove_file(&note).unwrap();
-    // A pipe that nobody writes to is not waited for.
+    // The command does not wait for a pipe without a writer.
     assert!(Command::new("mkfifo").arg(&note).status().unwrap().success());
     assert!(told().contains("another process"), "{}", told());
     drop(writer);

@@ -1,4 +1,4 @@
-//! Workbooks as curators have them, and as export and template write them.
+//! Workbooks of curators, and those that export and template write.
 
 use medfeed::import::{Bounds, ReadOptions, Source, SourceOptions, read_sources};
 use rust_xlsxwriter::{ExcelDateTime, Format, Formula, Workbook, Worksheet, XlsxError};
@@ -241,7 +241,7 @@ fn bounds_hold_for_workbooks() {
     }
 }
 
-/// Texts that a spreadsheet may take for something else, or cannot hold as they are.
+/// Texts that a spreadsheet may take for formulas or numbers, or cannot store as they are.
 const HOSTILE: &[&str] = &[
     "=1+1",
     "'=1+1",

@@ -1,4 +1,4 @@
-//! Wrong command lines: each is told what to write instead, with the exit code of its kind, and changes nothing.
+//! Wrong command lines: each error names the right form, has the exit code of its kind, and changes nothing.
 
 use std::fs;
 use std::net::TcpListener;
@@ -8,10 +8,10 @@ use super::readers::as_nobody;
 use super::site::{Site, conferences_of_version};
 use medfeed::store::Writer;
 
-/// A wrong command line, its exit code, and what standard error must hold.
+/// A wrong command line, its exit code, and a part of standard error.
 type Wrong<'a> = (&'a str, i32, &'a str);
 
-/// Words that no command has.
+/// Unknown words.
 const UNKNOWN: &[Wrong<'_>] = &[
     ("imprt data", 2, "'import'"),
     ("exprot out", 2, "'export'"),
@@ -30,7 +30,7 @@ const UNKNOWN: &[Wrong<'_>] = &[
     ("log --limit 1 --limit 2", 2, "cannot be used multiple times"),
 ];
 
-/// What is missing.
+/// Missing arguments.
 const MISSING: &[Wrong<'_>] = &[
     ("import", 2, "required arguments were not provided:\n  <PATH>..."),
     ("export", 2, "required arguments were not provided:\n  <FOLDER_OR_FILE>"),
@@ -52,7 +52,7 @@ const MISSING: &[Wrong<'_>] = &[
     ("restore backup.redb", 1, "add --yes to continue without a question"),
 ];
 
-/// Values that their arguments do not take.
+/// Invalid values of arguments.
 const VALUES: &[Wrong<'_>] = &[
     ("license set acme --dataset conference", 2, "`conference` is not a dataset; the datasets are `conferences`"),
     ("license set acme --dataset papers", 2, "the datasets are `conferences` and `journals`"),
@@ -87,7 +87,7 @@ const VALUES: &[Wrong<'_>] = &[
     ("completions tcsh", 2, "[possible values: bash, elvish, fish, powershell, zsh]"),
 ];
 
-/// Files, databases, licenses and keys that are not there, or not what they should be.
+/// Files, databases, licenses and keys that do not exist, or are of the wrong kind.
 const THINGS: &[Wrong<'_>] = &[
     ("import nowhere.csv", 1, "cannot read nowhere.csv: No such file or directory; check the path"),
     (
@@ -220,7 +220,7 @@ fn a_user_without_permission_learns_who_has_it() {
     }
     fs::set_permissions(site.folder(), PermissionsExt::from_mode(0o755)).unwrap();
     fs::set_permissions(site.path("rows/conferences.jsonl"), PermissionsExt::from_mode(0o600)).unwrap();
-    // (the command, the mode of the file or folder that it may not use)
+    // (the command, the mode of the file or folder that it cannot use)
     let cases: [(&[&str], &str); 3] =
         [(&["license", "list"], "600"), (&["compact"], "755"), (&["import", "rows/conferences.jsonl"], "600")];
     for (args, mode) in cases {
