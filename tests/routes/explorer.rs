@@ -1,4 +1,4 @@
-//! The explorer's page and what it loads.
+//! The explorer's page and the files that it loads.
 
 use crate::harness::World;
 

@@ -153,7 +153,7 @@ fn answers_without_a_tag_ignore_conditions() {
     let world = World::small();
     let paths = ["/v1/status", "/v1/conferences/changes", "/openapi.json", "/docs"];
     for path in paths {
-        // The central check finds a request id that is the caller's.
+        // The central check notices if the answer has the caller's request id.
         let headers = [("if-none-match", "*"), ("range", "bytes=0-1"), ("x-request-id", "mine")];
         world.get_with("full", path, &headers).expect(200);
     }
@@ -264,7 +264,7 @@ fn tags_are_equal_exactly_when_contents_are() {
     let mut equal = 0;
     for (at, (key, one)) in answers.iter().enumerate() {
         for (other_key, other) in &answers[at + 1..] {
-            // The same cursor of two licenses differs in its bytes and not in its meaning.
+            // The same cursor of two licenses differs in its bytes, but not in its meaning.
             if key != other_key && one.text().contains("\"has_more\":true") {
                 continue;
             }
@@ -297,7 +297,7 @@ fn a_tag_changes_with_what_the_answer_holds_and_with_nothing_else() {
         "journals",
     ];
     let tags = || paths.map(|path| world.get("full", &format!("/v1/{path}")).etag());
-    // A change, and which of the paths above it concerns.
+    // A change, and which of the paths above it affects.
     type Change = fn(&World);
     let cases: [(&str, Change, [bool; 6]); 7] = [
         ("a key", |world| drop(world.new_key("k", "full", Default::default())), [false; 6]),

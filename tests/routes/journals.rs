@@ -1,4 +1,4 @@
-//! `GET /v1/journals` and `GET /v1/journals/{id}`: what differs from conferences.
+//! `GET /v1/journals` and `GET /v1/journals/{id}`: the differences from conferences.
 
 use crate::harness::World;
 

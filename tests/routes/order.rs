@@ -4,7 +4,7 @@ use medfeed::store::write::licensing::KeySettings;
 
 use crate::harness::World;
 
-/// A request with the faults that its parts name.
+/// A request with the faults of its parts.
 struct Faulty<'a> {
     method: &'a str,
     path: &'a str,
@@ -30,7 +30,7 @@ fn the_first_fault_wins() {
 
     let get = |path, key| Faulty { method: "GET", path, key, body: false };
     let with = |method, path, key, body| Faulty { method, path, key, body };
-    // `papers` has used up its window and is licensed for journals alone; `onco` for conferences alone.
+    // `papers` has used up its window and its license has only journals. That of `onco` has only conferences.
     let cases = [
         ("body before route", with("GET", "/v1/nowhere", "", true), "invalid_request"),
         ("body before key", with("GET", "/v1/conferences", "", true), "invalid_request"),

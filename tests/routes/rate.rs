@@ -66,7 +66,7 @@ fn every_keyed_request_costs_the_same() {
     }
     let answer = world.request("GET", PATH, &[("x-api-key", &key), ("if-none-match", &etag)]).expect(304);
     assert_eq!(answer.number("ratelimit-remaining"), left - 1, "a 304");
-    // Answers before the check of the key cost the key nothing, and have the window of the address.
+    // Answers before the check of the key do not count for the key, and show the window of the address.
     for (method, path) in [("GET", "/v1/nowhere"), ("POST", PATH), ("GET", "/v1/status")] {
         assert_eq!(window(&world.request(method, path, &[("x-api-key", &key)])).0, 100, "{method} {path}");
     }
@@ -92,7 +92,7 @@ fn unusable_keys_use_up_their_address_alone() {
     let elsewhere = KeySettings { allowed_ips: vec!["10.0.0.1/32".parse().unwrap()], ..KeySettings::default() };
     world.new_key("elsewhere", "full", elsewhere);
     let bad = || world.request("GET", PATH, &[("x-api-key", "junk")]);
-    // No key, `/status`, a foreign path and a key of another address count nothing.
+    // No key, `/status`, a foreign path and a key of another address are not counted.
     for _ in 0..3 {
         assert_eq!(window(&world.get("", PATH).expect(401)), (100, 100, 60));
         assert_eq!(window(&world.get("", "/v1/status").expect(200)), (100, 100, 60));
@@ -113,7 +113,7 @@ fn unusable_keys_use_up_their_address_alone() {
     assert_eq!(window(&world.get("", PATH).expect(401)), (100, 0, 40));
     assert_eq!(window(&world.get("", "/v1/status").expect(200)), (100, 0, 40));
     assert_eq!(window(&world.get("elsewhere", PATH).expect(403)), (100, 0, 40));
-    // Another address has a window of its own; this one gets a new one after its minute.
+    // Another address has a window of its own. This one gets a new window after its minute.
     world.address.set("192.0.2.8".parse().unwrap());
     assert_eq!(window(&bad().expect(401)), (100, 99, 60));
     world.address.set("192.0.2.7".parse().unwrap());

@@ -1,4 +1,4 @@
-//! `resync=diff` on a feed: a changed license costs only the difference.
+//! `resync=diff` on a feed: after a change of the license, the caller loads only the difference.
 
 use serde_json::json;
 
@@ -18,7 +18,7 @@ fn a_record_that_left_shows_its_id_alone() {
     let tombstone = |world: &World| diff(world, "onco", &token, "").expect(200).text();
     let told = tombstone(&world);
     world.pass_s(100);
-    // 3 left with the change; 900 was never seen. Neither leaves a trace.
+    // Record 3 left with the change, and 900 was never shown. Neither leaves a trace.
     world.conferences(&[
         patch(3, json!({"name": "Secret", "venue": "Secret"})),
         conference(900, json!({"name": "Secret", "year": 2025, "therapy_areas": ["Oncology"]})),

@@ -23,11 +23,11 @@ fn a_server_that_is_behind_looks_before_it_says_410() {
     let answer = behind.get("full", &format!("/v1/conferences/changes?since={token}")).expect(200);
     assert_eq!((answer.entries().as_str(), answer.token()), ("", token));
     assert_eq!(behind.get("full", "/v1/conferences/2").status, 404, "taken over for all answers");
-    // The same after a license change and in another file.
+    // The same holds after a license change.
     ahead.license("onco", "conferences; areas: Oncology, None");
     let token = ahead.get("onco", "/v1/exports/conferences").token();
     behind.get("onco", &format!("/v1/conferences/changes?since={token}")).expect(200);
-    // A token of the future that never comes is gone.
+    // A token of a commit that never comes is refused.
     let fork = ahead.fork();
     fork.conferences(&[removal(1)]);
     let token = fork.get("full", "/v1/conferences/changes").token();
@@ -74,7 +74,7 @@ fn a_token_of_a_server_without_delay_is_followed() {
     assert_eq!(feed(&old), "");
     assert_eq!(feed(&new), "");
     assert_eq!(feed(&old), "-2", "the state that the newer token needs is shown now");
-    // So is a license change, where the caller goes on over it.
+    // A license change is followed in the same way, if the caller continues across it.
     world.license("full", "conferences; areas: Oncology");
     let newer = world.get("full", "/v1/conferences/changes").token();
     delayed.look();
@@ -86,7 +86,7 @@ fn a_token_of_a_server_without_delay_is_followed() {
 
 #[test]
 fn a_license_change_is_taken_over_with_the_token_that_needs_it() {
-    // A license that sees less from then on, and one that sees more.
+    // A license that shows less from then on, and one that shows more.
     for (key, shows) in [("full", "conferences; areas: Oncology"), ("onco", "conferences journals")] {
         let ahead = World::small();
         let old = ahead.get(key, "/v1/conferences/changes").token();
@@ -119,7 +119,7 @@ fn keys_are_taken_at_once() {
     ask(&of_later.text).expect(404);
 }
 
-/// A source of one state, one of whose functions panics.
+/// A source with one state. One of its functions panics.
 struct Failing(Arc<Snapshot>, Part);
 
 #[derive(PartialEq)]
@@ -163,7 +163,7 @@ fn a_panic_is_an_internal_error_for_its_request_alone() {
         assert!(!answer.text().contains("secret"), "{}", answer.text());
     }
     broken.get("", "/v1/status").expect(500).expect_problem("internal_error", "");
-    // The others go on.
+    // Other requests are answered.
     broken.get("", "/v1/conferences").expect(401);
     broken.get("", "/docs").expect(200);
 }
@@ -177,7 +177,7 @@ fn callers_who_wait_for_the_same_look_share_it() {
     world.conferences(&[removal(1)]);
     let before = watcher.shown().commit();
     assert_eq!(watcher.catch_up(came, &|_| true).commit(), before, "that look was before the commit");
-    // A caller that comes after that poll causes another one.
+    // A caller that arrives after that poll causes another one.
     assert_eq!(watcher.catch_up(Instant::now(), &|_| true).commit(), world.shown().commit());
 }
 
@@ -189,7 +189,7 @@ fn a_panic_of_what_waited_is_an_internal_error_too() {
     let token = world.get("full", "/v1/conferences/changes").token();
     let answer = lost.get("full", &format!("/v1/conferences/changes?since={token}"));
     answer.expect_problem("internal_error", "request id");
-    // Counted once, with its own window.
+    // The request is counted once, with its own window.
     assert_eq!(answer.header("ratelimit-remaining"), Some("599"));
     lost.get("full", "/v1/conferences/changes").expect(200);
 }
