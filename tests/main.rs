@@ -15,7 +15,7 @@
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "long forms tell their counts, and tests that are left out why"
+    reason = "long runs print their counts, and skipped tests the reason"
 )]
 
 mod browser;

@@ -124,7 +124,7 @@ fn start_real(database: &Path, log: &str) -> Server {
 }
 
 fn start_static(folder: &Path) -> Server {
-    let program = std::env::current_exe().expect("a program knows its path");
+    let program = std::env::current_exe().expect("a program can read its path");
     Server::start(Command::new(program).arg("--static-answers").arg(folder))
 }
 

@@ -12,7 +12,7 @@ pub const PAGE: usize = 500;
 
 /// The position of a page in the feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "they say what they are")]
+#[allow(missing_docs, reason = "the names explain the variants")]
 pub enum Position {
     Start,
     Middle,

@@ -116,7 +116,7 @@ impl Browser {
             }
         };
         // The driver takes a free port of IPv4, and ends if another program has it for IPv6.
-        let (driver, port) = (0..5).find_map(|_| start_driver(&program)).expect("the driver tells its port");
+        let (driver, port) = (0..5).find_map(|_| start_driver(&program)).expect("the driver prints its port");
         let fixed =
             ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--window-size=1366,900"];
         let profile = profile.map(|folder| format!("--user-data-dir={}", folder.display()));
@@ -283,7 +283,7 @@ impl Browser {
                       found: violations.filter(({impact}) => ['serious', 'critical'].includes(impact))\
                       .map(({id, nodes}) => [id, nodes.slice(0, 3).map(node => node.html + ' ' + node.failureSummary)])}))";
         let result = self.runtime.block_on(self.client.execute_async(script, vec![options])).unwrap();
-        assert!(result["passes"].as_u64() > Some(least), "{place}: axe looked at nothing: {result}");
+        assert!(result["passes"].as_u64() > Some(least), "{place}: axe checked nothing: {result}");
         assert_eq!(result["found"], json!([]), "{place}");
     }
 }

@@ -29,7 +29,7 @@ fn every_view_fits_every_reader() {
     let Some((browser, server, _site)) = open_demo("every_view_fits_every_reader", &["--quiet-data"]) else { return };
     let axe = find_axe();
     if axe.is_none() {
-        eprintln!("the accessibility of the explorer is not looked at: MEDFEED_AXE does not name axe.min.js");
+        eprintln!("the accessibility of the explorer is not checked: MEDFEED_AXE does not name axe.min.js");
     }
     // axe checks the widest and the narrowest form. Dark differs in its colors alone.
     for (width, dark, rules) in [

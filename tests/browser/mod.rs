@@ -5,7 +5,7 @@
 //! keyboard and screen reader), `kept` (the copy on the computer), `picture` (the README's pictures), `planner` (the
 //! shortlist, records side by side, the way back, paper), `redirects` (a server that redirects the page's requests).
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "what is left out is told")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "skipped tests print a message")]
 
 mod chromium;
 mod curl_lines;

@@ -43,7 +43,7 @@ pub fn check(world: &World, request: &Request, answer: &Answer) {
     let asked = &answer.asked;
     for name in answer.headers.keys() {
         assert!(ALLOWED.contains(&name.as_str()), "{asked}: header {name}");
-        assert_eq!(answer.headers.get_all(name).iter().count(), 1, "{asked}: header {name} stands twice");
+        assert_eq!(answer.headers.get_all(name).iter().count(), 1, "{asked}: header {name} occurs twice");
     }
     let id = answer.header("x-request-id").unwrap_or_else(|| panic!("{asked}: no x-request-id")).to_owned();
     assert!(id.len() >= 16, "{asked}: request id {id}");

@@ -136,7 +136,7 @@ fn write_on(record: &Record, path: &Path) -> Result<(), String> {
             add_key(&writer).map_err(text)?;
             let reader = Reader::open(path).map_err(text)?;
             if reader.newest().commit().seq != before + 2 {
-                return Err(format!("seq {} follows {before}", reader.newest().commit().seq));
+                return Err(format!("the next commit has seq {} after {before}", reader.newest().commit().seq));
             }
         }
         Err(StoreError::OlderFields { .. }) => {

@@ -9,7 +9,7 @@
 //!
 //!     MEDFEED_CASES=100000 cargo test --test medfeed -- --nocapture power
 
-#![allow(clippy::unwrap_used, reason = "what goes wrong in a test is told by a panic")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod disk;
 mod examine;

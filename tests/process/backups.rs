@@ -68,7 +68,7 @@ fn a_backup_is_a_database() {
     let server = elsewhere.serve();
     let mut client = server.client(&key);
     let feed = client.get(&format!("/v1/conferences/changes?since={token}"));
-    assert_eq!(feed.items().len(), 20, "an old token goes on");
+    assert_eq!(feed.items().len(), 20, "an old token continues");
     assert_eq!(version_of(&feed.items()), 1);
     let next = client.get(&format!("/v1/conferences?limit=5&cursor={cursor}")).items();
     assert_eq!(next.iter().map(|item| item["id"].as_u64().unwrap()).collect::<Vec<_>>(), [6, 7, 8, 9, 10]);
@@ -109,7 +109,7 @@ fn an_import_is_undone_by_a_backup_and_all_tokens_stay() {
         let feed = client.get(&since);
         (!feed.items().is_empty()).then_some(feed)
     });
-    assert_eq!(feed.status, 200, "the token goes on");
+    assert_eq!(feed.status, 200, "the token continues");
     assert_eq!(feed.items().len(), 23);
     assert_eq!(feed.items().iter().filter(|item| item["deleted"] == true).count(), 3, "the added ones are removed");
     server.stop();

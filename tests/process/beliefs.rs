@@ -56,7 +56,7 @@ fn a_missing_entry_is_no_end_of_the_log() {
 
     let (server, mut admin) = serve(&node, &place);
     let mut client = server.client(&doomed);
-    assert_eq!(client.get(TARGET).status, 503, "it cannot know that it is at the end");
+    assert_eq!(client.get(TARGET).status, 503, "the end of the log is unconfirmed");
     let (status, told) = readyz(&mut admin);
     assert!(status == 503 && told.contains("slot 2 (`log/00000000000000000002`)"), "{told}");
     assert!(told.contains("--start-over"), "{told}");
@@ -125,7 +125,7 @@ fn a_running_replica_heeds_the_heartbeat() {
     place.once(&site);
     fs::write(&path, Heartbeat { at: later(100), ..sound.clone() }.encode().unwrap()).unwrap();
     wait_until("the entry", SOON, || (scrape(&mut admin)["medfeed_replica_slot"] == 3.0).then_some(()));
-    wait_until("it is well", SOON, || (readyz(&mut admin) == (200, "ok\n".to_owned())).then_some(()));
+    wait_until("it is ready", SOON, || (readyz(&mut admin) == (200, "ok\n".to_owned())).then_some(()));
     server.stop();
 }
 
@@ -299,7 +299,7 @@ fn a_bucket_that_loses_its_states_gets_another_at_once() {
         for folder in folders {
             lose(&site.path("bucket").join(folder));
         }
-        wait_until("it is told", SOON, || (publisher.logged().matches(GONE).count() > told_before).then_some(()));
+        wait_until("it is reported", SOON, || (publisher.logged().matches(GONE).count() > told_before).then_some(()));
         // A new replica can start, without another commit.
         let fresh = Site::new();
         wait_until("a state", SOON * 2, || {
@@ -322,7 +322,7 @@ fn a_bucket_that_loses_its_states_gets_another_at_once() {
         wait_until("it is published", SOON, || (note(&site).slot == slot).then_some(()));
     }
     fs::remove_file(site.path("bucket").join(layout::log(lost))).unwrap();
-    wait_until("it is told", SOON, || (publisher.logged().matches(GONE).count() > told_before).then_some(()));
+    wait_until("it is reported", SOON, || (publisher.logged().matches(GONE).count() > told_before).then_some(()));
     let fresh = Site::new();
     wait_until("a state", SOON, || (place.slots(layout::STATES).last() == Some(&(lost + 2))).then_some(()));
     assert_eq!(follow(&place, &fresh.db()), (lost + 2, None));
@@ -555,7 +555,7 @@ fn a_replica_on_a_full_disk_serves_what_it_has_and_does_not_fill_it_again_and_ag
     disk.fill(0);
     site.import("conferences.jsonl", roomy_conferences(30, 1));
     place.once(&site);
-    wait_until("it is told", SOON, || readyz(&mut admin).1.contains("no room left on the disk").then_some(()));
+    wait_until("it is reported", SOON, || readyz(&mut admin).1.contains("no room left on the disk").then_some(()));
     disk.free_all();
     wait_until("it is applied", SOON, || (readyz(&mut admin) == (200, "ok\n".to_owned())).then_some(()));
     // A whole state does not fit on the disk.
@@ -563,9 +563,9 @@ fn a_replica_on_a_full_disk_serves_what_it_has_and_does_not_fill_it_again_and_ag
     let backup = site.backup("present.redb");
     site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);
     place.once(&site);
-    let told = wait_until("it is told", SOON, || {
+    let told = wait_until("it is reported", SOON, || {
         let (status, told) = readyz(&mut admin);
-        assert_eq!(status, 200, "what it has is fresh enough for now: {told}");
+        assert_eq!(status, 200, "its records are fresh enough for now: {told}");
         (told != "ok\n").then_some(told)
     });
     assert!(!told.contains("/proc/self/fd"), "{told}");

@@ -180,7 +180,7 @@ impl TestReplica {
         let said = self.said();
         let (stale, looked) = (self.status.stale_for(), begun.elapsed());
         let has_seen = stale.is_some_and(|stale| stale + Duration::from_millis(1) < looked);
-        assert!(said.1.is_none() || !has_seen, "stale for {stale:?} after a look of {looked:?}: {said:?}");
+        assert!(said.1.is_none() || !has_seen, "stale for {stale:?} after a poll of {looked:?}: {said:?}");
         said
     }
 }

@@ -142,7 +142,7 @@ fn a_folder_is_its_owners_alone_and_stays_the_same() {
     fs::write(&draft, b"x").unwrap();
     let two_days_ago = fs::metadata(&draft).unwrap().modified().unwrap() - std::time::Duration::from_secs(2 * 86_400);
     bucket.probe(PROBE).unwrap();
-    assert!(draft.exists(), "somebody may be writing it");
+    assert!(draft.exists(), "another program may be writing it");
     fs::File::options().write(true).open(&draft).unwrap().set_modified(two_days_ago).unwrap();
     bucket.probe(PROBE).unwrap();
     let mut left: Vec<_> = fs::read_dir(&place).unwrap().map(|file| file.unwrap().file_name()).collect();
@@ -224,7 +224,7 @@ fn faults_of_a_store_are_told_apart() {
     thread::scope(|scope| {
         let slow = scope.spawn(|| bucket.create("log/5", b"fifth"));
         s3.wait_for_held();
-        assert_eq!(bytes(&bucket, "log/5").as_deref(), Some(&b"fifth"[..]), "others go on");
+        assert_eq!(bytes(&bucket, "log/5").as_deref(), Some(&b"fifth"[..]), "other requests are answered");
         s3.release();
         assert_eq!(slow.join().unwrap(), Ok(Created::New));
     });

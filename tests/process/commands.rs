@@ -403,7 +403,7 @@ fn the_history_tells_who_did_what() {
     }
     let text = site.run(["log", "--limit", "2"]).stdout;
     assert!(text.lines().count() == 3 && text.contains("license remove acme"), "{text}");
-    assert!(!told.to_string().contains(&key) && !told.to_string().contains("mfk_"), "no key stands in the history");
+    assert!(!told.to_string().contains(&key) && !told.to_string().contains("mfk_"), "the history contains no key");
 
     // Cron, systemd and containers set no USER. A user without a name is shown by number.
     let who = |command: &mut std::process::Command| {

@@ -99,7 +99,7 @@ fn a_curator_edits_what_two_licenses_see() {
             items.next().map_or("-", |item| if item["deleted"] == true { "tombstone" } else { "live" })
         };
         let (wide, narrow) = (read(&mut full, &since_full), read(&mut narrow, &since_narrow));
-        assert_ne!(wide, "-", "whoever is told of an edit finds it in the feed: {edit}");
+        assert_ne!(wide, "-", "each listed edit is in the feed: {edit}");
         seen.insert(format!("{wide} {narrow}"));
         expected.iter().all(|kind| seen.contains(*kind)).then_some(())
     });
@@ -133,7 +133,7 @@ fn a_demo_ends_with_its_terminal_and_leaves_nothing() {
         let mut server = site.start(demo_inside(&site));
         assert!(has_folder(&site));
         server.process.signal(signal);
-        let status = server.process.ended_within(SOON).unwrap_or_else(|| panic!("SIG{signal}: it goes on"));
+        let status = server.process.ended_within(SOON).unwrap_or_else(|| panic!("SIG{signal}: it is still running"));
         assert_eq!((status.code(), has_folder(&site)), (Some(0), false), "SIG{signal}");
     }
 }
@@ -253,7 +253,7 @@ fn the_printed_lines_work() {
     assert_eq!(
         made_by_shell(&[echo.as_str(), import].join("\n")),
         <[&str; 0]>::default(),
-        "nobody's files are touched"
+        "no file is written to the current folder"
     );
     let record = curls.iter().find(|line| line.contains("/v1/conferences/")).expect("a single record");
     wait_until("the change is served", SOON, || {

@@ -82,7 +82,7 @@ fn composed_replicas_follow_what_is_composed_to_publish() {
     assert_eq!(server.client(&key).get("/v1/conferences/1").json()["data"]["venue"], "version 0");
     // It logs in the format that the image sets.
     server.wait_for_log("\"replica_of\"");
-    let admin = wait_until("the log tells where monitoring is", SOON, || admin_address(&server.logged()));
+    let admin = wait_until("the log names the address of monitoring", SOON, || admin_address(&server.logged()));
 
     // The balancer's replicas are those of the compose file, and it checks their readiness at their monitoring port.
     let balancer = read("Caddyfile.replicas");

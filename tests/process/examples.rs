@@ -116,7 +116,7 @@ impl TwoHosts {
     pub fn assert_kept(&self, key: &str, what: &str) {
         let [asked, seen] = self.heads.each_ref().map(|heads| std::mem::take(&mut *heads.lock().unwrap()));
         assert!(asked.len() == 1 && asked[0].contains(key), "{what}: {asked:?}");
-        assert!(seen.is_empty(), "{what}: the second host was asked: {seen:?}");
+        assert!(seen.is_empty(), "{what}: the second host got a request: {seen:?}");
     }
 }
 
@@ -312,7 +312,7 @@ fn a_copy_follows_the_feed() {
     let backup = site.backup("backup.redb");
     site.license("all", "--dataset conferences --year 2026");
     super::site::wait_until("narrowed", super::site::SOON, || {
-        assert!(run().unwrap().ends_with("changes applied"), "the license changed, so only what differs is sent");
+        assert!(run().unwrap().ends_with("changes applied"), "the license changed, so only the difference is sent");
         (copied() == exported() && copied().lines().count() < 100).then_some(())
     });
     site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]);

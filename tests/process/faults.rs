@@ -81,14 +81,14 @@ fn a_file_that_goes_is_served_on_until_another_comes() {
     // The file is back.
     fs::rename(&away, site.db()).unwrap();
     site.import("conferences.jsonl", conferences_of_version(5, 8));
-    wait_until("the file is followed again", SOON, || {
+    wait_until("the server reads the file again", SOON, || {
         (version_of(&client.get("/v1/conferences").items()) == 8).then_some(())
     });
 
     // An import without a file makes a new one, with other content and without this key.
     fs::rename(site.db(), &away).unwrap();
     site.import("conferences.jsonl", conferences_of_version(2, 9));
-    wait_until("the new file is followed", SOON, || {
+    wait_until("the server shows the new file", SOON, || {
         let status = client.get("/v1/status").json();
         (status["datasets"]["conferences"]["records"] == 2).then_some(())
     });
@@ -222,7 +222,7 @@ fn a_damage_that_the_engine_panics_at_is_told_and_gone_on_from() {
     assert_eq!(client.get("/docs").status, 200);
 
     file.write_all_at(&newer, 0).unwrap();
-    wait_until("the file is followed again", SOON, || {
+    wait_until("the server reads the file again", SOON, || {
         let answer = client.get("/v1/conferences?year=2025");
         (answer.status == 200 && version_of(&answer.items()) == 1).then_some(())
     });

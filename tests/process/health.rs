@@ -96,7 +96,7 @@ fn a_server_may_start_before_the_first_import() {
     let mut command = site.serve_command("");
     command.env("MEDFEED_CREATE", "1");
     let server = site.start(command);
-    wait_until("the log says what to do", SOON, || {
+    wait_until("the log names the remedy", SOON, || {
         let log = server.logged();
         ["medfeed import", "license set", "key create"].iter().all(|piece| log.contains(piece)).then_some(())
     });

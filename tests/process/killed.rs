@@ -45,7 +45,7 @@ fn a_killed_import_leaves_the_state_before_or_after() {
             lost += u32::from(found == stands);
             stands = found;
             site.check();
-            wait_until("the running server follows", SOON, || {
+            wait_until("the running server shows the commit", SOON, || {
                 let seen = version_of([&server.client(&key).get("/v1/conferences/1").json()["data"]]);
                 (seen == stands || reader.is_finished()).then_some(())
             });

@@ -64,7 +64,7 @@ fn a_head_comes_in_time_or_not_at_all() {
             if sent.is_err() || is_closed(&mut stream, Duration::ZERO) {
                 break;
             }
-            assert!(bytes.size_hint().0 > 0 && since.elapsed() < SOON, "it goes on");
+            assert!(bytes.size_hint().0 > 0 && since.elapsed() < SOON, "the connection is still open");
         }
         assert_300ms(since, "byte by byte");
     }
@@ -78,7 +78,7 @@ fn a_connection_that_takes_an_answer_is_not_idle() {
     let (mut slow, length) = begin_export(&server, &key, [127, 0, 0, 1]);
     // Longer than a caller may be idle, or send a head.
     std::thread::sleep(Duration::from_millis(900));
-    slow.read_exact(&mut vec![0; length]).expect("the answer goes on");
+    slow.read_exact(&mut vec![0; length]).expect("the rest of the answer");
     assert_eq!(ask(&mut slow, STATUS).expect("and then another request").status, 200);
     server.stop();
 }
@@ -182,7 +182,7 @@ fn an_address_makes_room_among_its_own() {
     let proxied = serve(&site, "per-address=2", "--trusted-proxy 127.0.0.1/32");
     let mut of_proxy: Vec<_> = (0..6).map(|_| served_from(&proxied, HERE).unwrap()).collect();
     let mut direct: Vec<_> = (0..3).map(|_| served_in_time_from(&proxied, [127, 0, 0, 2])).collect();
-    assert_one_closed(&mut direct, "who is no proxy has two");
+    assert_one_closed(&mut direct, "an address that is no proxy has two");
     for connection in &mut of_proxy {
         assert_eq!(ask(connection, STATUS).expect("a proxy has any number").status, 200);
     }
@@ -266,7 +266,7 @@ fn a_reader_below_the_least_rate_is_closed() {
         let slow = scope.spawn(|| {
             let begun = Instant::now();
             let _ = trickle(&mut begin().0, 500, || begun.elapsed() > SOON);
-            assert!(begun.elapsed() < SOON, "not given up");
+            assert!(begun.elapsed() < SOON, "not closed");
         });
         let (mut fast, length) = begin();
         // Long enough for several checks of the rate.
@@ -314,14 +314,14 @@ fn slow_readers_shut_nobody_out() {
             assert_eq!(answer.status, 200, "round {round}");
         }
         assert!(asked.elapsed() < SOON, "20 callers waited {:?}", asked.elapsed());
-        wait_until("slow ones are given up", SOON, || {
+        wait_until("slow ones are closed", SOON, || {
             let samples = scrape(&mut admin);
             let slow = samples["medfeed_connections_given_up_total{reason=\"slow\",cause=\"capacity\"}"];
             (slow > 0.0 && samples["medfeed_connections_at_limit_total{limit=\"total\"}"] > 0.0).then_some(())
         });
         done.store(true, Ordering::Relaxed);
     });
-    assert_eq!(server.logged().matches("all connection slots are taken").count(), 1, "it is told once");
+    assert_eq!(server.logged().matches("all connection slots are taken").count(), 1, "it is logged once");
     server.stop();
 }
 
@@ -339,7 +339,7 @@ fn the_connection_that_idles_longest_makes_room() {
         assert_eq!(ask(&mut held[number], STATUS).unwrap().status, 200);
     }
     let _fourth = served_from(&server, [127, 0, 0, 9]).expect("a slot is made free");
-    assert!(is_closed(&mut held[1], SOON), "who idled longest");
+    assert!(is_closed(&mut held[1], SOON), "the connection that idled longest");
     for number in [0, 2] {
         assert_eq!(ask(&mut held[number], STATUS).expect("the others stay").status, 200, "{number}");
     }

@@ -53,7 +53,7 @@ fn replacing_a_linked_file_keeps_the_link() {
         site.import("conferences.jsonl", conferences_of_version(50, version));
         assert_eq!(version_of(&site.conferences_in(&real)), version, "{command:?}");
         for server in &servers {
-            wait_until("the server follows", SOON, || {
+            wait_until("the server shows the file", SOON, || {
                 let seen = server.client(&key).get("/v1/conferences/1").json();
                 (version_of([&seen["data"]]) == version).then_some(())
             });
@@ -70,7 +70,7 @@ fn replacing_a_linked_file_keeps_the_link() {
     assert!(site.files().iter().all(|name| !name.contains("usage")), "{:?}", site.files());
 
     let writer = Writer::open(&site.db(), Duration::ZERO).unwrap();
-    assert!(folder.join("feed.redb.writer").exists(), "the note of who writes stands beside the file");
+    assert!(folder.join("feed.redb.writer").exists(), "the writer's note is next to the file");
     let done = site.run(["compact", "--wait", "0s"]);
     assert!(done.stderr.contains(&format!("process {}", std::process::id())), "{done:?}");
     drop(writer);
@@ -157,10 +157,10 @@ fn a_link_that_is_pointed_elsewhere_brings_the_notes_of_its_new_file() {
     assert!(shows(0));
     for (folder, version) in [("new", 1), ("old", 0)] {
         point(folder);
-        wait_until("the server follows", SOON, || shows(version).then_some(()));
+        wait_until("the server shows the file", SOON, || shows(version).then_some(()));
     }
     point("new");
-    wait_until("the server follows", SOON, || shows(1).then_some(()));
+    wait_until("the server shows the file", SOON, || shows(1).then_some(()));
     // The use of keys is recorded next to the new file.
     wait_until("the use is noted", SOON, || {
         names(&site.path("new")).iter().any(|name| name.starts_with("feed.redb.usage-")).then_some(())
@@ -168,6 +168,6 @@ fn a_link_that_is_pointed_elsewhere_brings_the_notes_of_its_new_file() {
     // The server notices a takeover in the note there.
     let note = PublishedNote::read(&site.db()).unwrap().unwrap();
     PublishedNote { fenced: Some("host b".to_owned()), ..note }.write(&site.db()).unwrap();
-    wait_until("it is told", SOON, || readyz(&mut admin).1.contains("will answer 503 soon: host b").then_some(()));
+    wait_until("it is reported", SOON, || readyz(&mut admin).1.contains("will answer 503 soon: host b").then_some(()));
     server.stop();
 }

@@ -31,7 +31,7 @@ fn serve_on(site: &Site, address: &str, more: &[&str]) -> (Server, Client) {
 /// Starts a command with a monitoring listener.
 pub fn start_watched(site: &Site, command: Command) -> (Server, Client) {
     let server = site.start(command);
-    let admin = wait_until("the log tells where monitoring is", SOON, || admin_address(&server.logged()));
+    let admin = wait_until("the log names the address of monitoring", SOON, || admin_address(&server.logged()));
     (server, Client::new(admin, None))
 }
 
@@ -289,7 +289,7 @@ fn a_feed_that_falls_behind_is_seen() {
     assert!(scrape(&mut admin)[&behind] >= 1.0, "two entries are left");
     let newest = client.get(&since(&token)).json()["next_sync_token"].as_str().unwrap().to_owned();
     let samples = scrape(&mut admin);
-    assert_eq!((samples[&position], samples[&behind]), (stood, 0.0), "it has all, by the same token");
+    assert_eq!((samples[&position], samples[&behind]), (stood, 0.0), "with the last page fetched, the lag is 0");
     client.get(&since(&newest));
     let samples = scrape(&mut admin);
     assert!(samples[&position] > stood && samples[&behind] == 0.0, "{samples:#?}");
@@ -422,7 +422,7 @@ fn readiness_follows_the_database_file() {
         fs::rename(site.db(), site.path("away")).unwrap();
         ready(&mut admin, 503, 0.0);
         let page = admin.get("/").body;
-        assert!(String::from_utf8_lossy(&page).contains("cannot be followed"), "the page for operators tells, too");
+        assert!(String::from_utf8_lossy(&page).contains("cannot be followed"), "the operators' page reports it, too");
         for target in ["/v1/conferences", "/v1/conferences/2", "/v1/exports/conferences"] {
             assert_eq!(client.get(target).status, 200, "{target} while the file is away");
         }

@@ -145,7 +145,7 @@ fn made_up_keys_drive_no_requests_and_hold_nobody_up() {
         }
     });
     let (made, most) = (looks() - before, begun.elapsed().as_secs() + 1);
-    assert!((1..=most).contains(&u64::try_from(made).unwrap()), "{made} looks where {most} may be");
+    assert!((1..=most).contains(&u64::try_from(made).unwrap()), "{made} polls, and at most {most} are allowed");
     // A text that cannot be a key causes no poll.
     let before = looks();
     for key in ["mfk_none", "Bearer", "x"] {
@@ -157,7 +157,7 @@ fn made_up_keys_drive_no_requests_and_hold_nobody_up() {
     store.fail("GET", &name, Fault::Held, 1);
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| server.client(&made_up()).get("/v1/conferences").status);
-        wait_until("a look that is held", SOON, || (looks() > before).then_some(()));
+        wait_until("a poll that is held back", SOON, || (looks() > before).then_some(()));
         for _ in 0..20 {
             assert_eq!(server.client(&key).get("/v1/conferences").status, 200);
         }

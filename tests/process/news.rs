@@ -142,7 +142,7 @@ fn a_hidden_change_ends_no_wait() {
         ]);
         assert_eq!(version_of(&answer(&mut waiter).items()), version);
         until_waiting(&mut admin, 1);
-        assert_eq!(ended(&mut admin, "change"), f64::from(u32::try_from(version).unwrap()), "nobody else was woken");
+        assert_eq!(ended(&mut admin, "change"), f64::from(u32::try_from(version).unwrap()), "no other request was woken");
         assert_eq!(proof(), before);
         assert!(is_silent(&sleeper));
     }

@@ -45,7 +45,7 @@ pub fn promote(place: &Place, site: &Site) {
 }
 
 fn ends_with(mut process: Process, code: i32, what: &str) {
-    let ended = process.ended_within(SOON).unwrap_or_else(|| panic!("{what} goes on"));
+    let ended = process.ended_within(SOON).unwrap_or_else(|| panic!("{what} is still running"));
     assert_eq!(ended.code(), Some(code), "{what}");
 }
 
@@ -185,7 +185,7 @@ fn an_overtaken_promotion_leaves_one_history() {
             is_fenced(&place, &other);
         } else {
             ends_with(promoting, 0, "the promotion");
-            assert_eq!(note(&replica).slot, 3, "after what came in between");
+            assert_eq!(note(&replica).slot, 3, "after the entry of another publisher");
         }
         is_fenced(&place, &site);
         goes_on(&place, &replica);
@@ -208,7 +208,7 @@ fn a_promotion_that_is_overtaken_does_not_heed_earlier_promotions() {
     assert_eq!(place.once(&other), 1);
     s3.release();
     ends_with(promoting, 0, "the promotion");
-    assert_eq!(note(&away).slot, 5, "after what came in between");
+    assert_eq!(note(&away).slot, 5, "after the entry of another publisher");
     is_fenced(&place, &other);
     goes_on(&place, &away);
 }
@@ -347,7 +347,7 @@ fn a_wait_for_replicas_ends_when_another_publisher_takes_over() {
     wait_until("it is done here", SOON, || (head() > before).then_some(()));
     promote(&place, &replica);
     is_fenced(&place, &site);
-    ends_with(waiting, 4, "who waits");
+    ends_with(waiting, 4, "the waiting command");
     let told = fs::read_to_string(site.path("told")).unwrap();
     assert!(told.contains("which is no longer published: ") && told.contains(" published slot 2 at "), "{told}");
     goes_on(&place, &replica);

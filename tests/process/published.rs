@@ -116,7 +116,7 @@ impl Place {
     pub fn start(&self, site: &Site, options: &str) -> Process {
         let mut publisher = self.spawn(site, options);
         wait_until("a publisher", SOON, || {
-            assert_eq!(publisher.ended_within(std::time::Duration::ZERO), None, "it goes on");
+            assert_eq!(publisher.ended_within(std::time::Duration::ZERO), None, "the publisher keeps running");
             PublishedNote::read(&site.db()).unwrap()
         });
         publisher
@@ -193,7 +193,7 @@ impl Watched {
         let log = site.path("publisher.log");
         let process = Process::spawn(command.stdout(Stdio::null()).stderr(File::create(&log).unwrap()));
         let address = || admin_address(&fs::read_to_string(&log).unwrap());
-        let admin = Client::new(wait_until("the log tells where monitoring is", SOON, address), None);
+        let admin = Client::new(wait_until("the log names the address of monitoring", SOON, address), None);
         Watched { process, admin, log }
     }
 

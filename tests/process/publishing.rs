@@ -148,7 +148,7 @@ fn sweeping_keeps_what_is_needed() {
     }
     assert_eq!(place.slots(layout::STATES), [1, 3, 5, 7, 9, 11], "nothing is old");
     for name in [&orphan, probe] {
-        place.bucket.create(name, b"of a start that died").unwrap();
+        place.bucket.create(name, b"of a start that was killed").unwrap();
     }
     // The first three are 90 days old, the others 40 days, and the next one is new.
     age(&bucket, 40);
@@ -210,8 +210,8 @@ fn a_publisher_that_cannot_go_on_is_refused_with_what_to_do() {
     place.check(&site);
     assert_eq!(follow(&place, &replica), (3, None));
     assert_eq!(rows_of(&replica), rows_of(&site.db()));
-    assert_eq!(place.once_with(&site, "--start-over"), 0, "there is nothing to overrule any more");
-    assert_eq!(rows_of(&replica), rows_of(&site.db()), "nor to leap over");
+    assert_eq!(place.once_with(&site, "--start-over"), 0, "the log already ends with this database");
+    assert_eq!(rows_of(&replica), rows_of(&site.db()), "a second --start-over changes no row");
 
     // The bucket lost its objects.
     fs::remove_dir_all(site.path("bucket")).unwrap();
@@ -221,7 +221,7 @@ fn a_publisher_that_cannot_go_on_is_refused_with_what_to_do() {
     assert_eq!(place.once_with(&site, "--start-over"), 1);
     let place = Place::folder(&site);
     assert!(place.entry(4).header.is_state());
-    assert_eq!(follow(&place, &replica), (4, None), "replicas go on from slot 3");
+    assert_eq!(follow(&place, &replica), (4, None), "replicas continue from slot 3");
     assert_eq!(place.slots(layout::STATES), [4]);
     place.check(&site);
     let refused = site.run(["publish", "file:///dev/null/feed", "--once"]);

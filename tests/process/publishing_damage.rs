@@ -64,7 +64,7 @@ fn a_damaged_outbox_costs_a_state_and_nothing_else() {
             place.check(&site);
             commit(&site, 4);
             assert_eq!(place.once(&site), 1, "{what}");
-            assert!(!place.entry(3).header.is_state(), "{what}: changes go out again");
+            assert!(!place.entry(3).header.is_state(), "{what}: changes are published again");
             place.check(&site);
             site.check();
         }

@@ -62,9 +62,9 @@ fn of_two_copies_that_publish_one_goes_on() {
             assert_eq!(codes[1 - lost], Some(0), "{}", told());
             late += u64::from(codes[lost] == Some(4));
             let (_, head, _) = rows_of(&winner.db());
-            wait_until("the other goes on", 3 * SOON, || (note(winner).seq == head.seq).then_some(()));
+            wait_until("the other one continues", 3 * SOON, || (note(winner).seq == head.seq).then_some(()));
             let survivor = [&mut first, &mut second].into_iter().nth(1 - lost).unwrap();
-            assert_eq!(survivor.ended_within(Duration::ZERO), None, "{}: it goes on", told());
+            assert_eq!(survivor.ended_within(Duration::ZERO), None, "{}: it keeps running", told());
             survivor.kill();
             // The loser's own commit is only in its file.
             assert_eq!(place.run(loser, "--once").code, Some(4), "{}", told());
@@ -196,7 +196,7 @@ fn a_publisher_that_stood_still_through_a_sweep_is_fenced() {
             assert_eq!(place.once(&site), 1, "{}", told());
         }
         place.check(&site);
-        println!("{}: {rounds} rounds, {strays} entries in swept places", place.kind);
-        assert!(strays > 0, "{}, seed {seed}: nobody came to a swept place", place.kind);
+        println!("{}: {rounds} rounds, {strays} entries in swept slots", place.kind);
+        assert!(strays > 0, "{}, seed {seed}: no publisher wrote to a swept slot", place.kind);
     }
 }

@@ -162,7 +162,7 @@ fn a_license_change_and_a_restore_bring_what_differs() {
         let done = pulled.settle("conferences", "--dataset conferences --json");
         assert!(done.stderr.contains("applying the difference"), "{done:?}");
         let told: Vec<Value> = done.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        assert_eq!(told.len(), 900, "three in four leave, and nothing else is told");
+        assert_eq!(told.len(), 900, "three in four leave, and nothing else is reported");
         assert!(told.iter().all(|line| line["dataset"] == "conferences" && line["entry"]["deleted"] == true));
         pulled.assert_equal("conferences");
     });
@@ -254,7 +254,7 @@ fn follow_over_a_restart(pulled: &mut Pulled, every: &str) {
     let back = pulled.site.command(["serve", "--log", "warn", "--listen", &address]);
     std::mem::replace(&mut pulled.server, pulled.site.start(back)).stop();
     settled(pulled, "followed after the restart");
-    assert!(follower.ended_within(std::time::Duration::ZERO).is_none(), "the follower goes on");
+    assert!(follower.ended_within(std::time::Duration::ZERO).is_none(), "the follower keeps running");
     follower.kill();
     pulled.assert_equal("conferences");
 }

@@ -163,7 +163,7 @@ fn an_export_replaces_a_copy_of_any_length() {
                     let mut expected: Vec<i64> = gone.chain(new).collect();
                     told.sort_unstable();
                     expected.sort_unstable();
-                    assert_eq!(told, expected, "{what}: just what differs is told");
+                    assert_eq!(told, expected, "{what}: only the differences are reported");
                 }
                 let changed: Vec<(i64, &str)> = (1..=1000).map(|id| (id, "b")).collect();
                 load(&mut *copy, Conferences, "t0", &named(1..=1000, "a"));
@@ -173,7 +173,7 @@ fn an_export_replaces_a_copy_of_any_length() {
                 let export = [named(1..=1000, "b"), named([1, 500, 1000], "c")].into_iter().flatten().collect();
                 let mut told = load(&mut *copy, Conferences, "t3", &export);
                 told.sort_unstable();
-                assert_eq!(told, [1, 500, 1000], "{kind}: what changed is told");
+                assert_eq!(told, [1, 500, 1000], "{kind}: the changes are reported");
                 assert_holds(&mut *copy, "t3", &export, kind);
             });
         }

@@ -58,7 +58,7 @@ fn observe(copy: &Path, key: &str, relay: &Relay, stop: &AtomicBool) -> HashMap<
     let mut seen: HashMap<String, Content> = HashMap::new();
     while !stop.load(Ordering::Relaxed) {
         let Some(found) = copy.exists().then(|| read(copy, "conferences").ok().flatten()).flatten() else { continue };
-        assert_eq!(found.records, i64::try_from(found.lines.len()).unwrap(), "the count that the copy tells");
+        assert_eq!(found.records, i64::try_from(found.lines.len()).unwrap(), "the count in the copy");
         if let Some(before) = seen.get(&found.token) {
             assert!(*before == found, "two contents with one token: {}", found.token);
             continue;

@@ -50,7 +50,7 @@ fn a_copy_is_followed_over_a_restart_of_postgresql() {
         wait_until("followed", SOON * 2, || {
             (held(&pulled.copy, "conferences")? == exported(&mut client, "conferences")).then_some(())
         });
-        assert!(follower.ended_within(Duration::ZERO).is_none(), "the follower goes on");
+        assert!(follower.ended_within(Duration::ZERO).is_none(), "the follower keeps running");
         // The copy may have caught up before the import was served.
         wait_until("served", SOON, || {
             let row = pulled.column("SELECT json->>'name' FROM conferences WHERE id = 700");
@@ -87,7 +87,7 @@ fn a_connection_that_breaks_within_a_statement_is_made_again() {
     cluster.stop();
     cluster.start_again();
     wait_until("followed", SOON * 2, || {
-        assert!(follower.ended_within(Duration::ZERO).is_none(), "the follower goes on");
+        assert!(follower.ended_within(Duration::ZERO).is_none(), "the follower keeps running");
         let row = pulled.column("SELECT json->>'name' FROM conferences WHERE id = 700");
         let line = &exported(&mut pulled.client(), "conferences").lines[699];
         line.contains(&format!("\"{}\"", row[0])).then_some(())

@@ -102,7 +102,7 @@ fn the_lines_of_the_documentation_prove_a_file() {
         echo \"x-records-digest: sha-256=:$(gzip -dc conferences.jsonl.gz | openssl dgst -sha256 -binary | base64):\"";
     let pulled = pulled_site();
     let page = String::from_utf8(pulled.client().get("/docs").body).unwrap();
-    assert!(page.contains(&LINES.replace('"', "&quot;")) || page.contains(LINES), "the lines stand in the guide");
+    assert!(page.contains(&LINES.replace('"', "&quot;")) || page.contains(LINES), "the guide has the lines");
     let mut stream = BufReader::new(connect(pulled.server.address).unwrap());
     stream.get_mut().write_all(pulled.client().request("/v1/exports/conferences").as_bytes()).unwrap();
     let (_, headers) = read_head(&mut stream).unwrap();

@@ -107,7 +107,7 @@ fn swap_between_imports(site: &Site, key: &str, swap: impl FnOnce(&AtomicU64)) -
         let mut client = server.client(key);
         let mut served = || Copy::load(&mut client).records.into_keys().collect::<BTreeSet<u64>>();
         let follows = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            wait_until("the server follows", SOON, || (served() == ids).then_some(()));
+            wait_until("the server shows the commits", SOON, || (served() == ids).then_some(()));
         }));
         settled.store(true, Ordering::Relaxed);
         let copy = loader.join().expect("the loader");

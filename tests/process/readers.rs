@@ -55,6 +55,6 @@ fn a_reader_is_told_who_repairs_after_a_kill() {
         }
     }
     site.check();
-    assert!(reads(&["license", "list"]).status.success(), "as it was told");
+    assert!(reads(&["license", "list"]).status.success(), "as the message advised");
     server.stop();
 }

@@ -170,7 +170,7 @@ fn damage_all(is_sealed: bool, flips: u64, seed: u64) {
             }
         }
     }
-    println!("sealed {is_sealed}: {cases} cases; damage told by check, load and replica: {told_of:?}");
+    println!("sealed {is_sealed}: {cases} cases; damage reported by check, load and replica: {told_of:?}");
     // A new replica passes over a damaged state, and a following one needs none. All need the last entry.
     assert!(told_of["log"].iter().all(|told| *told > 0), "{told_of:?}");
     for kind in ["states", "parts"] {

@@ -314,7 +314,7 @@ fn a_refused_backup_names_what_can_be_had() {
     assert!(refused.code == Some(1) && !file.exists(), "{refused:?}");
     let done = backup(&["--at", &times[0].to_string()]);
     assert_eq!(done.code, Some(0), "{done:?}");
-    assert!(site.conferences_in(&file) == expected[0], "what is before the damaged entry");
+    assert!(site.conferences_in(&file) == expected[0], "the records before the damaged entry");
     // The backup is a database of its own.
     site.json(["license", "set", "other", "--dataset", "journals", "--db", file.to_str().unwrap()]);
 }

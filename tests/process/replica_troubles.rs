@@ -18,7 +18,7 @@ fn a_replica_that_is_cut_off_answers_no_more() {
     let mut client = server.client(&key);
     let away = origin.site.path("away");
     std::fs::rename(origin.folder(), &away).unwrap();
-    wait_until("it is told", SOON, || (readyz(&mut admin).1 != "ok\n").then_some(()));
+    wait_until("it is reported", SOON, || (readyz(&mut admin).1 != "ok\n").then_some(()));
     let answer = wait_until("the staleness is too much", SOON, || {
         let answer = client.get("/v1/conferences");
         (answer.status != 200).then_some(answer)
@@ -84,7 +84,7 @@ fn a_bucket_that_cannot_be_followed_is_refused_at_the_start() {
         assert_eq!(done.code, Some(code), "{url} {more:?}: {done:?}");
         assert!(done.stderr.contains(piece), "{url} {more:?}: {done:?}");
     }
-    assert!(!site.db().exists(), "nothing is left of what was refused");
+    assert!(!site.db().exists(), "a refused start leaves no file");
     let replica = origin.replica();
     // The option that the image for containers sets has no effect here.
     replica.serve("--create").stop();
@@ -157,7 +157,7 @@ fn an_entry_that_cannot_be_applied_is_told_until_the_right_one_is_there() {
     std::fs::remove_file(origin.folder().join(&name)).unwrap();
     origin.put(&header, &changes);
     wait_for_seq(&origin, &mut admin);
-    wait_until("it is well", SOON, || (readyz(&mut admin).1 == "ok\n").then_some(()));
+    wait_until("it is ready", SOON, || (readyz(&mut admin).1 == "ok\n").then_some(()));
     // Rows that differ from the origin's. A new load does not help either, until there is a state with the right
     // digest.
     origin.publish();

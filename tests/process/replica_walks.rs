@@ -195,7 +195,7 @@ impl Walker {
         let told = || format!("{}: page {} at server {at}, after one of {:?}", self.name, self.polls, self.from);
         if answer.status == 503 {
             assert_eq!((answer.problem().as_str(), answer.header("retry-after")), ("unavailable", Some("1")));
-            assert!(at != self.from.0 && seq_before < self.from.1, "{}: behind what it shows, {seq_before}", told());
+            assert!(at != self.from.0 && seq_before < self.from.1, "{}: it shows {seq_before}, so it is not behind", told());
             self.behind += 1;
             return false;
         }

@@ -142,7 +142,7 @@ fn a_token_that_is_ahead_has_the_replica_look_at_once() {
     for version in 1..=3 {
         origin.site.import("conferences.jsonl", conferences_of_version(COUNT, version));
         let since = |token: &str| format!("/v1/conferences/changes?since={token}");
-        let page = wait_until("the origin's server follows", SOON, || {
+        let page = wait_until("the origin's server shows the commit", SOON, || {
             let page = here.get(&since(&first)).json();
             (page["data"][0]["venue"] == format!("version {version}")).then_some(page)
         });
@@ -161,7 +161,7 @@ fn a_token_that_is_ahead_has_the_replica_look_at_once() {
     }
     // The scope is ahead, too.
     origin.site.license("all", "--dataset conferences --country Spain");
-    let token = wait_until("the origin's server follows", SOON, || {
+    let token = wait_until("the origin's server shows the commit", SOON, || {
         let answer = here.get("/v1/exports/conferences");
         let token = answer.header("x-sync-token").unwrap().to_owned();
         (answer.lines().len() < 40).then_some(token)
@@ -183,7 +183,7 @@ fn a_promoted_replica_takes_its_origins_place() {
     let mut client = serving.client(&key);
     let published = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
     origin.site.import("conferences.jsonl", conferences_of_version(COUNT, 1));
-    let lost = wait_until("the origin's server follows", SOON, || {
+    let lost = wait_until("the origin's server shows the commit", SOON, || {
         let page = client.get(&format!("/v1/conferences/changes?since={published}")).json();
         page["next_sync_token"].as_str().map(str::to_owned).filter(|token| *token != published)
     });

@@ -273,7 +273,7 @@ impl World {
             let header = &entry.header;
             header.check(slot, *self.id.get_or_insert(header.id)).unwrap();
             let parent = self.line.get(&(slot - 1)).map_or([0; 32], |before| before.hash);
-            assert_eq!(header.parent, parent, "slot {slot} follows");
+            assert_eq!(header.parent, parent, "slot {slot} names the entry before it");
             let view = self.view();
             let is_held = view.holds(header.seq, header.lineage).unwrap();
             let is_replaced = || view.restored_over().unwrap().is_some_and(|over| over.seq >= header.seq);
@@ -365,7 +365,7 @@ impl World {
             assert!(view.holds(acknowledged.seq, acknowledged.lineage).unwrap(), "{acknowledged:?} is lost");
         }
         let seq = head.seq as f64;
-        wait_until("the origin's server follows", LONG, || (seq_of(&mut self.admin) == seq).then_some(()));
+        wait_until("the origin's server shows the commit", LONG, || (seq_of(&mut self.admin) == seq).then_some(()));
         let mut here = self.serving.client(&self.key);
         let mut found = Vec::new();
         for at in 0..REPLICAS {
@@ -427,7 +427,7 @@ impl Drop for World {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let first = self.told.len().saturating_sub(30);
-            eprintln!("what was done last, {}:\n{}", self.place.kind, self.told[first..].join("\n"));
+            eprintln!("the last actions, {}:\n{}", self.place.kind, self.told[first..].join("\n"));
             let log = fs::read_to_string(self.site.path("publisher.log")).unwrap_or_default();
             let from = log.char_indices().rev().nth(3000).map_or(0, |(at, _)| at);
             eprintln!("the publisher's log:\n{}", &log[from..]);

@@ -85,7 +85,7 @@ fn a_restore_goes_back_and_ends_every_older_token() {
             assert_eq!(client.get(&since(old)).status, 410, "version {version}: the same numbers come again");
         }
     }
-    assert_eq!(client.get(&since(&fresh)).items().len(), 13, "a caller that loaded anew goes on");
+    assert_eq!(client.get(&since(&fresh)).items().len(), 13, "a caller that loaded again continues");
     server.stop();
     site.check();
 }
@@ -122,7 +122,7 @@ fn a_restore_is_in_the_history_and_in_the_log() {
     let seq = commits[0]["seq"].as_u64().unwrap();
     assert_eq!((&commits[0]["what"], &commits[0]["who"]), (&json!(told), &saved["who"]));
     assert_eq!((seq, &commits[0]["records"]), (saved["seq"].as_u64().unwrap() + 1, &json!([])));
-    assert_eq!(commits[1], saved, "the backup's history goes on");
+    assert_eq!(commits[1], saved, "the backup's history continues");
     assert!(commits[0]["time"].as_str() >= saved["time"].as_str());
     assert!(site.run(["log"]).stdout.contains(&told));
     site.check();
@@ -143,7 +143,7 @@ fn a_restore_is_in_the_history_and_in_the_log() {
     let before = (status(&mut client), token(&mut client));
     site.backup("same.redb");
     restore(&site, "same.redb");
-    wait_until("it is taken over", SOON, || (server.logged().matches(warned).count() == 2).then_some(()));
+    wait_until("the server shows it", SOON, || (server.logged().matches(warned).count() == 2).then_some(()));
     assert_eq!(status(&mut client), before.0);
     assert_eq!(client.get(&since(&before.1)).status, 410);
     let whats: Vec<Value> = history(&site).iter_mut().take(3).map(|commit| commit["what"].take()).collect();
@@ -391,7 +391,7 @@ fn a_lost_file_is_restored_as_the_database_that_its_note_names() {
         assert_eq!(origin.view().id().unwrap(), id, "{backup}");
         let slot = origin.slot;
         origin.publish();
-        assert_eq!(origin.slot, slot + 1, "{backup}: the log goes on");
+        assert_eq!(origin.slot, slot + 1, "{backup}: the log continues");
         origin.site.check();
     }
     // The note is left from another database.

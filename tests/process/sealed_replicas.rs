@@ -40,7 +40,7 @@ fn a_sealed_bucket_serves_all_commands_that_have_its_key() {
     assert!(site.conferences_in(&backup) == site.conferences_in(&site.db()));
     assert_eq!(place.json(&site, &["check", "--from", url])["slot"], 7);
     let server = replica.start(place.serve_command(&replica, "--log info"));
-    wait_until("it follows", SOON, || (rows_of(&replica.db()) == rows_of(&site.db())).then_some(()));
+    wait_until("it has caught up", SOON, || (rows_of(&replica.db()) == rows_of(&site.db())).then_some(()));
     assert!(!server.logged().contains("not sealed"), "{}", server.logged());
     server.stop();
     place.json(&replica, &["promote", url, "--yes"]);

@@ -49,7 +49,7 @@ impl Secrets {
         if let (_, Some(piece)) = self.find(text) {
             let text = String::from_utf8_lossy(text);
             let line = text.lines().find(|line| line.contains(&piece)).unwrap_or_default();
-            panic!("`{piece}`, of a secret, stands in {output}: {line:.500}");
+            panic!("`{piece}`, of a secret, is in {output}: {line:.500}");
         }
     }
 

@@ -313,7 +313,7 @@ impl Site {
     pub fn ends(&self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Done {
         let mut command = self.command(args);
         let mut process = Process::spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
-        let status = process.ended_within(SOON).unwrap_or_else(|| panic!("{command:?} goes on"));
+        let status = process.ended_within(SOON).unwrap_or_else(|| panic!("{command:?} is still running"));
         let mut done = Done { code: status.code(), stdout: String::new(), stderr: String::new() };
         process.child().stdout.take().expect("a pipe").read_to_string(&mut done.stdout).expect("UTF-8");
         process.child().stderr.take().expect("a pipe").read_to_string(&mut done.stderr).expect("UTF-8");
@@ -347,7 +347,7 @@ impl Site {
         let url = first.trim_end().split_once("listening on ").map(|(_, url)| url);
         let told = url.and_then(|url| url.split_once("://"));
         let Some((scheme, Ok(address))) = told.map(|(scheme, address)| (scheme.to_owned(), address.parse())) else {
-            let status = process.ended_within(SOON).expect("what does not serve ends");
+            let status = process.ended_within(SOON).expect("a command that does not serve ends");
             return Err(Done { code: status.code(), stdout: first, stderr: fs::read_to_string(&log).expect("UTF-8") });
         };
         Ok(Server { process, scheme, address, stdout, log })

@@ -225,7 +225,7 @@ fn per_hour(series: &[(Duration, f64)]) -> f64 {
 /// The private memory of a process (resident, not of a file), in bytes.
 fn memory(process: u32) -> f64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).expect("the program runs");
-    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("a kernel that tells");
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("the kernel reports it");
     line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") * 1024.0
 }
 

@@ -134,12 +134,12 @@ fn a_look_that_takes_long_keeps_no_other_answer_waiting() {
                 })
             };
             let waiting: Vec<_> = (0..STALE).map(stale).collect();
-            wait_until("a look", SOON, || (source.looking.load(Ordering::SeqCst) > 0).then_some(()));
+            wait_until("a poll", SOON, || (source.looking.load(Ordering::SeqCst) > 0).then_some(()));
             let mut client = Client::new(address, Some(&key));
             for target in good.iter().chain(&good) {
                 assert_eq!(client.get(target).status, 200, "{target}");
             }
-            assert!(waiting.iter().all(|asker| !asker.is_finished()), "who waits for the look waits on");
+            assert!(waiting.iter().all(|asker| !asker.is_finished()), "requests that need the poll keep waiting");
             source.release();
             for asker in waiting {
                 let answer = asker.join().expect("an asker");
@@ -151,8 +151,8 @@ fn a_look_that_takes_long_keeps_no_other_answer_waiting() {
             assert_eq!(remaining, (limit - asked).to_string(), "each request is counted once");
         });
     });
-    assert_eq!(source.max_looking.load(Ordering::SeqCst), 1, "one looks for all who ask for the same");
-    assert_eq!(heard, u64::try_from(STALE + 2 * good.len() + 1).unwrap(), "each answer is told of once");
+    assert_eq!(source.max_looking.load(Ordering::SeqCst), 1, "one poll serves all equal requests");
+    assert_eq!(heard, u64::try_from(STALE + 2 * good.len() + 1).unwrap(), "each answer is counted once");
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn callers_who_left_take_no_thread_from_others() {
             connection
         };
         let is_looked = |count: usize| {
-            wait_until("a look", SOON, || (source.looking.load(Ordering::SeqCst) >= count).then_some(()));
+            wait_until("a poll", SOON, || (source.looking.load(Ordering::SeqCst) >= count).then_some(()));
         };
         // Many callers send the same request and leave, then one sends another request and leaves. The threads keep polling.
         for _ in 0..50 {
@@ -188,7 +188,7 @@ fn callers_who_left_take_no_thread_from_others() {
         }
         source.release();
     });
-    assert_eq!(source.max_looking.load(Ordering::SeqCst), 2, "two threads look, however many wait or have left");
+    assert_eq!(source.max_looking.load(Ordering::SeqCst), 2, "two threads poll, however many callers wait or have left");
 }
 
 /// Serves a world with a single slot, which a request holds until the source is released, while six others wait for it.
@@ -207,7 +207,7 @@ fn serve_with_a_taken_slot(ask: impl FnOnce(SocketAddr, Vec<BufReader<TcpStream>
             BufReader::new(connection)
         };
         let mut taking = send([127, 0, 0, 1], &format!("/v1/conferences/changes?since={token}"));
-        wait_until("a look", SOON, || (source.looking.load(Ordering::SeqCst) > 0).then_some(()));
+        wait_until("a poll", SOON, || (source.looking.load(Ordering::SeqCst) > 0).then_some(()));
         let waiting = (2..8).map(|number| send([127, 0, 0, number], "/v1/conferences/2")).collect();
         // The others are in the kernel's queue.
         wait_until("the first one waits", SOON, || (count.at_limit.load(Ordering::SeqCst) == 1).then_some(()));

@@ -68,7 +68,7 @@ fn killed_commands_leave_nothing(rounds: u32, prepared: impl Fn(&Site, Command) 
     }
     site.json(["export", "out"]);
     let exported = fs::read_dir(site.path("out")).unwrap().count();
-    assert_eq!(exported, 4, "an export removes what killed ones left in its folder");
+    assert_eq!(exported, 4, "an export removes the drafts that killed ones left in its folder");
 }
 
 #[test]

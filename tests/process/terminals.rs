@@ -190,7 +190,7 @@ impl Terminal {
     /// Waits for the end of the command. Returns its exit code and its output.
     pub fn end(mut self) -> (Option<i32>, String) {
         let status = self.process.ended_within(SOON);
-        let status = status.unwrap_or_else(|| panic!("{}: it goes on: {}", self.line, self.shown()));
+        let status = status.unwrap_or_else(|| panic!("{}: it is still running: {}", self.line, self.shown()));
         (status.code(), self.shown())
     }
 }

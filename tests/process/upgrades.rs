@@ -49,7 +49,7 @@ fn an_upgrade_keeps_the_old_file_and_says_so() {
     assert_eq!(
         fs::metadata(site.db()).unwrap().mode() & 0o777,
         0o640,
-        "the new file is read by whoever read the old one"
+        "the new file has the mode of the old one"
     );
     assert!(has_field(&site.db()));
     site.check();
@@ -238,7 +238,7 @@ fn an_upgrade_waits_for_a_writer() {
     let mut waiting = Process::spawn(site.command(["upgrade", "--wait", "30s"]).stdout(Stdio::null()));
     assert_eq!(waiting.ended_within(Duration::from_millis(500)), None, "it waits");
     drop(writer);
-    assert_eq!(waiting.ended_within(SOON).expect("it goes on").code(), Some(0));
+    assert_eq!(waiting.ended_within(SOON).expect("the upgrade continues").code(), Some(0));
     assert!(has_field(&site.db()));
     site.check();
 }
@@ -339,7 +339,7 @@ fn a_killed_upgrade_leaves_the_old_file_or_the_new_one() {
         }
         let is_old = fs::read(site.db()).unwrap() == older.bytes;
         assert!(is_old || files.len() == 2, "{what}: a new file without the old one");
-        assert!(!(is_old && status.success()), "{what}: it was told that it is done");
+        assert!(!(is_old && status.success()), "{what}: it exited with 0, but the file is the old one");
         match (is_old, files.len()) {
             (true, 1) => before += 1,
             (true, _) => between += 1,

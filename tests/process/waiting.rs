@@ -47,11 +47,11 @@ fn a_second_writer_waits_or_says_who_writes() {
     assert_eq!(waiting.ended_within(Duration::from_millis(500)), None, "it waits");
     drop(edit);
     drop(writer);
-    let status = waiting.ended_within(SOON).expect("it goes on");
+    let status = waiting.ended_within(SOON).expect("the import continues");
     assert!(status.success());
     server.stop();
     let note = site.path("feed.redb.writer");
-    assert!(!note.exists(), "the note of who writes goes with the writer");
+    assert!(!note.exists(), "the writer removes its note");
     assert_eq!(site.json(["import", file])["datasets"]["conferences"]["unchanged"], 3);
 }
 

@@ -187,7 +187,7 @@ impl Caller {
             let present = system.get(self.license, &format!("/v1/{}/changes", self.dataset)).json();
             assert_eq!(present, json!({"data": [], "has_more": false, "next_sync_token": saved.token}));
             let (_, token) = load(system, self.license, self.dataset).expect("an export");
-            assert_eq!(token, saved.token, "the export stands at the present moment too");
+            assert_eq!(token, saved.token, "the export is of the present moment too");
         }
     }
 }

@@ -114,7 +114,7 @@ impl Caller {
             return (false, Vec::new());
         }
         if system.restores != saved.restores {
-            assert_eq!(reply.status, 410, "no difference leads over a restore: {}", reply.text());
+            assert_eq!(reply.status, 410, "`resync=diff` does not bridge a restore: {}", reply.text());
             self.load(system);
             return (false, Vec::new());
         }

@@ -60,7 +60,7 @@ fn an_entry_is_the_whole_current_record() {
     let entry = poller.ask().items().remove(0);
     assert_eq!(entry, world.get("full", "/v1/conferences/1").json()["data"]);
     assert_eq!(entry["venue"], "Hall 1");
-    assert_eq!(entry["name"], "ASCO Annual Meeting 2026", "what the row does not name stays");
+    assert_eq!(entry["name"], "ASCO Annual Meeting 2026", "fields that the row does not name stay");
     poller.poll();
     world.conferences(&[removal(1)]);
     let tombstone = poller.ask().items().remove(0);

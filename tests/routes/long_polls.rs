@@ -202,7 +202,7 @@ fn a_change_at_any_instant_wakes_who_waits() {
         };
         *polls.states.after_reading.lock().unwrap() = Some(Box::new(hook));
         assert_eq!(polls.outcome(&mut between).await, (WaitEnd::Change, 0), "a change in between");
-        assert!(polls.states.after_reading.lock().unwrap().is_none(), "it looked at the state");
+        assert!(polls.states.after_reading.lock().unwrap().is_none(), "it read the state");
 
         // While it sleeps, twice: after the first change, the next request waits again.
         for _ in 0..2 {

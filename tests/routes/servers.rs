@@ -18,11 +18,11 @@ fn a_server_that_is_behind_looks_before_it_says_410() {
     let ahead = World::small();
     let behind = ahead.second_server(Duration::ZERO);
     ahead.conferences(&[patch(1, json!({"venue": "V"})), removal(2)]);
-    assert_eq!(behind.get("full", "/v1/conferences/2").status, 200, "not looked yet");
+    assert_eq!(behind.get("full", "/v1/conferences/2").status, 200, "not polled yet");
     let token = ahead.get("full", "/v1/conferences/changes").token();
     let answer = behind.get("full", &format!("/v1/conferences/changes?since={token}")).expect(200);
     assert_eq!((answer.entries().as_str(), answer.token()), ("", token));
-    assert_eq!(behind.get("full", "/v1/conferences/2").status, 404, "taken over for all answers");
+    assert_eq!(behind.get("full", "/v1/conferences/2").status, 404, "shown in all answers");
     // The same holds after a license change.
     ahead.license("onco", "conferences; areas: Oncology, None");
     let token = ahead.get("onco", "/v1/exports/conferences").token();
@@ -58,7 +58,7 @@ fn held_back_commits_show_nowhere() {
     delayed.look();
     assert!(bodies() == before && records() == counts, "held back");
     delayed.catch_up();
-    assert!(bodies().iter().zip(&before).all(|(now, then)| now != then), "taken over, all together");
+    assert!(bodies().iter().zip(&before).all(|(now, then)| now != then), "shown, all together");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn callers_who_wait_for_the_same_look_share_it() {
     watcher.catch_up(came, &|_| true);
     world.conferences(&[removal(1)]);
     let before = watcher.shown().commit();
-    assert_eq!(watcher.catch_up(came, &|_| true).commit(), before, "that look was before the commit");
+    assert_eq!(watcher.catch_up(came, &|_| true).commit(), before, "that poll was before the commit");
     // A caller that arrives after that poll causes another one.
     assert_eq!(watcher.catch_up(Instant::now(), &|_| true).commit(), world.shown().commit());
 }

@@ -71,7 +71,7 @@ fn each_license_sees_its_own_history() {
     world.license("early", CARDIOLOGY);
     check(&[("early", "-1 5 -3 -4"), ("twin", "3 -1 4"), ("late", "3 4")]);
     assert_eq!(since("late", &late), "");
-    assert_eq!(token("late"), late, "nor does its token move");
+    assert_eq!(token("late"), late, "its token stays the same too");
 
     // A record moves between the two feeds.
     world.pass_s(10);

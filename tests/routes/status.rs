@@ -41,7 +41,7 @@ fn only_content_moves_the_last_change() {
     world.set_rate_limit("onco", 7);
     world.new_key("other", "onco", Default::default());
     world.conferences(&[patch(1, json!({}))]);
-    assert_eq!(datasets(&world), before, "licenses, keys, and an import of what is there");
+    assert_eq!(datasets(&world), before, "licenses, keys, and an import of stored rows");
     world.conferences(&[removal(1)]);
     assert_ne!(last("conferences"), before["conferences"]["last_change_at"]);
     assert_eq!(last("journals"), before["journals"]["last_change_at"]);
