@@ -162,7 +162,7 @@ fn no_files_use_each_other() {
 }
 
 #[test]
-fn rooms_of_the_store_use_those_below() {
+fn rooms_of_the_store_use_only_lower_rooms() {
     let files = Files::new(all_sources());
     for module in files.0.keys().filter(|module| module.len() > 1 && module[0] == "store") {
         let (_, allowed) = ROOMS.iter().find(|(room, _)| *room == module[1]).unwrap_or_else(|| panic!("{module:?}"));

@@ -132,7 +132,7 @@ fn declared_parameters_are_documented() {
 }
 
 #[test]
-fn parameters_and_their_types_fit() {
+fn every_documented_parameter_is_parsed_into_its_type() {
     use crate::contract::Resource;
     use crate::contract::parameters::{ChangesParameters, ExportParameters, ListParameters, ReferenceParameters};
     for endpoint in CONTRACT.endpoints {

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_told_in_the_largest_unit() {
+    fn sizes_are_shown_in_the_largest_unit() {
         let cases = [
             (0, "0 bytes"),
             (1023, "1023 bytes"),

@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_end_where_the_records_say_and_after_the_most() {
+    fn segments_end_by_record_hashes_or_at_the_maximum_length() {
         let (end, other) = ([END_ONE_IN; 32], [1; 32]);
         let hash = |ends: bool| -> ShortHash { std::array::from_fn(|at| if ends { end[at] } else { other[at] }) };
         let most = MAX_SEGMENT_RECORDS;

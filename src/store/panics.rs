@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_store_is_known_by_its_sources() {
+    fn panics_of_the_store_are_recognized_by_their_source_file() {
         let cases = [
             (
                 "/home/user/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/redb-4.4.0/src/tree_store/btree.rs",

@@ -65,9 +65,9 @@ fn line_of(browser: &Browser, part: &str) -> String {
 }
 
 #[test]
-fn a_link_puts_no_command_into_the_line() {
+fn a_hostile_link_puts_no_command_into_the_curl_line() {
     let files = [("conferences.jsonl", conferences_of_version(9, 1))];
-    let opened = open_page("a_link_puts_no_command_into_the_line", &files);
+    let opened = open_page("a_hostile_link_puts_no_command_into_the_curl_line", &files);
     let Some((browser, _site, server, key)) = opened else { return };
     let (root, shell) = (format!("http://{}/v1/", server.address), Shell::new());
     // The text in the page's own address does not get into its requests.
@@ -140,7 +140,7 @@ fn a_link_puts_no_command_into_the_line() {
 }
 
 #[test]
-fn records_and_keys_put_no_command_into_the_line() {
+fn hostile_records_and_keys_put_no_command_into_the_curl_line() {
     let hostile = "';touch pwned;'$(touch pwned)`touch pwned`\\\"!";
     let statuses = "\"start_date_status\":\"not_found\",\"abstract_due_date_status\":\"not_found\",\
                     \"late_breaking_due_date_status\":\"not_found\"";
@@ -153,7 +153,7 @@ fn records_and_keys_put_no_command_into_the_line() {
         ("tags.jsonl", json!({"id": 1, "type": hostile, "name": hostile}).to_string()),
         ("conferences.jsonl", record),
     ];
-    let opened = open_page("records_and_keys_put_no_command_into_the_line", &files);
+    let opened = open_page("hostile_records_and_keys_put_no_command_into_the_curl_line", &files);
     let Some((browser, _site, server, key)) = opened else { return };
     let (root, shell) = (format!("http://{}/v1/", server.address), Shell::new());
     let encoded = "%27%3Btouch%20pwned%3B%27%24%28touch%20pwned%29%60touch%20pwned%60%5C%22%21";

@@ -13,8 +13,8 @@ pub(super) fn edit_with(wide: &str, narrow: &str) -> String {
 }
 
 #[test]
-fn two_licenses_get_what_they_may_see() {
-    let Some((browser, server, _site)) = open_demo("two_licenses_get_what_they_may_see", &[]) else { return };
+fn demo_edits_reach_each_license_by_its_scope() {
+    let Some((browser, server, _site)) = open_demo("demo_edits_reach_each_license_by_its_scope", &[]) else { return };
     for (at, name) in [(1, "demo"), (2, "demo-oncology")] {
         assert_eq!(browser.text(&format!("//section[@class='license'][{at}]/h2")), name);
     }
@@ -54,8 +54,9 @@ fn two_licenses_get_what_they_may_see() {
 }
 
 #[test]
-fn an_edit_by_hand_is_shown_too() {
-    let Some((browser, mut server, site)) = open_demo("an_edit_by_hand_is_shown_too", &["--quiet-data"]) else {
+fn an_import_by_hand_is_shown_in_the_demo() {
+    let Some((browser, mut server, site)) = open_demo("an_import_by_hand_is_shown_in_the_demo", &["--quiet-data"])
+    else {
         return;
     };
     // As the demo prints it.

@@ -32,9 +32,11 @@ pub(super) fn kept_texts(browser: &Browser) -> Value {
 }
 
 #[test]
-fn a_key_shows_what_its_license_sees() {
+fn a_key_shows_the_records_of_its_license() {
     let files = [("conferences.jsonl", conferences(COUNT, 1))];
-    let Some((browser, _site, _server, key)) = open_page("a_key_shows_what_its_license_sees", &files) else { return };
+    let Some((browser, _site, _server, key)) = open_page("a_key_shows_the_records_of_its_license", &files) else {
+        return;
+    };
 
     // A wrong key stays in its field, with the reason below.
     paste_key(&browser, "mfk_none");
@@ -140,7 +142,7 @@ fn due_in(id: u64, area: &str, country: &str, days: i64) -> String {
 }
 
 #[test]
-fn a_planner_finds_deadlines_and_takes_them_home() {
+fn a_planner_finds_deadlines_and_downloads_them() {
     let records = [
         due_in(1, "Oncology", "Spain", 50),
         due_in(2, "Oncology", "Germany", 10),
@@ -150,7 +152,7 @@ fn a_planner_finds_deadlines_and_takes_them_home() {
         due_in(6, "Oncology", "Spain", -10),
     ];
     let files = [("conferences.jsonl", records.concat())];
-    let opened = open_page("a_planner_finds_deadlines_and_takes_them_home", &files);
+    let opened = open_page("a_planner_finds_deadlines_and_downloads_them", &files);
     let Some((browser, site, _server, key)) = opened else { return };
     paste_key(&browser, &key);
     expect_total(&browser, "6 conferences");
@@ -219,7 +221,7 @@ fn a_planner_finds_deadlines_and_takes_them_home() {
 }
 
 #[test]
-fn answers_count_what_is_not_announced_and_leave_out_the_past() {
+fn counts_include_unannounced_values_and_leave_out_past_meetings() {
     let day = |days: i64| now().plus_s(days * 86_400).date();
     let conference = |id: u64, fields: Value| {
         let mut record = json!({"id": id, "name": format!("Meeting {id}"), "therapy_areas": ["Oncology"], "start_date_status": "check",
@@ -240,7 +242,7 @@ fn answers_count_what_is_not_announced_and_leave_out_the_past() {
         ),
     ];
     let files = [("conferences.jsonl", records.concat())];
-    let opened = open_page("answers_count_what_is_not_announced_and_leave_out_the_past", &files);
+    let opened = open_page("counts_include_unannounced_values_and_leave_out_past_meetings", &files);
     let Some((browser, site, _server, key)) = opened else { return };
     paste_key(&browser, &key);
 
@@ -295,8 +297,8 @@ fn answers_count_what_is_not_announced_and_leave_out_the_past() {
 }
 
 #[test]
-fn the_tab_keeps_the_key_if_the_reader_says_so() {
-    let Some(browser) = Browser::start("the_tab_keeps_the_key_if_the_reader_says_so") else { return };
+fn the_tab_keeps_the_key_if_the_reader_chooses_so() {
+    let Some(browser) = Browser::start("the_tab_keeps_the_key_if_the_reader_chooses_so") else { return };
     let site = Site::new();
     site.import("conferences.jsonl", conferences(9, 1));
     site.license("all", "--dataset conferences");
@@ -452,9 +454,12 @@ fn exports_and_the_feed_are_for_developers() {
 }
 
 #[test]
-fn past_its_limit_the_page_asks_the_api() {
+fn beyond_its_record_limit_the_page_queries_the_api() {
     let files = [("conferences.jsonl", conferences(1_500, 1))];
-    let Some((browser, _site, server, key)) = open_page("past_its_limit_the_page_asks_the_api", &files) else { return };
+    let Some((browser, _site, server, key)) = open_page("beyond_its_record_limit_the_page_queries_the_api", &files)
+    else {
+        return;
+    };
     // Each export claims more records than the page takes.
     browser.before_each_page(
         "const load = fetch; window.fetch = async (url, options) => { \

@@ -253,10 +253,10 @@ fn forgetting_leaves_nothing_in_any_tab() {
 }
 
 #[test]
-fn nothing_is_left_of_a_key_that_ends() {
+fn an_ended_key_leaves_nothing_in_the_browser() {
     let (site, server) = serve();
     let profile = tempfile::tempdir().unwrap();
-    let open = |view| open("nothing_is_left_of_a_key_that_ends", profile.path(), &server, view);
+    let open = |view| open("an_ended_key_leaves_nothing_in_the_browser", profile.path(), &server, view);
     let Some(browser) = open("") else { return };
     // While the page is open, and in another tab.
     let (id, key) = site.key("all", &[]);
@@ -328,10 +328,10 @@ fn a_dataset_that_left_the_license_is_removed_from_this_computer() {
 }
 
 #[test]
-fn unusable_rows_are_loaded_anew() {
+fn unusable_kept_rows_are_loaded_again() {
     let (site, server) = serve();
     let profile = tempfile::tempdir().unwrap();
-    let Some(browser) = open("unusable_rows_are_loaded_anew", profile.path(), &server, "") else { return };
+    let Some(browser) = open("unusable_kept_rows_are_loaded_again", profile.path(), &server, "") else { return };
     let key = site.key("all", &[]).1;
     keep(&browser, &key, "conferences");
     wait_for_head(&browser, "journals", "head");
@@ -431,9 +431,9 @@ fn a_copy_belongs_to_its_key() {
 }
 
 #[test]
-fn a_browser_that_keeps_nothing_says_so() {
+fn a_browser_without_storage_shows_a_message() {
     let (site, server) = serve();
-    let Some(browser) = Browser::start("a_browser_that_keeps_nothing_says_so") else { return };
+    let Some(browser) = Browser::start("a_browser_without_storage_shows_a_message") else { return };
     let key = site.key("all", &[]).1;
     // A private window, and a page that was loaded over an insecure connection.
     browser.before_each_page(
@@ -452,7 +452,7 @@ fn a_browser_that_keeps_nothing_says_so() {
 
     // A full disk: the key is kept, and no copy.
     drop(browser);
-    let browser = Browser::start("a_browser_that_keeps_nothing_says_so").unwrap();
+    let browser = Browser::start("a_browser_without_storage_shows_a_message").unwrap();
     browser.before_each_page(
         "const put = IDBObjectStore.prototype.put; IDBObjectStore.prototype.put = function (value, key) { \
              if (key[1] === 'records') throw new DOMException('full', 'QuotaExceededError'); return put.call(this, value, key); };",

@@ -41,8 +41,8 @@ fn set(browser: &Browser, field: &str, value: &str) {
 }
 
 #[test]
-fn a_shortlist_is_kept_followed_and_passed_on() {
-    let test = "a_shortlist_is_kept_followed_and_passed_on";
+fn a_shortlist_is_kept_updated_and_shared() {
+    let test = "a_shortlist_is_kept_updated_and_shared";
     let Some((browser, site, server, key)) = open(test, &conferences(130, 1), "") else { return };
     expect_total(&browser, "130 conferences");
 
@@ -136,7 +136,7 @@ fn a_shortlist_is_kept_followed_and_passed_on() {
 }
 
 #[test]
-fn two_to_four_records_stand_side_by_side() {
+fn two_to_four_records_are_compared_side_by_side() {
     let conference = |id: u64, fields: Value| {
         let mut record = json!({"id": id, "name": format!("Meeting {id}"), "abbv": format!("M{id}"), "year": 2097, "country": "Spain", "therapy_areas": ["Oncology"],
             "start_date": "2097-05-01", "start_date_status": "confirmed", "abstract_due_date_status": "not_found", "late_breaking_due_date_status": "not_found"});
@@ -156,7 +156,7 @@ fn two_to_four_records_stand_side_by_side() {
         json!({"id": 3, "name": "Journal C"}),
     ]
     .map(|journal| format!("{journal}\n"));
-    let test = "two_to_four_records_stand_side_by_side";
+    let test = "two_to_four_records_are_compared_side_by_side";
     let Some((browser, site, server, _)) = open(test, &records.concat(), &journals.concat()) else { return };
     expect_total(&browser, "5 conferences");
     for id in [1, 2] {
@@ -362,9 +362,9 @@ fn the_way_back_leads_to_the_row() {
 }
 
 #[test]
-fn paper_has_all_rows_and_says_what_they_are() {
+fn the_printed_list_has_all_rows_and_its_filters() {
     let Some((browser, _site, server, key)) =
-        open("paper_has_all_rows_and_says_what_they_are", &conferences(130, 1), "")
+        open("the_printed_list_has_all_rows_and_its_filters", &conferences(130, 1), "")
     else {
         return;
     };

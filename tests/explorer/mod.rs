@@ -81,7 +81,7 @@ fn the_page_passes_its_cases() {
 
 /// All texts of up to three characters that matter to the guard of cells.
 #[test]
-fn the_page_guards_and_quotes_the_cells_that_the_server_does() {
+fn the_page_guards_and_quotes_the_same_cells_as_the_server() {
     let mut texts = vec![String::new()];
     let mut longest = texts.clone();
     for _ in 0..3 {
@@ -122,7 +122,7 @@ fn the_page_folds_as_the_server() {
 }
 
 #[test]
-fn the_operators_page_is_loaded_again() {
+fn the_operators_page_passes_its_cases() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/serve/operators/admin/page.js");
     run_cases("operators.test.js", "OPERATORS_SCRIPT", &script, 5);
 }

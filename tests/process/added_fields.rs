@@ -221,7 +221,7 @@ fn fields_of_a_newer_program_are_refused() {
 }
 
 #[test]
-fn a_backup_takes_the_name_of_one_of_an_older_release() {
+fn a_backup_replaces_one_of_an_older_release() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(2, 0));
     let other = Site::new();
@@ -246,7 +246,7 @@ fn a_backup_takes_the_name_of_one_of_an_older_release() {
 
 /// The steps of a published database before its upgrade, and after it.
 #[test]
-fn an_upgraded_database_goes_on_in_its_bucket() {
+fn an_upgraded_database_continues_in_its_bucket() {
     type Step = fn(&Site, &Path);
     let nothing: Step = |_, _| {};
     let restore: Step = |site, backup| drop(site.json(["restore".as_ref(), backup.as_os_str(), "--yes".as_ref()]));

@@ -83,7 +83,7 @@ fn a_backup_is_a_database() {
 }
 
 #[test]
-fn an_import_is_undone_by_a_backup_and_all_tokens_stay() {
+fn importing_a_backup_undoes_an_import_and_keeps_all_tokens() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(20, 0));
     let key = site.open_key();
@@ -117,7 +117,7 @@ fn an_import_is_undone_by_a_backup_and_all_tokens_stay() {
 }
 
 #[test]
-fn a_backup_takes_no_place_that_is_not_its_own() {
+fn a_backup_replaces_only_backups() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(5, 0));
     symlink(site.db(), site.path("link")).unwrap();
@@ -160,7 +160,7 @@ fn a_backup_takes_no_place_that_is_not_its_own() {
 }
 
 #[test]
-fn only_a_file_is_replaced() {
+fn backup_and_restore_replace_no_folder_and_no_pipe() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(5, 0));
     site.backup("backup.redb");

@@ -39,7 +39,7 @@ fn wait_for_status(client: &mut Client, status: u16) {
 }
 
 #[test]
-fn a_missing_entry_is_no_end_of_the_log() {
+fn a_replica_behind_a_missing_entry_answers_503() {
     let site = curated();
     let place = Place::folder(&site);
     let (id, doomed) = site.key("all", &[]);
@@ -72,7 +72,7 @@ fn a_missing_entry_is_no_end_of_the_log() {
 }
 
 #[test]
-fn a_running_replica_heeds_the_heartbeat() {
+fn a_replica_that_contradicts_the_heartbeat_answers_503() {
     let site = curated();
     let place = Place::folder(&site);
     let key = site.key("all", &[]).1;
@@ -130,7 +130,7 @@ fn a_running_replica_heeds_the_heartbeat() {
 }
 
 #[test]
-fn key_revoke_succeeds_only_if_the_bucket_follows_this_very_file() {
+fn key_revoke_succeeds_only_if_this_very_file_is_published() {
     let site = curated();
     let place = Place::folder(&site);
     let (first, _) = site.key("all", &[]);
@@ -211,7 +211,7 @@ fn a_narrowed_license_warns_that_replicas_do_not_have_it_yet() {
 }
 
 #[test]
-fn a_server_of_a_database_that_lost_its_place_knows_it() {
+fn a_server_of_a_fenced_database_answers_503_after_max_staleness() {
     let site = curated();
     let place = Place::folder(&site);
     let key = site.key("all", &[]).1;
@@ -419,7 +419,7 @@ fn publisher_ahead(site: &Site, s3: &S3) -> Option<(Place, Process, Site)> {
 }
 
 #[test]
-fn a_late_heartbeat_of_a_replaced_publisher_silences_nobody() {
+fn a_late_heartbeat_of_a_fenced_publisher_makes_no_replica_stale() {
     let (s3, site) = (S3::start(), curated());
     let key = site.key("all", &[]).1;
     let Some((place, mut old, next)) = publisher_ahead(&site, &s3) else { return };
@@ -466,7 +466,7 @@ fn a_heartbeat_is_not_repeated_after_a_takeover() {
 }
 
 #[test]
-fn heartbeats_go_on_when_the_clock_is_set_back() {
+fn heartbeat_times_grow_when_the_clock_is_set_back() {
     let site = curated();
     let place = Place::folder(&site);
     let Some(clock) = Clock::new(&site) else { return };
@@ -509,7 +509,7 @@ fn an_instant_before_a_commit_of_a_clock_that_was_ahead_is_restored() {
 }
 
 #[test]
-fn tokens_of_a_lost_time_end_once_the_origin_says_so() {
+fn tokens_of_a_lost_commit_get_410_after_later_heartbeats() {
     let site = curated();
     let place = Place::folder(&site);
     let key = site.key("all", &[]).1;
@@ -542,7 +542,7 @@ fn tokens_of_a_lost_time_end_once_the_origin_says_so() {
 }
 
 #[test]
-fn a_replica_on_a_full_disk_serves_what_it_has_and_does_not_fill_it_again_and_again() {
+fn a_replica_on_a_full_disk_serves_its_records_and_loads_rarely() {
     let site = curated();
     let place = Place::folder(&site);
     let key = site.key("all", &[]).1;
@@ -590,7 +590,7 @@ fn a_replica_on_a_full_disk_serves_what_it_has_and_does_not_fill_it_again_and_ag
 }
 
 #[test]
-fn a_foreign_object_in_the_next_slot_and_a_missing_replica_are_told() {
+fn a_foreign_object_in_the_next_slot_and_a_missing_replica_are_reported() {
     let site = curated();
     let place = Place::folder(&site);
     place.once(&site);

@@ -81,7 +81,7 @@ fn cases() -> Vec<Case> {
 }
 
 #[test]
-fn a_refused_request_costs_little() {
+fn a_hostile_import_is_refused_with_little_memory() {
     for (what, name, content, expected) in cases() {
         let site = Site::new();
         let file = site.write(name, content);
@@ -102,7 +102,7 @@ fn a_refused_request_costs_little() {
 }
 
 #[test]
-fn standard_input_keeps_the_bounds() {
+fn an_import_from_standard_input_is_bounded() {
     let site = Site::new();
     let mut command = site.command(["import", "-", "--create", "--dataset", "tags", "--format", "csv", "--json"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

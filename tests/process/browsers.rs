@@ -41,7 +41,7 @@ fn is_open_to(answer: &Answer, origin: Option<&str>) {
 }
 
 #[test]
-fn named_origins_may_call() {
+fn only_named_origins_may_read_answers() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     site.json(["license", "set", "all", "--yes", "--dataset", "conferences", "--rate-limit", "4"]);
@@ -136,7 +136,7 @@ fn a_preflight_needs_no_key_and_counts_nothing() {
 }
 
 #[test]
-fn without_the_option_nothing_is_said() {
+fn without_the_option_no_cors_header_is_sent() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     let key = site.open_key();

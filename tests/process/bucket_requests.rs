@@ -120,7 +120,7 @@ fn a_refused_start_puts_nothing_into_the_bucket() {
 }
 
 #[test]
-fn a_replica_looks_once_a_poll() {
+fn a_poll_of_a_replica_is_one_request() {
     const POLLS: usize = 100;
     let (s3, site) = (S3::start(), curated());
     let place = Place::s3(&s3);

@@ -58,7 +58,7 @@ fn with_each(test: impl Fn(&str, &Bucket)) {
 }
 
 #[test]
-fn a_bucket_keeps_what_is_put_into_it() {
+fn a_bucket_returns_its_stored_objects() {
     with_each(|kind, bucket| {
         assert_eq!(names(bucket, "probe", None), [""; 0], "{kind}: probing leaves nothing behind");
         assert_eq!(bytes(bucket, "log/1"), None, "{kind}");
@@ -101,7 +101,7 @@ fn a_bucket_keeps_what_is_put_into_it() {
 }
 
 #[test]
-fn one_of_many_creates_a_name() {
+fn one_of_many_concurrent_creates_succeeds() {
     with_each(|kind, bucket| {
         for round in 0..10 {
             let name = format!("log/{round}");
@@ -118,7 +118,7 @@ fn one_of_many_creates_a_name() {
 }
 
 #[test]
-fn a_folder_is_its_owners_alone_and_stays_the_same() {
+fn a_bucket_folder_is_private_and_must_stay_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("some/bucket");
     let bucket = in_folder(&place, None);
@@ -161,7 +161,7 @@ fn a_folder_is_its_owners_alone_and_stays_the_same() {
 }
 
 #[test]
-fn a_store_sees_nothing_of_what_is_sealed() {
+fn a_store_cannot_read_or_change_sealed_objects() {
     let (site, s3) = (Site::new(), S3::start());
     let bucket = in_s3(&s3, "/x", Some(SealKey::load(&seal_key(&site, "seal-key", 0)).unwrap()));
     bucket.create("log/1", b"secret text").unwrap();
@@ -181,7 +181,7 @@ fn a_store_sees_nothing_of_what_is_sealed() {
 }
 
 #[test]
-fn faults_of_a_store_are_told_apart() {
+fn temporary_and_lasting_faults_of_a_store_are_distinguished() {
     let s3 = S3::start();
     let bucket = in_s3(&s3, "", None);
     let always = usize::MAX;
@@ -260,7 +260,7 @@ fn faults_of_a_store_are_told_apart() {
 }
 
 #[test]
-fn wrong_settings_are_told_with_what_to_do() {
+fn wrong_bucket_settings_are_refused_with_a_remedy() {
     let s3 = S3::start();
     let environment = s3.environment();
     let with = |name: &str, value: Option<&str>| {
@@ -297,7 +297,7 @@ fn wrong_settings_are_told_with_what_to_do() {
 }
 
 #[test]
-fn the_url_names_the_bucket_whatever_the_environment_names() {
+fn the_url_of_the_bucket_overrides_the_environment() {
     let s3 = S3::start();
     for name in ["AWS_BUCKET", "AWS_BUCKET_NAME"] {
         let mut environment = s3.environment();

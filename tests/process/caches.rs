@@ -125,7 +125,7 @@ fn compare(step: &str, site: &Site, running: &Server, keys: &[(&str, String)]) {
 }
 
 #[test]
-fn a_server_answers_as_one_that_keeps_nothing() {
+fn a_server_with_caches_answers_like_one_without() {
     let (site, mut keys) = build();
     let running = site.serve();
     compare("the beginning", &site, &running, &keys);

@@ -38,7 +38,7 @@ fn check_cases(site: &Site, cases: &[Case<'_>]) {
 }
 
 #[test]
-fn commands_without_a_database_say_what_to_do() {
+fn commands_without_a_database_name_a_remedy() {
     let site = Site::new();
     let missing = "create one with `medfeed import --create`";
     check_cases(
@@ -83,7 +83,7 @@ fn commands_without_a_database_say_what_to_do() {
 }
 
 #[test]
-fn licenses_and_keys() {
+fn license_and_key_commands_have_the_listed_results() {
     let site = Site::new();
     let rows = format!(
         "{{\"id\":1,\"name\":\"A\",\"year\":2026,\"country\":\"South Korea\",\"therapy_areas\":[\"Oncology\"],{STATUSES}}}\n\
@@ -191,7 +191,7 @@ fn a_replaced_key_is_listed_with_the_end_of_its_overlap() {
 }
 
 #[test]
-fn imports_and_exports() {
+fn import_and_export_commands_have_the_listed_results() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(40, 0));
     let broken = "id,name,start_date,nmae\n41,X,2026-13-01,x\n,,,\n";
@@ -277,7 +277,7 @@ fn imports_and_exports() {
 }
 
 #[test]
-fn standard_input_is_read() {
+fn an_import_reads_standard_input() {
     let site = Site::new();
     let mut command = site.command(["import", "-", "--create", "--dataset", "journals", "--format", "jsonl", "--json"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -289,7 +289,7 @@ fn standard_input_is_read() {
 }
 
 #[test]
-fn options_have_variables() {
+fn options_that_configure_have_variables() {
     let site = Site::new();
     site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
     let run = |args: &[&str], variables: &[(&str, &str)]| {
@@ -333,7 +333,7 @@ fn help_lists_options_and_examples() {
 }
 
 #[test]
-fn scripts_and_pages_are_printed() {
+fn completions_and_manual_pages_are_printed() {
     let site = Site::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let done = site.run(["completions", shell]);
@@ -371,7 +371,7 @@ fn scripts_and_pages_are_printed() {
 }
 
 #[test]
-fn the_history_tells_who_did_what() {
+fn the_log_names_the_user_of_each_commit() {
     let site = Site::new();
     site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
     site.license("acme", "--dataset journals");

@@ -95,7 +95,7 @@ fn files_are_linted_without_a_database() {
 }
 
 #[test]
-fn an_import_corrects_what_it_is_asked_to() {
+fn an_import_corrects_values_only_with_fix() {
     let site = oncology();
     let rows =
         "id,name,issn_print,issn_online\n1,Heart &amp; Lung ,00284793,\n2,SociÃ©tÃ©,0140–6736,0000-0000\n3,TBD,,\n";

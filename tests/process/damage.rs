@@ -113,7 +113,7 @@ fn serve(site: &Site, case: &str) -> Option<Server> {
 }
 
 #[test]
-fn no_answer_of_a_damaged_file_lacks_a_row() {
+fn a_server_of_a_damaged_file_gives_right_answers_or_errors() {
     let (site, keys) = build();
     let sound = fs::read(site.db()).unwrap();
     let server = site.serve();

@@ -67,7 +67,7 @@ fn is_told(what: &str, done: &Done) {
 }
 
 #[test]
-fn damage_is_told() {
+fn commands_on_a_damaged_file_report_an_error() {
     let (cases, seed) = cases_and_seed(12, 11);
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(700, 0));

@@ -65,7 +65,7 @@ fn introduction(server: &mut Server) -> Vec<String> {
 }
 
 #[test]
-fn a_curator_edits_what_two_licenses_see() {
+fn demo_edits_reach_the_feeds_of_both_licenses() {
     let site = Site::new();
     let server = site.start(site.command(["demo", "--listen", "127.0.0.1:0", "--log", "warn"]));
     let anyone = || Client::new(server.address, None);
@@ -149,7 +149,7 @@ fn a_demo_that_is_stopped_while_it_starts_leaves_nothing() {
 }
 
 #[test]
-fn a_server_that_is_no_demo_tells_no_keys() {
+fn a_server_that_is_no_demo_shows_no_keys() {
     let site = Site::new();
     site.open_key();
     let server = site.serve();
@@ -221,7 +221,7 @@ fn a_quiet_demo_edits_nothing_and_works_in_any_folder() {
 }
 
 #[test]
-fn the_printed_lines_work() {
+fn the_lines_that_a_demo_prints_work() {
     let site = Site::new();
     let mut server = site.start(site.command(["demo", "--listen", "127.0.0.1:0", "--log", "warn"]));
     let lines = introduction(&mut server);

@@ -53,7 +53,7 @@ fn every_variable_is_one_of_the_program() {
 }
 
 #[test]
-fn composed_replicas_follow_what_is_composed_to_publish() {
+fn composed_replicas_follow_the_composed_publisher() {
     let compose = read("compose.replicas.yaml");
     let commands: Vec<_> =
         compose.lines().filter_map(|line| line.trim().strip_prefix("command: ")).map(words).collect();
@@ -101,7 +101,7 @@ fn composed_replicas_follow_what_is_composed_to_publish() {
 }
 
 #[test]
-fn the_units_hide_nothing_that_the_program_reads() {
+fn the_units_hide_no_file_that_the_program_reads() {
     for unit in ["medfeed.service", "medfeed-publish.service"] {
         assert!(read(unit).contains("\nProcSubset=pid\n"), "{unit}");
     }

@@ -168,7 +168,7 @@ fn the_key_is_sent_to_no_other_host() {
 }
 
 #[test]
-fn a_pause_until_a_time_is_heeded() {
+fn retry_after_with_a_time_pauses_until_then() {
     let site = Site::new();
     let copy = site.path("copy.sqlite");
     // The time is the present one by the service's clock.
@@ -240,7 +240,7 @@ fn a_dataset_that_leaves_the_license_leaves_the_copy() {
 }
 
 #[test]
-fn an_assistant_asks_a_copy() {
+fn an_assistant_queries_a_copy() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let installed = folder.join("target/recipes/mcp/bin/python");
     let has_package = |python: &&Path| {

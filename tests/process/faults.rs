@@ -61,7 +61,7 @@ pub fn roomy_conferences(count: u64, version: u64) -> String {
 }
 
 #[test]
-fn a_file_that_goes_is_served_on_until_another_comes() {
+fn a_removed_file_is_served_until_another_replaces_it() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(5, 7));
     let key = site.open_key();
@@ -104,7 +104,7 @@ fn a_file_that_goes_is_served_on_until_another_comes() {
 }
 
 #[test]
-fn a_file_that_may_not_be_read_is_told() {
+fn an_unreadable_file_is_reported() {
     let site = Site::new();
     site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
     fs::set_permissions(site.db(), Permissions::from_mode(0o000)).unwrap();
@@ -133,7 +133,7 @@ pub fn rot(path: &Path, text: &str) -> io::Result<usize> {
 }
 
 #[test]
-fn a_rotten_row_fails_alone() {
+fn a_damaged_row_fails_only_the_answers_that_need_it() {
     let site = Site::new();
     let lines = |ids: std::ops::RangeInclusive<u64>| -> String {
         let line =
@@ -191,7 +191,7 @@ fn a_rotten_row_fails_alone() {
 }
 
 #[test]
-fn a_damage_that_the_engine_panics_at_is_told_and_gone_on_from() {
+fn a_server_recovers_from_damage_at_which_the_engine_panics() {
     const HEADER: usize = 4096;
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(300, 0));

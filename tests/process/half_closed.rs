@@ -66,7 +66,7 @@ fn a_half_closed_connection_is_answered() {
 }
 
 #[test]
-fn a_wait_ends_with_the_sending_half() {
+fn closing_the_sending_half_ends_a_wait() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     let key = site.open_key();
@@ -104,7 +104,7 @@ fn a_wait_ends_with_the_sending_half() {
 }
 
 #[test]
-fn over_https_too() {
+fn a_half_closed_https_connection_is_answered() {
     let authority = Authority::new();
     let site = site_with(&authority.pair());
     let server = site.serve_with("--tls-cert cert.pem --tls-key key.pem");

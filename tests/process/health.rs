@@ -57,7 +57,7 @@ fn a_server_is_healthy_as_long_as_it_answers() {
 }
 
 #[test]
-fn the_servers_own_certificate_is_the_one_that_is_accepted() {
+fn health_accepts_only_the_servers_own_certificate() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     for name in ["own", "other"] {

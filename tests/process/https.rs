@@ -110,7 +110,7 @@ fn shows(server: &Server, caller: &Arc<ClientConfig>, pair: &Pair) -> bool {
 }
 
 #[test]
-fn both_versions_are_served() {
+fn tls_1_2_and_1_3_are_served() {
     let authority = Authority::new();
     let site = site_with(&authority.pair());
     let server = site.serve_with(FILES);
@@ -154,7 +154,7 @@ fn the_whole_chain_of_the_file_is_sent() {
 }
 
 #[test]
-fn malformed_requests_are_told_to_come_by_https_too() {
+fn answers_to_malformed_requests_require_https_too() {
     let authority = Authority::new();
     let site = site_with(&authority.pair());
     let server = site.serve_with(FILES);
@@ -196,7 +196,7 @@ fn malformed_requests_are_told_to_come_by_https_too() {
 }
 
 #[test]
-fn a_new_pair_is_taken() {
+fn a_renewed_certificate_is_loaded() {
     let authority = Authority::new();
     let caller = authority.caller(&version::TLS13);
     let first = authority.pair();
@@ -279,7 +279,7 @@ fn a_broken_pair_leaves_the_old_one_in_use() {
 }
 
 #[test]
-fn a_certificate_that_ends_and_a_reload_that_fails_are_seen() {
+fn metrics_show_the_end_of_the_certificate_and_failed_reloads() {
     let authority = Authority::new();
     // The years, the piece of a warning, and the end in seconds since 1970.
     let cases = [
@@ -335,7 +335,7 @@ fn a_connection_without_tls_is_closed() {
 }
 
 #[test]
-fn wrong_files_are_told_at_the_start() {
+fn wrong_certificate_files_are_refused_at_the_start() {
     let authority = Authority::new();
     let (first, other) = (authority.pair(), authority.pair());
     let site = site_with(&first);
@@ -366,7 +366,7 @@ fn wrong_files_are_told_at_the_start() {
 }
 
 #[test]
-fn plain_text_stays_on_this_machine() {
+fn plain_http_beyond_this_machine_needs_an_option() {
     let authority = Authority::new();
     let site = site_with(&authority.pair());
     // Monitoring speaks plain HTTP with and without a certificate, so its address is no reason to add one.

@@ -61,7 +61,7 @@ fn serves() -> ExitCode {
 }
 
 #[test]
-fn limits_are_those_of_the_program_but_for_the_named() {
+fn limits_without_a_value_are_those_of_the_program() {
     let limits = limits_of("connections=3 request=300ms");
     assert_eq!((limits.connections, limits.request), (3, Duration::from_millis(300)));
     assert_eq!(limits.connections_per_address, Limits::default().connections_per_address);

@@ -28,7 +28,7 @@ fn assert_300ms(since: Instant, case: &str) {
 }
 
 #[test]
-fn a_head_comes_in_time_or_not_at_all() {
+fn a_connection_without_a_whole_head_in_time_is_closed() {
     let site = small_site();
     let server = serve(&site, "request=300ms", "");
     for begun in ["", "G", "GET /v1/status HTTP/1.1\r\n", "GET /v1/status HTTP/1.1\r\nhost: x\r\n"] {
@@ -190,7 +190,7 @@ fn an_address_makes_room_among_its_own() {
 }
 
 #[test]
-fn half_open_connections_lock_nobody_out() {
+fn half_open_connections_do_not_block_new_callers() {
     let site = small_site();
     let key = site.open_key();
     let begun = ["", "G", "GET /v1/status HTTP/1.1\r\n", "GET /v1/status HTTP/1.1\r\nhost: x\r\n"];
@@ -219,7 +219,7 @@ fn half_open_connections_lock_nobody_out() {
 }
 
 #[test]
-fn a_download_at_a_good_rate_makes_no_room() {
+fn a_download_at_a_good_rate_keeps_its_slot() {
     let (site, key) = large_site();
     let server = serve(&site, "per-address=2", "");
     let began = Barrier::new(3);
@@ -281,7 +281,7 @@ fn a_reader_below_the_least_rate_is_closed() {
 }
 
 #[test]
-fn slow_readers_shut_nobody_out() {
+fn slow_readers_do_not_block_new_callers() {
     let site = small_site();
     let key = site.open_key();
     let (server, mut admin) =
@@ -368,7 +368,7 @@ fn a_connection_that_is_served_keeps_its_slot() {
 }
 
 #[test]
-fn heads_have_sizes() {
+fn heads_and_targets_beyond_their_sizes_are_refused() {
     let site = small_site();
     let server = site.serve();
     let headers = |count: usize| (1..count).map(|number| format!("x-{number}: 1\r\n")).collect::<String>();
@@ -403,7 +403,7 @@ fn heads_have_sizes() {
 }
 
 #[test]
-fn connections_take_no_file_that_the_database_needs() {
+fn connections_leave_open_files_for_the_database() {
     let site = small_site();
     let key = site.open_key();
     let start = |command| site.start(site.in_shell("ulimit -n 80; exec \"$@\"", &command));

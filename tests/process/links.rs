@@ -84,7 +84,7 @@ fn replacing_a_linked_file_keeps_the_link() {
 }
 
 #[test]
-fn a_link_to_nowhere_is_told_until_an_import_fills_it() {
+fn a_dangling_link_is_an_error_until_an_import_fills_it() {
     let site = linked();
     for command in [&["check"][..], &["license", "list"], &["compact"], &["serve", "--listen", "127.0.0.1:0"]] {
         let done = site.ends(command);
@@ -128,7 +128,7 @@ fn a_file_with_two_names_is_not_replaced() {
 }
 
 #[test]
-fn a_link_that_is_pointed_elsewhere_brings_the_notes_of_its_new_file() {
+fn a_link_with_a_new_target_uses_the_notes_of_the_new_file() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(5, 0));
     let key = site.open_key();

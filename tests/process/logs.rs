@@ -55,7 +55,7 @@ fn ask_often(server: &Server, key: &str) -> usize {
 }
 
 #[test]
-fn a_log_that_cannot_be_written_ends_nothing() {
+fn a_log_that_cannot_be_written_fails_no_answer() {
     let (site, key) = small_site();
     let gone = || Stdio::from(pipe().unwrap().1);
     // Whether its lines are lost: a closed standard error is opened on /dev/null at the start.
@@ -78,7 +78,7 @@ fn a_log_that_cannot_be_written_ends_nothing() {
 }
 
 #[test]
-fn a_log_that_nobody_reads_keeps_nobody_waiting() {
+fn a_log_without_a_reader_delays_no_answer() {
     let (site, key) = small_site();
     let (_reader, writer) = pipe().unwrap();
     let (server, mut admin) = serve(&site, 10, None, writer.into());
@@ -100,7 +100,7 @@ fn the_log_is_complete_at_the_end() {
 }
 
 #[test]
-fn a_first_line_that_nobody_reads_keeps_nobody_waiting() {
+fn a_first_line_without_a_reader_delays_no_answer() {
     let (site, key) = small_site();
     let (_reader, mut writer) = pipe().unwrap();
     writer.write_all(&vec![b'.'; PIPE_BYTES]).unwrap();

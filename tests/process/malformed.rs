@@ -141,7 +141,7 @@ fn requests_sent_ahead_are_answered_in_their_order() {
 }
 
 #[test]
-fn older_callers_and_heads_are_served() {
+fn http_1_0_and_head_requests_are_served() {
     let (_site, server, key) = setup();
     let cases = [
         ("GET /v1/conferences/3 HTTP/1.0|x-api-key: KEY", 200, Closed),

@@ -171,7 +171,7 @@ fn requests(route: &str, status: u16, license: &str) -> String {
 }
 
 #[test]
-fn counters_rise_by_what_was_asked() {
+fn counters_rise_by_the_requests() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(10, 0));
     let key = site.open_key();
@@ -233,7 +233,7 @@ fn counters_rise_by_what_was_asked() {
 }
 
 #[test]
-fn the_program_and_its_process_are_told() {
+fn metrics_contain_version_and_process_figures() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(10, 0));
     let key = site.open_key();
@@ -263,7 +263,7 @@ fn the_program_and_its_process_are_told() {
 }
 
 #[test]
-fn a_feed_that_falls_behind_is_seen() {
+fn metrics_show_a_feed_that_falls_behind() {
     let site = Site::new();
     let Loader { server, mut admin, mut client, id, token } = serve_a_loader(&site);
     let labels = format!("{{license=\"all\",key=\"{id}\",dataset=\"conferences\"}}");
@@ -406,7 +406,7 @@ fn a_client_that_died_is_behind_by_the_age_of_the_oldest_entry_that_it_lacks() {
 }
 
 #[test]
-fn readiness_follows_the_database_file() {
+fn readyz_gets_503_while_the_database_file_is_missing() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     let key = site.open_key();
@@ -447,7 +447,7 @@ fn readiness_follows_the_database_file() {
 }
 
 #[test]
-fn the_log_tells_where_monitoring_is() {
+fn the_log_names_the_address_of_monitoring() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(2, 0));
     for (address, format) in [("127.0.0.1:0", "json"), ("127.0.0.2:0", "pretty")] {

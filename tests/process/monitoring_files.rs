@@ -53,7 +53,7 @@ fn all_samples() -> BTreeSet<String> {
 }
 
 #[test]
-fn every_metric_that_is_asked_for_is_there() {
+fn every_metric_of_dashboard_alerts_and_manuals_exists() {
     let samples = all_samples();
     let (alerts, tests, dashboard) = (read("alerts.yml"), read("alerts_test.yml"), read("dashboard.json"));
     for (file, text, least) in

@@ -67,7 +67,7 @@ fn a_new_key_works_at_once_from_an_address_beyond_its_limit() {
 }
 
 #[test]
-fn a_replica_looks_for_new_keys_of_an_address_beyond_its_limit() {
+fn a_replica_polls_for_new_keys_of_an_address_beyond_its_limit() {
     let (mut origin, _) = origin();
     origin.site.json(["license", "set", "slow", "--yes", "--dataset", "conferences", "--rate-limit", "2"]);
     origin.publish();
@@ -87,7 +87,7 @@ fn a_replica_looks_for_new_keys_of_an_address_beyond_its_limit() {
 }
 
 #[test]
-fn a_new_key_has_the_replica_look() {
+fn an_unknown_key_makes_the_replica_poll() {
     let (mut origin, _) = origin();
     let replica = origin.replica();
     let (server, _) = serve(&replica, "--poll 1h");
@@ -123,7 +123,7 @@ fn unknown_keys_end_no_change_delay() {
 }
 
 #[test]
-fn made_up_keys_drive_no_requests_and_hold_nobody_up() {
+fn made_up_keys_cause_few_polls_and_delay_no_caller() {
     const CALLERS: usize = 24;
     let (origin, key) = origin();
     let store = S3::start();

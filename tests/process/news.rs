@@ -142,7 +142,11 @@ fn a_hidden_change_ends_no_wait() {
         ]);
         assert_eq!(version_of(&answer(&mut waiter).items()), version);
         until_waiting(&mut admin, 1);
-        assert_eq!(ended(&mut admin, "change"), f64::from(u32::try_from(version).unwrap()), "no other request was woken");
+        assert_eq!(
+            ended(&mut admin, "change"),
+            f64::from(u32::try_from(version).unwrap()),
+            "no other request was woken"
+        );
         assert_eq!(proof(), before);
         assert!(is_silent(&sleeper));
     }
@@ -156,7 +160,7 @@ fn a_hidden_change_ends_no_wait() {
 }
 
 #[test]
-fn a_change_of_key_or_license_is_told_at_once() {
+fn a_change_of_key_or_license_ends_the_wait_at_once() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(9, 0));
     type Change = fn(&Site, &str, &str);
@@ -204,7 +208,7 @@ fn a_change_of_key_or_license_is_told_at_once() {
 }
 
 #[test]
-fn a_history_that_is_gone_is_told_at_once() {
+fn a_restore_ends_waits_with_410_at_once() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     let key = site.open_key();
@@ -220,7 +224,7 @@ fn a_history_that_is_gone_is_told_at_once() {
 }
 
 #[test]
-fn commits_that_are_held_back_wake_nobody() {
+fn commits_that_are_held_back_end_no_wait() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     site.license("all", "--dataset conferences");
@@ -239,7 +243,7 @@ fn commits_that_are_held_back_wake_nobody() {
 }
 
 #[test]
-fn a_server_that_stops_answers_who_waits() {
+fn a_server_that_stops_answers_waiting_requests() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     let key = site.open_key();

@@ -36,7 +36,7 @@ fn row(page: &str, piece: &str) -> String {
 }
 
 #[test]
-fn the_page_shows_what_is_served_and_to_whom() {
+fn the_page_lists_datasets_licenses_and_keys() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(1235, 0));
     site.license("all", "--dataset conferences --dataset journals");
@@ -90,7 +90,7 @@ fn the_page_shows_what_is_served_and_to_whom() {
 }
 
 #[test]
-fn the_page_is_safe_to_open() {
+fn the_page_is_shown_only_under_its_own_names() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     let (server, admin) = serve_watched(&site, &["--admin-host", "feed-1.internal"]);

@@ -193,7 +193,7 @@ fn an_overtaken_promotion_leaves_one_history() {
 }
 
 #[test]
-fn a_promotion_that_is_overtaken_does_not_heed_earlier_promotions() {
+fn an_overtaken_promotion_ignores_earlier_promotions() {
     let (s3, site) = (S3::start(), curated());
     let place = Place::s3(&s3);
     place.once(&site);
@@ -214,7 +214,7 @@ fn a_promotion_that_is_overtaken_does_not_heed_earlier_promotions() {
 }
 
 #[test]
-fn a_promotion_that_is_overtaken_all_the_time_gives_up() {
+fn a_promotion_that_is_overtaken_again_and_again_ends_with_an_error() {
     let (s3, site) = (S3::start(), curated());
     let place = Place::s3(&s3);
     place.once(&site);
@@ -354,7 +354,7 @@ fn a_wait_for_replicas_ends_when_another_publisher_takes_over() {
 }
 
 #[test]
-fn a_former_origin_comes_back() {
+fn a_former_origin_returns_as_a_replica() {
     let site = curated();
     let place = Place::folder(&site);
     place.once(&site);

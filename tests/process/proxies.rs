@@ -87,7 +87,7 @@ fn x_forwarded_for_is_taken_from_trusted_proxies_alone() {
 }
 
 #[test]
-fn forwarded_is_taken_instead_where_it_is_asked_for() {
+fn forwarded_replaces_x_forwarded_for_by_an_option() {
     let (_site, server, keys) = serve(&["--forwarded-header", "forwarded"]);
     check_cases(
         &server,
@@ -111,7 +111,7 @@ fn forwarded_is_taken_instead_where_it_is_asked_for() {
 }
 
 #[test]
-fn without_trusted_proxies_nobody_is_believed() {
+fn without_trusted_proxies_forwarding_headers_are_ignored() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     let open = site.open_key();

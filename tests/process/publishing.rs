@@ -76,7 +76,7 @@ fn a_bucket_holds_the_published_database() {
 }
 
 #[test]
-fn a_state_goes_out_where_there_are_no_changes() {
+fn a_whole_state_is_published_if_the_changes_are_missing() {
     let site = curated();
     let place = Place::folder(&site);
     let backup = site.backup("older.redb");
@@ -132,7 +132,7 @@ pub fn age(folder: &Path, days: u64) {
 }
 
 #[test]
-fn sweeping_keeps_what_is_needed() {
+fn a_sweep_keeps_the_restorable_time_and_two_states() {
     let site = curated();
     let place = Place::folder(&site);
     let (bucket, orphan) = (site.path("bucket"), layout::part(2, "0123456789abcdef", 0));
@@ -176,7 +176,7 @@ fn sweeping_keeps_what_is_needed() {
 }
 
 #[test]
-fn a_publisher_that_cannot_go_on_is_refused_with_what_to_do() {
+fn a_publisher_that_cannot_continue_is_refused_with_a_remedy() {
     let site = curated();
     let place = Place::folder(&site);
     place.once(&site);
@@ -322,7 +322,7 @@ fn a_state_that_lacks_its_manifest_is_followed_by_another() {
 }
 
 #[test]
-fn several_parts_are_on_their_way_at_once() {
+fn several_parts_are_sent_at_once() {
     let (s3, site) = (S3::start(), curated());
     let place = Place::s3(&s3);
     // More than one part of 8 MiB.

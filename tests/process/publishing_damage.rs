@@ -29,7 +29,7 @@ pub fn damage(site: &Site, damage: Damage) {
 }
 
 #[test]
-fn a_damaged_outbox_costs_a_state_and_nothing_else() {
+fn a_damaged_outbox_leads_to_one_whole_state() {
     let cases: [(&str, Damage); 5] = [
         ("the first header", |outbox, seqs| drop(outbox.insert((seqs[0], 0), b"rotten".as_slice()).unwrap())),
         ("a later header", |outbox, seqs| drop(outbox.insert((seqs[1], 0), b"".as_slice()).unwrap())),
@@ -72,7 +72,7 @@ fn a_damaged_outbox_costs_a_state_and_nothing_else() {
 }
 
 #[test]
-fn a_compacted_file_leaves_damage_behind() {
+fn compact_drops_a_damaged_outbox() {
     let site = curated();
     let place = Place::folder(&site);
     place.once(&site);
@@ -86,7 +86,7 @@ fn a_compacted_file_leaves_damage_behind() {
 }
 
 #[test]
-fn rows_that_are_not_those_published_go_into_no_state() {
+fn rows_that_contradict_their_digest_go_into_no_state() {
     let site = curated();
     let place = Place::folder(&site);
     place.once(&site);

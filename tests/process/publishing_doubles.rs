@@ -21,7 +21,7 @@ fn spawn_commit(site: &Site, version: u64) -> Process {
 }
 
 #[test]
-fn of_two_copies_that_publish_one_goes_on() {
+fn one_of_two_publishing_copies_is_fenced() {
     let (rounds, seed) = cases_and_seed(4, 1);
     let s3 = S3::start();
     let folder = Site::new();
@@ -81,7 +81,7 @@ fn of_two_copies_that_publish_one_goes_on() {
 }
 
 #[test]
-fn of_eight_starts_at_once_one_publishes() {
+fn one_of_eight_simultaneous_starts_publishes() {
     let (rounds, seed) = cases_and_seed(2, 1);
     let s3 = S3::start();
     let folder = Site::new();
@@ -135,7 +135,7 @@ fn sweep(place: &Place) {
 }
 
 #[test]
-fn a_publisher_that_stood_still_through_a_sweep_is_fenced() {
+fn a_publisher_that_was_stopped_during_a_sweep_is_fenced() {
     let (rounds, seed) = cases_and_seed(2, 1);
     let s3 = S3::start();
     let folder = Site::new();

@@ -69,7 +69,7 @@ fn publish_with_fault((method, name, fault, times): &(&str, &str, Fault, usize))
 
 #[test]
 #[ignore = "waits for more than half a minute, which a request is given"]
-fn an_answer_that_never_comes_is_given_up() {
+fn a_request_without_an_answer_times_out_and_is_repeated() {
     std::thread::scope(|scope| {
         for (method, name, fault) in [
             ("PUT", "/log/", Fault::Held),
@@ -100,7 +100,7 @@ fn an_answer_that_never_comes_is_given_up() {
 }
 
 #[test]
-fn an_entry_of_a_killed_publisher_that_arrives_late_is_its_own() {
+fn a_late_entry_of_a_killed_publisher_fences_only_other_copies() {
     let (s3, site) = (S3::start(), curated());
     let place = Place::s3(&s3);
     place.once(&site);

@@ -197,7 +197,7 @@ fn run_case(prepared: &Prepared, Case { run, at, fault, .. }: Case) {
 }
 
 #[test]
-fn a_fault_of_any_exchange_costs_a_publisher_nothing() {
+fn a_fault_of_any_exchange_loses_no_commit_and_fences_no_publisher() {
     let (seed, most) = chosen_size();
     let prepared = RUNS.map(Prepared::new);
     let mut cases = cases(&prepared);
@@ -217,7 +217,7 @@ fn a_fault_of_any_exchange_costs_a_publisher_nothing() {
 }
 
 #[test]
-fn a_response_that_is_not_the_stores_is_no_object_and_no_list() {
+fn a_response_of_another_server_is_no_object_and_no_list() {
     let s3 = S3::start();
     let relay = FaultRelay::new(s3.address());
     let direct = Place::s3(&s3);

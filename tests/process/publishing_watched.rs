@@ -23,7 +23,7 @@ pub fn samples() -> Vec<String> {
 }
 
 #[test]
-fn metrics_tell_how_publishing_stands() {
+fn metrics_show_the_progress_of_publishing() {
     let (s3, site) = (S3::start(), curated());
     let place = Place::s3(&s3);
     let mut publisher = place.watch(&site, "--every 0s --heartbeat 50ms");
@@ -88,7 +88,7 @@ fn metrics_tell_how_publishing_stands() {
 
 /// Takes a minute, so it runs only if `MEDFEED_CASES` is set.
 #[test]
-fn a_bucket_that_is_away_for_a_minute_makes_it_unready() {
+fn a_publisher_is_unready_after_a_minute_without_its_bucket() {
     if std::env::var_os("MEDFEED_CASES").is_none() {
         return;
     }
@@ -107,7 +107,7 @@ fn a_bucket_that_is_away_for_a_minute_makes_it_unready() {
 }
 
 #[test]
-fn an_overtaken_publisher_stays_for_monitoring_to_see_it() {
+fn a_fenced_publisher_keeps_running_for_monitoring() {
     let site = curated();
     let place = Place::folder(&site);
     place.once(&site);
@@ -140,7 +140,7 @@ fn an_overtaken_publisher_stays_for_monitoring_to_see_it() {
 }
 
 #[test]
-fn monitoring_stays_on_this_machine_unless_told() {
+fn monitoring_beyond_this_machine_needs_an_option() {
     let site = curated();
     let place = Place::folder(&site);
     let refused = place.run(&site, "--admin-listen 0.0.0.0:0");
@@ -156,7 +156,7 @@ fn monitoring_stays_on_this_machine_unless_told() {
 }
 
 #[test]
-fn systemd_is_told_once_everything_is_published() {
+fn systemd_is_notified_once_everything_is_published() {
     let (s3, site) = (S3::start(), curated());
     let place = Place::s3(&s3);
     let socket = UnixDatagram::bind(site.path("notify")).unwrap();

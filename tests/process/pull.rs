@@ -74,7 +74,7 @@ fn a_copy_of_each_kind_is_loaded_and_follows_the_feed() {
 }
 
 #[test]
-fn a_service_on_this_machine_is_asked_without_a_proxy() {
+fn a_service_on_this_machine_is_reached_without_a_proxy() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     let pulled = Pulled::new(site);
@@ -87,7 +87,7 @@ fn a_service_on_this_machine_is_asked_without_a_proxy() {
 }
 
 #[test]
-fn a_person_finds_typed_columns_links_words_and_answers() {
+fn a_copy_in_sqlite_has_typed_columns_links_and_search() {
     let site = site_with_both();
     site.import("conferences.jsonl", linked_conference(5000, 10) + &linked_conference(5001, 400));
     let pulled = Pulled::new(site);
@@ -145,8 +145,8 @@ fn a_person_finds_typed_columns_links_words_and_answers() {
 }
 
 #[test]
-fn a_license_change_and_a_restore_bring_what_differs() {
-    let cluster = Cluster::shared("a_license_change_and_a_restore_bring_what_differs");
+fn a_copy_equals_the_service_after_a_license_change_and_a_restore() {
+    let cluster = Cluster::shared("a_copy_equals_the_service_after_a_license_change_and_a_restore");
     let mut pulled = Pulled::new(site_with_both());
     let backup = pulled.site.backup("backup.redb");
     let places = pulled.places(cluster.as_ref());
@@ -222,7 +222,7 @@ fn a_follower_ends_with_the_reader_of_its_changes() {
 }
 
 #[test]
-fn a_copy_is_followed_over_a_restart_of_the_server() {
+fn a_follower_continues_over_a_restart_of_the_server() {
     let mut pulled = Pulled::new(site_with_both());
     // Two seconds are long enough for a request that waits for news.
     for every in ["10ms", "2s"] {

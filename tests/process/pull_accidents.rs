@@ -71,8 +71,8 @@ fn a_refusing_service_leaves_the_copy() {
 }
 
 #[test]
-fn a_dataset_that_leaves_the_license_leaves_as_tombstones_and_comes_back_anew() {
-    let cluster = Cluster::shared("a_dataset_that_leaves_the_license_leaves_as_tombstones_and_comes_back_anew");
+fn a_dataset_that_leaves_the_license_is_removed_and_later_loaded_again() {
+    let cluster = Cluster::shared("a_dataset_that_leaves_the_license_is_removed_and_later_loaded_again");
     let mut pulled = pulled_site();
     let mut client = pulled.client();
     for place in pulled.places(cluster.as_ref()) {
@@ -223,7 +223,7 @@ fn files_that_are_no_copy_of_this_service_stay_untouched() {
 }
 
 #[test]
-fn addresses_and_services_that_are_none_are_told() {
+fn wrong_addresses_and_foreign_services_are_reported() {
     let pulled = pulled_site();
     let page = Scripted::new(|_, _| Reply::new(200, "<html>"));
     let moved = Scripted::new(|_, _| Reply::new(301, "").with("location", "https://x.example"));
@@ -310,7 +310,7 @@ fn a_full_disk_leaves_the_copy_as_it_was() {
 }
 
 #[test]
-fn a_comparison_notices_and_mends_what_was_changed() {
+fn a_comparison_finds_and_repairs_changed_rows() {
     let pulled = pulled_site();
     pulled.site.import(
         "conferences.jsonl",
@@ -395,7 +395,7 @@ fn a_copy_that_another_program_changes_meanwhile_is_not_called_repaired() {
 }
 
 #[test]
-fn a_follower_tells_the_result_of_a_comparison() {
+fn a_follower_reports_the_result_of_a_comparison() {
     let pulled = pulled_site();
     pulled.pull("");
     let told = pulled.site.path("told");
@@ -446,7 +446,7 @@ fn pulled_over_tls(certificate: &rcgen::Certificate, pair: &rcgen::KeyPair) -> P
 }
 
 #[test]
-fn https_is_trusted_by_the_named_authorities_alone() {
+fn only_certificates_of_the_named_authorities_are_trusted() {
     let [pair, other] = [(), ()].map(|()| rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap());
     let pulled = pulled_over_tls(&pair.cert, &pair.signing_key);
     pulled.site.write("empty.pem", "");

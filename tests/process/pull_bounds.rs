@@ -183,7 +183,7 @@ fn after_a_page_that_is_too_long_a_short_one_is_requested() {
 }
 
 #[test]
-fn time_is_bounded_too() {
+fn a_service_that_sends_too_slowly_is_an_error() {
     /// Sends one byte after the other, with a pause before each.
     fn trickle(stream: &mut TcpStream) -> std::io::Result<()> {
         loop {
@@ -242,7 +242,7 @@ fn time_is_bounded_too() {
 }
 
 #[test]
-fn entries_with_steering_characters_forge_nothing() {
+fn control_characters_in_entries_forge_no_output() {
     const HELD: &str =
         "{\"id\":2,\"name\":\"a\\n{\\\"dataset\\\":1}\u{9b}2J\u{202e}x\u{85}\u{2028}\",\"updated_at\":\"=1+1\"}";
     let fake = Fake::new(|line, stream| {

@@ -181,7 +181,7 @@ fn an_export_replaces_a_copy_of_any_length() {
 }
 
 #[test]
-fn a_reload_that_fails_half_way_goes_on_with_what_is_left() {
+fn a_reload_that_fails_half_way_keeps_the_other_dataset() {
     for kind in KINDS {
         let folder = tempfile::tempdir().unwrap();
         let other = "https://other.example.org";
@@ -263,7 +263,7 @@ fn set_back(kind: &str, path: &Path) {
 }
 
 #[test]
-fn the_times_of_a_copy_in_sqlite_say_what_happened_last() {
+fn times_in_a_sqlite_copy_move_with_their_actions() {
     let folder = tempfile::tempdir().unwrap();
     let mut copy = open("sqlite", folder.path(), SERVER, false).unwrap();
     load(&mut *copy, Conferences, "c0", &named([1], "a"));

@@ -27,7 +27,7 @@ fn by_id(content: &Content) -> BTreeMap<u64, String> {
 }
 
 #[test]
-fn a_change_of_the_license_costs_what_differs() {
+fn a_change_of_the_license_loads_only_the_difference() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3000, 0));
     let pulled = Pulled::new(site);

@@ -28,7 +28,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn only_known_forms_of_a_place_are_taken() {
+fn only_known_forms_of_a_location_are_accepted() {
     let pulled = pulled_site();
     let cases = [
         ("x.csv", "a file whose ending is not that of a copy; give an SQLite file ending .sqlite, .sqlite3 or .db"),

@@ -8,8 +8,8 @@ use super::pulled::{Pulled, exported, held};
 use super::site::{SOON, STATUSES, Site, conferences_of_version, wait_until};
 
 #[test]
-fn a_person_finds_typed_columns_links_words_and_answers_in_postgresql() {
-    let Some(cluster) = Cluster::shared("a_person_finds_typed_columns_links_words_and_answers_in_postgresql") else {
+fn a_copy_in_postgresql_has_typed_columns_links_and_search() {
+    let Some(cluster) = Cluster::shared("a_copy_in_postgresql_has_typed_columns_links_and_search") else {
         return;
     };
     let site = site_with_both();
@@ -60,8 +60,8 @@ fn a_person_finds_typed_columns_links_words_and_answers_in_postgresql() {
 }
 
 #[test]
-fn a_comparison_notices_and_mends_what_was_changed_in_postgresql() {
-    let Some(cluster) = Cluster::shared("a_comparison_notices_and_mends_what_was_changed_in_postgresql") else {
+fn a_comparison_finds_and_repairs_changed_rows_in_postgresql() {
+    let Some(cluster) = Cluster::shared("a_comparison_finds_and_repairs_changed_rows_in_postgresql") else {
         return;
     };
     let site = site_with_both();

@@ -37,8 +37,10 @@ fn one_pull_at_a_time_works_on_a_copy_in_postgresql() {
 }
 
 #[test]
-fn a_copy_is_followed_over_a_restart_of_postgresql() {
-    let Some(cluster) = Cluster::start("a_copy_is_followed_over_a_restart_of_postgresql").map(Arc::new) else { return };
+fn a_follower_continues_over_a_restart_of_postgresql() {
+    let Some(cluster) = Cluster::start("a_follower_continues_over_a_restart_of_postgresql").map(Arc::new) else {
+        return;
+    };
     let pulled = Pulled::in_postgres(&cluster, site_with_both());
     let mut follower = Process::spawn(&mut pulled.command(&pulled.url(), "--follow --every 10ms"));
     wait_until("loaded", SOON, || held(&pulled.copy, "journals"));
@@ -97,8 +99,8 @@ fn a_connection_that_breaks_within_a_statement_is_made_again() {
 }
 
 #[test]
-fn a_refusal_of_postgresql_is_told_and_leaves_the_copy() {
-    let Some(cluster) = Cluster::shared("a_refusal_of_postgresql_is_told_and_leaves_the_copy") else { return };
+fn a_refusal_of_postgresql_is_reported_and_leaves_the_copy() {
+    let Some(cluster) = Cluster::shared("a_refusal_of_postgresql_is_reported_and_leaves_the_copy") else { return };
     let pulled = Pulled::in_postgres(&cluster, site_with_both());
     pulled.pull("");
     let before = held(&pulled.copy, "conferences");

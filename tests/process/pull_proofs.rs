@@ -71,7 +71,7 @@ fn a_comparison_downloads_nothing_where_the_service_sends_digests() {
 }
 
 #[test]
-fn an_export_that_was_changed_on_its_way_is_not_taken() {
+fn an_export_that_was_changed_on_its_way_is_refused() {
     // A proxy rewrites the second export, so that it is a correct gzip file.
     let mut pulled = pulled_site();
     for place in pulled.places(None) {

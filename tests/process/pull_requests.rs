@@ -16,7 +16,7 @@ fn failed(error: &PullError) -> Option<Duration> {
 }
 
 #[test]
-fn a_service_without_wait_is_asked_to_wait_only_once() {
+fn wait_is_sent_only_once_to_a_service_without_it() {
     let service = Scripted::new(|asked, _| {
         if asked.line.contains("wait") { Reply::problem(400, "unknown_parameter") } else { Reply::page("", false, "t") }
     });
@@ -46,7 +46,7 @@ fn tokens_are_sent_escaped() {
 }
 
 #[test]
-fn a_difference_is_asked_for_and_understood() {
+fn resync_diff_is_requested_and_its_answers_are_understood() {
     let cases: [(Reply, Result<bool, &str>); 6] = [
         (Reply::page("{\"id\":1}", false, "t2"), Ok(true)),
         (Reply::problem(410, "resync_required"), Ok(false)),
@@ -194,7 +194,7 @@ fn export(lines: &[String]) -> Reply {
 }
 
 #[test]
-fn the_rest_of_an_export_is_exactly_what_was_asked_for() {
+fn an_export_resumes_only_with_the_requested_range() {
     let (lines, half) = long_export();
     let length = export(&lines).body().len();
     // (status, `Content-Range` of the first attempt to resume, whether the export is complete after a second attempt)

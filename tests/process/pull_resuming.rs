@@ -67,7 +67,7 @@ fn rest_of(child: &mut Child) -> String {
 }
 
 #[test]
-fn an_export_goes_on_where_it_broke_off() {
+fn an_export_resumes_where_it_broke_off() {
     let broken = broken_site();
     let Broken { pulled, relay, length } = &broken;
     // A head takes some hundreds of bytes, and must arrive.
@@ -116,7 +116,7 @@ fn an_export_that_changed_meanwhile_is_loaded_from_its_start() {
 }
 
 #[test]
-fn an_export_goes_on_at_another_server_of_the_database() {
+fn an_export_resumes_at_another_server_of_the_database() {
     let mut broken = broken_site();
     broken.relay.cut_after(broken.length / 2);
     let held = broken.relay.hold_cuts();

@@ -286,7 +286,7 @@ fn only_a_license_that_lacks_the_dataset_twice_removes_records() {
 }
 
 #[test]
-fn a_redirect_ends_a_round_and_no_follower() {
+fn a_redirect_ends_a_single_round_but_no_follower() {
     let replies = |asked: &super::scripted::Asked, before: usize| match before {
         0 | 1 => Reply::new(302, "").with("location", "http://192.0.2.1/login"),
         2 => Reply::page(TWO, false, "t1"),
@@ -316,7 +316,7 @@ fn caught_up(service: &Scripted, copy: &mut MemoryCopy) -> (Result<(), PullError
 }
 
 #[test]
-fn a_walk_applies_each_page_and_goes_on_from_its_token() {
+fn a_walk_applies_each_page_and_continues_from_its_token() {
     let gone = || Reply::problem(410, "resync_required");
     // (the responses, the requests, the actions on the copy)
     type Case = (Vec<Reply>, &'static [&'static str], &'static [&'static str]);
@@ -362,7 +362,7 @@ fn a_walk_applies_each_page_and_goes_on_from_its_token() {
 }
 
 #[test]
-fn a_page_that_leads_nowhere_is_not_applied() {
+fn a_page_that_repeats_its_token_is_not_applied() {
     let gone = Reply::problem(410, "resync_required");
     let cases = [
         vec![Reply::page(TWO, true, "t0")],

@@ -155,7 +155,7 @@ fn compactions_between_imports_lose_nothing() {
 }
 
 #[test]
-fn restores_between_imports_lose_only_what_came_before_them() {
+fn restores_between_imports_lose_only_earlier_commits() {
     let swaps = variable("MEDFEED_CASES").unwrap_or(8);
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(RECORDS, 0));
@@ -211,7 +211,7 @@ fn restores_between_imports_lose_only_what_came_before_them() {
 }
 
 #[test]
-fn a_writer_whose_file_was_replaced_says_so() {
+fn a_writer_whose_file_was_replaced_gets_an_error() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(RECORDS, 0));
     site.open_key();

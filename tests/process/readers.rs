@@ -18,7 +18,7 @@ pub fn as_nobody(mut command: Command) -> Command {
 }
 
 #[test]
-fn a_reader_is_told_who_repairs_after_a_kill() {
+fn a_user_without_write_permission_learns_who_can_repair_after_a_kill() {
     let site = Site::new();
     // Only root can run as another user, and other users may not be able to reach the program.
     let mut version = as_nobody(site.command(["--version"]));

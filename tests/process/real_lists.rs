@@ -20,7 +20,7 @@ fn real_data() -> Option<PathBuf> {
 /// Lint of a list of journals with ISSNs, and of the same journals in a list that lacks some of them. The list has the
 /// catalogue number of each journal, which identifies it.
 #[test]
-fn lint_tells_real_journals_apart() {
+fn lint_distinguishes_real_journals() {
     let Some(folder) = real_data() else { return };
     let mut table = csv::Reader::from_path(folder.join("journals_pmc.csv")).unwrap();
     let rows: Vec<csv::StringRecord> = table.records().map(Result::unwrap).collect();
@@ -72,7 +72,7 @@ fn lint_tells_real_journals_apart() {
 
 /// Lint of a list of conferences. No day and no place in it is wrong.
 #[test]
-fn lint_leaves_real_days_and_places_alone() {
+fn lint_reports_no_real_day_or_place() {
     let Some(folder) = real_data() else { return };
     let content = fs::read_to_string(folder.join("conferences.jsonl")).unwrap();
     let mut lines = String::new();

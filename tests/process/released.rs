@@ -120,7 +120,7 @@ fn content(headers: &[String], body: &str) -> Value {
 }
 
 #[test]
-fn the_files_of_each_format_open_and_their_callers_go_on() {
+fn the_files_of_each_format_open_and_their_callers_continue() {
     let formats = formats();
     assert!(formats.contains(&SCHEMA), "format {SCHEMA} has no files; the head of this module says how to write them");
     for format in formats {
@@ -147,7 +147,7 @@ fn the_files_of_each_format_open_and_their_callers_go_on() {
 }
 
 #[test]
-fn the_bucket_and_the_replica_of_this_format_go_on() {
+fn the_bucket_and_the_replica_of_this_format_continue() {
     let folder = folder_of(SCHEMA);
     let expected = answers_of(&folder);
     let site = site_with(&folder, "feed.redb.gz");

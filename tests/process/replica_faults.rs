@@ -123,7 +123,7 @@ fn damages(published: &Published, random: &mut Random, flips: u64, name: &str) -
 }
 
 #[test]
-fn nothing_that_is_damaged_or_swapped_is_taken() {
+fn damaged_and_swapped_objects_are_refused_by_name() {
     let (flips, seed) = cases_and_seed(1, 1);
     std::thread::scope(|scope| {
         for is_sealed in [false, true] {

@@ -225,7 +225,7 @@ impl History {
 }
 
 #[test]
-fn any_instant_that_is_kept_comes_back() {
+fn any_kept_instant_can_be_restored() {
     let (cases, seed) = cases_and_seed(4, 20_261_125);
     let cases = usize::try_from(cases).unwrap();
     let mut restored = 0;
@@ -287,7 +287,7 @@ fn an_instant_within_a_whole_state_is_refused() {
 }
 
 #[test]
-fn a_refused_backup_names_what_can_be_had() {
+fn a_refused_backup_names_the_newest_possible_instant() {
     let site = curated();
     let place = Place::folder(&site);
     place.once(&site);

@@ -10,7 +10,7 @@ use super::replicas::{COUNT, origin, readyz, seq_of, serve, wait_for_seq};
 use super::site::{SOON, Site, conferences_of_version, wait_until};
 
 #[test]
-fn a_replica_that_is_cut_off_answers_no_more() {
+fn a_replica_that_is_cut_off_answers_503_after_max_staleness() {
     let (origin, key) = origin();
     let replica = origin.replica();
     let (server, mut admin) = serve(&replica, "--poll 50ms --max-staleness 2s");
@@ -47,7 +47,7 @@ fn a_replica_that_is_cut_off_answers_no_more() {
 }
 
 #[test]
-fn a_silent_publisher_is_told() {
+fn metrics_show_the_silence_of_a_publisher() {
     let (origin, key) = origin();
     let replica = origin.replica();
     let (server, mut admin) = serve(&replica, "--poll 50ms --max-staleness 4s");
@@ -133,7 +133,7 @@ fn a_replicas_file_is_read_like_its_origins_and_written_by_no_command() {
 }
 
 #[test]
-fn an_entry_that_cannot_be_applied_is_told_until_the_right_one_is_there() {
+fn an_invalid_entry_is_reported_until_a_valid_one_replaces_it() {
     let (mut origin, key) = origin();
     let replica = origin.replica();
     let (server, mut admin) = serve(&replica, "--poll 20ms");

@@ -195,7 +195,11 @@ impl Walker {
         let told = || format!("{}: page {} at server {at}, after one of {:?}", self.name, self.polls, self.from);
         if answer.status == 503 {
             assert_eq!((answer.problem().as_str(), answer.header("retry-after")), ("unavailable", Some("1")));
-            assert!(at != self.from.0 && seq_before < self.from.1, "{}: it shows {seq_before}, so it is not behind", told());
+            assert!(
+                at != self.from.0 && seq_before < self.from.1,
+                "{}: it shows {seq_before}, so it is not behind",
+                told()
+            );
             self.behind += 1;
             return false;
         }
@@ -286,7 +290,7 @@ fn stop(mut publisher: super::site::Process) {
 }
 
 #[test]
-fn tokens_walk_over_origin_and_replicas_in_turn() {
+fn tokens_work_at_origin_and_replicas_in_turn() {
     let (polls, seed) = cases_and_seed(80, 20_261_122);
     let polls = i64::try_from(polls).unwrap();
     let (mut random, mut curator, site) = (Random::new(seed), Curator::new(), Site::new());

@@ -132,7 +132,7 @@ fn a_replica_answers_as_its_origin() {
 }
 
 #[test]
-fn a_token_that_is_ahead_has_the_replica_look_at_once() {
+fn a_token_that_is_ahead_makes_the_replica_poll_at_once() {
     let (mut origin, key) = origin();
     let serving = origin.site.serve();
     let replica = origin.replica();
@@ -175,7 +175,7 @@ fn a_token_that_is_ahead_has_the_replica_look_at_once() {
 }
 
 #[test]
-fn a_promoted_replica_takes_its_origins_place() {
+fn a_promoted_replica_replaces_its_origin_for_callers_and_replicas() {
     let (mut origin, key) = origin();
     let replicas = [origin.replica(), origin.replica()];
     let servers = replicas.each_ref().map(|replica| serve(replica, "--poll 20ms"));

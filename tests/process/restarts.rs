@@ -110,7 +110,7 @@ fn sharing_an_address_needs_the_consent_of_both() {
 }
 
 #[test]
-fn a_closing_server_says_so() {
+fn a_closing_server_sends_connection_close() {
     let site = small_site();
     let mut server = site.serve();
     let mut kept = BufReader::new(connect(server.address).unwrap());
@@ -130,7 +130,7 @@ fn a_closing_server_says_so() {
 }
 
 #[test]
-fn a_download_that_runs_is_finished_first() {
+fn a_running_download_finishes_before_the_server_ends() {
     let (site, key) = large_site();
     for signal in ["TERM", "INT"] {
         let mut server = site.serve();
@@ -214,7 +214,7 @@ fn a_socket_that_was_passed_is_served() {
 }
 
 #[test]
-fn a_passed_socket_must_be_one_and_may_be_reachable_only_with_consent() {
+fn a_passed_file_must_be_one_socket_and_needs_an_option_to_be_reachable() {
     let site = small_site();
     let script = r#"exec 3</dev/null; export LISTEN_PID=$$ LISTEN_FDS=1; exec "$@""#;
     let serve = site.command(["serve", "--listen", "127.0.0.1:0"]);
@@ -249,7 +249,7 @@ fn a_passed_socket_must_be_one_and_may_be_reachable_only_with_consent() {
 }
 
 #[test]
-fn systemd_is_told() {
+fn systemd_is_notified_of_start_reload_and_stop() {
     let site = small_site();
     let socket = UnixDatagram::bind(site.path("notify")).unwrap();
     socket.set_read_timeout(Some(SOON)).unwrap();

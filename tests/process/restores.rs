@@ -159,7 +159,7 @@ fn a_restore_is_in_the_history_and_in_the_log() {
 }
 
 #[test]
-fn a_restore_without_a_database_before_it_says_less() {
+fn a_restore_without_an_earlier_database_reports_less() {
     let site = Site::new();
     site.start(site.serve_command("--create")).stop();
     site.backup("empty.redb");
@@ -201,7 +201,7 @@ fn a_restore_without_a_database_before_it_says_less() {
 }
 
 #[test]
-fn replicas_hear_of_a_restore() {
+fn a_replica_logs_and_records_a_restore_of_its_origin() {
     let (mut origin, _) = super::replicas::origin();
     origin.site.backup("backup.redb");
     let replica = origin.replica();
@@ -407,7 +407,7 @@ fn a_lost_file_is_restored_as_the_database_that_its_note_names() {
 
 /// Two files with the same numbers: seqs, counts of records, and transactions of redb. Both have the secret of tokens.
 #[test]
-fn a_file_of_equal_numbers_is_another_state() {
+fn a_replaced_file_with_equal_seqs_and_counts_is_noticed() {
     type Replace = fn(&Path, &Path);
     let cases: [(&str, Replace); 2] = [
         ("by rename", |from, to| fs::rename(from, to).unwrap()),

@@ -7,7 +7,7 @@ use super::site::{SOON, Site, conferences_of_version, wait_until};
 const EXPORT: &str = "/v1/exports/conferences";
 
 #[test]
-fn curl_goes_on_where_it_was_cut_off_and_mixes_no_two_exports() {
+fn curl_resumes_a_download_and_mixes_no_two_exports() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(500, 0));
     let key = site.open_key();

@@ -43,7 +43,7 @@ pub fn read_whole_states(client: &mut Client, count: usize, stop: &AtomicBool) -
 }
 
 #[test]
-fn imports_are_seen_soon_and_whole() {
+fn imports_become_visible_soon_and_whole() {
     const COUNT: u64 = 300;
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(COUNT, 0));
@@ -75,7 +75,7 @@ fn imports_are_seen_soon_and_whole() {
 }
 
 #[test]
-fn keys_change_while_serving() {
+fn changes_of_keys_take_effect_while_serving() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     let (first_id, first) = {

@@ -42,7 +42,7 @@ fn a_second_server_of_a_file_is_refused() {
 }
 
 #[test]
-fn of_servers_that_load_at_once_one_follows() {
+fn one_of_several_servers_that_load_at_once_follows() {
     let (mut origin, key) = origin();
     let replica = origin.replica();
     let started: Vec<Result<Server, Done>> = std::thread::scope(|scope| {
@@ -66,7 +66,7 @@ fn of_servers_that_load_at_once_one_follows() {
 }
 
 #[test]
-fn commands_are_told_at_once_what_a_replica_is() {
+fn commands_that_write_are_refused_at_once_on_a_served_replica() {
     let (origin, _) = origin();
     let replica = origin.replica();
     let (server, _) = serve(&replica, "");

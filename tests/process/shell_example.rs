@@ -139,7 +139,7 @@ fn passing_failures_are_retried() {
 }
 
 #[test]
-fn failures_are_said_and_change_nothing() {
+fn failures_are_reported_and_change_nothing() {
     let Some(site) = site_with_tools() else { return };
     let problem = r#"{"status":401,"detail":"No such key.","request_id":"r"}"#;
     let cases = [
@@ -178,7 +178,7 @@ fn the_key_is_sent_to_no_other_host() {
 }
 
 #[test]
-fn a_pause_until_a_time_is_heeded() {
+fn retry_after_with_a_time_pauses_until_then() {
     let Some(site) = site_with_tools() else { return };
     let later = medfeed::model::time::now().plus_s(3).to_string();
     let (day, clock) = later.trim_end_matches('Z').split_once('T').unwrap();
@@ -242,7 +242,7 @@ PATH=$REAL_PATH exec mv "$@"
 "#;
 
 #[test]
-fn a_script_killed_between_renames_goes_on_where_it_stopped() {
+fn a_script_killed_between_renames_continues_where_it_stopped() {
     let Some(site) = site_with_tools() else { return };
     site.import("conferences.jsonl", conferences_of_version(1300, 0));
     let key = site.open_key();

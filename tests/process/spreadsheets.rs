@@ -74,7 +74,7 @@ pub const ESMO: &str = r#"{"id":1,"name":"ESMO","url":"https://esmo.org"}"#;
 const DATED: &str = "id;name;start_date;start_date_status;abstract_due_date_status;late_breaking_due_date_status\n1;A;";
 
 #[test]
-fn text_tables() {
+fn text_tables_are_imported_or_refused_with_a_remedy() {
     let utf_16 =
         |text: &str| -> Vec<u8> { format!("\u{feff}{text}").encode_utf16().flat_map(u16::to_le_bytes).collect() };
     let dated = |date: &str| format!("{DATED}{date};check;not_found;not_found\r\n").into_bytes();

@@ -107,7 +107,7 @@ fn stale_token(world: &World) -> String {
 }
 
 #[test]
-fn a_look_that_takes_long_keeps_no_other_answer_waiting() {
+fn a_slow_poll_delays_no_other_answer() {
     const STALE: usize = 12;
     let world = World::small();
     let (key, token) = (world.key("full").text, stale_token(&world));
@@ -156,7 +156,7 @@ fn a_look_that_takes_long_keeps_no_other_answer_waiting() {
 }
 
 #[test]
-fn callers_who_left_take_no_thread_from_others() {
+fn callers_that_left_block_no_thread_of_others() {
     let world = World::small();
     let (key, token) = (world.key("full").text, stale_token(&world));
     let source = Stalled::over(world.shown());
@@ -188,7 +188,11 @@ fn callers_who_left_take_no_thread_from_others() {
         }
         source.release();
     });
-    assert_eq!(source.max_looking.load(Ordering::SeqCst), 2, "two threads poll, however many callers wait or have left");
+    assert_eq!(
+        source.max_looking.load(Ordering::SeqCst),
+        2,
+        "two threads poll, however many callers wait or have left"
+    );
 }
 
 /// Serves a world with a single slot, which a request holds until the source is released, while six others wait for it.

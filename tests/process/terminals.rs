@@ -115,7 +115,7 @@ fn new_labels_and_names_are_plain() {
 }
 
 #[test]
-fn an_argument_that_is_no_text_is_a_usage_error() {
+fn an_argument_that_is_no_utf8_is_a_usage_error() {
     let site = Site::new();
     for args in [&[OsStr::new("check"), OsStr::from_bytes(b"\xff")][..], &[OsStr::from_bytes(b"\xff")]] {
         let done = site.run(args);
@@ -127,7 +127,7 @@ fn an_argument_that_is_no_text_is_a_usage_error() {
 }
 
 #[test]
-fn a_file_name_that_is_no_text_is_shown_nearly() {
+fn a_file_name_that_is_no_utf8_is_shown_with_replacement_characters() {
     let site = Site::new();
     site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");
     for (command, name) in [("export", &b"\xff"[..]), ("template", b"\xff.xlsx"), ("backup", b"\xff.redb")] {
@@ -196,7 +196,7 @@ impl Terminal {
 }
 
 #[test]
-fn only_a_yes_on_a_terminal_goes_on() {
+fn only_a_yes_on_a_terminal_continues_a_command() {
     let site = Site::new();
     site.import("conferences.jsonl", format!("{{\"id\":1,\"name\":\"A\",\"country\":\"Germany\",{STATUSES}}}\n"));
     site.license("acme", "--dataset journals");
@@ -236,7 +236,7 @@ fn only_a_yes_on_a_terminal_goes_on() {
 
 /// Lines that are pasted together: the lines after a command do not answer its question.
 #[test]
-fn a_line_that_waits_is_no_answer() {
+fn a_pasted_line_answers_no_question() {
     let site = Site::new();
     site.import("conferences.jsonl", format!("{{\"id\":1,\"name\":\"A\",\"country\":\"Germany\",{STATUSES}}}\n"));
     site.import("journals.jsonl", "{\"id\":1,\"name\":\"J\"}\n");

@@ -32,7 +32,7 @@ fn is_refused(older: &OlderFile, args: &[&str], expected: &[&str]) {
 }
 
 #[test]
-fn an_upgrade_keeps_the_old_file_and_says_so() {
+fn an_upgrade_keeps_the_old_file_and_reports_it() {
     let older = OlderFile::new();
     let site = &older.site;
     fs::set_permissions(site.db(), Permissions::from_mode(0o640)).unwrap();
@@ -46,11 +46,7 @@ fn an_upgrade_keeps_the_old_file_and_says_so() {
     let old = fs::metadata(older.kept()).unwrap();
     assert!(old.ino() == inode && old.nlink() == 1, "it is the same file, under another name");
     assert!(fs::read(older.kept()).unwrap() == older.bytes, "byte for byte");
-    assert_eq!(
-        fs::metadata(site.db()).unwrap().mode() & 0o777,
-        0o640,
-        "the new file has the mode of the old one"
-    );
+    assert_eq!(fs::metadata(site.db()).unwrap().mode() & 0o777, 0o640, "the new file has the mode of the old one");
     assert!(has_field(&site.db()));
     site.check();
 
@@ -66,7 +62,7 @@ fn an_upgrade_keeps_the_old_file_and_says_so() {
 }
 
 #[test]
-fn a_dry_run_tells_what_an_upgrade_then_does() {
+fn a_dry_run_reports_the_changes_of_the_upgrade() {
     let older = OlderFile::new();
     let site = &older.site;
     fs::set_permissions(site.db(), Permissions::from_mode(0o400)).unwrap();

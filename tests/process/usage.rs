@@ -81,7 +81,7 @@ fn the_use_of_keys_is_listed() {
 }
 
 #[test]
-fn living_servers_keep_a_file_each() {
+fn running_servers_keep_a_usage_file_each() {
     let (site, [(first, first_key), (second, second_key)]) = with_keys();
     let mut servers = vec![site.serve(), site.serve()];
     let keys = [&first_key, &second_key];

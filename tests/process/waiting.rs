@@ -10,7 +10,7 @@ use medfeed::store::Writer;
 use super::site::{Process, SOON, Site, conferences_of_version};
 
 #[test]
-fn a_second_writer_waits_or_says_who_writes() {
+fn a_second_writer_waits_or_names_the_first() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     site.open_key();
@@ -56,7 +56,7 @@ fn a_second_writer_waits_or_says_who_writes() {
 }
 
 #[test]
-fn the_note_of_who_writes_is_shown_harmlessly() {
+fn the_writers_note_is_shown_shortened_and_escaped() {
     let site = Site::new();
     site.import("conferences.jsonl", conferences_of_version(3, 0));
     let note = site.path("feed.redb.writer");

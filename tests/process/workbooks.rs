@@ -54,7 +54,7 @@ fn sheets(all: &[(&str, &[&[&str]])]) -> Vec<u8> {
 }
 
 #[test]
-fn workbooks() {
+fn workbooks_are_imported_or_refused_with_a_remedy() {
     let day = || ExcelDateTime::from_ymd(2026, 3, 15).unwrap();
     let dates = Format::new().set_num_format("dd.mm.yyyy");
     let header: &[&str] =
@@ -210,7 +210,7 @@ fn workbooks() {
 }
 
 #[test]
-fn bounds_hold_for_workbooks() {
+fn workbooks_beyond_a_bound_are_refused() {
     let many = |b: &mut Workbook| {
         let sheet = b.add_worksheet().set_name("organizations").unwrap();
         sheet.write_string(0, 0, "id").unwrap();

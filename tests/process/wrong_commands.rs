@@ -172,7 +172,7 @@ fn site() -> Site {
 }
 
 #[test]
-fn a_wrong_command_is_told_what_to_write() {
+fn a_wrong_command_gets_the_right_form_and_its_exit_code() {
     let site = site();
     let before = (site.json(["log"]), site.files());
     let locked = Writer::open(&site.path("locked.redb"), std::time::Duration::ZERO).unwrap();
@@ -194,7 +194,7 @@ fn a_wrong_command_is_told_what_to_write() {
 }
 
 #[test]
-fn a_port_in_use_is_told_with_another() {
+fn a_port_in_use_is_refused_with_a_remedy() {
     let site = site();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -211,7 +211,7 @@ fn a_port_in_use_is_told_with_another() {
 }
 
 #[test]
-fn a_user_without_permission_learns_who_has_it() {
+fn a_user_without_permission_gets_the_owner_in_the_error() {
     let site = site();
     let mut version = as_nobody(site.command(["--version"]));
     if !version.current_dir("/").output().is_ok_and(|done| done.status.success()) {
@@ -241,7 +241,7 @@ fn a_wrong_value_of_a_variable_names_the_variable() {
 }
 
 #[test]
-fn a_variable_that_nothing_heeds_is_told_once() {
+fn an_unknown_variable_is_warned_of_once() {
     let site = site();
     let run = |args: &[&str]| {
         let variables =
@@ -260,7 +260,7 @@ fn a_variable_that_nothing_heeds_is_told_once() {
 }
 
 #[test]
-fn a_new_database_is_told() {
+fn creating_a_database_is_reported() {
     let site = site();
     let lines = [
         "import rows --create --db one.redb",

@@ -74,7 +74,7 @@ fn searches() -> impl Strategy<Value = (Vec<String>, Vec<String>)> {
 }
 
 #[test]
-fn a_text_is_found_where_the_folded_name_holds_it() {
+fn q_finds_a_text_if_the_folded_name_contains_it() {
     holds(40, searches(), |(names, typed)| {
         let mut system = System::new();
         let scope = Scope { datasets: [Dataset::Journals].into(), areas: None, countries: None, years: None };

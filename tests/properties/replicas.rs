@@ -138,7 +138,7 @@ fn is_sound(path: &Path) {
 }
 
 #[test]
-fn a_replica_holds_what_its_origin_holds() {
+fn a_replica_has_the_rows_of_its_origin() {
     let histories = (first_imports(), vec(scopes(), 0..3), vec(steps(), 1..14), any::<(Index, Index)>(), 1..3000_usize);
     let done = Cell::new(0);
     holds(16, histories, |(first, scopes, steps, (published_at, loaded_at), part_bytes)| {

@@ -177,7 +177,7 @@ impl Caller {
 }
 
 #[test]
-fn a_difference_is_the_new_view() {
+fn resync_diff_leads_to_the_new_view() {
     // Licenses of one scope share a feed, so the same few scopes come again and again.
     let licenses = vec(any::<Index>(), 1..4);
     let strategy = (first_imports(), vec(scopes(), 2..5), licenses, vec(steps(), 1..40), select(&[1_usize, 2, 1000]));

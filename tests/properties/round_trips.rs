@@ -253,7 +253,7 @@ fn batch(rows: Rows) -> Batch {
 }
 
 #[test]
-fn exports_go_round() {
+fn imported_exports_are_exported_as_the_same_bytes() {
     holds(12, rows(), |rows| {
         let site = Site::new();
         let writer = Writer::open_or_create(&site.db(), Duration::ZERO).unwrap();

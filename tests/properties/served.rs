@@ -115,7 +115,7 @@ impl Caller {
 }
 
 #[test]
-fn callers_over_http_come_to_hold_the_model() {
+fn callers_over_http_reach_the_model() {
     let done = Cell::new(0);
     let strategy = (first_imports(), vec(scopes(), 1..4), vec(steps(), 4..24));
     holds(6, strategy, |(first, scopes, steps)| {

@@ -16,7 +16,7 @@ use super::world::scopes;
 use crate::harness::counted;
 
 #[test]
-fn the_check_finds_nothing() {
+fn the_check_finds_no_fault_after_any_history() {
     let edits = vec((clocks(), imports(), any::<Index>(), proptest::option::weighted(0.3, scopes())), 1..30);
     let done = Cell::new(0);
     holds(24, (first_imports(), vec(scopes(), 0..5), edits), |(first, scopes, edits)| {

@@ -48,7 +48,7 @@ fn networks_of(text: &str) -> Vec<IpNet> {
 }
 
 #[test]
-fn the_table_holds() {
+fn callers_and_allowed_addresses_match_the_table() {
     let world = World::small();
     let mut proxies = TrustedProxies::default();
     let (mut key, mut keys, mut cases, mut failures) = (String::new(), 0, 0, Vec::new());

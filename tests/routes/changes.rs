@@ -38,7 +38,7 @@ impl<'w> Poller<'w> {
 }
 
 #[test]
-fn a_feed_without_a_start_marks_the_present() {
+fn a_feed_without_since_returns_the_present_token() {
     let world = World::small();
     for (key, dataset) in [("full", "conferences"), ("full", "journals"), ("onco", "conferences")] {
         let answer = world.get(key, &format!("/v1/{dataset}/changes")).expect(200);
@@ -70,7 +70,7 @@ fn an_entry_is_the_whole_current_record() {
 }
 
 #[test]
-fn several_changes_arrive_as_one() {
+fn several_changes_of_a_record_are_one_entry() {
     let world = World::small();
     let name = |id, name: &str| patch(id, json!({ "name": name }));
     // Imports, one commit each, and the entries for a caller that polls after all of them.
@@ -96,7 +96,7 @@ fn several_changes_arrive_as_one() {
 }
 
 #[test]
-fn one_import_stands_by_id() {
+fn entries_of_one_import_are_ordered_by_id() {
     let world = World::small();
     let mut poller = Poller::new(&world, "full", "conferences");
     let venue = |id| patch(id, json!({"venue": "V"}));
@@ -108,7 +108,7 @@ fn one_import_stands_by_id() {
 }
 
 #[test]
-fn organizations_and_tags_count() {
+fn a_changed_organization_or_tag_returns_its_records() {
     let world = World::small();
     let mut conferences = Poller::new(&world, "full", "conferences");
     let mut journals = Poller::new(&world, "papers", "journals");
@@ -145,7 +145,7 @@ fn organizations_and_tags_count() {
 }
 
 #[test]
-fn bad_parameters_are_told() {
+fn bad_parameters_get_400_with_a_reason() {
     let world = World::small();
     let journal = world.get("full", "/v1/journals/changes").token();
     let own = world.get("full", "/v1/conferences/changes").token();
@@ -274,7 +274,7 @@ fn no_character_of_a_token_can_be_changed() {
 }
 
 #[test]
-fn tokens_do_not_age() {
+fn tokens_do_not_expire() {
     let world = World::small();
     let token = world.get("full", "/v1/conferences/changes").token();
     let feed = |more: &str| world.get("full", &format!("/v1/conferences/changes?since={token}{more}")).expect(200);
@@ -306,7 +306,7 @@ fn a_replaced_key_keeps_tokens_cursors_and_tags() {
 }
 
 #[test]
-fn a_license_change_stands_in_the_feed() {
+fn a_license_change_adds_entries_to_the_feed() {
     let world = World::small();
     world.license("onco", "conferences; areas: Cardiology");
     // Record 12 is in both scopes, so it has no entry.

@@ -28,7 +28,7 @@ fn last_change(world: &World, dataset: &str) -> Timestamp {
 }
 
 #[test]
-fn times_do_not_descend_and_nothing_is_missed() {
+fn commit_times_never_decrease_and_polls_by_time_miss_nothing() {
     for seconds in [1, 90, 3_600, 400 * 86_400] {
         let world = set_back(seconds);
         let before = last_change(&world, "conferences");
@@ -75,7 +75,7 @@ fn times_do_not_descend_and_nothing_is_missed() {
 }
 
 #[test]
-fn status_goes_by_the_clock() {
+fn status_shows_the_wall_clock() {
     let world = set_back(3_600);
     let before = last_change(&world, "journals");
     for ahead_s in [0, -86_400, 7_200] {
@@ -89,7 +89,7 @@ fn status_goes_by_the_clock() {
 }
 
 #[test]
-fn windows_run_on_another_clock() {
+fn rate_windows_ignore_the_wall_clock() {
     let world = set_back(3_600);
     for (asked, ahead_s) in [0, -86_400, 86_400, -1, 0].into_iter().enumerate() {
         world.wall_ahead_s.set(ahead_s);
@@ -101,7 +101,7 @@ fn windows_run_on_another_clock() {
 }
 
 #[test]
-fn a_revocation_holds_whatever_the_clock_says() {
+fn a_revocation_holds_when_the_clock_is_set_back() {
     let asked = |world: &World, key: &str| world.get(key, "/v1/conferences?limit=1");
     for back_s in [0, 1, 3_600] {
         let world = set_back(back_s);

@@ -31,7 +31,7 @@ fn csv_rows(answer: &Answer) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn jsonl_holds_what_lists_show() {
+fn a_jsonl_export_has_the_records_of_the_list() {
     let world = World::small();
     for (key, dataset) in
         [("full", "conferences"), ("full", "journals"), ("onco", "conferences"), ("spain", "conferences")]
@@ -71,7 +71,7 @@ fn csv_is_one_flat_table() {
 }
 
 #[test]
-fn cells() {
+fn csv_cells_are_formatted_and_quoted() {
     let world = World::small();
     let conferences = csv_rows(&world.get("full", "/v1/exports/conferences?format=csv"));
     let journals = csv_rows(&world.get("full", "/v1/exports/journals?format=csv"));
@@ -149,7 +149,7 @@ fn the_same_content_gives_the_same_bytes() {
 }
 
 #[test]
-fn digests_tell_the_file_and_what_it_holds() {
+fn digests_are_those_of_the_file_and_its_records() {
     let world = World::small();
     let names = ["repr-digest", "x-records-digest", "x-sync-token"];
     let told = |answer: &Answer| names.map(|name| answer.header(name).unwrap_or_default().to_owned());
@@ -236,7 +236,7 @@ fn invalid_exports_are_refused() {
 }
 
 #[test]
-fn a_part_of_the_file_is_given() {
+fn a_range_request_gets_its_part_of_the_file() {
     let world = World::small();
     for path in ["/v1/exports/conferences", "/v1/exports/journals?format=csv"] {
         let whole = world.get("full", path).expect(200);
@@ -309,7 +309,7 @@ fn a_part_of_the_file_is_given() {
 }
 
 #[test]
-fn a_download_goes_on_only_in_the_same_file() {
+fn a_download_resumes_only_in_the_same_file() {
     let world = World::small();
     let path = "/v1/exports/conferences";
     let old = world.get("full", path).expect(200);
@@ -329,7 +329,7 @@ fn a_download_goes_on_only_in_the_same_file() {
 }
 
 #[test]
-fn an_unchanged_file_tells_its_present_token() {
+fn a_304_of_an_export_has_the_present_token() {
     let world = World::small();
     let path = "/v1/exports/conferences";
     let old = world.get("onco", path).expect(200);

@@ -161,7 +161,7 @@ fn hidden_changes_change_no_byte() {
 }
 
 #[test]
-fn a_tombstone_comes_only_for_what_the_license_has_seen() {
+fn a_tombstone_comes_only_for_records_that_the_license_showed() {
     let world = World::small();
     let start = world.get("onco", "/v1/conferences/changes?updated_since=2000-01-01&limit=1000");
     assert!(!start.entries().contains('-'), "{}", start.entries());

@@ -19,7 +19,7 @@ fn since(world: &World, key: &str, token: &str) -> u16 {
 }
 
 #[test]
-fn a_token_of_a_lost_history_is_gone() {
+fn a_token_of_a_lost_history_gets_410() {
     let world = World::small();
     let kept = world.get("full", "/v1/conferences/changes").token();
     let earlier = fs::read(world.database()).unwrap();
@@ -47,7 +47,7 @@ fn a_token_of_a_lost_history_is_gone() {
 }
 
 #[test]
-fn a_walk_in_the_middle_of_a_lost_history_is_gone() {
+fn a_token_in_the_middle_of_a_lost_walk_gets_410() {
     // A page in the middle leaves out later changes. A rollback would bring them back behind the caller's position.
     let world = World::small();
     let start = world.get("full", "/v1/conferences/changes").token();
@@ -61,7 +61,7 @@ fn a_walk_in_the_middle_of_a_lost_history_is_gone() {
 }
 
 #[test]
-fn hidden_history_is_no_history() {
+fn a_rollback_of_hidden_commits_ends_no_token() {
     // Tokens do not depend on commits that the license never showed.
     let world = World::small();
     let earlier = fs::read(world.database()).unwrap();
@@ -76,7 +76,7 @@ fn hidden_history_is_no_history() {
 }
 
 #[test]
-fn a_difference_is_of_one_history() {
+fn resync_diff_with_a_lost_history_gets_410() {
     let world = World::small();
     let diff =
         |token: &str| world.get("onco", &format!("/v1/conferences/changes?since={token}&resync=diff&limit=1000"));
@@ -106,7 +106,7 @@ fn a_difference_is_of_one_history() {
 }
 
 #[test]
-fn a_copy_keeps_all_tokens_alive() {
+fn a_copied_database_accepts_all_tokens() {
     let world = World::small();
     world.conferences(&[patch(1, json!({"venue": "V"}))]);
     let token = world.get("full", "/v1/conferences/changes").token();
@@ -121,7 +121,7 @@ fn a_copy_keeps_all_tokens_alive() {
 }
 
 #[test]
-fn another_database_knows_no_token() {
+fn another_database_rejects_every_token() {
     let world = World::small();
     let token = world.get("full", "/v1/conferences/changes").token();
     let cursor = world.get("full", "/v1/conferences?limit=3").cursor().unwrap();

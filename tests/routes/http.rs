@@ -115,7 +115,7 @@ fn a_target_has_at_most_4096_bytes() {
 }
 
 #[test]
-fn if_none_match() {
+fn if_none_match_gets_304_for_an_equal_tag() {
     let world = World::small();
     for path in ["/v1/conferences?limit=3", "/v1/journals/1", "/v1/reference/tags?dataset=journals"] {
         let etag = world.get("full", path).etag();
@@ -211,7 +211,7 @@ fn gzip_is_negotiated() {
 }
 
 #[test]
-fn tags_are_equal_exactly_when_contents_are() {
+fn etags_are_equal_exactly_if_contents_are() {
     let world = World::small();
     let paths = [
         "conferences",
@@ -286,7 +286,7 @@ fn a_tag_covers_the_meaning_of_a_cursor() {
 }
 
 #[test]
-fn a_tag_changes_with_what_the_answer_holds_and_with_nothing_else() {
+fn an_etag_changes_only_with_the_content_of_the_answer() {
     let world = World::small();
     let paths = [
         "conferences?limit=3",

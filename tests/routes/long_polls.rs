@@ -178,7 +178,7 @@ fn run(test: impl Future<Output = ()>) {
 }
 
 #[test]
-fn a_change_at_any_instant_wakes_who_waits() {
+fn a_commit_before_during_or_after_registration_wakes_the_long_poll() {
     run(async {
         let polls = Polls::new(World::small(), 9, 9);
         let (_open, closing) = watch::channel(false);
@@ -225,7 +225,7 @@ fn a_change_at_any_instant_wakes_who_waits() {
 }
 
 #[test]
-fn all_of_a_group_are_woken_and_no_other_group() {
+fn a_commit_wakes_all_long_polls_of_its_groups_and_no_others() {
     run(async {
         let polls = Polls::new(World::small(), 9, 9);
         polls.world.new_key("onco-too", "onco", KeySettings::default());
@@ -273,7 +273,7 @@ fn a_wait_ends_with_its_server() {
 }
 
 #[test]
-fn as_many_wait_as_may() {
+fn long_polls_beyond_either_limit_do_not_wait() {
     run(async {
         let polls = Polls::new(World::small(), 5, 3);
         let (_open, closing) = watch::channel(false);
@@ -433,7 +433,7 @@ fn a_request_that_waited_is_counted_once() {
 }
 
 #[test]
-fn a_replica_that_became_stale_meanwhile_answers_nothing() {
+fn a_long_poll_at_a_stale_replica_gets_503() {
     let world = World::small();
     let states = States::of(&world);
     let service = states.service(Arc::new(Ends::default()));

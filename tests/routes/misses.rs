@@ -61,7 +61,7 @@ fn equal_requests_at_once_get_one_answer() {
 }
 
 #[test]
-fn a_caller_who_leaves_leaves_the_answer_to_the_next() {
+fn an_answer_whose_first_caller_leaves_is_built_for_the_next() {
     let world = World::small();
     for target in TARGETS {
         let asker = || -> Asker<'_> { Box::pin(world.ask_at_once("full", target, "identity")) };

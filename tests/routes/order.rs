@@ -13,7 +13,7 @@ struct Faulty<'a> {
 }
 
 #[test]
-fn the_first_fault_wins() {
+fn a_request_with_two_faults_gets_the_error_of_the_first_check() {
     let world = World::small();
     world.set_rate_limit("papers", 1);
     world.get("papers", "/v1/journals").expect(200);

@@ -42,7 +42,7 @@ fn a_keys_window_lasts_a_minute_from_its_first_request() {
 }
 
 #[test]
-fn every_keyed_request_costs_the_same() {
+fn every_request_with_a_key_counts_once() {
     let world = World::small();
     let token = world.get("full", "/v1/conferences/changes").token();
     let etag = world.get("full", PATH).etag();
@@ -122,7 +122,7 @@ fn unusable_keys_use_up_their_address_alone() {
 }
 
 #[test]
-fn an_ipv6_caller_owns_a_64() {
+fn ipv6_callers_of_one_64_network_share_a_window() {
     let world = World::small();
     let bad_from = |address: &str| {
         world.address.set(address.parse().unwrap());

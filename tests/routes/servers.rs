@@ -14,7 +14,7 @@ use crate::harness::{World, conference, no_changes, patch, removal};
 const DELAY: Duration = Duration::from_secs(3_600);
 
 #[test]
-fn a_server_that_is_behind_looks_before_it_says_410() {
+fn a_server_that_is_behind_polls_before_it_answers_410() {
     let ahead = World::small();
     let behind = ahead.second_server(Duration::ZERO);
     ahead.conferences(&[patch(1, json!({"venue": "V"})), removal(2)]);
@@ -35,7 +35,7 @@ fn a_server_that_is_behind_looks_before_it_says_410() {
 }
 
 #[test]
-fn held_back_commits_show_nowhere() {
+fn held_back_commits_are_in_no_answer() {
     let world = World::small();
     let delayed = world.second_server(DELAY);
     let paths = [
@@ -62,7 +62,7 @@ fn held_back_commits_show_nowhere() {
 }
 
 #[test]
-fn a_token_of_a_server_without_delay_is_followed() {
+fn a_newer_token_makes_a_delayed_server_show_its_commit() {
     let world = World::small();
     let delayed = world.second_server(DELAY);
     let old = world.get("full", "/v1/conferences/changes").token();
@@ -85,7 +85,7 @@ fn a_token_of_a_server_without_delay_is_followed() {
 }
 
 #[test]
-fn a_license_change_is_taken_over_with_the_token_that_needs_it() {
+fn a_license_change_is_shown_to_the_token_that_needs_it() {
     // A license that shows less from then on, and one that shows more.
     for (key, shows) in [("full", "conferences; areas: Oncology"), ("onco", "conferences journals")] {
         let ahead = World::small();
@@ -102,7 +102,7 @@ fn a_license_change_is_taken_over_with_the_token_that_needs_it() {
 }
 
 #[test]
-fn keys_are_taken_at_once() {
+fn changes_of_keys_are_not_delayed() {
     let world = World::small();
     let delayed = world.second_server(DELAY);
     let new = world.new_key("new", "full", Default::default());
@@ -169,7 +169,7 @@ fn a_panic_is_an_internal_error_for_its_request_alone() {
 }
 
 #[test]
-fn callers_who_wait_for_the_same_look_share_it() {
+fn callers_that_need_the_same_poll_share_it() {
     let world = World::small();
     let watcher = Watcher::open(&world.database(), Duration::ZERO).unwrap();
     let came = Instant::now();
@@ -182,7 +182,7 @@ fn callers_who_wait_for_the_same_look_share_it() {
 }
 
 #[test]
-fn a_panic_of_what_waited_is_an_internal_error_too() {
+fn a_panic_of_a_poll_is_an_internal_error_too() {
     let world = World::small();
     let lost = world.with_source(Arc::new(Failing(world.shown(), Part::CatchUp)));
     world.conferences(&[removal(1)]);

@@ -10,7 +10,7 @@ fn datasets(world: &World) -> Value {
 }
 
 #[test]
-fn it_tells_the_whole_datasets_to_everyone() {
+fn status_without_key_counts_all_records() {
     let world = World::small();
     let text = world.get("", "/v1/status").expect(200).text();
     assert!(text.starts_with(r#"{"status":"ok","api_version":"v1","time":""#), "{text}");
@@ -53,7 +53,7 @@ fn only_content_moves_the_last_change() {
 }
 
 #[test]
-fn no_key_is_looked_at() {
+fn status_ignores_the_key() {
     let world = World::small();
     let cases: [&[(&str, &str)]; 4] = [
         &[("x-api-key", "mfk_wrong")],

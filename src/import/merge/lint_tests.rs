@@ -31,7 +31,7 @@ fn licensed_database() -> TestDatabase {
 }
 
 #[test]
-fn likely_mistakes_are_told() {
+fn likely_mistakes_are_warned_of() {
     // The columns of each case: id, name, year, therapy_areas, country, start_date, city.
     let cases = [
         ("200,A,2026,Oncology,France,,", ""),
@@ -399,7 +399,7 @@ fn three_licenses_are_named_and_more_are_counted() {
 }
 
 #[test]
-fn the_second_set_of_a_license_counts_too() {
+fn words_in_any_set_of_a_license_count() {
     let database = licensed_database();
     // Several sets, of which the words of the countries are the second.
     let countries = Some(["Östland".to_owned()].into());

@@ -143,7 +143,7 @@ const SAME: &str =
     "1=ASCO,2=ESMO,3=Unlinked | 1=Topic: Lung: small cell,2=Audience: Nurses | 10:[1][1] 11:[2][] 20:[1] | ";
 
 #[test]
-fn runs_are_judged_on_the_state_after_them() {
+fn imports_are_checked_against_the_state_after_them() {
     let cases = [
         // Names.
         ("# organizations.csv\nid,name\n1,ESMO\n2,ASCO\n", "1=ESMO,2=ASCO,3=Unlinked"),

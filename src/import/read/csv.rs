@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_kept() {
+    fn rows_and_columns_beyond_a_bound_are_refused() {
         let lines = Bounds { line_bytes: 8, ..Bounds::default() };
         let rows = Bounds { rows: 2, ..Bounds::default() };
         let columns = Bounds { columns: 2, ..Bounds::default() };

@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn names_tell_what_files_hold() {
+    fn file_names_give_the_kind_of_rows_and_the_format() {
         let cases = [
             ("conferences.jsonl", Some((Some(RowKind::Conferences), FileFormat::Jsonl))),
             ("Conferences.CSV", Some((Some(RowKind::Conferences), FileFormat::Csv))),

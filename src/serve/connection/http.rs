@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn one_host_is_due_in_http_1_1() {
+    fn http_1_1_requires_exactly_one_host() {
         let cases: [(Version, &[&str], bool); 8] = [
             (Version::HTTP_11, &["x"], true),
             (Version::HTTP_11, &[""], true),

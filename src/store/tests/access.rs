@@ -100,7 +100,7 @@ fn a_license_is_as_old_as_its_first_scope() {
 }
 
 #[test]
-fn a_license_takes_all_its_keys_along() {
+fn removing_a_license_ends_all_its_keys() {
     let sample = Sample::new();
     let expiring = |unix_s| KeySettings { expires_at: Some(at(unix_s)), ..KeySettings::default() };
     sample.edit_at(1_000, |edit| {

@@ -11,7 +11,7 @@ use crate::store::format::meta::{Version, known_fields};
 use crate::store::format::tables::SCHEMA;
 
 #[test]
-fn the_note_of_a_dead_writer_makes_way() {
+fn the_note_of_a_dead_writer_is_replaced() {
     let sample = Sample::new();
     let (path, note) = (sample.path(), sample.at("medfeed.redb.writer"));
     let precious = sample.at("precious");
@@ -36,7 +36,7 @@ fn the_note_of_a_dead_writer_makes_way() {
 }
 
 #[test]
-fn a_foreign_note_is_read_with_care() {
+fn a_foreign_note_is_shortened_and_escaped() {
     let folder = tempfile::tempdir().unwrap();
     let (path, note) = (folder.path().join("feed.redb"), folder.path().join("feed.redb.writer"));
     let long = "x".repeat(300);

@@ -110,7 +110,7 @@ fn filters_find_the_same_in_records_that_were_updated_and_in_new_ones() {
 }
 
 #[test]
-fn instants_fall_between_commits() {
+fn the_seq_before_an_instant_is_found() {
     let sample = Sample::new();
     let rows = |numbers: &[u64], version: u16| {
         batch(numbers.iter().map(|number| conference(*number, |fields| fields.year = Some(2000 + version))))
@@ -201,7 +201,7 @@ fn an_id_that_a_license_saw_is_not_used_again() {
 }
 
 #[test]
-fn each_change_of_an_organization_or_tag_is_followed() {
+fn each_change_of_an_organization_or_tag_reaches_the_reader() {
     let sample = Sample::new();
     let organizations = |row| Batch { organizations: [(id(1), row)].into(), ..Batch::default() };
     let tags = |row| Batch { tags: [(id(1), row)].into(), ..Batch::default() };
