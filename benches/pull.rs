@@ -80,7 +80,7 @@ impl Service {
     fn catch_up(&self, copy: &mut SqliteCopy) {
         for dataset in Dataset::ALL {
             let mut done = Done::default();
-            Pull { server: &self.client, copy, events: &Nobody }
+            Pull { server: &self.client, copy, events: &NoEvents }
                 .catch_up(dataset, 0, &mut done)
                 .expect("the copy is brought to the present");
         }
@@ -88,9 +88,9 @@ impl Service {
 }
 
 /// Drops all events.
-struct Nobody;
+struct NoEvents;
 
-impl Events for Nobody {
+impl Events for NoEvents {
     fn note(&self, _: &str) {}
 }
 
@@ -189,7 +189,7 @@ fn time_pages(service: &Service, rounds: usize) {
         let times = revisions.by_ref().take(rounds).map(|revision| {
             let page = revised(&page, fields, revision);
             let began = Instant::now();
-            copy.apply(Dataset::Conferences, &page, &Nobody).expect("the page is applied");
+            copy.apply(Dataset::Conferences, &page, &NoEvents).expect("the page is applied");
             began.elapsed().as_secs_f64() * 1e3
         });
         table.add(&[&what, &format!("{:.1}", median(times))]);

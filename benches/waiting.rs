@@ -56,7 +56,7 @@ fn token_of(page: &str) -> String {
 
 /// The counters and times that all callers share.
 #[derive(Default)]
-struct Told {
+struct CallerStats {
     waiting: AtomicUsize,
     woken: AtomicUsize,
     committed: Mutex<Option<Instant>>,
@@ -65,20 +65,20 @@ struct Told {
 }
 
 /// Long-polls the feed again and again.
-async fn wait_for_news(address: SocketAddr, key: String, told: Arc<Told>) {
+async fn wait_for_news(address: SocketAddr, key: String, stats: Arc<CallerStats>) {
     let mut connection = Connection::open(address).await;
     let mut token = token_of(&get(&mut connection, &key, FEED).await);
-    while !told.is_over.load(Ordering::Relaxed) {
-        told.waiting.fetch_add(1, Ordering::Relaxed);
+    while !stats.is_over.load(Ordering::Relaxed) {
+        stats.waiting.fetch_add(1, Ordering::Relaxed);
         let page = get(&mut connection, &key, &format!("{FEED}?since={token}&wait=60")).await;
         let at = Instant::now();
         let has_news = page.contains("\"id\":");
         token = token_of(&page);
-        told.waiting.fetch_sub(1, Ordering::Relaxed);
-        if has_news && let Some(committed) = *told.committed.lock().expect("no panic while it is held") {
+        stats.waiting.fetch_sub(1, Ordering::Relaxed);
+        if has_news && let Some(committed) = *stats.committed.lock().expect("no panic while it is held") {
             let ms = at.duration_since(committed).as_secs_f64() * 1e3;
-            told.latencies_ms.lock().expect("no panic while it is held").push(ms);
-            told.woken.fetch_add(1, Ordering::Relaxed);
+            stats.latencies_ms.lock().expect("no panic while it is held").push(ms);
+            stats.woken.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
@@ -168,11 +168,11 @@ async fn measure() {
     add("nobody waits", &mut for_a_while(quiet).await.expect("the client"));
 
     let before_mib = server.memory_mib().0;
-    let told = Arc::new(Told::default());
+    let stats = Arc::new(CallerStats::default());
     let tasks: Vec<_> = (0..callers)
-        .map(|caller| tokio::spawn(wait_for_news(address, world.keys[caller % KEYS].clone(), Arc::clone(&told))))
+        .map(|caller| tokio::spawn(wait_for_news(address, world.keys[caller % KEYS].clone(), Arc::clone(&stats))))
         .collect();
-    until("the waiting of all", || told.waiting.load(Ordering::Relaxed) == callers).await;
+    until("the waiting of all", || stats.waiting.load(Ordering::Relaxed) == callers).await;
     // Callers count themselves before they send, so the last requests may still be on their way.
     tokio::time::sleep(Duration::from_millis(500)).await;
     let kib = (server.memory_mib().0 - before_mib) * 1024.0 / callers as f64;
@@ -190,27 +190,27 @@ async fn measure() {
     });
     let writer = Arc::new(world.writer());
     for number in 1..=commits {
-        let (writer, told_too) = (Arc::clone(&writer), Arc::clone(&told));
+        let (writer, stats_too) = (Arc::clone(&writer), Arc::clone(&stats));
         let committing = tokio::task::spawn_blocking(move || {
-            let mut committed = told_too.committed.lock().expect("no panic while it is held");
+            let mut committed = stats_too.committed.lock().expect("no panic while it is held");
             commit(&writer, synthetic::records([number], [], 100 + number));
             *committed = Some(Instant::now());
         });
         committing.await.expect("the commit");
         let all = callers * usize::try_from(number).expect("few");
-        until("news", || told.woken.load(Ordering::Relaxed) == all).await;
-        until("the waiting of all", || told.waiting.load(Ordering::Relaxed) == callers).await;
+        until("news", || stats.woken.load(Ordering::Relaxed) == all).await;
+        until("the waiting of all", || stats.waiting.load(Ordering::Relaxed) == callers).await;
         // At another phase of the server's polls each time.
         tokio::time::sleep(Duration::from_millis(400 + number * 37 % 100)).await;
     }
     is_over.store(true, Ordering::Relaxed);
     add(&format!("{callers} are woken {commits} times"), &mut other.await.expect("the other client"));
     table.print();
-    let mut latencies = std::mem::take(&mut *told.latencies_ms.lock().expect("no panic while it is held"));
+    let mut latencies = std::mem::take(&mut *stats.latencies_ms.lock().expect("no panic while it is held"));
     let [p50, p99, most] = [50, 99, 100].map(|hundredths| quantile(&mut latencies, hundredths));
     println!(
         "from the commit to the entry in a waiting caller's hands: p50 {p50:.0} ms, p99 {p99:.0} ms, most {most:.0} ms"
     );
-    told.is_over.store(true, Ordering::Relaxed);
+    stats.is_over.store(true, Ordering::Relaxed);
     tasks.iter().for_each(JoinHandle::abort);
 }

@@ -15,7 +15,7 @@ use tokio::runtime::Runtime;
 use crate::process::site::{Process, wait_until_every};
 
 /// The time limit of a test's waits: a loaded machine is slow, and edits of the demo come every few seconds.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 const POLL_EVERY: Duration = Duration::from_millis(40);
 
 /// The names of Chromium's program.
@@ -90,7 +90,7 @@ fn start_driver(program: &Path) -> Option<(Process, String)> {
 
 /// Polls until `ask` returns a value. Each poll costs the browser as much time as the pause between two.
 pub fn wait_until<T>(what: &str, ask: impl FnMut() -> Option<T>) -> T {
-    wait_until_every(POLL_EVERY, what, PATIENCE, ask)
+    wait_until_every(POLL_EVERY, what, TIME_LIMIT, ask)
 }
 
 /// A browser with one page.
@@ -190,7 +190,7 @@ impl Browser {
 
     /// Waits for an element, by XPath.
     pub fn wait_for(&self, path: &str) -> fantoccini::elements::Element {
-        let wait = self.client.wait().at_most(PATIENCE).every(POLL_EVERY);
+        let wait = self.client.wait().at_most(TIME_LIMIT).every(POLL_EVERY);
         let found = self.runtime.block_on(wait.for_element(Locator::XPath(path)));
         found.unwrap_or_else(|error| panic!("{path}: {error}: {}", self.js("return document.body.innerText", &[])))
     }

@@ -148,7 +148,7 @@ impl World {
     }
 
     /// Lets the service poll the file. With a delay, newer commits are held back.
-    pub fn look(&self) {
+    pub fn poll(&self) {
         self.source.catch_up(Instant::now(), &|_| false);
     }
 

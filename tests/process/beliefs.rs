@@ -387,7 +387,7 @@ fn repeated_heartbeats_do_not_keep_a_replica_fresh() {
     });
     let node = Site::new();
     let command = place.serve_command(&node, "--poll 20ms --max-staleness 20s --admin-listen 127.0.0.1:0 --log info");
-    let (server, mut admin) = start_watched(&node, place.told(command));
+    let (server, mut admin) = start_watched(&node, place.with_credentials(command));
     let mut client = server.client(&key);
     wait_for_status(&mut client, 200);
     drop(publisher);
@@ -411,7 +411,7 @@ fn publisher_ahead(site: &Site, s3: &S3) -> Option<(Place, Process, Site)> {
     let clock = Clock::new(site)?;
     clock.set(600);
     let mut command = place.command(site, LIVELY);
-    clock.wind(&mut command);
+    clock.apply_to(&mut command);
     let publisher = Process::spawn(command.args(["--log", "warn"]).stdout(Stdio::null()).stderr(Stdio::null()));
     wait_until("a heartbeat", SOON, || place.bucket.get(layout::ALIVE).unwrap());
     let next = replica_of(&place);
@@ -472,7 +472,7 @@ fn heartbeat_times_grow_when_the_clock_is_set_back() {
     let Some(clock) = Clock::new(&site) else { return };
     clock.set(3600);
     let mut command = place.command(&site, LIVELY);
-    clock.wind(&mut command);
+    clock.apply_to(&mut command);
     let publisher = super::published::Watched::start(&site, command.args(["--admin-listen", "127.0.0.1:0"]));
     // The publisher creates the folder.
     let alive = || Some(Heartbeat::decode(&place.bucket.get(layout::ALIVE).ok()??.bytes).unwrap().at);
@@ -495,7 +495,7 @@ fn an_instant_before_a_commit_of_a_clock_that_was_ahead_is_restored() {
     clock.set(3600);
     let rows = site.write("conferences.jsonl", conferences_of_version(30, 1));
     let mut command = site.command(["import", rows.to_str().unwrap()]);
-    clock.wind(&mut command);
+    clock.apply_to(&mut command);
     assert!(command.status().unwrap().success());
     place.once_with(&site, "--state-every 0s");
     assert_eq!(place.slots(layout::STATES).len(), 2);

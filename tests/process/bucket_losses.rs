@@ -157,7 +157,7 @@ struct TestReplica {
 }
 
 /// The slot of a replica, and its error.
-type Said = (u64, Option<String>);
+type Outcome = (u64, Option<String>);
 
 impl TestReplica {
     /// Starts a replica; `Err` if it refuses to start.
@@ -167,17 +167,17 @@ impl TestReplica {
         Ok(TestReplica { replica: replica.map_err(|trouble| trouble.to_string())?, status })
     }
 
-    fn said(&self) -> Said {
+    fn outcome(&self) -> Outcome {
         self.status.note_end_loaded();
         let progress = self.status.progress();
         (progress.slot, progress.error)
     }
 
     /// Polls once. If that reports an error, checks that the poll did not count as having seen the end of the log.
-    fn look(&mut self) -> Said {
+    fn poll(&mut self) -> Outcome {
         let begun = Instant::now();
         self.replica.poll(&|| true);
-        let said = self.said();
+        let said = self.outcome();
         let (stale, looked) = (self.status.stale_for(), begun.elapsed());
         let has_seen = stale.is_some_and(|stale| stale + Duration::from_millis(1) < looked);
         assert!(said.1.is_none() || !has_seen, "stale for {stale:?} after a poll of {looked:?}: {said:?}");
@@ -281,7 +281,7 @@ fn starts_over(history: &History, origin: &Site, loss: Loss) {
     assert_eq!(note(origin).slot, LAST + 1, "{loss:?}");
     let rows = rows_of(&origin.db());
     for args in [&["check", "--from", url][..], &["backup", "again.redb", "--from", url]] {
-        let mut command = history.place.told(origin.command(args));
+        let mut command = history.place.with_credentials(origin.command(args));
         command.current_dir(origin.folder());
         assert!(command.status().unwrap().success(), "{loss:?}: {args:?}");
     }
@@ -325,10 +325,10 @@ fn replicas_notice_that_a_bucket_lost_objects() {
                     }
                 };
                 if runs {
-                    assert_eq!(replica.said(), (slot, None), "{what}");
+                    assert_eq!(replica.outcome(), (slot, None), "{what}");
                 }
                 history.lose(loss);
-                let (at, trouble) = replica.look();
+                let (at, trouble) = replica.poll();
                 let could_know = tells || matches!(loss, Loss::Back(back) if rows_at(slot) > back);
                 assert!(trouble.is_some() || at == LAST || !could_know, "{what}: content at slot {at}");
                 if loss == Loss::Nothing {
@@ -336,7 +336,7 @@ fn replicas_notice_that_a_bucket_lost_objects() {
                 }
                 // Once the bucket is whole again, the replica recovers.
                 history.lose(Loss::Nothing);
-                assert_eq!(replica.look(), (LAST, None), "{what}");
+                assert_eq!(replica.poll(), (LAST, None), "{what}");
                 assert_eq!(rows_of(&file.db()), rows_of(&history.replicas[&LAST]), "{what}");
             }
         }

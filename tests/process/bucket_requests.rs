@@ -47,16 +47,16 @@ impl Requests {
 
 #[test]
 fn an_idle_publisher_costs_half_a_dollar_a_month() {
-    const SIGNS: usize = 60;
+    const HEARTBEATS: usize = 60;
     let (s3, site) = (S3::start(), curated());
     let place = Place::s3(&s3);
     place.once(&site);
     let _publisher = place.start(&site, "--every 0s --heartbeat 100ms");
-    let signs =
+    let heartbeats =
         || s3.requests().iter().filter(|request| request.starts_with("PUT") && request.ends_with("/alive")).count();
-    let begun = wait_until("the first heartbeat", SOON, || Some(signs()).filter(|signs| *signs >= 3));
+    let begun = wait_until("the first heartbeat", SOON, || Some(heartbeats()).filter(|heartbeats| *heartbeats >= 3));
     let before = s3.requests().len();
-    wait_until("many heartbeats", SOON, || (signs() >= begun + SIGNS).then_some(()));
+    wait_until("many heartbeats", SOON, || (heartbeats() >= begun + HEARTBEATS).then_some(()));
     let requests = s3.requests().split_off(before);
     // Each heartbeat is one put.
     let all = Requests::of(&requests);

@@ -9,7 +9,7 @@ use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 
 /// The time limit of an answer.
-const PATIENCE: Duration = Duration::from_secs(40);
+const TIME_LIMIT: Duration = Duration::from_secs(40);
 
 /// An answer.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ impl Answer {
 
     /// The parts of the answer that are equal at different servers: status, tags and counts, and the content without
     /// the clock, the request's id and the server's port.
-    pub fn told(&self) -> (u16, Vec<String>, Vec<u8>) {
+    pub fn comparable(&self) -> (u16, Vec<String>, Vec<u8>) {
         let headers = [
             "content-type",
             "etag",
@@ -185,8 +185,8 @@ pub fn connect_from(source: IpAddr, address: SocketAddr, buffer: Option<usize>) 
 }
 
 fn prepared(stream: TcpStream) -> io::Result<TcpStream> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIME_LIMIT))?;
+    stream.set_write_timeout(Some(TIME_LIMIT))?;
     stream.set_nodelay(true)?;
     Ok(stream)
 }

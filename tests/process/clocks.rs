@@ -50,7 +50,7 @@ impl Clock {
     }
 
     /// Makes a command use this clock.
-    pub fn wind(&self, command: &mut Command) {
+    pub fn apply_to(&self, command: &mut Command) {
         command.env("LD_PRELOAD", &self.library).env("FAKETIME_TIMESTAMP_FILE", &self.file);
         // The file is read at each use of the clock. Clocks that count from the start, and the times of files, stay
         // right.

@@ -54,7 +54,7 @@ pub fn damage(whole: &[u8], random: &mut Random) -> (&'static str, Vec<u8>) {
 }
 
 /// Checks that a command ended with exit code 0, or with 1 and an error, and did not panic.
-fn is_told(what: &str, done: &Done) {
+fn assert_reported(what: &str, done: &Done) {
     assert!(matches!(done.code, Some(0 | 1)), "{what}: {done:?}");
     for noise in ["panicked", "RUST_BACKTRACE", "stack backtrace"] {
         assert!(!done.stdout.contains(noise) && !done.stderr.contains(noise), "{what}: {done:?}");
@@ -86,14 +86,14 @@ fn commands_on_a_damaged_file_report_an_error() {
         let run = |args: &[&str]| {
             fs::write(site.db(), &bytes).unwrap();
             let done = site.run([args, &["--json"]].concat());
-            is_told(&format!("{what}, {args:?}"), &done);
+            assert_reported(&format!("{what}, {args:?}"), &done);
             done
         };
         let checked = run(&["check"]);
         let damaged = checked.code == Some(1);
         found += u32::from(damaged);
         // Commands do not panic on the damaged file as the check left it either.
-        is_told(&format!("{what}, listing after the check"), &site.run(["key", "list", "--json"]));
+        assert_reported(&format!("{what}, listing after the check"), &site.run(["key", "list", "--json"]));
         let mut commands =
             vec![&["key", "create", "--license", "all"][..], &["key", "list"], &["import", "conferences.jsonl"]];
         if case % 4 == 0 {

@@ -106,9 +106,9 @@ pub struct TwoHosts {
 impl TwoHosts {
     pub fn new(status: &'static str) -> TwoHosts {
         let (second, seen) =
-            noting("127.0.0.2", |_| b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}".to_vec());
+            recording("127.0.0.2", |_| b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}".to_vec());
         let to = second.clone();
-        let (first, asked) = noting("127.0.0.1", move |head| redirect(status, &to, head));
+        let (first, asked) = recording("127.0.0.1", move |head| redirect(status, &to, head));
         TwoHosts { first, second, heads: [asked, seen] }
     }
 
@@ -121,7 +121,10 @@ impl TwoHosts {
 }
 
 /// Listens on an address. Returns its URL and the heads of all requests. `answer` takes a head.
-pub fn noting(address: &str, answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> (String, Arc<Mutex<Vec<String>>>) {
+pub fn recording(
+    address: &str,
+    answer: impl Fn(&str) -> Vec<u8> + Send + 'static,
+) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind((address, 0)).unwrap();
     let (url, heads) = (format!("http://{}", listener.local_addr().unwrap()), Arc::<Mutex<Vec<String>>>::default());
     let noted = Arc::clone(&heads);

@@ -149,15 +149,15 @@ fn served_in_time_from(server: &Server, source: [u8; 4]) -> BufReader<TcpStream>
 
 /// Checks that one connection is closed, removes it, and checks that the others stay.
 fn assert_one_closed(held: &mut Vec<BufReader<TcpStream>>, case: &str) {
-    let patience = |held: &[BufReader<TcpStream>], time| {
+    let set_timeout = |held: &[BufReader<TcpStream>], time| {
         held.iter().for_each(|connection| connection.get_ref().set_read_timeout(Some(time)).unwrap());
     };
-    patience(held, Duration::from_millis(20));
+    set_timeout(held, Duration::from_millis(20));
     let closed = wait_until(&format!("{case}: one is closed"), SOON, || {
         held.iter_mut().position(|connection| is_closed(connection, Duration::ZERO))
     });
     held.remove(closed);
-    patience(held, SOON);
+    set_timeout(held, SOON);
     for connection in held {
         assert_eq!(ask(connection, STATUS).unwrap_or_else(|error| panic!("{case}: another: {error}")).status, 200);
     }

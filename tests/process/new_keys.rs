@@ -133,8 +133,8 @@ fn made_up_keys_cause_few_polls_and_delay_no_caller() {
     command.envs(store.environment());
     let server = replica.site.start(command);
     let name = layout::log(origin.slot + 1);
-    let looks = || store.requests().iter().filter(|request| request.contains(&name)).count();
-    let (before, begun) = (looks(), Instant::now());
+    let polls = || store.requests().iter().filter(|request| request.contains(&name)).count();
+    let (before, begun) = (polls(), Instant::now());
     std::thread::scope(|scope| {
         for _ in 0..CALLERS {
             scope.spawn(|| {
@@ -144,20 +144,20 @@ fn made_up_keys_cause_few_polls_and_delay_no_caller() {
             });
         }
     });
-    let (made, most) = (looks() - before, begun.elapsed().as_secs() + 1);
+    let (made, most) = (polls() - before, begun.elapsed().as_secs() + 1);
     assert!((1..=most).contains(&u64::try_from(made).unwrap()), "{made} polls, and at most {most} are allowed");
     // A text that cannot be a key causes no poll.
-    let before = looks();
+    let before = polls();
     for key in ["mfk_none", "Bearer", "x"] {
         assert_eq!(server.client(key).get("/v1/conferences").problem(), "invalid_api_key");
     }
-    assert_eq!(looks(), before);
+    assert_eq!(polls(), before);
 
     // While the bucket does not answer, callers with valid keys are answered.
     store.fail("GET", &name, Fault::Held, 1);
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| server.client(&made_up()).get("/v1/conferences").status);
-        wait_until("a poll that is held back", SOON, || (looks() > before).then_some(()));
+        wait_until("a poll that is held back", SOON, || (polls() > before).then_some(()));
         for _ in 0..20 {
             assert_eq!(server.client(&key).get("/v1/conferences").status, 200);
         }

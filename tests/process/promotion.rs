@@ -19,18 +19,18 @@ use crate::harness::counted;
 /// A replica that has followed the log to its end, and is not running.
 pub fn replica_of(place: &Place) -> Site {
     let replica = Replica { site: Site::new(), url: place.url.clone() };
-    replica.site.start(place.told(replica.site.serve_command(&replica.options("")))).stop();
+    replica.site.start(place.with_credentials(replica.site.serve_command(&replica.options("")))).stop();
     replica.site
 }
 
 /// Starts a promotion. Its messages go to the file `told`.
 fn promotion(place: &Place, site: &Site) -> Process {
-    let mut command = place.told(site.command(["promote", &place.url, "--yes"]));
+    let mut command = place.with_credentials(site.command(["promote", &place.url, "--yes"]));
     Process::spawn(command.stdout(Stdio::null()).stderr(fs::File::create(site.path("told")).unwrap()))
 }
 
 /// Starts a promotion and holds the response of its last read, which found no entry in a slot.
-fn at_its_last_look(s3: &S3, place: &Place, site: &Site, slot: u64) -> Process {
+fn at_its_last_read(s3: &S3, place: &Place, site: &Site, slot: u64) -> Process {
     s3.fail("GET", &layout::log(slot), Fault::Held, 2);
     let promoting = promotion(place, site);
     s3.wait_for_held();
@@ -51,7 +51,7 @@ fn ends_with(mut process: Process, code: i32, what: &str) {
 
 /// Checks that a database is no longer published, because another publisher took over. Each command that would write
 /// reports that.
-fn is_fenced(place: &Place, site: &Site) {
+fn assert_fenced(place: &Place, site: &Site) {
     let published = place.run(site, "--once");
     assert_eq!(published.code, Some(4), "{published:?}");
     let by = note(site).fenced.expect("it is noted");
@@ -65,7 +65,7 @@ fn is_fenced(place: &Place, site: &Site) {
 }
 
 /// Checks that a database is the end of the log, that the log is one line, and that the next commit can be published.
-fn goes_on(place: &Place, site: &Site) {
+fn assert_continues(place: &Place, site: &Site) {
     place.check(site);
     commit(site, 100 + note(site).slot);
     assert_eq!(place.once(site), 1, "{}", place.kind);
@@ -110,10 +110,10 @@ fn a_promotion_that_is_killed_is_run_again() {
         let refused = promoted.run(["key", "create", "--license", "all"]);
         assert!(refused.code == Some(1) && refused.stderr.contains("medfeed promote"), "{request}: {refused:?}");
         promote(&place, &promoted);
-        is_fenced(&place, &old);
+        assert_fenced(&place, &old);
         let is_last = index + 1 == requests.len();
         assert_eq!(note(&promoted).slot, if is_last { 4 } else { 3 }, "{request}");
-        goes_on(&place, &promoted);
+        assert_continues(&place, &promoted);
     }
 }
 
@@ -144,8 +144,8 @@ fn a_promotion_that_is_killed_at_any_moment_is_run_again() {
                 after += 1;
             }
         }
-        is_fenced(&place, &origin);
-        goes_on(&place, &replica);
+        assert_fenced(&place, &origin);
+        assert_continues(&place, &replica);
         origin = replica;
     }
     println!("killed before it was put {before}, before it was promoted {between}, after it {after}");
@@ -160,7 +160,7 @@ fn an_overtaken_promotion_leaves_one_history() {
         place.once(&site);
         let [replica, other] = [replica_of(&place), replica_of(&place)];
         // Its last read finds nothing, and the response arrives only after another entry was written.
-        let promoting = at_its_last_look(&s3, &place, &replica, 2);
+        let promoting = at_its_last_read(&s3, &place, &replica, 2);
         if by_promotion {
             promote(&place, &other);
         } else {
@@ -179,16 +179,16 @@ fn an_overtaken_promotion_leaves_one_history() {
             }
             let refused = replica.run(["key", "create", "--license", "all"]);
             assert!(refused.code == Some(1) && refused.stderr.contains("is a replica of"), "{refused:?}");
-            goes_on(&place, &other);
-            is_fenced(&place, &site);
+            assert_continues(&place, &other);
+            assert_fenced(&place, &site);
             promote(&place, &replica);
-            is_fenced(&place, &other);
+            assert_fenced(&place, &other);
         } else {
             ends_with(promoting, 0, "the promotion");
             assert_eq!(note(&replica).slot, 3, "after the entry of another publisher");
         }
-        is_fenced(&place, &site);
-        goes_on(&place, &replica);
+        assert_fenced(&place, &site);
+        assert_continues(&place, &replica);
     }
 }
 
@@ -203,14 +203,14 @@ fn an_overtaken_promotion_ignores_earlier_promotions() {
     assert_eq!(place.once(&other), 1);
     // The promotion in slot 2 is passed over, because its origin has published since. That origin then writes another
     // entry first.
-    let promoting = at_its_last_look(&s3, &place, &away, 4);
+    let promoting = at_its_last_read(&s3, &place, &away, 4);
     commit(&other, 2);
     assert_eq!(place.once(&other), 1);
     s3.release();
     ends_with(promoting, 0, "the promotion");
     assert_eq!(note(&away).slot, 5, "after the entry of another publisher");
-    is_fenced(&place, &other);
-    goes_on(&place, &away);
+    assert_fenced(&place, &other);
+    assert_continues(&place, &away);
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn a_promotion_that_is_overtaken_again_and_again_ends_with_an_error() {
     let place = Place::s3(&s3);
     place.once(&site);
     let replica = replica_of(&place);
-    let promoting = at_its_last_look(&s3, &place, &replica, 2);
+    let promoting = at_its_last_read(&s3, &place, &replica, 2);
     for slot in 2..=4 {
         s3.wait_for_held();
         commit(&site, slot);
@@ -234,10 +234,10 @@ fn a_promotion_that_is_overtaken_again_and_again_ends_with_an_error() {
     assert!(told.contains("other publishers kept writing") && told.contains("run this command again"), "{told}");
     let refused = replica.run(["key", "create", "--license", "all"]);
     assert!(refused.code == Some(1) && refused.stderr.contains("medfeed promote"), "{refused:?}");
-    goes_on(&place, &site);
+    assert_continues(&place, &site);
     promote(&place, &replica);
-    is_fenced(&place, &site);
-    goes_on(&place, &replica);
+    assert_fenced(&place, &site);
+    assert_continues(&place, &replica);
 }
 
 /// A method, the fault of its next requests, and their number.
@@ -270,7 +270,7 @@ fn a_promotion_finishes_or_can_run_again_after_any_store_answer() {
         place.once(&site);
         let replica = replica_of(&place);
         let name = layout::log(2);
-        let promoting = at_its_last_look(&s3, &place, &replica, 2);
+        let promoting = at_its_last_read(&s3, &place, &replica, 2);
         faults.iter().for_each(|(method, fault, times)| s3.fail(method, &name, *fault, *times));
         s3.release();
         ends_with(promoting, i32::from(refusal.is_some()), &format!("{faults:?}"));
@@ -280,8 +280,8 @@ fn a_promotion_finishes_or_can_run_again_after_any_store_answer() {
             assert!(told.contains(refusal), "{faults:?}: {told}");
             promote(&place, &replica);
         }
-        is_fenced(&place, &site);
-        goes_on(&place, &replica);
+        assert_fenced(&place, &site);
+        assert_continues(&place, &replica);
     }
 }
 
@@ -302,7 +302,7 @@ fn a_replica_whose_bucket_cannot_be_read_stays_one() {
     commit(&site, 1);
     assert_eq!(place.once(&site), 1, "the origin is still the origin");
     promote(&place, &replica);
-    goes_on(&place, &replica);
+    assert_continues(&place, &replica);
 }
 
 #[test]
@@ -329,7 +329,7 @@ fn a_replica_does_not_start_over_in_another_bucket() {
     commit(&site, 1);
     assert_eq!(place.once(&site), 1, "the origin is still the origin");
     assert_eq!(place.json(&replica, &["promote", &place.url, "--start-over", "--yes"])["promoted"], true);
-    goes_on(&place, &replica);
+    assert_continues(&place, &replica);
 }
 
 #[test]
@@ -346,11 +346,11 @@ fn a_wait_for_replicas_ends_when_another_publisher_takes_over() {
     let waiting = Process::spawn(command.stdout(Stdio::null()).stderr(told));
     wait_until("it is done here", SOON, || (head() > before).then_some(()));
     promote(&place, &replica);
-    is_fenced(&place, &site);
+    assert_fenced(&place, &site);
     ends_with(waiting, 4, "the waiting command");
     let told = fs::read_to_string(site.path("told")).unwrap();
     assert!(told.contains("which is no longer published: ") && told.contains(" published slot 2 at "), "{told}");
-    goes_on(&place, &replica);
+    assert_continues(&place, &replica);
 }
 
 #[test]
@@ -368,22 +368,22 @@ fn a_former_origin_returns_as_a_replica() {
     let refused = place.run(&site, "--once");
     let expected = format!("2 commits (seq {first} to {last})");
     assert!(refused.code == Some(4) && refused.stderr.contains(&expected), "{expected}: {refused:?}");
-    is_fenced(&place, &site);
+    assert_fenced(&place, &site);
     commit(&other, 1);
     place.once(&other);
     // A backup in its place is refused too. Without the note it is a database of its own.
     fs::copy(site.backup("backup.redb"), site.db()).unwrap();
-    is_fenced(&place, &site);
+    assert_fenced(&place, &site);
     assert_eq!(site.run(["license", "list"]).code, Some(0));
     let alone = copy_of(&site);
     commit(&alone, 5);
     alone.check();
     // It follows under its old name, next to its old notes.
     fs::remove_file(site.db()).unwrap();
-    site.start(place.told(site.serve_command(&format!("--from {}", place.url)))).stop();
+    site.start(place.with_credentials(site.serve_command(&format!("--from {}", place.url)))).stop();
     commit(&other, 2);
     place.once(&other);
     promote(&place, &site);
-    goes_on(&place, &site);
-    is_fenced(&place, &other);
+    assert_continues(&place, &site);
+    assert_fenced(&place, &other);
 }

@@ -66,7 +66,7 @@ impl Place {
     }
 
     /// Sets the bucket's credentials and key in a command's environment.
-    pub fn told(&self, mut command: Command) -> Command {
+    pub fn with_credentials(&self, mut command: Command) -> Command {
         command.envs(self.environment.iter().cloned());
         command
     }
@@ -80,7 +80,7 @@ impl Place {
 
     /// Runs a command on a site's database to its end.
     pub fn ends(&self, site: &Site, args: &[&str]) -> Done {
-        Done::of(&mut self.told(site.command(args)))
+        Done::of(&mut self.with_credentials(site.command(args)))
     }
 
     fn of(kind: &'static str, url: String, environment: Vec<(String, String)>, seal: Option<SealKey>) -> Place {
@@ -90,7 +90,7 @@ impl Place {
 
     /// The command that publishes, with further options separated by blanks.
     pub fn command(&self, site: &Site, options: &str) -> Command {
-        let mut command = self.told(site.command(["publish", &self.url]));
+        let mut command = self.with_credentials(site.command(["publish", &self.url]));
         command.args(options.split_whitespace());
         command
     }
@@ -161,7 +161,7 @@ impl Place {
 
     /// The command that serves a replica of the bucket, with further options.
     pub fn serve_command(&self, site: &Site, options: &str) -> Command {
-        self.told(site.serve_command(&format!("--from {} {options}", self.url)))
+        self.with_credentials(site.serve_command(&format!("--from {} {options}", self.url)))
     }
 
     pub fn manifest(&self, slot: u64) -> Manifest {

@@ -39,9 +39,9 @@ fn named(ids: impl IntoIterator<Item = i64>, name: &str) -> Records {
 
 /// Records the changes, as `7` or `-7`.
 #[derive(Default)]
-struct Told(RefCell<Vec<i64>>);
+struct Changes(RefCell<Vec<i64>>);
 
-impl Events for Told {
+impl Events for Changes {
     fn change(&self, _: Dataset, json: &str) -> Result<(), PullError> {
         let entry = Entry::parse(json).unwrap();
         self.0.borrow_mut().push(if entry.is_removal { -entry.id } else { entry.id });
@@ -63,7 +63,7 @@ fn load_text(copy: &mut dyn PullTarget, dataset: Dataset, token: &str, (text, re
     let gzip = gzip.finish().unwrap();
     let announced = Announced { token: token.to_owned(), records: records as u64, digest: None };
     let mut export = Export::new(announced, gzip.as_slice(), &ReadLimits::default()).unwrap();
-    let told = Told::default();
+    let told = Changes::default();
     copy.load(dataset, &mut export, &told).unwrap();
     told.0.take()
 }
@@ -76,7 +76,7 @@ fn apply(copy: &mut dyn PullTarget, token: &str, entries: &[(i64, &str)]) -> Vec
         Entry { id: *id, is_removal, json: if is_removal { tombstone } else { json(*id, name) }.into() }
     };
     let page = FeedPage { entries: entries.iter().map(entry).collect(), has_more: false, token: token.to_owned() };
-    let told = Told::default();
+    let told = Changes::default();
     copy.apply(Conferences, &page, &told).unwrap();
     told.0.take()
 }
@@ -324,7 +324,7 @@ fn links_are_those_of_the_last_version_of_a_record() {
     load_text(&mut *copy, Conferences, "t3", (&(with(1, "Old") + &with(2, "Old")), 2));
     let json = with(1, "New").trim_end().to_owned().into();
     let page = FeedPage { entries: vec![Entry { id: 1, is_removal: false, json }], has_more: true, token: "t4".into() };
-    copy.apply(Conferences, &page, &Told::default()).unwrap();
+    copy.apply(Conferences, &page, &Changes::default()).unwrap();
     assert_eq!(names(), ["New"]);
     load_text(&mut *copy, Conferences, "t5", (&with(2, "Old"), 1));
     assert_eq!(names(), ["Old"]);

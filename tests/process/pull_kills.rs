@@ -80,7 +80,7 @@ fn observe(copy: &Path, key: &str, relay: &Relay, stop: &AtomicBool) -> HashMap<
 
 /// A change of the service while it is pulled from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Blow {
+enum Disturbance {
     Import,
     Narrow,
     Widen,
@@ -90,16 +90,16 @@ enum Blow {
     Restore,
 }
 
-impl Blow {
-    fn any(random: &mut Random) -> Blow {
+impl Disturbance {
+    fn any(random: &mut Random) -> Disturbance {
         match random.below(18) {
-            0 | 1 => Blow::Narrow,
-            2 | 3 => Blow::Widen,
-            4 | 5 => Blow::Kill,
-            6 => Blow::Restart,
-            7 => Blow::Backup,
-            8 | 9 => Blow::Restore,
-            _ => Blow::Import,
+            0 | 1 => Disturbance::Narrow,
+            2 | 3 => Disturbance::Widen,
+            4 | 5 => Disturbance::Kill,
+            6 => Disturbance::Restart,
+            7 => Disturbance::Backup,
+            8 | 9 => Disturbance::Restore,
+            _ => Disturbance::Import,
         }
     }
 }
@@ -114,32 +114,34 @@ struct Service<'a> {
     backup: PathBuf,
     /// The service's states, by token.
     states: HashMap<String, Content>,
-    blows: BTreeMap<Blow, u32>,
+    disturbances: BTreeMap<Disturbance, u32>,
 }
 
 impl Service<'_> {
-    fn suffer(&mut self, blow: Blow, round: u64) {
-        *self.blows.entry(blow).or_default() += 1;
-        match blow {
-            Blow::Import => return self.import(round),
-            Blow::Narrow => {
+    fn apply(&mut self, disturbance: Disturbance, round: u64) {
+        *self.disturbances.entry(disturbance).or_default() += 1;
+        match disturbance {
+            Disturbance::Import => return self.import(round),
+            Disturbance::Narrow => {
                 drop(self.pulled.site.license("all", "--dataset conferences --dataset journals --year 2026"))
             }
-            Blow::Widen => drop(self.pulled.site.license("all", "--dataset conferences --dataset journals --widen")),
-            Blow::Kill => {
+            Disturbance::Widen => {
+                drop(self.pulled.site.license("all", "--dataset conferences --dataset journals --widen"))
+            }
+            Disturbance::Kill => {
                 self.pulled.server.process.kill();
                 self.serve();
             }
-            Blow::Restart => {
+            Disturbance::Restart => {
                 let next = self.pulled.site.serve();
                 std::mem::replace(&mut self.pulled.server, next).stop();
                 self.relay.lead_to(self.pulled.server.address);
             }
-            Blow::Backup => {
+            Disturbance::Backup => {
                 let _ = std::fs::remove_file(&self.backup);
                 self.pulled.site.json(["backup".as_ref(), self.backup.as_os_str()]);
             }
-            Blow::Restore => {
+            Disturbance::Restore => {
                 drop(self.pulled.site.json(["restore".as_ref(), self.backup.as_os_str(), "--yes".as_ref()]))
             }
         }
@@ -195,8 +197,8 @@ fn a_killed_pull_leaves_the_view_at_its_token() {
     let relay = Relay::new(pulled.server.address, seed);
     relay.set_rough(true);
     let (copy, key) = (pulled.copy.clone(), pulled.key.clone());
-    let (states, blows) = (HashMap::new(), BTreeMap::new());
-    let mut service = Service { pulled, relay: &relay, random: Random::new(seed), backup, states, blows };
+    let (states, disturbances) = (HashMap::new(), BTreeMap::new());
+    let mut service = Service { pulled, relay: &relay, random: Random::new(seed), backup, states, disturbances };
     service.take_state();
     let stop = AtomicBool::new(false);
     let seen = std::thread::scope(|scope| {
@@ -211,14 +213,14 @@ fn a_killed_pull_leaves_the_view_at_its_token() {
                     .command(&relay.url(), "--dataset conferences --follow --every 5ms")
                     .stderr(std::process::Stdio::null()),
             );
-            let blow = Blow::any(&mut service.random);
-            service.suffer(blow, round);
+            let disturbance = Disturbance::any(&mut service.random);
+            service.apply(disturbance, round);
             let ended = pull.ended_within(service.random.part_of(Duration::from_millis(600)));
-            assert!(ended.is_none(), "{what}: after {blow:?} the pull ended by itself: {ended:?}");
+            assert!(ended.is_none(), "{what}: after {disturbance:?} the pull ended by itself: {ended:?}");
             pull.kill();
             assert!(!observer.is_finished(), "{what}: the observer saw a wrong state");
             // After an import, the server has already shown the newest state.
-            if blow == Blow::Import && service.random.below(4) == 0 {
+            if disturbance == Disturbance::Import && service.random.below(4) == 0 {
                 service.settle(&what);
             }
         }
@@ -236,7 +238,7 @@ fn a_killed_pull_leaves_the_view_at_its_token() {
     println!(
         "{rounds} pulls killed; {:?}; {} states seen, {} of them whole states of the service; {} exports asked for, {} of them \
          to go on; {} differences",
-        service.blows,
+        service.disturbances,
         seen.len(),
         known.len(),
         asked("/v1/exports/"),

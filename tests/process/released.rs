@@ -50,20 +50,20 @@ struct Answers {
     key: String,
     /// The sync token of the feed's end.
     last: String,
-    answers: Vec<ToldAnswer>,
+    answers: Vec<StoredAnswer>,
 }
 
 #[derive(Deserialize, Serialize)]
-struct ToldAnswer {
+struct StoredAnswer {
     target: String,
     status: u16,
     headers: Vec<String>,
     body: String,
 }
 
-fn ask(client: &mut Client, target: String) -> ToldAnswer {
-    let (status, headers, body) = client.get(&target).told();
-    ToldAnswer { target, status, headers, body: String::from_utf8(body).expect("UTF-8") }
+fn ask(client: &mut Client, target: String) -> StoredAnswer {
+    let (status, headers, body) = client.get(&target).comparable();
+    StoredAnswer { target, status, headers, body: String::from_utf8(body).expect("UTF-8") }
 }
 
 /// The folder of a format.
@@ -102,7 +102,7 @@ fn answers_of(folder: &Path) -> Answers {
 
 /// Checks that the requests get the answers of the release again.
 fn compare(client: &mut Client, expected: &Answers, who: &str) {
-    for ToldAnswer { target, status, headers, body } in &expected.answers {
+    for StoredAnswer { target, status, headers, body } in &expected.answers {
         let now = ask(client, target.clone());
         let told = (now.status, &now.headers, content(&now.headers, &now.body));
         assert_eq!(

@@ -183,14 +183,14 @@ fn damage_all(is_sealed: bool, flips: u64, seed: u64) {
         sound.iter().for_each(|(name, bytes)| published.set(name, bytes));
     }
     assert_eq!(published.read(), [None, None, None]);
-    published.signs_are_told(&mut random, flips);
-    published.ends_are_refused(&mut random, flips);
+    published.damaged_heartbeats_are_reported(&mut random, flips);
+    published.damaged_ends_are_refused(&mut random, flips);
     counted(cases, "damaged objects");
 }
 
 impl Published {
     /// With a damaged heartbeat, the end of the log is unknown. Every reader and `--status` report that.
-    fn signs_are_told(&self, random: &mut Random, flips: u64) {
+    fn damaged_heartbeats_are_reported(&self, random: &mut Random, flips: u64) {
         let sound = self.object(layout::ALIVE);
         for (damage, bytes) in damages(self, random, flips, layout::ALIVE) {
             self.set(layout::ALIVE, &bytes);
@@ -208,7 +208,7 @@ impl Published {
     }
 
     /// A publisher does not continue after an end that it cannot read.
-    fn ends_are_refused(&self, random: &mut Random, flips: u64) {
+    fn damaged_ends_are_refused(&self, random: &mut Random, flips: u64) {
         commit_few(&self.site, 5);
         let name = layout::log(4);
         let sound = self.object(&name);

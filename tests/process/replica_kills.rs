@@ -52,7 +52,7 @@ impl Run {
 
     fn count(&mut self, step: impl Into<String>) {
         let step = step.into();
-        self.world.tell(format!("killed: {step}"));
+        self.world.note(format!("killed: {step}"));
         *self.counts.entry(step).or_default() += 1;
     }
 
@@ -74,7 +74,7 @@ impl Run {
                 self.kill_starting_publisher(&options);
             }
             self.world.start_publisher(&options);
-            self.world.tell(format!("publisher {options}"));
+            self.world.note(format!("publisher {options}"));
         }
         if self.world.last_slot() == 0 {
             // Replicas cannot start before the first state.
@@ -122,7 +122,7 @@ impl Run {
         let (method, name, fault) = FAULTS[self.random.below(FAULTS.len())];
         if let Some(s3) = &self.world.s3 {
             s3.fail_for(caller, method, name, fault, skip);
-            self.world.tell(format!("{caller} meets {fault:?} at {method} {name}"));
+            self.world.note(format!("{caller} meets {fault:?} at {method} {name}"));
         }
     }
 
@@ -142,7 +142,7 @@ impl Run {
             self.replica_dies();
         }
         self.world.read_line();
-        (0..REPLICAS).for_each(|at| self.world.look_at(at));
+        (0..REPLICAS).for_each(|at| self.world.check_seq(at));
     }
 
     fn writer_dies(&mut self) {
@@ -164,7 +164,7 @@ impl Run {
                 self.world.wait_for_replica(at, seq);
             }
         }
-        self.world.tell("all objects become old");
+        self.world.note("all objects become old");
         match &self.world.s3 {
             Some(s3) => s3.age(Duration::from_secs(2 * 86_400)),
             None => age(&self.world.folder, 2),
@@ -232,7 +232,7 @@ impl Run {
                 };
             }
             if let Some(held) = held {
-                self.world.tell(format!("held, {fault:?}: {held}"));
+                self.world.note(format!("held, {fault:?}: {held}"));
                 let (method, target) = held.split_once(' ').expect("a method");
                 return self.kill_publisher(&step(method, target, fault, restores));
             }
@@ -277,7 +277,7 @@ impl Run {
     fn kill_replica(&mut self, at: usize) -> Option<u64> {
         self.world.replicas[at].server.take().expect("it runs").0.process.kill();
         self.let_go();
-        self.world.check_left(at)
+        self.world.check_killed(at)
     }
 
     fn let_go(&self) {
@@ -365,7 +365,7 @@ impl Run {
         assert_eq!(starting.ended_within(Duration::ZERO), None, "replica {at} ended by itself");
         starting.kill();
         self.let_go();
-        self.world.check_left(at);
+        self.world.check_killed(at);
         // It leaves no draft with a name, and drafts without a name vanish.
         let left: Vec<String> = self.world.replicas[at].site.files();
         assert!(!left.iter().any(|name| name.contains("draft")), "{left:?}");

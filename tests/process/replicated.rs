@@ -65,7 +65,7 @@ pub struct World {
     version: u64,
     tokens: Vec<String>,
     /// The actions so far.
-    pub told: Vec<String>,
+    pub actions: Vec<String>,
 }
 
 impl World {
@@ -104,13 +104,13 @@ impl World {
             keys: Vec::new(),
             version: 0,
             tokens: Vec::new(),
-            told: Vec::new(),
+            actions: Vec::new(),
         }
     }
 
     /// Records an action, for the message of a failure.
-    pub fn tell(&mut self, what: impl Into<String>) {
-        self.told.push(what.into());
+    pub fn note(&mut self, what: impl Into<String>) {
+        self.actions.push(what.into());
     }
 
     pub fn view(&self) -> OriginView {
@@ -159,7 +159,7 @@ impl World {
         }
         let command = self.replica_command(at);
         self.replicas[at].server = Some(start_watched(&self.replicas[at].site, command));
-        self.look_at(at);
+        self.check_seq(at);
     }
 
     /// A write, as arguments.
@@ -202,7 +202,7 @@ impl World {
     /// Runs a write. Returns whether it made a commit.
     pub fn write(&mut self, args: &[String]) -> bool {
         let before = self.head();
-        self.tell(args.join(" "));
+        self.note(args.join(" "));
         let done = self.site.run(args.iter().map(String::as_str).chain(["--json"]));
         assert_eq!(done.code, Some(0), "{args:?}: {done:?}");
         self.wrote(args);
@@ -248,7 +248,7 @@ impl World {
         self.wrote(args);
         let head = self.head();
         assert!(head.seq >= before.seq, "{before:?} {head:?}");
-        self.tell(format!("{} killed after {after:?}: ended {ended:?}, {before:?} {head:?}", args.join(" ")));
+        self.note(format!("{} killed after {after:?}: ended {ended:?}, {before:?} {head:?}", args.join(" ")));
         (ended.is_none(), head != before)
     }
 
@@ -288,7 +288,7 @@ impl World {
     }
 
     /// Checks that a replica serves no older commit than before, and none that its origin does not have.
-    pub fn look_at(&mut self, at: usize) {
+    pub fn check_seq(&mut self, at: usize) {
         let node = &mut self.replicas[at];
         let Some((server, admin)) = &mut node.server else { return };
         assert_eq!(server.process.ended_within(Duration::ZERO), None, "replica {at} ended by itself");
@@ -301,7 +301,7 @@ impl World {
 
     /// Checks the file of a killed replica: it has a position of the log with its rows, and is not behind its earlier
     /// seq. Returns the slot; `None` if there is no file.
-    pub fn check_left(&mut self, at: usize) -> Option<u64> {
+    pub fn check_killed(&mut self, at: usize) -> Option<u64> {
         let path = self.replicas[at].site.db();
         let mark = match ReplicaWriter::open(&path) {
             Ok(replica) => replica.mark().unwrap(),
@@ -351,7 +351,7 @@ impl World {
     /// Waits until a server shows a seq.
     pub fn wait_for_replica(&mut self, at: usize, seq: u64) {
         wait_until("a replica has caught up", LONG, || {
-            self.look_at(at);
+            self.check_seq(at);
             (self.replicas[at].seq == seq).then_some(())
         });
     }
@@ -426,8 +426,8 @@ impl World {
 impl Drop for World {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let first = self.told.len().saturating_sub(30);
-            eprintln!("the last actions, {}:\n{}", self.place.kind, self.told[first..].join("\n"));
+            let first = self.actions.len().saturating_sub(30);
+            eprintln!("the last actions, {}:\n{}", self.place.kind, self.actions[first..].join("\n"));
             let log = fs::read_to_string(self.site.path("publisher.log")).unwrap_or_default();
             let from = log.char_indices().rev().nth(3000).map_or(0, |(at, _)| at);
             eprintln!("the publisher's log:\n{}", &log[from..]);

@@ -27,7 +27,7 @@ const HOUR_S: i64 = 3600;
 /// A request that every key of the license may make.
 const TARGET: &str = "/v1/conferences?limit=1";
 /// The time between two requests with a watched key.
-const GLANCE: Duration = Duration::from_millis(5);
+const REQUEST_EVERY: Duration = Duration::from_millis(5);
 
 /// A replica that reaches the bucket by its own symbolic link, and its clock.
 struct LinkedReplica {
@@ -48,12 +48,12 @@ impl LinkedReplica {
         let (link, away) = (own.path("bucket"), own.path("away"));
         std::os::unix::fs::symlink(site.path("bucket"), &link).unwrap();
         let replica = Replica { url: url_of(&link), site: own };
-        let mut command = place.told(replica.site.serve_command(&replica.options(options)));
+        let mut command = place.with_credentials(replica.site.serve_command(&replica.options(options)));
         let clock = if ahead_s.is_some() { Some(Clock::new(&replica.site)?) } else { None };
         let ahead_s = ahead_s.unwrap_or_default();
         if let Some(clock) = &clock {
             clock.set(ahead_s);
-            clock.wind(&mut command);
+            clock.apply_to(&mut command);
         }
         let (server, admin) = start_watched(&replica.site, command);
         wait_until("it answers", SOON, || {
@@ -74,14 +74,14 @@ impl LinkedReplica {
     fn wait_for_status(&self, key: &str, status: u16) {
         let mut client = self.server.client(key);
         let what = format!("status {status} at the replica whose clock is {} s ahead", self.ahead_s);
-        wait_until_every(GLANCE, &what, SOON, || (client.get(TARGET).status == status).then_some(()));
+        wait_until_every(REQUEST_EVERY, &what, SOON, || (client.get(TARGET).status == status).then_some(()));
     }
 
     /// Waits until a key is refused. Once the replica shows the commit that revoked it, no request with it succeeds.
     /// Returns the time.
-    fn dies(&mut self, key: &str, begun: Instant, revoked: &OnceLock<u64>) -> Duration {
+    fn wait_until_refused(&mut self, key: &str, begun: Instant, revoked: &OnceLock<u64>) -> Duration {
         let mut client = self.server.client(key);
-        wait_until_every(GLANCE, "the key is refused", SOON, || {
+        wait_until_every(REQUEST_EVERY, "the key is refused", SOON, || {
             let knows = revoked.get().is_some_and(|seq| seq_of(&mut self.admin) >= *seq as f64);
             let answer = client.get(TARGET);
             match answer.status {
@@ -99,17 +99,18 @@ impl LinkedReplica {
 
     /// Waits until a replica that is cut off answers 503. Then checks that a key that was revoked meanwhile never works
     /// again. Returns the time.
-    fn falls_silent(&self, revoked: &str, sound: &str, cut: Instant) -> Duration {
+    fn wait_until_silent(&self, revoked: &str, sound: &str, cut: Instant) -> Duration {
         let mut client = self.server.client(revoked);
-        let silent = wait_until_every(GLANCE, "the staleness is too much", SOON, || match client.get(TARGET).status {
-            200 => None,
-            status => {
-                assert_eq!(status, 503, "clock {} s ahead", self.ahead_s);
-                Some(cut.elapsed())
-            }
-        });
+        let silent =
+            wait_until_every(REQUEST_EVERY, "the staleness is too much", SOON, || match client.get(TARGET).status {
+                200 => None,
+                status => {
+                    assert_eq!(status, 503, "clock {} s ahead", self.ahead_s);
+                    Some(cut.elapsed())
+                }
+            });
         self.connect();
-        wait_until_every(GLANCE, "the key is refused", SOON, || match client.get(TARGET).status {
+        wait_until_every(REQUEST_EVERY, "the key is refused", SOON, || match client.get(TARGET).status {
             401 => Some(()),
             status => {
                 assert_eq!(status, 503, "clock {} s ahead: once silent it answers no revoked key", self.ahead_s);
@@ -130,7 +131,7 @@ fn each<T: Send>(watched: &mut [LinkedReplica], work: impl Fn(&mut LinkedReplica
 }
 
 /// Prints the median and the largest of some times. Returns the largest.
-fn tell(what: &str, mut times: Vec<Duration>) -> Duration {
+fn print_times(what: &str, mut times: Vec<Duration>) -> Duration {
     times.sort();
     let (median, largest) = (times[times.len() / 2], *times.last().unwrap());
     println!("{what}: {} times, median {median:.2?}, largest {largest:.2?}", times.len());
@@ -166,7 +167,7 @@ fn a_revoked_key_gets_401_on_every_replica() {
             replica.wait_for_status(&cut_off.1, 200);
         }
         // The publisher and the replicas poll at times of their own.
-        std::thread::sleep(random.part_of(if cases.is_some() { Duration::from_secs(1) } else { GLANCE }));
+        std::thread::sleep(random.part_of(if cases.is_some() { Duration::from_secs(1) } else { REQUEST_EVERY }));
         let revoke = |id: &str| {
             let done = site.run(["key", "revoke", id]);
             assert_eq!(done.code, Some(0), "{done:?}");
@@ -175,7 +176,8 @@ fn a_revoked_key_gets_401_on_every_replica() {
 
         let (begun, revoked) = (Instant::now(), OnceLock::new());
         std::thread::scope(|scope| {
-            let dying = scope.spawn(|| each(&mut watched, |replica| replica.dies(&connected.1, begun, &revoked)));
+            let dying =
+                scope.spawn(|| each(&mut watched, |replica| replica.wait_until_refused(&connected.1, begun, &revoked)));
             revoked.set(revoke(&connected.0)).unwrap();
             deaths.extend(dying.join().unwrap());
         });
@@ -183,10 +185,10 @@ fn a_revoked_key_gets_401_on_every_replica() {
         watched.iter().for_each(LinkedReplica::cut_off);
         let cut = Instant::now();
         revoke(&cut_off.0);
-        silences.extend(each(&mut watched, |replica| replica.falls_silent(&cut_off.1, &sound, cut)));
+        silences.extend(each(&mut watched, |replica| replica.wait_until_silent(&cut_off.1, &sound, cut)));
     }
-    let latest_death = tell("a connected replica refused a revoked key after", deaths);
-    let latest_silence = tell("a replica that was cut off answered 503 after", silences);
+    let latest_death = print_times("a connected replica refused a revoked key after", deaths);
+    let latest_silence = print_times("a replica that was cut off answered 503 after", silences);
     if cases.is_some() {
         // --every, --poll, and a second for all processes.
         assert!(latest_death <= Duration::from_secs(3), "{latest_death:?}");
@@ -229,7 +231,7 @@ fn a_key_that_was_revoked_by_a_clock_that_was_ahead_is_listed_as_revoked() {
     clock.set(HOUR_S);
     let mut revoke = site.command(["key", "revoke", &id]);
     revoke.stdout(Stdio::null());
-    clock.wind(&mut revoke);
+    clock.apply_to(&mut revoke);
     assert!(revoke.status().unwrap().success());
     let keys = site.json(["key", "list"])["keys"].as_array().unwrap().clone();
     let key = keys.iter().find(|key| key["id"] == id.as_str()).unwrap();

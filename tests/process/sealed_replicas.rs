@@ -13,7 +13,7 @@ use super::replicas::readyz;
 use super::site::{SOON, Site, wait_until};
 
 /// Checks that the folder's objects contain no known text.
-fn tells_nothing(site: &Site, place: &Place, words: &[&str]) {
+fn assert_opaque(site: &Site, place: &Place, words: &[&str]) {
     for folder in [layout::LOG, layout::STATES, layout::PARTS] {
         for object in place.bucket.list(folder, None).unwrap() {
             let stored = fs::read(site.path("sealed").join(&object.name)).unwrap();
@@ -34,7 +34,7 @@ fn a_sealed_bucket_serves_all_commands_that_have_its_key() {
         commit(&site, version);
         place.once_with(&site, "--state-every 0s");
     }
-    tells_nothing(&site, &place, &["Conference", "all", "blake", &site.path("").display().to_string()]);
+    assert_opaque(&site, &place, &["Conference", "all", "blake", &site.path("").display().to_string()]);
     let (backup, url) = (site.path("backup.redb"), place.url.as_str());
     place.json(&site, &["backup", backup.to_str().unwrap(), "--from", url]);
     assert!(site.conferences_in(&backup) == site.conferences_in(&site.db()));

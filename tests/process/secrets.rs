@@ -45,7 +45,7 @@ impl Secrets {
         (found.len(), first)
     }
 
-    fn are_not_in(&self, output: &str, text: &[u8]) {
+    fn assert_not_in(&self, output: &str, text: &[u8]) {
         if let (_, Some(piece)) = self.find(text) {
             let text = String::from_utf8_lossy(text);
             let line = text.lines().find(|line| line.contains(&piece)).unwrap_or_default();
@@ -54,16 +54,16 @@ impl Secrets {
     }
 
     /// Searches every file of a folder. Returns the number of files.
-    fn are_not_below(&self, folder: &Path) -> usize {
+    fn assert_not_below(&self, folder: &Path) -> usize {
         let mut files = 0;
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                files += self.are_not_below(&path);
+                files += self.assert_not_below(&path);
                 continue;
             }
             match fs::read(&path) {
-                Ok(content) => self.are_not_in(&path.display().to_string(), &content),
+                Ok(content) => self.assert_not_in(&path.display().to_string(), &content),
                 // A running server and its commands remove temporary files.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => panic!("{}: {error}", path.display()),
@@ -273,7 +273,7 @@ fn nothing_secret_is_written_anywhere() {
         let secrets = all.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         assert!(notes.iter().any(|note| note.starts_with(b"process ")), "no writer's note was seen");
         for note in &notes {
-            secrets.are_not_in("a writer's note", note);
+            secrets.assert_not_in("a writer's note", note);
         }
     });
 }
@@ -296,22 +296,22 @@ fn search_everywhere(site: &Site) -> Secrets {
             use_key(&server, number + 1, issued, &mut secrets);
         }
         for target in ["/", "/metrics", "/livez", "/readyz", "/nothing"] {
-            secrets.are_not_in(target, &admin.get(target).body);
+            secrets.assert_not_in(target, &admin.get(target).body);
         }
         let mut anyone = Client::new(server.address, None);
         for target in ["/docs", "/openapi.json", "/docs/errors/invalid_api_key", "/v1/status"] {
             let answer = anyone.get(target);
             assert_eq!(answer.status, 200, "{target}");
-            secrets.are_not_in(target, &answer.body);
+            secrets.assert_not_in(target, &answer.body);
         }
         // The running server loads the commands' changes.
         if format == "json" {
             let mut client = server.client(&keys[4].key);
             let token = client.get("/v1/exports/conferences").header("x-sync-token").unwrap().to_owned();
             for done in run_commands(site, &keys) {
-                secrets.are_not_in(&format!("{done:?}"), format!("{}{}", done.stdout, done.stderr).as_bytes());
+                secrets.assert_not_in(&format!("{done:?}"), format!("{}{}", done.stdout, done.stderr).as_bytes());
             }
-            assert!(secrets.are_not_below(site.folder()) >= 6, "{:?}", site.files());
+            assert!(secrets.assert_not_below(site.folder()) >= 6, "{:?}", site.files());
             let since = format!("/v1/conferences/changes?since={token}");
             wait_until("the restore", SOON, || (client.get(&since).status == 410).then_some(()));
         }
@@ -319,16 +319,16 @@ fn search_everywhere(site: &Site) -> Secrets {
         assert!(log.matches("answered").count() >= 100 * 18, "{format}: {} answers", log.matches("answered").count());
         let usable = keys.iter().filter(|issued| issued.status == 200);
         assert!(usable.into_iter().all(|issued| log.contains(&issued.id)), "{format}: a key's id is missing");
-        secrets.are_not_in("the log", log.as_bytes());
+        secrets.assert_not_in("the log", log.as_bytes());
         assert!(!log.contains('\u{1b}'), "{format}: colors in a file");
         let used = site.files().into_iter().filter(|name| name.starts_with("feed.redb.usage-"));
         let used: Vec<u8> = used.flat_map(|name| fs::read(site.path(&name)).unwrap()).collect();
         let used = String::from_utf8(used).unwrap();
         assert!(keys.iter().filter(|issued| used.contains(&issued.id)).count() >= 50, "{used}");
-        assert!(secrets.are_not_below(site.folder()) >= 4, "{:?}", site.files());
+        assert!(secrets.assert_not_below(site.folder()) >= 4, "{:?}", site.files());
     }
     let listed = site.run(["key", "list", "--json"]);
     assert_eq!(listed.json()["keys"].as_array().unwrap().len(), 100);
-    secrets.are_not_in("the list of keys", listed.stdout.as_bytes());
+    secrets.assert_not_in("the list of keys", listed.stdout.as_bytes());
     secrets
 }

@@ -57,14 +57,14 @@ struct Load {
 }
 
 impl Load {
-    fn goes_on(&self) -> bool {
+    fn is_running(&self) -> bool {
         !self.is_over.load(Ordering::Relaxed)
     }
 
     /// Pauses, but ends early when the load is over.
     fn pause(&self, time: Duration) {
         let begun = Instant::now();
-        while self.goes_on() && begun.elapsed() < time {
+        while self.is_running() && begun.elapsed() < time {
             thread::sleep(time.min(Duration::from_millis(50)));
         }
     }
@@ -115,7 +115,7 @@ impl Curator {
 fn curate(site: &Site, load: &Load, mut curator: Curator) {
     for turn in 0_u64.. {
         load.pause(Duration::from_millis(1500));
-        if !load.goes_on() {
+        if !load.is_running() {
             return;
         }
         curator.change();
@@ -137,7 +137,7 @@ fn curate(site: &Site, load: &Load, mut curator: Curator) {
 /// Requests lists, records, references, pages of the feed and exports, over connections that stay open.
 fn ask(address: SocketAddr, key: &str, load: &Load, seed: u64) {
     let (mut client, mut random) = (Client::new(address, Some(key)), Random::new(seed));
-    while load.goes_on() {
+    while load.is_running() {
         let target = match random.below(12) {
             0..3 => format!("/v1/conferences?limit=50&country={}", ["Japan", "France"][random.below(2)]),
             3 => format!("/v1/conferences?q=conference+{}", random.below(2000)),
@@ -158,7 +158,7 @@ fn ask(address: SocketAddr, key: &str, load: &Load, seed: u64) {
 fn wait_for_news(address: SocketAddr, key: &str, load: &Load, resync: &str) {
     let mut client = Client::new(address, Some(key));
     let mut token = None;
-    while load.goes_on() {
+    while load.is_running() {
         let Some(since) = &token else {
             token = Some(exported(&mut client, "conferences").token);
             continue;
@@ -177,7 +177,7 @@ fn wait_for_news(address: SocketAddr, key: &str, load: &Load, resync: &str) {
 fn stall(address: SocketAddr, key: &str, load: &Load, seed: u64) {
     let mut random = Random::new(seed);
     let request = Client::new(address, Some(key)).request("/v1/exports/conferences");
-    while load.goes_on() {
+    while load.is_running() {
         let is_slow_to_send = random.below(2) == 0;
         let connected = match is_slow_to_send {
             true => connect(address),

@@ -23,14 +23,14 @@ struct Stalled {
     state: Arc<Snapshot>,
     stalled: Mutex<bool>,
     released: Condvar,
-    looking: AtomicUsize,
-    max_looking: AtomicUsize,
+    polling: AtomicUsize,
+    max_polling: AtomicUsize,
 }
 
 impl Stalled {
     fn over(state: Arc<Snapshot>) -> Arc<Stalled> {
-        let (looking, max_looking) = Default::default();
-        Arc::new(Stalled { state, stalled: Mutex::new(true), released: Condvar::new(), looking, max_looking })
+        let (polling, max_polling) = Default::default();
+        Arc::new(Stalled { state, stalled: Mutex::new(true), released: Condvar::new(), polling, max_polling })
     }
 
     fn release(&self) {
@@ -53,10 +53,10 @@ impl SnapshotSource for Stalled {
     }
 
     fn catch_up(&self, _: Instant, _: &dyn Fn(&Snapshot) -> bool) -> Arc<Snapshot> {
-        self.max_looking.fetch_max(self.looking.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        self.max_polling.fetch_max(self.polling.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
         let stalled = self.stalled.lock().unwrap();
         drop(self.released.wait_while(stalled, |stalled| *stalled).unwrap());
-        self.looking.fetch_sub(1, Ordering::SeqCst);
+        self.polling.fetch_sub(1, Ordering::SeqCst);
         Arc::clone(&self.state)
     }
 }
@@ -134,7 +134,7 @@ fn a_slow_poll_delays_no_other_answer() {
                 })
             };
             let waiting: Vec<_> = (0..STALE).map(stale).collect();
-            wait_until("a poll", SOON, || (source.looking.load(Ordering::SeqCst) > 0).then_some(()));
+            wait_until("a poll", SOON, || (source.polling.load(Ordering::SeqCst) > 0).then_some(()));
             let mut client = Client::new(address, Some(&key));
             for target in good.iter().chain(&good) {
                 assert_eq!(client.get(target).status, 200, "{target}");
@@ -151,7 +151,7 @@ fn a_slow_poll_delays_no_other_answer() {
             assert_eq!(remaining, (limit - asked).to_string(), "each request is counted once");
         });
     });
-    assert_eq!(source.max_looking.load(Ordering::SeqCst), 1, "one poll serves all equal requests");
+    assert_eq!(source.max_polling.load(Ordering::SeqCst), 1, "one poll serves all equal requests");
     assert_eq!(heard, u64::try_from(STALE + 2 * good.len() + 1).unwrap(), "each answer is counted once");
 }
 
@@ -167,17 +167,17 @@ fn callers_that_left_block_no_thread_of_others() {
             connection.write_all(Client::new(address, Some(&key)).request(&target).as_bytes()).unwrap();
             connection
         };
-        let is_looked = |count: usize| {
-            wait_until("a poll", SOON, || (source.looking.load(Ordering::SeqCst) >= count).then_some(()));
+        let is_polled = |count: usize| {
+            wait_until("a poll", SOON, || (source.polling.load(Ordering::SeqCst) >= count).then_some(()));
         };
         // Many callers send the same request and leave, then one sends another request and leaves. The threads keep polling.
         for _ in 0..50 {
             let _leaves = send(1);
-            is_looked(1);
+            is_polled(1);
         }
         {
             let _leaves = send(2);
-            is_looked(2);
+            is_polled(2);
         }
         let _more: Vec<_> = (3..=12).map(send).collect();
         let mut client = Client::new(address, Some(&key));
@@ -189,7 +189,7 @@ fn callers_that_left_block_no_thread_of_others() {
         source.release();
     });
     assert_eq!(
-        source.max_looking.load(Ordering::SeqCst),
+        source.max_polling.load(Ordering::SeqCst),
         2,
         "two threads poll, however many callers wait or have left"
     );
@@ -211,7 +211,7 @@ fn serve_with_a_taken_slot(ask: impl FnOnce(SocketAddr, Vec<BufReader<TcpStream>
             BufReader::new(connection)
         };
         let mut taking = send([127, 0, 0, 1], &format!("/v1/conferences/changes?since={token}"));
-        wait_until("a poll", SOON, || (source.looking.load(Ordering::SeqCst) > 0).then_some(()));
+        wait_until("a poll", SOON, || (source.polling.load(Ordering::SeqCst) > 0).then_some(()));
         let waiting = (2..8).map(|number| send([127, 0, 0, number], "/v1/conferences/2")).collect();
         // The others are in the kernel's queue.
         wait_until("the first one waits", SOON, || (count.at_limit.load(Ordering::SeqCst) == 1).then_some(()));

@@ -10,7 +10,7 @@ use super::client::Client;
 use super::site::{SOON, Site, conferences_of_version, wait_until, wait_until_every};
 
 /// The time between two reads of the usage record. Servers write it every few seconds.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const READ_EVERY: Duration = Duration::from_millis(50);
 
 fn use_files(site: &Site) -> Vec<String> {
     site.files().into_iter().filter(|name| name.starts_with("feed.redb.usage-")).collect()
@@ -49,14 +49,14 @@ fn the_use_of_keys_is_listed() {
     let old = token(&mut client);
     ask_since(&mut client, &old);
     server.client(&second_key).get("/v1/conferences");
-    let used = wait_until_every(LOOK_EVERY, "the first key's use", SOON, || {
+    let used = wait_until_every(READ_EVERY, "the first key's use", SOON, || {
         Some(use_of(&site, &first)).filter(|used| *used != never)
     });
     assert!(used["last_used_at"].is_string(), "{used}");
     let feed = &used["feeds"]["conferences"];
     assert_eq!(feed["behind_s"], 0, "{used}");
     assert!(feed["position"].as_u64().unwrap() > 0 && feed["at"].as_str() <= used["last_used_at"].as_str(), "{used}");
-    let used = wait_until_every(LOOK_EVERY, "the second key's use", SOON, || {
+    let used = wait_until_every(READ_EVERY, "the second key's use", SOON, || {
         Some(use_of(&site, &second)).filter(|used| *used != never)
     });
     assert!(used["last_used_at"].is_string() && used["feeds"] == json!({}), "{used}");
@@ -89,7 +89,7 @@ fn running_servers_keep_a_usage_file_each() {
         assert_eq!(server.client(key).get("/v1/conferences").status, 200);
     }
     let both =
-        wait_until_every(LOOK_EVERY, "two files", SOON, || Some(use_files(&site)).filter(|files| files.len() == 2));
+        wait_until_every(READ_EVERY, "two files", SOON, || Some(use_files(&site)).filter(|files| files.len() == 2));
     for id in [&first, &second] {
         assert!(use_of(&site, id)["last_used_at"].is_string(), "both are listed");
     }
@@ -107,7 +107,7 @@ fn running_servers_keep_a_usage_file_each() {
     }
     servers.clear();
     let last = site.serve();
-    wait_until_every(LOOK_EVERY, "one file", SOON, || {
+    wait_until_every(READ_EVERY, "one file", SOON, || {
         let files = use_files(&site);
         (files.len() == 1 && !both.contains(&files[0])).then_some(())
     });
@@ -127,12 +127,12 @@ fn usage_that_cannot_be_written_gives_one_warning() {
     fs::rename(&folder, site.path("away")).unwrap();
     let mut client = server.client(&key);
     let warning = "the usage of keys cannot be written next to the database";
-    wait_until_every(LOOK_EVERY, "the warning", SOON, || {
+    wait_until_every(READ_EVERY, "the warning", SOON, || {
         assert_eq!(client.get("/v1/conferences").status, 200);
         server.logged().contains(warning).then_some(())
     });
     fs::rename(site.path("away"), &folder).unwrap();
-    let listed = wait_until_every(LOOK_EVERY, "the record", SOON, || {
+    let listed = wait_until_every(READ_EVERY, "the record", SOON, || {
         assert_eq!(client.get("/v1/conferences").status, 200);
         let listed = site.json(["key", "list", "--db", "folder/feed.redb"]);
         listed["keys"][0]["usage"]["last_used_at"].is_string().then_some(listed)

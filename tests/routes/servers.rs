@@ -55,7 +55,7 @@ fn held_back_commits_are_in_no_answer() {
     let (before, counts) = (bodies(), records());
     world.conferences(&[patch(1, json!({"name": "Held"})), removal(2), conference(90, json!({"name": "Held too"}))]);
     world.import(&[("organizations", &[patch(1, json!({"name": "Held"}))]), ("journals", &[removal(2)])]);
-    delayed.look();
+    delayed.poll();
     assert!(bodies() == before && records() == counts, "held back");
     delayed.catch_up();
     assert!(bodies().iter().zip(&before).all(|(now, then)| now != then), "shown, all together");
@@ -68,7 +68,7 @@ fn a_newer_token_makes_a_delayed_server_show_its_commit() {
     let old = world.get("full", "/v1/conferences/changes").token();
     world.conferences(&[removal(2)]);
     let new = world.get("full", "/v1/conferences/changes").token();
-    delayed.look();
+    delayed.poll();
     let feed =
         |token: &str| delayed.get("full", &format!("/v1/conferences/changes?since={token}")).expect(200).entries();
     assert_eq!(feed(&old), "");
@@ -77,7 +77,7 @@ fn a_newer_token_makes_a_delayed_server_show_its_commit() {
     // A license change is followed in the same way, if the caller continues across it.
     world.license("full", "conferences; areas: Oncology");
     let newer = world.get("full", "/v1/conferences/changes").token();
-    delayed.look();
+    delayed.poll();
     let diff = |token: &str| delayed.get("full", &format!("/v1/conferences/changes?since={token}&resync=diff"));
     assert_eq!(diff(&new).expect(200).token(), new, "held back");
     assert_eq!(diff(&newer).expect(200).entries(), "");
@@ -110,7 +110,7 @@ fn changes_of_keys_are_not_delayed() {
     let of_later = world.key("later");
     world.edit(|edit| edit.revoke_key(&world.key("onco").id).unwrap());
     world.conferences(&[removal(1)]);
-    delayed.look();
+    delayed.poll();
     let ask = |key: &str| delayed.request("GET", "/v1/conferences/1", &[("x-api-key", key)]);
     ask(&new.text).expect(200);
     delayed.get("onco", "/v1/conferences/1").expect_problem("revoked_api_key", "");
