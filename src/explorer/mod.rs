@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_knows_which_numbers_have_a_fraction() {
+    fn the_page_and_the_model_allow_fractions_in_the_same_numbers() {
         let fields = || Dataset::ALL.into_iter().flat_map(|dataset| &dataset.table().fields);
         let last = |field: &'static crate::model::field::Field| field.name.rsplit('.').next().unwrap();
         let mut names = Vec::new();

@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_breaks_off_anywhere_comes_whole() {
+    fn a_download_that_breaks_off_anywhere_completes() {
         for piece in 1..=FILE.len() {
             for with_error in [false, true] {
                 let asked = RefCell::new(Vec::new());

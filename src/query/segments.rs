@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_whole_whatever_is_taken_from_the_cache() {
+    fn gzip_members_are_valid_whatever_the_cache_contains() {
         for form in [SegmentFormat::Items, SegmentFormat::Lines, SegmentFormat::Csv] {
             let cache = new_cache(1 << 24, SegmentBytes);
             // The lengths of the segments, the number of cache misses, and the number of segments that now follow other

@@ -304,8 +304,8 @@ fn days_and_numbers_narrow_a_list() {
 }
 
 #[test]
-fn the_way_back_leads_to_the_row() {
-    let Some((browser, _site, server, _)) = open("the_way_back_leads_to_the_row", &conferences(130, 1), "") else {
+fn going_back_returns_to_the_row() {
+    let Some((browser, _site, server, _)) = open("going_back_returns_to_the_row", &conferences(130, 1), "") else {
         return;
     };
     expect_total(&browser, "130 conferences");

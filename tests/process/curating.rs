@@ -171,7 +171,7 @@ fn a_dry_run_shows_the_change() {
 }
 
 #[test]
-fn a_dry_run_shows_what_a_linked_row_changes() {
+fn a_dry_run_shows_the_records_that_a_linked_row_changes() {
     let site = oncology();
     site.import("organizations.csv", "id,name,url\n1,ASCO,\n");
     site.import("conferences.csv", "id,organizations\n1,ASCO\n");

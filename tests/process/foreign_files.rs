@@ -83,7 +83,7 @@ fn a_newer_format_is_refused() {
 }
 
 #[test]
-fn older_formats_are_refused_with_what_to_do() {
+fn older_formats_are_refused_with_a_remedy() {
     let version = env!("CARGO_PKG_VERSION");
     for format in 1..SCHEMA {
         let site = Site::new();

@@ -72,7 +72,7 @@ fn a_connection_without_a_whole_head_in_time_is_closed() {
 }
 
 #[test]
-fn a_connection_that_takes_an_answer_is_not_idle() {
+fn a_connection_that_reads_an_answer_is_not_idle() {
     let (site, key) = large_site();
     let server = serve(&site, "request=300ms", "");
     let (mut slow, length) = begin_export(&server, &key, [127, 0, 0, 1]);
@@ -108,7 +108,7 @@ fn read_slowly(stream: &mut impl Read, mut left: usize, piece: usize, pause: Dur
 }
 
 #[test]
-fn a_reader_that_takes_nothing_is_closed_and_a_slow_one_is_served() {
+fn a_reader_that_reads_nothing_is_closed_and_a_slow_one_is_served() {
     let (site, key) = large_site();
     let server = serve(&site, "response=500ms", "--log debug");
     let begin = || begin_export(&server, &key, [127, 0, 0, 1]);

@@ -57,7 +57,7 @@ fn check_cases(server: &Server, [narrow, open]: &[String; 2], cases: &[Case]) {
 }
 
 #[test]
-fn x_forwarded_for_is_taken_from_trusted_proxies_alone() {
+fn x_forwarded_for_counts_only_from_trusted_proxies() {
     let (_site, server, keys) = serve(&[]);
     check_cases(
         &server,

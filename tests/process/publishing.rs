@@ -42,7 +42,7 @@ pub fn copy_of(site: &Site) -> Site {
 }
 
 #[test]
-fn a_bucket_holds_the_published_database() {
+fn a_bucket_has_the_rows_of_the_published_database() {
     let s3 = S3::start();
     let site = curated();
     for place in [Place::folder(&site), Place::s3(&s3), Place::sealed(&site, &s3)] {

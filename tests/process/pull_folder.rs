@@ -109,7 +109,7 @@ fn files_that_another_program_changes_while_they_are_followed_are_loaded_again()
 }
 
 #[test]
-fn folders_that_are_no_copy_are_left_alone() {
+fn folders_that_are_no_copy_stay_untouched() {
     let mut pulled = pulled_site();
     pulled.pull("");
     let copy = pulled.copy.clone();

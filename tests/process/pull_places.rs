@@ -57,7 +57,7 @@ fn only_known_forms_of_a_location_are_accepted() {
 }
 
 #[test]
-fn nobody_else_can_read_a_new_copy() {
+fn only_the_owner_can_read_a_new_copy() {
     let pulled = pulled_site();
     let at = |name: &str| pulled.site.path(name);
     let mut inner = pulled.site.command(["pull", &pulled.url(), "--to", "copy.sqlite", "--follow", "--every", "10ms"]);

@@ -27,7 +27,7 @@ fn journal(column: &str, number: f64, format: &str) -> Vec<u8> {
 }
 
 #[test]
-fn numbers_mean_what_the_sheet_shows() {
+fn numbers_are_stored_as_the_sheet_shows_them() {
     let cases: [(&str, f64, &str, Then<'_>); 10] = [
         ("impact_factor", 0.1 + 0.2, "0.0", Stored(&[r#"{"impact_factor":0.3}"#])),
         ("publishing_apc_usd", 3_000.0, "[$$-409]#,##0", Stored(&[r#"{"publishing":{"apc_usd":3000.0}}"#])),

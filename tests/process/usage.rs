@@ -143,7 +143,7 @@ fn usage_that_cannot_be_written_gives_one_warning() {
 }
 
 #[test]
-fn a_usage_name_that_is_a_pipe_is_left_alone() {
+fn a_pipe_with_the_name_of_a_usage_file_is_ignored() {
     let (site, [(id, key)]) = with_keys();
     // A reader of this pipe would wait for a writer.
     let fifo = site.path("feed.redb.usage-fifo");

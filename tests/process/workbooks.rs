@@ -334,7 +334,7 @@ fn exported_workbooks_are_imported_unchanged() {
 }
 
 #[test]
-fn a_text_that_no_cell_holds_is_refused() {
+fn a_text_that_fits_into_no_cell_is_refused() {
     let site = Site::new();
     site.import("journals.jsonl", format!("{{\"id\":1,\"name\":\"{}\"}}\n", "x".repeat(32_768)));
     let done = site.run(["export", "book.xlsx"]);

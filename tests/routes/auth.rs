@@ -8,7 +8,7 @@ use crate::harness::World;
 const PATH: &str = "/v1/conferences?limit=1";
 
 #[test]
-fn keys_are_taken_from_both_headers() {
+fn keys_are_read_from_both_headers() {
     let world = World::small();
     let (key, other) = (world.key("full").text, world.key("onco").text);
     let bearer = |text: &str| format!("Bearer {text}");

@@ -158,7 +158,7 @@ fn the_openapi_document_describes_the_answers() {
 }
 
 #[test]
-fn documented_parameters_are_taken_and_no_others() {
+fn documented_parameters_are_accepted_and_no_others() {
     let world = World::small();
     let document = world.get("", "/openapi.json").json();
     for (pattern, item) in document["paths"].as_object().unwrap() {

@@ -40,7 +40,7 @@ fn a_record_that_is_removed_again_is_removed_anew() {
 }
 
 #[test]
-fn a_list_since_a_time_takes_all_its_filters() {
+fn a_list_since_a_time_accepts_all_filters() {
     let world = World::small();
     world.pass_s(DAY_S);
     let areas = |area: &str, year: u16| json!({"therapy_areas": [area], "year": year, "name": format!("Late {area}")});
@@ -102,7 +102,7 @@ fn pages_that_are_exactly_full_end() {
 }
 
 #[test]
-fn an_export_of_many_segments_holds_every_record_once() {
+fn an_export_of_many_segments_has_every_record_once() {
     let world = World::empty();
     world.license("full", "conferences journals");
     world.conferences(&(1..=4300).map(|id| conference(id, json!({}))).collect::<Vec<_>>());

@@ -74,7 +74,7 @@ fn every_request_with_a_key_counts_once() {
 }
 
 #[test]
-fn a_new_limit_holds_at_once() {
+fn a_new_rate_limit_applies_at_once() {
     let world = World::small();
     assert_eq!(window(&world.get("full", PATH)), (600, 599, 60));
     world.set_rate_limit("full", 2);

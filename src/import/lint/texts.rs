@@ -287,7 +287,7 @@ mod tests {
     use crate::import::lint::mojibake::samples::real_names;
 
     #[test]
-    fn real_names_are_left_alone() {
+    fn real_names_have_no_finding() {
         for text in real_names() {
             let found: Vec<Message> = RULES.iter().filter_map(|rule| (rule.find)("name", text)).collect();
             assert!(found.is_empty(), "{text}: {found:?}");

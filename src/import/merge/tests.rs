@@ -541,7 +541,7 @@ fn rows_without_ids_find_their_records() {
         ("issn,name", "The Lancet,,1474-547X", "[20] new []"),
         ("issn,name", "Lancet,,1474-547X", "[23] new [23]"),
         ("issn,name", "The Lancet,,", "journal 20 `The Lancet`: `name` agrees, but the row has no `issn`"),
-        // Valid ISSNs that contradict each other tell journals of one name apart.
+        // Valid ISSNs that contradict each other distinguish journals of one name.
         (
             "name",
             "The Lancet,1470-2045,",

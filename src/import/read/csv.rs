@@ -335,7 +335,7 @@ mod tests {
                 "id,name,name\n1,A,B\n",
                 "f:2: `B` - the columns B (`name`) and C (`name`) have one header, and differ here; ignore one of",
             ),
-            // Names that begin like a column, or like which a column begins.
+            // Names that begin with a column's name, or are the beginning of one.
             ("id,nam\n1,A\n", "f:1: nam: unknown column; did you mean `name`?"),
             ("id,names\n1,A\n", "f:1: names: unknown column; did you mean `name`?"),
             ("id,n\n1,A\n", "f:1: n: unknown column"),

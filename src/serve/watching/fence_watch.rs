@@ -187,6 +187,6 @@ mod tests {
         let watched = Watched::new(60);
         let ahead = PublishedNote { fenced_at: Some(Timestamp::from_unix_s(now().unix_s() + 1000)), ..note(Some(0)) };
         assert!(watched.poll(&ahead, Ok(Some(ID))) && !watched.watch.is_over());
-        assert!(!Watched::new(0).watch.is_over(), "nobody took over");
+        assert!(!Watched::new(0).watch.is_over(), "no publisher took over");
     }
 }

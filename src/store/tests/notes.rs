@@ -90,7 +90,7 @@ fn a_file_is_refused_by_its_format_first_and_then_by_its_fields() {
         (SCHEMA, newer.as_str(), r#"has ["conferences.mascot"]"#),
         (SCHEMA - 1, "", "older format 4 of 5"),
         (SCHEMA - 1, all, "older format 4 of 5"),
-        // Fields of another format are of no interest.
+        // Fields of another format are not checked.
         (SCHEMA - 1, newer.as_str(), "older format 4 of 5"),
         (SCHEMA + 1, all, "newer format 6 of 5"),
         (SCHEMA + 1, older.as_str(), "newer format 6 of 5"),
