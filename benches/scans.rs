@@ -84,7 +84,7 @@ fn main() {
     criterion.final_summary();
 }
 
-/// Databases are built when the first benchmark that was not filtered out asks for them.
+/// A database that is built when the first benchmark that needs it runs, unless all are filtered out.
 struct Lazy<F> {
     made: OnceCell<Served>,
     make: F,

@@ -114,7 +114,7 @@ impl Files {
         Files(codes.iter().map(file).collect())
     }
 
-    /// The module whose file defines what a path names, re-exports followed.
+    /// The module whose file defines the item of a path, with re-exports resolved.
     fn resolve(&self, path: &[String]) -> Names {
         let length = (0..=path.len()).rfind(|length| self.0.contains_key(&path[..*length])).unwrap_or(0);
         let module = path[..length].to_vec();

@@ -173,7 +173,7 @@ impl Connection {
     }
 }
 
-/// The length of the body that follows a head; none follows a 304, whatever its head says.
+/// The length of the body after a head. A 304 has none, whatever its head says.
 fn content_length(head: &[u8]) -> usize {
     const NAME: &[u8] = b"\r\ncontent-length: ";
     if head.get(9..12) == Some(b"304") {

@@ -6,8 +6,8 @@
 //! and the kernel after finding and checking an answer. All processes share the processor, so the table also has the
 //! processor time of each server per request.
 //!
-//! Two further tables: how long a process takes from its start to its first answer, beside the bare server; and, with
-//! `MEDFEED_BENCH_LARGE=1`, what answers of large databases cost over those of small ones.
+//! Two further tables: the time of a process from its start to its first answer, compared with the bare server; and,
+//! with `MEDFEED_BENCH_LARGE=1`, the cost of answers of large databases compared with small ones.
 //!
 //!     cargo bench --bench http
 //!     cargo bench --bench http -- --rounds 9 --seconds 1 --rows feed
@@ -60,7 +60,7 @@ struct Args {
     /// Times that each server is driven per row, in turn
     #[arg(long, env = "MEDFEED_BENCH_ROUNDS", default_value_t = 5)]
     rounds: usize,
-    /// How long it is driven each time
+    /// Seconds for which it is driven each time
     #[arg(long, env = "MEDFEED_BENCH_SECONDS", default_value_t = 0.5)]
     seconds: f64,
     /// Only rows whose name contains this text

@@ -1,4 +1,5 @@
-//! Answers of large databases beside the same ones of small databases: longer logs, more licenses, narrower licenses.
+//! Answers of large databases compared with the same answers of small ones: longer logs, more licenses, narrower
+//! licenses.
 //!
 //! Both logs have a few licenses that see all and more that see one record in 1,000: as many as are built within two
 //! minutes. The database of usual size with 1,000 licenses shows the cost of many licenses.

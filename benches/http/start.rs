@@ -1,5 +1,5 @@
-//! From the start of a process to its first answer: the real server beside the bare one. And the first answers and the
-//! memory of larger databases.
+//! From the start of a process to its first answer: the real server compared with the bare one. And the first answers
+//! and the memory of larger databases.
 
 use std::fmt::Display;
 use std::time::Instant;

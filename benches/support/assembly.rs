@@ -28,7 +28,7 @@ impl Assembly {
         Assembly { parts, changed }
     }
 
-    /// How many parts there are.
+    /// The number of parts.
     pub fn count(&self) -> usize {
         self.parts.len()
     }

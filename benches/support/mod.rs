@@ -18,7 +18,7 @@ pub mod request;
 pub mod synthetic;
 pub mod world;
 
-/// Whether the benchmarks that need minutes and gigabytes are asked for.
+/// Whether `MEDFEED_BENCH_LARGE` requests the benchmarks that need minutes and gigabytes.
 pub fn is_large() -> bool {
     std::env::var_os("MEDFEED_BENCH_LARGE").is_some_and(|value| !value.is_empty() && value != "0")
 }
@@ -45,13 +45,13 @@ impl Arguments {
         }
     }
 
-    /// Whether a comparison that is no benchmark of criterion's is asked for.
+    /// Whether the arguments select a comparison that is no benchmark of criterion's.
     pub fn asks_for(&self, name: &str) -> bool {
         !self.is_list && (self.filters.is_empty() || self.filters.iter().any(|filter| name.contains(filter.as_str())))
     }
 }
 
-/// Options of criterion that take no value: what follows them may be a filter.
+/// Options of criterion that take no value. The next argument may be a filter.
 const FLAGS: [&str; 7] = ["--bench", "--test", "--exact", "--noplot", "--quiet", "--verbose", "--discard-baseline"];
 
 /// The arguments that are neither options nor their values.

@@ -22,8 +22,8 @@ const POLL_EVERY: Duration = Duration::from_millis(40);
 const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 /// The program without windows. It takes half of the processor time, and cannot open a given profile.
 const SHELLS: [&str; 2] = ["chromium-headless-shell", "chrome-headless-shell"];
-/// Debian's folder of the programs. Its `chromium-headless-shell` in PATH is a script, which starts the program as a child.
-/// The driver would end the script only, and the program would go on for ever.
+/// Debian's folder of the programs. Its `chromium-headless-shell` in PATH is a script, which starts the program as a
+/// child. The driver would end only the script, and the program would run for ever.
 const DEBIAN_FOLDER: &str = "/usr/lib/chromium";
 
 fn find_program(name: &str) -> Option<PathBuf> {

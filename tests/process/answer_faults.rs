@@ -57,7 +57,7 @@ pub enum Fault {
     Crossed,
     /// The server gets the request twice, and the client gets the second answer.
     RequestTwice,
-    /// A second answer follows on the same connection.
+    /// The server's answer is sent twice on the same connection.
     AnswerTwice,
     WeakTag,
     NoTag,

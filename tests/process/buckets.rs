@@ -167,7 +167,7 @@ fn a_store_cannot_read_or_change_sealed_objects() {
     bucket.create("log/1", b"secret text").unwrap();
     let stored = s3.object("x/log/1").unwrap();
     assert!(!stored.windows(6).any(|window| window == b"secret"));
-    // Objects that somebody swaps, changes or replaces.
+    // Objects that another program swaps, changes or replaces.
     bucket.create("log/2", b"another text").unwrap();
     let mut flipped = stored.clone();
     *flipped.last_mut().unwrap() ^= 1;

@@ -9,7 +9,7 @@ use crate::harness::counted;
 
 const PAGE: usize = 4096;
 
-/// Damages a copy: in ways of disks and cables, and in ways that nobody expects.
+/// Damages a copy: in ways of disks and cables, and in unexpected ways.
 pub fn damage(whole: &[u8], random: &mut Random) -> (&'static str, Vec<u8>) {
     let mut bytes = whole.to_vec();
     let pages = bytes.len() / PAGE;

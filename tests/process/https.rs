@@ -320,7 +320,7 @@ fn a_connection_without_tls_is_closed() {
     let _ = io::Read::read_to_end(&mut plain, &mut told);
     assert!(!told.starts_with(b"HTTP"), "an answer in plain text");
 
-    // A record header that promises more bytes than follow.
+    // A record header that promises more bytes than are sent.
     for begun in [&b""[..], b"\x16", b"\x16\x03\x01\x02\x00\x01"] {
         let mut stalled = connect(server.address).unwrap();
         let since = Instant::now();

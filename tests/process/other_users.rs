@@ -89,7 +89,7 @@ fn only_its_owner_replaces_a_database() {
     }
 }
 
-/// Nobody can sync a folder that they cannot read. A command fails before it gives a file its name, not after.
+/// A user cannot sync a folder that they cannot read. A command fails before it gives a file its name, not after.
 #[test]
 fn a_folder_that_cannot_be_read_gets_no_file() {
     if !can_be_nobody("a_folder_that_cannot_be_read_gets_no_file") {

@@ -56,7 +56,7 @@ fn publish_with_fault((method, name, fault, times): &(&str, &str, Fault, usize))
         let ended = publisher.ended_within(3 * SOON).expect("it ends");
         assert_eq!(ended.code(), Some(0), "{what}");
         s3.heal();
-        // Each commit is followed by a state.
+        // After each commit, the publisher writes a state.
         let (first, last) = (if round < 3 { 1 } else { 2 * round - 3 }, 2 * round - 1);
         assert_eq!(place.slots(layout::LOG), (first..=last).collect::<Vec<_>>(), "{what}");
         assert_eq!(note(&site).slot, last, "{what}");

@@ -149,7 +149,8 @@ impl World {
     pub fn start_replica(&mut self, at: usize) {
         self.read_line();
         let last = self.last_slot();
-        // A new replica cannot get past a state of other rows whose manifest was never written. Another state follows.
+        // A new replica cannot get past a state of other rows whose manifest was never written. The publisher writes
+        // another state.
         if last > 0
             && self.publisher.is_some()
             && self.place.entry(last).header.is_state()

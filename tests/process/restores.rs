@@ -127,7 +127,7 @@ fn a_restore_is_in_the_history_and_in_the_log() {
     assert!(site.run(["log"]).stdout.contains(&told));
     site.check();
 
-    // A running server logs the restore, even if an import follows at once.
+    // A running server logs the restore, even if an import comes right after it.
     site.import("conferences.jsonl", conferences_of_version(13, 3));
     shows(&mut client, 3);
     let warned = "the database file was replaced by one with another history";

@@ -121,8 +121,8 @@ impl Caller {
         }
     }
 
-    /// Requests a page and compares it with the model. Reloads if the status requires it. Returns whether more follows,
-    /// and the ids.
+    /// Requests a page and compares it with the model. Reloads if the status requires it. Returns whether there are
+    /// more entries, and the ids.
     fn poll(&mut self, system: &System, limit: usize, fate: Fate) -> (bool, Vec<u64>) {
         let Some(saved) = self.saved.clone() else {
             self.reload(system);
@@ -162,7 +162,7 @@ impl Caller {
         (has_more, entries.iter().map(|entry| entry["id"].as_u64().expect("an id")).collect())
     }
 
-    /// Polls until nothing more follows; each record comes once.
+    /// Polls until there are no more entries. Each record comes once.
     fn walk(&mut self, system: &System, limit: usize) {
         let mut seen = BTreeSet::new();
         loop {

@@ -100,7 +100,7 @@ impl Caller {
         assert_eq!(reply.status, expected, "{}", reply.text());
     }
 
-    /// Requests a page and compares it with the model. Returns whether more follows, and the ids.
+    /// Requests a page and compares it with the model. Returns whether there are more entries, and the ids.
     fn poll(&mut self, system: &System, limit: usize, arrives: bool) -> (bool, Vec<u64>) {
         let Some(saved) = self.saved.clone() else {
             self.load(system);
@@ -148,7 +148,7 @@ impl Caller {
         (has_more, ids)
     }
 
-    /// Polls until nothing more follows. Each record comes once, and only if it changed, entered or left.
+    /// Polls until there are no more entries. Each record comes once, and only if it changed, entered or left.
     fn walk(&mut self, system: &System, limit: usize) {
         let (begun, before) = (self.saved.clone(), self.copy.clone());
         let mut sent = BTreeSet::new();

@@ -35,7 +35,7 @@ fn a_token_of_a_lost_history_gets_410() {
         assert_eq!(since(&world, "full", token), 410, "right after the rollback");
     }
     assert_eq!(since(&world, "full", &kept), 200);
-    // Other imports follow and use the same seqs again.
+    // Other imports use the same seqs again.
     for venue in ["one", "two", "three"] {
         world.conferences(&[patch(3, json!({"venue": venue})), patch(4, json!({"venue": venue}))]);
         for token in &lost {

@@ -74,7 +74,7 @@ fn a_newer_token_makes_a_delayed_server_show_its_commit() {
     assert_eq!(feed(&old), "");
     assert_eq!(feed(&new), "");
     assert_eq!(feed(&old), "-2", "the state that the newer token needs is shown now");
-    // A license change is followed in the same way, if the caller continues across it.
+    // A license change is shown in the same way, if the caller continues across it.
     world.license("full", "conferences; areas: Oncology");
     let newer = world.get("full", "/v1/conferences/changes").token();
     delayed.poll();
