@@ -94,7 +94,8 @@ fn build(folder: &Path) -> String {
     key.reveal().to_owned()
 }
 
-/// Whether there is no record of this number. Such numbers lie between the others like those of hidden records, without order.
+/// Whether there is no record of this number. Missing numbers are spread irregularly among the numbers of hidden
+/// records.
 fn is_missing(id: u64) -> bool {
     (2_000..10_000).contains(&id)
         && id % VISIBLE_ONE_IN == 1
@@ -108,7 +109,7 @@ fn record(is_hidden: bool, sample: usize) -> String {
     format!("/v1/conferences/{id}")
 }
 
-/// The request of a sample: a date that excludes nothing makes each another one, so that no cached answer is found.
+/// The request of a sample. A date that excludes nothing differs in each, so that no cached answer is found.
 fn request(key: &str, filter: &str, sample: usize) -> Request {
     let (year, rest) = (2100 + sample / 336, sample % 336);
     let date = format!("{year:04}-{:02}-{:02}", 1 + rest / 28, 1 + rest % 28);

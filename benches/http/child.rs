@@ -51,7 +51,7 @@ impl Server {
         }
     }
 
-    /// Memory in MiB: now, and at the most so far.
+    /// Memory in MiB: the current use and the maximum so far.
     pub fn memory_mib(&self) -> (f64, f64) {
         let text = self.proc_file("status");
         let value = |name: &str| {

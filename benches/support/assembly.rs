@@ -5,14 +5,14 @@ use std::io::Read;
 use flate2::read::GzDecoder;
 use flate2::{Compress, Compression, Crc, FlushCompress};
 
-/// Records of a part.
+/// The number of records in a part.
 const PART_RECORDS: usize = 64;
 
-/// An export cut into parts of as many lines each, all but one of them compressed already.
+/// An export that is cut into parts of equally many lines. All parts except the changed one are compressed already.
 #[derive(Debug)]
 pub struct Assembly {
     parts: Vec<Vec<u8>>,
-    /// The plain text of the part that changed; it goes in the middle.
+    /// The plain text of the changed part, which belongs in the middle.
     changed: Vec<u8>,
 }
 

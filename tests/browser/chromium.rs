@@ -168,7 +168,7 @@ impl Browser {
         self.js("location.hash = arguments[0]", &[json!(fragment)]);
     }
 
-    /// Runs a script; returns what it returns.
+    /// Runs a script. Returns its result.
     pub fn js(&self, script: &str, arguments: &[Value]) -> Value {
         self.runtime
             .block_on(self.client.execute(script, arguments.to_vec()))
@@ -200,7 +200,7 @@ impl Browser {
         self.runtime.block_on(element.text()).unwrap()
     }
 
-    /// Clicks an element, found anew while the page is drawn under the pointer.
+    /// Clicks an element. Looks it up again if the page is redrawn under the pointer.
     pub fn click(&self, path: &str) {
         wait_until(path, || {
             let element = self.wait_for(path);

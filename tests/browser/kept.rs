@@ -159,7 +159,7 @@ fn a_kept_copy_opens_without_a_key_and_without_a_network() {
     );
     browser.wait_for("//li[contains(., 'Conference 7') and .//span[.='confirmed']]");
     browser.click("//button[.='In the last 7 days']");
-    // The site is younger than the day in the copy. The page has old values only of later changes.
+    // The site is younger than a day. The page has old values only of later changes.
     browser.wait_for("//h2[contains(., '130 changes since')]");
     browser.wait_for("//li[contains(., 'Conference 9 ') and .//span[.='updated']]");
     browser.view("#/changes/journals");
@@ -204,7 +204,7 @@ fn forgetting_leaves_nothing_in_any_tab() {
     expect_nothing_left(&browser);
     expect_no_worker(&browser);
     let key = site.key("all", &[]).1;
-    // The reader decides after entering the key.
+    // The reader decides to keep the records after entering the key.
     paste_key(&browser, &key);
     expect_total(&browser, "130 conferences");
     expect_nothing_left(&browser);

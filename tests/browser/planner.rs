@@ -332,7 +332,7 @@ fn going_back_returns_to_the_row() {
         browser.wait_for_js("the row has the focus", &focused);
         assert_eq!(browser.js(place, &[]), before, "{back}");
     }
-    // A list that is opened anew begins at its head.
+    // A list that is opened again begins at its head.
     browser.js("scrollTo(0, 0)", &[]);
     browser.click("//nav//a[.='Journals']");
     browser.wait_for("//h1[.='Journals']");

@@ -74,7 +74,7 @@ impl Site {
         Site { folders: vec![folder], disk, states: vec![States::new()], writer: None, origin: None }
     }
 
-    /// Begins anew with a file.
+    /// Begins again in a new folder with one file.
     fn begin_with(&mut self, name: &str, content: &[u8]) {
         let folder = tempfile::tempdir_in(memory()).unwrap();
         fs::write(folder.path().join(name), content).unwrap();

@@ -1,4 +1,4 @@
-//! The command line: exit codes and what is printed.
+//! The command line: exit codes and output.
 
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;

@@ -329,7 +329,7 @@ impl OldSite {
         (OldSite { site, id: key.id, key: key.text, token, visible, hidden }, server, admin)
     }
 
-    /// Removes a conference, so many days ago.
+    /// Removes a conference in a commit of `days` days ago.
     fn remove(&self, id: u64, days: i64) {
         let writer = Writer::open(&self.site.db(), SOON).unwrap();
         let mut edit = writer.begin_at(now().plus_s(-days * DAY_S)).unwrap();

@@ -45,7 +45,7 @@ pub fn wait_for_seq(origin: &Origin, admin: &mut Client) {
     wait_until("the replica has caught up", SOON, || (seq_of(admin) == seq).then_some(()));
 }
 
-/// Compares the answers of two servers to the same requests. Returns tokens of the second one for the next comparison.
+/// Compares the answers of two servers to the same requests. Returns the tokens of both for the next comparison.
 pub fn compare(here: &mut Client, there: &mut Client, tokens: &[String]) -> Vec<String> {
     let mut targets: Vec<String> = [
         "/v1/status",

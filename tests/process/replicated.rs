@@ -322,7 +322,7 @@ impl World {
         Some(mark.slot)
     }
 
-    /// Removes a replica's file, so that it loads anew.
+    /// Removes a replica's file, so that it loads all data again.
     pub fn forget_replica(&mut self, at: usize) {
         assert!(self.replicas[at].server.is_none());
         let _ = fs::remove_file(self.replicas[at].site.db());

@@ -62,7 +62,7 @@ fn the_use_of_keys_is_listed() {
     assert!(used["last_used_at"].is_string() && used["feeds"] == json!({}), "{used}");
     assert_eq!(use_of(&site, &unused), never);
 
-    // A few seconds after a commit, the key is behind.
+    // One second after a commit, the key is behind: lags are whole seconds.
     site.import("conferences.jsonl", conferences_of_version(5, 1));
     wait_until_every(Duration::from_millis(300), "a key that is behind", SOON, || {
         (use_of(&site, &first)["feeds"]["conferences"]["behind_s"].as_u64().unwrap() > 0).then_some(())
