@@ -11,7 +11,7 @@
 //! kernel copies it when a socket takes it. One benchmark, *made only*, leaves that out.
 //!
 //! Exports after a commit of one changed record are timed in turn with the joining of their finished parts and the
-//! compression of one part anew, and the ratio is printed.
+//! recompression of one part, and the ratio is printed.
 //!
 //! `MEDFEED_BENCH_LARGE=1` adds the log of a million records and the database with 1,000 licenses.
 //!

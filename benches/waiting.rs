@@ -1,7 +1,7 @@
 //! The cost of long-polling callers: memory each, latency of another client, and the time from a commit to its entry.
 //!
 //!     cargo bench --bench waiting
-//!     cargo bench --bench waiting -- 500       # so many callers
+//!     cargo bench --bench waiting -- 500       # 500 callers
 
 #![allow(clippy::print_stdout, reason = "the figures are the output")]
 

@@ -98,7 +98,7 @@ fn compare_published(rounds: usize) {
         for round in 0..rounds as u64 {
             let revision = 1_000 + round;
             times.push((time_commit(&writers[0], revision), time_commit(&writers[1], revision)));
-            // As a publisher does. The next commit removes published changes from the outbox.
+            // Writes the note as a publisher does. The next commit removes published changes from the outbox.
             let Head { seq, lineage } = reader.refresh().expect("the database can be read").commit().head();
             let url = "file:///bucket".to_owned();
             let note =

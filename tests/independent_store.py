@@ -149,7 +149,8 @@ class Azurite:
         return [program, "--blobHost", "127.0.0.1", "--blobPort", "0", *options]
 
     def environ(self, endpoint):
-        # As for Azure itself: with AZURE_STORAGE_USE_EMULATOR the program would ask in other ways than there.
+        # The settings are those for Azure itself. With AZURE_STORAGE_USE_EMULATOR the program would send other requests
+        # than there.
         return {
             "AZURE_STORAGE_ENDPOINT": f"{endpoint}/{self.account}",
             "AZURE_ALLOW_HTTP": "true",

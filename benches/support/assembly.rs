@@ -51,7 +51,7 @@ impl Assembly {
 /// A text compressed up to a full flush.
 fn deflate(text: &[u8]) -> Vec<u8> {
     let mut compress = Compress::new(Compression::default(), false);
-    // Not even an incompressible text needs more room.
+    // Even an incompressible text needs no more room.
     let mut deflated = Vec::with_capacity(text.len() + 1024);
     compress.compress_vec(text, &mut deflated, FlushCompress::Full).expect("texts can be compressed");
     assert_eq!(compress.total_in(), text.len() as u64, "the room is enough for all");

@@ -33,7 +33,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Those of this process.
+    /// Reads the arguments of this process.
     pub fn read() -> Arguments {
         let given: Vec<String> = std::env::args().skip(1).collect();
         let has = |wanted: &str| given.iter().any(|argument| argument == wanted);

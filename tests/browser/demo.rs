@@ -59,7 +59,7 @@ fn an_import_by_hand_is_shown_in_the_demo() {
     else {
         return;
     };
-    // As the demo prints it.
+    // The demo prints the command of the import, with the path of the database.
     let mut lines = std::iter::from_fn(|| {
         let mut line = String::new();
         std::io::BufRead::read_line(&mut server.stdout, &mut line).ok().filter(|count| *count > 0).map(|_| line)

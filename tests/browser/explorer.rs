@@ -43,7 +43,7 @@ fn a_key_shows_the_records_of_its_license() {
     browser.wait_for("//p[@id='key-error' and contains(., 'not recognised')]");
     assert_eq!(browser.js("return document.getElementById('key').value", &[]), "mfk_none");
     assert_eq!(browser.js("return document.activeElement.id", &[]), "key");
-    // A second attempt replaces it. Nothing becomes a search.
+    // A second attempt replaces the wrong key. No pasted text becomes a search.
     paste_key(&browser, &key);
     expect_total(&browser, "130 conferences");
     assert_eq!(browser.js("return [location.hash, document.getElementById('words').value]", &[]), json!(["", ""]));
@@ -101,7 +101,7 @@ fn a_key_shows_the_records_of_its_license() {
     );
     assert_eq!(address, "#/conferences/5");
 
-    // So does a view whose address is set just before the list would write its own.
+    // The same holds for a view whose address is set just before the list would write its own.
     browser.view("#/conferences");
     expect_total(&browser, "130 conferences");
     browser.js(

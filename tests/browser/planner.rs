@@ -108,7 +108,7 @@ fn a_shortlist_is_kept_updated_and_shared() {
     browser.click("//button[.='Leave out']");
     browser.wait_for("//button[.='Only starred (1)']");
 
-    // A colleague with another license, who starred nothing, sees those of the records that the license shows.
+    // A colleague with another license, who starred nothing, sees those records of the link that the license shows.
     site.license("year", "--dataset conferences --year 2096");
     let other = site.key("year", &[]).1;
     browser.view("#/conferences?ids=2,4,6");
@@ -397,7 +397,7 @@ fn the_printed_list_has_all_rows_and_its_filters() {
     browser.wait_for_js("the list as it was", "return document.querySelectorAll('tbody tr').length === 50");
     assert!(!browser.js("return document.body.innerText", &[]).as_str().unwrap().contains("Printed on"));
 
-    // The reader enters who it is for. Printing would block the browser, so the test replaces it.
+    // The reader enters for whom the list is printed. Printing would block the browser, so the test replaces it.
     browser.js("window.print = () => { window.printed = true; }", &[]);
     browser.click("//button[.='Print (87 rows)']");
     browser.fill("//input[@id='printed-for']", "Ada <b>Müller</b>");

@@ -516,7 +516,7 @@ test('only a page over HTTPS or from this machine keeps something', async () => 
 	for (const [protocol, hostname, isSecureContext, expected] of [
 		['https:', 'medfeed.example.org', true, true], ['http:', 'localhost', true, true], ['http:', '127.0.0.1', true, true], ['http:', '127.8.0.2', true, true], ['http:', '[::1]', true, true],
 		['http:', 'medfeed.example.org', false, false], ['http:', '192.168.0.2', false, false], ['https:', 'medfeed.example.org', false, false],
-		// A browser can be told to trust an address. And these are names that others can have.
+		// A browser can be set to trust an address. The other names can belong to other machines.
 		['http:', 'medfeed.example.org', true, false], ['http:', '127.0.0.1.example.org', true, false], ['http:', 'localhost.example.org', true, false], ['file:', '', true, false],
 	]) assert.equal(canKeep({isSecureContext, indexedDB: {}, location: {protocol, hostname}}), expected, `${protocol}//${hostname} ${isSecureContext}`);
 	assert.equal(canKeep({isSecureContext: true, location: {protocol: 'https:', hostname: 'h'}}), false, 'a browser without a database');

@@ -40,7 +40,7 @@ fn commands_on_a_full_disk_finish_or_refuse() {
             let _ = std::fs::remove_file(site.path(name));
             let _ = std::fs::remove_dir_all(site.path(name));
         }
-        // From no bytes up to enough for the command, few as often as many.
+        // From no bytes up to enough for the command. Small sizes are as frequent as large ones.
         let free = random.next() % (1 << (10 + random.below(13)));
         let what = format!("MEDFEED_SEED={seed}, case {case}: {args:?} with {free} bytes free");
         let before = (head(), site.files());

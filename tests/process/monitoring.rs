@@ -396,7 +396,7 @@ fn a_client_that_died_is_behind_by_the_age_of_the_oldest_entry_that_it_lacks() {
     let later = since(page["next_sync_token"].as_str().unwrap());
     wait_until("the later commit", SOON, || (client.get(&later).items().len() == 1).then_some(()));
     old.site.json(["restore", backup.to_str().unwrap(), "--yes"]);
-    // The restored database has as many seqs.
+    // The restore takes one seq, so the seq of the token exists again.
     wait_until("no figure of a lost history", SOON, || old.behind_days(&mut admin).is_none().then_some(()));
     let listed = old.site.json(["key", "list"]);
     let keys = listed["keys"].as_array().unwrap();

@@ -148,7 +148,7 @@ fn a_key_with_two_feeds_is_sorted_by_its_largest_lag() {
         (&less, vec![(Dataset::Conferences, own(630))]),
         (&more, vec![(Dataset::Conferences, own(7300)), (Dataset::Journals, own(0))]),
         (&least, vec![(Dataset::Journals, own(0))]),
-        // Of a history that was replaced.
+        // Lags in a history that was replaced.
         (&lost, vec![(Dataset::Conferences, seen([7; 16], 90_000)), (Dataset::Journals, seen([7; 16], 0))]),
     ]
     .into_iter()

@@ -166,7 +166,7 @@ fn systemd_is_notified_once_everything_is_published() {
         socket.recv(&mut buffer).map(|length| String::from_utf8(buffer[..length].to_vec()).unwrap())
     };
     s3.fail("PUT", "/log/", Fault::Status(503), usize::MAX);
-    // As a unit sets it: everything by variables.
+    // All settings come from variables, as in a unit.
     let mut command = site.command(["publish"]);
     command.env("MEDFEED_PUBLISH_URL", &place.url).env("NOTIFY_SOCKET", site.path("notify")).envs(s3.environment());
     command.env("MEDFEED_ADMIN_LISTEN", "127.0.0.1:0");

@@ -136,7 +136,7 @@ fn a_broken_service_is_bounded_in_bytes_and_items() {
             "answered 500",
         ),
     ];
-    // All at once, because the pauses between attempts take most of the time.
+    // All cases run at once, because the pauses between attempts take most of the time.
     let site = Site::new();
     std::thread::scope(|scope| {
         for (index, (name, answer, message)) in cases.into_iter().enumerate() {

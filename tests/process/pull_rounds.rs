@@ -406,7 +406,7 @@ fn copy_of_one() -> MemoryCopy {
 fn a_copy_is_compared_at_its_own_token() {
     let equal = |token: &str| Reply::export(token, &[ONE]);
     let other = |token: &str| Reply::export(token, &[ONE, TWO]);
-    // Equal at once, even if hidden changes have changed the token.
+    // The first answer is equal, even if hidden changes have changed the token.
     for token in ["t0", "t1"] {
         let mut copy = copy_of_one();
         let (result, methods) = compared(&mut copy, vec![equal(token)]);

@@ -34,7 +34,7 @@ fn a_user_without_write_permission_learns_who_can_repair_after_a_kill() {
     let reads = |args: &[&str]| as_nobody(site.command(args)).output().unwrap();
     assert!(reads(&["license", "list"]).status.success(), "it may read");
 
-    // A server of a user who may only read keeps running through it all.
+    // A server of a user who may only read keeps running while an import is killed and until the file is repaired.
     let server = site.start(as_nobody(site.serve_command("")));
     let file = site.write("conferences.jsonl", conferences_of_version(1500, 1));
     let mut import = Process::spawn(site.command(["import"]).arg(&file).stdout(Stdio::null()));

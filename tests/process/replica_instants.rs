@@ -177,7 +177,7 @@ impl History {
         }
     }
 
-    /// Dates the objects of the log as if each slot were a day later than the one before, and the last one of noon.
+    /// Dates the objects of the log: each slot is a day later than the one before, and the last one is half a day old.
     fn age(&self) {
         #[allow(clippy::disallowed_methods, reason = "the store's clock is not the program's")]
         let now = SystemTime::now();

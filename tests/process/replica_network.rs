@@ -162,7 +162,7 @@ impl TestReplica {
         let slot = self.status.progress().slot;
         assert!(slot >= self.slot, "from slot {} to slot {slot}", self.slot);
         self.slot = slot;
-        // As a server does that shows the file.
+        // A server that shows the file calls this too.
         self.status.note_end_loaded();
     }
 

@@ -14,7 +14,8 @@ fn a_replica_that_is_cut_off_answers_503_after_max_staleness() {
     let (origin, key) = origin();
     let replica = origin.replica();
     let (server, mut admin) = serve(&replica, "--poll 50ms --max-staleness 2s");
-    // Cut off, it answers for a while, then no more. So keys that may have been revoked since open nothing.
+    // A replica that is cut off answers for a while, then refuses. So keys that may have been revoked since give no
+    // access.
     let mut client = server.client(&key);
     let away = origin.site.path("away");
     std::fs::rename(origin.folder(), &away).unwrap();

@@ -55,7 +55,7 @@ pub enum Fault {
     HalfBody,
     /// The request is done, and the answer is held back until [`S3::release`].
     Held,
-    /// The request is held back until [`S3::release`], and only then done; never, if the caller has left by then.
+    /// The request is held back, and done only after [`S3::release`]. If the caller has left by then, it is never done.
     Waiting,
 }
 
@@ -268,7 +268,7 @@ impl S3 {
         self.shared.objects.lock().unwrap().get(name).map(|stored| stored.bytes.to_vec())
     }
 
-    /// Dates all objects as if they were written that much earlier.
+    /// Dates all objects as if they were written earlier by this duration.
     pub fn age(&self, by: Duration) {
         self.shared.objects.lock().unwrap().values_mut().for_each(|stored| stored.modified -= by);
     }
@@ -503,7 +503,7 @@ impl Store {
     }
 }
 
-/// As the trait's attribute would expand.
+/// Implements operations. The methods have the form to which the trait's attribute expands.
 macro_rules! operations {
     ($($operation:ident: $method:ident($input:ty) -> $output:ty;)*) => {
         impl s3s::S3 for Store {$(

@@ -97,7 +97,7 @@ fn a_request_after_a_commit_gets_no_older_answer() {
                 let mut responses = world.run(join_all(vec![asker(), earlier]));
                 (responses.pop().unwrap(), responses.pop().unwrap())
             }
-            // On a busy machine it may be done at once.
+            // On a busy machine the earlier answer may be finished at once.
             Poll::Ready(earlier) => (earlier, world.run(asker())),
         };
         assert_eq!((earlier.status.as_u16(), later.status.as_u16()), (200, 200), "{target}");

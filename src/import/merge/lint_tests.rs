@@ -185,7 +185,7 @@ fn a_word_that_the_import_removes_corrects_no_other_word() {
     let cases = [
         (rows("haematology", 50..=54), rows("Hematology", 50..=54), vec![]),
         (rows("haematology", 50..=54), rows("Hematology", 50..=60), vec![]),
-        // Not a known area, but no new one either.
+        // The word is neither a known area nor a new one.
         (rows("balneology", 50..=54), rows("Balneology", 50..=54), vec![]),
         (rows("Balneology", 50..=54), rows("Balneology", 50..=52) + &rows("Phoniatrics", 53..=54), vec!["Phoniatrics"]),
         // Some rows keep the stored word.

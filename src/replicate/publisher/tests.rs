@@ -297,7 +297,7 @@ fn a_state_without_a_manifest_is_followed_by_a_state_before_commits() {
     publisher.publish_next().unwrap();
     assert!(entry(&log, last + 2).header.is_state());
     assert!(!publisher.state.is_unfinished);
-    // So does one that finds the entry of an earlier run in its slot, because it arrived late.
+    // A publisher that finds the entry of an earlier run in its slot, because it arrived late, does the same.
     let before = entry(&log, last + 1);
     publisher.end = Some(LastEntry::of(&before.header, before.hash));
     log.remove(&layout::state(last + 2));
@@ -492,7 +492,7 @@ fn the_entries_before_a_state_make_no_further_state_due() {
     let (origin, log) = (Origin::new(), TestLog::new(OTHER_ID));
     origin.publish(&log, once()).unwrap();
     let mut publisher = origin.start(&log, once()).unwrap();
-    // As after entries of 2 MiB.
+    // The counter has this value after entries of 2 MiB.
     publisher.state.bytes_since = 2 << 20;
     for _ in 2..=4 {
         origin.commit();

@@ -427,7 +427,7 @@ fn a_replica_in_step_does_not_load_a_state() {
     origin.commit();
     origin.add_state();
     origin.commit();
-    // Not even its manifest is needed.
+    // Not even the manifest of the state is needed.
     origin.log.remove(&layout::state(3));
     assert_eq!((polled(&mut replica), replica.status.progress().loads), ((4, None), 1));
 }

@@ -56,7 +56,7 @@ export const cases = [
 			is(parse(format(words)), words, value);
 		}
 		is(format({...firstQuestion('conferences'), words: "Crohn's & 5%", facets: {area: ["It's+"]}}), '#/conferences?q=Crohn%27s+%26+5%25&area=It%27s%2B');
-		// As people write them by hand.
+		// Addresses that people wrote by hand, without escapes.
 		is(parse('#/conferences?q=why?&area=a?b').words, 'why?');
 		is(parse('#/conferences?q=why?&area=a?b').facets, {area: ['a?b']});
 	}],

@@ -111,7 +111,8 @@ export const cases = [
 			[{within: 365, facets: {confidence: ['estimated']}}, ['World abstract 2027-01-20 estimated', 'ESMO late_breaking 2027-06-01 estimated']],
 			[{within: 365, facets: {confidence: ['confirmed']}}, ['ESMO abstract 2027-02-15 confirmed']],
 			[{kind: 'late_breaking', facets: {confidence: ['estimated', 'copied']}}, ['Lung late_breaking 2027-01-05 copied', 'ESMO late_breaking 2027-06-01 estimated']],
-			// Without a period, one that has passed fits too, and one without a date. The list is in the order of what it shows.
+			// Without a period, a deadline that has passed fits too, and one without a date. The list is in the order of the
+			// shown deadlines.
 			[{facets: {confidence: ['estimated']}, sort: 'deadline'}, ['World abstract 2027-01-20 estimated', 'ESMO late_breaking 2027-06-01 estimated']],
 			[{facets: {confidence: ['estimated']}, sort: 'deadline', descending: true}, ['ESMO late_breaking 2027-06-01 estimated', 'World abstract 2027-01-20 estimated']],
 			[{facets: {confidence: ['confirmed']}, sort: 'deadline'}, ['ESMO abstract 2027-02-15 confirmed', 'Lung abstract 2026-12-31 confirmed']],
