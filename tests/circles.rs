@@ -174,7 +174,7 @@ fn rooms_of_the_store_use_only_lower_rooms() {
 }
 
 #[test]
-fn circles_are_found() {
+fn circles_of_modules_are_found_in_each_form_of_use() {
     const LIST: (&str, &str) = ("a/mod.rs", "pub mod x;\nmod y;\npub use x::X;\npub use y::{Y as Z, more};");
     /// A name, the files with their text, and the number of circles.
     type Case = (&'static str, &'static [(&'static str, &'static str)], usize);

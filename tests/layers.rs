@@ -118,7 +118,7 @@ fn used_modules(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn imports_point_down() {
+fn modules_use_only_modules_below_them() {
     let mut seen = BTreeSet::new();
     for (path, text) in all_sources() {
         let Some(module) = module_of(&path) else { continue };
@@ -166,7 +166,7 @@ fn rows_are_written_by_the_write_transaction() {
 }
 
 #[test]
-fn files_stay_short() {
+fn no_source_file_exceeds_the_line_limit() {
     for (path, text) in all_sources() {
         let lines = text.lines().count();
         assert!(lines < MAX_LINES, "{} has {lines} lines", path.display());
@@ -174,7 +174,7 @@ fn files_stay_short() {
 }
 
 #[test]
-fn uses_are_found() {
+fn used_modules_are_found_in_each_form_of_use() {
     let cases: [(&str, &[&str]); 6] = [
         ("use crate::api::SnapshotSource;", &["api"]),
         ("use crate::{store::{Writer, Edit}, model};", &["model", "store"]),

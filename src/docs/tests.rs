@@ -15,7 +15,7 @@ fn text(contract: &Contract, path: &str) -> String {
 }
 
 #[test]
-fn every_page_is_found() {
+fn every_docs_page_is_found_by_its_path() {
     let mut paths: Vec<String> =
         ["/openapi.json", "/docs", "/docs/page.js", "/docs/follow.py", "/docs/errors"].map(str::to_owned).to_vec();
     paths.extend(CONTRACT.codes.iter().map(|info| format!("/docs/errors/{}", info.name)));

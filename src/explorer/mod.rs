@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_is_small() {
+    fn the_explorer_is_within_its_size_limit() {
         // The icon is one file with two names.
         let assets = ASSETS.iter().skip(1).map(|(path, ..)| *path);
         let paths = SCRIPTS.iter().map(|(path, _)| *path).chain(assets).chain(GENERATED).chain([WORKER_PATH]);

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_becomes_damage() {
+    fn a_panic_of_the_engine_returns_damage() {
         let before = caught_count();
         let read: Result<(), StoreError> = guard(|| panic!("a page of {} bytes", 7));
         let message = read.unwrap_err().to_string();

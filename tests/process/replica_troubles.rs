@@ -62,7 +62,7 @@ fn metrics_show_the_silence_of_a_publisher() {
 }
 
 #[test]
-fn a_bucket_that_cannot_be_followed_is_refused_at_the_start() {
+fn a_replica_without_a_usable_bucket_or_file_is_refused_at_the_start() {
     let (origin, _) = origin();
     let (other, _) = super::replicas::origin();
     let site = Site::new();

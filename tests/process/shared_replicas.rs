@@ -42,7 +42,7 @@ fn a_second_server_of_a_file_is_refused() {
 }
 
 #[test]
-fn one_of_several_servers_that_load_at_once_follows() {
+fn only_one_of_several_replicas_that_load_into_one_file_runs() {
     let (mut origin, key) = origin();
     let replica = origin.replica();
     let started: Vec<Result<Server, Done>> = std::thread::scope(|scope| {

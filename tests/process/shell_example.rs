@@ -126,7 +126,7 @@ fn a_file_follows_the_feed() {
 }
 
 #[test]
-fn passing_failures_are_retried() {
+fn the_shell_example_retries_temporary_failures() {
     let Some(site) = site_with_tools() else { return };
     let busy = answer("503 Service Unavailable\r\nRetry-After: 1", "");
     let limit = answer("429 Too Many Requests\r\nRetry-After: 1", "");

@@ -237,7 +237,7 @@ fn a_cursor_is_bound_to_every_parameter() {
 }
 
 #[test]
-fn a_cursor_outlives_changes() {
+fn a_cursor_works_after_removals_and_a_license_change() {
     let world = World::small();
     let cursor = world.get("onco", "/v1/conferences?limit=3").cursor().unwrap();
     assert_eq!(cursor, world.get("onco", "/v1/conferences?limit=3").cursor().unwrap(), "deterministic");

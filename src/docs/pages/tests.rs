@@ -76,7 +76,7 @@ fn every_placeholder_of_the_template_is_filled() {
 }
 
 #[test]
-fn every_link_leads_somewhere() {
+fn every_link_of_the_docs_has_a_target() {
     let mut pages = vec![("/docs".to_owned(), reference(&CONTRACT, PUBLIC_URL))];
     pages.push(("/docs/errors".to_owned(), error_index(&CONTRACT)));
     for info in CONTRACT.codes {

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_reported() {
+    fn faults_of_csv_rows_are_reported_with_file_and_line() {
         let cases = [
             ("id,nmae\n1,A\n", "2:1!\nf:1: nmae: unknown column; did you mean `name`?"),
             (

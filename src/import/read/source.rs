@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn unreadable_sources_say_why() {
+    fn unreadable_sources_are_refused_with_the_reason() {
         let options = SourceOptions { kind: Some(RowKind::Tags), format: None };
         let none = SourceOptions::default();
         let cases = [

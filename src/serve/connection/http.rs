@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_have_a_form() {
+    fn only_well_formed_hosts_are_accepted() {
         let cases: [(&[u8], bool); 30] = [
             (b"", true),
             (b"x", true),

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_takeover_counts_until_the_note_says_otherwise() {
+    fn a_takeover_counts_until_a_note_without_it() {
         let watched = Watched::new(3600);
         assert!(!watched.poll(&note(None), Ok(Some(ID))));
         assert!(watched.poll(&note(Some(0)), Ok(Some(ID))) && !watched.watch.is_over());
