@@ -1,5 +1,6 @@
-//! The times of a customer's requests during an attack of 2,000 connections from 32 addresses. Some send the head of a request
-//! slowly, some read slowly, and some are idle. In the second half, attackers connect again as soon as they are closed.
+//! The times of a customer's requests during an attack of 2,000 connections from 32 addresses. Some send the head of a
+//! request slowly, some read slowly, and some are idle. In the second half, attackers connect again as soon as they are
+//! closed.
 //!
 //!     cargo bench --bench attack
 //!     cargo bench --bench attack -- PROGRAM     # of another build

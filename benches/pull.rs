@@ -1,7 +1,7 @@
 //! The cost of a copy in SQLite: the first load over HTTP, and pages of changes.
 //!
-//! The load is timed in turn with the `.import` of the same rows by the shell `sqlite3`, where that is installed, and the
-//! ratio is printed. The shell fills the two tables alone, without link tables and full-text indexes.
+//! The load is timed in turn with the `.import` of the same rows by the shell `sqlite3`, where that is installed, and
+//! the ratio is printed. The shell fills the two tables alone, without link tables and full-text indexes.
 //!
 //!     cargo bench --bench pull
 //!     cargo bench --bench pull -- page

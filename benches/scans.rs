@@ -3,12 +3,12 @@
 //! Each request goes through [`Service::answer`] over a watched database file, as a connection of the server sends it.
 //! The records are in memory, as in a server.
 //!
-//! A service keeps finished answers. So pages and reference lists are measured twice: *again*, by a service that answered
-//! the same request before, and *first*, by a new service over the same snapshot, made outside the measured time, which
-//! has no answer yet.
+//! A service keeps finished answers. So pages and reference lists are measured twice: *again*, by a service that
+//! answered the same request before, and *first*, by a new service over the same snapshot, made outside the measured
+//! time, which has no answer yet.
 //!
-//! Bodies are handed on as they lie in memory. So that they are not free, each body is copied once into a buffer, as the
-//! kernel copies it when a socket takes it. One benchmark, *made only*, leaves that out.
+//! Bodies are handed on as they lie in memory. So that they are not free, each body is copied once into a buffer, as
+//! the kernel copies it when a socket takes it. One benchmark, *made only*, leaves that out.
 //!
 //! Exports after a commit of one changed record are timed in turn with the joining of their finished parts and the
 //! recompression of one part, and the ratio is printed.

@@ -1,8 +1,8 @@
 //! Measures whether response times reveal hidden records.
 //!
-//! Each probe alternates two requests: a filter that only hidden records match and one that no record matches, or a hidden
-//! record and one that does not exist. The figure is the area under the curve (AUC) of distinguishing the two by their times:
-//! 0.5 is a coin, 1 is certainty. Requests need no sockets: a network only adds noise.
+//! Each probe alternates two requests: a filter that only hidden records match and one that no record matches, or a
+//! hidden record and one that does not exist. The figure is the area under the curve (AUC) of distinguishing the two by
+//! their times: 0.5 is a coin, 1 is certainty. Requests need no sockets: a network only adds noise.
 //!
 //! `cargo bench --bench secrecy`; `MEDFEED_BENCH_SAMPLES` sets the samples of each side.
 
@@ -33,8 +33,8 @@ const FEW: u64 = 10;
 /// The number of hidden matches of probes with many.
 const MANY: u64 = 1_000;
 
-/// The probes: a name, a filter that hidden records match, and a filter that no record matches. Both filters have the same
-/// letters. Words for `q` also have the same pairs of letters, because the search skips texts that lack a pair.
+/// The probes: a name, a filter that hidden records match, and a filter that no record matches. Both filters have the
+/// same letters. Words for `q` also have the same pairs of letters, because the search skips texts that lack a pair.
 const PROBES: [(&str, &str, &str); 7] = [
     ("nothing against nothing", "q=vbjvb", "q=bjvbj"),
     ("q, 10 hidden matches", "q=zqxzq", "q=qxzqx"),

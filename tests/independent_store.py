@@ -97,7 +97,8 @@ class Moto:
             raise Missing(f"{missing}; this needs PyPI to be reachable") from None
 
     def command(self, folder):
-        # moto's own server answers in threads, and then creates a name twice now and then. The program refuses such a store.
+        # moto's own server answers in threads, and then creates a name twice now and then. The program refuses such a
+        # store.
         serve = (
             "from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app\n"
             "from werkzeug.serving import run_simple\n"

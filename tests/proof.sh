@@ -3,9 +3,9 @@
 #
 #     tests/proof.sh [--minutes N] [--seed N] [--part NAME]
 #
-# Every part gets the same share of the minutes (60 by default), and at least one round. A round that fails is printed with
-# the command that repeats it, and the other parts continue; the exit status is then 1. Files are made in memory (/dev/shm)
-# if possible. README.md, next to this script, has the figures of a long run.
+# Every part gets the same share of the minutes (60 by default), and at least one round. A round that fails is printed
+# with the command that repeats it, and the other parts continue; the exit status is then 1. Files are made in memory
+# (/dev/shm) if possible. README.md, next to this script, has the figures of a long run.
 set -euo pipefail
 shopt -s nullglob
 cd "$(dirname "$0")/.."
@@ -20,8 +20,8 @@ while [ $# -gt 0 ]; do
     esac
 done
 
-# A part: its name, the cases of a round (MEDFEED_CASES; `share`: the seconds that the part has), how many rounds run at a time
-# (those of a part that mostly waits, several), and the tests.
+# A part: its name, the cases of a round (MEDFEED_CASES; `share`: the seconds that the part has), how many rounds run at
+# a time (those of a part that mostly waits, several), and the tests.
 parts="
 model      500   1 properties::feeds properties::resync properties::replicas::a_replica properties::soundness::the_check
 hidden     200   1 properties::soundness::hidden
@@ -77,8 +77,8 @@ while read -r name cases at_once filters; do
     begun=$SECONDS rounds=0
     rm -f "$scratch"/counted-* "$scratch"/measured-* "$scratch"/failed-*
     [ "$cases" != share ] || cases=$((share > 5 ? share - 5 : 5))
-    # The soak judges the memory that programs hold, not the memory that the allocator keeps for later. So the allocator keeps
-    # nothing, unless the variable is set (to an empty value for the settings of the released program).
+    # The soak judges the memory that programs hold, not the memory that the allocator keeps for later. So the allocator
+    # keeps nothing, unless the variable is set (to an empty value for the settings of the released program).
     environment=()
     [ "$name" != soak ] ||
         environment=(_RJEM_MALLOC_CONF="${_RJEM_MALLOC_CONF-narenas:1,tcache:false,dirty_decay_ms:0,muzzy_decay_ms:0}")

@@ -1,10 +1,10 @@
 //! The server side by side with hyper alone: real sockets, a real file, the same bytes.
 //!
-//! Three processes: the `medfeed` program over a database of usual size, a bare hyper server that answers recorded bytes from
-//! memory, and this one. Its client drives the two in turn (A B A B ...), so that a busy machine disturbs both alike. Most rows
-//! rotate over many URLs, each with an answer of its own, at both servers. The ratio shows what is left of the speed of hyper
-//! and the kernel after finding and checking an answer. All processes share the processor, so the table also has the
-//! processor time of each server per request.
+//! Three processes: the `medfeed` program over a database of usual size, a bare hyper server that answers recorded
+//! bytes from memory, and this one. Its client drives the two in turn (A B A B ...), so that a busy machine disturbs
+//! both alike. Most rows rotate over many URLs, each with an answer of its own, at both servers. The ratio shows what
+//! is left of the speed of hyper and the kernel after finding and checking an answer. All processes share the
+//! processor, so the table also has the processor time of each server per request.
 //!
 //! Two further tables: the time of a process from its start to its first answer, compared with the bare server; and,
 //! with `MEDFEED_BENCH_LARGE=1`, the cost of answers of large databases compared with small ones.

@@ -1,5 +1,5 @@
-//! Moves commits into the past, also those of the program, which has no clock but the real one. This rewrites the rows of
-//! the table `commits` (`store::format::tables` describes them).
+//! Moves commits into the past, also those of the program, which has no clock but the real one. This rewrites the rows
+//! of the table `commits` (`store::format::tables` describes them).
 
 use std::collections::BTreeMap;
 use std::time::Duration;

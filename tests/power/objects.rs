@@ -164,7 +164,8 @@ fn name(random: &mut Random) -> String {
     }
 }
 
-/// Writes, replaces and deletes objects. Now and then another publisher is killed before it syncs the folders of an object.
+/// Writes, replaces and deletes objects. Now and then another publisher is killed before it syncs the folders of an
+/// object.
 fn history(random: &mut Random) -> Vec<Step> {
     let folder = tempfile::tempdir_in(memory()).unwrap();
     let root = fs::canonicalize(folder.path()).unwrap();

@@ -333,8 +333,8 @@ fn with_tag(answer: &Answer, change: impl Fn(&str) -> Option<String>) -> Option<
     Some(changed)
 }
 
-/// The headers of the previous answer that differ from those of this one; `None` if none do. Times are left out: whether
-/// they differ is chance.
+/// The headers of the previous answer that differ from those of this one; `None` if none do. Times are left out:
+/// whether they differ is chance.
 fn other_headers(answer: &Answer, previous: &Answer) -> Option<Vec<(String, String)>> {
     let is_other = |(name, value): &&(String, String)| {
         !name.eq_ignore_ascii_case("date") && answer.header(name).is_some_and(|own| own != value)

@@ -1,5 +1,5 @@
-//! Replicas, commands and servers with misleading evidence: a bucket that lost objects, a note about another file, a publisher
-//! that was replaced.
+//! Replicas, commands and servers with misleading evidence: a bucket that lost objects, a note about another file, a
+//! publisher that was replaced.
 
 use std::fs;
 use std::io::ErrorKind;

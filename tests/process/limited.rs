@@ -1,5 +1,5 @@
-//! A server with smaller limits than the program's constants: the same code in a process of its own, started from the binary of
-//! the tests.
+//! A server with smaller limits than the program's constants: the same code in a process of its own, started from the
+//! binary of the tests.
 
 use std::process::{Command, ExitCode};
 use std::time::Duration;

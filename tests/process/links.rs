@@ -1,4 +1,5 @@
-//! Databases behind symbolic links: commands replace the file that the link points to, and never make a second database.
+//! Databases behind symbolic links: commands replace the file that the link points to, and never make a second
+//! database.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};

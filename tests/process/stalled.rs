@@ -170,7 +170,8 @@ fn callers_that_left_block_no_thread_of_others() {
         let is_polled = |count: usize| {
             wait_until("a poll", SOON, || (source.polling.load(Ordering::SeqCst) >= count).then_some(()));
         };
-        // Many callers send the same request and leave, then one sends another request and leaves. The threads keep polling.
+        // Many callers send the same request and leave, then one sends another request and leaves. The threads keep
+        // polling.
         for _ in 0..50 {
             let _leaves = send(1);
             is_polled(1);

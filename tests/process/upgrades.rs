@@ -1,4 +1,5 @@
-//! Upgrades: a database of an older release, whose records lack a field, becomes one of the present version in one step.
+//! Upgrades: a database of an older release, whose records lack a field, becomes one of the present version in one
+//! step.
 //!
 //! `MEDFEED_CASES` sets the number of kills, `MEDFEED_SEED` when they come.
 

@@ -1,4 +1,5 @@
-//! Buckets and replicas of other formats are refused. A replica whose rows lack a field of this program loads all data again.
+//! Buckets and replicas of other formats are refused. A replica whose rows lack a field of this program loads all data
+//! again.
 
 use std::fs;
 use std::path::PathBuf;

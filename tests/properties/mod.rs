@@ -1,7 +1,7 @@
 //! Properties that hold for any world and any sequence of edits, tested in-process on generated cases.
 //!
-//! In reading order: `world` (an independent model of records and licenses), `edits` (its changes), `system` (a database
-//! with the same changes), then the properties, one file each.
+//! In reading order: `world` (an independent model of records and licenses), `edits` (its changes), `system` (a
+//! database with the same changes), then the properties, one file each.
 //!
 //! Cases are the same in every run. `MEDFEED_SEED` and `MEDFEED_CASES` give others, or more of them.
 
