@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_have_their_noun() {
+    fn counts_have_a_singular_or_plural_noun() {
         let cases = [
             (0, "record", "0 records"),
             (1, "record", "1 record"),

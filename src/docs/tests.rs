@@ -15,7 +15,7 @@ fn text(contract: &Contract, path: &str) -> String {
 }
 
 #[test]
-fn every_page_is_found() {
+fn every_docs_page_is_found_by_its_path() {
     let mut paths: Vec<String> =
         ["/openapi.json", "/docs", "/docs/page.js", "/docs/follow.py", "/docs/errors"].map(str::to_owned).to_vec();
     paths.extend(CONTRACT.codes.iter().map(|info| format!("/docs/errors/{}", info.name)));
@@ -113,7 +113,7 @@ fn declared_parameters_are_documented() {
 }
 
 #[test]
-fn parameters_and_their_types_fit() {
+fn every_documented_parameter_is_parsed_into_its_type() {
     use crate::contract::Resource;
     use crate::contract::parameters::{ChangesParameters, ExportParameters, ListParameters, ReferenceParameters};
     for endpoint in CONTRACT.endpoints {

@@ -418,7 +418,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_import_says_committed_only_if_something_is_new() {
+    fn an_import_prints_committed_only_if_something_is_new() {
         let none = RowCounts::default();
         let outcome = |at: usize, counts: RowCounts| {
             let mut outcome = BatchOutcome::default();

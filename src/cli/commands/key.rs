@@ -212,7 +212,7 @@ mod tests {
     use crate::model::Witness;
 
     #[test]
-    fn the_use_of_a_key_is_told() {
+    fn the_use_of_a_key_is_shown_with_its_lag() {
         let witness = Witness { seq: 1, lineage: [0; 16] };
         let time = |minute: i64| Timestamp::from_unix_s(60 * minute);
         let told = |last_used: Option<i64>, feeds: &[(Dataset, i64, Option<u64>)]| {

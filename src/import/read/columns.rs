@@ -267,7 +267,7 @@ mod tests {
     use crate::model::{ConferenceFields, Fields, JournalFields, OrganizationFields, TagFields};
 
     #[test]
-    fn no_two_columns_look_the_same() {
+    fn no_two_columns_of_a_kind_have_equal_comparable_names() {
         fn check<F: Fields>() {
             let mut names: Vec<String> = F::table().fields.iter().map(|field| comparable(&field.column)).collect();
             assert!(F::table().fields.iter().zip(&names).all(|(field, name)| field.column.replace('_', "") == *name));

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_tell_their_place() {
+    fn faults_name_their_member() {
         let cases = [
             (r#"{"a":1,"a":2}"#, "a", "appears twice"),
             (r#"{"f":{"oral":true,"\u006fral":true}}"#, "f.oral", "appears twice"),

@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_kept() {
+    fn lines_beyond_a_bound_are_refused() {
         let lines = Bounds { line_bytes: 10, ..Bounds::default() };
         let rows = Bounds { rows: 2, ..Bounds::default() };
         let too_long = "f:2: the line is longer than 10 bytes; correct it";
@@ -649,7 +649,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_kept_in_lists() {
+    fn objects_of_a_list_beyond_a_bound_are_refused() {
         let objects = Bounds { line_bytes: 10, ..Bounds::default() };
         let rows = Bounds { rows: 2, ..Bounds::default() };
         let cases = [

@@ -463,7 +463,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_checked() {
+    fn column_mappings_and_match_fields_are_checked() {
         let cases: [(&[&str], &[&str], &str); 15] = [
             (&["Website=url", "Kind=type", "No=id", "Gone=deleted"], &["name"; 8], ""),
             (&["Website=link"], &[], "there is no field `link`"),

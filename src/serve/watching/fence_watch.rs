@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_takeover_counts_until_the_note_says_otherwise() {
+    fn a_takeover_counts_until_a_note_without_it() {
         let watched = Watched::new(3600);
         assert!(!watched.poll(&note(None), Ok(Some(ID))));
         assert!(watched.poll(&note(Some(0)), Ok(Some(ID))) && !watched.watch.is_over());
@@ -184,6 +184,6 @@ mod tests {
         let watched = Watched::new(60);
         let ahead = PublishedNote { fenced_at: Some(Timestamp::from_unix_s(now().unix_s() + 1000)), ..note(Some(0)) };
         assert!(watched.poll(&ahead, Ok(Some(ID))) && !watched.watch.is_over());
-        assert!(!Watched::new(0).watch.is_over(), "nobody took over");
+        assert!(!Watched::new(0).watch.is_over(), "no publisher took over");
     }
 }

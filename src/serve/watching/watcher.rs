@@ -425,7 +425,7 @@ mod tests {
             assert_eq!(shown_after(seconds, true), 1, "{seconds}");
         }
         assert_eq!(shown_after(70, false), 8);
-        // The next one begins a new time.
+        // The next commit begins a new delay.
         assert_eq!(shown_after(71, true), 8);
         assert_eq!((shown_after(80, false), shown_after(81, false)), (8, 9));
     }

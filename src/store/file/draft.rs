@@ -263,7 +263,7 @@ mod tests {
     const KINDS: [(&str, Make); 2] = [("as the system has it", Draft::create_for), ("named", Draft::with_name)];
 
     #[test]
-    fn drafts_take_names() {
+    fn drafts_get_their_names_when_they_are_persisted() {
         for (kind, make) in KINDS {
             let folder = tempfile::tempdir().unwrap();
             let target = folder.path().join("target");

@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_feed_that_is_up_to_date_says_so() {
+    fn a_feed_without_lag_is_shown_as_up_to_date() {
         for (behind_s, expected, filled) in [(0, "up to date", 0), (1, "1 s behind", 5), (90_000, "25 h behind", 86)] {
             let row = feed_row(Dataset::Journals, behind_s);
             assert_eq!((row.behind.as_str(), row.filled), (expected, filled));
