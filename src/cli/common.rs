@@ -244,7 +244,7 @@ impl Common {
             ));
         }
         edit.describe(what);
-        let is_new = edit.is_first();
+        let is_new = edit.creates_file();
         edit.commit()?;
         self.note_if_new(is_new);
         self.warn_of_foreign_note();

@@ -113,9 +113,8 @@ fn a_replicas_file_is_read_like_its_origins_and_written_by_no_command() {
     ];
     for command in refused {
         let done = site.run(command);
-        let expected = format!(
-            "feed.redb is a replica of {url}; write to its origin, or make it an independent database with `medfeed promote`"
-        );
+        let expected =
+            format!("feed.redb is a replica of {url}; write to its origin. If that is lost, `medfeed promote` makes");
         assert!(done.code == Some(1) && done.stderr.contains(&expected), "{command:?}: {done:?}");
     }
     // Keys may be revoked at the origin, so a server refuses a replica that it would not follow with.

@@ -199,7 +199,7 @@ pub(in crate::cli) fn run(common: &Common, args: &ImportArgs) -> anyhow::Result<
             print_warnings(common, warnings, args.read.all_faults);
             let count = counted(warnings.len(), "warning");
             let error = format!(
-                "{count}; nothing was changed, because --strict refuses warnings. Correct them, or leave out --strict"
+                "{count}; nothing was changed, because --strict refuses warnings. Make the corrections, or leave out --strict"
             );
             return refuse_with(common, &error, warnings, &group(warnings), warnings.len());
         }
@@ -313,7 +313,7 @@ fn refuse(common: &Common, refusal: Refusal, all_faults: bool) -> anyhow::Result
     }
     let hint = if all_faults || bad.groups().len() == bad.total() { "" } else { " --all-faults lists each." };
     let count = counted(bad.total(), "fault");
-    let error = format!("{count}; nothing was changed. Correct them and run the command again.{hint}");
+    let error = format!("{count}; nothing was changed. Make the corrections and run the command again.{hint}");
     refuse_with(common, &error, bad.kept(), bad.groups(), bad.total())
 }
 

@@ -78,7 +78,9 @@ pub(super) fn explain(error: &serde_json::Error, text: &str) -> Message {
     match error.classify() {
         Category::Data => message!("{reason}"),
         Category::Eof => {
-            message!("is not valid JSON: it ends too early ({reason}); in a .jsonl file, write one object per line")
+            message!(
+                "is not valid JSON: it ends too early ({reason}); the file is cut short, a bracket is missing, or an object is not on one line of a .jsonl file"
+            )
         }
         Category::Io | Category::Syntax => {
             let after = text.get(column.saturating_sub(1)..).unwrap_or_default();

@@ -273,7 +273,7 @@ impl Usage {
             }
             Err(error) => {
                 if !std::mem::replace(&mut files.failing, true) {
-                    tracing::warn!(%error, "the usage of keys cannot be written next to the database");
+                    tracing::warn!(%error, "the usage of keys cannot be written next to the database, so `medfeed key list` does not know it; make the folder writable");
                 }
                 self.recorded.lock().dirty = true;
             }

@@ -83,9 +83,9 @@ impl Edit<'_> {
         self.commit.last_seq < self.commit.first_seq
     }
 
-    /// Whether the database is new, without commits.
-    pub fn is_first(&self) -> bool {
-        self.base.seq == 0
+    /// Whether the commit creates the file of the database.
+    pub fn creates_file(&self) -> bool {
+        self.writer.is_unnamed()
     }
 
     /// The seconds by which the clock is behind the last commit, else 0. The new commit then gets the time of the last
