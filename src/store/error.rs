@@ -50,7 +50,7 @@ pub enum StoreError {
     /// A file that cannot be replaced, or cannot be the source of a backup.
     #[error("{} cannot be used: {reason}", path.display())]
     BadTarget { path: PathBuf, reason: String },
-    #[error("the backup {} is damaged: {reason}; nothing was changed, use another backup", path.display())]
+    #[error("the backup {} cannot be used: {reason}; nothing was changed, use another backup", path.display())]
     BadBackup { path: PathBuf, reason: String },
     /// The file is a replica: only the thread that follows its origin may write to it.
     #[error("{} is a replica of {}; write to its origin. If that is lost, `medfeed promote` makes this replica the origin; for an independent copy, use `medfeed backup FILE --from URL`", path.display(), Printable(url))]

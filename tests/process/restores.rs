@@ -318,7 +318,7 @@ fn a_restore_from_no_backup_is_refused() {
     let newer = format!("has format {}, made by a newer medfeed", SCHEMA + 1);
     assert!(rot(&site.backup("damaged"), "Conference 4").unwrap() > 0);
     let cases = [
-        ("damaged", "is damaged: table `log`"),
+        ("damaged", "cannot be used: table `log`"),
         ("text", "text"),
         ("empty", "empty"),
         ("cut short", "cut short"),

@@ -102,7 +102,7 @@ const THINGS: &[Wrong<'_>] = &[
     ("backup notes.txt", 1, "it exists and is no backup; choose another name"),
     ("backup nowhere/backup.redb", 1, "create it: `mkdir -p nowhere`"),
     ("restore nowhere.redb --yes", 1, "nowhere.redb: No such file or directory; check the path"),
-    ("restore notes.txt --yes", 1, "the backup notes.txt is damaged: it is another kind of file"),
+    ("restore notes.txt --yes", 1, "the backup notes.txt cannot be used: it is another kind of file"),
     ("restore empty.redb --yes", 1, "it is empty"),
     ("publish /srv/feed", 2, "write it as file:///srv/feed"),
     ("publish file:///nowhere/feed --db none.redb", 1, "there is no database at none.redb"),
